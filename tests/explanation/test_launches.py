@@ -88,3 +88,40 @@ def test_a_call_of_one_launch_has_no_list_of_them(bodies: Any) -> None:
     assert report.shares() == (1.0,)
     assert report.launches[0].nbytes == bodies.nbytes
     assert "\nlaunches\n" not in report.text()
+
+
+@lw.sitewise(lw.D2Q9)
+def flow(f: lw.populations, force: lw.f32):
+    for q in lw.D2Q9:
+        f[q] += lw.f32(0.5) * (q.weight * force - f[q])
+
+
+@flow.observer
+def density(f: lw.populations) -> lw.f32:
+    total = lw.f32(0)
+    for q in lw.D2Q9:
+        total += f[q]
+    return total
+
+
+@pytest.mark.parametrize("streaming", ["pull", "push", "in-place"])
+def test_a_step_over_sites_observes_updates_and_corrects(streaming: str) -> None:
+    sites = flow.sites((12, 40), edges={"x": ("slip", "outflow")}, streaming=streaming, device="cpu")
+    report = flow.compile(sites, force=density.of(sites), outflow_speed=0.1).explain()
+    names = [row.name for row in report.launches]
+    assert names[0].partition("_")[0] == "density"
+    assert names[-1] == "outflow"
+    assert {n.partition("_")[0] for n in names} == {"density", "flow", "outflow"}
+    assert sum(s or 0 for s in report.shares()) == pytest.approx(1)
+    *_, behind = report.launches
+    assert behind.grid == "12 turns"
+    assert behind.nbytes is not None
+    # a face of 12 sites: their populations, flags, numbers, and the three that left before
+    assert 12 * (9 * 4) <= behind.nbytes <= 12 * (9 * 4 + 4 + 8 + 3 * 4)
+    looks = [row for row in report.launches if row.name.startswith("density")]
+    updates = [row for row in report.launches if row.name.startswith("flow")]
+    # all populations once, and a number for each site; the update writes them, too
+    assert sum(row.nbytes or 0 for row in looks) >= 480 * 10 * 4
+    copies = 1 if streaming == "in-place" else 2
+    assert sum(row.nbytes or 0 for row in updates) >= 480 * (9 * copies + 1) * 4
+    assert all(n in report.text() for n in names)

@@ -59,15 +59,19 @@ def rows_beside(
 
 
 def _row(launch: Launch, environment: Mapping[str, Any], seconds: float | None) -> LaunchRow:
+    over, times = grid_of(launch, environment)
+    return LaunchRow(launch.name, times, over, _bytes(launch, environment), seconds)
+
+
+def grid_of(launch: Launch, environment: Mapping[str, Any]) -> tuple[str, int]:
+    """What a kernel runs over, in words, and how often it is launched."""
     kernel = launch.kernel
     counts, times = typical(kernel, environment) if kernel.series else (environment, 1)
     extent, grid = whole(launch.extent, counts), kernel.grid
     if grid is None:
-        over = f"{extent:,} turns"
-    else:
-        blocks = -(-extent // grid.lanes) * grid.parts
-        over = f"{blocks:,} blocks of {grid.threads:,} threads"
-    return LaunchRow(kernel.name, times, over, _bytes(launch, environment), seconds)
+        return f"{extent:,} turns", times
+    blocks = -(-extent // grid.lanes) * grid.parts
+    return f"{blocks:,} blocks of {grid.threads:,} threads", times
 
 
 def _bytes(launch: Launch, environment: Mapping[str, Any]) -> int | None:

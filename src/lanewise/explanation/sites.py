@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from lanewise.analysis.instructions import count_operations
 from lanewise.explanation.build import explain
-from lanewise.explanation.report import Analysis, Explanation
+from lanewise.explanation.report import Analysis, Explanation, LaunchRow
+from lanewise.explanation.site_launches import rows_of_step
 from lanewise.explanation.subject import Subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
@@ -20,31 +21,29 @@ from lanewise.language import types as t
 from lanewise.language.target import is_compiled, target_of
 from lanewise.launch.executable import Executable
 from lanewise.launch.resources import kernel_resources
-from lanewise.launch.support import compile_kernel, index_type
+from lanewise.launch.support import index_type
 from lanewise.layouts import AoSoA, Layout, SoA
 from lanewise.models.devices import DeviceModel, device_model
-from lanewise.models.roofline import ASSUMED, SiteTraffic
+from lanewise.models.roofline import ASSUMED, SiteTraffic, step_time
 from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.builder import FIELDS, SitewiseArguments
+from lanewise.patterns.sitewise.calls import SiteCall, Step, compile_update
 from lanewise.patterns.sitewise.flags import SECTOR
 from lanewise.patterns.sitewise.kinds import read_edges
 from lanewise.patterns.sitewise.passes import boxes
-from lanewise.patterns.sitewise.pattern import SITEWISE, complete_site_plan
+from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.patterns.sitewise.steppers import LONG_RUN
 from lanewise.patterns.sitewise.streaming import Form, form_by_name
 from lanewise.support.errors import ArgumentError, InputError
 
 if TYPE_CHECKING:
     from lanewise.patterns.sitewise.kernel import Sitewise
-    from lanewise.patterns.sitewise.sites import Sites
-
 FLAGS, MARKS, SOLIDS = own("flags"), own("marks"), own("solids")
 
 
-def explain_step(
-    executable: Executable, sites: Sites, *, measure_resources: bool = True
-) -> Explanation:
+def explain_step(call: SiteCall, step: Step, *, measure_resources: bool = True) -> Explanation:
     """The explanation of a compiled step of these sites."""
+    executable, sites = call.executable, step.sites
     device = executable.device
     model = None if not is_compiled(device) else device_model(device)
     traffic = traffic_of(
@@ -60,8 +59,19 @@ def explain_step(
         f"{sites.form.name}"
     )
     subject = _subject(executable, device, model, sites.layout, traffic, box)
+
+    def launches(rows: tuple[LaunchRow, ...]) -> tuple[LaunchRow, ...]:
+        if model is None:
+            return rows
+        operations = operations_of(executable.program.reference)
+        seconds = step_time(traffic, *operations, model, subject.plan.targets or 1)[2]
+        return rows_of_step(call, step.calls(), seconds, model)
+
     return explain(
-        subject, resources=kernel_resources(executable), measure_resources=measure_resources
+        subject,
+        resources=kernel_resources(executable),
+        measure_resources=measure_resources,
+        launches=launches,
     )
 
 
@@ -105,9 +115,8 @@ def explain_flow(
     form = form_by_name(target_of(device).streaming)
     arranged = layout or (AoSoA(32) if target_of(device).has_blocks else SoA())
     reference = build_sitewise(_arguments(flow, form, arranged), index_type(device))
-    total = math.prod(shape)
-    plan = complete_site_plan(None, model.machine, reference, total)
-    executable = compile_kernel(reference, plan, device, arch=model.compiled_for)
+    total, arch = math.prod(shape), model.compiled_for
+    executable = compile_update(reference, None, device, model.machine, total, arch=arch)
     inner = math.prod(max(0, n - 2) for n in shape)
     traffic = traffic_of(reference, total, total, total - inner, form.buffers)
     box = (

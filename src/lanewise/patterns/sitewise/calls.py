@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own, view_of
 from lanewise.language import types as t
+from lanewise.language.target import Machine
 from lanewise.language.types import U32
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.compiled import Inspectable
@@ -46,23 +47,44 @@ Results = tuple[tuple[Any, t.ValueType], ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """A step of some sites, to be explained. calls: all that it runs."""
+
+    sites: Sites
+    calls: Callable[[], Sequence[SiteCall]]
+
+
+@dataclass(frozen=True, slots=True)
 class SiteCall(Inspectable):
-    """One step of some sites, bound. Calling it runs the step on that memory; it counts nothing."""
+    """A kernel over some sites, bound. Calling it runs it on that memory; it counts no steps.
+
+    arrays, environment: what it is bound to, and its counts and values. stage: what it does in a
+    step, for profiles.
+    """
 
     launch: Launch
     executable: Executable
-    sites: Sites | None = None
+    arrays: Mapping[str, BoundArray]
+    environment: Mapping[str, Any]
+    stage: str = ""
+    step: Step | None = None
 
     def __call__(self) -> None:
         self.launch()
 
-    def named(self, stage: str) -> NamedLaunch:
-        """Itself as a launch of a stage of a step, by the name of its kernel."""
-        return NamedLaunch(stage, self.executable.program.reference.name, self.launch)
+    @property
+    def name(self) -> str:
+        """Of its kernel."""
+        return self.executable.program.reference.name
+
+    @property
+    def named(self) -> NamedLaunch:
+        """Itself as a launch of its stage."""
+        return NamedLaunch(self.stage, self.name, self.launch)
 
     def explain(self, *, measure_resources: bool = True) -> Explanation:
         """A row for each optimisation, what a site reads, writes and computes, what bounds the
-        step, and the time to expect.
+        step, the time to expect, and all that a step launches.
 
         Print it, show it in a notebook, or take `.json()`. `measure_resources` compiles the plans
         that are compared, for their registers (CUDA). Raises `ArgumentError` for a call that is not
@@ -70,12 +92,9 @@ class SiteCall(Inspectable):
         """
         from lanewise.explanation.sites import explain_step
 
-        if self.sites is None:
-            raise ArgumentError(
-                f"{self.executable.program.reference.name}: explained is what flow.compile(sites, "
-                "...) gives"
-            )
-        return explain_step(self.executable, self.sites, measure_resources=measure_resources)
+        if self.step is None:
+            raise ArgumentError(f"{self.name}: explained is what flow.compile(sites, ...) gives")
+        return explain_step(self, self.step, measure_resources=measure_resources)
 
 
 def compile_phase(
@@ -84,12 +103,27 @@ def compile_phase(
     """The kernels of a phase on the sites' device; `build` makes the reference kernel for a type of
     indices.
     """
-    reference = build(index_type(sites.device))
-    complete = complete_site_plan(
-        plan, machine_of(sites.device), reference, sites.count, sites.shape
-    )
-    boxes.check_extents(complete, sites.shape)
-    return compile_kernel(reference, complete, sites.device, wish=plan)
+    reference, machine = build(index_type(sites.device)), machine_of(sites.device)
+    return compile_update(reference, plan, sites.device, machine, sites.count, sites.shape)
+
+
+def compile_update(
+    reference: ir.Kernel,
+    plan: Plan | None,
+    device: str,
+    machine: Machine,
+    count: int,
+    shape: tuple[int, ...] = (),
+    arch: str | None = None,
+) -> Executable:
+    """The kernels of a reference kernel over so many sites. shape: of their box, if it is known.
+
+    arch: see `compile_kernel`.
+    """
+    complete = complete_site_plan(plan, machine, reference, count, shape)
+    if shape:
+        boxes.check_extents(complete, shape)
+    return compile_kernel(reference, complete, device, wish=plan, arch=arch)
 
 
 def result_names(count: int) -> tuple[str, ...]:
@@ -104,6 +138,7 @@ def bind_phase(
     values: SiteValues,
     results: Results,
     arrived: RecordArray | None = None,
+    stage: str = "",
 ) -> SiteCall:
     """Give a compiled phase the sites' memory at this step, and the arrays that take its
     results.
@@ -124,14 +159,30 @@ def bind_phase(
         bound[name] = bind_value_array(array, kind)
     if arrived is not None:
         bound[ARRIVED] = bind_record(arrived)
-    environment: dict[str, Any] = {**values.environment, COUNT: sites.count}
-    environment |= box_counts(sites.shape, sites.row_block)
+    environment = dict(values.environment)
     _bind_parts(executable, sites, bound, environment)
     _bind_runs(executable, sites, step, bound, environment)
-    used = {a.name for k in (reference, *executable.program.kernels) for a in k.arrays}
-    return SiteCall(
-        executable.prepare({n: b for n, b in bound.items() if n in used}, environment), executable
-    )
+    return _bound(executable, sites, bound, environment, stage)
+
+
+def _bound(
+    executable: Executable,
+    sites: Sites,
+    bound: Mapping[str, BoundArray],
+    environment: Mapping[str, Any],
+    stage: str,
+) -> SiteCall:
+    """A call of those of these arrays that its kernels have."""
+    environment = {
+        **environment,
+        COUNT: sites.count,
+        **box_counts(sites.shape, sites.row_block),
+    }
+    kernels = (executable.program.reference, *executable.program.kernels)
+    used = {a.name for k in kernels for a in k.arrays}
+    arrays = {n: b for n, b in bound.items() if n in used}
+    launch = executable.prepare(arrays, environment)
+    return SiteCall(launch, executable, arrays, environment, stage)
 
 
 def bind_outflow(
@@ -157,21 +208,8 @@ def bind_outflow(
         OUTLET: bind_value_array(listed, index_type(sites.device)),
         BEFORE: BoundArray(before.reshape(-1).view("uint8"), AoS().arrange(leaves), len(before)),
     }
-    environment: dict[str, Any] = {
-        **values.environment,
-        COUNT: sites.count,
-        OUTLET_COUNT: len(listed),
-        WEIGHT: weight,
-    }
-    environment |= box_counts(sites.shape, sites.row_block)
-    used = {
-        a.name
-        for k in (executable.program.reference, *executable.program.kernels)
-        for a in k.arrays
-    }
-    return SiteCall(
-        executable.prepare({n: b for n, b in bound.items() if n in used}, environment), executable
-    )
+    environment = {**values.environment, OUTLET_COUNT: len(listed), WEIGHT: weight}
+    return _bound(executable, sites, bound, environment, "boundaries")
 
 
 def bind_interpolated_walls(
@@ -187,20 +225,8 @@ def bind_interpolated_walls(
         CURVED: bind_value_array(interpolation.places, index_type(sites.device)),
         WEIGHTS: bind_record(interpolation.weights),
     }
-    environment: dict[str, Any] = {
-        **values.environment,
-        COUNT: sites.count,
-        CURVED_COUNT: len(interpolation.places),
-    }
-    environment |= box_counts(sites.shape, sites.row_block)
-    used = {
-        a.name
-        for k in (executable.program.reference, *executable.program.kernels)
-        for a in k.arrays
-    }
-    return SiteCall(
-        executable.prepare({n: b for n, b in bound.items() if n in used}, environment), executable
-    )
+    environment = {**values.environment, CURVED_COUNT: len(interpolation.places)}
+    return _bound(executable, sites, bound, environment, "boundaries")
 
 
 def _bind_parts(

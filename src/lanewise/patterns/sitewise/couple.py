@@ -26,8 +26,8 @@ class CoupledStepper:
         self.copied = tuple(name for s in steppers for name in s.copied)
         # one that several read is looked at once
         self.observed = in_order(o for s in steppers for o in s.observed)
-        launches = [s.launches for s in steppers]
-        self.task = site_task(self.name, self.sites, self.observed, launches)
+        calls = [s.calls for s in steppers]
+        self.task = site_task(self.name, self.sites, self.observed, calls)
         self._loop = loop_of(self.task)
 
     def __repr__(self) -> str:

@@ -68,7 +68,7 @@ class Observed:
     sites: Sites
     kind: t.ValueType
     array: Any
-    look: Callable[[int, bool], Callable[[], None]]
+    look: Callable[[int, bool], Any]
     examine: Callable[[], None]
     needs: tuple[Observed, ...] = ()
 

@@ -17,6 +17,7 @@ from lanewise.launch.arguments import describe
 from lanewise.layouts import Layout
 from lanewise.patterns.no_gradient import no_gradient
 from lanewise.patterns.sitewise.call_kinds import SiteKinds, require_flow
+from lanewise.patterns.sitewise.calls import SiteCall
 from lanewise.patterns.sitewise.fractions import WallFractions, make_interpolation
 from lanewise.patterns.sitewise.function import SiteFunction, SiteValues, shape_of
 from lanewise.patterns.sitewise.kinds import Rule, Wall
@@ -33,7 +34,6 @@ from lanewise.planning.plan import Plan
 from lanewise.records.field_values import brought, check_fits
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import on, to_host
-from lanewise.runtime.programs import NamedLaunch
 from lanewise.support.attributes import sealed, settings_by_name
 from lanewise.support.checks import plain_function, shown
 from lanewise.support.errors import ArgumentError, brief
@@ -200,16 +200,11 @@ class Sitewise(LatticeKernel):
 
     # ------------------------------------------------------------ steps
 
-    def _launches(
+    def _calls(
         self, sites: Sites, plan: Plan | None, values: SiteValues, step: int, fresh: bool
-    ) -> list[NamedLaunch]:
-        return [
-            self.kernels.step(sites, step, fresh, values, plan).named("collide-stream"),
-            *(
-                c.named("boundaries")
-                for c in self.kernels.between(sites, step + 1, values, first=fresh)
-            ),
-        ]
+    ) -> list[SiteCall]:
+        update = self.kernels.step(sites, step, fresh, values, plan)
+        return [update, *self.kernels.between(sites, step + 1, values, first=fresh)]
 
     @brief
     @settings_by_name

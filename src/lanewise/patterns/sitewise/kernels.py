@@ -87,7 +87,8 @@ class SiteKernels:
             if plan is not None and plan.branches == "apart":
                 arguments = replace(arguments, framed=False)
             self._compiled[key] = compile_phase(partial(build_sitewise, arguments), sites, plan)
-        return bind_phase(self._compiled[key], sites, step, values, ())
+        stage = "stencil" if self.kinds.stencil else "collide-stream"
+        return bind_phase(self._compiled[key], sites, step, values, (), stage=stage)
 
     def tuned_plan(self, sites: Sites, values: SiteValues) -> Decisions | None:
         """The plan that was tuned for steps like these, or None."""
@@ -187,7 +188,8 @@ class SiteKernels:
         executable = self._for(
             ("field", name, sites.form.phase(step, fresh=fresh).name), sites, values, build
         )
-        return bind_phase(executable, sites, step, values, ((sites.field(name, kind), kind),))
+        result = (sites.field(name, kind), kind)
+        return bind_phase(executable, sites, step, values, (result,), stage="observe")
 
     def prove(
         self, sites: Sites, values: SiteValues, functions: tuple[SiteFunction, ...]

@@ -15,7 +15,7 @@ from lanewise.language.lattices.base import Lattice
 from lanewise.launch.steps.loop import StepLoop, check_steps, loop_of, take
 from lanewise.launch.steps.task import States
 from lanewise.patterns.sitewise.call_kinds import SiteKinds
-from lanewise.patterns.sitewise.calls import SiteCall
+from lanewise.patterns.sitewise.calls import SiteCall, Step
 from lanewise.patterns.sitewise.function import SiteValues, is_unchanging, same_values
 from lanewise.patterns.sitewise.kernels import SiteKernels
 from lanewise.patterns.sitewise.sites import Sites
@@ -122,21 +122,21 @@ class LatticeKernel(ABC):
         explanation.
         """
         classified = self._proved(sites, values)
-        return replace(
-            self.kernels.step(sites, sites.step, sites.fresh, classified, plan), sites=sites
-        )
+        step = self.kernels.step(sites, sites.step, sites.fresh, classified, plan)
+        calls = self._stepper(sites, plan, classified).calls_now
+        return replace(step, step=Step(sites, calls))
 
     @abstractmethod
-    def _launches(
+    def _calls(
         self, sites: Sites, plan: Plan | None, values: SiteValues, step: int, fresh: bool
-    ) -> list[NamedLaunch]:
-        """What a step of these sites launches, in its order, with values that are checked."""
+    ) -> list[SiteCall]:
+        """What a step of these sites runs, in its order, with values that are checked."""
 
     def _stepper(self, sites: Sites, plan: Plan | None, values: SiteValues) -> SiteStepper:
         """What takes steps of these sites with values that are checked."""
         observed = self.kernels.observed(sites, values)
-        launches = partial(self._launches, sites, plan, values)
-        return SiteStepper(self.__name__, sites, launches, observed, values.copied)
+        calls = partial(self._calls, sites, plan, values)
+        return SiteStepper(self.__name__, sites, calls, observed, values.copied)
 
     def _take(self, sites: Sites, steps: int, plan: Plan | None, values: dict[str, Any]) -> None:
         """So many steps, by the loop of the run before if nothing has changed since: graphs and

@@ -288,6 +288,7 @@ class Observer:
             step,
             values,
             tuple(zip(arrays, f.update.lowered.results, strict=True)),
+            stage="observe",
         )
 
 

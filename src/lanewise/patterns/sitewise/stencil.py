@@ -16,6 +16,7 @@ from lanewise.language.types import Scalar
 from lanewise.launch.arguments import describe
 from lanewise.layouts import Layout
 from lanewise.patterns.sitewise.call_kinds import SiteKinds
+from lanewise.patterns.sitewise.calls import SiteCall
 from lanewise.patterns.sitewise.function import SiteFunction, SiteValues
 from lanewise.patterns.sitewise.kinds import Rule, Wall
 from lanewise.patterns.sitewise.lattice_kernel import LatticeKernel
@@ -27,7 +28,6 @@ from lanewise.planning.plan import Plan
 from lanewise.records.field_values import brought, check_fits
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import bring, on
-from lanewise.runtime.programs import NamedLaunch
 from lanewise.support.attributes import sealed, settings_by_name
 from lanewise.support.checks import plain_function, shown
 from lanewise.support.errors import ArgumentError, brief
@@ -160,10 +160,10 @@ class Stencil(LatticeKernel):
 
     # ------------------------------------------------------------ steps
 
-    def _launches(
+    def _calls(
         self, sites: Sites, plan: Plan | None, values: SiteValues, step: int, fresh: bool
-    ) -> list[NamedLaunch]:
-        return [self.kernels.step(sites, step, fresh, values, plan).named("stencil")]
+    ) -> list[SiteCall]:
+        return [self.kernels.step(sites, step, fresh, values, plan)]
 
     @brief
     def observer(self, function: Callable[..., Any]) -> Observer:

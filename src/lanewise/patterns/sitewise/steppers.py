@@ -10,7 +10,8 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
 
 from lanewise.launch.steps.loop import Counted, StepLoop, loop_of, take
-from lanewise.launch.steps.task import Around, States, Task
+from lanewise.launch.steps.task import Around, States, StepState, Task
+from lanewise.patterns.sitewise.calls import SiteCall
 from lanewise.patterns.sitewise.function import Observed, in_order
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.profiling.profile import Profile
@@ -22,7 +23,7 @@ from lanewise.support.errors import ArgumentError
 # asking for it costs, which are two calls of 0.2 ms and what follows them.
 LONG_RUN = 1 << 31
 
-Launches = Callable[[int, bool], Sequence[NamedLaunch]]
+Calls = Callable[[int, bool], Sequence[SiteCall]]
 """Those of a step, behind what is observed: by its number, and whether it is the first one of
 populations that were set.
 """
@@ -35,7 +36,7 @@ class SiteStepper:
         self,
         name: str,
         sites: Sites,
-        launches: Launches,
+        calls: Calls,
         observed: tuple[Observed, ...] = (),
         copied: tuple[str, ...] = (),
         profile: Profile | None = None,
@@ -43,15 +44,13 @@ class SiteStepper:
         """name: of the kernel. observed: what is looked at before every step. copied: the values
         whose arrays were copied.
         """
-        self.name, self.sites, self.launches = name, sites, launches
+        self.name, self.sites, self.calls = name, sites, calls
         self.observed, self.copied, self._profile = in_order(observed), copied, profile
-        self.task = site_task(name, (sites,), self.observed, (launches,))
+        self.task = site_task(name, (sites,), self.observed, (calls,))
 
     def profiled(self, profile: Profile | None) -> SiteStepper:
         """The same steps, of which the profile is told where their time goes."""
-        return SiteStepper(
-            self.name, self.sites, self.launches, self.observed, self.copied, profile
-        )
+        return SiteStepper(self.name, self.sites, self.calls, self.observed, self.copied, profile)
 
     def check_observed(self) -> None:
         """Refuse what is observed of sites that do not step along. Raises `ArgumentError`."""
@@ -61,6 +60,12 @@ class SiteStepper:
                 f"{elsewhere[0].sites!r}, which would stand still; "
                 "wanted lw.couple(stepper, stepper of those sites), which steps both"
             )
+
+    def calls_now(self) -> list[SiteCall]:
+        """What the next step runs."""
+        states = (self.sites.state, *(o.sites.state for o in self.observed))
+        stand = {id(s): (s.fresh, s.step) for s in states}
+        return step_calls((self.sites.state,), self.observed, (self.calls,), stand)
 
     def prepare(self) -> None:
         """Compile all phases of steps, so that the first one costs no more than the others."""
@@ -81,23 +86,33 @@ class SiteStepper:
 
 
 def site_task(
-    name: str, sites: Sequence[Sites], observed: Sequence[Observed], launches: Sequence[Launches]
+    name: str, sites: Sequence[Sites], observed: Sequence[Observed], calls: Sequence[Calls]
 ) -> Task:
     """One step of several sites, all observed first."""
     states = tuple(s.state for s in sites)
 
-    def of_step(stand: States) -> list[NamedLaunch]:
-        calls: list[NamedLaunch] = []
-        for o in observed:
-            fresh, step = stand[id(o.sites.state)]
-            calls.append(NamedLaunch("observe", o.name, o.look(step, fresh)))
-        for state, of_sites in zip(states, launches, strict=True):
-            fresh, step = stand[id(state)]
-            calls += of_sites(step, fresh)
-        return calls
+    def launches(stand: States) -> list[NamedLaunch]:
+        return [call.named for call in step_calls(states, observed, calls, stand)]
 
     around = tuple(a for s in sites for a in around_steps(s))
-    return Task(name, "sitewise", of_step, sites[0].device, states, around=around)
+    return Task(name, "sitewise", launches, sites[0].device, states, around=around)
+
+
+def step_calls(
+    states: Sequence[StepState],
+    observed: Sequence[Observed],
+    calls: Sequence[Calls],
+    stand: States,
+) -> list[SiteCall]:
+    """What a step runs: all that is observed, then what updates each of the sites."""
+    made: list[SiteCall] = []
+    for o in observed:
+        fresh, step = stand[id(o.sites.state)]
+        made.append(o.look(step, fresh))
+    for state, of_sites in zip(states, calls, strict=True):
+        fresh, step = stand[id(state)]
+        made += of_sites(step, fresh)
+    return made
 
 
 def around_steps(sites: Sites) -> tuple[Around, ...]:
