@@ -13,9 +13,13 @@ from collections.abc import Callable
 from copy import copy
 from typing import Any
 
+from llvmlite import binding as llvm
 from numba import _dynfunc  # pyright: ignore[reportAttributeAccessIssue]
-from numba.core import ir, types
-from numba.core.codegen import JITCodeLibrary
+from numba.core import config, ir, types
+from numba.core.codegen import (
+    JITCodeLibrary,
+    _parse_refprune_flags,  # pyright: ignore[reportPrivateUsage]
+)
 from numba.core.compiler_machinery import register_pass
 from numba.core.errors import new_error_context  # pyright: ignore[reportAttributeAccessIssue]
 from numba.core.lowering import Lower
@@ -23,6 +27,7 @@ from numba.core.typed_passes import NativeLowering
 from numba.np.arrayobj import load_item, store_item
 
 from lanewise.runtime.lean_types import calls_remembered
+from lanewise.runtime.loop_invariants import MOST_PATHS, most_paths
 
 _FOR_PYTHON = "_ZN7cpython"  # how Numba's names for what takes Python's objects begin
 
@@ -234,6 +239,22 @@ def _implementations(context: Any) -> Callable[..., Any]:
     return get_function
 
 
+def _second_round(codegen: Any, interleaves: bool) -> tuple[Any, Any]:
+    """Numba's passes over a whole module. interleaves: whether LLVM may take several rounds of a
+    loop at once.
+    """
+    numba: Any = config
+    options: Any = llvm.create_pipeline_tuning_options(speed_level=int(numba.OPT))
+    options.loop_vectorization = bool(numba.LOOP_VECTORIZE)
+    options.slp_vectorization = bool(numba.SLP_VECTORIZE)
+    options.loop_interleaving = interleaves
+    builder: Any = llvm.create_pass_builder(codegen._tm, options)
+    manager = builder.getModulePassManager()
+    if numba.LLVM_REFPRUNE_PASS:
+        manager.add_refprune_pass(_parse_refprune_flags())
+    return manager, builder
+
+
 class _Library(JITCodeLibrary):
     """What LLVM is given of a function.
 
@@ -247,6 +268,20 @@ class _Library(JITCodeLibrary):
         for function in ll_module.functions:
             if not function.is_declaration and not function.name.startswith(_FOR_PYTHON):
                 manager.run(function, builder)
+
+    def _optimize_final_module(self) -> None:
+        """Numba's two rounds: a cheap one, and one that is told what the first one has left."""
+        codegen: Any = self._codegen
+        module: Any = self._final_module
+        manager, builder = codegen._module_pass_manager(
+            loop_vectorize=codegen._loopvect,
+            slp_vectorize=False,
+            opt=codegen._opt_level,
+            cost="cheap",
+        )
+        manager.run(module, builder)
+        manager, builder = _second_round(codegen, most_paths(str(module)) <= MOST_PATHS)
+        manager.run(module, builder)
 
 
 class _InnerLibrary(_Library):
