@@ -25,7 +25,7 @@ import numpy as np
 
 from bench.harness import Measurement, describe_machine, interleave, write_results
 from lanewise.sims import waves
-from lanewise.sims.waves.timing.ephemeris import Table
+from lanewise.sims.waves.timing.ephemeris import EphemerisTable
 
 START, DURATION, COUNT = 1238166018, 1800, 45
 COVER = (99.95, 100.25)
@@ -68,7 +68,9 @@ class Lal:
         ephemeris: waves.Ephemeris,
     ) -> None:
         numbers = [pattern, str(count), repr(step), repr(first), *map(repr, COVER), str(START)]
-        numbers += [t.source for t in (ephemeris.earth, ephemeris.sun) if isinstance(t, Table)]
+        numbers += [
+            t.source for t in (ephemeris.earth, ephemeris.sun) if isinstance(t, EphemerisTable)
+        ]
         environment = {**os.environ, "LAL_DEBUG_LEVEL": "0", "OMP_NUM_THREADS": "1"}
         environment.pop("PYTHONPATH", None)
         self._process = subprocess.Popen(

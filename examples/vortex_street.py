@@ -16,7 +16,7 @@ from PIL import Image, ImageDraw
 
 from lanewise.sims.lbm import Open, Simulation, Wall, obstacles
 from lanewise.sims.lbm.view.flow import flow_title, plot_flow
-from lanewise.sims.lbm.view.slices import Reference
+from lanewise.sims.lbm.view.slices import ReferenceScale
 
 SIZE = int(sys.argv[1]) if len(sys.argv) > 1 else 20
 PICTURE = sys.argv[2] if len(sys.argv) > 2 else "vortex_street.png"
@@ -78,7 +78,7 @@ def main() -> None:
         title,
         quantity="vorticity",
         solid=body,
-        reference=Reference(SPEED, SIZE),
+        reference=ReferenceScale(SPEED, SIZE),
     )
     print(f"picture: {PICTURE}")
 

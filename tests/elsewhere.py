@@ -141,10 +141,10 @@ LIBRARY = Library()
 def pytest_load_initial_conftests() -> None:  # which import lanewise
     from lanewise.records import field_views
     from lanewise.runtime import memory
-    from lanewise.runtime.host_device import Host
+    from lanewise.runtime.host_device import HostDevice
 
     first = {n: getattr(memory, n) for n in ("bring", "to_host", "module_of", "copy_whole")}
-    allocate, view = Host.allocate, field_views.FieldViews._view  # pyright: ignore[reportPrivateUsage]
+    allocate, view = HostDevice.allocate, field_views.FieldViews._view  # pyright: ignore[reportPrivateUsage]
 
     def there(function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*given: Any, **named: Any) -> Any:
@@ -171,10 +171,10 @@ def pytest_load_initial_conftests() -> None:  # which import lanewise
         "use": lambda self: There(),
         "arrays": property(lambda self: LIBRARY),
         "allocate": lambda self, nbytes, *, zeroed: tracked(allocate(self, nbytes, zeroed=zeroed)),
-        "copy": there(Host.copy),
+        "copy": there(HostDevice.copy),
     }
     for name, member in members.items():
-        setattr(Host, name, member)
+        setattr(HostDevice, name, member)
     field_views.FieldViews._view = lambda *given: tracked(view(*given))  # type: ignore[method-assign]
 
 

@@ -12,7 +12,7 @@ import lanewise as lw
 from lanewise.compiler.pipeline import Program, build_program
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import evaluate
-from lanewise.ir.interpreter import Interpreter, Memory
+from lanewise.ir.interpreter import ArrayMemory, Interpreter
 from lanewise.ir.names import COUNT, count_of
 from lanewise.ir.pattern import COMBINE
 from lanewise.language import types as t
@@ -160,7 +160,7 @@ def run_kernel(kernel: ir.Kernel, bound: dict[str, BoundArray], env: dict[str, A
         array, data = uniforms
         bound[array.name] = BoundArray(data, array.arrangement, 1)
     typed = {p.name: p.type.dtype.type(env[p.name]) for p in kernel.uniforms + kernel.counts}
-    memories = {n: Memory(b.data, b.arrangement, b.count) for n, b in bound.items()}
+    memories = {n: ArrayMemory(b.data, b.arrangement, b.count) for n, b in bound.items()}
     buffers = {b.name: _buffer(b, bound[b.array]) for b in kernel.buffers if b.space == "global"}
     Interpreter(kernel, typed, memories, buffers).run()
 

@@ -1,4 +1,4 @@
-"""An array whose records lie in two memories: what `Placement` asks for is all that indexing, copies,
+"""An array whose records lie in two memories: what `RecordPlacement` asks for is all that indexing, copies,
 assignments and conversions need; kernels refuse it by name, and run over the parts in one memory."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lanewise.language.record import Field
 from lanewise.layouts import Arrangement, Layout
 from lanewise.records.arrays import RecordArray
 from lanewise.records.field_views import FieldViews
-from lanewise.records.placement import Placement, Staying
+from lanewise.records.placement import RecordPlacement, Staying
 from lanewise.records.storage import Storage
 from lanewise.support.errors import ArgumentError
 
@@ -81,7 +81,7 @@ class Halves:
         values, n = np.broadcast_to(values, (self.count,)), len(self.one)
         _column(self.one, leaf)[:], _column(self.other, leaf)[:] = values[:n], values[n:]
 
-    def move(self, indices: Any, to: Placement) -> None:
+    def move(self, indices: Any, to: RecordPlacement) -> None:
         for leaf in _leaves():
             to.fill(leaf, self.take(leaf, indices))
 
@@ -89,7 +89,7 @@ class Halves:
         kept = np.flatnonzero(mask)
         return Staying(len(kept), lambda to: self.move(kept, to))
 
-    def cut(self, start: int, step: int, count: int, arrangement: Arrangement) -> Placement:
+    def cut(self, start: int, step: int, count: int, arrangement: Arrangement) -> RecordPlacement:
         """A half in one memory is what every array lies in; else the parts of both halves."""
         n, stop = len(self.one), start + step * (count - 1) + 1
         if count and (stop <= n or start >= n):

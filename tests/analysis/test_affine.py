@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.analysis.affine import Access, accesses, groups, nest_of
+from lanewise.analysis.affine import AffineAccess, accesses, groups, nest_of
 from lanewise.patterns.threadwise.kernel import threadwise
 from lanewise.support.errors import CompileError
 
@@ -25,7 +25,7 @@ def reference(function, *, points=(0, 0), **arguments):  # no thread, so that no
     return kernel.compile(**given, **arguments, grid=points[: len(kernel.signature.indices)]).reference
 
 
-def found(function, **options) -> list[Access]:
+def found(function, **options) -> list[AffineAccess]:
     indices, body = nest_of(reference(function, **options))
     return list(accesses(body, indices))
 
@@ -225,7 +225,7 @@ NUMBERS = st.integers(-3, 3)
     st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS, NUMBERS), min_size=1, max_size=2), st.tuples(*[st.integers(1, 4)] * 3)
 )
 def test_boxes_and_apartness_agree_with_all_places(rows, sides):
-    from lanewise.analysis.affine import Affine, Loop
+    from lanewise.analysis.affine import AccessLoop, Affine
     from lanewise.ir import nodes as ir
     from lanewise.language.types import F32
 
@@ -234,7 +234,9 @@ def test_boxes_and_apartness_agree_with_all_places(rows, sides):
         Affine(tuple((n, c) for n, c in zip(names, row[:3], strict=True) if c), constant=row[3]) for row in rows
     )
     store = ir.StoreElement("c", (), ir.Literal(0.0, F32))
-    access = Access(store, indices, (Loop("k", True, sides[2], ir.While(ir.Literal(True, F32), ())),), frozenset())
+    access = AffineAccess(
+        store, indices, (AccessLoop("k", True, sides[2], ir.While(ir.Literal(True, F32), ())),), frozenset()
+    )
     places: dict[tuple[int, ...], set[tuple[int, int]]] = {}
     for y, x, k in itertools.product(*map(range, sides)):
         place = tuple(sum(c * v for c, v in zip(row[:3], (y, x, k), strict=True)) + row[3] for row in rows)

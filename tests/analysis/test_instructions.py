@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.analysis.instructions import Instructions, count_operations, count_values, mix
-from lanewise.analysis.value_numbering import NotNumbered, Table, Value, number_function
+from lanewise.analysis.value_numbering import NotNumbered, Value, ValueTable, number_function
 from lanewise.ir import nodes as ir
 from tests.corpus import PAIRWISE, case
 from tests.corpus_kernels import Body
@@ -35,7 +35,7 @@ def whole(target: Body, source: Body, step: lw.i32) -> lw.i32:
 
 def pair_instructions(function: ir.Function, *, fast_math: bool = False) -> Instructions:
     """One application of a function whose results are added to sums. Both sides of branches count, as selections."""
-    table = Table()
+    table = ValueTable()
     arguments: dict[str, Value] = {p.name: table.leaf(p.name, p.type) for p in function.parameters}
     results = number_function(table, function, arguments)
     sums: list[int] = []

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.analysis.both_ways import BothWays, both_ways
-from lanewise.analysis.value_numbering import Table, Value, number_function
+from lanewise.analysis.value_numbering import Value, ValueTable, number_function
 
 
 @lw.record
@@ -103,8 +103,8 @@ def test_loops_are_not_followed() -> None:
     assert both_ways(looping.lowered.function, "target", "source") == "looping has a loop"
 
 
-def numbered(kernel: Any, exchange: bool) -> tuple[Table, list[Value]]:
-    table = Table()
+def numbered(kernel: Any, exchange: bool) -> tuple[ValueTable, list[Value]]:
+    table = ValueTable()
     names = {p.name: p for p in kernel.lowered.function.parameters}
     for p in sorted(names):  # one order of leaves for both directions
         table.leaf(p, names[p].type)

@@ -9,7 +9,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.analysis.value_numbering import NotNumbered
-from lanewise.derivatives.gradient import Asked, Cotangents, gradient
+from lanewise.derivatives.gradient import Cotangents, GradientValue, gradient
 from lanewise.derivatives.gradient import _Maker as Maker  # pyright: ignore[reportPrivateUsage]
 from lanewise.derivatives.rules import DIFFERENTIABLE
 from lanewise.ir import nodes as ir
@@ -75,7 +75,7 @@ def made(
     if roles != (True, False):
         leaves = [n for n in leaves if "." in n]
     names = list(cotangent_leaves(kernel.lowered))
-    asked = tuple(Asked((n,), t.F64, *roles) for n in leaves)
+    asked = tuple(GradientValue((n,), t.F64, *roles) for n in leaves)
     maker = Maker(f, f"{f.name}_gradient", asked, Cotangents(tuple(names)), RECORDS if pair else None)
     g = maker.reverse() if mode == "reverse" else maker.forward()
     verify_function(g)
@@ -131,7 +131,7 @@ def of_intrinsic(name: str) -> ir.Function:
 @pytest.mark.parametrize("name", sorted(DIFFERENTIABLE))
 def test_mathematics(name: str, mode: str) -> None:
     f = of_intrinsic(name)
-    asked = tuple(Asked((p.name,), t.F64) for p in f.parameters)
+    asked = tuple(GradientValue((p.name,), t.F64) for p in f.parameters)
     maker = Maker(f, "gradient", asked, Cotangents(("c",)), None)
     g = maker.reverse() if mode == "reverse" else maker.forward()
     verify_function(g)
@@ -159,7 +159,7 @@ def test_mathematics(name: str, mode: str) -> None:
 )
 def test_kinks(name: str, arguments: tuple[float, ...], wanted: tuple[float, ...]) -> None:
     f = of_intrinsic(name)
-    asked = tuple(Asked((p.name,), t.F64) for p in f.parameters)
+    asked = tuple(GradientValue((p.name,), t.F64) for p in f.parameters)
     maker = Maker(f, "gradient", asked, Cotangents((None,)), None)
     for g in (maker.reverse(), maker.forward()):
         assert tuple(value(g, dict(zip("xyz", arguments, strict=False)))) == wanted
@@ -242,10 +242,16 @@ def test_mode() -> None:
     """One scalar input forward, several in reverse, loops of unknown rounds forward."""
     f = corpus.gravity.lowered.function
     none = Cotangents((None,) * 3)
-    one = gradient(f, "g", [Asked(("softening2",), t.F32)], none, RECORDS)
-    several = gradient(f, "g", [Asked(tuple(f"target.position.{c}" for c in "xyz"), t.Vector(t.F32, 3))], none, RECORDS)
+    one = gradient(f, "g", [GradientValue(("softening2",), t.F32)], none, RECORDS)
+    several = gradient(
+        f, "g", [GradientValue(tuple(f"target.position.{c}" for c in "xyz"), t.Vector(t.F32, 3))], none, RECORDS
+    )
     loops = gradient(
-        winding.lowered.function, "g", [Asked(("x",), t.F64), Asked(("y",), t.F64)], Cotangents((None, None)), None
+        winding.lowered.function,
+        "g",
+        [GradientValue(("x",), t.F64), GradientValue(("y",), t.F64)],
+        Cotangents((None, None)),
+        None,
     )
     assert (one.mode, several.mode, loops.mode) == ("forward", "reverse", "forward")
     assert several.why == "3 scalar inputs"
@@ -262,7 +268,7 @@ def test_texts(golden: Any) -> None:
     ):
         f = kernel.lowered.function
         vector = t.Vector(t.F32, 2 if kernel is corpus.yukawa else 3)
-        asked = [Asked(t.leaves("target.position", vector), vector, *roles)]
+        asked = [GradientValue(t.leaves("target.position", vector), vector, *roles)]
         texts.append(
             print_function(
                 gradient(f, f"{f.name}_gradient", asked, Cotangents(cotangent_leaves(kernel.lowered)), RECORDS).function
@@ -271,7 +277,9 @@ def test_texts(golden: Any) -> None:
     f = corpus.ranked_distance.lowered.function
     texts.append(
         print_function(
-            gradient(f, "ranked_distance_gradient", [Asked(("scale",), t.F32)], Cotangents((None,)), RECORDS).function
+            gradient(
+                f, "ranked_distance_gradient", [GradientValue(("scale",), t.F32)], Cotangents((None,)), RECORDS
+            ).function
         )
     )
     golden("functions", "\n\n".join(texts))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.derivatives.gradient import Asked, Cotangents
+from lanewise.derivatives.gradient import Cotangents, GradientValue
 from lanewise.derivatives.gradient import _Maker as Maker  # pyright: ignore[reportPrivateUsage]
 from lanewise.language import types as t
 from lanewise.language.record import Record
@@ -59,7 +59,9 @@ class Oracle:
         f, self.kinds = widened(kernel.lowered.function), floats(kernel)
         leaves = [x for name, k in self.kinds.items() for x in t.leaves(name, k)]
         names = cotangent_leaves(kernel.lowered)
-        maker = Maker(f, "g", tuple(Asked((x,), t.F64) for x in leaves), Cotangents(names), ("target", "source"))
+        maker = Maker(
+            f, "g", tuple(GradientValue((x,), t.F64) for x in leaves), Cotangents(names), ("target", "source")
+        )
         g = maker.forward()
         self.pairs = {x: np.zeros((n, m)) for x in leaves}
         for i in range(n):
@@ -165,7 +167,7 @@ def test_elements(case: Case, device: str) -> None:
     f = widened(kernel.lowered.function)
     leaves = [x for name in names for x in t.leaves(name, floats(kernel)[name])]
     g = Maker(
-        f, "g", tuple(Asked((x,), t.F64) for x in leaves), Cotangents(cotangent_leaves(kernel.lowered)), None
+        f, "g", tuple(GradientValue((x,), t.F64) for x in leaves), Cotangents(cotangent_leaves(kernel.lowered)), None
     ).forward()
     wanted: dict[str, list[Any]] = {x: [] for x in leaves}
     for i in range(n):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanewise.derivatives.gradient import Asked, Cotangents
+from lanewise.derivatives.gradient import Cotangents, GradientValue
 from lanewise.derivatives.gradient import _Maker as Maker  # pyright: ignore[reportPrivateUsage]
 from lanewise.ir import nodes as ir
 from lanewise.ir.verify import verify_function
@@ -75,7 +75,7 @@ def test_random_functions(seed: int) -> None:
         (ir.Parameter("result0", F64), ir.Parameter("result1", F64)),
         body,
     )
-    asked = tuple(Asked((n,), F64) for n in NAMES)
+    asked = tuple(GradientValue((n,), F64) for n in NAMES)
     maker = Maker(f, "g", asked, Cotangents(("c", "d")), None)
     arguments = dict(zip((*NAMES, "c", "d"), rng.uniform(-1.2, 1.2, 5), strict=True))
     reverse, forward = maker.reverse(), maker.forward()

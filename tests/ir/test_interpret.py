@@ -8,7 +8,7 @@ import pytest
 from lanewise.ir import interpret
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import call, evaluate
-from lanewise.ir.interpreter import Interpreter, Memory
+from lanewise.ir.interpreter import ArrayMemory, Interpreter
 from lanewise.language.record import Leaf
 from lanewise.language.types import BOOL, F32, F64, I32, I64, U32, LocalArray, Scalar
 from lanewise.layouts import AoSoA
@@ -211,7 +211,7 @@ def machine(*body, threads=32, extent=32, parts=1, shared=()):
         "k", ELEMENTWISE, (ir.ArrayArgument("a", LEAVES, ARRANGEMENT, written=True), *shared), (), (ir.Parameter("$n", I32),), body,
         grid=ir.Grid(ir.Local("$n", I32), threads, threads, parts),
     )  # fmt: skip
-    memory = Memory(np.zeros(ARRANGEMENT.nbytes(extent), np.uint8), ARRANGEMENT, extent)
+    memory = ArrayMemory(np.zeros(ARRANGEMENT.nbytes(extent), np.uint8), ARRANGEMENT, extent)
     Interpreter(kernel, {"$n": np.int32(extent)}, {"a": memory}).run()
     return [int(memory.read("m", i)) for i in range(extent)]
 

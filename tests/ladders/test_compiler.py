@@ -20,15 +20,15 @@ from lanewise.ladders.compiler_plans import (
     CAMPING,
     COPIES,
     PREFETCHING,
-    Change,
+    RungChange,
     changes,
     every_pass,
     left_out,
     naive_plan,
 )
 from lanewise.ladders.compiler_plot import plot_compiler
-from lanewise.ladders.compiler_problems import BENCHMARKS, Benchmark, Library, make_case, sample
-from lanewise.ladders.compiler_run import Bound, Runner, bound_of
+from lanewise.ladders.compiler_problems import BENCHMARKS, Benchmark, LibraryNames, make_case, sample
+from lanewise.ladders.compiler_run import LeastTime, Runner, bound_of
 from lanewise.ladders.rung import Options, Rung, as_json
 from lanewise.launch.support import compile_kernel
 from lanewise.models.devices import table_model
@@ -100,10 +100,10 @@ def test_bounds_are_those_of_what_no_cache_can_hold() -> None:
     gpu = table_model("sm_90")
     tp, mm = BY_NAME["tp"], BY_NAME["mm"]
     assert tp.traffic(256) < gpu.last_cache_bytes < tp.traffic(4096)
-    assert bound_of(tp, 256, gpu) == Bound(None, "memory")  # a cache may keep everything
+    assert bound_of(tp, 256, gpu) == LeastTime(None, "memory")  # a cache may keep everything
     large = bound_of(tp, 4096, gpu)
     assert large.seconds == pytest.approx((tp.traffic(4096) - gpu.last_cache_bytes) / gpu.memory_peak)
-    assert bound_of(mm, 4096, gpu) == Bound(mm.flops(4096) / (2 * gpu.fp32_operations), "fp32")
+    assert bound_of(mm, 4096, gpu) == LeastTime(mm.flops(4096) / (2 * gpu.fp32_operations), "fp32")
     assert bound_of(tp, 4096, replace(gpu, kind="cpu")).seconds is None
 
 
@@ -205,9 +205,9 @@ def measured(benchmark: Benchmark, options: Options = ON_CPU) -> dict[str, Rung]
 
 def test_a_refused_pass_is_shown_and_tried_again_with_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = [
-        Change("one", {"prefetch": "registers"}),
-        Change("two", {"block": 64}),
-        Change("three", {"prefetch": "none"}),
+        RungChange("one", {"prefetch": "registers"}),
+        RungChange("two", {"block": 64}),
+        RungChange("three", {"prefetch": "none"}),
     ]
     plans: dict[str, Plan | None] = {}
     measure = Runner.plan
@@ -228,7 +228,7 @@ def test_a_refused_pass_is_shown_and_tried_again_with_the_next(monkeypatch: pyte
 
 
 def test_same_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiler, "changes", lambda start, goal: iter([Change("nothing", {"block": 64})]))
+    monkeypatch.setattr(compiler, "changes", lambda start, goal: iter([RungChange("nothing", {"block": 64})]))
     climbed = measured(BY_NAME["vv"])
     assert climbed["nothing"].extra["skip"] == "same code"
     assert climbed["nothing"].skipped == "its code is that of 'naive': nothing changes on this device"
@@ -256,7 +256,7 @@ def test_a_library_that_fails_ends_nothing() -> None:
     def fails(xp: Any, g: Any) -> None:
         raise RuntimeError("not installed")
 
-    climbed = measured(replace(BY_NAME["vv"], library=(Library("theirs", "theirs", fails),)))
+    climbed = measured(replace(BY_NAME["vv"], library=(LibraryNames("theirs", "theirs", fails),)))
     assert climbed[LIBRARY].skipped == "failed: RuntimeError: not installed"
     assert climbed[LIBRARY].extra["skip"] == "failed"
     assert climbed[DEFAULT].seconds is not None
@@ -293,7 +293,7 @@ def test_a_benchmark_is_one_entry() -> None:
     counting = Benchmark(
         name="count", title="pairs", kernel=count, shapes=lambda n: {"a": (n * n,), "c": (n * n // 2,)}, in_place=True, values=values,
         answer=lambda g, at: np.add(g["a"][2 * at[0]], g["a"][2 * at[0] + 1], dtype=np.float64), original=False,
-        points=lambda g: (len(g["c"]),), library=(Library("CuPy", "NumPy", lambda xp, g: g["a"].reshape(-1, 2).sum(axis=1)),),
+        points=lambda g: (len(g["c"]),), library=(LibraryNames("CuPy", "NumPy", lambda xp, g: g["a"].reshape(-1, 2).sum(axis=1)),),
     )  # fmt: skip
     climbed = measured(counting)
     case = make_case(counting, 40, "cpu", 0)

@@ -27,10 +27,10 @@ from lanewise.ladders.lbm import (
     paper_of,
     summary,
 )
-from lanewise.ladders.lbm_flow import BOUNDARY, COLUMN, OMEGA, ROW, SOLID, STREAM, Box, make_flow, values_of
-from lanewise.ladders.lbm_model import Part, equation_1, predicted_seconds
+from lanewise.ladders.lbm_flow import BOUNDARY, COLUMN, OMEGA, ROW, SOLID, STREAM, SiteBox, make_flow, values_of
+from lanewise.ladders.lbm_model import SplitKernel, equation_1, predicted_seconds
 from lanewise.ladders.lbm_run import SiteRunner
-from lanewise.ladders.lbm_truth import STEPS, Form, Truth, make_truth, mark_densely
+from lanewise.ladders.lbm_truth import STEPS, FlowForm, Truth, make_truth, mark_densely
 from lanewise.ladders.rung import Options, Rung, as_json
 from lanewise.language.lattices import D2Q9, D3Q19
 from lanewise.language.target import Machine
@@ -53,7 +53,7 @@ SITES = 32**2
 FEW = (ONE, BRANCHES, "f16 storage")  # versions that are soon compiled
 
 
-def some_forms(*names: str) -> Callable[[str, bool], list[tuple[Form, str | None]]]:
+def some_forms(*names: str) -> Callable[[str, bool], list[tuple[FlowForm, str | None]]]:
     return lambda device, quick: [(form, under) for form, under in forms(device, quick) if form.name in names]
 
 
@@ -128,7 +128,7 @@ def test_report(rungs: list[Rung]) -> None:
 
 
 def _always(truth: Truth) -> Callable[..., Truth]:
-    def make(whole: Box, seed: int, *, walls: bool) -> Truth:
+    def make(whole: SiteBox, seed: int, *, walls: bool) -> Truth:
         del whole, seed, walls
         return truth
 
@@ -136,12 +136,12 @@ def _always(truth: Truth) -> Callable[..., Truth]:
 
 
 def test_wrong_populations_have_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    def with_other_solids(form: Form, lattice: Any) -> Any:
+    def with_other_solids(form: FlowForm, lattice: Any) -> Any:
         return make_flow(lattice, form.precision, walls=not form.walls)
 
-    truth = make_truth(Box(D2Q9, (32, 32)), 0, walls=False)
+    truth = make_truth(SiteBox(D2Q9, (32, 32)), 0, walls=False)
     monkeypatch.setattr(lbm_run, "make_truth", _always(truth))
-    monkeypatch.setattr(Form, "flow", with_other_solids)
+    monkeypatch.setattr(FlowForm, "flow", with_other_solids)
     monkeypatch.setattr(lbm, "forms", some_forms(ONE))
     rung = next(iter(climb(Options("cpu", (SITES,), quick=True))))
     assert rung.seconds is None
@@ -153,7 +153,7 @@ def test_wrong_populations_have_no_time(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_the_mask() -> None:
-    box = Box(D2Q9, (40, 72))
+    box = SiteBox(D2Q9, (40, 72))
     together, split = box.mask("together"), box.mask("split")
     assert (split[0, 1:-1] == ROW).all()
     assert (split[-1, 1:-1] == ROW).all()
@@ -161,7 +161,7 @@ def test_the_mask() -> None:
     assert (split[1:-1, -1] == COLUMN).all()
     np.testing.assert_array_equal(together, np.where(split >= ROW, BOUNDARY, split))
     assert (split == SOLID).sum() == 2 * 52  # two whole discs of radius 4 in cells of 32
-    cube = Box(D3Q19, (30, 30, 30)).mask("split")
+    cube = SiteBox(D3Q19, (30, 30, 30)).mask("split")
     assert (cube[:, :, 0] == COLUMN).sum() + (cube[0] == ROW).sum() + (cube[:, 0] == ROW).sum() > 2500
     assert set(np.unique(cube)) == {0, SOLID, ROW, COLUMN}
 
@@ -169,7 +169,7 @@ def test_the_mask() -> None:
 @pytest.mark.parametrize("lattice", [D2Q9, pytest.param(D3Q19, marks=pytest.mark.slow)], ids=str)
 @pytest.mark.parametrize("walls", [False, True])
 def test_the_truth_is_that_of_the_reference(lattice: Any, walls: bool) -> None:
-    box = Box(lattice, (33, 41) if lattice is D2Q9 else (24, 26, 25))
+    box = SiteBox(lattice, (33, 41) if lattice is D2Q9 else (24, 26, 25))
     truth = make_truth(box, 3, walls=walls)
     velocities = np.array(lattice.velocities, np.float64)
     weights = np.array([float(w) for w in lattice.weights])[:, None]
@@ -202,9 +202,9 @@ def test_the_truth_is_that_of_the_reference(lattice: Any, walls: bool) -> None:
 
 
 def test_boxes() -> None:
-    assert boxes(128**2) == (Box(D2Q9, (128, 128)),)
-    assert boxes(96**3) == (Box(D3Q19, (96, 96, 96)),)
-    assert boxes(2**24) == (Box(D2Q9, (4096, 4096)), Box(D3Q19, (256, 256, 256)))
+    assert boxes(128**2) == (SiteBox(D2Q9, (128, 128)),)
+    assert boxes(96**3) == (SiteBox(D3Q19, (96, 96, 96)),)
+    assert boxes(2**24) == (SiteBox(D2Q9, (4096, 4096)), SiteBox(D3Q19, (256, 256, 256)))
     for device in ("cpu", "cuda"):
         for quick in (False, True):
             assert all(boxes(n) for n in SIZES(device, quick))
@@ -222,17 +222,17 @@ def test_a_number_that_is_no_box() -> None:
 
 
 def test_figures_of_the_paper() -> None:
-    found = [(form.name, paper_of(form, Box(D2Q9, (128, 128)))) for form, _ in forms("cuda", False)]
+    found = [(form.name, paper_of(form, SiteBox(D2Q9, (128, 128)))) for form, _ in forms("cuda", False)]
     assert [(n, p) for n, p in found if p] == [(BOTH, {GPU: 1.301})]
-    assert paper_of(Form(name=BOTH), Box(D2Q9, (256, 256))) == {GPU: 1.24}
-    assert paper_of(Form(name=BOTH), Box(D2Q9, (512, 512))) is None
+    assert paper_of(FlowForm(name=BOTH), SiteBox(D2Q9, (256, 256))) == {GPU: 1.24}
+    assert paper_of(FlowForm(name=BOTH), SiteBox(D2Q9, (512, 512))) is None
 
 
 # ---------------------------------------------------------------- equation 1 and what is said
 
 
 def test_equation_1() -> None:
-    parts = (Part("bulk", 0, 0.75, 1.0), Part("kind1", 1, 0.25, 0.5))
+    parts = (SplitKernel("bulk", 0, 0.75, 1.0), SplitKernel("kind1", 1, 0.25, 0.5))
     model = replace(table_model("sm_90"), graph_launch_seconds=1e-6)
     found = equation_1(10e-6, 0.5, parts, {0: 8e-6, 1: 16e-6}.__getitem__, model)
     assert found.speedup == pytest.approx(10 / (6 * 0.5 / 1.0 + 4 * 0.5 / 0.5 + 1))
@@ -265,8 +265,10 @@ def test_the_summary_says_whether_splitting_pays(gain: float, choice: str, verdi
 # ---------------------------------------------------------------- many special sites
 
 
-@pytest.mark.parametrize(("box", "dense"), [(Box(D3Q19, (64, 64, 64)), True), (Box(D2Q9, (512, 512)), False)], ids=str)
-def test_boxes_that_a_gpu_has_no_lists_for(box: Box, dense: bool) -> None:
+@pytest.mark.parametrize(
+    ("box", "dense"), [(SiteBox(D3Q19, (64, 64, 64)), True), (SiteBox(D2Q9, (512, 512)), False)], ids=str
+)
+def test_boxes_that_a_gpu_has_no_lists_for(box: SiteBox, dense: bool) -> None:
     """More than a tenth of their sites has a word, with or without words for what lies at faces."""
     numbers: frozenset[int] = frozenset()
     for placed in (True, False):
@@ -280,20 +282,20 @@ def test_boxes_that_a_gpu_has_no_lists_for(box: Box, dense: bool) -> None:
 @pytest.mark.parametrize("name", [BRANCHES, BOTH])
 def test_without_lists_nothing_is_split(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel itself refuses, too, and the ladder says why in its own words."""
-    make = Form.sites
+    make = FlowForm.sites
 
-    def dense(self: Form, *given: Any) -> Sites:
+    def dense(self: FlowForm, *given: Any) -> Sites:
         sites = make(self, *given)
         mark_densely(sites, True)
         return sites
 
     (form,) = (f for f, _ in forms("cpu", False) if f.name == name)
-    box = Box(D2Q9, (32, 32))
+    box = SiteBox(D2Q9, (32, 32))
     sites = dense(form, box, "cpu")
     sites.fresh = False  # the phase that follows links
     with pytest.raises(PlanError, match="so many of its sites are special that each reads its flags"):
         form.flow(D2Q9).compile(sites, plan=form.plan, **values_of(D2Q9))
-    monkeypatch.setattr(Form, "sites", dense)
+    monkeypatch.setattr(FlowForm, "sites", dense)
     rung = SiteRunner(Options("cpu", (SITES,), quick=True), box).measure(form, None)
     assert (rung.skipped, rung.seconds) == (lbm_run.DENSE, None)
 
@@ -303,7 +305,7 @@ def test_without_lists_nothing_is_split(name: str, monkeypatch: pytest.MonkeyPat
 CUDA_FORMS = {form.name: form for form, _ in forms("cuda", False)}
 
 
-def compiled(form: Form, box: Box, step: int) -> tuple[Sites, Executable]:
+def compiled(form: FlowForm, box: SiteBox, step: int) -> tuple[Sites, Executable]:
     """What a GPU of compute capability 9.0 would run, without one."""
     form = replace(form, layout=form.layout or AoSoA(32), streaming=form.streaming or "pull")
     flow, sites, values = form.flow(box.lattice), form.sites(box, "python"), values_of(box.lattice)
@@ -317,7 +319,7 @@ def compiled(form: Form, box: Box, step: int) -> tuple[Sites, Executable]:
 @pytest.mark.parametrize("name", CUDA_FORMS)
 def test_compiles_for_sm_90(name: str, lattice: Any) -> None:
     pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
-    form, box = CUDA_FORMS[name], Box(lattice, (64, 64) if lattice is D2Q9 else (32, 32, 32))
+    form, box = CUDA_FORMS[name], SiteBox(lattice, (64, 64) if lattice is D2Q9 else (32, 32, 32))
     for step in (0, 1) if form.streaming == "in-place" else (0,):
         sites, executable = compiled(form, box, step)
         split = form.apart

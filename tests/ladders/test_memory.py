@@ -13,7 +13,7 @@ import lanewise as lw
 from lanewise.emit.cuda import emit_cuda
 from lanewise.ladders import find_ladder, memory
 from lanewise.ladders.memory import LADDER, climb, cpu_cache_bytes, is_cached, layouts, sizes
-from lanewise.ladders.memory_cells import ACCESSES, Bodies, Cell, cell_program, clocked_program, make_bodies
+from lanewise.ladders.memory_cells import ACCESSES, Bodies, MemoryCell, cell_program, clocked_program, make_bodies
 from lanewise.ladders.rung import Options, Rung, as_json
 from lanewise.runtime.nvrtc import compile_cubin
 
@@ -101,7 +101,7 @@ def test_cache_sizes_of_the_system(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["AoS", "SoA", "AoAS", "SoAoAS", "AoSoA"])
 def test_compiles_for_sm_90(name: str, access: Any) -> None:
     pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
-    cell = Cell(layouts("cuda")[name], access)
+    cell = MemoryCell(layouts("cuda")[name], access)
     for program in (cell_program(cell, "cuda"), clocked_program(cell, "cuda")):
         (kernel,) = program.kernels
         cubin = compile_cubin(emit_cuda(kernel, "test"), kernel.name, "sm_90")
@@ -128,5 +128,7 @@ def test_the_model_knows_what_a_gather_costs(monkeypatch: pytest.MonkeyPatch) ->
     """On a GPU: one sector for position and mass under SoAoAS, four under SoA."""
     monkeypatch.setattr("lanewise.runtime.devices.missing_for_cuda", lambda: ("no GPU",))
     monkeypatch.setattr(memory, "is_cached", lambda device, count: False)
-    one, four = (memory.predicted_seconds(Cell(x, "gathered"), "cuda", 20_000_000) for x in (lw.SoAoAS(), lw.SoA()))
+    one, four = (
+        memory.predicted_seconds(MemoryCell(x, "gathered"), "cuda", 20_000_000) for x in (lw.SoAoAS(), lw.SoA())
+    )
     assert four / one == pytest.approx((128 / 1.84 + 8 / 4.42) / (32 / 1.84 + 8 / 4.42), rel=0.01)

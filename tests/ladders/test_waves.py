@@ -15,7 +15,7 @@ from lanewise.ladders.waves import LADDER, SIZES, climb, measure, summary
 from lanewise.ladders.waves_data import DTERMS, THESIS, Data, Size, size_of
 from lanewise.ladders.waves_maps import MAP_VERSIONS, MOST, MapData, measure_maps
 from lanewise.ladders.waves_thesis import BAND, BUFFERED, CALLS, GPU, HOUGH, HOUGH_HOST, PACKED, STACKED
-from lanewise.ladders.waves_versions import KINDS, VERSIONS, Clock
+from lanewise.ladders.waves_versions import KINDS, VERSIONS, SecondsByKind
 from lanewise.sims.waves.hierarchical import search_maps
 from lanewise.sims.waves.kernels import Sft, Template, demodulate
 
@@ -73,7 +73,7 @@ def test_all_spin_downs_of_a_version(version: waves.Version) -> None:
     sfts = Sft.array(delay=data.delay, bins_per_hertz=data.rate, a=data.a, b=data.b, first_bin=data.first_bin)
     lists = lw.ragged(sfts, counts=np.full((2, 2), 6))
     bins = lw.ragged(data.bins.reshape(-1), counts=np.full(len(data.bins), data.bins.shape[1]))
-    clock = Clock("cpu")
+    clock = SecondsByKind("cpu")
     prepared = version.prepare(data, clock)
     for spin, f1dot in enumerate(data.f1dots):
         n = len(data.frequencies)

@@ -15,7 +15,7 @@ from rich.console import Console
 
 import lanewise as lw
 from lanewise.advice.choose import by_components, by_frequency, hot_cold, whole_fields
-from lanewise.advice.cost import CPU, Access, MemoryModel, Role, cost, memory_model
+from lanewise.advice.cost import CPU, ArrayUse, MemoryModel, Role, cost, memory_model
 from lanewise.advice.uses import accesses_of
 from lanewise.language import types as t
 from lanewise.language.record import Field, Leaf, Record
@@ -75,7 +75,9 @@ NAMED: dict[str, Layout] = {"AoS": lw.AoS(), "SoA": lw.SoA(), "AoAS": lw.AoAS(),
 @pytest.mark.parametrize(("role", "read", "rates"), MEASURED)
 def test_bandwidths_of_a_gpu(h200: None, role: Role, read: tuple[str, ...], rates: dict[str, float]) -> None:
     for name, rate in rates.items():
-        seconds = cost(NAMED[name].arrange(LEAVES), Access("k", role, read, ()), memory_model("cuda"), 1 << 26).seconds
+        seconds = cost(
+            NAMED[name].arrange(LEAVES), ArrayUse("k", role, read, ()), memory_model("cuda"), 1 << 26
+        ).seconds
         assert 4 * len(read) * (1 << 26) / seconds == pytest.approx(rate * 1e12, rel=0.1), name
 
 
@@ -158,7 +160,9 @@ def test_every_grouping_is_proven(record: Record, data: st.DataObject) -> None:
     leaves = [leaf.name for leaf in record.leaves]
     subsets = st.lists(st.sampled_from(leaves), min_size=1, unique=True).map(tuple)
     roles = st.sampled_from(["streamed", "gathered", "broadcast"])
-    accesses = data.draw(st.lists(st.builds(Access, st.just("k"), roles, subsets, st.just(())), min_size=1, max_size=3))
+    accesses = data.draw(
+        st.lists(st.builds(ArrayUse, st.just("k"), roles, subsets, st.just(())), min_size=1, max_size=3)
+    )
     model = data.draw(st.sampled_from([CPU, MODEL]))
 
     def score(layout: Layout) -> float:

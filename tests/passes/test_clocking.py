@@ -14,7 +14,15 @@ from lanewise.emit.cuda import emit_cuda
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT
 from lanewise.ir.verify import verify_kernel
-from lanewise.ladders.memory_cells import ACCESSES, NO_READING, Bodies, Cell, cell_program, clocked_program, make_bodies
+from lanewise.ladders.memory_cells import (
+    ACCESSES,
+    NO_READING,
+    Bodies,
+    MemoryCell,
+    cell_program,
+    clocked_program,
+    make_bodies,
+)
 from lanewise.language.types import F32, I32, I64
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.support import bind_record
@@ -32,7 +40,7 @@ layouts = st.sampled_from(sorted(LAYOUTS)).map(LAYOUTS.__getitem__)
 accesses = st.sampled_from(ACCESSES)
 
 
-def mapped(cell: Cell) -> ir.Kernel:
+def mapped(cell: MemoryCell) -> ir.Kernel:
     return thread_mapping.apply(cell_program(cell, "cuda").reference, 64)
 
 
@@ -49,9 +57,9 @@ def interpret(kernel: ir.Kernel, layout: Layout, data: Bodies) -> tuple[Array, A
 
 def test_golden(golden):
     for access in ("streamed", "gathered"):
-        before = mapped(Cell(lw.SoAoAS(), access))
+        before = mapped(MemoryCell(lw.SoAoAS(), access))
         golden(access, before_and_after(before, clocking.apply(before)))
-    (kernel,) = clocked_program(Cell(lw.SoAoAS(), "gathered"), "cuda").kernels
+    (kernel,) = clocked_program(MemoryCell(lw.SoAoAS(), "gathered"), "cuda").kernels
     lines = cuda_body(kernel, "clocked").splitlines()
     golden("cuda", "\n".join(line for line in lines if not line.startswith("#line")))
 
@@ -59,7 +67,7 @@ def test_golden(golden):
 @given(layouts, accesses, st.integers(1, 100), st.integers(0, 9))
 @settings(max_examples=20)
 def test_meaning(layout: Layout, access: Any, count: int, seed: int) -> None:
-    data, cell = make_bodies(count, seed), Cell(layout, access)
+    data, cell = make_bodies(count, seed), MemoryCell(layout, access)
     before = mapped(cell)
     clocked = clocking.apply(before)
     verify_kernel(clocked)
@@ -73,7 +81,7 @@ def test_meaning(layout: Layout, access: Any, count: int, seed: int) -> None:
 @given(layouts, accesses, st.integers(1, 100))
 @settings(max_examples=20)
 def test_readings_are_the_loads_of_the_layout(layout: Layout, access: Any, count: int) -> None:
-    data, cell = make_bodies(count, 1), Cell(layout, access)
+    data, cell = make_bodies(count, 1), MemoryCell(layout, access)
     (kernel,) = clocked_program(cell, "cuda").kernels
     result, cycles = interpret(kernel, layout, data)
     np.testing.assert_allclose(result, data.sums(access), rtol=1e-6)
@@ -86,8 +94,8 @@ def test_a_sum_that_is_no_number_leaves_no_reading() -> None:
     data = make_bodies(64, 0)
     data.fields["mass"][32] = np.nan
     for kernel in (
-        clocking.apply(mapped(Cell(lw.SoA(), "subset"))),
-        *clocked_program(Cell(lw.SoA(), "subset"), "cuda").kernels,
+        clocking.apply(mapped(MemoryCell(lw.SoA(), "subset"))),
+        *clocked_program(MemoryCell(lw.SoA(), "subset"), "cuda").kernels,
     ):
         result, cycles = interpret(kernel, lw.SoA(), data)
         assert np.flatnonzero(np.isnan(result)).tolist() == [32]
@@ -97,7 +105,7 @@ def test_a_sum_that_is_no_number_leaves_no_reading() -> None:
 @pytest.mark.parametrize("access", ACCESSES)
 def test_order_in_the_text(access: Any) -> None:
     """Index, first reading, loads, function, second reading, stores."""
-    (kernel,) = clocked_program(Cell(lw.SoA(), access), "cuda").kernels
+    (kernel,) = clocked_program(MemoryCell(lw.SoA(), access), "cuda").kernels
     text = emit_cuda(kernel, "").partition("_kernel(")[2]
     first, second = text.index("= lw_clock()"), text.rindex("= lw_clock()")
     loads = [n for n in (text.find(f"{name}_array[", first) for name in ("body_position_x", "body_mass")) if n > 0]
@@ -110,13 +118,13 @@ def test_order_in_the_text(access: Any) -> None:
 
 def test_refusals() -> None:
     say = "clocking cannot be applied to {}: "
-    assert refusal(lambda: clocked_program(Cell(lw.SoA(), "subset"), "cpu")) == say.format("hot_total") + (
+    assert refusal(lambda: clocked_program(MemoryCell(lw.SoA(), "subset"), "cpu")) == say.format("hot_total") + (
         "its elements are not mapped to the threads of a GPU; a thread of a CPU is timed from outside"
     )
     assert refusal(lambda: clocking.apply(simple(PULL))) == say.format("pull") + (
         "it is a pairwise kernel, and only an elementwise one has one use of its records to wait for"
     )
-    kernel = mapped(Cell(lw.SoA(), "subset"))
+    kernel = mapped(MemoryCell(lw.SoA(), "subset"))
     assert (
         refusal(lambda: clocking.apply(clocking.apply(kernel)))
         == say.format("hot_total") + "it reads the clock already"

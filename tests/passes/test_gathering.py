@@ -13,7 +13,7 @@ import lanewise as lw
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT
 from lanewise.ir.verify import verify_kernel
-from lanewise.ladders.memory_cells import RECORD, Cell, bind, cell_program, compile_cell, hot_total, make_bodies
+from lanewise.ladders.memory_cells import RECORD, MemoryCell, bind, cell_program, compile_cell, hot_total, make_bodies
 from lanewise.language.types import F32, I32
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.support import bind_record
@@ -55,7 +55,7 @@ def test_golden(golden):
     before = ungathered(lw.SoAoAS())
     after = gathering.apply(before, "body")
     golden("gathered", before_and_after(before, after))
-    golden("gpu", before_and_after(after, *cell_program(Cell(lw.SoAoAS(), "gathered"), "cuda").kernels))
+    golden("gpu", before_and_after(after, *cell_program(MemoryCell(lw.SoAoAS(), "gathered"), "cuda").kernels))
 
 
 @given(layouts, st.integers(1, 40), st.integers(0, 99))
@@ -66,13 +66,13 @@ def test_meaning(layout: Layout, count: int, seed: int) -> None:
     verify_kernel(reference)
     np.testing.assert_array_equal(interpret(reference, layout, count, index), wanted(count, index))
     for device in ("cpu", "cuda"):
-        (kernel,) = cell_program(Cell(layout, "gathered"), device).kernels
+        (kernel,) = cell_program(MemoryCell(layout, "gathered"), device).kernels
         np.testing.assert_array_equal(interpret(kernel, layout, count, index), wanted(count, index))
 
 
 @pytest.mark.parametrize("name", ["AoS", "SoAoAS", "AoSoA"])
 def test_compiled_for_the_cpu(name: str) -> None:
-    cell, data = Cell(LAYOUTS[name], "gathered"), make_bodies(1000, seed=3)
+    cell, data = MemoryCell(LAYOUTS[name], "gathered"), make_bodies(1000, seed=3)
     bound = bind(compile_cell(cell, "cpu"), data.array(cell.layout, "cpu"), data.order)
     bound.run()
     np.testing.assert_array_equal(bound.result, wanted(1000, data.order))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.ir import nodes as ir
-from lanewise.ir.interpreter import SHARED, Interpreter, Memory, Shared
+from lanewise.ir.interpreter import SHARED, ArrayMemory, Interpreter, SharedMemory
 from lanewise.ir.names import own
 from lanewise.ir.traverse import flat_map, statements
 from lanewise.ir.verify import verify_kernel
@@ -156,9 +156,9 @@ def test_a_copy_is_waited_for():
 
 def test_a_place_holds_garbage_until_the_wait():
     """Reading nothing of the tile is no error; what a copy leaves there before the wait is no number."""
-    memory = Memory(np.zeros(8, np.uint8), lw.SoA().arrange([Leaf("value", F32)]), 2)
-    source = Memory(np.ones(2, np.float32).view(np.uint8), memory.arrangement, 2)
-    shared = Shared(contents={"tile": memory})
+    memory = ArrayMemory(np.zeros(8, np.uint8), lw.SoA().arrange([Leaf("value", F32)]), 2)
+    source = ArrayMemory(np.ones(2, np.float32).view(np.uint8), memory.arrangement, 2)
+    shared = SharedMemory(contents={"tile": memory})
     array = ir.ArrayArgument("source", (Leaf("value", F32),), memory.arrangement)
     kernel = ir.Kernel("k", PAIRWISE, (array, replace(array, name="tile", space="shared", length=2)), (), (), ())
     machine = Interpreter(kernel, {}, {"source": source})

@@ -10,7 +10,7 @@ import numpy as np
 
 import lanewise as lw
 from lanewise.ir import nodes as ir
-from lanewise.ir.interpreter import Interpreter, Memory
+from lanewise.ir.interpreter import ArrayMemory, Interpreter
 from lanewise.ir.series import launches, whole
 
 Array = np.ndarray[Any, Any]
@@ -192,6 +192,6 @@ def _run(kernel: ir.Kernel, flat: Mapping[str, Array], counts: Mapping[str, Any]
     kinds = {p.name: p.type.dtype.type for p in kernel.counts + kernel.uniforms}
     values = {n: kinds[n](v) if n in kinds else v for n, v in counts.items()}
     named = {a.name: a for a in kernel.arrays}
-    memories = {n: Memory(a.view(np.uint8), named[n].arrangement, a.size) for n, a in flat.items() if n in named}
+    memories = {n: ArrayMemory(a.view(np.uint8), named[n].arrangement, a.size) for n, a in flat.items() if n in named}
     buffers = {b.name: flat[b.array] for b in kernel.buffers if b.space == "global"}
     Interpreter(kernel, values, memories, buffers).run()

@@ -247,9 +247,9 @@ def test_a_missing_barrier_is_found(how: Any) -> None:
 
 
 def test_groups_are_waited_for_in_their_order() -> None:
-    from lanewise.ir.interpreter import Shared
+    from lanewise.ir.interpreter import SharedMemory
 
-    shared, done = Shared(), list[int]()
+    shared, done = SharedMemory(), list[int]()
     for n in range(3):
         shared.begin(0, [("tile", ".value", n)], lambda n=n: done.append(n))
         shared.commit(0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from lanewise.compiler.pipeline import build_program
 from lanewise.ir import nodes as ir
-from lanewise.ir.interpreter import Interpreter, Memory
+from lanewise.ir.interpreter import ArrayMemory, Interpreter
 from lanewise.patterns.tables.names import extent_of, length_of
 from lanewise.planning.plan import NEUTRAL, Plan
 
@@ -26,7 +26,7 @@ def interpret(kernel: ir.Kernel, arrays: Mapping[str, Array], grid: tuple[int, .
     arguments = {a.name: a for a in kernel.arrays}
     flat = {n: a.reshape(-1) for n, a in arrays.items()}
     memories = {
-        n: Memory(a.view(np.uint8), arguments[n].arrangement, a.size) for n, a in flat.items() if n in arguments
+        n: ArrayMemory(a.view(np.uint8), arguments[n].arrangement, a.size) for n, a in flat.items() if n in arguments
     }
     buffers = {b.name: flat[b.array] for b in kernel.buffers if b.space == "global"}
     Interpreter(kernel, environment, memories, buffers).run()
@@ -45,6 +45,6 @@ def run_stage(kernel: ir.Kernel, arguments: Mapping[str, Any], environment: Mapp
     kinds = {p.name: p.type.dtype.type for p in kernel.counts + kernel.uniforms}
     values = {n: kinds[n](v) if n in kinds else v for n, v in environment.items()}
     named = {a.name: a for a in kernel.arrays}
-    memories = {n: Memory(a.view(np.uint8), named[n].arrangement, a.size) for n, a in flat.items() if n in named}
+    memories = {n: ArrayMemory(a.view(np.uint8), named[n].arrangement, a.size) for n, a in flat.items() if n in named}
     buffers = {b.name: flat[b.array] for b in kernel.buffers if b.space == "global"}
     Interpreter(kernel, values, memories, buffers).run()

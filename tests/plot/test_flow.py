@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from lanewise.plot.raster import Scale, colour, colour_table, picture_size, resample
 from lanewise.sims.lbm.view.flow import LEFT, TOP, flow_title, plot_flow
 from lanewise.sims.lbm.view.slices import (
-    Reference,
+    ReferenceScale,
     label,
     levels,
     middle_slice,
@@ -104,7 +104,7 @@ def test_every_shape_is_drawn(tmp_path: Path, shape: tuple[int, int], quantity: 
 @pytest.mark.usefixtures("small")
 def test_three_dimensions(tmp_path: Path, quantity: Any) -> None:
     velocity, solid = past_ball()
-    plot_flow(tmp_path / "f.png", velocity, "sphere", quantity=quantity, solid=solid, reference=Reference(0.1, 8))
+    plot_flow(tmp_path / "f.png", velocity, "sphere", quantity=quantity, solid=solid, reference=ReferenceScale(0.1, 8))
     width, height = png_size(tmp_path / "f.png")
     assert 400 < height < width < 900
     plot_flow(tmp_path / "g.png", np.ones((1, 1, 1, 3)), "a site", quantity=quantity)
@@ -176,15 +176,15 @@ def test_ranges() -> None:
 
 
 def test_a_reference_changes_the_numbers_and_not_the_picture() -> None:
-    assert unit_of("speed", Reference(0.1, 20)) == 0.1
-    assert unit_of("vorticity", Reference(0.1, 20)) == pytest.approx(0.005)
+    assert unit_of("speed", ReferenceScale(0.1, 20)) == 0.1
+    assert unit_of("vorticity", ReferenceScale(0.1, 20)) == pytest.approx(0.005)
     assert unit_of("vorticity", None) == 1
     assert label("speed", None) == "speed  |u|  [lattice units]"
-    assert label("speed", Reference(1, 1)) == "speed  |u| / U"
+    assert label("speed", ReferenceScale(1, 1)) == "speed  |u| / U"
     assert label("vorticity", None) == "vorticity  ω  [1 / step]"
-    assert label("vorticity", Reference(1, 1), across=True) == "vorticity across the plane  ω L / U"
+    assert label("vorticity", ReferenceScale(1, 1), across=True) == "vorticity across the plane  ω L / U"
     with pytest.raises(ArgumentError, match=re.escape("the reference length is 0; wanted a positive number")):
-        Reference(0.1, 0)
+        ReferenceScale(0.1, 0)
 
 
 def test_streamlines_show_both_senses_of_turning() -> None:

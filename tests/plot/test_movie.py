@@ -14,9 +14,9 @@ import pytest
 from lanewise.plot.encoders import find_ffmpeg
 from lanewise.plot.movie import MovieWriter
 from lanewise.plot.raster import Scale, colour, resample
-from lanewise.plot.text import Key, text_strip
+from lanewise.plot.text import ColourKey, text_strip
 from lanewise.sims.lbm.view.movie import LETTERS, FlowMovie
-from lanewise.sims.lbm.view.slices import Reference, middle_slice
+from lanewise.sims.lbm.view.slices import ReferenceScale, middle_slice
 from lanewise.support.errors import ArgumentError, InputError
 from lanewise.support.installation import install
 from tests.plot.flows import past_ball, street
@@ -251,14 +251,14 @@ def test_text_fits_into_its_strip() -> None:
     assert strip.max() > 180
     assert (text_strip("W" * 50, 400, 15)[:, -4:] == strip[0, 0]).all()  # made smaller
     colours = np.full((256, 3), (0, 255, 0), np.uint8)
-    with_key = text_strip("karman", 600, 15, Key("speed", "0", "1", colours))
+    with_key = text_strip("karman", 600, 15, ColourKey("speed", "0", "1", colours))
     assert (with_key == (0, 255, 0)).all(axis=-1).sum() == 7 * 15 * 13
-    assert not (text_strip("karman", 100, 15, Key("speed", "0", "1", colours)) == (0, 255, 0)).all(axis=-1).any()
+    assert not (text_strip("karman", 100, 15, ColourKey("speed", "0", "1", colours)) == (0, 255, 0)).all(axis=-1).any()
 
 
 def test_a_flow_movie_shows_the_flow(tmp_path: Path) -> None:
     """Frames under their captions are the pictures of the flow, in one range for all."""
-    with FlowMovie(tmp_path / "a.gif", "karman, Re 150", solid=street()[1], reference=Reference(0.1, 8)) as movie:
+    with FlowMovie(tmp_path / "a.gif", "karman, Re 150", solid=street()[1], reference=ReferenceScale(0.1, 8)) as movie:
         for number in range(4):
             movie.add(street(phase=number / 4)[0], 100 * number)
     shown, durations = gif_frames(tmp_path / "a.gif")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.language import exact_sums
-from lanewise.language.exact_sums import Format
+from lanewise.language.exact_sums import FloatFormat
 from lanewise.language.types import F32, I32, I64
 from lanewise.patterns import plain_sums
 from lanewise.patterns.plain_sums import PlainSum, plain_sum
@@ -197,7 +197,7 @@ def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("short_rounds")
 @pytest.mark.parametrize("kind", [exact_sums.F32, exact_sums.F64], ids=lambda k: k.name)
 @given(data=st.data())
-def test_sums_are_those_of_the_definition(kind: Format, data: st.DataObject) -> None:
+def test_sums_are_those_of_the_definition(kind: FloatFormat, data: st.DataObject) -> None:
     any_float = st.floats(width=32 if kind is exact_sums.F32 else 64)
     one = data.draw(st.sampled_from([NARROW, NARROW | st.sampled_from(SPECIAL), any_float]))
     values = np.array(data.draw(st.lists(one, min_size=1, max_size=100)), kind.name)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import lanewise as lw
 from lanewise.compiler.pipeline import build_program
 from lanewise.language import exact_sums
-from lanewise.language.exact_sums import F32, F64, Format
+from lanewise.language.exact_sums import F32, F64, FloatFormat
 from lanewise.launch.executable import generated_texts
 from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.primitives.exact_sums import text_of
@@ -37,12 +37,12 @@ SPECIAL = [0.0, -0.0, 1.0, -1.0, 1.5, 2.0**-149, -(2.0**-126), 3.4e38, -3.4e38, 
 SPECIAL64 = [*SPECIAL, 5e-324, -1.7e308, 1.7e308, 2.0**-1022, 2.0**53 + 2]
 
 
-def numbers(kind: Format) -> Any:
+def numbers(kind: FloatFormat) -> Any:
     one = st.sampled_from(SPECIAL if kind is F32 else SPECIAL64) | st.floats(width=32 if kind is F32 else 64)
     return st.lists(one, max_size=30)
 
 
-def nearest(kind: Format, start: Any, values: np.ndarray[Any, Any]) -> Any:
+def nearest(kind: FloatFormat, start: Any, values: np.ndarray[Any, Any]) -> Any:
     """The float nearest to the sum, by fractions."""
     own = np.dtype(kind.name).type
     every = np.array([start, *values], kind.name)
@@ -66,7 +66,7 @@ def nearest(kind: Format, start: Any, values: np.ndarray[Any, Any]) -> Any:
     return min(around, key=lambda x: (abs(Fraction(float(x)) - exact), int(x.view(np.uint32)) & 1))
 
 
-def on(device: str, kind: Format, place: Any, values: Any, sums: Any, kernel: Any = None) -> Any:
+def on(device: str, kind: FloatFormat, place: Any, values: Any, sums: Any, kernel: Any = None) -> Any:
     """The sums after a call; the arrays stay as they are."""
     arrays = [place, values, sums.copy()]
     kernel = kernel or KERNELS[kind.name]
@@ -88,7 +88,7 @@ def same(a: Any, b: Any) -> bool:
 
 @pytest.mark.parametrize("kind", [F32, F64], ids=lambda k: k.name)
 @given(data=st.data())
-def test_the_definition_is_the_nearest_float(kind: Format, data: st.DataObject) -> None:
+def test_the_definition_is_the_nearest_float(kind: FloatFormat, data: st.DataObject) -> None:
     values = np.array(data.draw(numbers(kind)), kind.name)
     start = np.dtype(kind.name).type(data.draw(st.sampled_from(SPECIAL)))
     words = np.zeros(exact_sums.length(kind, 20), np.int64)
@@ -107,7 +107,7 @@ def test_the_definition_is_the_nearest_float(kind: Format, data: st.DataObject) 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("kind", [F32, F64], ids=lambda k: k.name)
 @given(data=st.data())
-def test_every_device_has_the_bits_of_the_definition(device: str, kind: Format, data: st.DataObject) -> None:
+def test_every_device_has_the_bits_of_the_definition(device: str, kind: FloatFormat, data: st.DataObject) -> None:
     values = np.array(data.draw(numbers(kind)), kind.name)
     place = np.array(data.draw(st.lists(st.integers(0, 18), min_size=len(values), max_size=len(values))), np.int32)
     start = np.resize(np.array(data.draw(st.lists(st.sampled_from(SPECIAL), min_size=1, max_size=19)), kind.name), 19)
@@ -132,7 +132,7 @@ def test_words_that_cancel_leave_an_element_as_it_was(device: str) -> None:
 @pytest.mark.grid(every=12)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("kind", [F32, F64], ids=lambda k: k.name)
-def test_words_that_wrap_lose_nothing(device: str, kind: Format) -> None:
+def test_words_that_wrap_lose_nothing(device: str, kind: FloatFormat) -> None:
     count = 1_000 if device == "python" else 100_000
     large = np.float32(2.0**96 * 1.9999) if kind is F32 else np.float64(2.0**500 * 1.9999999)
     values = np.full(count, large, kind.name)
@@ -177,7 +177,7 @@ def test_threads_of_a_cpu_change_no_bits(threads: int, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("kind", [F32, F64], ids=lambda k: k.name)
-def test_the_texts_compile_for_a_gpu(kind: Format) -> None:
+def test_the_texts_compile_for_a_gpu(kind: FloatFormat) -> None:
     arrays = np.zeros(3, np.int32), np.ones(3, kind.name), np.zeros(3, kind.name)
     compiled = KERNELS[kind.name].compile(*arrays, grid=3)
     program = build_program(compiled.reference, Plan(block=128).filled(NEUTRAL), "cuda")

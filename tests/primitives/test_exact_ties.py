@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.language.exact_sums import F32, F64, Format
+from lanewise.language.exact_sums import F32, F64, FloatFormat
 from tests.primitives.test_exact_sums import nearest, on
 
 DEVICES = ["cpu", "python", pytest.param("cuda", marks=pytest.mark.cuda)]
@@ -30,7 +30,7 @@ def added64(place: lw.i32, v: lw.f64, sums: lw.Array1[lw.f64]):
     lw.scatter_add(sums, place, v)
 
 
-def tie(rng: np.random.Generator, kind: Format) -> tuple[float, list[float]]:
+def tie(rng: np.random.Generator, kind: FloatFormat) -> tuple[float, list[float]]:
     """What an element holds, and values with which the sum is half-way between two floats, or hardly more or less."""
     bits, sign = BITS[kind.name], float(rng.choice((-1.0, 1.0)))
     lowest, highest = LOWEST[kind.name] + 2, HIGHEST[kind.name] - 2
@@ -61,7 +61,7 @@ def tie(rng: np.random.Generator, kind: Format) -> tuple[float, list[float]]:
     return sign * start, [sign * v for v in values]
 
 
-def problem(kind: Format, elements: int, seed: int) -> tuple[Any, Any, Any, Any]:
+def problem(kind: FloatFormat, elements: int, seed: int) -> tuple[Any, Any, Any, Any]:
     """Places and values in a random order, what the elements hold, and what they become by fractions."""
     rng = np.random.default_rng(seed)
     drawn = [tie(rng, kind) for _ in range(elements)]
@@ -77,7 +77,7 @@ def problem(kind: Format, elements: int, seed: int) -> tuple[Any, Any, Any, Any]
 
 @KINDS
 @pytest.mark.parametrize("device", DEVICES)
-def test_ties_go_to_the_even_float(device: str, kind: Format) -> None:
+def test_ties_go_to_the_even_float(device: str, kind: FloatFormat) -> None:
     place, values, starts, wanted = problem(kind, 240, 3)
     exact = [
         sum((Fraction(float(x)) for x in values[place == i]), Fraction(float(starts[i]))) for i in range(len(starts))
@@ -98,7 +98,7 @@ def test_ties_go_to_the_even_float(device: str, kind: Format) -> None:
 
 @KINDS
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
-def test_ties_go_to_the_even_float_wherever_words_begin(device: str, kind: Format) -> None:
+def test_ties_go_to_the_even_float_wherever_words_begin(device: str, kind: FloatFormat) -> None:
     """Sums of numbers of one magnitude lie in few neighbouring words, and are rounded without a look at the others."""
     rng, bits = np.random.default_rng(6), BITS[kind.name]
     for step in range(-34, 34):
@@ -117,13 +117,13 @@ def test_ties_go_to_the_even_float_wherever_words_begin(device: str, kind: Forma
         assert both.tobytes() == wanted.tobytes(), f"step 2^{step}, all of it added"
 
 
-def kind_of(kind: Format) -> Any:
+def kind_of(kind: FloatFormat) -> Any:
     """NumPy's type of a format."""
     return np.dtype(kind.name).type
 
 
 @KINDS
-def test_ties_go_to_the_even_float_through_buckets(kind: Format) -> None:
+def test_ties_go_to_the_even_float_through_buckets(kind: FloatFormat) -> None:
     """A CPU adds so many values over buckets: pairs that cancel fill up what is missing."""
     place, values, starts, wanted = problem(kind, 240, 4)
     rng = np.random.default_rng(1)
@@ -140,7 +140,7 @@ def test_ties_go_to_the_even_float_through_buckets(kind: Format) -> None:
 
 @KINDS
 @pytest.mark.parametrize("less", [40, 52, 60, 70, 90])
-def test_a_little_beside_a_tie_decides_through_buckets(kind: Format, less: int) -> None:
+def test_a_little_beside_a_tie_decides_through_buckets(kind: FloatFormat, less: int) -> None:
     """What is far below the last bit of a float of 64 bits is not lost before the sum is rounded."""
     rng, own = np.random.default_rng(less), kind_of(kind)
     bits, count = BITS[kind.name], 400

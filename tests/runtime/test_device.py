@@ -18,7 +18,7 @@ from lanewise.runtime import cuda
 from lanewise.runtime.cuda_device import Cuda
 from lanewise.runtime.device import MAKERS, Device, get_device
 from lanewise.runtime.device_facts import Facts
-from lanewise.runtime.host_device import Host
+from lanewise.runtime.host_device import HostDevice
 from lanewise.runtime.memory import address, allocate, allocate_beside
 from lanewise.runtime.occupancy import Limits
 from lanewise.support.errors import DeviceError
@@ -37,7 +37,7 @@ def test_every_target_has_a_device_and_devices_are_made_once() -> None:
         get_device("tpu")
 
 
-@pytest.mark.parametrize("kind", [Host, Cuda])
+@pytest.mark.parametrize("kind", [HostDevice, Cuda])
 def test_members_have_the_signatures_of_the_protocol(kind: type[Any]) -> None:
     for name in (n for n in vars(Device) if not n.startswith("_")):
         wanted, found = getattr(Device, name), getattr(kind, name)
@@ -84,10 +84,10 @@ def test_a_loan_of_the_host_lives_as_long_as_the_memory_stays() -> None:
 
 
 def test_what_no_device_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(self: Host, nbytes: int, *, zeroed: bool) -> Any:
+    def full(self: HostDevice, nbytes: int, *, zeroed: bool) -> Any:
         raise MemoryError
 
-    monkeypatch.setattr(Host, "allocate", full)
+    monkeypatch.setattr(HostDevice, "allocate", full)
     with pytest.raises(DeviceError, match="a test needs 8 bytes on 'cpu', which cannot be allocated"):
         allocate("cpu", 8, "a test")
 
@@ -178,7 +178,7 @@ class Mirror:
     allocations = 0
 
     def __init__(self, name: str) -> None:
-        self.name, self._host = name, Host(name)
+        self.name, self._host = name, HostDevice(name)
 
     def allocate(self, nbytes: int, *, zeroed: bool) -> Any:
         Mirror.allocations += 1

@@ -19,7 +19,7 @@ from lanewise.profiling import span
 from lanewise.profiling.sequence import DEVICE_COST, HOST_COST, SHARE, interval
 from lanewise.profiling.summary import seconds_text
 from lanewise.runtime import stepping
-from lanewise.runtime.programs import LONG_GRAPH, NamedLaunch, Part
+from lanewise.runtime.programs import LONG_GRAPH, NamedLaunch, ProgramPart
 from lanewise.runtime.stepping import make_program, make_stepper
 from lanewise.support.errors import InputError
 
@@ -203,7 +203,7 @@ def test_launches_of_one_name_are_added_up_and_a_repetition_may_be_several_steps
     profile = lw.Profile()
     calls = [NamedLaunch("integrate", "kick", clock.passing(1_000_000)), NamedLaunch("forces", "g", clock.passing(5_000_000)),
              NamedLaunch("integrate", "kick", clock.passing(2_000_000))]  # fmt: skip
-    make_program("cpu", {"twice": Part(calls, 2)}, profile).run([("twice", 3)])
+    make_program("cpu", {"twice": ProgramPart(calls, 2)}, profile).run([("twice", 3)])
     summary = profile.summary()
     assert summary["steps"]["count"] == 6
     assert summary["stages"]["integrate"]["parts"]["kick"]["calls"] == 6
@@ -334,15 +334,15 @@ def test_a_schedule_runs_in_its_order_and_nobody_waits_within_it(
     monkeypatch.setattr(stepping, "cuda", played)
     done: list[str] = []
 
-    def part(name: str, nanoseconds: int, steps: int) -> Part:
+    def part(name: str, nanoseconds: int, steps: int) -> ProgramPart:
         def work() -> None:
             done.append(name)
             clock.now += nanoseconds
 
-        return Part([NamedLaunch(name, f"{name} kernel", played.kernel(work))], steps)
+        return ProgramPart([NamedLaunch(name, f"{name} kernel", played.kernel(work))], steps)
 
     profile = lw.Profile() if told else None
-    parts: dict[Hashable, Part] = {"sort": part("sort", 100_000, 0), "step": part("step", 50_000, 1)}
+    parts: dict[Hashable, ProgramPart] = {"sort": part("sort", 100_000, 0), "step": part("step", 50_000, 1)}
     program = make_program("cuda", parts, profile)
     program.run([("sort", 1), ("step", 32)] * 50)
     parts["last"] = part("last", 10_000, 2)  # parts may come later

@@ -17,7 +17,7 @@ from lanewise import sims
 from lanewise.sims.boids import Flock
 from lanewise.sims.boids.options import Asked, parse_size
 from lanewise.sims.boids.parameters import NUMBERS, Parameters
-from lanewise.sims.common.options import METHOD, Given, Option, option_of, run_command, setting
+from lanewise.sims.common.options import METHOD, GivenOptions, Option, option_of, run_command, setting
 from lanewise.support.errors import InputError
 
 
@@ -35,16 +35,16 @@ class Settings:
 @pytest.fixture
 def given() -> Any:
     """Runs a command with these words; what it was given, or what it said."""
-    app, seen = typer.Typer(add_completion=False), list[Given]()
+    app, seen = typer.Typer(add_completion=False), list[GivenOptions]()
 
     @run_command(app, Settings, after={"dt": "size"})
-    def run(given: Given) -> None:
+    def run(given: GivenOptions) -> None:
         """Run."""
         seen.append(given)
 
     assert inspect.getdoc(run) == "Run."
 
-    def call(*words: str) -> Given | str:
+    def call(*words: str) -> GivenOptions | str:
         result = CliRunner().invoke(app, list(words), env={"COLUMNS": "100", "TERM": "dumb"})
         return seen.pop() if result.exit_code == 0 and seen else result.output
 

@@ -334,10 +334,10 @@ def test_help_says_the_defaults():
     """Options have the defaults that stand in their help; those of `run` are the search's."""
     import dataclasses
 
-    from lanewise.sims.waves.commands.options import Grid, Input
+    from lanewise.sims.waves.commands.options import Input, SearchGrid
 
     search = {f.name: f.default for f in dataclasses.fields(waves.Search)}
-    for cls in (Grid, Input):
+    for cls in (SearchGrid, Input):
         for f in dataclasses.fields(cls):
             if search.get(f.name, dataclasses.MISSING) is not dataclasses.MISSING:
                 assert f.default == search[f.name], f.name

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from lanewise.sims import waves
-from lanewise.sims.waves.timing.ephemeris import Table
+from lanewise.sims.waves.timing.ephemeris import EphemerisTable
 from lanewise.support.errors import LanewiseError
 from tests.fuzz.arguments import POOL
 
@@ -31,7 +31,9 @@ MADE = {
 def ephemeris() -> waves.Ephemeris:
     """An Earth that stands still next to the time of the data; needs no package."""
     row = np.array([[499.0, 1.0, 2.0, 1e-5, 1e-4, 1e-5, 0.0, 0.0, 0.0]])
-    return waves.Ephemeris("still", Table("still", START, 1e6, row), Table("still", START, 1e6, row / 100))
+    return waves.Ephemeris(
+        "still", EphemerisTable("still", START, 1e6, row), EphemerisTable("still", START, 1e6, row / 100)
+    )
 
 
 @functools.cache

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lanewise.sims.waves.timing.ephemeris import Ephemeris, Table
+from lanewise.sims.waves.timing.ephemeris import Ephemeris, EphemerisTable
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data" / "waves"
@@ -41,7 +41,8 @@ def excerpt(earth: Sequence[float], sun: Sequence[float]) -> Ephemeris:
     """An ephemeris of one row each of DE405: time, position, velocity, acceleration."""
     rows = (np.array([x[1:]]) for x in (earth, sun))
     tables = (
-        Table("an excerpt", x[0], step, row) for x, step, row in zip((earth, sun), (7200.0, 72000.0), rows, strict=True)
+        EphemerisTable("an excerpt", x[0], step, row)
+        for x, step, row in zip((earth, sun), (7200.0, 72000.0), rows, strict=True)
     )
     return Ephemeris("DE405", *tables)
 

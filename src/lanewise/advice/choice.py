@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lanewise.advice.cost import Access
+from lanewise.advice.cost import ArrayUse
 from lanewise.layouts.base import Layout
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class LayoutChoice:
     device: str
     machine: str
     count: int
-    accesses: tuple[Access, ...]
+    accesses: tuple[ArrayUse, ...]
     current: Layout
     reasons: tuple[Candidate, ...]
 
@@ -217,7 +217,7 @@ def _row(c: Candidate, choice: LayoutChoice) -> tuple[str, ...]:
     )
 
 
-def _access(a: Access) -> str:
+def _access(a: ArrayUse) -> str:
     """One access in words."""
     parts = [f"reads {_leaves(a.read)}"] if a.read else []
     parts += [f"writes {_leaves(a.written)}"] if a.written else []

@@ -14,7 +14,7 @@ from itertools import combinations, pairwise
 from typing import Any
 
 from lanewise.advice.choice import Candidate, LayoutChoice
-from lanewise.advice.cost import Access, MemoryModel, cost, memory_model
+from lanewise.advice.cost import ArrayUse, MemoryModel, cost, memory_model
 from lanewise.advice.uses import accesses_of
 from lanewise.language.record import Leaf, Record, RecordValue
 from lanewise.language.target import TARGETS
@@ -79,7 +79,7 @@ def choose_layout(
 
 def candidates(
     leaves: tuple[Leaf, ...],
-    accesses: Sequence[Access],
+    accesses: Sequence[ArrayUse],
     model: MemoryModel,
     count: int,
     current: Layout,
@@ -101,7 +101,7 @@ def candidates(
 def evaluate(
     layout: Layout,
     leaves: tuple[Leaf, ...],
-    accesses: Sequence[Access],
+    accesses: Sequence[ArrayUse],
     model: MemoryModel,
     count: int,
 ) -> Candidate:
@@ -167,7 +167,7 @@ WORTH = 1e-3  # a merge that gains less changes nothing
 WORTH_DIVIDING = 0.02  # a field in two arrays is no view any more: that must pay
 
 
-def by_frequency(leaves: Sequence[Leaf], accesses: Sequence[Access]) -> list[Group]:
+def by_frequency(leaves: Sequence[Leaf], accesses: Sequence[ArrayUse]) -> list[Group]:
     """Whole fields with the same role in every access, in order of declaration; fields that nobody
     uses come last.
     """
@@ -185,7 +185,7 @@ def by_frequency(leaves: Sequence[Leaf], accesses: Sequence[Access]) -> list[Gro
     ]
 
 
-def hot_cold(leaves: Sequence[Leaf], accesses: Sequence[Access], score: Score) -> SoAoAS:
+def hot_cold(leaves: Sequence[Leaf], accesses: Sequence[ArrayUse], score: Score) -> SoAoAS:
     """The grouped layout with the least score that merging groups and dividing fields reaches."""
     merged = _merged(by_frequency(leaves, accesses), score)
     pieces = [whole_fields(g) for g in merged]

@@ -21,7 +21,7 @@ Placement = Literal["contiguous", "packed", "strided", "blocked"]
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ArrayUse:
     """How one kernel uses the records of one array.
 
     Attributes:
@@ -84,7 +84,7 @@ class MemoryModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class AccessCost:
     """Seconds of one access to all elements, the unit that limits it, and what it moves and issues
     for an element.
     """
@@ -148,7 +148,7 @@ def _gpu(device: str) -> MemoryModel:
     )
 
 
-def cost(arrangement: Arrangement, access: Access, model: MemoryModel, count: int) -> Cost:
+def cost(arrangement: Arrangement, access: ArrayUse, model: MemoryModel, count: int) -> AccessCost:
     """The time of one access to `count` elements (all pairs of them when broadcast), without its
     weight.
     """
@@ -168,10 +168,12 @@ def cost(arrangement: Arrangement, access: Access, model: MemoryModel, count: in
     limits["arithmetic"] = access.operations / model.operations
     # a CPU overlaps them in part
     total = max(limits.values()) if vector else math.hypot(*limits.values())
-    return Cost(count * total, max(limits, key=lambda name: limits[name]), traffic)
+    return AccessCost(count * total, max(limits, key=lambda name: limits[name]), traffic)
 
 
-def _issue(arrangement: Arrangement, access: Access, model: MemoryModel, traffic: Traffic) -> float:
+def _issue(
+    arrangement: Arrangement, access: ArrayUse, model: MemoryModel, traffic: Traffic
+) -> float:
     """Seconds that the instructions of one element's accesses take."""
     if model.target.has_blocks:
         return traffic.lines / model.lines
@@ -181,21 +183,23 @@ def _issue(arrangement: Arrangement, access: Access, model: MemoryModel, traffic
 
 
 def _all_pairs(
-    access: Access, model: MemoryModel, count: int, limits: dict[str, float], traffic: Traffic
-) -> Cost:
+    access: ArrayUse, model: MemoryModel, count: int, limits: dict[str, float], traffic: Traffic
+) -> AccessCost:
     """A GPU loads every source once for each tile's targets, a CPU for each register of targets,
     from its cache.
     """
     arithmetic = access.operations / model.operations
     if model.target.has_blocks:
         loading = max(limits.values()) / model.reuse
-        return Cost(
+        return AccessCost(
             count**2 * (arithmetic + loading),
             "arithmetic" if arithmetic > loading else "memory",
             traffic,
         )
     pair = arithmetic + limits["issue"]
-    return Cost(count**2 * pair, "arithmetic" if arithmetic > limits["issue"] else "issue", traffic)
+    return AccessCost(
+        count**2 * pair, "arithmetic" if arithmetic > limits["issue"] else "issue", traffic
+    )
 
 
 def placement(arrangement: Arrangement, slot: Slot) -> Placement:

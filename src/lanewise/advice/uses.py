@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from lanewise.advice.cost import Access, Role
+from lanewise.advice.cost import ArrayUse, Role
 from lanewise.language.record import Record
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError
@@ -55,7 +55,7 @@ class Use:
                 raise ArgumentError(f"Use({name}={shown(number)}): wanted a number above zero")
 
 
-def accesses_of(record: Record, kernels: Sequence[Any]) -> list[Access]:
+def accesses_of(record: Record, kernels: Sequence[Any]) -> list[ArrayUse]:
     """The accesses of all kernels to arrays of `record`; raises `ArgumentError` for what is no
     kernel or uses none.
     """
@@ -63,7 +63,7 @@ def accesses_of(record: Record, kernels: Sequence[Any]) -> list[Access]:
         raise ArgumentError(
             "choose_layout needs the kernels that use the records, found an empty list"
         )
-    accesses: list[Access] = []
+    accesses: list[ArrayUse] = []
     for use in (k if isinstance(k, Use) else Use(k) for k in kernels):
         own = _accesses(record, use)
         if not own:
@@ -75,7 +75,7 @@ def accesses_of(record: Record, kernels: Sequence[Any]) -> list[Access]:
     return accesses
 
 
-def _accesses(record: Record, use: Use) -> list[Access]:
+def _accesses(record: Record, use: Use) -> list[ArrayUse]:
     from lanewise.patterns.elementwise.kernel import Elementwise
     from lanewise.patterns.pairwise.kernel import Pairwise
 
@@ -91,7 +91,7 @@ def _accesses(record: Record, use: Use) -> list[Access]:
             )
 
 
-def _elementwise(record: Record, use: Use, kernel: Any) -> list[Access]:
+def _elementwise(record: Record, use: Use, kernel: Any) -> list[ArrayUse]:
     from lanewise.language.types import I64
     from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
 
@@ -112,7 +112,7 @@ def _elementwise(record: Record, use: Use, kernel: Any) -> list[Access]:
     return _touched(use, reference, dict.fromkeys(names, role))
 
 
-def _pairwise(record: Record, use: Use, kernel: Any) -> list[Access]:
+def _pairwise(record: Record, use: Use, kernel: Any) -> list[ArrayUse]:
     from lanewise.language.types import I64
     from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
     from lanewise.patterns.search import AllPairs
@@ -144,7 +144,7 @@ def _plain() -> Any:
     return SoA()
 
 
-def _touched(use: Use, reference: Any, roles: dict[str, Role]) -> list[Access]:
+def _touched(use: Use, reference: Any, roles: dict[str, Role]) -> list[ArrayUse]:
     """The leaves of each array that the kernel loads and stores once what nobody needs is gone."""
     from lanewise.analysis.instructions import count_operations
     from lanewise.ir import nodes as ir
@@ -152,7 +152,7 @@ def _touched(use: Use, reference: Any, roles: dict[str, Role]) -> list[Access]:
     from lanewise.passes import constant_folding, dead_code
 
     kernel: ir.Kernel = dead_code.apply(constant_folding.apply(reference))
-    accesses: list[Access] = []
+    accesses: list[ArrayUse] = []
     operations = sum(
         count_operations(s.function).total()
         for s in statements(kernel.body)
@@ -178,6 +178,6 @@ def _touched(use: Use, reference: Any, roles: dict[str, Role]) -> list[Access]:
         )
         title = f"{use.kernel.__name__}({name})"
         accesses.append(
-            Access(title, role, tuple(read), tuple(written), weight, operations if own else 0)
+            ArrayUse(title, role, tuple(read), tuple(written), weight, operations if own else 0)
         )
     return [a for a in accesses if a.read or a.written]

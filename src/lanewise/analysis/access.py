@@ -178,7 +178,7 @@ def _locals(e: ir.Expression) -> list[ir.Local]:
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class ArrayTraffic:
     """Bytes that a launch moves for one array of global memory.
 
     `useful` are wanted; `requested` are those of the loads and stores, with lanes of vector loads
@@ -194,17 +194,19 @@ class Traffic:
     moved: float
 
 
-def layout_traffic(work: KernelWork) -> tuple[Traffic, ...]:
+def layout_traffic(work: KernelWork) -> tuple[ArrayTraffic, ...]:
     """The bytes that a lowered kernel moves for each array, on the whole launch."""
     warps = work.blocks * -(-work.threads // 32)
     lanes = min(32, work.threads)
     arrays = {b.name: b.array for b in work.kernel.buffers}
-    rows: dict[str, Traffic] = {}
+    rows: dict[str, ArrayTraffic] = {}
     for r in work.regions:
         for a in r.accesses:
             if a.space != "global":
                 continue
-            old = rows.get(arrays[a.buffer], Traffic(arrays[a.buffer], False, False, 0.0, 0.0, 0.0))
+            old = rows.get(
+                arrays[a.buffer], ArrayTraffic(arrays[a.buffer], False, False, 0.0, 0.0, 0.0)
+            )
             factor = r.executions * warps * lanes
             rows[old.array] = replace(
                 old,

@@ -64,7 +64,7 @@ class Affine:
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class AccessLoop:
     """A loop around an access. shared: all threads run the same rounds of it. rounds: how many,
     where literals say so.
 
@@ -80,7 +80,7 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class AffineAccess:
     """A load, store or scatter of an element. indices: None for one that is not affine.
 
     loops: around it, the outermost first. guards: the indices of threads that decide whether a
@@ -89,7 +89,7 @@ class Access:
 
     statement: ir.ElementAccess
     indices: tuple[Affine | None, ...]
-    loops: tuple[Loop, ...]
+    loops: tuple[AccessLoop, ...]
     guards: Names
 
     @property
@@ -206,23 +206,23 @@ def nest_of(kernel: ir.Kernel) -> tuple[tuple[str, ...], ir.Block]:
     return tuple(indices), body
 
 
-def accesses(body: ir.Block, indices: tuple[str, ...]) -> tuple[Access, ...]:
+def accesses(body: ir.Block, indices: tuple[str, ...]) -> tuple[AffineAccess, ...]:
     """Every access of a block that runs for all points of these indices, in order of text."""
     return tuple(_Walk(body, indices).run())
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class AccessGroup:
     """Accesses of one array whose places are fixed distances apart: those of a stencil. low, high:
     of their constants, per dimension.
     """
 
-    accesses: tuple[Access, ...]
+    accesses: tuple[AffineAccess, ...]
     low: tuple[int, ...]
     high: tuple[int, ...]
 
     def footprint(self, box: Mapping[str, int]) -> tuple[int, ...] | None:
-        """As `Access.footprint`, of all of them together."""
+        """As `AffineAccess.footprint`, of all of them together."""
         one = self.accesses[0].footprint(box)
         return (
             None
@@ -233,9 +233,9 @@ class Group:
         )
 
 
-def groups(accesses: tuple[Access, ...]) -> tuple[Group, ...]:
+def groups(accesses: tuple[AffineAccess, ...]) -> tuple[AccessGroup, ...]:
     """The affine accesses by array, loops and the way that they move."""
-    alike: dict[object, list[Access]] = {}
+    alike: dict[object, list[AffineAccess]] = {}
     for a in accesses:
         if all(i is not None and not i.scaled for i in a.indices):
             loops = tuple(x.statement for x in a.loops)
@@ -249,10 +249,10 @@ def groups(accesses: tuple[Access, ...]) -> tuple[Group, ...]:
     return tuple(_group(members) for members in alike.values())
 
 
-def _group(members: list[Access]) -> Group:
+def _group(members: list[AffineAccess]) -> AccessGroup:
     constants = [[i.constant for i in a.indices if i is not None] for a in members]
     columns = list(zip(*constants, strict=True))
-    return Group(tuple(members), tuple(map(min, columns)), tuple(map(max, columns)))
+    return AccessGroup(tuple(members), tuple(map(min, columns)), tuple(map(max, columns)))
 
 
 class _Walk:
@@ -266,15 +266,17 @@ class _Walk:
         self.often = assigned_often(body)
         self.forms: dict[str, Affine] = {i: Affine(((i, 1),)) for i in indices}
 
-    def run(self) -> Iterator[Access]:
+    def run(self) -> Iterator[AffineAccess]:
         yield from self.block(self.body, (), NONE)
 
-    def block(self, block: ir.Block, loops: tuple[Loop, ...], guards: Names) -> Iterator[Access]:
+    def block(
+        self, block: ir.Block, loops: tuple[AccessLoop, ...], guards: Names
+    ) -> Iterator[AffineAccess]:
         for s in block:
             own = self.dependence.threads(self.dependence.expressions(expressions(s)))
             match s:
                 case ir.LoadElement() | ir.StoreElement() | ir.ScatterElement():
-                    yield Access(s, tuple(map(self.form, s.indices)), loops, guards)
+                    yield AffineAccess(s, tuple(map(self.form, s.indices)), loops, guards)
                 case ir.If():
                     for side in (s.then, s.otherwise):
                         yield from self.block(side, loops, guards | own)
@@ -283,7 +285,7 @@ class _Walk:
                 case ir.While():
                     around = guards | own | self.jumps(s.body)
                     yield from self.block(
-                        s.body, (*loops, Loop("", not around - guards, None, s)), around
+                        s.body, (*loops, AccessLoop("", not around - guards, None, s)), around
                     )
                     self.leave(s.body, "")
                 case ir.Assign() if (
@@ -293,7 +295,9 @@ class _Walk:
                 case _:
                     pass
 
-    def loop(self, s: ir.For, loops: tuple[Loop, ...], guards: Names) -> Iterator[Access]:
+    def loop(
+        self, s: ir.For, loops: tuple[AccessLoop, ...], guards: Names
+    ) -> Iterator[AffineAccess]:
         before = self.forms.get(s.variable)
         start, stop = self.form(s.start), self.form(s.stop)
         self.forms[s.variable] = Affine(((s.variable, 1),))
@@ -301,7 +305,7 @@ class _Walk:
             self.dependence.expressions((s.start, s.stop, s.step))
         ) and not self.jumps(s.body)
         yield from self.block(
-            s.body, (*loops, Loop(s.variable, shared, _rounds(s), s, start, stop)), guards
+            s.body, (*loops, AccessLoop(s.variable, shared, _rounds(s), s, start, stop)), guards
         )
         self.leave(s.body, s.variable)
         self.forms.pop(s.variable)

@@ -12,7 +12,7 @@ from typing import assert_never
 
 import numpy as np
 
-from lanewise.analysis.value_numbering import Table, Value
+from lanewise.analysis.value_numbering import Value, ValueTable
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import evaluate
 from lanewise.language.types import BOOL, Scalar
@@ -24,7 +24,7 @@ MOST_FACTORS = 6  # of products that are compared
 class Algebra:
     """Sums, products and rules over one table."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: ValueTable) -> None:
         self.table = table
 
     def kind(self, value: Value) -> Scalar:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import cast
 
-from lanewise.analysis.value_numbering import NotNumbered, Table, Value, number_function
+from lanewise.analysis.value_numbering import NotNumbered, Value, ValueTable, number_function
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own, owner
 from lanewise.ir.traverse import subexpressions
@@ -54,7 +54,7 @@ def both_ways(function: ir.Function, target: str, source: str) -> BothWays | str
     `target` and `source` are the names of the record parameters. The results of the new function
     are those of the old one, then the same for the opposite direction under the name `reaction...`.
     """
-    table = Table()
+    table = ValueTable()
     other = {target: source, source: target}
     forward: dict[str, Value] = {}
     backward: dict[str, Value] = {}
@@ -96,7 +96,7 @@ def reaction_of(result: str) -> str:
 _FREE = frozenset({"leaf", "literal", "negate", "cast"})
 
 
-def _work(table: Table, values: list[Value]) -> int:
+def _work(table: ValueTable, values: list[Value]) -> int:
     return sum(
         table.nodes[n].operation not in _FREE for n in table.below({v.number for v in values})
     )
@@ -108,7 +108,7 @@ class _Writer:
     name of the user's.
     """
 
-    table: Table
+    table: ValueTable
     roots: set[int]
     body: list[ir.Assign] = field(default_factory=list[ir.Assign])
     names: dict[int, str] = field(default_factory=dict[int, str])

@@ -27,9 +27,9 @@ ENDLESS = 2**80  # beyond every number of 64 bits
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class LinearValue:
     """`sum(coefficient * variable)` plus a number from `low` to `high`; the variables are those of
-    `State.box`.
+    `KnownBounds.box`.
     """
 
     coefficients: Coefficients
@@ -46,12 +46,12 @@ class Value:
         return self.low if self.is_sum and not self.coefficients else None
 
 
-def _constant(n: int) -> Value:
-    return Value((), n, n)
+def _constant(n: int) -> LinearValue:
+    return LinearValue((), n, n)
 
 
 @dataclass(slots=True)
-class State:
+class KnownBounds:
     """What holds where a statement runs.
 
     box: of variables, narrowed: of sums of several. values: what names stand for; truths: the
@@ -60,18 +60,20 @@ class State:
 
     box: dict[str, Span]
     narrowed: dict[Coefficients, Span]
-    values: dict[str, Value]
-    truths: dict[str, Truth] = field(default_factory=dict[str, "Truth"])
+    values: dict[str, LinearValue]
+    truths: dict[str, KnownTruth] = field(default_factory=dict[str, "KnownTruth"])
 
-    def copy(self) -> State:
-        return State(dict(self.box), dict(self.narrowed), dict(self.values), dict(self.truths))
+    def copy(self) -> KnownBounds:
+        return KnownBounds(
+            dict(self.box), dict(self.narrowed), dict(self.values), dict(self.truths)
+        )
 
     def forget(self, name: str) -> None:
         """A name may stand for anything."""
         self.values.pop(name, None)
         self.truths.pop(name, None)
 
-    def span(self, value: Value) -> Span:
+    def span(self, value: LinearValue) -> Span:
         """The least and the greatest that a value can be."""
         low, high = self._total(value.coefficients)
         return low + value.low, high + value.high
@@ -109,12 +111,12 @@ def _normal(coefficients: Coefficients) -> tuple[Coefficients, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Truth:
+class KnownTruth:
     """A condition, and what the names in it stood for."""
 
     condition: ir.Expression
-    values: dict[str, Value]
-    truths: dict[str, Truth]
+    values: dict[str, LinearValue]
+    truths: dict[str, KnownTruth]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +166,10 @@ def reached(
         return ()
     box = {i: (0, n - 1) for i, n in extents.items()}
     values = {n: _constant(v) for n, v in numbers.items()} | {
-        i: Value(((i, 1),), 0, 0) for i in extents
+        i: LinearValue(((i, 1),), 0, 0) for i in extents
     }
     walk = _Walk(shapes, {id(s): n for n, s in enumerate(sites(body))})
-    walk.block(body, State(box, {}, values), sure=True)
+    walk.block(body, KnownBounds(box, {}, values), sure=True)
     return tuple(walk.passed)
 
 
@@ -194,7 +196,7 @@ class _Walk:
     passed: list[Reached] = field(default_factory=list[Reached])
     loops: int = 0
 
-    def block(self, block: ir.Block, state: State, *, sure: bool) -> State | None:
+    def block(self, block: ir.Block, state: KnownBounds, *, sure: bool) -> KnownBounds | None:
         """The state behind a block; None where no thread comes out of its end."""
         for s in block:
             match s:
@@ -218,21 +220,23 @@ class _Walk:
                 case ir.Break() | ir.Continue() | ir.Return():
                     return None
                 case ir.Assign() if s.value.type == BOOL:
-                    state.truths[s.name] = Truth(s.value, dict(state.values), dict(state.truths))
+                    state.truths[s.name] = KnownTruth(
+                        s.value, dict(state.values), dict(state.truths)
+                    )
                 case ir.Assign() if s.value.type.is_integer:
                     state.values[s.name] = evaluate(s.value, state)
                 case _:
                     pass
         return state
 
-    def access(self, s: ir.ElementAccess, state: State, *, sure: bool) -> None:
+    def access(self, s: ir.ElementAccess, state: KnownBounds, *, sure: bool) -> None:
         for d, (e, length) in enumerate(zip(s.indices, self.shapes[s.array], strict=True)):
             value = evaluate(e, state)
             low, high = span = state.span(value)
             certain = sure and (value.is_sum or low >= length or high < 0)
             self.passed.append(Reached(self.numbers[id(s)], d, s, span, length, certain))
 
-    def branch(self, s: ir.If, state: State) -> State | None:
+    def branch(self, s: ir.If, state: KnownBounds) -> KnownBounds | None:
         then, other = (
             _assume(s.condition, state.copy(), true=True),
             _assume(s.condition, state.copy(), true=False),
@@ -243,7 +247,7 @@ class _Walk:
         ]
         return _joined(ends[0], ends[1])
 
-    def loop(self, s: ir.For, state: State, *, sure: bool) -> State:
+    def loop(self, s: ir.For, state: KnownBounds, *, sure: bool) -> KnownBounds:
         """The body is gone through once, with a variable that may be that of any round."""
         start, stop, step = (evaluate(e, state) for e in (s.start, s.stop, s.step))
         fixed = all(v.number is not None for v in (start, stop, step))
@@ -252,7 +256,7 @@ class _Walk:
         symbol, inner = f"{s.variable}@{self.loops}", state.copy()
         _forget(inner, (s,))
         low, high = inner.box[symbol] = _rounds(inner, start, stop, step.number, s.start.type)
-        variable = inner.values[s.variable] = Value(((symbol, 1),), 0, 0)
+        variable = inner.values[s.variable] = LinearValue(((symbol, 1),), 0, 0)
         runs = low <= high
         if runs and not fixed and step.number:
             first, last = (start, stop) if step.number > 0 else (stop, start)
@@ -272,14 +276,16 @@ def _returns(s: ir.Statement) -> bool:
     return any(isinstance(x, ir.Return) for x in statements((s,)))
 
 
-def _forget(state: State, block: ir.Block) -> None:
+def _forget(state: KnownBounds, block: ir.Block) -> None:
     """What a block assigns to may be anything."""
     for s in statements(block):
         for n in writes(s):
             state.forget(n)
 
 
-def _rounds(state: State, start: Value, stop: Value, step: int | None, kind: Scalar) -> Span:
+def _rounds(
+    state: KnownBounds, start: LinearValue, stop: LinearValue, step: int | None, kind: Scalar
+) -> Span:
     """What the variable of a loop may be."""
     if not step:
         return _limits(kind)
@@ -291,14 +297,14 @@ def _rounds(state: State, start: Value, stop: Value, step: int | None, kind: Sca
     return state.span(stop)[0] + 1, state.span(start)[1]
 
 
-def _joined(one: State | None, other: State | None) -> State | None:
+def _joined(one: KnownBounds | None, other: KnownBounds | None) -> KnownBounds | None:
     """Behind a branch: what holds on both sides."""
     if one is None or other is None:
         return other if one is None else one
     values = {
         n: v
         if v == other.values[n]
-        else Value((), *_hull(one.span(v), other.span(other.values[n])))
+        else LinearValue((), *_hull(one.span(v), other.span(other.values[n])))
         for n, v in one.values.items()
         if n in other.values
     }
@@ -306,7 +312,7 @@ def _joined(one: State | None, other: State | None) -> State | None:
     narrowed = {
         k: _hull(s, other.narrowed[k]) for k, s in one.narrowed.items() if k in other.narrowed
     }
-    return State(
+    return KnownBounds(
         box, narrowed, values, {n: x for n, x in one.truths.items() if other.truths.get(n) is x}
     )
 
@@ -318,7 +324,7 @@ def _hull(a: Span, b: Span) -> Span:
 # ------------------------------------------------------------ conditions
 
 
-def _assume(e: ir.Expression, state: State, *, true: bool) -> State | None:
+def _assume(e: ir.Expression, state: KnownBounds, *, true: bool) -> KnownBounds | None:
     """The state where a condition holds, or where it does not; None where that cannot be.
 
     The state given is changed.
@@ -346,7 +352,7 @@ def _assume(e: ir.Expression, state: State, *, true: bool) -> State | None:
             return state
 
 
-def _assume_truth(truth: Truth, state: State, *, true: bool) -> State | None:
+def _assume_truth(truth: KnownTruth, state: KnownBounds, *, true: bool) -> KnownBounds | None:
     """The same of a condition that was kept in a variable, with what its names stood for then."""
     values, truths = state.values, state.truths
     state.values, state.truths = truth.values, truth.truths
@@ -361,7 +367,9 @@ _OPPOSITE: dict[ir.CompareOperator, ir.CompareOperator] = {
 }  # fmt: skip
 
 
-def _compared(operator: ir.CompareOperator, left: Value, right: Value, state: State) -> bool:
+def _compared(
+    operator: ir.CompareOperator, left: LinearValue, right: LinearValue, state: KnownBounds
+) -> bool:
     """Learn from a comparison; whether it can be."""
     match operator:
         case "<" | "<=":
@@ -383,7 +391,7 @@ def _compared(operator: ir.CompareOperator, left: Value, right: Value, state: St
             return state.narrow(between.coefficients, ends)
 
 
-def _below(left: Value, right: Value, state: State, *, strict: bool) -> bool:
+def _below(left: LinearValue, right: LinearValue, state: KnownBounds, *, strict: bool) -> bool:
     """Learn that one value is less than another one; whether that can be."""
     between = _sum(left, _scaled(right, -1))
     return state.narrow(between.coefficients, (-ENDLESS, -int(strict) - between.low))
@@ -397,11 +405,11 @@ def _limits(kind: Scalar) -> Span:
     return int(low), int(high)
 
 
-def _anything(e: ir.Expression) -> Value:
-    return Value((), *_limits(e.type))
+def _anything(e: ir.Expression) -> LinearValue:
+    return LinearValue((), *_limits(e.type))
 
 
-def evaluate(e: ir.Expression, state: State) -> Value:
+def evaluate(e: ir.Expression, state: KnownBounds) -> LinearValue:
     """The value of a whole number."""
     match e:
         case ir.Literal(value=value):
@@ -428,7 +436,7 @@ def evaluate(e: ir.Expression, state: State) -> Value:
                 if s is not None
             ]
             return (
-                Value((), min(low for low, _ in spans), max(high for _, high in spans))
+                LinearValue((), min(low for low, _ in spans), max(high for _, high in spans))
                 if spans
                 else _anything(e)
             )
@@ -436,14 +444,14 @@ def evaluate(e: ir.Expression, state: State) -> Value:
             return _anything(e)
 
 
-def _fitting(e: ir.Expression, value: Value, state: State) -> Value:
+def _fitting(e: ir.Expression, value: LinearValue, state: KnownBounds) -> LinearValue:
     """A value that wraps, unless it fits its type."""
     low, high = state.span(value)
     least, most = _limits(e.type)
     return value if least <= low and high <= most else _anything(e)
 
 
-def _binary(e: ir.Binary, left: Value, right: Value, state: State) -> Value:
+def _binary(e: ir.Binary, left: LinearValue, right: LinearValue, state: KnownBounds) -> LinearValue:
     (a, b), n = state.span(left), right.number
     match e.operator:
         case "+":
@@ -455,21 +463,21 @@ def _binary(e: ir.Binary, left: Value, right: Value, state: State) -> Value:
                 if other is not None:
                     return _scaled(one, other)
             ends = [x * y for x in (a, b) for y in state.span(right)]
-            return Value((), min(ends), max(ends))
+            return LinearValue((), min(ends), max(ends))
         case "//" if n is not None and n > 0:
-            return Value((), a // n, b // n)
+            return LinearValue((), a // n, b // n)
         case "%" if n is not None and n > 0:
-            return left if a >= 0 and b < n else Value((), 0, n - 1)
+            return left if a >= 0 and b < n else LinearValue((), 0, n - 1)
         case "&":
             masks = [high for low, high in ((a, b), state.span(right)) if low >= 0]
-            return Value((), 0, min(masks)) if masks else _anything(e)
+            return LinearValue((), 0, min(masks)) if masks else _anything(e)
         case ">>" if n is not None and n >= 0:
-            return Value((), a >> n, b >> n)
+            return LinearValue((), a >> n, b >> n)
         case _:
             return _anything(e)
 
 
-def _extreme(which: str, values: list[Value], state: State) -> Value:
+def _extreme(which: str, values: list[LinearValue], state: KnownBounds) -> LinearValue:
     """The least or the greatest of two values, or one of three between the others."""
     if which == "clamp":
         return _extreme("min", [_extreme("max", values[:2], state), values[2]], state)
@@ -486,20 +494,20 @@ def _extreme(which: str, values: list[Value], state: State) -> Value:
             other_low >= high,
             (max(low, other_low), max(high, other_high)),
         )
-    return values[0] if first else values[1] if second else Value((), *ends)
+    return values[0] if first else values[1] if second else LinearValue((), *ends)
 
 
-def _scaled(value: Value, factor: int) -> Value:
+def _scaled(value: LinearValue, factor: int) -> LinearValue:
     if not factor:
         return _constant(0)
     ends = sorted((value.low * factor, value.high * factor))
-    return Value(tuple((v, c * factor) for v, c in value.coefficients), *ends)
+    return LinearValue(tuple((v, c * factor) for v, c in value.coefficients), *ends)
 
 
-def _sum(a: Value, b: Value) -> Value:
+def _sum(a: LinearValue, b: LinearValue) -> LinearValue:
     both = dict(a.coefficients)
     for v, c in b.coefficients:
         both[v] = both.get(v, 0) + c
-    return Value(
+    return LinearValue(
         tuple(sorted((v, c) for v, c in both.items() if c)), a.low + b.low, a.high + b.high
     )

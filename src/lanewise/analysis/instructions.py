@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from lanewise.analysis.value_numbering import Table
+from lanewise.analysis.value_numbering import ValueTable
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import expressions, statements, subexpressions
 from lanewise.language.types import BOOL, F32, F64, I64, Scalar
@@ -92,7 +92,7 @@ def mix(counts: Mapping[str, float]) -> Instructions:
 
 
 def contracted(
-    table: Table, live: Iterable[int], together: Mapping[int, object] | None = None
+    table: ValueTable, live: Iterable[int], together: Mapping[int, object] | None = None
 ) -> set[int]:
     """The products among `live` that vanish in fused multiply-adds.
 
@@ -126,7 +126,7 @@ def _place(together: Mapping[int, object] | None, a: int, b: int) -> bool:
 
 
 def node_cost(
-    table: Table, number: int, gone: set[int], *, fast_math: bool = False
+    table: ValueTable, number: int, gone: set[int], *, fast_math: bool = False
 ) -> dict[str, float]:
     """The instructions of one value, given which products were fused away."""
     node = table.nodes[number]
@@ -147,7 +147,9 @@ def node_cost(
     return dict(operation_cost(node.operation, node.type, operands, fast_math=fast_math))
 
 
-def count_values(table: Table, values: Iterable[int], *, fast_math: bool = False) -> Instructions:
+def count_values(
+    table: ValueTable, values: Iterable[int], *, fast_math: bool = False
+) -> Instructions:
     """The instructions that compute these values from the leaves of a table."""
     live = table.below(set(values))
     gone = contracted(table, live)

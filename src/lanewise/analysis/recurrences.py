@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lanewise.analysis.affine import (
-    Access,
+    AccessLoop,
     Affine,
-    Loop,
+    AffineAccess,
     accesses,
     added,
     difference,
@@ -60,7 +60,7 @@ class Recurrence:
     stop: ir.Expression
     bound: ir.Expression
     reaches: bool
-    accesses: tuple[Access, ...]
+    accesses: tuple[AffineAccess, ...]
     moving: Affine
 
     def gap(self, read: Affine | None, store: Affine | None) -> int | None:
@@ -88,7 +88,7 @@ class Recurrence:
             bool(readers) and all(self._is_own(r, w) for r in readers for w in stores)
         )
 
-    def _is_own(self, read: Access, store: Access) -> bool:
+    def _is_own(self, read: AffineAccess, store: AffineAccess) -> bool:
         """Whether a round reads the place that it writes, and no other round writes."""
         v = self.outer.variable
         pairs = list(zip(read.indices, store.indices, strict=True))
@@ -211,7 +211,7 @@ def _inner(
     return result
 
 
-def _moving(inner: Loop, v: str, step: int) -> End | None:
+def _moving(inner: AccessLoop, v: str, step: int) -> End | None:
     """Which end of the inner loop moves away with each round, by one; the other one is the same in
     all rounds.
     """
@@ -237,7 +237,7 @@ def _conflict(r: Recurrence) -> str | None:
     return None
 
 
-def inside(r: Recurrence) -> tuple[Access, ...]:
+def inside(r: Recurrence) -> tuple[AffineAccess, ...]:
     """What the inner loop reads."""
     return tuple(
         a for a in r.accesses if not a.is_store and any(x.statement is r.inner for x in a.loops)
@@ -255,7 +255,7 @@ def _apart(r: Recurrence, read: Affine | None, store: Affine | None) -> bool:
     return gap is not None and (gap <= 0 if r.end == "stop" else gap > 0)
 
 
-def _reaches(inner: Loop, outer: Loop, end: End, step: int) -> bool:
+def _reaches(inner: AccessLoop, outer: AccessLoop, end: End, step: int) -> bool:
     """Whether even in the first panel what is done ahead begins before its end, or at it."""
     if inner.start is None or inner.stop is None or outer.start is None:
         return False

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Literal
 
 from lanewise.analysis.instructions import Instructions, mix
-from lanewise.analysis.value_numbering import Table, Value, number_expression
+from lanewise.analysis.value_numbering import Value, ValueTable, number_expression
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import rewrite
 from lanewise.language.types import Scalar
@@ -20,7 +20,7 @@ Pattern = Literal["streamed", "strided", "broadcast", "gathered"]
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class RegionAccess:
     """One load or store: `bytes` of one thread, of which `useful` bytes are wanted.
 
     `sectors` are the 32-byte sectors that a warp touches with it, `wavefronts` the passes of 128
@@ -53,7 +53,7 @@ class Region:
     unroll: float = 1.0
     depth: int = 0  # loops around it
     instructions: Instructions = field(default_factory=Instructions)
-    accesses: list[Access] = field(default_factory=list[Access])
+    accesses: list[RegionAccess] = field(default_factory=list[RegionAccess])
     children: list[Region] = field(default_factory=list["Region"])
     barriers: int = 0
     stages: int = 0  # times that a turn waits for what it loads itself into shared memory
@@ -153,7 +153,7 @@ class Values:
     """
 
     top: Region
-    table: Table = field(default_factory=Table)
+    table: ValueTable = field(default_factory=ValueTable)
     homes: dict[int, Region] = field(default_factory=dict[int, Region])
     roots: list[int] = field(default_factory=list[int])
     carried: set[int] = field(default_factory=set[int])

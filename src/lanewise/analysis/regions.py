@@ -16,11 +16,11 @@ from lanewise.analysis.instructions import mix
 from lanewise.analysis.leaving import leaves
 from lanewise.analysis.region import (
     SECTOR,
-    Access,
     Environment,
     KernelWork,
     Pattern,
     Region,
+    RegionAccess,
     Unknown,
     Values,
 )
@@ -42,10 +42,10 @@ from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
 __all__ = [
     "SECTOR",
     "UNKNOWN_COUNT",
-    "Access",
     "KernelWork",
     "Pattern",
     "Region",
+    "RegionAccess",
     "Unknown",
     "analyse",
 ]
@@ -424,7 +424,7 @@ class _Walk:
         names: tuple[str, ...],
         *,
         write: bool,
-    ) -> Access:
+    ) -> RegionAccess:
         b = self.buffers[buffer]
         size, useful = len(names) * b.type.size, sum(b.type.size for n in names if n)
         simd, samples, step = self.simd, self.samples, None if self.least else self.gather_step
@@ -433,7 +433,7 @@ class _Walk:
             if simd
             else lie_of_warp(places, self.active, size, step)
         )
-        return Access(
+        return RegionAccess(
             buffer, b.space, write, size, useful, lie.pattern, lie.sectors, lie.wavefronts, names
         )
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from lanewise.analysis.simplification import SHOWN, Condition, Simplification
-from lanewise.analysis.value_numbering import NotNumbered, Table, Value, number_function
+from lanewise.analysis.value_numbering import NotNumbered, Value, ValueTable, number_function
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import evaluate
 from lanewise.ir.names import own, owner
@@ -43,7 +43,7 @@ def zero_self_term(
     `target` and `source` are the names of its record parameters, which must be of one record class.
     `same` is what `lw.same` answers in it: False proves that the test for the pair is not needed.
     """
-    table = Table()
+    table = ValueTable()
     arguments: dict[str, Value] = {}
     for p in function.parameters:
         if p.name == own("same"):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lanewise.analysis.folding import fold
-from lanewise.analysis.value_numbering import Node, Table, Value
+from lanewise.analysis.value_numbering import Node, Value, ValueTable
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import owner
 from lanewise.ir.printer import print_expression
@@ -88,8 +88,8 @@ class Simplification:
     under which it is that.
     """
 
-    def __init__(self, old: Table, record: str) -> None:
-        self.table, self.record = Table(), record
+    def __init__(self, old: ValueTable, record: str) -> None:
+        self.table, self.record = ValueTable(), record
         self.values: list[Value] = []
         self.conditions: list[dict[Condition, None]] = []
         self.blocked: list[str] = []  # why a value is not simpler, where that is known

@@ -53,7 +53,7 @@ class Value:
     negative: bool = False
 
 
-class Table:
+class ValueTable:
     """All values seen so far.
 
     Numbers grow from operands to results, so their order is an order of computation.
@@ -100,7 +100,7 @@ class Table:
 
 
 def number_function(
-    table: Table, function: ir.Function, arguments: dict[str, Value]
+    table: ValueTable, function: ir.Function, arguments: dict[str, Value]
 ) -> list[Value]:
     """The results of a function for these arguments, as values of the table.
 
@@ -118,13 +118,13 @@ def number_function(
     return _Numbering(table).run(function.body, dict(arguments))
 
 
-def number_expression(table: Table, e: ir.Expression, arguments: Mapping[str, Value]) -> Value:
+def number_expression(table: ValueTable, e: ir.Expression, arguments: Mapping[str, Value]) -> Value:
     """The value of an expression of these variables."""
     return _Numbering(table).value(e, arguments)
 
 
 class _Numbering:
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: ValueTable) -> None:
         self.table = table
 
     def run(self, block: ir.Block, env: dict[str, Value]) -> list[Value]:

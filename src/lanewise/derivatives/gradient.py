@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lanewise.analysis.straight import straight
-from lanewise.analysis.value_numbering import NotNumbered, Table, Value, number_function
+from lanewise.analysis.value_numbering import NotNumbered, Value, ValueTable, number_function
 from lanewise.derivatives.forward import forward
-from lanewise.derivatives.reverse import Choice, backward
+from lanewise.derivatives.reverse import ConditionalSum, backward
 from lanewise.derivatives.writing import Writer
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own, owner
@@ -30,7 +30,7 @@ SAME = own("same")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class GradientValue:
     """One value of a gradient: its scalars, by the names that they have as parameters, and its
     type.
 
@@ -70,7 +70,7 @@ class Gradient:
 def gradient(
     f: ir.Function,
     name: str,
-    asked: Sequence[Asked],
+    asked: Sequence[GradientValue],
     cotangents: Cotangents,
     records: tuple[str, str] | None,
 ) -> Gradient:
@@ -91,14 +91,14 @@ def gradient(
 class _Maker:
     f: ir.Function
     name: str
-    asked: tuple[Asked, ...]
+    asked: tuple[GradientValue, ...]
     cotangents: Cotangents
     records: tuple[str, str] | None
 
     # ------------------------------------------------------------ reverse
 
     def reverse(self) -> ir.Function:
-        table, f = Table(), straight(self.f)
+        table, f = ValueTable(), straight(self.f)
         types = {p.name: p.type for p in f.parameters}
         seeds: dict[bool, list[tuple[Value, Value]]] = {}
         for there in sorted(
@@ -112,7 +112,7 @@ class _Maker:
             # names mean what they mean for the target, where that is there
             table.labels = labels or table.labels
             seeds[there] = self._seeds(table, results, there)
-        choices: dict[tuple[bool, bool, str], Choice] = {}
+        choices: dict[tuple[bool, bool, str], ConditionalSum] = {}
         for directions in dict.fromkeys((a.here, a.there) for a in self.asked):
             group = [a for a in self.asked if (a.here, a.there) == directions]
             leaves = {table.leaf(x, t.scalar_of(a.kind)).number: x for a in group for x in a.leaves}
@@ -128,7 +128,9 @@ class _Maker:
             Writer(table).results([c for c, _ in scalars], [k for _, k in scalars])
         )
 
-    def _seeds(self, table: Table, results: list[Value], there: bool) -> list[tuple[Value, Value]]:
+    def _seeds(
+        self, table: ValueTable, results: list[Value], there: bool
+    ) -> list[tuple[Value, Value]]:
         pairs: list[tuple[Value, Value]] = []
         for place, (value, r) in enumerate(zip(results, self.f.results, strict=True)):
             if r.type.is_float:

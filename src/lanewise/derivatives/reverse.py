@@ -4,7 +4,8 @@ the results to the leaves.
 A value that is selected passes its derivative on to the selected side alone. What comes through one
 side is added up by itself, and the selection is made at the leaves: where the other side counts, an
 infinite factor (the inverse distance of an element from itself) meets no zero. So every derivative
-is a `Choice`: a value, and for conditions what is added where they hold and where they do not.
+is a `ConditionalSum`: a value, and for conditions what is added where they hold and where they do
+not.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lanewise.analysis.algebra import Algebra
-from lanewise.analysis.value_numbering import Node, NotNumbered, Table, Value
+from lanewise.analysis.value_numbering import Node, NotNumbered, Value, ValueTable
 from lanewise.derivatives.rules import DIFFERENTIABLE, OUT, operand, partials
 from lanewise.ir.names import own
 from lanewise.language.types import Scalar
@@ -29,14 +30,14 @@ they have to be.
 
 
 @dataclass
-class Choice:
+class ConditionalSum:
     """A derivative: a value, and by the numbers of conditions what is added where one holds and
     where it does not.
     """
 
     value: Value | None = None
-    sides: dict[int, tuple[Choice, Choice]] = field(
-        default_factory=dict[int, "tuple[Choice, Choice]"]
+    sides: dict[int, tuple[ConditionalSum, ConditionalSum]] = field(
+        default_factory=dict[int, "tuple[ConditionalSum, ConditionalSum]"]
     )
 
     def plus(self, path: Path, value: Value, algebra: Algebra) -> None:
@@ -45,7 +46,7 @@ class Choice:
             self.value = value if self.value is None else algebra.add(self.value, value)
             return
         (condition, holds), rest = path[0], path[1:]
-        sides = self.sides.setdefault(condition, (Choice(), Choice()))
+        sides = self.sides.setdefault(condition, (ConditionalSum(), ConditionalSum()))
         sides[0 if holds else 1].plus(rest, value, algebra)
 
     def merged(self, algebra: Algebra, kind: Scalar) -> Value:
@@ -60,8 +61,8 @@ class Choice:
 
 
 def backward(
-    table: Table, seeds: Iterable[tuple[Value, Value]], leaves: Mapping[int, str]
-) -> dict[int, Choice]:
+    table: ValueTable, seeds: Iterable[tuple[Value, Value]], leaves: Mapping[int, str]
+) -> dict[int, ConditionalSum]:
     """The derivative of the sum of result * cotangent with respect to each leaf.
 
     seeds: pairs of a result and its cotangent. leaves: the numbers of those that are asked for.
@@ -72,15 +73,15 @@ def backward(
         walk.pass_on(result, (), cotangent)
     for number in sorted(walk.active, reverse=True):
         walk.node(number)
-    return {n: walk.gradients.get(n, Choice()) for n in leaves}
+    return {n: walk.gradients.get(n, ConditionalSum()) for n in leaves}
 
 
 class _Walk:
-    def __init__(self, table: Table, leaves: frozenset[int]) -> None:
+    def __init__(self, table: ValueTable, leaves: frozenset[int]) -> None:
         self.table, self.algebra, self.leaves = table, Algebra(table), leaves
         self.active = _active(table, leaves)
         self.adjoints: dict[int, dict[Path, Value]] = {}
-        self.gradients: dict[int, Choice] = {}
+        self.gradients: dict[int, ConditionalSum] = {}
 
     def pass_on(self, value: Value, path: Path, adjoint: Value) -> None:
         """Add to the derivative of a value."""
@@ -98,7 +99,7 @@ class _Walk:
         for path, g in self.adjoints.pop(number, {}).items():
             self._label(number, g)
             if number in self.leaves:
-                self.gradients.setdefault(number, Choice()).plus(path, g, self.algebra)
+                self.gradients.setdefault(number, ConditionalSum()).plus(path, g, self.algebra)
                 continue
             node = self.table.nodes[number]
             if node.operation == "select":
@@ -175,7 +176,7 @@ def _extended(path: Path, condition: int, holds: bool) -> Path | None:
     return (*path, (condition, holds))
 
 
-def _active(table: Table, leaves: frozenset[int]) -> set[int]:
+def _active(table: ValueTable, leaves: frozenset[int]) -> set[int]:
     """The nodes whose value changes smoothly with a leaf."""
     active: set[int] = set()
     for number, node in enumerate(table.nodes):

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from lanewise.analysis.algebra import Algebra
 from lanewise.analysis.simplification import expression_of
-from lanewise.analysis.value_numbering import Table, Value
-from lanewise.derivatives.reverse import Choice
+from lanewise.analysis.value_numbering import Value, ValueTable
+from lanewise.derivatives.reverse import ConditionalSum
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.language.types import Scalar
@@ -25,12 +25,12 @@ class Writer:
     user's.
     """
 
-    table: Table
+    table: ValueTable
     body: list[ir.Statement] = field(default_factory=list[ir.Statement])
     names: dict[int, str] = field(default_factory=dict[int, str])
     taken: set[str] = field(default_factory=set[str])
 
-    def results(self, choices: Sequence[Choice], kinds: Sequence[Scalar]) -> ir.Block:
+    def results(self, choices: Sequence[ConditionalSum], kinds: Sequence[Scalar]) -> ir.Block:
         """Statements that compute the results and return them."""
         self.taken |= {str(n.payload) for n in self.table.nodes if n.operation == "leaf"}
         algebra = Algebra(self.table)
@@ -41,7 +41,8 @@ class Writer:
             self.body.append(ir.Return(tuple(map(self._value, values))))
             return tuple(self.body)
         first, second = (
-            [c.sides.get(condition, (Choice(), Choice()))[side] for c in choices] for side in (0, 1)
+            [c.sides.get(condition, (ConditionalSum(), ConditionalSum()))[side] for c in choices]
+            for side in (0, 1)
         )
         shared = self.table.below(self._roots(first)) & self.table.below(self._roots(second))
         needed = {condition} | {n for n in shared if self.table.nodes[n].operation not in _FREE}
@@ -50,7 +51,7 @@ class Writer:
         self.body.append(ir.If(self._number(condition), inner))
         return Writer(self.table, self.body, self.names, self.taken).results(second, kinds)
 
-    def _roots(self, choices: Sequence[Choice]) -> set[int]:
+    def _roots(self, choices: Sequence[ConditionalSum]) -> set[int]:
         """The values and conditions of derivatives."""
         roots: set[int] = set()
         for c in choices:
@@ -100,7 +101,7 @@ class Writer:
         return expression_of(node, tuple(self._number(o) for o in node.operands))
 
 
-def _only_condition(choices: Sequence[Choice]) -> int | None:
+def _only_condition(choices: Sequence[ConditionalSum]) -> int | None:
     """The condition on which all that is not zero depends, if there is one."""
     conditions = {n for c in choices for n in c.sides}
     return (

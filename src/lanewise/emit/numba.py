@@ -29,7 +29,7 @@ from lanewise.emit.numba_prelude import (
     width_import,
 )
 from lanewise.emit.numba_simd import Simd
-from lanewise.emit.numba_walks import Walk, walk_of
+from lanewise.emit.numba_walks import SplitWalk, walk_of
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import buffers_read, functions
@@ -341,7 +341,7 @@ class _Writer:
         """Whether lanes take different sides of a branch."""
         return self.simd is not None and self.simd.differs(s.condition)
 
-    def walk(self, w: Walk, s: ir.For, simd: Simd, depth: int) -> None:
+    def walk(self, w: SplitWalk, s: ir.For, simd: Simd, depth: int) -> None:
         """The blocks before, those inside and those behind, in this order: caches ask for what
         comes next in memory.
         """

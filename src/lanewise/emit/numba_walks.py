@@ -47,7 +47,7 @@ class Early:
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class SplitWalk:
     """A walk in several loops: blocks within `bounds` are `inside`, the others `edges`, or
     early.
     """
@@ -59,7 +59,7 @@ class Walk:
     edges: ir.Block
 
 
-def walk_of(s: ir.For) -> Walk | None:
+def walk_of(s: ir.For) -> SplitWalk | None:
     """A loop whose last branch has tests that hold from one round to another; None for others, and
     for blocks with loops of their own.
     """
@@ -79,9 +79,9 @@ def walk_of(s: ir.For) -> Walk | None:
         case (ir.If(condition=test, then=then, otherwise=edges),) if edges and (
             early := _bounds(s, test)
         ):
-            return Walk(tuple(head), bounds, branch.then, Early(early, then), edges)
+            return SplitWalk(tuple(head), bounds, branch.then, Early(early, then), edges)
         case edges:
-            return Walk(tuple(head), bounds, branch.then, None, edges)
+            return SplitWalk(tuple(head), bounds, branch.then, None, edges)
 
 
 def _bounds(s: ir.For, condition: ir.Expression) -> Bounds | None:

@@ -16,7 +16,7 @@ from lanewise.explanation.launches import measured as measured_rows
 from lanewise.explanation.launches import rows_beside, rows_of_program
 from lanewise.explanation.measure import Times, made_up_arguments, measure_plans, stored_times
 from lanewise.explanation.report import Analysis, Explanation, LaunchRow
-from lanewise.explanation.rows import Rows
+from lanewise.explanation.rows import RowMaker
 from lanewise.explanation.subject import Subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, GATHER_STEP, count_of, turns_of
@@ -50,7 +50,7 @@ def explain(
     from lanewise.explanation.sites import analyse_step
 
     programs = Programs(subject.reference, subject.kind)
-    draft = Rows(
+    draft = RowMaker(
         subject,
         programs,
         Estimates(subject, programs, {subject.plan: subject.taken} if subject.taken else {}),
@@ -73,7 +73,7 @@ def explain(
         },
         plan=subject.plan,
         origin=_origin(subject, measured),
-        rows=Rows(subject, programs, estimates).make(measured),
+        rows=RowMaker(subject, programs, estimates).make(measured),
         analysis=_with_search(
             subject, analyse(subject, estimates.program(subject.plan), estimates.analyses)
         )

@@ -55,7 +55,7 @@ ELEMENTS: dict[tuple[str, Any], str] = {  # and over elements
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowMaker:
     """Makes the rows. `compared` collects the plans that are compared with the subject's: what is
     worth measuring.
     """

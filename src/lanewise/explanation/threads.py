@@ -7,7 +7,7 @@ from __future__ import annotations
 import linecache
 from typing import Any
 
-from lanewise.analysis.affine import Access, accesses, nest_of
+from lanewise.analysis.affine import AffineAccess, accesses, nest_of
 from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_expression
 from lanewise.patterns.plain_sums import told
@@ -46,7 +46,7 @@ def thread_accesses(reference: ir.Kernel) -> tuple[list[str], list[dict[str, Any
     return texts, facts
 
 
-def _facts(a: Access, indices: tuple[str, ...]) -> dict[str, Any]:
+def _facts(a: AffineAccess, indices: tuple[str, ...]) -> dict[str, Any]:
     loops = tuple(x.variable for x in a.loops if x.variable)
     return {
         "array": a.array,
@@ -63,7 +63,7 @@ def _facts(a: Access, indices: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def _text(a: Access, f: dict[str, Any]) -> str:
+def _text(a: AffineAccess, f: dict[str, Any]) -> str:
     pattern = f["pattern"] if f["pattern"] != "strided" else f"strided by {abs(f['stride'])}"
     parts = [
         f"{f['place']} {'scattered to' if a.is_scatter else 'written' if a.is_store else 'read'}",

@@ -19,7 +19,7 @@ from lanewise.frontend.places import (
     coerce,
     declare_array,
 )
-from lanewise.frontend.scope import Scope, Variable
+from lanewise.frontend.scope import LocalVariable, Scope
 from lanewise.frontend.values import (
     ArrayReference,
     ElementsReference,
@@ -207,7 +207,9 @@ def declaration(
         )
     decided = scope.inferred.variables.get(target.id)
     if decided is None or not decided.declared:
-        raise scope.decide(target.id, Variable(kind, False, scope.location(node), declared=True))
+        raise scope.decide(
+            target.id, LocalVariable(kind, False, scope.location(node), declared=True)
+        )
     if decided.type != kind:
         raise scope.error(
             f"{target.id!r} is declared twice",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from lanewise.frontend.flat_tables import with_flat_tables
 from lanewise.frontend.helpers import Helpers
-from lanewise.frontend.scope import Inferred, Names, Retype, Scope
+from lanewise.frontend.scope import Inferred, NameUses, Retype, Scope
 from lanewise.frontend.signature import Signature, read_signature
 from lanewise.frontend.source import Source
 from lanewise.frontend.statements import lower_block
@@ -196,7 +196,7 @@ def _indentation(block: ir.Block) -> int:
     return deepest
 
 
-def _names(source: Source) -> Names:
+def _names(source: Source) -> NameUses:
     """How often each name is assigned in the text, and which are loop variables."""
     tree = source.tree
     loops = frozenset(
@@ -210,7 +210,7 @@ def _names(source: Source) -> Names:
             counts[n.id] = counts.get(n.id, 0) + 1
         if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name):
             counts[n.target.id] = counts.get(n.target.id, 0) + 1
-    return Names(counts, loops, source.names())
+    return NameUses(counts, loops, source.names())
 
 
 def _finish(scope: Scope, end_reached: bool) -> Lowered:

@@ -11,7 +11,7 @@ import ast
 from dataclasses import replace
 
 from lanewise.frontend.promotion import fits
-from lanewise.frontend.scope import Scope, Variable
+from lanewise.frontend.scope import LocalVariable, Scope
 from lanewise.frontend.values import (
     ElementsReference,
     Number,
@@ -136,11 +136,13 @@ def assign_name(scope: Scope, name: str, value: Number, node: ast.AST, declared:
         return
     if name in scope.constants:  # so in an earlier pass of an unrolled loop, in this one it is not
         if not constant:
-            raise scope.decide(name, Variable(value.type, value.weak, scope.location(node)))
+            raise scope.decide(name, LocalVariable(value.type, value.weak, scope.location(node)))
         del scope.constants[name]
     variable = scope.variables.get(name)
     if variable is None:
-        variable = scope.variables[name] = Variable(value.type, value.weak, scope.location(node))
+        variable = scope.variables[name] = LocalVariable(
+            value.type, value.weak, scope.location(node)
+        )
     if isinstance(variable.type, t.LocalArray):
         raise scope.error(
             f"{name!r} is a local array",
@@ -204,7 +206,12 @@ def _stays_constant(scope: Scope, name: str) -> bool:
 
 
 def _decide(
-    scope: Scope, name: str, variable: Variable, current: t.ValueType, value: Number, node: ast.AST
+    scope: Scope,
+    name: str,
+    variable: LocalVariable,
+    current: t.ValueType,
+    value: Number,
+    node: ast.AST,
 ) -> None:
     """Give an open variable the type of the first value that has one.
 
@@ -215,9 +222,9 @@ def _decide(
         return
     if value.weak:
         if not narrower:
-            raise scope.decide(name, Variable(value.type, True, variable.location))
+            raise scope.decide(name, LocalVariable(value.type, True, variable.location))
     elif value.is_vector or not (t.scalar_of(current).is_float and not value.scalar.is_float):
-        raise scope.decide(name, Variable(value.type, False, scope.location(node)))
+        raise scope.decide(name, LocalVariable(value.type, False, scope.location(node)))
 
 
 def coerce(
@@ -226,7 +233,7 @@ def coerce(
     target: t.ValueType,
     node: ast.AST,
     what: str,
-    since: Variable | None = None,
+    since: LocalVariable | None = None,
 ) -> Number:
     """Widen a value to the type that a place has; refuse what would lose something."""
     element = t.scalar_of(target)
@@ -290,7 +297,7 @@ def _store(scope: Scope, name: str, value: Number, node: ast.AST) -> None:
 def declare_array(scope: Scope, name: str, array: t.LocalArray, node: ast.stmt) -> None:
     """`name = lw.zeros(...)`."""
     _check_name(scope, name, node)
-    variable = scope.variables.setdefault(name, Variable(array, False, scope.location(node)))
+    variable = scope.variables.setdefault(name, LocalVariable(array, False, scope.location(node)))
     if variable.type != array:
         raise scope.error(
             f"{name!r} changes its type",

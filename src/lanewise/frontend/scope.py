@@ -29,7 +29,7 @@ class Retype(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class LocalVariable:
     """The type of a local variable, whether it is open (only Python numbers have set it so far),
     and what gave it the type.
     """
@@ -46,12 +46,12 @@ class Inferred:
     shows.
     """
 
-    variables: dict[str, Variable] = field(default_factory=dict[str, Variable])
+    variables: dict[str, LocalVariable] = field(default_factory=dict[str, LocalVariable])
     results: list[tuple[t.ValueType, bool]] | None = None  # (type, open)
 
 
 @dataclass(slots=True)
-class Names:
+class NameUses:
     """How the names of a function are used, found before it is lowered."""
 
     assignments: dict[str, int]
@@ -68,11 +68,11 @@ class Scope:
     result_types: list[t.ValueType] | None
     call_helper: Callable[[Scope, Any, list[Value], ast.AST], Value]
     inferred: Inferred
-    names: Names
+    names: NameUses
     same_allowed: bool = False
     indices: frozenset[str] = frozenset()  # of the thread, in a threadwise function
     elements: frozenset[str] = frozenset()  # the parameters that lw.index_of takes
-    variables: dict[str, Variable] = field(default_factory=dict[str, Variable])
+    variables: dict[str, LocalVariable] = field(default_factory=dict[str, LocalVariable])
     # names of Python numbers and directions
     constants: dict[str, Value] = field(default_factory=dict[str, Value])
     # the variables of loops that are being unrolled
@@ -106,7 +106,7 @@ class Scope:
     def emit(self, statement: ir.Statement) -> None:
         self.block.append(statement)
 
-    def decide(self, name: str, variable: Variable) -> Retype:
+    def decide(self, name: str, variable: LocalVariable) -> Retype:
         """Remember the type of a variable for the next attempt: `raise scope.decide(...)`."""
         self.inferred.variables[name] = variable
         return Retype()
@@ -122,7 +122,7 @@ class Scope:
             for name in sorted(n for p in value.parts for n in reads(p)):
                 variable = self.variables.get(name)
                 if variable is not None and variable.open and variable.type == t.F32:
-                    raise self.decide(name, Variable(t.F64, True, variable.location))
+                    raise self.decide(name, LocalVariable(t.F64, True, variable.location))
         return settle(value, scalar, explicit=explicit)
 
     @contextmanager

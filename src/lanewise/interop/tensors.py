@@ -27,7 +27,7 @@ Differentiable = Pairwise | Elementwise
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TensorPlace:
     """Where a tensor belongs: to a parameter, or a field of it. wrt: its name in gradients, empty
     where nothing depends on it.
     """
@@ -45,7 +45,7 @@ class Inputs:
     """
 
     kernel: Differentiable
-    places: tuple[Place, ...]
+    places: tuple[TensorPlace, ...]
     constants: Mapping[str, Any]
     twins: Mapping[str, str]
 
@@ -97,7 +97,7 @@ def inputs_of(
     """
     values = name_arguments(kernel.signature, arguments, named)
     used = {p.name for p in kernel.lowered.function.parameters}
-    places: list[Place] = []
+    places: list[TensorPlace] = []
     tensors: list[Any] = []
     constants: dict[str, Any] = {}
     twins: dict[str, str] = {}
@@ -108,7 +108,7 @@ def inputs_of(
         if not isinstance(kind, Record):
             if is_tensor(value):
                 places.append(
-                    Place(
+                    TensorPlace(
                         n,
                         "",
                         n if t.scalar_of(kind).is_float and used & set(t.leaves(n, kind)) else "",
@@ -134,7 +134,7 @@ def inputs_of(
             constants[n] = {f: x for f, x in value.items() if not is_tensor(x)}
             for f, x in value.items():
                 if is_tensor(x):
-                    places.append(Place(n, f, _wrt(kind, f, same, used)))
+                    places.append(TensorPlace(n, f, _wrt(kind, f, same, used)))
                     tensors.append(x)
     return Inputs(kernel, tuple(places), constants, twins), tensors
 

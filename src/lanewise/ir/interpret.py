@@ -32,7 +32,7 @@ MEMORY = "@memory"  # among the variables of a function: how it reads the arrays
 Reader = Callable[[ir.Statement, dict[str, Any]], None]
 
 
-class Signal(Enum):
+class BlockExit(Enum):
     """What a block of statements was left with before its end, but for results."""
 
     BREAK = auto()
@@ -40,7 +40,7 @@ class Signal(Enum):
 
 
 Environment = dict[str, Any]
-Outcome = Signal | list[Any] | None
+Outcome = BlockExit | list[Any] | None
 """How a statement was left: with results, or None where the statements behind it come next."""
 
 Step = Callable[[Environment], Outcome]
@@ -146,9 +146,9 @@ def _step(s: ir.Statement, others: Others) -> Step:
         case ir.While():
             return _while(s, meaning_of(s.condition), block_step(s.body, others))
         case ir.Break():
-            return lambda env: Signal.BREAK
+            return lambda env: BlockExit.BREAK
         case ir.Continue():
-            return lambda env: Signal.CONTINUE
+            return lambda env: BlockExit.CONTINUE
         case ir.Return():
             values = [meaning_of(v) for v in s.values]
             return lambda env: [value(env) for value in values]
@@ -182,8 +182,8 @@ def _for(s: ir.For, body: Step) -> Step:
     def loop(env: Environment) -> Outcome:
         for i in loop_range(s, env):
             env[variable] = i
-            if (outcome := body(env)) is not None and outcome is not Signal.CONTINUE:
-                return None if outcome is Signal.BREAK else outcome
+            if (outcome := body(env)) is not None and outcome is not BlockExit.CONTINUE:
+                return None if outcome is BlockExit.BREAK else outcome
         return None
 
     return loop
@@ -194,8 +194,8 @@ def _while(s: ir.While, condition: Meaning, body: Step) -> Step:
         for _ in range(MAX_STEPS):
             if not condition(env):
                 return None
-            if (outcome := body(env)) is not None and outcome is not Signal.CONTINUE:
-                return None if outcome is Signal.BREAK else outcome
+            if (outcome := body(env)) is not None and outcome is not BlockExit.CONTINUE:
+                return None if outcome is BlockExit.BREAK else outcome
         raise VerificationError(f"the while loop at {s.location} ran {MAX_STEPS} times")
 
     return loop

@@ -22,10 +22,10 @@ import numpy as np
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import (
     MEMORY,
+    BlockExit,
     Environment,
     Outcome,
     Reader,
-    Signal,
     Step,
     block_step,
     evaluate,
@@ -44,7 +44,7 @@ from lanewise.support.errors import NOWHERE, VerificationError
 
 
 @dataclass
-class Memory:
+class ArrayMemory:
     """The bytes of one array of records, addressed through its arrangement."""
 
     data: np.ndarray[Any, Any]
@@ -110,7 +110,7 @@ class _Continue(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class AsyncCopy:
     """An asynchronous copy under way: the places that it changes, and what finishes it."""
 
     places: tuple[tuple[str, str, int], ...]
@@ -118,7 +118,7 @@ class Copy:
 
 
 @dataclass
-class Shared:
+class SharedMemory:
     """The shared memory of one block of threads: its arrays or buffers, and who touched what since
     the last barrier.
     """
@@ -128,7 +128,9 @@ class Shared:
         default_factory=dict[tuple[str, str, int], tuple[set[int], set[int]]]
     )
     # asynchronous ones by thread, in groups: the last one is that of copies without a commit
-    copies: dict[int, list[list[Copy]]] = field(default_factory=dict[int, "list[list[Copy]]"])
+    copies: dict[int, list[list[AsyncCopy]]] = field(
+        default_factory=dict[int, "list[list[AsyncCopy]]"]
+    )
     # the places that they change
     under_way: set[tuple[str, str, int]] = field(default_factory=set[tuple[str, str, int]])
     apart: bool = False  # warps never meet
@@ -168,7 +170,7 @@ class Shared:
         self, thread: int, places: Iterable[tuple[str, str, int]], finish: Callable[[], None]
     ) -> None:
         """Begin an asynchronous copy, which writes at any time until its thread waits for it."""
-        copy = Copy(tuple(places), finish)
+        copy = AsyncCopy(tuple(places), finish)
         for place in copy.places:
             self.touch(*place, thread, write=True)
         self.under_way.update(copy.places)
@@ -202,7 +204,7 @@ class Interpreter:
 
     kernel: ir.Kernel
     env: Environment
-    arrays: Mapping[str, Memory] = field(default_factory=dict[str, Memory])
+    arrays: Mapping[str, ArrayMemory] = field(default_factory=dict[str, ArrayMemory])
     buffers: Mapping[str, np.ndarray[Any, Any]] = field(
         default_factory=dict[str, "np.ndarray[Any, Any]"]
     )
@@ -240,7 +242,9 @@ class Interpreter:
             grid = self.kernel.grid
             env = {**self.env, **self._typed_counts(), MEMORY: self._reader()}
             if grid is None:
-                _together([self._block(self.kernel.body, {**env, SHARED: Shared()})], Shared())
+                _together(
+                    [self._block(self.kernel.body, {**env, SHARED: SharedMemory()})], SharedMemory()
+                )
                 return
             blocks = -(-whole(grid.extent, env) // grid.lanes)
             for part in range(grid.parts):
@@ -254,7 +258,7 @@ class Interpreter:
     def _reader(self) -> Reader:
         """What loads do in functions, which read global memory alone."""
         # by the identity of statements, which the kernel holds
-        none, known = Shared(), dict[int, Step]()
+        none, known = SharedMemory(), dict[int, Step]()
 
         def read(s: ir.Statement, env: Environment) -> None:
             env[SHARED] = none
@@ -276,11 +280,11 @@ class Interpreter:
 
     def _threads(self, places: list[Environment], body: ir.Block) -> None:
         """Run one block of threads on fresh shared memory, which holds garbage at first."""
-        shared = Shared()
+        shared = SharedMemory()
         for a in self.kernel.arrays:
             if a.space == "shared":
                 garbage = np.full(a.arrangement.nbytes(a.length), 0xFF, np.uint8)
-                shared.contents[a.name] = Memory(garbage, a.arrangement, a.length)
+                shared.contents[a.name] = ArrayMemory(garbage, a.arrangement, a.length)
         for views in shared_groups(self.kernel):
             garbage = np.full(group_bytes(views), 0xFF, np.uint8)
             for b in views:
@@ -327,9 +331,9 @@ class Interpreter:
                     match s(env):
                         case None:
                             pass
-                        case Signal.BREAK:
+                        case BlockExit.BREAK:
                             raise _Break
-                        case Signal.CONTINUE:
+                        case BlockExit.CONTINUE:
                             raise _Continue
                         case _:
                             raise VerificationError("a kernel has no results to return")
@@ -484,13 +488,13 @@ class Interpreter:
 
     def _moved_element(
         self, s: ir.ElementAccess, leaf: str
-    ) -> Callable[[Memory, int, int, Environment], None]:
+    ) -> Callable[[ArrayMemory, int, int, Environment], None]:
         """What moves element n of an access, which is at a place."""
         match s:
             case ir.LoadElement():
                 names = s.names
 
-                def load(memory: Memory, place: int, n: int, env: Environment) -> None:
+                def load(memory: ArrayMemory, place: int, n: int, env: Environment) -> None:
                     env[names[n]] = memory.read(leaf, place)
 
                 return load
@@ -500,7 +504,7 @@ class Interpreter:
             case ir.ScatterElement():
                 added, operation = meaning_of(s.value), s.operation
 
-                def scatter(memory: Memory, place: int, n: int, env: Environment) -> None:
+                def scatter(memory: ArrayMemory, place: int, n: int, env: Environment) -> None:
                     value = added(env)
                     if operation == "sum":
                         exact_sums.add(
@@ -685,9 +689,11 @@ class Interpreter:
 
     def _memory(
         self, name: str, index: int, leaves: list[str], env: Environment, *, write: bool
-    ) -> Memory:
+    ) -> ArrayMemory:
         shared = _shared(env)
-        memory: Memory = self.arrays[name] if name not in shared.contents else shared.contents[name]
+        memory: ArrayMemory = (
+            self.arrays[name] if name not in shared.contents else shared.contents[name]
+        )
         if name in shared.contents:
             for leaf in leaves:
                 shared.touch(name, f".{leaf}", index, env["@id"], write=write)
@@ -720,7 +726,7 @@ class Interpreter:
 class _Words:
     """The words of exact sums, as the elements of an array."""
 
-    memory: Memory
+    memory: ArrayMemory
     leaf: str
 
     def __getitem__(self, place: int) -> Any:
@@ -743,7 +749,7 @@ def _check_first(s: ir.LoadRecord | ir.StoreRecord, index: int) -> None:
         )
 
 
-def _shared(env: Environment) -> Shared:
+def _shared(env: Environment) -> SharedMemory:
     return env[SHARED]
 
 
@@ -762,7 +768,7 @@ def _is_of_a_warp(s: ir.Statement) -> bool:
     return isinstance(s, ir.Rotate | ir.Draw | ir.AwaitTurn | ir.EndTurn) or s == ir.Barrier("warp")
 
 
-def _together(threads: list[Running], shared: Shared) -> None:
+def _together(threads: list[Running], shared: SharedMemory) -> None:
     """Run threads from barrier to barrier until all end."""
     waiting = [next(t, None) for t in threads]
     while any(waiting):

@@ -17,7 +17,7 @@ from statistics import geometric_mean
 from typing import Any
 
 import lanewise as lw
-from lanewise.ladders.compiler_plans import Change, changes, every_pass, left_out, naive_plan
+from lanewise.ladders.compiler_plans import RungChange, changes, every_pass, left_out, naive_plan
 from lanewise.ladders.compiler_plot import plot_compiler
 from lanewise.ladders.compiler_problems import BENCHMARKS, Benchmark, make_case
 from lanewise.ladders.compiler_run import Runner, over_naive
@@ -138,7 +138,7 @@ def default_of(runner: Runner) -> Decisions | None:
         return None
 
 
-def cumulative(start: Decisions, steps: list[Change]) -> list[lw.Plan]:
+def cumulative(start: Decisions, steps: list[RungChange]) -> list[lw.Plan]:
     """The plans of all rungs if nothing is refused."""
     plans, plan = [start], start
     for step in steps:

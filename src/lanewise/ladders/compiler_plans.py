@@ -72,7 +72,7 @@ def naive_plan(device: str) -> Decisions:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RungChange:
     """What a rung changes in the plan before it."""
 
     name: str
@@ -83,7 +83,7 @@ class Change:
         return replace(plan, **{**refused, **self.fields})
 
 
-def changes(start: Decisions, goal: Decisions) -> Iterator[Change]:
+def changes(start: Decisions, goal: Decisions) -> Iterator[RungChange]:
     """The changes that lead from one plan to the other, in the order of the passes."""
     at = start
     for one in every_pass() if goal.block else ON_A_CPU:
@@ -92,19 +92,19 @@ def changes(start: Decisions, goal: Decisions) -> Iterator[Change]:
             # neighbouring points together, in one access, are the pass after it
             fields["adjacent"] = 1
         if fields:
-            yield Change(one.name, fields)
+            yield RungChange(one.name, fields)
             at = replace(at, **fields)
 
 
-def left_out(plan: Decisions, rank: int) -> Iterator[Change]:
+def left_out(plan: Decisions, rank: int) -> Iterator[RungChange]:
     """Asynchronous copies, and passes of the original that a default plan does without though there
     is something to apply them to.
     """
     if plan.slices != 1 or plan.parts != 1 or not plan.block:
         return
     if plan.tile and plan.prefetch == "none":
-        yield Change(PREFETCHING, {"prefetch": "registers"})
+        yield RungChange(PREFETCHING, {"prefetch": "registers"})
     if plan.tile and not plan.prefetch.startswith("async"):
-        yield Change(COPIES, {"prefetch": "async"})
+        yield RungChange(COPIES, {"prefetch": "async"})
     if rank == 2 and plan.order != "diagonal":
-        yield Change(CAMPING, {"order": "diagonal"})
+        yield RungChange(CAMPING, {"order": "diagonal"})

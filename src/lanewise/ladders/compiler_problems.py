@@ -27,7 +27,7 @@ Answer = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Library:
+class LibraryNames:
     """What a library has for a benchmark: its names on a GPU and on a CPU, and a call of (NumPy or
     CuPy, the arrays).
 
@@ -72,7 +72,7 @@ class Benchmark:
     kernel: lw.Threadwise
     shapes: Callable[[int], dict[str, tuple[int, ...]]]
     answer: Callable[[Arrays, Places], Answer]
-    library: tuple[Library, ...]
+    library: tuple[LibraryNames, ...]
     result: str = "c"
     terms: Callable[[int], float] = lambda n: 1.0
     flops: Callable[[int], float] = lambda n: 0.0
@@ -105,7 +105,7 @@ class Benchmark:
 
 
 @dataclass
-class Case:
+class PreparedProblem:
     """A benchmark with its arrays on a device."""
 
     benchmark: Benchmark
@@ -151,7 +151,7 @@ class Case:
         return self._answer
 
 
-def make_case(benchmark: Benchmark, n: int, device: str, seed: int) -> Case:
+def make_case(benchmark: Benchmark, n: int, device: str, seed: int) -> PreparedProblem:
     """The arrays of a benchmark, random where they are read; raises `DeviceError` where they do not
     fit.
     """
@@ -167,7 +167,7 @@ def make_case(benchmark: Benchmark, n: int, device: str, seed: int) -> Case:
             arrays[name] = module.empty(shape, module.float32)
         else:
             arrays[name] = b.values(module, name, source.random(shape, dtype=module.float32))
-    return Case(b, n, device, arrays, arrays[b.result].copy() if b.in_place else None)
+    return PreparedProblem(b, n, device, arrays, arrays[b.result].copy() if b.in_place else None)
 
 
 def sample(shape: tuple[int, ...], count: int) -> Places:
@@ -357,13 +357,13 @@ def _library_softmax(xp: Any, g: Arrays) -> Any:
     return e / e.sum(axis=1, keepdims=True)
 
 
-def _arrays(call: Callable[[Any, Arrays], Any]) -> tuple[Library, ...]:
+def _arrays(call: Callable[[Any, Arrays], Any]) -> tuple[LibraryNames, ...]:
     """Expressions of whole arrays, where a library has no call of its own."""
-    return (Library("CuPy", "NumPy", call),)
+    return (LibraryNames("CuPy", "NumPy", call),)
 
 
-def _blas(call: Callable[[Any, Arrays], Any]) -> tuple[Library, ...]:
-    return (Library("cuBLAS", "BLAS", call),)
+def _blas(call: Callable[[Any, Arrays], Any]) -> tuple[LibraryNames, ...]:
+    return (LibraryNames("cuBLAS", "BLAS", call),)
 
 
 # ------------------------------------------------------------ naive versions of another form
@@ -506,7 +506,7 @@ BENCHMARKS = (
         moved=lambda n: 10 * n * n,
         sampled=40,
         values=_triangle,
-        library=(Library("cuBLAS", "LAPACK (LU)", _library_solve),),
+        library=(LibraryNames("cuBLAS", "LAPACK (LU)", _library_solve),),
     ),
     Benchmark(
         name="conv",
@@ -521,7 +521,7 @@ BENCHMARKS = (
         terms=lambda n: WINDOW**2,
         flops=lambda n: 2 * WINDOW**2 * n * n,
         values=_positive,
-        library=(Library("cuFFT", "NumPy's FFT", _by_fourier),),
+        library=(LibraryNames("cuFFT", "NumPy's FFT", _by_fourier),),
     ),
     Benchmark(
         name="tp",

@@ -12,7 +12,7 @@ import lanewise as lw
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import statements
 from lanewise.ladders.compiler_plans import naive_plan
-from lanewise.ladders.compiler_problems import Benchmark, Case, Library, make_case
+from lanewise.ladders.compiler_problems import Benchmark, LibraryNames, PreparedProblem, make_case
 from lanewise.ladders.run import duration, skipped
 from lanewise.ladders.rung import Options, Rung, number
 from lanewise.models.devices import DeviceModel, device_model
@@ -35,7 +35,7 @@ PILOT = 4  # how many times smaller the matrices are of a run that tells how lon
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class LeastTime:
     """The least time of a benchmark on a device in seconds, and what takes it: memory, or
     arithmetic.
 
@@ -47,7 +47,7 @@ class Bound:
     limiter: str
 
 
-def bound_of(benchmark: Benchmark, n: int, device: DeviceModel) -> Bound:
+def bound_of(benchmark: Benchmark, n: int, device: DeviceModel) -> LeastTime:
     """By what memory has to move, at the bandwidth that nothing gets beyond, and by fused
     multiply-adds on all lanes.
     """
@@ -56,7 +56,7 @@ def bound_of(benchmark: Benchmark, n: int, device: DeviceModel) -> Bound:
     limiter = "fp32" if arithmetic > moved / device.most_bandwidth else "memory"
     memory = device.beyond_caches(moved) / device.most_bandwidth
     sure = device.is_nominal and (limiter == "fp32" or memory > 0)
-    return Bound(max(memory, arithmetic) if sure else None, limiter)
+    return LeastTime(max(memory, arithmetic) if sure else None, limiter)
 
 
 @dataclass
@@ -64,7 +64,7 @@ class Runner:
     """Measures the rungs of one benchmark, and knows the code of those before."""
 
     options: Options
-    case: Case
+    case: PreparedProblem
     seen: dict[Any, str] = field(default_factory=dict[Any, str])
 
     def __post_init__(self) -> None:
@@ -132,7 +132,7 @@ class Runner:
         rung = self._guarded(blank, lambda: self._plan(blank, plan, again=again))
         return compared(rung, base, naive)
 
-    def library(self, name: str, library: Library, naive: Rung | None) -> Rung:
+    def library(self, name: str, library: LibraryNames, naive: Rung | None) -> Rung:
         """The same by a library."""
         blank = self.blank(name)
         text = library.on_gpu if self.options.on_gpu else library.on_cpu

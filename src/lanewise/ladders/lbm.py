@@ -13,9 +13,9 @@ from dataclasses import replace
 from math import isqrt
 
 import lanewise as lw
-from lanewise.ladders.lbm_flow import Box
+from lanewise.ladders.lbm_flow import SiteBox
 from lanewise.ladders.lbm_run import SiteRunner
-from lanewise.ladders.lbm_truth import Form
+from lanewise.ladders.lbm_truth import FlowForm
 from lanewise.ladders.rung import (
     Column,
     Ladder,
@@ -142,13 +142,13 @@ SIZES = Sizes(
 )  # fmt: skip
 
 
-def boxes(sites: int) -> tuple[Box, ...]:
+def boxes(sites: int) -> tuple[SiteBox, ...]:
     """The box or the two boxes of that many sites; raises `InputError` for a number that is neither
     a square nor a cube.
     """
     side, edge = isqrt(sites), round(sites ** (1 / 3))
-    chosen = [Box(lw.D2Q9, (side, side))] if side * side == sites else []
-    chosen += [Box(lw.D3Q19, (edge, edge, edge))] if edge**3 == sites else []
+    chosen = [SiteBox(lw.D2Q9, (side, side))] if side * side == sites else []
+    chosen += [SiteBox(lw.D3Q19, (edge, edge, edge))] if edge**3 == sites else []
     chosen = [box for box in chosen if box.shape[0] >= LEAST]
     if not chosen:
         near = max(side, LEAST), max(edge, LEAST)
@@ -174,24 +174,27 @@ def best_layout(device: str) -> str:
     return "AoSoA(32)" if target_of(device).has_blocks else "SoA"
 
 
-def forms(device: str, quick: bool) -> Iterator[tuple[Form, str | None]]:
+def forms(device: str, quick: bool) -> Iterator[tuple[FlowForm, str | None]]:
     """The versions, each with the name of the one that it is compared with, which is before it."""
     all_layouts, best = layouts(device), best_layout(device)
     chosen = all_layouts[best]
     for name, layout in all_layouts.items():
         if not quick or name in ("AoS", best):
             yield (
-                Form(name=f"pull, {name}", layout=layout, streaming="pull"),
+                FlowForm(name=f"pull, {name}", layout=layout, streaming="pull"),
                 None if name == "AoS" else "pull, AoS",
             )
     for streaming in ("push", "in-place"):
-        yield Form(name=f"{streaming}, {best}", layout=chosen, streaming=streaming), f"pull, {best}"
-    split = Form(name=ONE, layout=chosen, streaming="pull", plan=TOGETHER)
+        yield (
+            FlowForm(name=f"{streaming}, {best}", layout=chosen, streaming=streaming),
+            f"pull, {best}",
+        )
+    split = FlowForm(name=ONE, layout=chosen, streaming="pull", plan=TOGETHER)
     yield split, None
     yield replace(split, name=LOOPS, loop="split"), ONE
     yield replace(split, name=BRANCHES, plan=APART), ONE
     yield replace(split, name=BOTH, loop="split", plan=APART), ONE
-    automatic = Form(name=AUTOMATIC)
+    automatic = FlowForm(name=AUTOMATIC)
     yield automatic, "pull, AoS"
     yield replace(automatic, name=WALLS, walls=True), AUTOMATIC
     yield replace(automatic, name="f16 storage", storage="f16"), AUTOMATIC
@@ -207,11 +210,11 @@ def climb(options: Options) -> Iterator[Rung]:
         yield from climb_box(options, box)
 
 
-def climb_box(options: Options, box: Box) -> Iterator[Rung]:
+def climb_box(options: Options, box: SiteBox) -> Iterator[Rung]:
     """The rungs of one box; names begin with the lattice, as two boxes may have the same number of
     sites.
     """
-    runner, climbed, earlier = SiteRunner(options, box), dict[str, Form](), dict[str, Rung]()
+    runner, climbed, earlier = SiteRunner(options, box), dict[str, FlowForm](), dict[str, Rung]()
     for form, under in forms(options.device, options.quick):
         rung = replace(runner.measure(form, earlier.get(under or "")), paper=paper_of(form, box))
         earlier[form.name], climbed[form.name] = rung, form
@@ -230,12 +233,12 @@ def climb_box(options: Options, box: Box) -> Iterator[Rung]:
         yield _named(box, rung)
 
 
-def paper_of(form: Form, box: Box) -> Mapping[str, float] | None:
+def paper_of(form: FlowForm, box: SiteBox) -> Mapping[str, float] | None:
     """The paper's factor for this version in this box."""
     return {GPU: GAINS[box.shape]} if form.name == BOTH and box.shape in GAINS else None
 
 
-def _named(box: Box, rung: Rung) -> Rung:
+def _named(box: SiteBox, rung: Rung) -> Rung:
     prefix = box.lattice.name
     return replace(
         rung,

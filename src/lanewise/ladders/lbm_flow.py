@@ -84,7 +84,7 @@ def values_of(lattice: lw.Lattice) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class SiteBox:
     """Sites of a lattice: shape (ny, nx) or (nz, ny, nx)."""
 
     lattice: lw.Lattice

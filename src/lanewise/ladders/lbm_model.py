@@ -63,7 +63,7 @@ def environment_of(sites: Sites, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SplitKernel:
     """A kernel that splitting makes: its name, the kind of its sites, their share of all, and its
     occupancy.
     """
@@ -114,23 +114,23 @@ def occupancies(executable: Executable, arch: str | None) -> tuple[float, ...]:
     return tuple(shares)
 
 
-def parts_of(sites: Sites, executable: Executable, arch: str | None) -> tuple[Part, ...]:
+def parts_of(sites: Sites, executable: Executable, arch: str | None) -> tuple[SplitKernel, ...]:
     """The kernels of a split step that have any sites."""
     by_label = {p.label: p for p in site_splitting.PARTS}
-    present: list[Part] = []
+    present: list[SplitKernel] = []
     for kernel, rho in zip(executable.program.kernels, occupancies(executable, arch), strict=True):
         label = kernel.name.rpartition("_")[2]
         kind = by_label[label].kind
         count = sites.count - sites.special if kind is None else len(sites.part(kind))
         if count:
-            present.append(Part(label, max(kind or 0, 0), count / sites.count, rho))
+            present.append(SplitKernel(label, max(kind or 0, 0), count / sites.count, rho))
     return tuple(present)
 
 
 def equation_1(
     together: float,
     branched_occupancy: float,
-    parts: tuple[Part, ...],
+    parts: tuple[SplitKernel, ...],
     only: Callable[[int], float],
     model: DeviceModel,
 ) -> Equation1:

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
-from lanewise.ladders.lbm_flow import SOLID, Box, values_of
+from lanewise.ladders.lbm_flow import SOLID, SiteBox, values_of
 from lanewise.ladders.lbm_model import (
     Equation1,
-    Part,
+    SplitKernel,
     equation_1,
     occupancies,
     parts_of,
     predicted_seconds,
 )
-from lanewise.ladders.lbm_truth import Form, Truth, make_truth, mark_densely, set_departing
+from lanewise.ladders.lbm_truth import FlowForm, Truth, make_truth, mark_densely, set_departing
 from lanewise.ladders.run import skipped
 from lanewise.ladders.rung import Options, Rung
 from lanewise.models.devices import device_model
@@ -43,12 +43,14 @@ class SiteRunner:
     """Measures versions of the flow in one box, and remembers the parts of those that are split."""
 
     options: Options
-    box: Box
+    box: SiteBox
     truths: dict[bool, Truth] = field(default_factory=dict[bool, Truth])
-    parts: dict[str, tuple[Part, ...]] = field(default_factory=dict[str, tuple[Part, ...]])
+    parts: dict[str, tuple[SplitKernel, ...]] = field(
+        default_factory=dict[str, tuple[SplitKernel, ...]]
+    )
     alone: dict[tuple[str, int], float] = field(default_factory=dict[tuple[str, int], float])
 
-    def measure(self, form: Form, base: Rung | None) -> Rung:
+    def measure(self, form: FlowForm, base: Rung | None) -> Rung:
         """The rung of a version, compared with `base`; skipped with the reason when it is refused,
         too large or wrong.
         """
@@ -72,7 +74,7 @@ class SiteRunner:
         except DeviceError as refusal:
             return skipped(blank, "device", str(refusal))
 
-    def _checked(self, form: Form, blank: Rung, base: Rung | None) -> Rung:
+    def _checked(self, form: FlowForm, blank: Rung, base: Rung | None) -> Rung:
         """The rung with its time, if it is right."""
         sites, allowed = form.sites(self.box, self.options.device), TOLERANCE[form.storage]
         if sites.dense and form.apart:
@@ -89,7 +91,7 @@ class SiteRunner:
             return skipped(blank, "wrong", wrong)
         return self._timed(form, sites, blank, base)
 
-    def _timed(self, form: Form, sites: Sites, blank: Rung, base: Rung | None) -> Rung:
+    def _timed(self, form: FlowForm, sites: Sites, blank: Rung, base: Rung | None) -> Rung:
         flow, values = form.flow(self.box.lattice), values_of(self.box.lattice)
         set_departing(sites, self.box.start(self.options.seed, each=False))
         with _last_phase(sites):
@@ -125,7 +127,7 @@ class SiteRunner:
 
     # ------------------------------------------------------------ equation 1
 
-    def equation(self, together: Form, seconds: float, apart: Form) -> Equation1 | None:
+    def equation(self, together: FlowForm, seconds: float, apart: FlowForm) -> Equation1 | None:
         """Equation 1 for a step that took so long in one kernel; None where nothing was split."""
         parts = self.parts.get(apart.name, ())
         if len(parts) < 2:
@@ -141,7 +143,7 @@ class SiteRunner:
             device_model(self.options.device),
         )
 
-    def _only(self, form: Form, kind: int) -> float:
+    def _only(self, form: FlowForm, kind: int) -> float:
         """The time of a step when all sites take the branch of a kind, but one of each other: the
         kernel is the same then.
         """
@@ -174,7 +176,7 @@ def _compared(rung: Rung, base: Rung | None) -> Rung:
 
 
 def _work(
-    form: Form, flow: lw.Sitewise, sites: Sites, values: dict[str, Any]
+    form: FlowForm, flow: lw.Sitewise, sites: Sites, values: dict[str, Any]
 ) -> Callable[[int], None]:
     """Run that many steps, and wait for them."""
     if not form.launched:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 import lanewise as lw
-from lanewise.ladders.lbm_flow import SOLID, Box, Loop, make_flow, values_of
+from lanewise.ladders.lbm_flow import SOLID, Loop, SiteBox, make_flow, values_of
 from lanewise.patterns.sitewise.flags import make_marks
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.sims.common.devices import bring, to_host
@@ -21,7 +21,7 @@ STEPS = 9  # that a check runs: both phases in place, both copies of the others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class FlowForm:
     """One version of the flow. What is None is decided by lanewise; `launched`: each step from
     Python, not in a graph.
     """
@@ -48,7 +48,7 @@ class Form:
     def flow(self, lattice: lw.Lattice) -> lw.Sitewise:
         return make_flow(lattice, self.precision, walls=self.walls)
 
-    def sites(self, box: Box, device: str, mask: npt.NDArray[np.uint8] | None = None) -> Sites:
+    def sites(self, box: SiteBox, device: str, mask: npt.NDArray[np.uint8] | None = None) -> Sites:
         return self.flow(box.lattice).sites(
             box.shape,
             mask=box.mask(self.loop) if mask is None else mask,
@@ -65,12 +65,12 @@ class Truth:
     that arrive after the steps.
     """
 
-    box: Box
+    box: SiteBox
     departing: npt.NDArray[np.float32]
     arriving: npt.NDArray[np.float32]
     after: npt.NDArray[np.float64]
 
-    def error(self, form: Form, device: str, *, dense: bool = False) -> float:
+    def error(self, form: FlowForm, device: str, *, dense: bool = False) -> float:
         """The largest difference of a version from float64 after the steps, over the largest
         population.
 
@@ -95,11 +95,11 @@ class Truth:
             flow.set_populations(sites, self.arriving)
 
 
-def make_truth(whole: Box, seed: int, *, walls: bool) -> Truth:
+def make_truth(whole: SiteBox, seed: int, *, walls: bool) -> Truth:
     """Of a box, or of a smaller one in its place: pull, SoA, everything in one kernel."""
     small = whole.count <= CHECKED
     box = whole if small else replace(whole, shape=SMALLER[whole.lattice.dimension])
-    form = Form(
+    form = FlowForm(
         name="float64",
         storage="f64",
         streaming="pull",

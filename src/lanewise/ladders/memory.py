@@ -17,8 +17,8 @@ from functools import cache
 from pathlib import Path
 
 import lanewise as lw
-from lanewise.advice.cost import Access, cost, memory_model
-from lanewise.ladders.memory_cells import ACCESSES, BLOCK, Cell, Measurer
+from lanewise.advice.cost import ArrayUse, cost, memory_model
+from lanewise.ladders.memory_cells import ACCESSES, BLOCK, MemoryCell, MemoryMeasurer
 from lanewise.ladders.run import skipped
 from lanewise.ladders.rung import Column, Ladder, Options, Rung, digits, factor_text
 from lanewise.sims.common.devices import target_of
@@ -72,16 +72,16 @@ def is_cached(device: str, bodies: int) -> bool:
 def climb(options: Options) -> Iterator[Rung]:
     """The rungs at every size, each as soon as it is measured."""
     for count in options.bodies:
-        measurer = Measurer(options, count)
+        measurer = MemoryMeasurer(options, count)
         for access in ACCESSES:
             base: Rung | None = None
             for name, layout in layouts(options.device).items():
-                rung = _rung(measurer, name, Cell(layout, access), base)
+                rung = _rung(measurer, name, MemoryCell(layout, access), base)
                 base = base or rung
                 yield rung
 
 
-def _rung(measurer: Measurer, name: str, cell: Cell, base: Rung | None) -> Rung:
+def _rung(measurer: MemoryMeasurer, name: str, cell: MemoryCell, base: Rung | None) -> Rung:
     """The rung of a cell; its factors are those of the cycles an element over those of AoS, as the
     study's.
     """
@@ -117,13 +117,13 @@ def _rung(measurer: Measurer, name: str, cell: Cell, base: Rung | None) -> Rung:
     )
 
 
-def predicted_seconds(cell: Cell, device: str, count: int) -> float:
+def predicted_seconds(cell: MemoryCell, device: str, count: int) -> float:
     """The time of a pass by the model of `choose_layout`: the records, and beside them sums and
     indices. On a CPU one thread runs.
     """
     model = memory_model(device)
     leaves = tuple(p.name.removeprefix("body.") for p in cell.kernel.lowered.function.parameters)
-    access = Access(
+    access = ArrayUse(
         cell.kernel.__name__, "gathered" if cell.access == "gathered" else "streamed", leaves, ()
     )
     records = cost(cell.layout.arrange(cell.record.leaves), access, model, count).seconds

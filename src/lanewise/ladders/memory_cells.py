@@ -64,7 +64,7 @@ def hot_total(body: Body) -> lw.f32:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class MemoryCell:
     """One measurement: how the records lie, and how they are read."""
 
     layout: lw.Layout
@@ -84,7 +84,7 @@ class Cell:
         return RECORD.__record__
 
 
-def cell_program(cell: Cell, device: str) -> Program:
+def cell_program(cell: MemoryCell, device: str) -> Program:
     """The kernel of a cell, shaped for a device: one record a thread, in the order of the records
     or of the indices.
     """
@@ -96,7 +96,7 @@ def cell_program(cell: Cell, device: str) -> Program:
     return build_program(reference, lw.Plan(block=BLOCK).filled(NEUTRAL), target.pipeline)
 
 
-def clocked_program(cell: Cell, device: str) -> Program:
+def clocked_program(cell: MemoryCell, device: str) -> Program:
     """The same kernel with the clock round its loads; raises `PlanError` on a CPU."""
     program = cell_program(cell, device)
     mapped = (
@@ -181,12 +181,12 @@ def bind(
     return BoundCell(executable.prepare(bound, {COUNT: count}), result, cycles)
 
 
-def compile_cell(cell: Cell, device: str) -> Executable:
+def compile_cell(cell: MemoryCell, device: str) -> Executable:
     """The cell without the clock."""
     return build_executable(cell_program(cell, device), device)
 
 
-def _compile_clocked(cell: Cell, device: str) -> Executable:
+def _compile_clocked(cell: MemoryCell, device: str) -> Executable:
     """The cell with the clock, for a GPU."""
     return build_executable(clocked_program(cell, device), device)
 
@@ -197,7 +197,7 @@ LEAST, QUICK_LEAST = 0.02, 0.005  # seconds of one timed run: short passes are r
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredPass:
     """A pass over all records: its error, its seconds, and the cycles of one record; or what is
     wrong with it.
     """
@@ -209,7 +209,7 @@ class Measured:
 
 
 @dataclass
-class Measurer:
+class MemoryMeasurer:
     """The records of one size in every layout, made when they are needed, and the measurements of
     their cells.
     """
@@ -227,7 +227,7 @@ class Measurer:
         self.bodies = make_bodies(self.count, self.options.seed)
         self.order = bring(self.bodies.order, self.options.device)
 
-    def measure(self, cell: Cell) -> Measured:
+    def measure(self, cell: MemoryCell) -> MeasuredPass:
         """Check a cell against float64, then time it: only what is right has a time."""
         device = self.options.device
         if cell.layout not in self.arrays:
@@ -236,15 +236,15 @@ class Measurer:
             plain = bind(compile_cell(cell, device), self.arrays[cell.layout], self.order)
             error = self.error(cell, plain)
             if not error <= TOLERANCE:
-                return Measured(error, wrong=_wrong(error))
+                return MeasuredPass(error, wrong=_wrong(error))
             seconds = self.time(plain)
         if not target_of(device).has_blocks:
             from lanewise.models.devices import clock_hz
 
-            return Measured(error, seconds, seconds * clock_hz() / self.count)
+            return MeasuredPass(error, seconds, seconds * clock_hz() / self.count)
         return self.clocked(cell, error, seconds)
 
-    def error(self, cell: Cell, bound: BoundCell) -> float:
+    def error(self, cell: MemoryCell, bound: BoundCell) -> float:
         """The largest difference from the float64 sums after one pass, over the largest of them."""
         bound.run()
         if cell.access not in self.sums:
@@ -266,7 +266,7 @@ class Measurer:
         passes()
         return statistics.median(timed(passes) for _ in range(self.rounds)) / repeats
 
-    def clocked(self, cell: Cell, error: float, seconds: float) -> Measured:
+    def clocked(self, cell: MemoryCell, error: float, seconds: float) -> MeasuredPass:
         """The median of the warps' cycles, from the kernel that reads the clock; its sums are
         checked too.
         """
@@ -278,17 +278,17 @@ class Measurer:
         )
         clocked_error = self.error(cell, bound)
         if not clocked_error <= TOLERANCE:
-            return Measured(clocked_error, wrong=_wrong(clocked_error))
+            return MeasuredPass(clocked_error, wrong=_wrong(clocked_error))
         medians: list[float] = []
         for _ in range(self.rounds):
             bound.run()
             readings = to_host(bound.cycles)
             if missing := int(np.count_nonzero(readings == NO_READING)):
-                return Measured(
+                return MeasuredPass(
                     error, wrong=f"wrong: {missing} of {len(readings)} warps did not read the clock"
                 )
             medians.append(float(np.median(readings)))
-        return Measured(error, seconds, statistics.median(medians))
+        return MeasuredPass(error, seconds, statistics.median(medians))
 
     @property
     def rounds(self) -> int:

@@ -133,7 +133,7 @@ class Runner:
         seconds, extra = statistics.median(runs), {**blank.extra, "runs": len(runs)}
         return replace(blank, skipped=None, seconds=seconds, relative_error=error, extra=extra)
 
-    def _compared(self, rung: Rung, base: Rung | None, prediction: Prediction) -> Rung:
+    def _compared(self, rung: Rung, base: Rung | None, prediction: ModelledTime) -> Rung:
         """The rung with its rates, its share of the bound, and its factors over `base`, measured
         and predicted.
         """
@@ -246,7 +246,7 @@ def duration(seconds: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
+class ModelledTime:
     """Seconds that the model expects, the least seconds that the hardware allows where that is
     known, and the busiest unit.
     """
@@ -258,7 +258,7 @@ class Prediction:
 
 def _predict_call(
     call: lw.Call, model: DeviceModel, bodies: int, values: Mapping[str, float]
-) -> Prediction:
+) -> ModelledTime:
     """The prediction for a call on all pairs of that many bodies; `values` are the uniform ones, by
     name.
 
@@ -269,7 +269,7 @@ def _predict_call(
 
 def predict_executable(
     executable: Executable, model: DeviceModel, bodies: int, values: Mapping[str, float]
-) -> Prediction:
+) -> ModelledTime:
     """The same for what a call launches."""
     environment = {**values, **{c.name: bodies for c in executable.program.reference.counts}}
     prediction = predict(
@@ -281,8 +281,8 @@ def predict_executable(
     )
     least = reported_bound(executable.program, environment, model, prediction.unknown)
     if least is None:
-        return Prediction(prediction.seconds, None, prediction.busy.limiter)
-    return Prediction(prediction.seconds, least.seconds, least.limiter)
+        return ModelledTime(prediction.seconds, None, prediction.busy.limiter)
+    return ModelledTime(prediction.seconds, least.seconds, least.limiter)
 
 
 def _model_of(device: str, *, serial: bool) -> DeviceModel:

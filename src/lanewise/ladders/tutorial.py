@@ -31,7 +31,7 @@ ONE_THREAD = "one GPU thread"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TutorialStep:
     """One rung: what it changes of the plan and the layout, and the paper's factors.
 
     `first` is what its fields are on all rungs before it, where that is not the neutral value.
@@ -50,8 +50,8 @@ def _step(
     layout: lw.Layout | None = None,
     first: lw.Plan | None = None,
     **change: object,
-) -> Step:
-    return Step(name, lw.Plan(**change), layout, paper, first)  # pyright: ignore[reportArgumentType]
+) -> TutorialStep:
+    return TutorialStep(name, lw.Plan(**change), layout, paper, first)  # pyright: ignore[reportArgumentType]
 
 
 STEPS = (
@@ -169,7 +169,7 @@ def _start(device: str, problem: Problem) -> tuple[lw.Plan, dict[str, str]]:
     return plan, refused
 
 
-def _skipped(step: Step, runner: Runner, device: str, reason: str) -> Rung:
+def _skipped(step: TutorialStep, runner: Runner, device: str, reason: str) -> Rung:
     blank = Rung(
         name=step.name,
         bodies=runner.problem.bodies,
@@ -181,7 +181,7 @@ def _skipped(step: Step, runner: Runner, device: str, reason: str) -> Rung:
     return skipped(blank, "device", reason)
 
 
-def _paper(step: Step) -> Mapping[str, float] | None:
+def _paper(step: TutorialStep) -> Mapping[str, float] | None:
     return dict(zip(GPUS, step.paper, strict=True)) if step.paper else None
 
 

@@ -31,7 +31,7 @@ from lanewise.ladders.rung import (
 from lanewise.ladders.waves_data import THESIS, Data, size_of
 from lanewise.ladders.waves_maps import MAP_VERSIONS, climb_maps
 from lanewise.ladders.waves_thesis import DIRECTIONS, FIGURES, GPU, SECONDS, SOURCE, SPINS
-from lanewise.ladders.waves_versions import KINDS, VERSIONS, Clock, Version
+from lanewise.ladders.waves_versions import KINDS, VERSIONS, SecondsByKind, Version
 from lanewise.support.errors import DeviceError
 
 SMALL = size_of(4 * THESIS.detectors * THESIS.frequencies).cells  # four of the stacks
@@ -116,7 +116,7 @@ class _Turn:
 
 
 def _turn(version: Version, data: Data, spin: int, device: str) -> _Turn:
-    shared, own = Clock(device), Clock(device)
+    shared, own = SecondsByKind(device), SecondsByKind(device)
     start = time.perf_counter()
     prepared = version.prepare(data, shared)
     between = time.perf_counter()
@@ -156,7 +156,12 @@ def _too_long(version: Version, data: Data, options: Options) -> str | None:
     first = 0.0
     for _ in range(2):  # the first run compiles
         start = time.perf_counter()
-        version.run(pilot, version.prepare(pilot, Clock(options.device)), 0, Clock(options.device))
+        version.run(
+            pilot,
+            version.prepare(pilot, SecondsByKind(options.device)),
+            0,
+            SecondsByKind(options.device),
+        )
         first = time.perf_counter() - start
     total, limit = (
         first / version.calls(pilot) * version.calls(data),

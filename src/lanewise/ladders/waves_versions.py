@@ -25,7 +25,7 @@ KINDS = ("transfer", "memory", "kernel")
 
 
 @dataclass
-class Clock:
+class SecondsByKind:
     """Seconds by kind. The device is waited for at the end of each, so that nothing is counted for
     what comes later.
     """
@@ -52,8 +52,8 @@ class Version:
     """
 
     name: str
-    prepare: Callable[[Data, Clock], Any]
-    run: Callable[[Data, Any, int, Clock], Any]
+    prepare: Callable[[Data, SecondsByKind], Any]
+    run: Callable[[Data, Any, int, SecondsByKind], Any]
     calls: Callable[[Data], int]
     over: str | None = None
 
@@ -86,7 +86,7 @@ def _templates(data: Data, some: slice, spin: int, device: str) -> lw.RecordArra
 
 
 def _call(
-    templates: lw.RecordArray, sfts: lw.RaggedArray, bins: lw.RaggedArray, clock: Clock
+    templates: lw.RecordArray, sfts: lw.RaggedArray, bins: lw.RaggedArray, clock: SecondsByKind
 ) -> Any:
     """The kernel, and its amplitudes on the host."""
     with clock.of("kernel"):
@@ -96,7 +96,7 @@ def _call(
 
 
 def _packed(
-    data: Data, some: slice, counts: Any, clock: Clock
+    data: Data, some: slice, counts: Any, clock: SecondsByKind
 ) -> tuple[lw.RaggedArray, lw.RaggedArray]:
     """SFTs and bins on the device: packed on the host, then copied in two pieces."""
     with clock.of("memory"):
@@ -111,7 +111,7 @@ def _group(data: Data, number: int) -> slice:
     return slice(number * data.size.sfts, (number + 1) * data.size.sfts)
 
 
-def _nothing(data: Data, clock: Clock) -> None:
+def _nothing(data: Data, clock: SecondsByKind) -> None:
     """Every call brings its own data."""
 
 
@@ -123,7 +123,7 @@ def _shaped(data: Data, amplitudes: Any) -> Any:
     return amplitudes.reshape(data.size.frequencies, data.size.stacks, data.size.detectors, 4)
 
 
-def _one_by_one(data: Data, _: None, spin: int, clock: Clock) -> Any:
+def _one_by_one(data: Data, _: None, spin: int, clock: SecondsByKind) -> Any:
     """Version 1: for each stack, frequency and detector memory is allocated, filled, and given
     back.
     """
@@ -140,13 +140,13 @@ def _one_by_one(data: Data, _: None, spin: int, clock: Clock) -> Any:
 Groups = list[tuple[lw.RaggedArray, lw.RaggedArray]]
 
 
-def _pack_groups(data: Data, clock: Clock) -> Groups:
+def _pack_groups(data: Data, clock: SecondsByKind) -> Groups:
     """The data of a direction on the device, where they stay: by stack and detector."""
     counts = np.array([[data.size.sfts]])
     return [_packed(data, _group(data, g), counts, clock) for g in range(data.groups)]
 
 
-def _frequency_by_frequency(data: Data, groups: Groups, spin: int, clock: Clock) -> Any:
+def _frequency_by_frequency(data: Data, groups: Groups, spin: int, clock: SecondsByKind) -> Any:
     """Version 2: data are on the device; still a call for each stack, frequency and detector."""
     amplitudes = _empty(data)
     with clock.of("memory"):
@@ -160,7 +160,7 @@ def _frequency_by_frequency(data: Data, groups: Groups, spin: int, clock: Clock)
     return _shaped(data, amplitudes)
 
 
-def _pack_stacks(data: Data, clock: Clock) -> Groups:
+def _pack_stacks(data: Data, clock: SecondsByKind) -> Groups:
     n = data.size.sfts * data.size.detectors
     counts = np.full((1, data.size.detectors), data.size.sfts)
     return [
@@ -168,7 +168,7 @@ def _pack_stacks(data: Data, clock: Clock) -> Groups:
     ]
 
 
-def _band_by_band(data: Data, stacks: Groups, spin: int, clock: Clock) -> Any:
+def _band_by_band(data: Data, stacks: Groups, spin: int, clock: SecondsByKind) -> Any:
     """Version 3: a call for each stack, with all frequencies (blocks) and detectors (thread y) in
     it.
     """
@@ -182,12 +182,12 @@ def _band_by_band(data: Data, stacks: Groups, spin: int, clock: Clock) -> Any:
     return amplitudes
 
 
-def _pack_all(data: Data, clock: Clock) -> Groups:
+def _pack_all(data: Data, clock: SecondsByKind) -> Groups:
     counts = np.full((data.size.stacks, data.size.detectors), data.size.sfts)
     return [_packed(data, slice(None), counts, clock)]
 
 
-def _all_stacks(data: Data, packed: Groups, spin: int, clock: Clock) -> Any:
+def _all_stacks(data: Data, packed: Groups, spin: int, clock: SecondsByKind) -> Any:
     """The thesis's proposal: stacks in the second dimension of the grid, one call a spin-down."""
     with clock.of("memory"):
         templates = _templates(data, slice(None), spin, clock.device)

@@ -32,7 +32,7 @@ NAN, ABOVE, BELOW = 1, 2, 4  # bits of the last word: not a number, infinity, mi
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class FloatFormat:
     """A type of floats: bits of a significand with its leading one, the largest exponent field, and
     words of an element.
     """
@@ -59,27 +59,27 @@ class Format:
         return 1 << (8 * self.bits.itemsize - 1)
 
 
-F32 = Format("float32", np.dtype(np.uint32), 24, 255, 11)
-F64 = Format("float64", np.dtype(np.uint64), 53, 2047, 68)
+F32 = FloatFormat("float32", np.dtype(np.uint32), 24, 255, 11)
+F64 = FloatFormat("float64", np.dtype(np.uint64), 53, 2047, 68)
 FORMATS = {f.name: f for f in (F32, F64)}
 
 
-def length(kind: Format, elements: int) -> int:
+def length(kind: FloatFormat, elements: int) -> int:
     """Words of 64 bits for that many elements."""
     return -(-elements // GROUP) * GROUP * kind.words
 
 
-def length_in_planes(kind: Format, elements: int) -> int:
+def length_in_planes(kind: FloatFormat, elements: int) -> int:
     """Words of 64 bits on a CPU."""
     return (elements + 1) * kind.words
 
 
-def place(kind: Format, element: int, word: int) -> int:
+def place(kind: FloatFormat, element: int, word: int) -> int:
     """Where a word of an element lies."""
     return element // GROUP * GROUP * kind.words + word * GROUP + element % GROUP
 
 
-def pieces(kind: Format, value: Any) -> Iterator[tuple[int, int]]:
+def pieces(kind: FloatFormat, value: Any) -> Iterator[tuple[int, int]]:
     """The words that a finite value adds to, and what; of another one the last word and its bit."""
     bits = int(np.asarray(value, kind.name).view(kind.bits))
     exponent, rest = bits >> kind.fraction & kind.most, bits & ((1 << kind.fraction) - 1)
@@ -97,7 +97,7 @@ def pieces(kind: Format, value: Any) -> Iterator[tuple[int, int]]:
     yield word + 1, sign * (whole >> WORD)
 
 
-def add(kind: Format, words: Any, element: int, value: Any) -> None:
+def add(kind: FloatFormat, words: Any, element: int, value: Any) -> None:
     """Add a value to an element. words: those of all elements, of int64."""
     for word, piece in pieces(kind, value):
         if word == kind.words - 1:
@@ -111,7 +111,7 @@ def add(kind: Format, words: Any, element: int, value: Any) -> None:
             piece, word = (total - wrapped) >> 64, word + 2
 
 
-def rounded(kind: Format, words: Any, element: int, before: Any) -> Any:
+def rounded(kind: FloatFormat, words: Any, element: int, before: Any) -> Any:
     """An element with its sum: `before` itself where the words are zero, else the nearest float to
     all of it, ties to even.
     """
@@ -132,7 +132,7 @@ def rounded(kind: Format, words: Any, element: int, before: Any) -> Any:
     return _nearest(kind, total)
 
 
-def _nearest(kind: Format, total: int) -> Any:
+def _nearest(kind: FloatFormat, total: int) -> Any:
     """The float nearest to a number of units."""
     size = abs(total)
     drop = max(size.bit_length() - kind.significand, 1)

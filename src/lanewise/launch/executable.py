@@ -14,7 +14,7 @@ from lanewise.compiler.pipeline import Program
 from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.numba import emit_numba
 from lanewise.ir import nodes as ir
-from lanewise.ir.interpreter import Interpreter, Memory
+from lanewise.ir.interpreter import ArrayMemory, Interpreter
 from lanewise.ir.names import COUNT, is_own, is_view
 from lanewise.ir.printer import print_kernel
 from lanewise.ir.series import launches, whole
@@ -181,7 +181,9 @@ class Executable:
     def prepare(self, arrays: Arrays, environment: Environment) -> Launch:
         match target_of(self.device).name:
             case "python":
-                memories = {n: Memory(b.data, b.arrangement, b.count) for n, b in arrays.items()}
+                memories = {
+                    n: ArrayMemory(b.data, b.arrangement, b.count) for n, b in arrays.items()
+                }
                 interpreter, checks = (
                     Interpreter(self.program.reference, dict(environment), memories),
                     checks_of(arrays, self.program.reference),

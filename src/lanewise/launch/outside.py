@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from lanewise.analysis.bounds import Reached
 from lanewise.ir import nodes as ir
-from lanewise.passes.index_tests import MOST, Failure
+from lanewise.passes.index_tests import MOST, IndexFailure
 from lanewise.support.errors import ArgumentError, VerificationError, located
 
 
@@ -31,7 +31,7 @@ def surely_outside(
 
 
 def was_outside(
-    kernel: str, s: ir.ElementAccess, f: Failure, where: str, shape: Sequence[int]
+    kernel: str, s: ir.ElementAccess, f: IndexFailure, where: str, shape: Sequence[int]
 ) -> VerificationError:
     """Of the first failure that tests found. where: its element or its thread."""
     told = {MOST: f"{f.index} or more", -MOST - 1: f"{f.index} or less"}.get(f.index, str(f.index))

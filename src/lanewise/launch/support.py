@@ -19,9 +19,9 @@ from lanewise.layouts import Layout
 from lanewise.planning.plan import Decisions, Plan
 from lanewise.records.arrays import RecordArray, storage_of
 from lanewise.records.binding import places_of, side_of
-from lanewise.records.placement import Placement
+from lanewise.records.placement import RecordPlacement
 from lanewise.records.storage import Storage
-from lanewise.records.two_sides import EVERY, Side, bits_of
+from lanewise.records.two_sides import EVERY, MemorySide, bits_of
 from lanewise.runtime.device import get_device
 from lanewise.support.errors import ArgumentError
 
@@ -133,7 +133,9 @@ def bind_record(array: RecordArray, uses: Uses = ALL_USED) -> BoundArray:
     )
 
 
-def _check(bound: weakref.ref[Storage], places: Placement, side: Side, reads: int) -> None:
+def _check(
+    bound: weakref.ref[Storage], places: RecordPlacement, side: MemorySide, reads: int
+) -> None:
     """Bring fields up to date.
 
     Raise `ArgumentError` where an array was changed in length since it was bound: its memory may be

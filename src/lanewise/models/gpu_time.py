@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lanewise.analysis.instructions import Instructions
-from lanewise.analysis.regions import SECTOR, Access, KernelWork, Region
+from lanewise.analysis.regions import SECTOR, KernelWork, Region, RegionAccess
 from lanewise.models.devices import DeviceModel
 from lanewise.models.roofline import Bound, bound_of, footprint
 from lanewise.runtime.occupancy import Occupancy, resident
@@ -68,7 +68,7 @@ def estimated_registers(work: KernelWork) -> int:
 
 
 def unit_cycles(
-    instructions: Instructions, accesses: Iterable[tuple[Access, float]], device: DeviceModel
+    instructions: Instructions, accesses: Iterable[tuple[RegionAccess, float]], device: DeviceModel
 ) -> dict[str, float]:
     """Cycles that each unit of a multiprocessor needs for these instructions and accesses (each so
     often) of one warp.

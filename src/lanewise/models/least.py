@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from lanewise.analysis.instructions import mix
-from lanewise.analysis.regions import SECTOR, Access, KernelWork, Unknown, analyse
+from lanewise.analysis.regions import SECTOR, KernelWork, RegionAccess, Unknown, analyse
 from lanewise.compiler.pipeline import Program
 from lanewise.ir.names import MARK
 from lanewise.ir.series import typical
@@ -120,7 +120,7 @@ def least_seconds(
     return {**{u: c * launched for u, c in cycles.items()}, "l2": l2, **memory}
 
 
-def _passes(access: Access) -> float:
+def _passes(access: RegionAccess) -> float:
     """Passes of an access through the L1 cache or shared memory that no lie of its places saves.
 
     Threads beyond the last element make none.

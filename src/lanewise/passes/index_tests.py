@@ -54,7 +54,7 @@ def guards_of(places: Iterable[Reached]) -> Guards:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class IndexFailure:
     """An index outside of its array: the number of the access, the dimension and the index."""
 
     site: int
@@ -62,10 +62,10 @@ class Failure:
     index: int
 
 
-def failure(number: int) -> Failure:
+def failure(number: int) -> IndexFailure:
     """What a thread stored."""
     place, index = number >> INDEX_BITS, number & ((1 << INDEX_BITS) - 1)
-    return Failure(place // RANK, place % RANK, index - MOST - 1)
+    return IndexFailure(place // RANK, place % RANK, index - MOST - 1)
 
 
 def guarded(

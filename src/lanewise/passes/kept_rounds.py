@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lanewise.analysis.affine import Access, difference, nest_of
+from lanewise.analysis.affine import AffineAccess, difference, nest_of
 from lanewise.analysis.multiples import definitions
 from lanewise.analysis.recurrences import Recurrence, inside, recurrence, resolved
 from lanewise.ir import build
@@ -94,7 +94,7 @@ def _unfit(kernel: ir.Kernel, blocked: Recurrence) -> str | None:
     return None
 
 
-def _is_earlier(blocked: Recurrence, read: Access, store: Access) -> bool:
+def _is_earlier(blocked: Recurrence, read: AffineAccess, store: AffineAccess) -> bool:
     """Whether round k of the inner loop reads what the outer round of that number wrote."""
     least = 0 if blocked.end == "stop" else 1
     gaps = [blocked.gap(a, b) for a, b in zip(read.indices, store.indices, strict=True)]
@@ -105,7 +105,7 @@ def _is_earlier(blocked: Recurrence, read: Access, store: Access) -> bool:
     return gaps.count(least) == 1 and all(s or g == least for s, g in zip(same, gaps, strict=True))
 
 
-def _is_same(read: Access, store: Access) -> bool:
+def _is_same(read: AffineAccess, store: AffineAccess) -> bool:
     return all(
         a is not None and b is not None and difference(a, b) == 0
         for a, b in zip(read.indices, store.indices, strict=True)

@@ -40,7 +40,7 @@ NOTHING = "no two of its loops over one range, from 0 on, compute the same value
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class KeptValue:
     """A value that several loops compute: what it is in the words of the first of them, and the
     numbers of the loops.
     """
@@ -61,7 +61,9 @@ class Value:
         return replace(plain, space="shared", length=lanes * rounds, shape=(lanes, rounds))
 
 
-def values_of(kernel: ir.Kernel, body: ir.Block, loops: dict[int, Shareable]) -> tuple[Value, ...]:
+def values_of(
+    kernel: ir.Kernel, body: ir.Block, loops: dict[int, Shareable]
+) -> tuple[KeptValue, ...]:
     """The values worth keeping, of the shareable loops of a thread's body (by their places in it)
     that begin at 0.
     """
@@ -92,12 +94,13 @@ def values_of(kernel: ir.Kernel, body: ir.Block, loops: dict[int, Shareable]) ->
         if not any(m is not o and m in _below(o) and steady[o] == steady[m] for o in steady)
     ]
     return tuple(
-        Value(own(f"value.{i}"), m.type, m, tuple(steady[m]), first) for i, m in enumerate(whole)
+        KeptValue(own(f"value.{i}"), m.type, m, tuple(steady[m]), first)
+        for i, m in enumerate(whole)
     )
 
 
 def kept(
-    kernel: ir.Kernel, loop: ir.For, number: int, values: tuple[Value, ...], lane: ir.Expression
+    kernel: ir.Kernel, loop: ir.For, number: int, values: tuple[KeptValue, ...], lane: ir.Expression
 ) -> ir.Block:
     """The body of a loop that keeps the values (the first of their loops) or reads them. lane: the
     point among those of a block.
@@ -115,7 +118,7 @@ def kept(
 
 
 def _with_value(
-    kernel: ir.Kernel, loop: ir.For, value: Value, lane: ir.Expression, *, computes: bool
+    kernel: ir.Kernel, loop: ir.For, value: KeptValue, lane: ir.Expression, *, computes: bool
 ) -> ir.Block:
     loads = _Loads(kernel, loop, value.first)
     place, local = (

@@ -220,7 +220,7 @@ def apply(kernel: ir.Kernel, sharing: Sharing, *, min_blocks: int = 0, parts: in
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ElementRow:
     """Elements of an array that several loops over one range read: with which indices, in the words
     of the first loop.
     """
@@ -240,7 +240,7 @@ class Row:
         )
 
 
-def rows_of(kernel: ir.Kernel, loops: dict[int, Shareable]) -> tuple[Row, ...]:
+def rows_of(kernel: ir.Kernel, loops: dict[int, Shareable]) -> tuple[ElementRow, ...]:
     """The rows that are worth keeping: of arrays that the kernel does not write, read by several
     loops that begin at 0.
     """
@@ -266,7 +266,7 @@ def rows_of(kernel: ir.Kernel, loops: dict[int, Shareable]) -> tuple[Row, ...]:
                 numbers += [] if n in numbers else [n]
     kept = [(key, numbers) for key, numbers in readers.items() if len(numbers) > 1]
     return tuple(
-        Row(own(f"kept.{i}"), kinds[array], array, indices, tuple(numbers), first)
+        ElementRow(own(f"kept.{i}"), kinds[array], array, indices, tuple(numbers), first)
         for i, ((array, indices), numbers) in enumerate(kept)
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lanewise.analysis.affine import Access, Affine, accesses
+from lanewise.analysis.affine import Affine, AffineAccess, accesses
 from lanewise.analysis.multiples import Definitions, is_multiple
 from lanewise.analysis.reductions import is_steady
 from lanewise.ir import build
@@ -40,7 +40,7 @@ def width(
     return max((multiples[a.array] for a in along if multiples[a.array] <= MOST), default=1)
 
 
-def _is_direct(a: Access, loop: ir.For) -> bool:
+def _is_direct(a: AffineAccess, loop: ir.For) -> bool:
     """Whether an access stands in a loop and in nothing inside of it."""
     return any(a.statement is s for s in loop.body)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from lanewise.derivatives.gradient import Asked, Gradient
+from lanewise.derivatives.gradient import Gradient, GradientValue
 from lanewise.frontend.function import Lowered
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
@@ -20,7 +20,7 @@ from lanewise.support.errors import ArgumentError
 
 K = TypeVar("K", bound=AbstractKernel)
 # what a kernel of a gradient computes, by the place in what was asked for
-Places = tuple[tuple[int, Asked], ...]
+Places = tuple[tuple[int, GradientValue], ...]
 
 
 @dataclass(frozen=True, slots=True)

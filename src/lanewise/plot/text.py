@@ -20,7 +20,7 @@ KEY_WIDTH = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class ColourKey:
     """What colours mean: the quantity, the values at both ends, and the colours (n, 3) uint8
     between them.
     """
@@ -31,7 +31,9 @@ class Key:
     colours: NDArray[np.uint8]
 
 
-def text_strip(text: str, width: int, height: int, key: Key | None = None) -> NDArray[np.uint8]:
+def text_strip(
+    text: str, width: int, height: int, key: ColourKey | None = None
+) -> NDArray[np.uint8]:
     """(2 height, width, 3): `text` in letters of `height` pixels, smaller if it would not fit, on
     the figures' dark.
 
@@ -52,13 +54,13 @@ def text_strip(text: str, width: int, height: int, key: Key | None = None) -> ND
     return np.asarray(strip)
 
 
-def _key_width(key: Key, height: int) -> float:
+def _key_width(key: ColourKey, height: int) -> float:
     return KEY_WIDTH * height + sum(
         font(height).getlength(f"{part}  ") for part in (key.label, key.low, key.high)
     )
 
 
-def _draw_key(strip: Any, pen: Any, key: Key, right: float, height: int) -> None:
+def _draw_key(strip: Any, pen: Any, key: ColourKey, right: float, height: int) -> None:
     """From right to left: the high end, the colours, the low end and the label."""
     image = imported("PIL.Image")
     face = font(height)

@@ -76,7 +76,7 @@ KEEP = """                prefetch_to_store(kept, at + uint64(16))
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class BucketRound:
     """A round of values in buckets: of each place what it is within its bucket, the values, and
     where the buckets of each tile begin.
 
@@ -122,7 +122,7 @@ def buckets_of(elements: int, room: int) -> Buckets:
     return Buckets(elements, max(-(-elements // wanted) - 1, 0).bit_length())
 
 
-def splits(places: Any, values: Any, buckets: Buckets, size: int) -> Iterator[Round]:
+def splits(places: Any, values: Any, buckets: Buckets, size: int) -> Iterator[BucketRound]:
     """Rounds of about equal length, of so many values at most, in memory that the next round
     overwrites. Places outside are left out.
     """
@@ -139,7 +139,7 @@ def splits(places: Any, values: Any, buckets: Buckets, size: int) -> Iterator[Ro
         cpu.run_range(
             split, (places, *given, *how, starts, within, *kept, first, stop, tile), tiles, 1
         )
-        yield Round(within, kept, starts, tiles, first == 0, stop == len(places))
+        yield BucketRound(within, kept, starts, tiles, first == 0, stop == len(places))
 
 
 # ------------------------------------------------------------ on a GPU

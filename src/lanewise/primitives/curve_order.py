@@ -53,7 +53,7 @@ class Period:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class CurveKind:
     """What a text depends on of points.
 
     margin: by how much boxes are larger than what they hold. period: None in other worlds.
@@ -71,7 +71,7 @@ class Kind:
 
 
 @lru_cache(maxsize=64)
-def texts(points: Kind, leaf: int, keys: int, sort: int) -> dict[str, str]:
+def texts(points: CurveKind, leaf: int, keys: int, sort: int) -> dict[str, str]:
     """The text of every kernel. keys, sort: elements that a thread of these kernels handles."""
     items = {"curve_keys": keys, "curve_sort": sort}
     return {
@@ -80,7 +80,7 @@ def texts(points: Kind, leaf: int, keys: int, sort: int) -> dict[str, str]:
     }
 
 
-def _defines(points: Kind, leaf: int, items: int) -> str:
+def _defines(points: CurveKind, leaf: int, items: int) -> str:
     numbers = {
         "AXES": points.dimension,
         "BITS": KEY_BITS[points.dimension],
@@ -102,7 +102,7 @@ def _defines(points: Kind, leaf: int, items: int) -> str:
     return "\n".join([*lines, f"typedef {_SPELLING[points.precision]} real;", ""])
 
 
-def _coordinates(points: Kind) -> str:
+def _coordinates(points: CurveKind) -> str:
     """`raw`: a coordinate as it lies in memory; `coordinate`: within the world; `wrapping_margin`:
     what wrapping rounds away.
     """
@@ -124,7 +124,7 @@ def _coordinates(points: Kind) -> str:
     )
 
 
-def _wrap(points: Kind) -> str:
+def _wrap(points: CurveKind) -> str:
     period = points.period
     if period is None:
         return "    return raw(axis, x, y, z, i);\n"
@@ -141,7 +141,7 @@ def _wrap(points: Kind) -> str:
     return text + "    return place;\n"
 
 
-def _lost(points: Kind) -> str:
+def _lost(points: CurveKind) -> str:
     period = points.period
     if period is None:
         return "    return real(0);\n"

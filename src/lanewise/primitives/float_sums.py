@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.language.exact_sums import ABOVE, BELOW, F32, FORMATS, GROUP, NAN, Format
+from lanewise.language.exact_sums import ABOVE, BELOW, F32, FORMATS, GROUP, NAN, FloatFormat
 from lanewise.primitives.buckets import HEAD, WIDE, Split, buckets_of, fill, fits, splits
 from lanewise.runtime import cpu
 from lanewise.runtime.device import get_device
@@ -257,12 +257,12 @@ def add_on_host(places: Any, values: Any, words: Any, array: Any) -> None:
         )
 
 
-def smallest(kind: Format) -> int:
+def smallest(kind: FloatFormat) -> int:
     """The exponent of the smallest float of a type that is not zero: its bits count from there."""
     return 2 - kind.most // 2 - kind.significand
 
 
-def weights_for(kind: Format, values: Any) -> Weights:
+def weights_for(kind: FloatFormat, values: Any) -> Weights:
     """The weights that take values up to twice as large as the largest of a sample, and as many
     small ones as there is room for.
     """

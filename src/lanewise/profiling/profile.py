@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
 from lanewise.profiling import copies
-from lanewise.profiling.sequence import Loop, Sequence
+from lanewise.profiling.sequence import ProfiledLoop, ProfiledSequence
 from lanewise.profiling.trace import Event, Sample, Track, trace_events, write_trace
 from lanewise.support.attributes import sealed, settings_by_name
 from lanewise.support.checks import checked
@@ -26,7 +26,7 @@ from lanewise.support.errors import InputError
 if TYPE_CHECKING:
     from rich.table import Table
 
-Repetitions = Many[tuple[Sequence, int]]  # a sequence may come several times
+Repetitions = Many[tuple[ProfiledSequence, int]]  # a sequence may come several times
 
 clock = time.perf_counter_ns
 MOST_EVENTS = 200_000  # kept for the trace, about 30 megabytes of JSON; the table counts all
@@ -83,7 +83,7 @@ class Profile:
         """
         self.origin = clock()
         self.totals: dict[tuple[str, str], Total] = {}
-        self.loops: list[Loop] = []
+        self.loops: list[ProfiledLoop] = []
         self.copied: dict[
             tuple[str, str], list[int]
         ] = {}  # how many and their bytes, between two sides of arrays, by field and direction
@@ -105,20 +105,20 @@ class Profile:
         """
         return _Span(self, stage, name, nbytes)
 
-    def loop(self) -> Loop:
-        """Account for sequences of launches that will be repeated (see `Loop`)."""
-        made = Loop()
+    def loop(self) -> ProfiledLoop:
+        """Account for sequences of launches that will be repeated (see `ProfiledLoop`)."""
+        made = ProfiledLoop()
         self.loops.append(made)
         return made
 
-    def running(self, loop: Loop, repetitions: Repetitions) -> AbstractContextManager[None]:
+    def running(self, loop: ProfiledLoop, repetitions: Repetitions) -> AbstractContextManager[None]:
         """A context in which each of these sequences of the loop is repeated so often."""
         return _Running(self, loop, repetitions)
 
     def sample(
-        self, sequence: Sequence, marks: list[int], weight: int, track: Track = Track.HOST
+        self, sequence: ProfiledSequence, marks: list[int], weight: int, track: Track = Track.HOST
     ) -> None:
-        """Take up a sampled repetition (see `Sequence.add`)."""
+        """Take up a sampled repetition (see `ProfiledSequence.add`)."""
         sequence.add(marks, weight)
         if self._has_room(len(marks)):
             self.samples.append((sequence.names, marks, track))
@@ -228,7 +228,7 @@ class _Span(AbstractContextManager[None]):
 class _Running(AbstractContextManager[None]):
     __slots__ = ("_before", "_begin", "_loop", "_profile", "_repetitions")
 
-    def __init__(self, profile: Profile, loop: Loop, repetitions: Repetitions) -> None:
+    def __init__(self, profile: Profile, loop: ProfiledLoop, repetitions: Repetitions) -> None:
         self._profile, self._loop, self._repetitions = profile, loop, repetitions
 
     def __enter__(self) -> None:

@@ -120,7 +120,7 @@ def take_steps(
 
     shown: with a bar of this title.
     """
-    done, pieces = 0, Pieces(shown=shown)
+    done, pieces = 0, StepPieces(shown=shown)
     with progress_bar(title, steps, shown=shown) as taken:
         while done < steps:
             piece = pieces.next(steps - done)
@@ -135,7 +135,7 @@ def take_steps(
                 look()
 
 
-class Pieces:
+class StepPieces:
     """How many steps to take at a time so that a bar moves; all at once without one.
 
     Pieces grow by twos, as recorded steps do.

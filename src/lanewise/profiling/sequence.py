@@ -16,7 +16,7 @@ SHARE = 0.005  # of the time of the steps that sampling may take
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class SampleCost:
     """What a sample costs beside its launches, in nanoseconds: once, and for every launch of the
     sequence.
     """
@@ -26,13 +26,13 @@ class Cost:
 
 
 # Measured, and rounded up: design/0005-profile.md.
-HOST_COST = Cost(2_500, 700)
+HOST_COST = SampleCost(2_500, 700)
 # An event in a graph, and asking for its time later; asking runs beside the device's work, but a
 # loop of short graphs has no time of the host to spare.
-DEVICE_COST = Cost(30_000, 4_000)
+DEVICE_COST = SampleCost(30_000, 4_000)
 
 
-def interval(nanoseconds: int, launches: int, cost: Cost) -> int:
+def interval(nanoseconds: int, launches: int, cost: SampleCost) -> int:
     """How many repetitions lie between two samples, when one takes that many nanoseconds: 1 samples
     all of them.
     """
@@ -41,7 +41,7 @@ def interval(nanoseconds: int, launches: int, cost: Cost) -> int:
 
 
 @dataclass(slots=True)
-class Sequence:
+class ProfiledSequence:
     """What is known of a sequence.
 
     names: stage and name of its launches. steps: of the simulation, in one repetition. repetitions:
@@ -55,7 +55,7 @@ class Sequence:
 
     names: tuple[tuple[str, str], ...]
     steps: int
-    cost: Cost
+    cost: SampleCost
     repetitions: int = 0
     sampled: int = 0
     weight: int = 0
@@ -102,7 +102,7 @@ class Sequence:
 
 
 @dataclass(slots=True)
-class Loop:
+class ProfiledLoop:
     """Sequences that run in turn, such as steps and what is done after every 32 of them.
 
     nanoseconds: of all together.
@@ -111,16 +111,18 @@ class Loop:
     apart without waiting.
     """
 
-    sequences: list[Sequence] = field(default_factory=list[Sequence])
+    sequences: list[ProfiledSequence] = field(default_factory=list[ProfiledSequence])
     nanoseconds: int = 0
 
-    def sequence(self, names: tuple[tuple[str, str], ...], steps: int, cost: Cost) -> Sequence:
+    def sequence(
+        self, names: tuple[tuple[str, str], ...], steps: int, cost: SampleCost
+    ) -> ProfiledSequence:
         """Account for one more sequence."""
-        made = Sequence(names, steps, cost)
+        made = ProfiledSequence(names, steps, cost)
         self.sequences.append(made)
         return made
 
-    def divided(self) -> list[tuple[Sequence, float]]:
+    def divided(self) -> list[tuple[ProfiledSequence, float]]:
         """Those that were run, and the nanoseconds of each: those of all, divided as the samples
         say.
         """

@@ -12,7 +12,7 @@ from lanewise.language.record import Record, RecordValue
 from lanewise.layouts import Arrangement, Layout, default_layout, packed
 from lanewise.records import assigning, moves, structures
 from lanewise.records.keys import Key, read_key
-from lanewise.records.rows import Row
+from lanewise.records.rows import ArrayRow
 from lanewise.records.storage import Storage, check_number, checked_layout
 from lanewise.runtime.devices import resolve
 from lanewise.support.attributes import settings_by_name
@@ -197,7 +197,9 @@ class RecordArray(Generic[B]):
         """
         match self._key(key):
             case int(index):
-                return self._python_class.row_of(Row(self._storage, index, self._storage.places))
+                return self._python_class.row_of(
+                    ArrayRow(self._storage, index, self._storage.places)
+                )
             case several:
                 return self._of(moves.chosen(self._storage, several))
 
@@ -212,7 +214,7 @@ class RecordArray(Generic[B]):
         storage, chosen = self._storage, self._key(key)
         if isinstance(chosen, int):
             assigning.check_row(self.record, key, value)
-            row = Row(storage, chosen, storage.places)
+            row = ArrayRow(storage, chosen, storage.places)
             for field, kept in [(f, getattr(value, f.name)) for f in self.record]:
                 row.write(field, kept)
             return

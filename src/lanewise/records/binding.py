@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lanewise.records.arrays import RecordArray, storage_of
 from lanewise.records.field_views import FieldViews
-from lanewise.records.two_sides import Side
+from lanewise.records.two_sides import MemorySide
 from lanewise.support.errors import ArgumentError
 
 
@@ -20,14 +20,14 @@ def places_of(array: RecordArray) -> FieldViews:
     return places  # pyright: ignore[reportReturnType]
 
 
-def side_of(array: RecordArray) -> Side:
-    """Which side of its array this is: who reads or changes fields says so to it, see `Side.read`
-    and `Side.write`.
+def side_of(array: RecordArray) -> MemorySide:
+    """Which side of its array this is: who reads or changes fields says so to it, see
+    `MemorySide.read` and `MemorySide.write`.
     """
     return array._storage.side  # pyright: ignore[reportPrivateUsage]
 
 
-def side_at(array: RecordArray, places: FieldViews | None) -> Side | None:
+def side_at(array: RecordArray, places: FieldViews | None) -> MemorySide | None:
     """`side_of` an array whose records are there still, else None."""
     storage = array._storage  # pyright: ignore[reportPrivateUsage]
     seen = storage.placement if storage.whole is None else storage.places

@@ -14,7 +14,7 @@ from lanewise.language import types as t
 from lanewise.language.record import Field
 from lanewise.layouts import Arrangement, Layout
 from lanewise.primitives import record_moves
-from lanewise.records.placement import Placement, Staying
+from lanewise.records.placement import RecordPlacement, Staying
 from lanewise.runtime.field_copies import field_copy
 from lanewise.runtime.memory import address, array_module, on
 
@@ -164,7 +164,7 @@ class FieldViews:
             view, at = self._at(leaf, places)
             view[at] = values
 
-    def move(self, indices: Any, to: Placement) -> None:
+    def move(self, indices: Any, to: RecordPlacement) -> None:
         """Copy some records to other memory, all fields at once."""
         record_moves.take(self, indices, in_one_memory(to))
 
@@ -221,7 +221,7 @@ class FieldViews:
         return array_module(self.device).ndarray(shape, scalar.dtype, data.data + start, strides)
 
 
-def in_one_memory(placement: Placement) -> FieldViews:
+def in_one_memory(placement: RecordPlacement) -> FieldViews:
     """A placement that is known to be one allocation, such as that of new records."""
     assert isinstance(placement, FieldViews), placement
     return placement

@@ -32,7 +32,7 @@ from lanewise.layouts import Layout, layout_by_name, packed
 from lanewise.records.arrays import RecordArray, class_of, storage_of
 from lanewise.records.field_values import brought
 from lanewise.records.ragged import RaggedArray
-from lanewise.records.ragged.array import Flat, made_of
+from lanewise.records.ragged.array import FlatValues, made_of
 from lanewise.runtime.devices import resolve
 from lanewise.support.attributes import settings_by_name
 from lanewise.support.checks import checked, shown
@@ -351,7 +351,7 @@ def _ragged(group: Any, name: str, cls: Any, layout: Layout | None, device: str)
             )
     if not ends:
         raise InputError(f"damaged file: {name} has no offsets")
-    return made_of(Flat(values, kind, len(values)), ends, device, values)
+    return made_of(FlatValues(values, kind, len(values)), ends, device, values)
 
 
 # ------------------------------------------------------------ records

@@ -28,7 +28,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Places:
+class Indices:
     """Records by their indices: int64 of shape (k,), from 0 on, on the device of the array.
 
     distinct: surely none comes twice.
@@ -48,7 +48,7 @@ class Mask:
     values: Any
 
 
-Key = int | Span | Places | Mask
+Key = int | Span | Indices | Mask
 
 
 def read_key(name: str, key: Any, count: int, device: str, field: str) -> Key:
@@ -69,7 +69,7 @@ def read_key(name: str, key: Any, count: int, device: str, field: str) -> Key:
     if isinstance(key, slice):
         return _span(name, key, count)
     if isinstance(key, list) and not key:
-        return Places(array_module(device).zeros(0, np.int64), distinct=True)
+        return Indices(array_module(device).zeros(0, np.int64), distinct=True)
     if not (isinstance(key, list) or hasattr(key, "dtype")):
         raise _no_key(key, field)
     array = brought(f"a key of an array of {name}", key, device)
@@ -93,10 +93,10 @@ def place_of(index: int, count: int) -> int:
     return index % count
 
 
-def places_of_mask(name: str, mask: Any, count: int, device: str) -> Places:
+def places_of_mask(name: str, mask: Any, count: int, device: str) -> Indices:
     """The records that a mask keeps, in their order."""
     mask = checked_mask(name, mask, count, device)
-    return Places(array_module(device).flatnonzero(mask), distinct=True)
+    return Indices(array_module(device).flatnonzero(mask), distinct=True)
 
 
 def checked_mask(name: str, mask: Any, count: int, device: str) -> Any:
@@ -127,14 +127,14 @@ def _span(name: str, key: slice, count: int) -> Span:
     return Span(start, step, len(range(start, stop, step)))
 
 
-def _places(name: str, array: Any, count: int) -> Places:
+def _places(name: str, array: Any, count: int) -> Indices:
     if not array.size:
-        return Places(module_of(array).zeros(0, np.int64), distinct=True)
+        return Indices(module_of(array).zeros(0, np.int64), distinct=True)
     with on(device_of(array)):
         return _checked_places(name, array, count)
 
 
-def _checked_places(name: str, array: Any, count: int) -> Places:
+def _checked_places(name: str, array: Any, count: int) -> Indices:
     module = module_of(array)
     least, most = int(array.min()), int(array.max())
     if least < -count or most >= count:
@@ -144,10 +144,10 @@ def _checked_places(name: str, array: Any, count: int) -> Places:
             f"record {outside} of {count}: element {element} of the indices of an array of {name}"
         )
     indices = array.astype(np.int64)
-    return Places(module.where(indices < 0, indices + count, indices), distinct=False)
+    return Indices(module.where(indices < 0, indices + count, indices), distinct=False)
 
 
-def check_distinct(name: str, places: Places) -> None:
+def check_distinct(name: str, places: Indices) -> None:
     """Refuse to assign to a record twice: which of the values it would hold is nobody's choice on a
     GPU.
     """

@@ -8,8 +8,8 @@ from typing import Any
 
 from lanewise.layouts import Layout, packed
 from lanewise.records.field_views import FieldViews
-from lanewise.records.keys import Mask, Places, Span, check_distinct, checked_mask, places_of_mask
-from lanewise.records.placement import Placement
+from lanewise.records.keys import Indices, Mask, Span, check_distinct, checked_mask, places_of_mask
+from lanewise.records.placement import RecordPlacement
 from lanewise.records.storage import Storage, copy_columns
 from lanewise.records.two_sides import EVERY
 from lanewise.runtime.memory import copy_whole
@@ -17,12 +17,12 @@ from lanewise.runtime.memory import copy_whole
 GROWTH = 1.5  # a full array that grows gets memory for that many times its records
 
 
-def chosen(storage: Storage, key: Span | Places | Mask) -> Storage:
+def chosen(storage: Storage, key: Span | Indices | Mask) -> Storage:
     """Some records: a view of a span, a copy of others."""
     match key:
         case Span(start, step, count):
             return storage.cut(start, step, count)
-        case Places(indices):
+        case Indices(indices):
             made = storage.alike(len(indices))
             storage.read.move(indices, made.written)
             return made
@@ -33,19 +33,19 @@ def chosen(storage: Storage, key: Span | Places | Mask) -> Storage:
             return made
 
 
-def as_span_or_places(storage: Storage, key: Span | Places | Mask) -> Span | Places:
+def as_span_or_places(storage: Storage, key: Span | Indices | Mask) -> Span | Indices:
     """The records that are assigned to, each once. Raises `ArgumentError` for one that comes
     twice.
     """
     name, count = storage.record.name, len(storage)
     if isinstance(key, Mask):
         return places_of_mask(name, key.values, count, storage.device)
-    if isinstance(key, Places):
+    if isinstance(key, Indices):
         check_distinct(name, key)
     return key
 
 
-def assign(storage: Storage, key: Span | Places, values: Storage) -> None:
+def assign(storage: Storage, key: Span | Indices, values: Storage) -> None:
     """Some records become those of another storage."""
     source = values.read
     if isinstance(key, Span):
@@ -56,7 +56,7 @@ def assign(storage: Storage, key: Span | Places, values: Storage) -> None:
         to.put(leaf.name, key.indices, source.column(leaf.name))
 
 
-def share_memory(one: Placement, other: Placement) -> bool:
+def share_memory(one: RecordPlacement, other: RecordPlacement) -> bool:
     """Whether both lie, wherever, in a common allocation."""
     return any(a is b for a in one.memories for b in other.memories)
 

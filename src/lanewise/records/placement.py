@@ -20,10 +20,10 @@ class Staying:
     """What a mask keeps of some records: how many, and what copies them to other memory."""
 
     count: int
-    move: Callable[[Placement], None]
+    move: Callable[[RecordPlacement], None]
 
 
-class Placement(Protocol):
+class RecordPlacement(Protocol):
     """Records on a device. `leaf` is a scalar of a record, such as `position.x`; columns, indices
     and masks are arrays of that device.
     """
@@ -89,7 +89,7 @@ class Placement(Protocol):
 
     # ------------------------------------------------------------ moving
 
-    def move(self, indices: Any, to: Placement, /) -> None:
+    def move(self, indices: Any, to: RecordPlacement, /) -> None:
         """Copy some records, in that order, to new ones."""
         ...
 
@@ -97,7 +97,9 @@ class Placement(Protocol):
         """What a mask keeps."""
         ...
 
-    def cut(self, start: int, step: int, count: int, arrangement: Arrangement, /) -> Placement:
+    def cut(
+        self, start: int, step: int, count: int, arrangement: Arrangement, /
+    ) -> RecordPlacement:
         """`count` of these records from `start` on, `step` apart, where they lie.
 
         arrangement: that of the array, with this step where its layout has no blocks.

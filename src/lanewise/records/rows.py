@@ -10,7 +10,7 @@ import numpy as np
 from lanewise.language import types as t
 from lanewise.language.record import Field
 from lanewise.records.field_values import brought, check_type, rounded
-from lanewise.records.placement import Placement
+from lanewise.records.placement import RecordPlacement
 from lanewise.records.storage import Storage
 from lanewise.records.two_sides import bit_of
 from lanewise.runtime.memory import on, to_host
@@ -18,14 +18,14 @@ from lanewise.support.errors import ArgumentError
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ArrayRow:
     """See `RowOf`. seen: where the records were when the row was taken."""
 
     storage: Storage
     index: int
-    seen: Placement
+    seen: RecordPlacement
 
-    def _places(self, field: Field) -> Placement:
+    def _places(self, field: Field) -> RecordPlacement:
         places, record = self.storage.places, self.storage.record
         if places is not self.seen:
             raise ArgumentError(

@@ -18,7 +18,7 @@ from lanewise.runtime.memory import address
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedElements:
     """Target i and source j are one element where i * step + shift = j * apart.
 
     Both steps are positive.
@@ -29,7 +29,7 @@ class Shared:
     apart: int
 
 
-def shared_elements(target: RecordArray, source: RecordArray) -> Shared | None:
+def shared_elements(target: RecordArray, source: RecordArray) -> SharedElements | None:
     """How the elements of two arrays correspond; None where the arrays are the same records, or
     have none in common.
     """
@@ -47,7 +47,7 @@ def shared_elements(target: RecordArray, source: RecordArray) -> Shared | None:
     here = range(first, first + (len(target) - 1) * step + 1, step)
     if not meet(here, range(start, start + (len(source) - 1) * apart + 1, apart)):
         return None
-    return Shared(step // divisor, (first - start) // divisor, apart // divisor)
+    return SharedElements(step // divisor, (first - start) // divisor, apart // divisor)
 
 
 def are_parts(one: RecordArray, other: RecordArray) -> bool:

@@ -14,8 +14,8 @@ from lanewise.language.record import Field, Record
 from lanewise.language.target import CPU, target_of
 from lanewise.layouts import Arrangement, Layout, default_layout, packed, strided
 from lanewise.records.field_views import FieldViews, in_one_memory
-from lanewise.records.placement import Placement
-from lanewise.records.two_sides import DEVICE, EVERY, HOST, Side, on_host
+from lanewise.records.placement import RecordPlacement
+from lanewise.records.two_sides import DEVICE, EVERY, HOST, MemorySide, on_host
 from lanewise.runtime.memory import allocate
 from lanewise.runtime.prepared import Places, host_views
 from lanewise.support.checks import shown
@@ -55,17 +55,17 @@ class Storage:
         self,
         record: Record,
         layout: Layout,
-        placement: Placement,
+        placement: RecordPlacement,
         *,
         capacity: int | None = None,
         fixed: str = "",
-        side: Side | None = None,
-        whole: tuple[Storage, Placement] | None = None,
+        side: MemorySide | None = None,
+        whole: tuple[Storage, RecordPlacement] | None = None,
     ) -> None:
         self.record, self.layout, self.placement = record, layout, placement
         self.capacity = placement.count if capacity is None else capacity
         self.fixed, self.whole = fixed, whole
-        self.side = Side() if side is None else side
+        self.side = MemorySide() if side is None else side
         self.host: Any = None
         self.stands_for: Storage | None = None
         self._parts: dict[int, tuple[Places, list[Any]]] = {}
@@ -94,7 +94,7 @@ class Storage:
     # ------------------------------------------------------------ fields
 
     def field(self, field: Field) -> Any:
-        """A field for the user: see `Side.field`."""
+        """A field for the user: see `MemorySide.field`."""
         return self.side.field(self.record, self.places, field)
 
     def on_host(self, field: Field) -> Any:
@@ -104,7 +104,7 @@ class Storage:
     # ------------------------------------------------------------ where the records are
 
     @property
-    def places(self) -> Placement:
+    def places(self) -> RecordPlacement:
         """Whatever they hold. Raises `ArgumentError` for a view of what was changed in length."""
         if self.whole is not None:
             whole, seen = self.whole
@@ -116,14 +116,14 @@ class Storage:
         return self.placement
 
     @property
-    def read(self) -> Placement:
+    def read(self) -> RecordPlacement:
         """For whoever reads them."""
         places = self.places
         self.side.read(EVERY)
         return places
 
     @property
-    def written(self) -> Placement:
+    def written(self) -> RecordPlacement:
         """For whoever changes some of them."""
         places = self.read
         self.side.write(EVERY)
@@ -141,7 +141,7 @@ class Storage:
         places = self.memory
         return places if places.is_regular else self._refused(places)
 
-    def _refused(self, places: Placement) -> NoReturn:
+    def _refused(self, places: RecordPlacement) -> NoReturn:
         why = places.irregular(self.record.name, self.layout)
         raise ArgumentError(f"{why}; kernels run over a .copy() of it")
 
@@ -211,7 +211,7 @@ class Storage:
         nbytes = self._arranged.nbytes(capacity)
         return allocate(self.device, nbytes, _what(self.record, capacity), zeroed=zeroed)
 
-    def lie(self, data: Any, capacity: int, count: int, old: Placement | None = None) -> None:
+    def lie(self, data: Any, capacity: int, count: int, old: RecordPlacement | None = None) -> None:
         """Have `count` records in an allocation for `capacity`; those of `old` are copied there."""
         arrangement = self._arranged
         if capacity != count:
@@ -275,7 +275,7 @@ class Storage:
             sides.places[number],
             capacity=self.capacity,
             fixed=self.fixed,
-            side=Side(number, sides),
+            side=MemorySide(number, sides),
         )
         sides.belongs(number, made)
         return made
@@ -294,11 +294,11 @@ class Storage:
         self.host = None
         if (left := sides.storage(HOST)) is not None:
             sides.read(HOST, EVERY)
-            left.side, left.fixed = Side(), ""
+            left.side, left.fixed = MemorySide(), ""
         self.side.sides = None
 
 
-def copy_columns(record: Record, source: Placement, to: Placement) -> None:
+def copy_columns(record: Record, source: RecordPlacement, to: RecordPlacement) -> None:
     """All fields of as many records."""
     for leaf in record.leaves:
         to.fill(leaf.name, source.column(leaf.name))

@@ -24,7 +24,7 @@ from lanewise.language.target import CPU, target_of
 from lanewise.layouts import Layout
 from lanewise.profiling.copies import copying
 from lanewise.records.field_views import FieldViews
-from lanewise.records.placement import Placement
+from lanewise.records.placement import RecordPlacement
 from lanewise.runtime.device import get_device
 from lanewise.runtime.field_copies import field_copy
 from lanewise.runtime.memory import allocate, allocate_beside, array_module, on, overlap, to_host
@@ -49,7 +49,7 @@ def bit_of(record: Record, name: str) -> int:
     raise KeyError(name)
 
 
-class Side:
+class MemorySide:
     """What an array of records and its views know of the other side, if there is one.
 
     Sets of fields are bits, see `bits_of`.
@@ -75,7 +75,7 @@ class Side:
 
     # ------------------------------------------------------------ what is handed out
 
-    def field(self, record: Record, views: Placement, field: Field) -> Any:
+    def field(self, record: Record, views: RecordPlacement, field: Field) -> Any:
         """A field for the user: a view that may be written to, on the host's side a read-only one;
         else a copy.
         """
@@ -169,12 +169,12 @@ class Sides:
     # ------------------------------------------------------------ reading and writing
 
     def read(self, side: int, fields: int) -> None:
-        """See `Side.read`."""
+        """See `MemorySide.read`."""
         if late := fields & self.late[side]:
             self._bring(side, late)
 
     def write(self, side: int, fields: int) -> None:
-        """See `Side.write`."""
+        """See `MemorySide.write`."""
         fields &= self.every
         self.late[side] &= ~fields
         self.late[1 - side] |= fields
@@ -301,7 +301,7 @@ def _up(leaf: str, source: FieldViews, to: FieldViews) -> None:
             to.fill(leaf, array_module(to.device).asarray(values))
 
 
-def on_host(side: Side, record: Record, views: Placement, field: Field) -> Any:
+def on_host(side: MemorySide, record: Record, views: RecordPlacement, field: Field) -> Any:
     """A field as an array on the host, for reading at once: no loan is given, and the other side
     stays as it is.
     """

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from lanewise.language.target import CPU, CUDA, PYTHON, Machine, Target, target_of
 from lanewise.runtime.cuda_device import Cuda
 from lanewise.runtime.device_facts import Facts, Identity
-from lanewise.runtime.host_device import Host
+from lanewise.runtime.host_device import HostDevice
 from lanewise.runtime.nvrtc import Switches
 from lanewise.runtime.prepared import Turns
 from lanewise.runtime.timing import Stopwatch, Work
@@ -154,7 +154,11 @@ class Device(Protocol):
         ...
 
 
-MAKERS: dict[str, Callable[[str], Device]] = {CUDA.name: Cuda, CPU.name: Host, PYTHON.name: Host}
+MAKERS: dict[str, Callable[[str], Device]] = {
+    CUDA.name: Cuda,
+    CPU.name: HostDevice,
+    PYTHON.name: HostDevice,
+}
 
 
 @cache

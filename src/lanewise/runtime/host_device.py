@@ -25,7 +25,7 @@ _ANYWHERE: AbstractContextManager[None] = nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class HostDevice:
     """See `lanewise.runtime.device.Device`. What is launched is done when the launch returns."""
 
     name: str

@@ -17,7 +17,7 @@ LONG_GRAPH = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ProgramPart:
     """Launches that are repeated together, in order.
 
     steps: of the simulation, in one repetition; 0 for what lies between steps. long: repetitions in
@@ -27,10 +27,10 @@ class Part:
     calls: Sequence[Work]
     steps: int = 1
     long: int = LONG_GRAPH
-    rows: Rows | None = None
+    rows: StepRows | None = None
 
 
-class Rows(Protocol):
+class StepRows(Protocol):
     """Values that change from step to step, in memory that graphs read: a graph holds where they
     lie, not what they are.
     """
@@ -44,7 +44,7 @@ class Rows(Protocol):
         ...
 
 
-Parts = Mapping[Hashable, Part]
+Parts = Mapping[Hashable, ProgramPart]
 """Looked into when a schedule first has the key, so parts may be added until then."""
 
 Schedule = Sequence[tuple[Hashable, int]]

@@ -20,13 +20,13 @@ from typing import Any, Protocol
 
 from lanewise.language.target import is_gpu
 from lanewise.profiling.profile import Profile, clock
-from lanewise.profiling.sequence import DEVICE_COST, HOST_COST, Sequence
+from lanewise.profiling.sequence import DEVICE_COST, HOST_COST, ProfiledSequence
 from lanewise.profiling.trace import Track
 from lanewise.runtime import cuda
 from lanewise.runtime.programs import (
     Checks,
-    Part,
     Parts,
+    ProgramPart,
     Schedule,
     ScheduleRunner,
     Work,
@@ -60,7 +60,7 @@ class _PartGraph:
 
     __slots__ = ("_graph", "_rows", "_size")
 
-    def __init__(self, device: str, part: Part, size: int, work: Work) -> None:
+    def __init__(self, device: str, part: ProgramPart, size: int, work: Work) -> None:
         """work: puts these repetitions on a stream."""
         self._rows, self._size = part.rows, size
 
@@ -177,7 +177,7 @@ def copy_to_graphs(device: str, to: int, source: int, nbytes: int) -> None:
 
 def make_stepper(device: str, calls: Many[Work], profile: Profile | None = None) -> Stepper:
     """The stepper of a device for one sequence of launches (see `make_program`)."""
-    return Stepper(make_program(device, {None: Part(calls)}, profile))
+    return Stepper(make_program(device, {None: ProgramPart(calls)}, profile))
 
 
 class ProfiledHostProgram:
@@ -187,7 +187,7 @@ class ProfiledHostProgram:
 
     def __init__(self, parts: Parts, profile: Profile, wait: Work | None = None) -> None:
         self._parts, self._profile, self._loop, self._wait = parts, profile, profile.loop(), wait
-        self._times: dict[Hashable, Sequence] = {}
+        self._times: dict[Hashable, ProfiledSequence] = {}
 
     def run(self, schedule: Schedule) -> None:
         todo = [(bare(self._parts[key].calls), self._sequence(key), n) for key, n in schedule if n]
@@ -199,13 +199,13 @@ class ProfiledHostProgram:
             if self._wait is not None:
                 self._wait()
 
-    def _sequence(self, key: Hashable) -> Sequence:
+    def _sequence(self, key: Hashable) -> ProfiledSequence:
         if key not in self._times:
             part = self._parts[key]
             self._times[key] = self._loop.sequence(names_of(part.calls), part.steps, HOST_COST)
         return self._times[key]
 
-    def _repeat(self, calls: Many[Work], times: Sequence, repetitions: int) -> None:
+    def _repeat(self, calls: Many[Work], times: ProfiledSequence, repetitions: int) -> None:
         while True:
             plain = min(times.wait, repetitions)
             repeat(calls, plain)
@@ -216,7 +216,7 @@ class ProfiledHostProgram:
             self._sample(calls, times)
             repetitions -= 1
 
-    def _sample(self, calls: Many[Work], times: Sequence) -> None:
+    def _sample(self, calls: Many[Work], times: ProfiledSequence) -> None:
         if self._wait is not None:
             self._wait()
         marks = [clock()]
@@ -244,7 +244,9 @@ class _Recorded:
 class _GraphPart:
     """The graphs of a part, for each length one with events and one without."""
 
-    def __init__(self, device: str, part: Part, profile: Profile, times: Sequence) -> None:
+    def __init__(
+        self, device: str, part: ProgramPart, profile: Profile, times: ProfiledSequence
+    ) -> None:
         self._device, self._part, self._profile, self.times = device, part, profile, times
         self._calls = bare(part.calls)
         self._plain: dict[int, _PartGraph] = {}

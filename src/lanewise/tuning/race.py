@@ -56,7 +56,7 @@ class Measurer(Protocol[C]):
 
 
 @dataclass(slots=True)
-class Found(Generic[C]):
+class Outcome(Generic[C]):
     """What a search found: the best candidate, the default, and every one that was looked at."""
 
     best: C
@@ -159,7 +159,7 @@ class Race(Generic[C]):
             if plan != self.default and self.scores[plan] > CLOSE * self.scores[self.best]:
                 self.measurer.release(plan)
 
-    def finish(self, exhaustive: bool) -> Found[C]:
+    def finish(self, exhaustive: bool) -> Outcome[C]:
         """The best few and the default once more; the default stays unless another one is faster by
         more than noise.
         """
@@ -180,7 +180,7 @@ class Race(Generic[C]):
             p for p in finalists if p == default or medians[p] <= (1 - WORTH) * medians[default]
         ]
         best = next(p for p in sorted(worth, key=lambda p: medians[p]) if self._confirm(p))
-        return Found(best, default, self.trials, exhaustive, self.complete)
+        return Outcome(best, default, self.trials, exhaustive, self.complete)
 
     def _final_rounds(self, finalists: Sequence[C]) -> int:
         """As many as the time left allows, an odd number."""

@@ -13,7 +13,7 @@ from typing import Any
 from lanewise.launch.trial import Trial, changes, duration
 from lanewise.planning.plan import Decisions
 from lanewise.support.html_tables import html_table
-from lanewise.tuning.race import Found
+from lanewise.tuning.race import Outcome
 
 SHOWN = 8  # measured plans in the table
 COLUMNS = ("time", "default / this", "predicted", "plan")
@@ -181,7 +181,7 @@ def _kind(reason: str) -> str:
 
 
 def tuning_of(
-    outcome: Found[Decisions], log: Mapping[str, Any], path: Path | None = None
+    outcome: Outcome[Decisions], log: Mapping[str, Any], path: Path | None = None
 ) -> Tuning:
     """The report of a search; `log` is what the entry of the store says beside the plans."""
     order = sorted(

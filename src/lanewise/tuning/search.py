@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from lanewise.launch.trial import Trial
 from lanewise.planning.plan import Decisions
-from lanewise.tuning.race import ROUNDS, SLOW, Found, Measurer, Race
+from lanewise.tuning.race import ROUNDS, SLOW, Measurer, Outcome, Race
 from lanewise.tuning.space import Family, Point, Space
 
 SMALL = 60  # plans that are all measured
@@ -51,7 +51,7 @@ def search(
     seconds: float,
     progress: Callable[[Progress], None] = lambda state: None,
     whole: bool = True,
-) -> Found[Decisions]:
+) -> Outcome[Decisions]:
     """The fastest plan that can be found in about `seconds`, of which the last part goes to
     confirming it.
 
@@ -70,7 +70,7 @@ class _Search:
     spent: float = 0.0  # seconds on plans that were compiled, to know what the next ones take
     compiled: int = 0
 
-    def run(self) -> Found[Decisions]:
+    def run(self) -> Outcome[Decisions]:
         default = self.space.default
         self.space.examine(default)  # first: plans with the same kernels are the same plan
         self.race.begin(Trial(default, "measured", predicted=self.space.examine(default).predicted))

@@ -19,7 +19,7 @@ from lanewise.planning.plan import Decisions
 from lanewise.support.errors import ArgumentError, InputError
 from lanewise.tuning.job import Job
 from lanewise.tuning.measure import KernelMeasurer
-from lanewise.tuning.race import ROUNDS, C, Found, Measurer
+from lanewise.tuning.race import ROUNDS, C, Measurer, Outcome
 from lanewise.tuning.report import Tuning, tuning_of
 from lanewise.tuning.search import Progress, search
 from lanewise.tuning.space import Examined, Family, KernelSpace, Space, make_estimator
@@ -46,7 +46,7 @@ def tune_job(
     return tune_space(job, KernelSpace(job, make_estimator(job)), measurer, limit, progress)
 
 
-class Tunable(Protocol):
+class TuningSubject(Protocol):
     """What is tuned, as far as its report and the store ask."""
 
     @property
@@ -70,7 +70,7 @@ class Refusing(Space, Protocol):
 
 
 def tune_space(
-    job: Tunable,
+    job: TuningSubject,
     space: Refusing,
     measurer: Measurer[Decisions],
     limit: float,
@@ -91,7 +91,7 @@ def tune_space(
     return tuning_of(outcome, log, path)
 
 
-def _entry(outcome: Found[Decisions], log: dict[str, Any]) -> Entry:
+def _entry(outcome: Outcome[Decisions], log: dict[str, Any]) -> Entry:
     return Entry(
         outcome.best,
         outcome.seconds(outcome.best),
@@ -101,7 +101,7 @@ def _entry(outcome: Found[Decisions], log: dict[str, Any]) -> Entry:
     )
 
 
-def about_of(job: Tunable | SearchJob, elapsed: float) -> dict[str, Any]:
+def about_of(job: TuningSubject | SearchJob, elapsed: float) -> dict[str, Any]:
     """What was tuned, and where."""
     key = job.key
     return {

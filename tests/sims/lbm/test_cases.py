@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lanewise.sims.lbm.arguments import check_geometry, check_initial
 from lanewise.sims.lbm.cases import CASES, Case, Setup, State, find_case
 from lanewise.sims.lbm.cases.cavity import REYNOLDS, deviations, table
-from lanewise.sims.lbm.cases.cylinder import Scale, pressure_difference
+from lanewise.sims.lbm.cases.cylinder import CylinderScale, pressure_difference
 from lanewise.sims.lbm.cases.duct import CENTRE, MEAN, section
 from lanewise.sims.lbm.cases.oscillation import oscillation
 from lanewise.sims.lbm.cases.registry import Series, between_walls, interpolate, middle
@@ -244,7 +244,7 @@ def test_the_parabola_has_no_error() -> None:
 
 
 def test_the_pressure_difference_is_taken_at_the_cylinder_in_benchmark_units() -> None:
-    scale = Scale(100.0, 0.05, 20.0)
+    scale = CylinderScale(100.0, 0.05, 20.0)
     x = np.arange(220)
     density = np.broadcast_to(1 - 3 * 1e-4 * x, (41, 220))
     assert pressure_difference(density, scale) == pytest.approx(1e-4 * 10 * (0.2 / 0.05) ** 2)

@@ -14,7 +14,7 @@ from lanewise.sims.lbm.checks import FlowWarning
 from lanewise.sims.lbm.files import read_flow
 from lanewise.sims.lbm.kinds import Wall
 from lanewise.sims.lbm.obstacles import Round, disc
-from lanewise.sims.lbm.settings import Geometry, geometry_from_json, geometry_to_json
+from lanewise.sims.lbm.settings import SiteGeometry, geometry_from_json, geometry_to_json
 from lanewise.sims.lbm.simulation import Simulation
 from lanewise.support.errors import InputError
 from tests.io.samples import renew_sums
@@ -101,7 +101,7 @@ def test_others_read_the_fields_and_parameters(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", list(CASES))
 def test_kinds_edges_and_profiles_come_back(name: str) -> None:
     setup = CASES[name].setup(size=8)
-    geometry = Geometry(setup.mask, setup.kinds, setup.edges)
+    geometry = SiteGeometry(setup.mask, setup.kinds, setup.edges)
     profiles = {n: k.profile for n, k in geometry.openings.items() if k.profile is not None}
     read = geometry_from_json(geometry_to_json(geometry), setup.mask, profiles)
     assert dict(read.edges) == dict(setup.edges)

@@ -21,7 +21,7 @@ from lanewise.language.types import Scalar
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StatePart:
     """One scalar of a state: the end of its name (nothing for the value itself), its type, and its
     value when no pair was taken.
     """
@@ -78,7 +78,7 @@ class Reduction(ABC):
         return self.indexed
 
     @abstractmethod
-    def parts(self, kind: Scalar) -> tuple[Part, ...]:
+    def parts(self, kind: Scalar) -> tuple[StatePart, ...]:
         """The state of values of this type."""
 
     @abstractmethod

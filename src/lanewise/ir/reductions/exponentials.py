@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
-from lanewise.ir.reductions.base import Part, Place, Reduction, State
+from lanewise.ir.reductions.base import Place, Reduction, State, StatePart
 from lanewise.language import types as t
 from lanewise.language.types import BOOL, Scalar
 
@@ -25,8 +25,8 @@ from lanewise.language.types import BOOL, Scalar
 class LogSumExp(Reduction):
     """log(sum of exp(value))."""
 
-    def parts(self, kind: Scalar) -> tuple[Part, ...]:
-        return Part("", kind, ir.Literal(-math.inf, kind)), Part(
+    def parts(self, kind: Scalar) -> tuple[StatePart, ...]:
+        return StatePart("", kind, ir.Literal(-math.inf, kind)), StatePart(
             "total", kind, ir.Literal(0.0, kind)
         )
 

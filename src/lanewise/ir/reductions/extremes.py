@@ -14,7 +14,7 @@ from typing import Literal
 
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
-from lanewise.ir.reductions.base import Part, Place, Reduction, State
+from lanewise.ir.reductions.base import Place, Reduction, State, StatePart
 from lanewise.language.types import Scalar, limits
 
 Better = Literal["<", ">"]
@@ -42,8 +42,8 @@ class Extreme(Reduction):
 
     better: Better = "<"
 
-    def parts(self, kind: Scalar) -> tuple[Part, ...]:
-        return (Part("", kind, worst(kind, self.better)),)
+    def parts(self, kind: Scalar) -> tuple[StatePart, ...]:
+        return (StatePart("", kind, worst(kind, self.better)),)
 
     def take(self, state: State, value: ir.Local, place: Place) -> ir.Block:
         return self.merge(state, (value,))

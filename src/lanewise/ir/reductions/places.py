@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
-from lanewise.ir.reductions.base import Part, Place, Reduction, State
+from lanewise.ir.reductions.base import Place, Reduction, State, StatePart
 from lanewise.ir.reductions.extremes import Better, worst
 from lanewise.language import types as t
 from lanewise.language.types import BOOL, I32, Scalar
@@ -31,8 +31,10 @@ class ArgExtreme(Reduction):
 
     better: Better = "<"
 
-    def parts(self, kind: Scalar) -> tuple[Part, ...]:
-        return Part("", kind, worst(kind, self.better)), Part("index", I32, ir.Literal(NOBODY, I32))
+    def parts(self, kind: Scalar) -> tuple[StatePart, ...]:
+        return StatePart("", kind, worst(kind, self.better)), StatePart(
+            "index", I32, ir.Literal(NOBODY, I32)
+        )
 
     def take(self, state: State, value: ir.Local, place: Place) -> ir.Block:
         best, index = state

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
-from lanewise.ir.reductions.base import Part, Place, Reduction, State
+from lanewise.ir.reductions.base import Place, Reduction, State, StatePart
 from lanewise.ir.reductions.extremes import plain_zero, worst
 from lanewise.ir.reductions.places import NOBODY
 from lanewise.language import types as t
@@ -29,10 +29,12 @@ class Smallest(Reduction):
 
     k: int = 1
 
-    def parts(self, kind: Scalar) -> tuple[Part, ...]:
-        values = tuple(Part(str(m) if m else "", kind, worst(kind, "<")) for m in range(self.k))
+    def parts(self, kind: Scalar) -> tuple[StatePart, ...]:
+        values = tuple(
+            StatePart(str(m) if m else "", kind, worst(kind, "<")) for m in range(self.k)
+        )
         places = tuple(
-            Part(f"index{m}", I32, ir.Literal(NOBODY, I32))
+            StatePart(f"index{m}", I32, ir.Literal(NOBODY, I32))
             for m in range(self.k if self.indexed else 0)
         )
         return (*values, *places)

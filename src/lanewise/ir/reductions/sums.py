@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lanewise.ir import nodes as ir
-from lanewise.ir.reductions.base import Part, Place, Reduction, State
+from lanewise.ir.reductions.base import Place, Reduction, State, StatePart
 from lanewise.language import types as t
 from lanewise.language.types import I32, Scalar
 
@@ -17,8 +17,8 @@ from lanewise.language.types import I32, Scalar
 class Sum(Reduction):
     """The sum; 0 of no source. NaN of one source is NaN of the sum."""
 
-    def parts(self, kind: Scalar) -> tuple[Part, ...]:
-        return (Part("", kind, ir.Literal(0.0 if kind.is_float else 0, kind)),)
+    def parts(self, kind: Scalar) -> tuple[StatePart, ...]:
+        return (StatePart("", kind, ir.Literal(0.0 if kind.is_float else 0, kind)),)
 
     def take(self, state: State, value: ir.Local, place: Place) -> ir.Block:
         (total,) = state
@@ -37,8 +37,8 @@ class Count(Reduction):
     def numbered(self) -> bool:
         return True
 
-    def parts(self, kind: Scalar) -> tuple[Part, ...]:
-        return (Part("", I32, ir.Literal(0, I32)),)
+    def parts(self, kind: Scalar) -> tuple[StatePart, ...]:
+        return (StatePart("", I32, ir.Literal(0, I32)),)
 
     def take(self, state: State, value: ir.Local, place: Place) -> ir.Block:
         (count,) = state

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lanewise.ir import nodes as ir
-from lanewise.ir.reductions.base import Part, Place, Reduction, State
+from lanewise.ir.reductions.base import Place, Reduction, State, StatePart
 from lanewise.language import types as t
 from lanewise.language.types import I32, Scalar
 
 
 @dataclass(frozen=True, slots=True)
-class Truth(Reduction):
+class TruthReduction(Reduction):
     """`decisive` is the truth value that decides the result as soon as one source has it: True for
     any, False for all.
 
@@ -21,8 +21,8 @@ class Truth(Reduction):
 
     decisive: bool = True
 
-    def parts(self, kind: Scalar) -> tuple[Part, ...]:
-        return (Part("", I32, ir.Literal(int(not self.decisive), I32)),)
+    def parts(self, kind: Scalar) -> tuple[StatePart, ...]:
+        return (StatePart("", I32, ir.Literal(int(not self.decisive), I32)),)
 
     def take(self, state: State, value: ir.Local, place: Place) -> ir.Block:
         (truth,) = state
@@ -41,5 +41,5 @@ class Truth(Reduction):
         return t.BOOL
 
 
-ANY = Truth("any", exact=True, zero_is_identity=True, reorders=True, of_truths=True)
-ALL = Truth("all", exact=True, reorders=True, of_truths=True, decisive=False)
+ANY = TruthReduction("any", exact=True, zero_is_identity=True, reorders=True, of_truths=True)
+ALL = TruthReduction("all", exact=True, reorders=True, of_truths=True, decisive=False)

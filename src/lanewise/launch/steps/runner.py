@@ -13,7 +13,7 @@ from lanewise.launch.steps.rhythm import Key, Rhythm
 from lanewise.launch.steps.rows import reserve_rows, rows_of_part
 from lanewise.launch.steps.task import Clock, has_graphs
 from lanewise.profiling.profile import Profile
-from lanewise.runtime.programs import LONG_GRAPH, NamedLaunch, Part, ScheduleRunner
+from lanewise.runtime.programs import LONG_GRAPH, NamedLaunch, ProgramPart, ScheduleRunner
 from lanewise.runtime.stepping import GraphRunner, make_graphs, make_program
 
 
@@ -22,7 +22,7 @@ class Runner:
 
     def __init__(self, device: str, rhythm: Rhythm, clock: Clock, profile: Profile | None) -> None:
         self._rhythm, self._clock = rhythm, clock
-        self._parts: dict[Hashable, Part] = {}
+        self._parts: dict[Hashable, ProgramPart] = {}
         self._single: ScheduleRunner = make_program(device, self._parts, profile, graphs=False)
         self._graphs: GraphRunner | None = None
         if has_graphs(device):
@@ -60,14 +60,14 @@ class Runner:
         (kinds, _), _ = entry
         return self._rhythm.alone(kinds)
 
-    def _part(self, key: Key) -> Part:
+    def _part(self, key: Key) -> ProgramPart:
         kinds, states = key
         calls: list[NamedLaunch] = []
         for kind in kinds:
             calls += self._step(kind, states)
             states = self._rhythm.after((kind,), states)
         long = max(1, LONG_GRAPH * self._rhythm.turns // len(kinds))
-        return Part(calls, len(kinds), long, rows_of_part(self._rhythm, kinds))
+        return ProgramPart(calls, len(kinds), long, rows_of_part(self._rhythm, kinds))
 
     def _step(self, kind: int, states: Sequence[tuple[bool, int]]) -> list[NamedLaunch]:
         """The launches of a step; where something wants to know the step, the last one counts

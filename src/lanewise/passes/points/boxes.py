@@ -30,7 +30,7 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class ReadBox:
     """What a group of reads touches: per dimension of the array the lowest constant, the extent,
     and the sums without constants.
 
@@ -88,7 +88,7 @@ class Box:
 
 def boxes(
     sites: list[Site], shape: Shape, indices: tuple[str, ...], rounds: Mapping[str, int]
-) -> list[Box]:
+) -> list[ReadBox]:
     """Reads that differ by constants alone have a box together."""
     groups: dict[tuple[object, ...], list[Site]] = {}
     for s in sites:
@@ -100,7 +100,7 @@ def boxes(
 
 def _box(
     sites: list[Site], threads: Mapping[str, int], rounds: Mapping[str, int], fast: str
-) -> Box:
+) -> ReadBox:
     rank = range(len(sites[0].indices))
     constants = [{s.indices[d].constant for s in sites} for d in rank]
     sums = tuple(IndexSum(0, sites[0].indices[d].terms) for d in rank)
@@ -116,7 +116,7 @@ def _box(
     several = max(rank, key=lambda d: (len(constants[d]), d))
     inner = along[-1] if along else several if len(constants[several]) > 1 else len(constants) - 1
     low = tuple(min(c) for c in constants)
-    return Box(sites[0].load.array, tuple(sites), sums, low, extents, threads, rounds, inner)
+    return ReadBox(sites[0].load.array, tuple(sites), sums, low, extents, threads, rounds, inner)
 
 
 def wavefronts(words: list[int], width: int) -> int:

@@ -21,7 +21,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.language.types import Scalar
 from lanewise.passes.points.shape import THREAD, first_of
-from lanewise.passes.points.tiles import Ground, Tile, Walk
+from lanewise.passes.points.tiles import BoxWalk, Ground, Tile
 
 BRING = own("bring")  # the number of a row of a thread
 # loads before the first store; loads that are written out; rows of a loop that are
@@ -100,8 +100,8 @@ class Bringing:
         which = number if self.kinds.setdefault(number, p.kind) == p.kind else f"{p.kind}.{number}"
         return tuple(own(f"next.{which}.{m.register}.{n}") for n in range(p.across))
 
-    def _walk(self, p: Tile) -> Walk:
-        return Walk.over(p.box, p.across, self.ground.shape.total)
+    def _walk(self, p: Tile) -> BoxWalk:
+        return BoxWalk.over(p.box, p.across, self.ground.shape.total)
 
     def _moves(self, p: Tile) -> list[_Move]:
         walk = self._walk(p)
@@ -178,7 +178,7 @@ class Bringing:
             )
         return (*tests, *(self._inside(p, m) if guarded else ()))
 
-    def _ends(self, walk: Walk, m: _Move) -> tuple[bool, bool]:
+    def _ends(self, walk: BoxWalk, m: _Move) -> tuple[bool, bool]:
         """Whether some threads are beyond the last row of the box, and beyond the end of its
         rows.
         """
@@ -217,7 +217,7 @@ class Bringing:
             for e, c in origin.terms.items()
         )
 
-    def _row(self, walk: Walk, m: _Move) -> ir.Expression:
+    def _row(self, walk: BoxWalk, m: _Move) -> ir.Expression:
         thread = ir.Local(THREAD, self.ground.kind)
         return build.add(build.divide(thread, walk.lanes), _times(m.row, walk.down))
 

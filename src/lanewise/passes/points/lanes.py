@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lanewise.analysis import simd_operations
-from lanewise.analysis.affine import Access, accesses
+from lanewise.analysis.affine import AffineAccess, accesses
 from lanewise.analysis.index_sums import index_sum
 from lanewise.analysis.lane_sums import lane_sums
 from lanewise.analysis.spreading import spread_in_lanes
@@ -129,7 +129,7 @@ def _apart(
     )
 
 
-def _is_turned(a: Access, loops: tuple[ir.Parallel, ...]) -> bool:
+def _is_turned(a: AffineAccess, loops: tuple[ir.Parallel, ...]) -> bool:
     """Whether neighbours along the last index but one touch neighbouring elements, and those along
     the last one rows.
     """
@@ -142,7 +142,7 @@ def _is_turned(a: Access, loops: tuple[ir.Parallel, ...]) -> bool:
     return len(front) == 1 and isinstance(front[0], ir.Local) and front[0].name == last
 
 
-def turned(kernel: ir.Kernel) -> tuple[Access, ...]:
+def turned(kernel: ir.Kernel) -> tuple[AffineAccess, ...]:
     """Accesses of a kernel whose rows are another's columns."""
     loops, body = merging.nest(kernel)
     return tuple(a for a in accesses(body, (loops[-1].variable,)) if _is_turned(a, loops))
@@ -327,7 +327,7 @@ def _is_ordered(kernel: ir.Kernel, shape: Shape, array: ir.ArrayArgument) -> boo
     return once and all(_is_at_its_indices(a, indices) for a in every)
 
 
-def _is_at_its_indices(a: Access, indices: tuple[str, ...]) -> bool:
+def _is_at_its_indices(a: AffineAccess, indices: tuple[str, ...]) -> bool:
     places = [i.name if isinstance(i, ir.Local) else "" for i in a.statement.indices]
     return places == list(indices)
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from lanewise.analysis.affine import Access, Affine, accesses
+from lanewise.analysis.affine import Affine, AffineAccess, accesses
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
@@ -61,7 +61,7 @@ def operands(kernel: ir.Kernel, shape: Shape, rounds: int) -> tuple[Operand, ...
 
 
 def _operand(
-    kernel: ir.Kernel, a: Access, names: tuple[str, ...], body: ir.Block
+    kernel: ir.Kernel, a: AffineAccess, names: tuple[str, ...], body: ir.Block
 ) -> Operand | None:
     s = a.statement
     if (

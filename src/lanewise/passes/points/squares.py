@@ -28,7 +28,7 @@ from dataclasses import replace
 from math import gcd
 from typing import Any
 
-from lanewise.analysis.affine import Access, accesses
+from lanewise.analysis.affine import AffineAccess, accesses
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered, own
@@ -291,12 +291,12 @@ class _Tiles:
 
     # ------------------------------------------------------------ what comes next
 
-    def read_next(self) -> list[tuple[Access, str]]:
+    def read_next(self) -> list[tuple[AffineAccess, str]]:
         """Of each array that is read one access, at a place that the indices alone say, and the
         index along its rows.
         """
         given = {n for s in statements(self.body) for n in writes(s)}
-        found: dict[tuple[str, str], Access] = {}
+        found: dict[tuple[str, str], AffineAccess] = {}
         for a in self.accesses:
             if (
                 a.is_store
@@ -317,7 +317,7 @@ class _Tiles:
         every = [s for a, rows in self.ahead for s in self.lines(a, rows, square)]
         return (ir.Assign(square.name, number), *every) if every else ()
 
-    def lines(self, a: Access, along: str, square: ir.Local) -> ir.Block:
+    def lines(self, a: AffineAccess, along: str, square: ir.Local) -> ir.Block:
         """What a square asks for: the rows of the next tile follow each other, each from its
         beginning on.
         """
@@ -375,7 +375,7 @@ class _Tiles:
         )
         return (*squares, ir.Barrier(), *(self.written(a) for a in self.stores))
 
-    def array(self, a: Access) -> ir.ArrayArgument:
+    def array(self, a: AffineAccess) -> ir.ArrayArgument:
         """What a tile writes of an array, in the order of that array."""
         plain = value_array(_tile(a), self.reference.array(a.array).leaves[0].type, written=True)
         row, column = (self.sides[i.name] for i in a.statement.indices if isinstance(i, ir.Local))
@@ -408,7 +408,7 @@ class _Tiles:
 
         return flat_map(block, free)
 
-    def written(self, a: Access) -> ir.For:
+    def written(self, a: AffineAccess) -> ir.For:
         """The rows of an array that a tile writes, one after the other."""
         row, column = (i.name for i in a.statement.indices if isinstance(i, ir.Local))
         lane, kind = ir.Local(THREAD, self.kind), self.kind
@@ -443,5 +443,5 @@ def _moved(e: ir.Expression, there: dict[str, ir.Expression]) -> ir.Expression:
     return there.get(e.name, e) if isinstance(e, ir.Local) else e
 
 
-def _tile(a: Access) -> str:
+def _tile(a: AffineAccess) -> str:
     return own(f"tile.{a.array}")

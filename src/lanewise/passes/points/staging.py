@@ -30,7 +30,7 @@ from lanewise.ir.traverse import blocks, flat_map, reads, statements, writes
 from lanewise.ir.verify import RANK
 from lanewise.language.types import I64, Scalar
 from lanewise.passes.base import refuse
-from lanewise.passes.points.boxes import WORD, Box, Site, boxes, sums_of
+from lanewise.passes.points.boxes import WORD, ReadBox, Site, boxes, sums_of
 from lanewise.passes.points.bringing import Bringing
 from lanewise.passes.points.free_order import adds_up
 from lanewise.passes.points.joining import raw_places
@@ -193,7 +193,7 @@ class _Staging:
                 sites += self._sites(inner, rounds, changed, always=False)
         return sites
 
-    def _tile(self, box: Box, *, ahead: bool) -> Tile:
+    def _tile(self, box: ReadBox, *, ahead: bool) -> Tile:
         """A box with its memory: that of a tile of the other body where it has the same shape,
         since a block runs one of them.
         """
@@ -215,10 +215,10 @@ class _Staging:
         there = s.array in self.arrays or self.kernel.array(s.array).space == "shared"
         return not there and s.name not in self.deciding
 
-    def _worth(self, box: Box) -> bool:
+    def _worth(self, box: ReadBox) -> bool:
         return box.reads() >= REUSE * box.elements or self._strided(box)
 
-    def _strided(self, box: Box) -> bool:
+    def _strided(self, box: ReadBox) -> bool:
         """Whether neighbouring threads read elements that lie apart in memory."""
         fast = thread_of(self.indices[self.shape.fast])
         return any(s.coefficient(fast) for s in box.sums) and not box.sums[-1].coefficient(fast)

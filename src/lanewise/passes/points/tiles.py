@@ -22,7 +22,7 @@ from lanewise.ir.names import own
 from lanewise.ir.values import value_array
 from lanewise.ir.verify import RANK
 from lanewise.language.types import Scalar
-from lanewise.passes.points.boxes import WARP, WIDEST, WORD, Box, lanes_of, value, wavefronts
+from lanewise.passes.points.boxes import WARP, WIDEST, WORD, ReadBox, lanes_of, value, wavefronts
 from lanewise.passes.points.shape import Shape, first_of
 
 GROUP, PHASES = 4, 8  # elements that a swizzle keeps together; groups that are all banks
@@ -36,7 +36,7 @@ class Tile:
     of the first, in which they follow each other.
     """
 
-    box: Box
+    box: ReadBox
     array: ir.ArrayArgument
     kind: Scalar
     across: int
@@ -88,7 +88,7 @@ class Tile:
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class BoxWalk:
     """How the threads of a block go over a box, in the order of memory: `lanes` neighbours along
     its rows, so many rows at once.
 
@@ -102,7 +102,7 @@ class Walk:
     down: int
 
     @staticmethod
-    def over(box: Box, across: int, threads: int) -> Walk:
+    def over(box: ReadBox, across: int, threads: int) -> BoxWalk:
         """The one with the fewest loads of a thread; with neighbours of a power of two, or of a
         whole row: nobody divides then.
         """
@@ -113,7 +113,7 @@ class Walk:
             choices,
             key=lambda n: (-(-groups // n) * -(-rows // (threads // n)), groups % n != 0, -n),
         )
-        return Walk(groups, rows, lanes, threads // lanes)
+        return BoxWalk(groups, rows, lanes, threads // lanes)
 
     @property
     def columns(self) -> int:
@@ -143,7 +143,7 @@ class Ground:
         """The type of indices."""
         return self.kernel.counts[0].type
 
-    def tile(self, box: Box, number: int, *, stages: int = 1, copied: bool = False) -> Tile:
+    def tile(self, box: ReadBox, number: int, *, stages: int = 1, copied: bool = False) -> Tile:
         """The place of a box, the array's `number`-th: `stages` for a tile that is computed and
         those that are on their way.
 
@@ -187,7 +187,7 @@ class Ground:
         return 1
 
     def _rows(
-        self, box: Box, outer: tuple[int, ...], across: int, *, turnable: bool, whole: int
+        self, box: ReadBox, outer: tuple[int, ...], across: int, *, turnable: bool, whole: int
     ) -> tuple[int, bool]:
         """The length of rows in shared memory, and whether they are swizzled: what has the fewest
         conflicts of banks.
@@ -231,7 +231,7 @@ class _Banks:
     of an element.
     """
 
-    box: Box
+    box: ReadBox
     outer: tuple[int, ...]
     across: int
     wide: int
@@ -261,7 +261,7 @@ class _Banks:
     def stored(self) -> list[dict[int, int]]:
         """The places that a warp stores to first."""
         extents = self.box.extents
-        walk, last = Walk.over(self.box, self.across, self.shape.total), len(extents) - 1
+        walk, last = BoxWalk.over(self.box, self.across, self.shape.total), len(extents) - 1
         stored: list[dict[int, int]] = []
         for lane in range(WARP):
             places, rest = {last: lane % walk.lanes * self.across}, lane // walk.lanes

@@ -27,7 +27,14 @@ from lanewise.ir import nodes as ir
 from lanewise.passes.accumulation import no_sums
 from lanewise.passes.base import refuse
 from lanewise.passes.reciprocity.computing import both_sided, give_states, load_target, one_sided
-from lanewise.passes.reciprocity.shape import WARP, Mode, Reference, Shape, make_shape, take_apart
+from lanewise.passes.reciprocity.shape import (
+    WARP,
+    Mode,
+    PairShape,
+    Reference,
+    make_shape,
+    take_apart,
+)
 from lanewise.passes.reciprocity.tasks import (
     final_kernel,
     find_task,
@@ -107,7 +114,7 @@ def apply(
     return (main,) if last is None else (main, last)
 
 
-def _body(shape: Shape) -> ir.Block:
+def _body(shape: PairShape) -> ir.Block:
     loads = tuple(s for r in range(shape.targets) for s in load_target(shape, r))
     work = ir.If(build.equal(shape.offset, 0), one_sided(shape), both_sided(shape))
     return (

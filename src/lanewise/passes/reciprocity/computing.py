@@ -11,14 +11,14 @@ from dataclasses import replace
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered, own
-from lanewise.passes.reciprocity.shape import WARP, Shape, start, states, take
+from lanewise.passes.reciprocity.shape import WARP, PairShape, start, states, take
 from lanewise.passes.reciprocity.tasks import (
     REACTIONS,
     SLICE,
     TURN_A,
     TURN_B,
     TURNS,
-    Kept,
+    KeptStates,
     following,
     keeping,
 )
@@ -27,7 +27,7 @@ from lanewise.passes.splitting import cast
 ONE_SIDED_UNROLL = 4
 
 
-def load_target(shape: Shape, r: int) -> ir.Block:
+def load_target(shape: PairShape, r: int) -> ir.Block:
     """Target r of a lane. Past the end the last element is read, and nothing written."""
     place = build.add(build.add(build.multiply(shape.a, shape.size), r * WARP), shape.lane)
     reads = tuple((x.name, numbered(f"{shape.reference.target}.{x.name}", r)) for x in shape.fields)
@@ -39,7 +39,7 @@ def load_target(shape: Shape, r: int) -> ir.Block:
     )
 
 
-def one_sided(shape: Shape) -> ir.Block:
+def one_sided(shape: PairShape) -> ir.Block:
     """A tile with itself: all lanes walk through its elements."""
     first = build.multiply(shape.a, shape.size)
     stop = build.minimum(build.subtract(shape.n, first), shape.size)
@@ -58,7 +58,7 @@ def one_sided(shape: Shape) -> ir.Block:
     return (ir.For(k.name, zero, stop, one, tuple(body), role="sources", unroll=ONE_SIDED_UNROLL),)
 
 
-def both_sided(shape: Shape) -> ir.Block:
+def both_sided(shape: PairShape) -> ir.Block:
     """Two tiles: one slice of 32 sources after the other meets all targets of the warp."""
     piece, step, first, mine = map(shape.local, ("piece", "step", "first", "mine"))
     meet = ir.LoadRecord(
@@ -93,11 +93,11 @@ def both_sided(shape: Shape) -> ir.Block:
     return (shape.count(shape.targets, body, piece, role="tiles"), *_give_kept_reactions(shape))
 
 
-def _source_reads(shape: Shape) -> tuple[tuple[str, str], ...]:
+def _source_reads(shape: PairShape) -> tuple[tuple[str, str], ...]:
     return tuple((x.name, f"{shape.reference.source}.{x.name}") for x in shape.fields)
 
 
-def _stage(shape: Shape, mine: ir.Local) -> ir.Block:
+def _stage(shape: PairShape, mine: ir.Local) -> ir.Block:
     """Every lane brings one source of the slice."""
     staged = tuple(ir.Local(own(f"staged.{x.name}"), x.type) for x in shape.fields)
     reads = tuple((x.name, s.name) for x, s in zip(shape.fields, staged, strict=True))
@@ -108,14 +108,14 @@ def _stage(shape: Shape, mine: ir.Local) -> ir.Block:
     return (ir.LoadRecord(shape.reference.source, safe, reads), *twice)
 
 
-def _is_full(shape: Shape, first: ir.Local) -> ir.Expression:
+def _is_full(shape: PairShape, first: ir.Local) -> ir.Expression:
     """Whether all targets of the task and all sources of the slice exist."""
     sources = ir.Compare("<=", build.add(first, WARP), shape.n)
     targets = ir.Compare("<=", build.multiply(build.add(shape.a, 1), shape.size), shape.n)
     return ir.Logical("and", sources, targets)
 
 
-def _pair(shape: Shape, r: int) -> tuple[ir.Apply, ir.Block]:
+def _pair(shape: PairShape, r: int) -> tuple[ir.Apply, ir.Block]:
     """Target r of a lane with the source at hand: the call, and what both take."""
     f = shape.reference.both.function
     results = tuple(numbered(own(x.name), r) for x in f.results)
@@ -128,13 +128,13 @@ def _pair(shape: Shape, r: int) -> tuple[ir.Apply, ir.Block]:
     return _apply(shape, f, r, results), takes
 
 
-def _pairs(shape: Shape) -> ir.Block:
+def _pairs(shape: PairShape) -> ir.Block:
     return tuple(
         s for r in range(shape.targets) for call, takes in [_pair(shape, r)] for s in (call, *takes)
     )
 
 
-def _existing_pairs(shape: Shape, source: ir.Local) -> ir.Block:
+def _existing_pairs(shape: PairShape, source: ir.Local) -> ir.Block:
     """In a tile that is not full, only pairs of elements that exist are taken."""
     out: list[ir.Statement] = []
     for r in range(shape.targets):
@@ -145,7 +145,7 @@ def _existing_pairs(shape: Shape, source: ir.Local) -> ir.Block:
 
 
 def _apply(
-    shape: Shape,
+    shape: PairShape,
     f: ir.Function,
     r: int,
     results: tuple[str, ...],
@@ -165,7 +165,7 @@ def _apply(
     )
 
 
-def give_states(shape: Shape) -> ir.Block:
+def give_states(shape: PairShape) -> ir.Block:
     """The states of the targets.
 
     The first contribution to a tile is the one that it computes with itself.
@@ -185,7 +185,7 @@ def give_states(shape: Shape) -> ir.Block:
     return tuple(gives) if shape.mode == "scratch" else _in_turn(shape, shape.a, turn, tuple(gives))
 
 
-def _give_reactions(shape: Shape, piece: ir.Local, mine: ir.Local) -> ir.Block:
+def _give_reactions(shape: PairShape, piece: ir.Local, mine: ir.Local) -> ir.Block:
     """The states of a slice of sources: aside until the turn comes, for waiting now would keep
     others waiting through the whole task.
     """
@@ -199,7 +199,7 @@ def _give_reactions(shape: Shape, piece: ir.Local, mine: ir.Local) -> ir.Block:
     )
 
 
-def _give_kept_reactions(shape: Shape) -> ir.Block:
+def _give_kept_reactions(shape: PairShape) -> ir.Block:
     """The states of all sources of the tile."""
     if shape.mode == "scratch":
         return ()
@@ -214,12 +214,12 @@ def _give_kept_reactions(shape: Shape) -> ir.Block:
     return _in_turn(shape, shape.b, shape.local(TURN_B), (loop,))
 
 
-def _aside(shape: Shape, piece: ir.Local) -> ir.Expression:
+def _aside(shape: PairShape, piece: ir.Local) -> ir.Expression:
     """The place of a state that waits for its turn."""
     return shape.mine(build.add(build.multiply(piece, WARP), shape.lane), shape.size)
 
 
-def _in_turn(shape: Shape, tile: ir.Local, turn: ir.Local, gives: ir.Block) -> ir.Block:
+def _in_turn(shape: PairShape, tile: ir.Local, turn: ir.Local, gives: ir.Block) -> ir.Block:
     return (
         ir.AwaitTurn(TURNS, tile, turn),
         *gives,
@@ -228,19 +228,19 @@ def _in_turn(shape: Shape, tile: ir.Local, turn: ir.Local, gives: ir.Block) -> i
 
 
 def _partial(
-    shape: Shape, given: tuple[ir.Local, ...], turn: ir.Local, index: ir.Local
+    shape: PairShape, given: tuple[ir.Local, ...], turn: ir.Local, index: ir.Local
 ) -> ir.Block:
     """Write the states of one element into the memory of a turn."""
     return _write(shape, given, build.add(build.multiply(turn, shape.n), index))
 
 
-def _write(shape: Shape, given: tuple[ir.Local, ...], place: ir.Expression) -> ir.Block:
+def _write(shape: PairShape, given: tuple[ir.Local, ...], place: ir.Expression) -> ir.Block:
     """Write states where there are none yet."""
     values = _by_name(shape, given)
     return tuple(_store(k, values, place) for k in keeping(shape))
 
 
-def _merge(shape: Shape, given: tuple[ir.Local, ...], index: ir.Local) -> ir.Block:
+def _merge(shape: PairShape, given: tuple[ir.Local, ...], index: ir.Local) -> ir.Block:
     """Read the states of one element, merge others into them, and write them back."""
     kept, values = keeping(shape), _by_name(shape, given)
     types = {
@@ -268,13 +268,13 @@ def _merge(shape: Shape, given: tuple[ir.Local, ...], index: ir.Local) -> ir.Blo
     return (*loads, *merges, *(_store(k, before, index) for k in kept))
 
 
-def _store(kept: Kept, values: dict[str, ir.Local], index: ir.Expression) -> ir.StoreRecord:
+def _store(kept: KeptStates, values: dict[str, ir.Local], index: ir.Expression) -> ir.StoreRecord:
     leaves = zip(kept.states, kept.array.leaves, strict=True)
     return ir.StoreRecord(
         kept.array.name, index, tuple((x.name, cast(values[name], x.type)) for name, x in leaves)
     )
 
 
-def _by_name(shape: Shape, given: tuple[ir.Local, ...]) -> dict[str, ir.Local]:
+def _by_name(shape: PairShape, given: tuple[ir.Local, ...]) -> dict[str, ir.Local]:
     """States under the names that they have in the reference kernel."""
     return {x.name: v for x, v in zip(states(shape.reference.accumulators), given, strict=True)}

@@ -24,7 +24,7 @@ SCRATCH_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class PairShape:
     """The kernel that is built: `targets` of every lane, `size` = 32 x targets elements in a
     tile.
     """
@@ -133,7 +133,7 @@ def make_shape(
     unroll: int,
     *,
     wide: bool,
-) -> Shape:
+) -> PairShape:
     """Everything decided for one kernel."""
     functions = (reference.both.function, reference.apply.function)
     names = [p.name.partition(".") for f in functions for p in f.parameters]
@@ -142,7 +142,7 @@ def make_shape(
     results = reference.apply.function.results
     back = tuple(_turned(a, r) for a, r in zip(reference.accumulators, results, strict=True))
     wide = wide and any(map(narrow, back))
-    return Shape(kernel, reference, targets, warps, mode, unroll, wide, fields, back)
+    return PairShape(kernel, reference, targets, warps, mode, unroll, wide, fields, back)
 
 
 def _turned(a: Accumulator, result: ir.Parameter) -> Accumulator:

@@ -20,7 +20,7 @@ from lanewise.ir.reductions import Accumulator
 from lanewise.language.record import Leaf
 from lanewise.language.types import F64, I32
 from lanewise.layouts import SoA, SoAoAS
-from lanewise.passes.reciprocity.shape import WARP, Shape, narrow, states
+from lanewise.passes.reciprocity.shape import WARP, PairShape, narrow, states
 from lanewise.passes.splitting import add_parts, cast, merge_parts
 from lanewise.passes.states import is_plain, of_array, state_array
 
@@ -35,7 +35,7 @@ def number_of_tasks(tiles: ir.Expression) -> ir.Expression:
     return build.multiply(build.divide(build.add(tiles, 1), 2), odd)
 
 
-def find_task(shape: Shape) -> ir.Block:
+def find_task(shape: PairShape) -> ir.Block:
     """The number of the warp's task. Tasks that take turns are drawn in order; others are what the
     numbers of block and warp say.
     """
@@ -54,7 +54,7 @@ def find_task(shape: Shape) -> ir.Block:
     )
 
 
-def task_tiles(shape: Shape) -> ir.Block:
+def task_tiles(shape: PairShape) -> ir.Block:
     """The two tiles of the task, and its turns."""
     task, tiles = shape.local("task"), shape.tiles
     ahead = build.add(shape.a, shape.offset)
@@ -67,7 +67,7 @@ def task_tiles(shape: Shape) -> ir.Block:
     )
 
 
-def in_task(shape: Shape, body: ir.Block) -> ir.Block:
+def in_task(shape: PairShape, body: ir.Block) -> ir.Block:
     """The work of a warp that has a task: the last block may have more warps than there are
     tasks.
     """
@@ -76,7 +76,7 @@ def in_task(shape: Shape, body: ir.Block) -> ir.Block:
     return (ir.If(build.less(shape.local("task"), number_of_tasks(shape.tiles)), body),)
 
 
-def _turns(shape: Shape) -> ir.Block:
+def _turns(shape: PairShape) -> ir.Block:
     d, zero, one = shape.offset, ir.Literal(0, shape.type), ir.Literal(1, shape.type)
     whole = ir.Compare("!=", build.multiply(d, 2), shape.tiles)
     first = build.subtract(build.multiply(d, 2), 1)
@@ -88,7 +88,7 @@ def _turns(shape: Shape) -> ir.Block:
     return (ir.Assign(own(TURN_A), a), ir.Assign(own(TURN_B), turn(build.less(shape.b, d))))
 
 
-def following(shape: Shape, turn: ir.Expression) -> ir.Expression:
+def following(shape: PairShape, turn: ir.Expression) -> ir.Expression:
     """The next turn of a tile; after the last one it is zero again, for the next launch."""
     after = build.add(turn, 1)
     return ir.Select(build.less(after, shape.tiles), after, ir.Literal(0, shape.type), shape.type)
@@ -98,13 +98,13 @@ TASKS, TURNS, SLICE, REACTIONS = own("tasks"), own("turns"), own("slice"), own("
 COMBINE_UNROLL = 16  # partial sums in flight
 
 
-def results(shape: Shape) -> list[ir.ArrayArgument]:
+def results(shape: PairShape) -> list[ir.ArrayArgument]:
     """The arrays that the kernel writes."""
     return [a for a in shape.kernel.arrays if a.written and a.space == "global"]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptStates:
     """Where the tasks leave the states of one result: by the names that states have in the
     reference kernel, one for each leaf.
     """
@@ -120,14 +120,14 @@ class Kept:
         return self.array.name != self.result.name
 
 
-def keeping(shape: Shape) -> list[Kept]:
+def keeping(shape: PairShape) -> list[KeptStates]:
     """For each result: itself, where sums are added to it in turn; states that it is not, and
     float64 sums, have an array of their own.
     """
     return [_kept(shape, a) for a in results(shape)]
 
 
-def _kept(shape: Shape, result: ir.ArrayArgument) -> Kept:
+def _kept(shape: PairShape, result: ir.ArrayArgument) -> KeptStates:
     accumulators = of_array(shape.kernel, result.name)
     array = state_array(shape.kernel, result, result.name)
     if shape.mode == "scratch":  # components apart, so that the lanes of a warp write neighbours
@@ -142,10 +142,12 @@ def _kept(shape: Shape, result: ir.ArrayArgument) -> Kept:
         array = replace(
             array, name=total_of(result.name), leaves=leaves, arrangement=SoA().arrange(leaves)
         )
-    return Kept(result, array, tuple(x.name for a in accumulators for x in a.state), accumulators)
+    return KeptStates(
+        result, array, tuple(x.name for a in accumulators for x in a.state), accumulators
+    )
 
 
-def memory(shape: Shape) -> tuple[tuple[ir.ArrayArgument, ...], tuple[ir.Scratch, ...]]:
+def memory(shape: PairShape) -> tuple[tuple[ir.ArrayArgument, ...], tuple[ir.Scratch, ...]]:
     """Arrays beside the kernel's own, and how long those in global memory are.
 
     A slice lies in shared memory twice, so that lane l finds source (l + step) % 32 at l + step.
@@ -189,7 +191,7 @@ def total_of(array: str) -> str:
     return own(f"total.{array.removeprefix(MARK)}")
 
 
-def final_kernel(shape: Shape) -> ir.Kernel | None:
+def final_kernel(shape: PairShape) -> ir.Kernel | None:
     """What is left to do when all tasks are done, if anything."""
     aside = [k for k in keeping(shape) if k.aside]
     if not aside:
@@ -197,7 +199,7 @@ def final_kernel(shape: Shape) -> ir.Kernel | None:
     return _combine(shape, aside) if shape.mode == "scratch" else _finish(shape, aside)
 
 
-def _finish(shape: Shape, aside: list[Kept]) -> ir.Kernel:
+def _finish(shape: PairShape, aside: list[KeptStates]) -> ir.Kernel:
     """Make results of the states, in their types."""
     i = shape.local("i")
     body: list[ir.Statement] = []
@@ -223,7 +225,7 @@ def _finish(shape: Shape, aside: list[Kept]) -> ir.Kernel:
     )
 
 
-def _last(shape: Shape, name: str, aside: list[Kept], loop: ir.Parallel) -> ir.Kernel:
+def _last(shape: PairShape, name: str, aside: list[KeptStates], loop: ir.Parallel) -> ir.Kernel:
     kernel = shape.kernel
     name = f"{kernel.name}_{name}"
     arrays = (*(replace(k.array, written=False) for k in aside), *(k.result for k in aside))
@@ -232,7 +234,7 @@ def _last(shape: Shape, name: str, aside: list[Kept], loop: ir.Parallel) -> ir.K
     )
 
 
-def _combine(shape: Shape, aside: list[Kept]) -> ir.Kernel:
+def _combine(shape: PairShape, aside: list[KeptStates]) -> ir.Kernel:
     """Merge the contributions to every element in the order of their turns."""
     i, turn, tiles = shape.local("i"), shape.local("turn"), shape.tile_count
     place = build.add(build.multiply(turn, shape.n), i)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.derivatives.gradient import Asked, Cotangents, Gradient, gradient
+from lanewise.derivatives.gradient import Cotangents, Gradient, GradientValue, gradient
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.language import types as t
 from lanewise.launch.arguments import name_arguments
@@ -189,7 +189,7 @@ class ElementwiseGradient:
         for total in sorted(set(totals)):
             chosen = [(n, v) for n, v in enumerate(self._sought.variables()) if totals[n] == total]
             asked = tuple(
-                (n, Asked(v.leaves(v.records[0]) if v.records else v.leaves(), v.kind))
+                (n, GradientValue(v.leaves(v.records[0]) if v.records else v.leaves(), v.kind))
                 for n, v in chosen
             )
             part = _Part(self._kernel.__name__, asked, weighed, total)

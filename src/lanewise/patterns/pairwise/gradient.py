@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lanewise.derivatives.gradient import Asked, Cotangents, Gradient, gradient
+from lanewise.derivatives.gradient import Cotangents, Gradient, GradientValue, gradient
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import expressions, statements, subexpressions
@@ -298,15 +298,15 @@ class PairwiseGradient:
     def _made(self, identical: bool, *, weighed: bool) -> _Made:
         """The kernels for calls with one array or two."""
         target, source = _records(self._kernel.signature)
-        here: list[tuple[int, Asked]] = []
-        exchanged: list[tuple[int, Asked]] = []
+        here: list[tuple[int, GradientValue]] = []
+        exchanged: list[tuple[int, GradientValue]] = []
         for place, v in enumerate(self._sought.variables()):
             named = "." in v.name
             if not v.records:
-                here.append((place, Asked(v.leaves(), v.kind)))
+                here.append((place, GradientValue(v.leaves(), v.kind)))
             elif identical and not named:
                 roles = target in v.records, source in v.records
-                here.append((place, Asked(v.leaves(target), v.kind, *roles)))
+                here.append((place, GradientValue(v.leaves(target), v.kind, *roles)))
             elif len(v.records) > 1:
                 raise ArgumentError(
                     f"{self._kernel.__name__}.gradient: targets and sources are two arrays here, "
@@ -314,11 +314,13 @@ class PairwiseGradient:
                     f"wrt={f'{target}.{v.field}'!r} or wrt={f'{source}.{v.field}'!r}"
                 )
             elif v.records == (target,):
-                here.append((place, Asked(v.leaves(target), v.kind)))
+                here.append((place, GradientValue(v.leaves(target), v.kind)))
             elif identical:  # the same pairs, seen from the source
-                here.append((place, Asked(v.leaves(target), v.kind, here=False, there=True)))
+                here.append(
+                    (place, GradientValue(v.leaves(target), v.kind, here=False, there=True))
+                )
             else:
-                exchanged.append((place, Asked(v.leaves(source), v.kind)))
+                exchanged.append((place, GradientValue(v.leaves(source), v.kind)))
         search = self._kernel.search
         if exchanged or any(a.there for _, a in here):
             _check_exchange(self._kernel, search)

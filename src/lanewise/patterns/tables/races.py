@@ -4,7 +4,7 @@ scatter to and touch otherwise.
 
 from __future__ import annotations
 
-from lanewise.analysis.affine import Access, accesses
+from lanewise.analysis.affine import AffineAccess, accesses
 from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_expression
 from lanewise.support.errors import CompileError
@@ -24,7 +24,7 @@ def refuse_races(indices: tuple[str, ...], body: ir.Block) -> None:
             raise _race(access, shared)
 
 
-def _refuse_mixtures(every: tuple[Access, ...]) -> None:
+def _refuse_mixtures(every: tuple[AffineAccess, ...]) -> None:
     first = {a.array: a.statement for a in every if isinstance(a.statement, ir.ScatterElement)}
     for access in every:
         s, scatter = access.statement, first.get(access.array)
@@ -47,7 +47,7 @@ def _refuse_mixtures(every: tuple[Access, ...]) -> None:
         )
 
 
-def _race(access: Access, shared: tuple[str, ...]) -> CompileError:
+def _race(access: AffineAccess, shared: tuple[str, ...]) -> CompileError:
     s = access.statement
     which = " and ".join(shared)
     return CompileError(

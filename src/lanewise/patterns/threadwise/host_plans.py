@@ -17,7 +17,7 @@ from dataclasses import replace
 from math import ceil
 from typing import Any
 
-from lanewise.analysis.affine import Access, accesses, groups, nest_of
+from lanewise.analysis.affine import AffineAccess, accesses, groups, nest_of
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Suggestions, Work
 from lanewise.language.target import Machine
@@ -227,7 +227,7 @@ def _is_in_rows(kernel: ir.Kernel, plan: Decisions) -> bool:
 
 def _family(
     kernel: ir.Kernel,
-    all_accesses: tuple[Access, ...],
+    all_accesses: tuple[AffineAccess, ...],
     indices: tuple[str, ...],
     bits: int,
     count: int,
@@ -261,7 +261,7 @@ def _is_in_order(kernel: ir.Kernel) -> bool:
     return lanes.in_order(kernel, shape_of(kernel, NEAR.filled(replace(NEUTRAL, across=line))))
 
 
-def _reads_neighbours(loads: list[Access]) -> bool:
+def _reads_neighbours(loads: list[AffineAccess]) -> bool:
     return any(len(g.accesses) > 1 and g.low != g.high for g in groups(tuple(loads)))
 
 

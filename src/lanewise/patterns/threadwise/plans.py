@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lanewise.analysis.affine import Access, accesses, groups, nest_of
+from lanewise.analysis.affine import AffineAccess, accesses, groups, nest_of
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import BLOCK, Suggestions, Work
 from lanewise.ir.shared import shared_bytes
@@ -165,7 +165,7 @@ def suggested(kernel: ir.Kernel, target: Target) -> Suggestions:
     return Suggestions(plans, lambda plan: _is_legal(kernel, plan))
 
 
-def _family(accesses: tuple[Access, ...], indices: tuple[str, ...]) -> tuple[Plan, ...]:
+def _family(accesses: tuple[AffineAccess, ...], indices: tuple[str, ...]) -> tuple[Plan, ...]:
     last, rank = indices[-1], len(indices)
     loads, stores = [a for a in accesses if not a.is_store], [a for a in accesses if a.is_store]
     inside = [a for a in loads if a.loops]

@@ -37,7 +37,7 @@ UNKNOWN = "not asked for"
 
 
 @dataclass(frozen=True, slots=True)
-class Flat:
+class FlatValues:
     """What all lists hold together, before it has its memory: values or records, and how many there
     are.
     """
@@ -277,7 +277,7 @@ class RaggedArray:
             return self.copy() if where == self._device else self.copy().to(where)
         host = _host_layout(self._data) if where == self._device else None
         made = empty(
-            Flat(None, self._kind, self._entries()),
+            FlatValues(None, self._kind, self._entries()),
             [len(o) for o in self._offsets],
             where,
             self._data,
@@ -294,7 +294,10 @@ class RaggedArray:
         if self._whole:
             return self.to(self._device)
         return made_of(
-            Flat(self._own(), self._kind, self._entries()), self._ends(), self._device, self._data
+            FlatValues(self._own(), self._kind, self._entries()),
+            self._ends(),
+            self._device,
+            self._data,
         )
 
     __copy__ = copy
@@ -331,13 +334,13 @@ def _restored(
         if isinstance(flat, RecordArray)
         else brought("a pickled ragged array", flat, resolve(device))
     )
-    return made_of(Flat(values, kind, count), ends, resolve(device), flat)
+    return made_of(FlatValues(values, kind, count), ends, resolve(device), flat)
 
 
 # ---------------------------------------------------------------- memory
 
 
-def _sizes(flat: Flat, lengths: Sequence[int], like: Any) -> dict[str, int]:
+def _sizes(flat: FlatValues, lengths: Sequence[int], like: Any) -> dict[str, int]:
     """Bytes of the flat array and of each offset vector."""
     if isinstance(flat.kind, Record):
         layout = _layout(flat, like)
@@ -351,7 +354,7 @@ def _sizes(flat: Flat, lengths: Sequence[int], like: Any) -> dict[str, int]:
     return {"data": size, **{LEVEL.format(n): 8 * length for n, length in enumerate(lengths)}}
 
 
-def _layout(flat: Flat, like: Any) -> Any:
+def _layout(flat: FlatValues, like: Any) -> Any:
     return (flat.values if isinstance(flat.values, RecordArray) else like).layout
 
 
@@ -360,7 +363,7 @@ def _host_layout(values: Any) -> Layout | None:
 
 
 def empty(
-    flat: Flat, lengths: Sequence[int], device: str, like: Any, host: Layout | None = None
+    flat: FlatValues, lengths: Sequence[int], device: str, like: Any, host: Layout | None = None
 ) -> RaggedArray:
     """An array of these sizes whose memory holds anything. host: the layout of a second side of its
     records.
@@ -392,7 +395,7 @@ def empty(
     return made
 
 
-def made_of(flat: Flat, ends: Sequence[Any], device: str, like: Any) -> RaggedArray:
+def made_of(flat: FlatValues, ends: Sequence[Any], device: str, like: Any) -> RaggedArray:
     """An array with these values and offsets."""
     host = _host_layout(flat.values) or _host_layout(like)
     made = empty(flat, [len(e) for e in ends], device, like, host)
@@ -400,7 +403,7 @@ def made_of(flat: Flat, ends: Sequence[Any], device: str, like: Any) -> RaggedAr
         return _filled(made, flat, ends, device)
 
 
-def _filled(made: RaggedArray, flat: Flat, ends: Sequence[Any], device: str) -> RaggedArray:
+def _filled(made: RaggedArray, flat: FlatValues, ends: Sequence[Any], device: str) -> RaggedArray:
     made._outer = _outer_shape(len(made), ends[:-1])  # pyright: ignore[reportPrivateUsage]
     for target, source in zip(made.offsets, ends, strict=True):
         target[...] = array_module(device).asarray(source)

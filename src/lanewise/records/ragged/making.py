@@ -13,7 +13,7 @@ from lanewise.language.record import Record
 from lanewise.language.values import type_of_annotation
 from lanewise.records.arrays import RecordArray, class_of, storage_of
 from lanewise.records.field_values import brought, check_type, rounded
-from lanewise.records.ragged.array import Flat, RaggedArray, awkward_module, made_of
+from lanewise.records.ragged.array import FlatValues, RaggedArray, awkward_module, made_of
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import module_of, to_host
 from lanewise.support.attributes import settings_by_name
@@ -177,14 +177,14 @@ def _joined(leaves: list[Any], wish: Record | t.ValueType | None) -> Any:
     return np.concatenate(filled)
 
 
-def _flat(values: Any, wish: Record | t.ValueType | None, device: str | None) -> Flat:
+def _flat(values: Any, wish: Record | t.ValueType | None, device: str | None) -> FlatValues:
     """All values, checked, on their device."""
     if isinstance(values, RecordArray):
         if wish is not None:
             raise ArgumentError(
                 f"lw.ragged: kind is for values, and these are records of {values.record.name}"
             )
-        return Flat(values, values.record, len(values))
+        return FlatValues(values, values.record, len(values))
     where = resolve(device)
     array = values
     if getattr(array, "dtype", None) in _PARTS:  # pairs of floats in memory already
@@ -205,7 +205,7 @@ def _flat(values: Any, wish: Record | t.ValueType | None, device: str | None) ->
             f"{tuple(array.shape)}".replace("'", "")
         )
     check_type("lw.ragged", array, kind)
-    return Flat(rounded("lw.ragged", array, t.scalar_of(kind).dtype), kind, len(array))
+    return FlatValues(rounded("lw.ragged", array, t.scalar_of(kind).dtype), kind, len(array))
 
 
 def _kind_of(array: Any) -> t.ValueType:

@@ -9,7 +9,7 @@ from lanewise.profiling import Profile
 from lanewise.sims.boids.options import ORDER, Asked, Length, Output, Pictures, Resumed
 from lanewise.sims.boids.parameters import Parameters
 from lanewise.sims.common.frame import Product, carry_out
-from lanewise.sims.common.options import Given, product_app, run_command
+from lanewise.sims.common.options import GivenOptions, product_app, run_command
 from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ app = product_app("boids")
 
 
 @run_command(app, Asked, Length, Parameters, Output, Resumed, Pictures, after=ORDER)
-def run(matched: Given) -> None:
+def run(matched: GivenOptions) -> None:
     """Run a flock and say what became of it."""
     from lanewise.sims.boids import run as runner
 
@@ -56,7 +56,7 @@ def _rate(now: FlockRun) -> str:
     return f"{rate:,.1f} steps/s, {rate * len(now.state.flock):.2e} agents/s"
 
 
-def _refuse_unseen(matched: Given) -> None:
+def _refuse_unseen(matched: GivenOptions) -> None:
     """What says how a picture looks needs one."""
     for name in ("colour", "cluster_radius", "camera", "select", "size"):
         if matched[name] is not None:

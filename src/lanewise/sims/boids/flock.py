@@ -47,7 +47,7 @@ from lanewise.sims.boids.settings import (
 )
 from lanewise.sims.boids.state import State, check_state
 from lanewise.sims.boids.statistics import Statistics, make_measures, observer_of, polarisation
-from lanewise.sims.boids.storage import REORDER, Storage, make_storage
+from lanewise.sims.boids.storage import REORDER, AgentStorage, make_storage
 from lanewise.sims.common.checks import check_every, check_steps, check_time_step
 from lanewise.sims.common.clock import Clock
 from lanewise.sims.common.devices import bring, module_of, on, read_only, resolve, to_host
@@ -218,7 +218,7 @@ class Flock:
         check_places(settings, state.position, state.ids)
         with span(self._profile, "transfer", name="agents to the device"):
             self._boids = make_boids(state if rows is None else placed(state, rows), settings)
-        self._storage: Storage | None = None
+        self._storage: AgentStorage | None = None
         self._bind(settings, choose_search(settings, self._boids, search), rows, laid_before)
         self._clock, self._checked = Clock(0, 0.0, 0, 0.0, 0.0), 0
         self._whole = WholeSteps(

@@ -25,7 +25,7 @@ from lanewise.sims.boids.pictures import (
 )
 from lanewise.sims.boids.settings import RunPlan
 from lanewise.sims.boids.state import State, read_state, write_state
-from lanewise.sims.boids.statistics import Observer, Statistics, observer_of
+from lanewise.sims.boids.statistics import FlockObserver, Statistics, observer_of
 from lanewise.sims.boids.trajectory import MOST_WAITING, Frame, Trajectory, frame_of, state_of
 from lanewise.sims.common.checks import HDF5, check_files, check_steps, check_time_step, last_step
 from lanewise.sims.common.devices import other_device
@@ -50,7 +50,7 @@ class SimulatedFlock:
     trajectory: Trajectory = field(default_factory=Trajectory)
     last_frame: int = -1
     _frame: Frame | None = field(default=None, init=False)
-    _observer: Observer | None = field(default=None, init=False)
+    _observer: FlockObserver | None = field(default=None, init=False)
     _course: list[tuple[float, float]] = field(
         default_factory=list[tuple[float, float]], init=False
     )

@@ -102,7 +102,7 @@ def polarisation(boids: lw.RecordArray, measures: Measures) -> float:
     return float(np.linalg.norm(heading)) / len(boids)
 
 
-class Observer:
+class FlockObserver:
     """Measures the same agents again and again: what finds the nearest one is bound once, and
     rebuilt in every look.
     """
@@ -145,14 +145,14 @@ class Observer:
         )
 
 
-def observer_of(flock: "Flock") -> Observer:
+def observer_of(flock: "Flock") -> FlockObserver:
     """For many looks at one flock."""
     s = flock.settings
     world = search_world(find_boundary(s.boundary).end, s.world)
     # Without a radius nobody is too far; a periodic world needs one, or all pairs would have to be
     # looked at.
     within = s.parameters.radius if isinstance(world, lw.Periodic) else None
-    return Observer(
+    return FlockObserver(
         flock.boids, s.precision, lw.Nearest(k=1, radius=within, world=world), s.parameters.radius
     )
 

@@ -35,7 +35,7 @@ REORDER = (
 )
 
 
-class Storage:
+class AgentStorage:
     """The places of agents. `rows`: the caller's row of the agent at each place, int32 on the
     device.
     """
@@ -99,10 +99,10 @@ class _Keep:
 
 def make_storage(
     boids: lw.RecordArray, structure: Structure | None, think_every: int
-) -> Storage | None:
+) -> AgentStorage | None:
     """None where agents keep the caller's order: all pairs list them so, and which ones think goes
     by their rows.
     """
     if structure is None or structure.order is None or think_every > 1:
         return None
-    return Storage(boids, structure)
+    return AgentStorage(boids, structure)

@@ -29,7 +29,7 @@ from lanewise.io.sums import PIECE, append_rows, promised, put_sum
 from lanewise.profiling.profile import span
 from lanewise.sims.boids.settings import as_parameters
 from lanewise.sims.boids.state import State
-from lanewise.sims.boids.statistics import Observer, Statistics
+from lanewise.sims.boids.statistics import FlockObserver, Statistics
 from lanewise.sims.common.attributes import attributes
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Frame:
     statistics: Statistics
 
 
-def frame_of(flock: Flock, observer: Observer) -> Frame:
+def frame_of(flock: Flock, observer: FlockObserver) -> Frame:
     """What the flock looks like now."""
     state = state_of(flock)
     with span(flock.profile, "observe", name="statistics"):

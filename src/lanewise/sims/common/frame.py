@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 import typer
 
 from lanewise.profiling import Profile
-from lanewise.sims.common.options import Given, ProfileReport
+from lanewise.sims.common.options import GivenOptions, ProfileReport
 from lanewise.support.interrupts import INTERRUPTED
 
 if TYPE_CHECKING:  # the command line is there without the compiler
@@ -42,7 +42,7 @@ class Product(Generic[S]):
 
 
 def carry_out(
-    product: Product[S], matched: Given, prepare: Callable[[Profile | None], Run[S]],
+    product: Product[S], matched: GivenOptions, prepare: Callable[[Profile | None], Run[S]],
     out: Path | None, *others: Path | None,
 ) -> None:  # fmt: skip
     """Prepare a run, and follow it to the end. out, others: the files that it writes, its

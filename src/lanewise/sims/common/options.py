@@ -192,7 +192,7 @@ class Common:
 # ------------------------------------------------------------ what was given
 
 
-class Given:
+class GivenOptions:
     """The options that were given on the command line, by the names of their fields."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
@@ -333,7 +333,7 @@ def run_command(
     after: Mapping[str, str] = _AS_DECLARED,
     name: str = "run",
     common: type[Any] = Common,
-) -> Callable[[Callable[[Given], None]], Callable[[Given], None]]:
+) -> Callable[[Callable[[GivenOptions], None]], Callable[[GivenOptions], None]]:
     """Make a function the command `name` of a product; its options are those of the fields of these
     classes, and of `common`.
 
@@ -341,9 +341,9 @@ def run_command(
     one.
     """
 
-    def decorate(function: Callable[[Given], None]) -> Callable[[Given], None]:
+    def decorate(function: Callable[[GivenOptions], None]) -> Callable[[GivenOptions], None]:
         def run(**values: Any) -> None:
-            function(Given(values))
+            function(GivenOptions(values))
 
         run.__doc__ = function.__doc__
         run.__signature__ = inspect.Signature(  # pyright: ignore[reportFunctionMemberAccess]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lanewise.profiling import Profile
 from lanewise.sims.common.checks import HDF5, check_ending
 from lanewise.sims.common.frame import Product, carry_out
-from lanewise.sims.common.options import Given, product_app, run_command
+from lanewise.sims.common.options import GivenOptions, product_app, run_command
 from lanewise.sims.gravity.options import ORDER, Asked, Output, Settings
 from lanewise.support.errors import InputError
 
@@ -20,7 +20,7 @@ app = product_app("gravity")
 
 
 @run_command(app, Settings, Output, Asked, after=ORDER)
-def run(matched: Given) -> None:
+def run(matched: GivenOptions) -> None:
     """Run a simulation and say how well energy and momentum were kept."""
     from lanewise.io.atomic import writable_target
     from lanewise.sims.gravity import run as runner

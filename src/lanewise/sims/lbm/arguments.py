@@ -24,7 +24,7 @@ from lanewise.sims.lbm.obstacles.cut_links import cut_links
 from lanewise.sims.lbm.obstacles.surfaces import Surface
 from lanewise.sims.lbm.openings import check_opening
 from lanewise.sims.lbm.operators import find_operator
-from lanewise.sims.lbm.settings import Geometry, Settings
+from lanewise.sims.lbm.settings import Settings, SiteGeometry
 from lanewise.sims.lbm.units import from_reynolds, relaxation
 from lanewise.support.attributes import unknown
 from lanewise.support.checks import host_array
@@ -207,7 +207,7 @@ def check_outflow_speed(speed: float) -> float:
 
 def check_geometry(
     shape: tuple[int, ...], mask: Any, kinds: Mapping[int, Kind], edges: Edges
-) -> Geometry:
+) -> SiteGeometry:
     """Kinds, mask and edges that fit together; raises `InputError` for what does not."""
     names: dict[str, int] = {}
     for number, kind in kinds.items():
@@ -227,12 +227,14 @@ def check_geometry(
     for number, kind in kinds.items():
         if isinstance(kind, Open):
             check_opening(number, kind, shape, array)
-    return Geometry(array if array is not None and array.any() else None, dict(kinds), dict(edges))
+    return SiteGeometry(
+        array if array is not None and array.any() else None, dict(kinds), dict(edges)
+    )
 
 
 def with_surfaces(
-    lattice: lw.Lattice, geometry: Geometry, surfaces: Mapping[int, Surface]
-) -> Geometry:
+    lattice: lw.Lattice, geometry: SiteGeometry, surfaces: Mapping[int, Surface]
+) -> SiteGeometry:
     """The geometry with the fractions at which surfaces cut links, where sites on the upper side of
     a surface are walls.
 
@@ -257,7 +259,7 @@ def with_surfaces(
     return replace(geometry, mask=links.mask, fractions=links.fractions)
 
 
-def check_motion(lattice: lw.Lattice, geometry: Geometry, shape: tuple[int, ...]) -> None:
+def check_motion(lattice: lw.Lattice, geometry: SiteGeometry, shape: tuple[int, ...]) -> None:
     """Refuse walls that move across a slip face, or so that a closed box gains or loses mass.
 
     Raises `InputError`.

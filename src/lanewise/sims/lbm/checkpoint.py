@@ -29,8 +29,8 @@ from lanewise.sims.common.devices import resolve, same_kind, to_host
 from lanewise.sims.lbm.arguments import MOST_KINDS, check_geometry, check_settings, chosen_lattice
 from lanewise.sims.lbm.files import COMPRESSED, write_flow
 from lanewise.sims.lbm.settings import (
-    Geometry,
     Settings,
+    SiteGeometry,
     geometry_from_json,
     geometry_to_json,
     settings_from_json,
@@ -68,7 +68,7 @@ class Checkpoint:
 
     path: Path
     settings: Settings
-    geometry: Geometry
+    geometry: SiteGeometry
     step: int
     state: Mapping[str, Any]
     attributes: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lanewise.profiling import Profile
 from lanewise.sims.common.frame import Product, carry_out
-from lanewise.sims.common.options import Given, product_app, run_command
+from lanewise.sims.common.options import GivenOptions, product_app, run_command
 from lanewise.sims.lbm.options import ORDER, Asked, End, Method, Output, Resumed
 from lanewise.support.errors import InputError
 
@@ -22,7 +22,7 @@ app = product_app("lbm")
 
 
 @run_command(app, Asked, End, Method, Output, Resumed, after=ORDER)
-def run(matched: Given) -> None:
+def run(matched: GivenOptions) -> None:
     """Run a case and say what it found."""
     from lanewise.sims.lbm import runner
 
@@ -47,7 +47,7 @@ def run(matched: Given) -> None:
 
 
 def _started(
-    matched: Given, method: Method, end: End, output: Output, profile: Profile | None
+    matched: GivenOptions, method: Method, end: End, output: Output, profile: Profile | None
 ) -> FlowRun:
     """The run of a case with what the user chose of it; says its warnings on standard error, each
     once.

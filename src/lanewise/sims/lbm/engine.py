@@ -20,7 +20,7 @@ from lanewise.sims.common.devices import bring, on, to_host
 from lanewise.sims.lbm.kinds import Open
 from lanewise.sims.lbm.openings import opening_function, opening_observer, opening_values
 from lanewise.sims.lbm.operators import find_operator, make_macroscopic
-from lanewise.sims.lbm.settings import Geometry, Settings
+from lanewise.sims.lbm.settings import Settings, SiteGeometry
 from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class _Bound:
     values: Mapping[str, Any]
 
 
-class Engine:
+class FlowEngine:
     """Populations of a box of sites, stored as deviations f - w, and the kernels that advance them.
 
     Populations are those that arrive next. Arrays of fields lie on the device, x fastest, one row
@@ -67,7 +67,7 @@ class Engine:
         self,
         lattice: lw.Lattice,
         settings: Settings,
-        geometry: Geometry,
+        geometry: SiteGeometry,
         profile: Profile | None = None,
     ) -> None:
         self._lattice, self._geometry, self._profile = lattice, geometry, profile
@@ -290,7 +290,7 @@ class Engine:
         sites.whole.mended()
 
 
-def make_flow(lattice: lw.Lattice, settings: Settings, geometry: Geometry) -> lw.Sitewise:
+def make_flow(lattice: lw.Lattice, settings: Settings, geometry: SiteGeometry) -> lw.Sitewise:
     """The collision as kind 0, and the kinds of the geometry."""
     operator = find_operator(settings.collision)
     collide = operator.make(

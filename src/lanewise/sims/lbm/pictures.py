@@ -11,7 +11,7 @@ from lanewise.sims.lbm.cases.registry import Setup
 from lanewise.sims.lbm.kinds import Open
 from lanewise.sims.lbm.view.flow import flow_title, plot_flow
 from lanewise.sims.lbm.view.movie import FlowMovie
-from lanewise.sims.lbm.view.slices import Reference
+from lanewise.sims.lbm.view.slices import ReferenceScale
 
 if TYPE_CHECKING:
     from lanewise.sims.lbm.run import SimulatedFlow
@@ -27,7 +27,7 @@ def write_picture(path: Path, flow: SimulatedFlow) -> None:
         flow_title(flow.case.name, simulation.shape, simulation.step, flow.request.re),
         quantity=setup.picture,
         solid=solid if solid.any() else None,
-        reference=Reference(setup.speed, setup.length),
+        reference=ReferenceScale(setup.speed, setup.length),
         periodic=periodic_axes(setup),
         streamlines=setup.streamlines,
     )
@@ -43,7 +43,7 @@ def open_movie(path: Path, flow: SimulatedFlow, *, overwrite: bool) -> FlowMovie
         f"{flow.case.name}, Re {flow.request.re:,.6g}, {sizes} sites",
         quantity=setup.picture,
         solid=solid if solid.any() else None,
-        reference=Reference(setup.speed, setup.length),
+        reference=ReferenceScale(setup.speed, setup.length),
         periodic=periodic_axes(setup),
         overwrite=overwrite,
     )

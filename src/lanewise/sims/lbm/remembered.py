@@ -27,7 +27,7 @@ PLAN, SERIES, COMPARED = "plan", "series", "compared"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Remembered:
+class RememberedState:
     """What `remember` has written. `tolerance` is 0 for a run that ends at its last step only.
 
     compared: the velocity that the next look for a steady flow compares with, None before the
@@ -107,7 +107,7 @@ def remember(
     return parameters, {PLAN: json.dumps(plan)}, arrays
 
 
-def recall(saved: Checkpoint) -> Remembered:
+def recall(saved: Checkpoint) -> RememberedState:
     """The run of a checkpoint; raises `InputError` for one that `Simulation.checkpoint` wrote."""
     if PLAN not in saved.attributes:
         raise InputError(
@@ -143,7 +143,7 @@ def recall(saved: Checkpoint) -> Remembered:
             )
         if not 0 <= plan.checkpoint_every <= MOST_STEPS:
             raise ValueError(f"steps between checkpoints {plan.checkpoint_every}")
-        return Remembered(
+        return RememberedState(
             plan.case,
             request,
             plan.steps,

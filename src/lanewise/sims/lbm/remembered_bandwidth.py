@@ -23,7 +23,7 @@ MOST_LOOKS = 3  # measurements behind one figure
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredBandwidth:
     """Bytes read and written a second, by so many measurements; `begun`: when the first of them
     was, in seconds since 1970.
     """
@@ -48,8 +48,8 @@ def remembered_bandwidth(device: str, reached: float) -> float | None:
     copied = copy_bandwidth(device)
     if copied is None:
         return None
-    before = Measured(0.0, 0, now) if kept is None else kept
-    kept = Measured(max(copied, before.bytes_per_second), before.looks + 1, before.begun)
+    before = MeasuredBandwidth(0.0, 0, now) if kept is None else kept
+    kept = MeasuredBandwidth(max(copied, before.bytes_per_second), before.looks + 1, before.begun)
     write_entry(name, json.dumps({"format": FORMAT, **asdict(kept)}).encode())
     return kept.bytes_per_second
 
@@ -63,14 +63,14 @@ def _entry(device: str) -> str:
     return f"measured/copy-{content_key(platform.node(), device, *facts)}"
 
 
-def _read(name: str, now: float) -> Measured | None:
+def _read(name: str, now: float) -> MeasuredBandwidth | None:
     """What is remembered and still holds. What is none of it is removed."""
     content = read_entry(name)
     if content is None:
         return None
     try:
         data = json.loads(content)
-        measured = Measured(
+        measured = MeasuredBandwidth(
             float(data["bytes_per_second"]), int(data["looks"]), float(data["begun"])
         )
         sound = data["format"] == FORMAT and 0 < measured.bytes_per_second < math.inf

@@ -25,7 +25,7 @@ from lanewise.sims.lbm.checks import check_mach, check_memory, gigabytes
 from lanewise.sims.lbm.obstacles.boxes import sites_text
 from lanewise.sims.lbm.obstacles.surfaces import Surface
 from lanewise.sims.lbm.options import HALF_WAY, INTERPOLATED, WALLS, End, Method, Output
-from lanewise.sims.lbm.remembered import Remembered, recall
+from lanewise.sims.lbm.remembered import RememberedState, recall
 from lanewise.sims.lbm.run import FlowRun, SimulatedFlow
 from lanewise.sims.lbm.simulation import Simulation
 from lanewise.sims.lbm.watch import FLOORS, Steadiness
@@ -157,7 +157,7 @@ def _checkpoints(output: Output, resumed: Path | None = None) -> Checkpoints:
     return Checkpoints(output.out, output.checkpoint_every, first=False, resumed=resumed)
 
 
-def _check_fit(saved: Checkpoint, before: Remembered, setup: Setup) -> None:
+def _check_fit(saved: Checkpoint, before: RememberedState, setup: Setup) -> None:
     """Refuse a checkpoint whose case is not that of its flow."""
     if setup.shape != saved.settings.shape:
         raise InputError(

@@ -51,7 +51,7 @@ class Settings:
 
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
-class Geometry:
+class SiteGeometry:
     """What the sites are: `mask` uint8 of the lattice's shape or None, the kinds by number, and the
     edges of the box.
 
@@ -117,7 +117,7 @@ class _Read:
     edges: dict[str, str | tuple[str, str]]
 
 
-def geometry_to_json(geometry: Geometry) -> str:
+def geometry_to_json(geometry: SiteGeometry) -> str:
     """Kinds and edges; the mask and profiles are arrays and go elsewhere."""
     kinds: dict[str, Any] = {}
     for number, kind in geometry.kinds.items():
@@ -137,7 +137,7 @@ def geometry_to_json(geometry: Geometry) -> str:
 
 def geometry_from_json(
     text: str, mask: Any, profiles: Mapping[int, Any], fractions: lw.WallFractions | None = None
-) -> Geometry:
+) -> SiteGeometry:
     """What `geometry_to_json` wrote, with the arrays; raises `InputError` for anything else."""
     with readable("kinds"):
         read = record(_Read, json.loads(text), "the geometry")
@@ -145,7 +145,7 @@ def geometry_from_json(
             int(number): _kind(values, profiles.get(int(number)))
             for number, values in read.kinds.items()
         }
-        return Geometry(mask, kinds, read.edges, fractions)
+        return SiteGeometry(mask, kinds, read.edges, fractions)
 
 
 def _kind(values: Mapping[str, Any], profile: Any) -> Kind:

@@ -48,12 +48,12 @@ from lanewise.sims.lbm.arguments import (
     with_surfaces,
 )
 from lanewise.sims.lbm.checks import FlowWarning, check_memory, warn_stiffness
-from lanewise.sims.lbm.engine import Engine
+from lanewise.sims.lbm.engine import FlowEngine
 from lanewise.sims.lbm.initial import deviations
 from lanewise.sims.lbm.kinds import Edges, Kind, Wall
 from lanewise.sims.lbm.obstacles.boxes import check_shape
 from lanewise.sims.lbm.obstacles.surfaces import Surface
-from lanewise.sims.lbm.settings import Geometry, Settings
+from lanewise.sims.lbm.settings import Settings, SiteGeometry
 from lanewise.sims.lbm.watch import (
     LEAST_STEPS,
     Stagger,
@@ -218,7 +218,7 @@ class Simulation:
                 self._set(density, velocity, gradient)
 
     def _begin(
-        self, settings: Settings, geometry: Geometry, profile: Profile | None = None
+        self, settings: Settings, geometry: SiteGeometry, profile: Profile | None = None
     ) -> None:
         """Compile and allocate; populations are at rest."""
         check_memory(
@@ -230,7 +230,7 @@ class Simulation:
         )
         self._geometry = geometry
         with span(profile, "setup", name="sites and kernels"):
-            self._engine = Engine(self._lattice, settings, geometry, profile)
+            self._engine = FlowEngine(self._lattice, settings, geometry, profile)
         self._settings = replace(settings, layout=self._engine.layout)
         self._fluid = int(
             math.prod(settings.shape) - np.count_nonzero(geometry.solid(settings.shape))
@@ -359,7 +359,7 @@ class Simulation:
         return self._settings
 
     @property
-    def geometry(self) -> Geometry:
+    def geometry(self) -> SiteGeometry:
         """What the sites are."""
         return self._geometry
 
@@ -612,7 +612,7 @@ class Simulation:
         cls,
         lattice: lw.Lattice,
         settings: Settings,
-        geometry: Geometry,
+        geometry: SiteGeometry,
         step: int,
         profile: Profile | None = None,
         first_mass: float | None = None,
@@ -626,6 +626,6 @@ class Simulation:
         return simulation
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> FlowEngine:
         """The compiled kernels and the memory that they advance."""
         return self._engine

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from lanewise.sims.common.options import Given, product_app, run_command
+from lanewise.sims.common.options import GivenOptions, product_app, run_command
 from lanewise.sims.waves.commands.options import (
     Directions,
-    Grid,
+    ForPrograms,
     Input,
     InUnits,
-    Machine,
     Made,
     Profiled,
-    Sought,
+    SearchGrid,
+    SoughtTemplates,
 )
 
 app = product_app("waves")
 
 
-@run_command(app, Made, name="make-data", common=Machine)
-def make_data(matched: Given) -> None:
+@run_command(app, Made, name="make-data", common=ForPrograms)
+def make_data(matched: GivenOptions) -> None:
     """Write SFTs of noise and signals."""
     from lanewise.sims.waves.commands import data
 
     data.make_data(matched)
 
 
-@run_command(app, Input, Sought, name="fstat", common=Profiled)
-def fstat(matched: Given) -> None:
+@run_command(app, Input, SoughtTemplates, name="fstat", common=Profiled)
+def fstat(matched: GivenOptions) -> None:
     """Compute 2F of templates, or of a band of frequencies."""
     from lanewise.sims.waves.commands import statistic
 
@@ -36,12 +36,12 @@ def fstat(matched: Given) -> None:
 @run_command(
     app,
     Input,
-    Grid,
+    SearchGrid,
     Directions,
     InUnits,
     after={"sky": "freq_band", "method": "ephemeris", "dterms": "method", "device": "dterms"},
 )
-def run(matched: Given) -> None:
+def run(matched: GivenOptions) -> None:
     """Search directions and spin-downs by Hough maps over stacks."""
     from lanewise.sims.waves.commands import search
 

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from lanewise.sims.waves.demodulation import demodulated, group_sums, usable_matrix
 from lanewise.sims.waves.detectors import detector
-from lanewise.sims.waves.device.buffers import Shape, shape_of
+from lanewise.sims.waves.device.buffers import MapShape, shape_of
 from lanewise.sims.waves.device.fetching import ahead
 from lanewise.sims.waves.device.maps import Best, HoughDevice, maps_together
 from lanewise.sims.waves.device.memory import Memory
-from lanewise.sims.waves.device.work import Batch, Direction, Group, MapField, grouped
+from lanewise.sims.waves.device.work import Batch, DirectionGroup, MapField, SkyDirection, grouped
 from lanewise.sims.waves.gps import SECOND
 from lanewise.sims.waves.hough import (
     ROTATION_SPEED,
@@ -297,11 +297,11 @@ class MapMaker:
         )
         self.frequencies: Floats = every[low:high]
 
-    def direction(self, alpha: float, delta: float) -> Direction:
+    def direction(self, alpha: float, delta: float) -> SkyDirection:
         """Of a direction in radians."""
         return self.directions([(alpha, delta)])[0]
 
-    def directions(self, points: Sequence[tuple[float, float]]) -> list[Direction]:
+    def directions(self, points: Sequence[tuple[float, float]]) -> list[SkyDirection]:
         """Of directions (alpha, delta) in radians, each as it would be alone; several threads may
         ask.
         """
@@ -325,12 +325,12 @@ class MapMaker:
             self._prepared(patch, stacks[i]) for i, patch in enumerate(field.grid.patches(points))
         ]
 
-    def _prepared(self, patch: Patch, stacks: Floats) -> Direction:
+    def _prepared(self, patch: Patch, stacks: Floats) -> SkyDirection:
         order = pixel_order(patch)
         rank = np.empty(len(order), np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
         significance = Significance.of(stacks[:, -1], self.field.threshold)
-        return Direction(patch, order, rank, patch_axes(*patch.centre), stacks, significance)
+        return SkyDirection(patch, order, rank, patch_axes(*patch.centre), stacks, significance)
 
     def offsets(self, patch: Patch, f1dot: float) -> NDArray[np.int64]:
         """By how many bins the pixels of a patch see each stack moved: the definition."""
@@ -339,7 +339,7 @@ class MapMaker:
             patch, field.motion, field.reference, field.centre, f1dot, field.resolution
         )
 
-    def batch(self, group: Group, directions: Sequence[Direction]) -> Batch:
+    def batch(self, group: DirectionGroup, directions: Sequence[SkyDirection]) -> Batch:
         """Maps that are computed together: these are the directions of the group."""
         f = None
         if self.method == "resamp":
@@ -348,7 +348,7 @@ class MapMaker:
             )
         return Batch(tuple(directions), group.f1dots, group.room, f)
 
-    def batches(self, groups: Sequence[Group]) -> Iterator[Batch]:
+    def batches(self, groups: Sequence[DirectionGroup]) -> Iterator[Batch]:
         """Of all groups; threads prepare the directions of about two batches before they are asked
         for.
         """
@@ -361,7 +361,7 @@ class MapMaker:
         for group in groups:
             yield self.batch(group, list(islice(directions, len(group.sky))))
 
-    def _resampled(self, direction: Direction, f1dot: float) -> tuple[int, Floats]:
+    def _resampled(self, direction: SkyDirection, f1dot: float) -> tuple[int, Floats]:
         """The margin in bins, and F of the stacks (s, bins) with it."""
         field, patch = self.field, direction.patch
         margin = needed_margin(self.offsets(patch, f1dot), field.drifts)
@@ -378,7 +378,7 @@ class MapMaker:
             self.grids.data, band, self.ephemeris, dterms=self.grids.search.dterms
         ).two_f / 2
 
-    def definition(self, direction: Direction, f1dot: float) -> tuple[Floats, Floats]:
+    def definition(self, direction: SkyDirection, f1dot: float) -> tuple[Floats, Floats]:
         """Number counts and mean 2F by NumPy, (r, f, rows, columns) each.
 
         Raises InputError where bins are missing.
@@ -406,7 +406,7 @@ class MapMaker:
             2 * f, margin, count, offsets, field.drifts, np.ones(len(f))
         ) / len(f)
 
-    def maps(self, direction: Direction, f1dot: float, counts: Floats, two_f: Floats) -> Maps:
+    def maps(self, direction: SkyDirection, f1dot: float, counts: Floats, two_f: Floats) -> Maps:
         shape = (len(self.grids.residuals), self.field.frequencies, *direction.patch.shape)
         counts, two_f = counts.reshape(shape), two_f.reshape(shape)
         spins = f1dot + self.grids.residuals
@@ -414,7 +414,7 @@ class MapMaker:
             direction.patch, self.frequencies, spins, counts, direction.significance(counts), two_f
         )
 
-    def blame(self, direction: Direction, f1dot: float) -> None:
+    def blame(self, direction: SkyDirection, f1dot: float) -> None:
         """Raise an error for a map that a device found to have values that are not finite: the
         definition says which bins are missing.
         """
@@ -436,11 +436,13 @@ class MapMaker:
             data, self.field, self.earths, device, search.dterms, kernel=kernel, buffers=buffers
         )
 
-    def shape(self, group: Group, most: int) -> Shape:
+    def shape(self, group: DirectionGroup, most: int) -> MapShape:
         """Of maps that are computed together."""
         return shape_of(self.field, group.room, group.f1dots, most)
 
-    def groups(self, points: Sequence[tuple[float, float, float]], most: int) -> list[Group]:
+    def groups(
+        self, points: Sequence[tuple[float, float, float]], most: int
+    ) -> list[DirectionGroup]:
         """The points of a search on a device as maps that are computed together."""
         f1dots = sorted({p[2] for p in points})
         together = maps_together(self.field, self.field.margin(f1dots), most)
@@ -472,7 +474,7 @@ def hough_maps(
     if device == "numpy":
         direction = maker.direction(alpha, delta)
         return maker.maps(direction, f1dot, *maker.definition(direction, f1dot))
-    group = Group(((alpha, delta),), (f1dot,), 1)
+    group = DirectionGroup(((alpha, delta),), (f1dot,), 1)
     hough = maker.device(device, kernel=kernel, buffers=1)
     hough.load(maker.shape(group, 1))
     batch = maker.batch(group, [maker.direction(alpha, delta)])
@@ -634,7 +636,7 @@ class MapSearch:
             yield from _candidates_of(maker, batch, best)
 
 
-def _kinds(groups: Sequence[Group]) -> list[Group]:
+def _kinds(groups: Sequence[DirectionGroup]) -> list[DirectionGroup]:
     """One group of each size and spin-downs."""
     return list({(g.room, g.f1dots): g for g in groups}.values())
 

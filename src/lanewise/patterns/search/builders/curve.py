@@ -43,7 +43,7 @@ def grains(count: int) -> Grains:
 def kernel_texts(points: Points, world: World, leaf: int) -> dict[str, str]:
     """The CUDA text of every kernel, for the layout, precision and world of these points."""
     period = curve_order.Period(world.size, world.origin) if isinstance(world, Periodic) else None
-    kind = curve_order.Kind(
+    kind = curve_order.CurveKind(
         points.arrangement.unpinned,
         points.leaves,
         points.precision,

@@ -28,7 +28,7 @@ from lanewise.support.errors import LanewiseError, PlanError
 from lanewise.tuning.compare import difference, margins, tolerance
 from lanewise.tuning.job import POISON, HostArray
 from lanewise.tuning.measure import LONG, first_lines, in_turns
-from lanewise.tuning.race import ROUNDS, SLOW, Found, Measurer, Race
+from lanewise.tuning.race import ROUNDS, SLOW, Measurer, Outcome, Race
 from lanewise.tuning.report import Tuning
 from lanewise.tuning.search import Progress
 from lanewise.tuning.tune import RecordedMeasurer, about_of, time_limit
@@ -63,7 +63,7 @@ def _find(
     limit: float,
     allowed: Callable[[Choice], bool] = lambda choice: True,
     progress: Callable[[Progress], None] = lambda state: None,
-) -> Found[Choice]:
+) -> Outcome[Choice]:
     """The fastest choice of a space. `allowed`: choices that are looked at, all others do not
     exist. progress: told before each.
     """
@@ -124,7 +124,7 @@ def _trial(choice: Choice) -> Trial:
     return Trial(choice.plan, "measured", structure=str(choice.configuration))
 
 
-def _entry(outcome: Found[Choice], space: SearchSpace, about: Mapping[str, Any]) -> Entry:
+def _entry(outcome: Outcome[Choice], space: SearchSpace, about: Mapping[str, Any]) -> Entry:
     best, default = outcome.best, outcome.default
     log = {
         "about": dict(about),
@@ -140,7 +140,7 @@ def _entry(outcome: Found[Choice], space: SearchSpace, about: Mapping[str, Any])
 
 
 def _search_report(
-    outcome: Found[Choice], log: Mapping[str, Any], path: Path | None = None
+    outcome: Outcome[Choice], log: Mapping[str, Any], path: Path | None = None
 ) -> Tuning:
     """The report of a search; `log` is what the entry of the store says beside the plans."""
     order = sorted(

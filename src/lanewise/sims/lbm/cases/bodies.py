@@ -24,7 +24,7 @@ Shape = Callable[[tuple[int, ...], tuple[float, ...], float], Mask]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Body:
+class SolidBody:
     """Solid sites in a box. `width` is the extent across the flow (along y), in sites: the length
     of Re and coefficients.
 
@@ -57,12 +57,14 @@ def place(
     centre: tuple[float, ...],
     diameter: float,
     own: Shape,
-) -> Body:
+) -> SolidBody:
     """The body that is asked for, or the case's own: round, of this diameter."""
     if obstacle is None:
-        return Body(own(shape, centre, diameter / 2), diameter, Round(point(centre), diameter / 2))
+        return SolidBody(
+            own(shape, centre, diameter / 2), diameter, Round(point(centre), diameter / 2)
+        )
     body = as_solid_body(obstacle(shape, centre, diameter))
-    return Body(_checked(body.mask), extent(body.mask), body.surface)
+    return SolidBody(_checked(body.mask), extent(body.mask), body.surface)
 
 
 def extent(solid: Mask) -> float:

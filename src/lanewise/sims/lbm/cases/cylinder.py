@@ -47,7 +47,7 @@ PRESSURE = "pressure_difference"
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class CylinderScale:
     """Sites of one benchmark unit, and the mean velocity in both units."""
 
     sites: float
@@ -75,7 +75,7 @@ def make(request: Request) -> Setup:
     ny = round(request.size * HEIGHT / DIAMETER)
     sites = ny / HEIGHT
     nx = round(LENGTH * sites) + 1
-    scale = Scale(sites, request.speed * 2 / 3, request.re)
+    scale = CylinderScale(sites, request.speed * 2 / 3, request.re)
     diameter = DIAMETER * sites
     viscosity = scale.speed * diameter / request.re
     # of the density along x, in Poiseuille's flow
@@ -135,11 +135,11 @@ def _kinds(speed: float, profile: Any, density: float) -> dict[int, Kind]:
     }  # fmt: skip
 
 
-def _pressure_now(flow: Flow, scale: Scale) -> float:
+def _pressure_now(flow: Flow, scale: CylinderScale) -> float:
     return pressure_difference(flow.density, scale)
 
 
-def pressure_difference(density: Any, scale: Scale) -> float:
+def pressure_difference(density: Any, scale: CylinderScale) -> float:
     """The pressure before the cylinder less that behind it, in benchmark units.
 
     Both points lie on the cylinder, so the nearest fluid sites along x extrapolate to them.
@@ -150,7 +150,9 @@ def pressure_difference(density: Any, scale: Scale) -> float:
     return (front - back) * scale.pressure
 
 
-def _pressure_at(density: Any, scale: Scale, place: tuple[float, float], side: int) -> float:
+def _pressure_at(
+    density: Any, scale: CylinderScale, place: tuple[float, float], side: int
+) -> float:
     """From the three fluid sites beside the point, in the two rows around it."""
     x, y = scale.site(place)
     first = int(np.floor(x)) if side < 0 else int(np.ceil(x))

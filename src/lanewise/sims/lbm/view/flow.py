@@ -15,7 +15,7 @@ from lanewise.plot.canvas import DOTS_PER_INCH, FAINT, GRID, TEXT, dark_figure, 
 from lanewise.plot.raster import Scale, colour, colour_map, picture_size, resample
 from lanewise.sims.lbm.view.slices import (
     Quantity,
-    Reference,
+    ReferenceScale,
     Slice,
     draw_streamlines,
     label,
@@ -54,7 +54,7 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class FigureLayout:
     """The figure in pixels; `bar` is (left, bottom, width, height)."""
 
     width: int
@@ -63,25 +63,25 @@ class Layout:
     bar: tuple[int, int, int, int]
 
 
-def layout_of(shown: tuple[Slice, ...]) -> Layout:
+def layout_of(shown: tuple[Slice, ...]) -> FigureLayout:
     """Of one slice, or of three."""
     return _one_panel(shown[0]) if len(shown) == 1 else _three_panels(*shown)
 
 
-def _one_panel(shown: Slice) -> Layout:
+def _one_panel(shown: Slice) -> FigureLayout:
     """The bar stands at the right of a picture, or lies below one that is much wider than high."""
     height, width = picture_size(shown.values.shape)
     if width > 2.2 * height:
         panel = Panel(shown, LEFT, 2 * BOTTOM + BAR + 12, width, height)
         long = min(width, max(520, width * 2 // 5))
         bar = (LEFT + width - long, BOTTOM, long, BAR)
-        return Layout(LEFT + width + RIGHT, panel.bottom + height + TOP, (panel,), bar)
+        return FigureLayout(LEFT + width + RIGHT, panel.bottom + height + TOP, (panel,), bar)
     panel = Panel(shown, LEFT, BOTTOM, width, height)
     bar = (LEFT + width + 36, BOTTOM, BAR, height)
-    return Layout(LEFT + width + BAR_ROOM, BOTTOM + height + TOP, (panel,), bar)
+    return FigureLayout(LEFT + width + BAR_ROOM, BOTTOM + height + TOP, (panel,), bar)
 
 
-def _three_panels(front: Slice, side: Slice, top: Slice) -> Layout:
+def _three_panels(front: Slice, side: Slice, top: Slice) -> FigureLayout:
     """Across z at the upper left; across x at its right, sharing y; across y below it, sharing
     x.
     """
@@ -97,7 +97,7 @@ def _three_panels(front: Slice, side: Slice, top: Slice) -> Layout:
         Panel(top, LEFT, BOTTOM, w, d),
     )
     bar = (right, BOTTOM, BAR, d)
-    return Layout(right + max(d, 150) + RIGHT, upper + h + TOP + 28, panels, bar)
+    return FigureLayout(right + max(d, 150) + RIGHT, upper + h + TOP + 28, panels, bar)
 
 
 @checked()
@@ -116,7 +116,7 @@ def plot_flow(
     *,
     quantity: Quantity = "speed",
     solid: NDArray[np.bool_] | None = None,
-    reference: Reference | None = None,
+    reference: ReferenceScale | None = None,
     limits: tuple[float, float] | None = None,
     periodic: str = "",
     streamlines: bool = False,
@@ -172,7 +172,7 @@ def plot_flow(
     save_png(figure, Path(path))
 
 
-def _draw_title(figure: Figure, title: str, layout: Layout) -> None:
+def _draw_title(figure: Figure, title: str, layout: FigureLayout) -> None:
     """As large as fits into the width: a bold letter is about 0.62 of its size wide."""
     room = (layout.width - LEFT - RIGHT) / DOTS_PER_INCH * 72
     size = float(np.clip(room / (0.62 * max(len(title), 1)), 6.0, 14.0))
@@ -182,7 +182,7 @@ def _draw_title(figure: Figure, title: str, layout: Layout) -> None:
     )
 
 
-def _draw_slice(figure: Figure, layout: Layout, panel: Panel, scale: Scale) -> Axes:
+def _draw_slice(figure: Figure, layout: FigureLayout, panel: Panel, scale: Scale) -> Axes:
     """Pixel by pixel: the axes are exactly as large as the picture in them."""
     shown = panel.shown
     field, fluid = resample(shown.values, shown.solid, (panel.height, panel.width))
@@ -228,7 +228,9 @@ def _extent(shown: tuple[Slice, ...], low: float, high: float) -> str:
 
 
 @interrupts_wait()
-def _colour_bar(figure: Figure, layout: Layout, scale: Scale, label: str, extent: str) -> None:
+def _colour_bar(
+    figure: Figure, layout: FigureLayout, scale: Scale, label: str, extent: str
+) -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
     from matplotlib.ticker import ScalarFormatter

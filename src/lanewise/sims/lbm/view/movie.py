@@ -19,10 +19,10 @@ from lanewise.io.atomic import writing
 from lanewise.io.source import FilePath
 from lanewise.plot.movie import MovieWriter
 from lanewise.plot.raster import Scale, colour, colour_table, picture_size, resample
-from lanewise.plot.text import Key, text_strip
+from lanewise.plot.text import ColourKey, text_strip
 from lanewise.sims.lbm.view.slices import (
     Quantity,
-    Reference,
+    ReferenceScale,
     checked_quantity,
     label,
     middle_slice,
@@ -66,7 +66,7 @@ class FlowMovie:
         *,
         quantity: Quantity = "vorticity",
         solid: NDArray[np.bool_] | None = None,
-        reference: Reference | None = None,
+        reference: ReferenceScale | None = None,
         limits: tuple[float, float] | None = None,
         periodic: str = "",
         fps: float = 25.0,
@@ -149,10 +149,12 @@ class FlowMovie:
         high = float(np.percentile([frame.high for frame in self._frames], USUAL))
         return Scale(0.0 if self._quantity == "speed" else -high, high, self._quantity)
 
-    def _key(self, scale: Scale) -> Key:
+    def _key(self, scale: Scale) -> ColourKey:
         unit = unit_of(self._quantity, self._reference)
         low, high = (f"{value / unit:.3g}".replace("-", "−") for value in (scale.low, scale.high))
-        return Key(label(self._quantity, self._reference), low, high, colour_table(scale.colours))
+        return ColourKey(
+            label(self._quantity, self._reference), low, high, colour_table(scale.colours)
+        )
 
     def _drawn(
         self,
@@ -160,7 +162,7 @@ class FlowMovie:
         scale: Scale,
         size: tuple[int, int],
         fluid: NDArray[np.float32] | None,
-        key: Key,
+        key: ColourKey,
     ) -> NDArray[np.uint8]:
         """The caption above the picture."""
         packed = np.frombuffer(zlib.decompress(self._values.read(frame.length)), np.int16)

@@ -166,7 +166,7 @@ def _checked(shown: Slice) -> Slice:
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ReferenceScale:
     """The speed U and the length L, in lattice units and positive: values are shown as |u| / U and
     ω L / U.
     """
@@ -180,14 +180,14 @@ class Reference:
                 raise ArgumentError(f"the reference {name} is {value}; wanted a positive number")
 
 
-def unit_of(quantity: Quantity, reference: Reference | None) -> float:
+def unit_of(quantity: Quantity, reference: ReferenceScale | None) -> float:
     """What a value in lattice units is divided by before it is shown."""
     if reference is None:
         return 1.0
     return reference.speed if quantity == "speed" else reference.speed / reference.length
 
 
-def label(quantity: Quantity, reference: Reference | None, *, across: bool = False) -> str:
+def label(quantity: Quantity, reference: ReferenceScale | None, *, across: bool = False) -> str:
     """Name, symbol and unit. `across`: it is the vorticity's component across the plane that is
     seen.
     """

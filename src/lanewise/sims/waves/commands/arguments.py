@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
-from lanewise.sims.common.options import Given
+from lanewise.sims.common.options import GivenOptions
 from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SIGNAL = ("h0", "cosi", "psi", "phi0", "freq", "alpha", "delta", "f1dot", "f2dot", "f3dot")
 
 
-def require(matched: Given, *names: str, flags: dict[str, str] | None = None) -> None:
+def require(matched: GivenOptions, *names: str, flags: dict[str, str] | None = None) -> None:
     """Refuse a command that lacks options; flags: those that have another name than their field."""
     missing = [
         (flags or {}).get(n, f"--{n.replace('_', '-')}") for n in names if matched[n] is None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lanewise.sims import waves
 from lanewise.sims.common.frame import print_json
-from lanewise.sims.common.options import Given
+from lanewise.sims.common.options import GivenOptions
 from lanewise.sims.waves.commands.arguments import require, signal, sqrt_s
 from lanewise.sims.waves.commands.options import Made
 from lanewise.sims.waves.gps import SECOND
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 OF_SIGNALS = ("ephemeris", "ref_time")
 
 
-def make_data(matched: Given) -> None:
+def make_data(matched: GivenOptions) -> None:
     """Write the files and say which."""
     require(matched, "out", "band", "start", "sfts")
     if not matched["signal"] and (

@@ -119,7 +119,7 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class ForPrograms:
     """What is always there: a summary for programs."""
 
     json: bool = JSON
@@ -129,7 +129,7 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sought:
+class SoughtTemplates:
     """The templates of `fstat`: of a file, or a band of frequencies."""
 
     templates: Path | None = setting(
@@ -191,7 +191,7 @@ class Profiled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grid:
+class SearchGrid:
     """What `run` searches: fields of `Search`, by their names there. `Search` has the defaults."""
 
     freq: float = setting(

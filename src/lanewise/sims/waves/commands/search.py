@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from lanewise.profiling import Profile, span
 from lanewise.sims import waves
 from lanewise.sims.common.frame import at_work, follow, print_json, say_note
-from lanewise.sims.common.options import Given, ProfileReport
+from lanewise.sims.common.options import GivenOptions, ProfileReport
 from lanewise.sims.waves.commands.arguments import require
 from lanewise.sims.waves.commands.files import check_device, check_outputs, say_left_out
-from lanewise.sims.waves.commands.options import Directions, Grid, Input, InUnits
+from lanewise.sims.waves.commands.options import Directions, Input, InUnits, SearchGrid
 from lanewise.sims.waves.commands.sky import directions
 from lanewise.sims.waves.device.memory import Memory
 from lanewise.sims.waves.hierarchical import COLUMNS, METHODS, Candidates, middle_time
@@ -98,7 +98,7 @@ def follow_up_file(out: Path) -> Path:
     return out.with_name(f"{out.stem}.follow-up{out.suffix}")
 
 
-def run(matched: Given) -> None:
+def run(matched: GivenOptions) -> None:
     """Search, write, say."""
     asked = _asked(matched)
     report = ProfileReport(
@@ -123,7 +123,7 @@ def run(matched: Given) -> None:
         print_json(summary)
 
 
-def _asked(matched: Given) -> _Asked:
+def _asked(matched: GivenOptions) -> _Asked:
     """Refuses what cannot be searched or written, before anything is read."""
     require(matched, "sfts", "ref_time", "freq", "freq_band", "sky", "stack", "out", flags=FLAGS)
     inputs, where, kept = matched.make(Input), matched.make(Directions), matched.make(InUnits)
@@ -176,9 +176,9 @@ def _goes_on(out: Path, kept: InUnits) -> bool:
     return False
 
 
-def _search(matched: Given, inputs: Input) -> waves.Search:
+def _search(matched: GivenOptions, inputs: Input) -> waves.Search:
     """What is left out has the defaults of `Search`."""
-    chosen = matched.of(Grid)
+    chosen = matched.of(SearchGrid)
     low, width = chosen.pop("f1dot", (0.0, 0.0))
     return waves.Search(
         **chosen, f1dot=low, f1dot_band=width, reference=inputs.ref_time, dterms=inputs.dterms

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from lanewise.profiling import Profile, span
 from lanewise.sims import waves
 from lanewise.sims.common.frame import held, print_json
-from lanewise.sims.common.options import Given, ProfileReport
+from lanewise.sims.common.options import GivenOptions, ProfileReport
 from lanewise.sims.waves.commands.arguments import require
 from lanewise.sims.waves.commands.files import check_device, check_outputs, prepared_data
-from lanewise.sims.waves.commands.options import Input, Sought
+from lanewise.sims.waves.commands.options import Input, SoughtTemplates
 from lanewise.sims.waves.lost import said
 from lanewise.sims.waves.tables import read_templates, result_columns, result_names, write_table
 from lanewise.support.errors import InputError
@@ -48,10 +48,10 @@ class _Computed:
         return self.statistic.two_f.shape[1]
 
 
-def fstat(matched: Given) -> None:
+def fstat(matched: GivenOptions) -> None:
     """Compute, write, say."""
     require(matched, "sfts", "ref_time", "out")
-    asked, sought = matched.make(Input), matched.make(Sought)
+    asked, sought = matched.make(Input), matched.make(SoughtTemplates)
     out, plot = sought.out, sought.plot
     assert out is not None
     _check(matched, asked, sought)
@@ -77,7 +77,7 @@ def fstat(matched: Given) -> None:
         print_json(summary)
 
 
-def _check(matched: Given, asked: Input, sought: Sought) -> None:
+def _check(matched: GivenOptions, asked: Input, sought: SoughtTemplates) -> None:
     """Refuse what does not go together, before anything is read."""
     if sought.method not in METHODS:
         raise InputError(f"--method is {sought.method!r}; wanted demod, resamp or auto")
@@ -111,7 +111,7 @@ def _check(matched: Given, asked: Input, sought: Sought) -> None:
 
 
 def _read(
-    asked: Input, sought: Sought, profile: Profile | None
+    asked: Input, sought: SoughtTemplates, profile: Profile | None
 ) -> tuple[waves.SearchData, waves.Ephemeris]:
     orbits = waves.Ephemeris.load(asked.ephemeris)
     with span(profile, "input", name="SFTs"):
@@ -121,7 +121,7 @@ def _read(
     return data, orbits
 
 
-def _of_a_file(asked: Input, sought: Sought, profile: Profile | None) -> _Computed:
+def _of_a_file(asked: Input, sought: SoughtTemplates, profile: Profile | None) -> _Computed:
     assert sought.templates is not None
     table = read_templates(sought.templates, asked.ref_time)
     data, orbits = _read(asked, sought, profile)
@@ -138,7 +138,7 @@ def _of_a_file(asked: Input, sought: Sought, profile: Profile | None) -> _Comput
     return _Computed(statistic, data, columns, (table.names, table.rows), "demod", asked.device, "")
 
 
-def _of_a_band(asked: Input, sought: Sought, profile: Profile | None) -> _Computed:
+def _of_a_band(asked: Input, sought: SoughtTemplates, profile: Profile | None) -> _Computed:
     band = _band(asked, sought)
     data, orbits = _read(asked, sought, profile)
     method, reason = _method(data, band, asked, sought)
@@ -175,7 +175,7 @@ def _of_a_band(asked: Input, sought: Sought, profile: Profile | None) -> _Comput
 
 
 def _method(
-    data: waves.SearchData, band: waves.Band, asked: Input, sought: Sought
+    data: waves.SearchData, band: waves.Band, asked: Input, sought: SoughtTemplates
 ) -> tuple[str, str]:
     """The method, and why this one."""
     if sought.method != "auto":
@@ -186,7 +186,7 @@ def _method(
     return choice.method, choice.reason
 
 
-def _band(asked: Input, sought: Sought) -> waves.Band:
+def _band(asked: Input, sought: SoughtTemplates) -> waves.Band:
     freq, width, step, sky = sought.freq, sought.band, sought.step, sought.sky
     assert freq is not None
     assert width is not None

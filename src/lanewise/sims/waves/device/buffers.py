@@ -10,7 +10,7 @@ import numpy as np
 
 import lanewise as lw
 from lanewise.sims.common.devices import is_gpu
-from lanewise.sims.waves.device.fetching import Mirror
+from lanewise.sims.waves.device.fetching import FetchedArray
 from lanewise.sims.waves.device.hough_kernels import (
     CHOSEN,
     MATRIX,
@@ -38,7 +38,7 @@ SORTED = 64  # bytes of a cell while the best are chosen
 
 @frozen
 @dataclass(frozen=True, slots=True)
-class Shape:
+class MapShape:
     """Sizes of maps that are computed together.
 
     directions, spins     maps are directions times spin-downs frequencies, block    of a map, and
@@ -125,13 +125,13 @@ class Shape:
         return self.vector_bytes + self.map_bytes + self.sorted_bytes
 
 
-def shape_of(field: MapField, directions: int, f1dots: tuple[float, ...], most: int) -> Shape:
+def shape_of(field: MapField, directions: int, f1dots: tuple[float, ...], most: int) -> MapShape:
     """Of the maps of that many directions, of which the `most` best cells are asked for."""
     cells = field.pixels * len(field.residuals)
     chosen = min(most, cells)
     maps = directions * len(f1dots)
     block = max(1, min(field.frequencies, CELLS // (chosen * maps)))
-    return Shape(
+    return MapShape(
         directions,
         len(f1dots),
         field.stacks,
@@ -157,7 +157,9 @@ class BlockCalls:
 class Buffers:
     """Memory of the maps of a batch, and calls that are bound to it."""
 
-    def __init__(self, spectra: Spectra, field: MapField, shape: Shape, views: list[View]) -> None:
+    def __init__(
+        self, spectra: Spectra, field: MapField, shape: MapShape, views: list[View]
+    ) -> None:
         self.spectra, self.field, self.shape, self.device = spectra, field, shape, spectra.device
         self.views, self._f1dots, self._start = views, None, 0
         maps, stacks, bins, values = shape.maps, shape.stacks, shape.bins, shape.values
@@ -222,7 +224,8 @@ class Buffers:
         self.table = spectra.array(np.column_stack([vectors, residual]))
         self.ranks = spectra.array(np.zeros((shape.directions, shape.pixels), np.int32))
         self._sent = [
-            Mirror(x) for x in (self.stacks.data, self.motion.data, self.weights.data, self.ranks)
+            FetchedArray(x)
+            for x in (self.stacks.data, self.motion.data, self.weights.data, self.ranks)
         ]
         self._calls: dict[int, BlockCalls] = {}
         self._arrays: list[Any] = [

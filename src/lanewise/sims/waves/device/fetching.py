@@ -43,7 +43,7 @@ def fetch(array: Any) -> Fetched:
     return wait
 
 
-class Mirror:
+class FetchedArray:
     """An array on a device, and one on the host that it is copied from: of pinned memory, so that
     the host need not wait for the copy.
 

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.sims.common.devices import array_module, on, resolve
-from lanewise.sims.waves.device.buffers import CELLS, BlockCalls, Buffers, Shape, shape_of
+from lanewise.sims.waves.device.buffers import CELLS, BlockCalls, Buffers, MapShape, shape_of
 from lanewise.sims.waves.device.fetching import DoubleBuffer, Fetched, fetch
 from lanewise.sims.waves.device.memory import Memory, search_memory
 from lanewise.sims.waves.device.spectra import Spectra, View
 from lanewise.sims.waves.device.top import first_cells
-from lanewise.sims.waves.device.work import Batch, Direction, MapField
+from lanewise.sims.waves.device.work import Batch, MapField, SkyDirection
 from lanewise.sims.waves.kernels import Method
 from lanewise.sims.waves.prepared import SearchData
 from lanewise.sims.waves.timing import EarthState
@@ -30,7 +30,7 @@ from lanewise.support.attributes import frozen
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 # raises an error for a map of which something is not finite
-Blame = Callable[[Direction, float], None]
+Blame = Callable[[SkyDirection, float], None]
 
 
 @frozen
@@ -38,9 +38,9 @@ Blame = Callable[[Direction, float], None]
 class Best:
     """The best cells of maps, (maps, cells) each, in the order of candidates.
 
-    place   in (frequency, rank, residual), flat: rank is the place of a pixel in `Direction.order`,
-    so that of cells of one significance
-            those of lower places come first
+    place   in (frequency, rank, residual), flat: rank is the place of a pixel in
+            `SkyDirection.order`, so that of cells of one significance those of lower places come
+            first
     two_f   the mean over the stacks
     """
 
@@ -83,11 +83,11 @@ class HoughDevice:
         self._buffers: list[Buffers | None] = [None] * buffers
         self._views: list[list[View]] = [[] for _ in range(buffers)]
 
-    def memory(self, largest: Shape) -> Memory:
+    def memory(self, largest: MapShape) -> Memory:
         """What maps of at most this size take, with what all maps share."""
         return search_memory(self.data, largest, self.device, self._kernel, self._pipeline.buffers)
 
-    def load(self, largest: Shape) -> None:
+    def load(self, largest: MapShape) -> None:
         """Bring the SFTs to the device, once.
 
         Raises InputError, before that, where memory does not suffice for maps of this size.

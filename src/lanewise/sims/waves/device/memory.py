@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lanewise.sims.common.devices import available_memory, resolve
-from lanewise.sims.waves.device.buffers import Shape
+from lanewise.sims.waves.device.buffers import MapShape
 from lanewise.sims.waves.device.look import STATE_BYTES
 from lanewise.sims.waves.device.spectra import VIEW_BYTES, table_bytes
 from lanewise.sims.waves.kernels import Method
@@ -65,7 +65,7 @@ class Memory:
 
 
 def search_memory(
-    data: SearchData, largest: Shape, device: str, kernel: Method, buffers: int
+    data: SearchData, largest: MapShape, device: str, kernel: Method, buffers: int
 ) -> Memory:
     """Of maps of at most this size, computed in `buffers` sets."""
     views = largest.directions * len(data) * VIEW_BYTES

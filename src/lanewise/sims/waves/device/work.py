@@ -73,7 +73,7 @@ def rounded(margin: int) -> int:
 
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
-class Direction:
+class SkyDirection:
     """A direction in radians.
 
     order    (pixels) numbers of the pixels of its patch, as `hough.pixel_order` has them; rank: the
@@ -100,7 +100,7 @@ class Batch:
     None to compute it by demodulation
     """
 
-    directions: tuple[Direction, ...]
+    directions: tuple[SkyDirection, ...]
     f1dots: tuple[float, ...]
     room: int
     f: tuple[tuple[tuple[int, Floats], ...], ...] | None = None
@@ -108,7 +108,7 @@ class Batch:
 
 @frozen
 @dataclass(frozen=True, slots=True)
-class Group:
+class DirectionGroup:
     """Directions (alpha, delta) and spin-downs of a `Batch`."""
 
     sky: tuple[tuple[float, float], ...]
@@ -116,7 +116,7 @@ class Group:
     room: int
 
 
-def grouped(points: Sequence[tuple[float, float, float]], most: int) -> Iterator[Group]:
+def grouped(points: Sequence[tuple[float, float, float]], most: int) -> Iterator[DirectionGroup]:
     """Neighbours of one direction, and directions with the same spin-downs, together: at most
     `most` maps, in their order.
     """
@@ -134,5 +134,5 @@ def grouped(points: Sequence[tuple[float, float, float]], most: int) -> Iterator
         room = -(-count // -(-count // largest))  # batches of nearly one size
         for begin in range(first, last, room):
             sky = tuple(runs[i][0] for i in range(begin, min(begin + room, last)))
-            yield Group(sky, tuple(f1dots), room)
+            yield DirectionGroup(sky, tuple(f1dots), room)
         first = last

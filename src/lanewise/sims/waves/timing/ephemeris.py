@@ -33,7 +33,7 @@ DAY = 86400.0
 TT_MINUS_GPS = 51.184  # seconds
 
 
-class Body(Protocol):
+class MovingBody(Protocol):
     """Something that moves."""
 
     def at(self, times: Times) -> tuple[Floats, Floats]:
@@ -45,7 +45,7 @@ class Body(Protocol):
 
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class EphemerisTable:
     """Positions, velocities and accelerations in equal steps, continued from the nearest row to
     second order.
 
@@ -61,7 +61,7 @@ class Table:
     rows: Floats
 
     def at(self, times: Times) -> tuple[Floats, Floats]:
-        """See `Body`. Raises InputError for times that the table does not cover."""
+        """See `MovingBody`. Raises InputError for times that the table does not cover."""
         since = times // SECOND - self.start
         row = np.floor(since / self.step + 0.5).astype(np.int64)
         if len(row) and (row.min() < 0 or row.max() >= len(self.rows)):
@@ -97,7 +97,7 @@ class Model:
     body: str
 
     def at(self, times: Times) -> tuple[Floats, Floats]:
-        """See `Body`."""
+        """See `MovingBody`."""
         day = -7300.5 + (times * 1e-9 + TT_MINUS_GPS) / DAY  # TT; TDB differs by 2 ms
         if len(day) and abs(day).max() > 36525.0:
             raise InputError(
@@ -118,8 +118,8 @@ class Ephemeris:
     """
 
     name: str
-    earth: Body
-    sun: Body
+    earth: MovingBody
+    sun: MovingBody
 
     @staticmethod
     @checked(InputError)
@@ -171,7 +171,7 @@ def _folder(name: str) -> Path:
 
 
 @lru_cache(maxsize=4)
-def read_table(path: Path) -> Table:
+def read_table(path: Path) -> EphemerisTable:
     """A table from a file; the last four are kept.
 
     Raises InputError for a file that is missing or no table.
@@ -197,4 +197,4 @@ def read_table(path: Path) -> Table:
             f"{path}: not a table of an ephemeris: wanted {count:.0f} rows of ten numbers every "
             f"{step:g} s"
         )
-    return Table(str(path), first, step, np.ascontiguousarray(rows[:, 1:]))
+    return EphemerisTable(str(path), first, step, np.ascontiguousarray(rows[:, 1:]))
