@@ -64,6 +64,9 @@ class ValueTable:
         self._numbers: dict[Node, int] = {}
         # the user's first name for a value, and where it is
         self.labels: dict[int, tuple[str, Location]] = {}
+        self.places: dict[int, Location] = {}  # where a value is first written
+        # of arrays that are only read, by name; an access to any other one is not numbered
+        self.tables: Mapping[str, Scalar] = {}
         self.products_turned = False
 
     def add(
@@ -75,6 +78,18 @@ class ValueTable:
         if number == len(self.nodes):
             self.nodes.append(node)
         return number
+
+    def known(
+        self, operation: str, operands: tuple[int, ...], kind: Scalar, payload: object = None
+    ) -> int | None:
+        """The number of a node that is there already."""
+        return self._numbers.get(Node(operation, operands, kind, payload))
+
+    def place(self, value: Value, location: Location) -> Value:
+        """The value, written there if nowhere before."""
+        if location.line:
+            self.places.setdefault(value.number, location)
+        return value
 
     def plain(self, value: Value) -> int:
         """The number of a value with its sign applied."""
@@ -154,6 +169,12 @@ class _Numbering:
                     return [self.value(v, env) for v in s.values]
                 case ir.If():
                     return self._branch(s, block[place + 1 :], env)
+                case ir.LoadRecord() if s.array in self.table.tables:
+                    index, kind = self.value(s.index, env), self.table.tables[s.array]
+                    for leaf, name in s.reads:
+                        read = (self.table.plain(index),)
+                        env[name] = Value(self.table.add("table", read, kind, (s.array, leaf)))
+                        self.table.place(env[name], s.index.location)
                 case ir.LoadRecord():
                     raise NotNumbered(f"it reads the table {s.array}")
                 case _:
@@ -167,17 +188,20 @@ class _Numbering:
             self._block((*s.then, *rest), then),
             self._block((*s.otherwise, *rest), otherwise),
         )
+
+        def chosen(a: Value, b: Value) -> Value:
+            return self.table.place(self._select(condition, a, b), s.location)
+
         if first is not None and second is not None:
-            return [self._select(condition, a, b) for a, b in zip(first, second, strict=True)]
-        env.update(
-            {
-                n: self._select(condition, then[n], otherwise[n])
-                for n in then.keys() & otherwise.keys()
-            }
-        )
+            return [chosen(a, b) for a, b in zip(first, second, strict=True)]
+        both = [n for n in then if n in otherwise]
+        env.update({n: chosen(then[n], otherwise[n]) for n in both})
         return None
 
     def value(self, e: ir.Expression, env: Mapping[str, Value]) -> Value:
+        return self.table.place(self._value(e, env), e.location)
+
+    def _value(self, e: ir.Expression, env: Mapping[str, Value]) -> Value:
         t = self.table
 
         def go(x: ir.Expression) -> Value:
