@@ -47,6 +47,11 @@ def far_field(function: Pairwise, position: str = POSITION) -> FarField:
             f"lw.far_field takes a pairwise function, found {shown(function)}; write @lw.pairwise "
             "above the function of two elements"
         )
+    if not isinstance(position, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ArgumentTypeError(
+            f"lw.far_field(position={shown(position)}): wanted the name of a field, such as "
+            "'position'"
+        )
     signature, lowered = function.signature, function.lowered
     target, source = list(signature.parameters)[:2]
     axes = {_axes(function, n, position) for n in (target, source)}
@@ -83,9 +88,9 @@ def _axes(function: Pairwise, element: str, position: str) -> int:
         return kind.length
     found = f"{element} has {', '.join(f'{f.name}: {f.type}' for f in record.fields)}"
     raise ArgumentError(
-        f"lw.far_field({function.__name__}, position={position!r}): {found}; wanted a field "
-        f"{position!r} that is an lw.vec2, lw.vec3, lw.dvec2 or lw.dvec3, or position= that names "
-        "one"
+        f"lw.far_field({function.__name__}, position={position!r}): {found}; wanted a field of "
+        f"the name {position!r} that is an lw.vec2, lw.vec3, lw.dvec2 or lw.dvec3, or position= "
+        "that names one"
     )
 
 
