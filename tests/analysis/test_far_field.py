@@ -13,7 +13,7 @@ import pytest
 import lanewise as lw
 from lanewise.analysis.far_field import FarProof, prove_far_field
 from lanewise.analysis.simplification import expression_of
-from lanewise.analysis.value_numbering import Table, Value
+from lanewise.analysis.value_numbering import Value, ValueTable
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import INTRINSICS, call, evaluate
 from lanewise.language import types as t
@@ -40,12 +40,12 @@ def test_texts(golden: Callable[[str, str], None], request: pytest.FixtureReques
 # ---------------------------------------------------------------- the forms have the values of the function
 
 
-def expression(table: Table, number: int) -> ir.Expression:
+def expression(table: ValueTable, number: int) -> ir.Expression:
     node = table.nodes[number]
     return expression_of(node, tuple(expression(table, n) for n in node.operands))
 
 
-def value_of(table: Table, value: Value, env: dict[str, Any]) -> float:
+def value_of(table: ValueTable, value: Value, env: dict[str, Any]) -> float:
     found = float(evaluate(expression(table, value.number), env))
     return -found if value.negative else found
 

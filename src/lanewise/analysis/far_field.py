@@ -18,7 +18,7 @@ from typing import Literal
 from lanewise.analysis.radial_form import COMPARISONS, PARTED, Forms, NotRadial, Part
 from lanewise.analysis.simplification import expression_of
 from lanewise.analysis.straight import straight
-from lanewise.analysis.value_numbering import NotNumbered, Table, Value, number_function
+from lanewise.analysis.value_numbering import NotNumbered, Value, ValueTable, number_function
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.ir.names import index_name, own
@@ -79,7 +79,7 @@ class Radial:
     several functions each with its range. kind: the type of the arithmetic.
     """
 
-    table: Table
+    table: ValueTable
     s: int | None
     results: tuple[tuple[Term, ...], ...]
     branches: tuple[int, ...]
@@ -150,7 +150,7 @@ class _Prover:
         tables: dict[str, Scalar],
     ) -> None:
         self.function, self.elements, self.position, self.axes = function, elements, position, axes
-        self.table = Table()
+        self.table = ValueTable()
         self.table.tables = tables
         self.places: dict[int, tuple[bool, int]] = {}
         self.fields: dict[int, ir.Parameter] = {}

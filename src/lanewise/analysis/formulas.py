@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from lanewise.analysis.value_numbering import Table, Value
+from lanewise.analysis.value_numbering import Value, ValueTable
 
 _ROOTS = {"sqrt": Fraction(1, 2), "rsqrt": Fraction(-1, 2), "cbrt": Fraction(1, 3)}
 _TERM, _FACTOR, _ATOM = 0, 1, 2  # how tightly a text holds together
 
 
-def formula(table: Table, value: Value) -> str:
+def formula(table: ValueTable, value: Value) -> str:
     """The value as text."""
     text, _ = _Formulas(table).text(value.number)
     return text if not value.negative else _negative(text, _Formulas(table).text(value.number)[1])
@@ -25,7 +25,7 @@ def _negative(text: str, level: int) -> str:
 
 
 class _Formulas:
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: ValueTable) -> None:
         self.table = table
 
     def text(self, number: int) -> tuple[str, int]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from lanewise.analysis.algebra import Algebra
-from lanewise.analysis.value_numbering import Node, Table, Value
+from lanewise.analysis.value_numbering import Node, Value, ValueTable
 from lanewise.language.types import BOOL, F32, Scalar
 
 MOST_COMPONENTS = 4  # of the difference in one product
@@ -74,7 +74,7 @@ class Forms:
 
     def __init__(
         self,
-        function: Table,
+        function: ValueTable,
         axes: int,
         places: dict[int, tuple[bool, int]],
         fields: dict[int, str],
@@ -82,7 +82,7 @@ class Forms:
     ) -> None:
         self.function, self.axes, self.places, self.fields = function, axes, places, fields
         self.target = target
-        self.table = Table()
+        self.table = ValueTable()
         self.algebra = Algebra(self.table)
         self.s: int | None = None
         self.forms: dict[int, Known] = {}
