@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+import re
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -150,6 +151,84 @@ def test_a_function_that_raises_leaves_no_step() -> None:
     loop.run(9)
     assert loop.step == 29
     assert state(bodies) == after(9)
+
+
+@flow.observer
+def momentum(f: lw.populations) -> lw.f32:
+    total = lw.f32(0)
+    for q in lw.D2Q9:
+        total += f[q] * q.x
+    return total
+
+
+def uses_of_sites(sites: Any) -> dict[str, Callable[[], object]]:
+    values = flow.populations(sites)
+    stepper, other = flow.stepper(sites, omega=0.5), lw.steps([flow.stepper(sites, omega=0.5)])
+    return {
+        "observer": lambda: momentum(sites),
+        "populations": lambda: flow.populations(sites),
+        "set_populations": lambda: flow.set_populations(sites, values),
+        "plain step": lambda: flow(sites, omega=0.5),
+        "stepper": lambda: stepper.run(1),
+        "another loop": lambda: other.run(1),
+    }
+
+
+@pytest.mark.parametrize("streaming", ["pull", "in-place"])
+@pytest.mark.parametrize("use", ["observer", "populations", "set_populations", "plain step", "stepper", "another loop"])
+def test_what_is_called_within_a_step_is_told_that_it_runs(use: str, streaming: str) -> None:
+    """Not that it was stopped: a callback, which sees whole steps, may do the same."""
+    sites = full_of(streaming, "cpu")
+    call = uses_of_sites(sites)[use]
+    seen: list[str] = []
+
+    def within() -> None:
+        with pytest.raises(lw.StateError) as error:
+            call()
+        seen.append(str(error.value))
+
+    loop = lw.steps([flow.stepper(sites, omega=0.5), within])
+    loop.run(3)
+    assert len(seen) == 3
+    for n, text in enumerate(seen):
+        assert re.fullmatch(
+            r"these sites are running, within steps? \d( to \d)?: their arrays are of no step before they are done; "
+            "use a callback of the run, which sees whole steps, or wait for its end", text
+        ), (n, text)  # fmt: skip
+    wanted = full_of(streaming, "cpu")
+    flow.stepper(wanted, omega=0.5).run(3)
+    np.testing.assert_array_equal(flow.populations(sites), flow.populations(wanted))
+    loop.run(1, callback=lambda loop: call())
+    assert sites.step >= 0
+
+
+def test_another_thread_is_told_that_sites_run() -> None:
+    sites = full_of("pull", "cpu")
+    seen: list[str] = []
+
+    def beside() -> None:
+        try:
+            flow.populations(sites)
+        except lw.StateError as error:
+            seen.append(str(error))
+
+    def within() -> None:
+        thread = threading.Thread(target=beside)
+        thread.start()
+        thread.join()
+
+    lw.steps([flow.stepper(sites, omega=0.5), within]).run(1)
+    assert "these sites are running, within step 1" in seen[0]
+    assert flow.populations(sites).shape == (9, 6, 8)
+
+
+def test_a_loop_is_not_prepared_within_itself() -> None:
+    _, calls = small()
+    loop = lw.steps([*calls, lambda: loop.prepare()])
+    with pytest.raises(lw.StateError, match="the loop is running, within step 1"):
+        loop.run(2)
+    with pytest.raises(lw.StateError, match="the loop was stopped within step 1"):
+        loop.run(1)
 
 
 def test_a_function_cannot_set_the_step() -> None:

@@ -304,7 +304,7 @@ def test_bins_that_are_not_there():
     templates = Templates([179970 / 1800, 179905 / 1800], 1.0, 0.3, reference=REFERENCE)
     with pytest.raises(InputError) as error:
         f_statistic(prepare(made()), templates, model())
-    assert str(error.value).startswith("template 1 (99.9472222 Hz) needs 99.9")
+    assert str(error.value).startswith("template 1 (99.9472222222 Hz) needs 99.9")
     assert str(error.value).endswith("there are 99.944444 to 100.021667 Hz: cover a wider band")
     with pytest.raises(InputError, match=r"H1: the bins 179900 to 180039 are loaded; wanted .*: load a wider band"):
         prepare(made(), (99.9, 100.1))

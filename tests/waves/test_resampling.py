@@ -118,7 +118,7 @@ def test_bands_that_are_not_there():
     data = prepare(sfts, (60.0, 60.04))
     with pytest.raises(InputError, match=r"the band is 60.000000 to 60.190000 Hz, and the data have 59.995556 to"):
         f_statistic_band(data, Band(60.0, 0.01, 20, signal.alpha, signal.delta, REFERENCE), ephemeris)
-    with pytest.raises(InputError, match=r"count is 0; wanted 1 to 2\.68435e\+08 frequencies"):
+    with pytest.raises(InputError, match=r"count is 0; wanted 1 to 268435456 frequencies"):
         Band(60.0, 1e-5, 0, 0.0, 0.0, REFERENCE)
     assert search_margin() == 59
 

@@ -133,6 +133,7 @@ class Steps:
     @brief
     def prepare(self) -> None:
         """Make what a first run would make: compiled phases of sites, and graphs on a GPU."""
+        self._whole.check_idle()
         self._loop.prepare()
 
     def explain(self) -> LoopExplanation:

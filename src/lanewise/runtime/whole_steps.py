@@ -30,38 +30,64 @@ PIECE_SECONDS = 0.2
 class WholeSteps:
     """Takes the steps of one state in pieces, and remembers a piece that was never finished."""
 
-    __slots__ = ("_pace", "_remedy", "_unfinished", "_what")
+    __slots__ = ("_pace", "_remedy", "_running", "_unfinished", "_what")
 
     def __init__(self, what: str, remedy: str) -> None:
         """`what` changes in place; `remedy`: what its user does when it is in no state any more."""
         self._what, self._remedy = what, remedy
         self._pace = 0.0  # seconds a step of the last piece
         self._unfinished: tuple[int, int] | None = None
+        self._running = False  # those steps
 
     @property
     def broken(self) -> bool:
         """Whether steps were left in the middle."""
-        return self._unfinished is not None
+        return self._unfinished is not None and not self._running
 
     def check(self) -> None:
-        """Raise `StateError` after steps that were left in the middle."""
+        """Raise `StateError` within steps, and after steps that were left in the middle."""
+        self.check_idle()
         if self._unfinished is None:
             return
-        first, last = self._unfinished
-        where = f"step {last}" if last == first + 1 else f"steps {first + 1} to {last}"
-        was, its = ("were", "their") if self._what.startswith("these ") else ("was", "its")
+        was, its = ("were", "their") if self._plural else ("was", "its")
         raise StateError(
-            f"{self._what} {was} stopped within {where}: {its} arrays are of no step, and nothing "
-            f"computed from them holds; {self._remedy}"
+            f"{self._what} {was} stopped within {self._where()}: {its} arrays are of no step, and "
+            f"nothing computed from them holds; {self._remedy}"
         )
 
+    def check_idle(self) -> None:
+        """Raise `StateError` within steps, to whoever is called by them or runs beside them."""
+        if not self._running:
+            return
+        are, their, they = ("are", "their", "they") if self._plural else ("is", "its", "it")
+        raise StateError(
+            f"{self._what} {are} running, within {self._where()}: {their} arrays are of no step "
+            f"before {they} {are} done; use a callback of the run, which sees whole steps, or wait "
+            "for its end"
+        )
+
+    @property
+    def _plural(self) -> bool:
+        return self._what.startswith("these ")
+
+    def _where(self) -> str:
+        assert self._unfinished is not None
+        first, last = self._unfinished
+        return f"step {last}" if last == first + 1 else f"steps {first + 1} to {last}"
+
     def begin(self, step: int, steps: int) -> None:
-        """Say that so many steps after step `step` run from now on, until `mended` is called."""
-        self._unfinished = (step, step + steps)
+        """Say that so many steps after step `step` run from now on, until `stop` or `mended` is
+        called.
+        """
+        self._unfinished, self._running = (step, step + steps), True
+
+    def stop(self) -> None:
+        """Say that steps run no more; they were left in the middle unless they are `mended`."""
+        self._running = False
 
     def mended(self) -> None:
         """Say that all of the state was replaced, or that the steps are done."""
-        self._unfinished = None
+        self._unfinished, self._running = None, False
 
     def take(self, step: int, steps: int, run: Callable[[int], None]) -> None:
         """`steps` steps after step `step`; `run(n)` takes n of them, waits for them, and counts
@@ -78,7 +104,10 @@ class WholeSteps:
                 count = self._piece(step, end)
                 begin = time.perf_counter()
                 self.begin(step, count)
-                run(count)
+                try:
+                    run(count)
+                finally:
+                    self.stop()
                 self.mended()
                 self._pace = (time.perf_counter() - begin) / count
                 step += count

@@ -158,6 +158,8 @@ class StepLoop:
             raise
         finally:
             self.within = False
+            for state, _ in advanced:
+                state.whole.stop()
         for flag in rhythm.flags:
             flag.examine(begin, end)
         for state, count in advanced:

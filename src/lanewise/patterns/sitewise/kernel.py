@@ -174,6 +174,7 @@ class Sitewise(LatticeKernel):
                 for q in range(self.lattice.size)
             )
 
+        sites.whole.check_idle()
         check_fits("populations", each(), sites.storage)
         sites.step, sites.fresh = 0, True
         with on(sites.device):

@@ -31,6 +31,7 @@ from lanewise.sims.waves.timing import Ephemeris
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import numeral
 
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -267,7 +268,7 @@ def _check_bins(data: SearchData, low: Ints, count: int, templates: Templates, s
         row, sft = (int(i) for i in np.argwhere(bad)[0])
         t = data.duration
         raise InputError(
-            f"template {int(some[row])} ({templates.freq[some[row]]:.9g} Hz) needs "
+            f"template {int(some[row])} ({numeral(templates.freq[some[row]])} Hz) needs "
             f"{low[row, sft] / t:.6f} to "
             f"{(high[row, sft] - 1) / t:.6f} Hz of the SFT at GPS "
             f"{int(data.middle[sft]) // 10**9}; there are "

@@ -24,6 +24,7 @@ from lanewise.sims.waves.kernels import (
 from lanewise.sims.waves.prepared import DTERMS
 from lanewise.support.attributes import near
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import numeral
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -136,7 +137,7 @@ def _sizes(values: Mapping[str, float]) -> dict[str, int]:
             )
         if not (value == int(value) and 1 <= value <= MOST[name]):
             raise InputError(
-                f"--set {name}={value:g}: wanted a whole number from 1 to {MOST[name]:,}"
+                f"--set {name}={numeral(value)}: wanted a whole number from 1 to {MOST[name]:,}"
             )
         sizes[name] = int(value)
     return sizes

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lanewise.support.checks import checked, host_array, shown
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import numeral
 
 Times = NDArray[np.int64]
 SECOND = 1_000_000_000  # nanoseconds
@@ -52,7 +53,7 @@ def gps_time(seconds: float) -> int:
     Raises InputError for what is no number of seconds, and beyond 4e9 seconds, 127 years.
     """
     if not abs(seconds) <= LATEST // SECOND:
-        raise InputError(f"gps_time({seconds:g}): wanted GPS seconds, from -4e9 to 4e9")
+        raise InputError(f"gps_time({numeral(seconds)}): wanted GPS seconds, from -4e9 to 4e9")
     whole = math.floor(seconds)
     return whole * SECOND + round((seconds - whole) * SECOND)
 

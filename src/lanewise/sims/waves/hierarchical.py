@@ -57,6 +57,7 @@ from lanewise.sims.waves.timing import Ephemeris, patterns_of, turned_response
 from lanewise.support.attributes import frozen, near
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import numerals
 
 Floats = NDArray[np.float64]
 DOPPLER = 1.05e-4  # the largest shift of frequencies at a detector
@@ -107,7 +108,7 @@ class Search:
         if self.patch is not None and not all(0 < side <= math.pi for side in self.patch):
             raise InputError(f"patch is {self.patch}; wanted two sizes above 0, at most pi radians")
         if (last := self.freq + self.freq_band) > FASTEST:
-            raise InputError(f"the search ends at {last:g} Hz; wanted {RANGES['freq']}")
+            raise InputError(f"the search ends at {RANGES['freq'].refusal(last, ' Hz')}")
 
 
 @frozen
@@ -169,9 +170,9 @@ def set_up(sfts: SftSet, search: Search) -> Grids:
     SFTs' band does not suffice.
     """
     if search.stack > (whole := (sfts.end - sfts.start) / SECOND):
+        stack, data = numerals(search.stack, whole)
         raise InputError(
-            f"a stack lasts {search.stack:g} s, and the data {whole:g} s; wanted at most that "
-            "(--stack)"
+            f"a stack lasts {stack} s, and the data {data} s; wanted at most that (--stack)"
         )
     stacks = split(sfts, search.stack, search.most_stacks)
     start, end = stacks[0].start, max(s.end for s in stacks)
@@ -182,8 +183,7 @@ def set_up(sfts: SftSet, search: Search) -> Grids:
     if not RANGES["freq"].holds(low):
         raise InputError(
             f"at the middle of the observation, GPS {middle / SECOND:.0f}, the search begins at "
-            f"{low:g} Hz; wanted "
-            f"{RANGES['freq']}: is the reference time right?"
+            f"{RANGES['freq'].refusal(low, ' Hz')}: is the reference time right?"
         )
     resolution = search.resolution or 1 / search.stack
     step = search.f1dot_step or 1 / search.stack**2

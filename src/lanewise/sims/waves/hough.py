@@ -29,6 +29,7 @@ from lanewise.sims.waves.timing import EarthState, detector_motion
 from lanewise.sims.waves.timing.arrival import sky_vectors
 from lanewise.support.attributes import frozen
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import numerals
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -83,7 +84,8 @@ class PatchGrid:
         """See `make_patch`."""
         if not all(0 < s <= math.pi for s in size):
             raise InputError(
-                f"the patch is {size[0]:g} x {size[1]:g} radians; wanted above 0 and at most pi"
+                f"the patch is {' x '.join(numerals(*size, math.pi)[:2])} radians; wanted above 0 "
+                "and at most pi"
             )
         pixel = 1 / (ORBITAL_SPEED * pixel_factor * frequency_bin)
         columns, rows = (math.ceil(4 * math.tan(s / 4) / pixel) for s in size)

@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from lanewise.sims.waves.detectors import SPEED_OF_LIGHT
 from lanewise.sims.waves.timing import Orbit
 from lanewise.support.errors import LanewiseWarning
+from lanewise.support.numerals import numeral
 from lanewise.support.warned import warn_user
 
 ALLOWED = 0.05  # of 2F - 4
@@ -62,8 +63,8 @@ def warn_of_loss(
         "the rotation of the Earth" if orbit is None else "this orbit and the rotation of the Earth"
     )
     warn_user(
-        f"SFTs of {duration:g} s are too long for {motion} at {freq:.4g} Hz: up to {lost:.0%} of "
-        "2F is lost, because the phase within "
+        f"SFTs of {numeral(duration)} s are too long for {motion} at {freq:.4g} Hz: up to "
+        f"{lost:.0%} of 2F is lost, because the phase within "
         f"an SFT is taken to be linear in time; SFTs of {longest:.0f} s lose {ALLOWED:.0%}",
         SignalLossWarning,
     )

@@ -21,6 +21,7 @@ from lanewise.sims.waves.sft import DetectorSfts, SftSet, band_bins
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import numeral, numerals
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -76,8 +77,8 @@ class SearchData:
 
     def __repr__(self) -> str:
         return (
-            f"SearchData({len(self)} SFTs of {self.duration:g} s, {', '.join(self.detectors)}, "
-            f"{self.stacks} stacks, "
+            f"SearchData({len(self)} SFTs of {numeral(self.duration)} s, "
+            f"{', '.join(self.detectors)}, {self.stacks} stacks, "
             f"{self.data.nbytes / 2**20:.1f} MiB)"
         )
 
@@ -119,13 +120,13 @@ def prepare(
         detector(name)  # it is known
         if sqrt_s is not None and not 0 < sqrt_s[name] < 1:
             raise InputError(
-                f"sqrt_s of {name} is {sqrt_s[name]:g}; wanted above 0 and below 1 / sqrt(Hz)"
+                f"sqrt_s of {name} is {numerals(sqrt_s[name], 1)[0]}; wanted above 0 and below "
+                "1 / sqrt(Hz)"
             )
     if cover is not None:
         if not 0 <= cover[0] <= cover[1] <= RANGES["freq"].high:
-            raise InputError(
-                f"cover is {cover[0]:g} to {cover[1]:g} Hz; wanted 0 or more, low <= high"
-            )
+            low, high = numerals(*cover)
+            raise InputError(f"cover is {low} to {high} Hz; wanted 0 or more, low <= high")
         first, bins = band_bins(*cover, sfts.duration, search_margin(dterms, window))
         parts = [p.band(first, bins) for p in parts]
     names = sfts.names
@@ -195,9 +196,8 @@ def split(sfts: SftSet, duration: float, count: int | None = None) -> list[SftSe
         check_setting("most_stacks", count)
     length, step = round(duration * SECOND), round(sfts.duration * SECOND)
     if length < step:
-        raise InputError(
-            f"a stack lasts {duration:g} s, and an SFT {sfts.duration:g} s; wanted at least as much"
-        )
+        stack, one = numerals(duration, sfts.duration)
+        raise InputError(f"a stack lasts {stack} s, and an SFT {one} s; wanted at least as much")
     starts = np.unique(np.concatenate([d.start for d in sfts]))
     parts: list[SftSet] = []
     while len(starts) and (count is None or len(parts) < count):

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from lanewise.sims.waves.gps import LATEST, SECOND
 from lanewise.support.checks import check_fields, host_array, shown
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import numerals
 
 Floats = NDArray[np.float64]
 FASTEST = 1e6  # Hz: beyond every detector
@@ -37,8 +38,15 @@ class Range:
         return ((values > self.low) if self.above else (values >= self.low)) & (values <= self.high)
 
     def __str__(self) -> str:
-        low = f"above {self.low:g}, at most" if self.above else f"{self.low:g} to"
-        return f"{low} {self.high:g}{self.unit}"
+        return self._text(*numerals(self.low, self.high))
+
+    def refusal(self, value: Any, unit: str = "") -> str:
+        """A number outside it, and what is wanted: `-1; wanted above 0, at most 1000000 Hz`."""
+        found, *ends = numerals(value, self.low, self.high)
+        return f"{found}{unit}; wanted {self._text(*ends)}"
+
+    def _text(self, low: str, high: str) -> str:
+        return f"{f'above {low}, at most' if self.above else f'{low} to'} {high}{self.unit}"
 
 
 _HZ = Range(0.0, FASTEST, " Hz", above=True)
@@ -80,10 +88,9 @@ RANGES = MappingProxyType(
 
 
 def check_setting(name: str, value: Any) -> None:
-    """Refuse a number out of its range: `freq is -1; wanted above 0, at most 1e+06 Hz`."""
+    """Refuse a number out of its range: `freq is -1; wanted above 0, at most 1000000 Hz`."""
     if not RANGES[name].holds(value):
-        text = f"{value:g}" if abs(value) < 1e300 else shown(value)
-        raise InputError(f"{name} is {text}; wanted {RANGES[name]}")
+        raise InputError(f"{name} is {RANGES[name].refusal(value)}")
 
 
 def check_settings(instance: Any) -> None:
@@ -110,6 +117,5 @@ def check_values(place: str, name: str, values: Floats) -> None:
     bad = ~RANGES[name].holds(values)
     if bad.any():
         i = int(np.flatnonzero(bad)[0])
-        raise InputError(
-            f"{name} of {place} {i} is {float(values.reshape(-1)[i]):g}; wanted {RANGES[name]}"
-        )
+        refusal = RANGES[name].refusal(values.reshape(-1)[i])
+        raise InputError(f"{name} of {place} {i} is {refusal}")

@@ -28,6 +28,7 @@ from lanewise.sims.waves.timing import Ephemeris, Orbit
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import numeral
 
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -69,9 +70,7 @@ class Band:
         check_settings(self)
         last = self.freq + self.step * (self.count - 1)
         if not RANGES["freq"].holds(last):
-            raise InputError(
-                f"the last frequency of the band is {last:.10g}; wanted {RANGES['freq']}"
-            )
+            raise InputError(f"the last frequency of the band is {RANGES['freq'].refusal(last)}")
 
     @property
     def frequencies(self) -> Floats:
@@ -123,8 +122,8 @@ def _grid(data: SearchData, step: float, dterms: int) -> _Grid:
     span = every / step
     if not span * bins / t <= MOST_SAMPLES:
         raise InputError(
-            f"frequencies {step:g} Hz apart ask for a Fourier transform of {span * bins / t:.2g} "
-            "samples; wanted at most "
+            f"frequencies {numeral(step)} Hz apart ask for a Fourier transform of "
+            f"{span * bins / t:.2g} samples; wanted at most "
             f"{MOST_SAMPLES:,}: a larger step, or a narrower band to cover"
         )
     length = 1 << (math.ceil(span * bins / t) - 1).bit_length()

@@ -21,6 +21,7 @@ from lanewise.sims.waves.timing.arrival import sky_vectors
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import check_fields, checked
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import numeral, numerals
 
 Floats = NDArray[np.float64]
 ROUNDING = 1e-9  # of a step: a band that is a whole number of steps has no step more
@@ -44,7 +45,8 @@ class Cap:
         _check_delta("cap", self.delta)
         if not 0 < self.radius <= math.pi:
             raise InputError(
-                f"the radius of the cap is {self.radius:g}; wanted above 0 and at most pi radians"
+                f"the radius of the cap is {numerals(self.radius, math.pi)[0]}; wanted above 0 and "
+                "at most pi radians"
             )
 
 
@@ -65,10 +67,10 @@ class Rectangle:
         for delta in (self.south, self.north):
             _check_delta("rectangle", delta)
         if not (self.west < self.east <= self.west + TURN + ROUNDING and self.south < self.north):
+            west, east, south, north = numerals(self.west, self.east, self.south, self.north)
             raise InputError(
-                f"the rectangle is alpha {self.west:g} to {self.east:g}, delta {self.south:g} to "
-                f"{self.north:g}; wanted rising values, and "
-                "at most a turn"
+                f"the rectangle is alpha {west} to {east}, delta {south} to {north}; wanted "
+                "rising values, and at most a turn"
             )
 
 
@@ -77,7 +79,10 @@ Region = Cap | Rectangle
 
 def _check_delta(what: str, delta: float) -> None:
     if not abs(delta) <= QUARTER + ROUNDING:
-        raise InputError(f"the {what} has the declination {delta:g}; wanted -pi/2 to pi/2 radians")
+        raise InputError(
+            f"the {what} has the declination {numerals(delta, QUARTER, -QUARTER)[0]}; wanted -pi/2 "
+            "to pi/2 radians"
+        )
 
 
 @checked(InputError)
@@ -108,7 +113,10 @@ def isotropic_sky(step: float, region: Region | None = None) -> Floats:
     """
     _check_steps(step)
     if step > QUARTER:
-        raise InputError(f"the step of an isotropic grid is {step:g}; wanted at most pi/2 radians")
+        raise InputError(
+            f"the step of an isotropic grid is {numerals(step, QUARTER)[0]}; wanted at most "
+            "pi/2 radians"
+        )
     box = _box(region)
     _check_number((box.east - box.west) * (math.sin(box.north) - math.sin(box.south)) / step**2)
     rings: list[Floats] = []
@@ -125,7 +133,7 @@ def _check_steps(*steps: float) -> None:
     for step in steps:
         if not (math.isfinite(step) and step > 0):
             raise InputError(
-                f"a step of the grid of the sky is {step:g}; wanted above zero, in radians"
+                f"a step of the grid of the sky is {numeral(step)}; wanted above zero, in radians"
             )
 
 

@@ -34,6 +34,7 @@ from lanewise.sims.waves.timing import (
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import numeral, numerals
 
 Floats = NDArray[np.float64]
 NODES = 9  # of the polynomials that phase and amplitude are within an SFT
@@ -96,7 +97,9 @@ def make_data(
         raise InputError("there are no detectors; wanted starts = {'H1': [GPS seconds, ...]}")
     check_setting("duration", duration)
     if not 0 <= band[0] < band[1] <= FASTEST:
-        raise InputError(f"the band is {band[0]:g} to {band[1]:g} Hz; wanted 0 or more, low < high")
+        raise InputError(
+            f"the band is {' to '.join(numerals(*band))} Hz; wanted 0 or more, low < high"
+        )
     first, bins = band_bins(*band, duration)
     sets: list[DetectorSfts] = []
     for name in sorted(starts):
@@ -138,7 +141,7 @@ def _times(name: str, starts: ArrayLike, duration: float) -> Times:
         i = int(np.flatnonzero(short)[0])
         raise InputError(
             f"the SFTs of {name} at GPS {seconds[i]} and {seconds[i + 1]} overlap; wanted starts "
-            f"in order, at least {duration:g} s apart"
+            f"in order, at least {numeral(duration)} s apart"
         )
     return times
 

@@ -32,6 +32,7 @@ from lanewise.sims.waves.units import Found, Job, Opened, Workers, forget, has_c
 from lanewise.sims.waves.units.origins import origins
 from lanewise.support.errors import InputError
 from lanewise.support.interrupts import INTERRUPTED
+from lanewise.support.numerals import numeral
 
 FLAGS = {"freq_band": "--band"}
 WHOLE = ("rank", "promoted", "templates")  # columns of whole numbers
@@ -132,7 +133,7 @@ def _asked(matched: GivenOptions) -> _Asked:
         raise InputError(f"--candidates is {where.most}; wanted at least 1")
     if not 0 <= kept.checkpoint_every < math.inf:
         raise InputError(
-            f"--checkpoint-every is {kept.checkpoint_every:g}; wanted seconds, zero or more"
+            f"--checkpoint-every is {numeral(kept.checkpoint_every)}; wanted seconds, zero or more"
         )
     if where.method not in METHODS:
         raise InputError(f"--method is {where.method!r}; wanted demod or resamp")

@@ -23,6 +23,7 @@ from lanewise.sims.waves.commands.options import Input, SoughtTemplates
 from lanewise.sims.waves.lost import said
 from lanewise.sims.waves.tables import read_templates, result_columns, result_names, write_table
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import numeral
 
 METHODS = ("demod", "resamp", "auto")
 HOST = ("cpu", "numpy")  # devices whose user does not mind that transforms are NumPy's
@@ -194,7 +195,8 @@ def _band(asked: Input, sought: SoughtTemplates) -> waves.Band:
     assert sky is not None
     if not (step > 0 and width >= 0):
         raise InputError(
-            f"--step is {step:g} and --band {width:g}; wanted above zero, and zero or more"
+            f"--step is {numeral(step)} and --band {numeral(width)}; wanted above zero, and zero "
+            "or more"
         )
     count = math.floor(width / step + 1e-6) + 1
     return waves.Band(freq, step, count, *sky, asked.ref_time, sought.f1dot, sought.f2dot)
@@ -204,7 +206,7 @@ def _draw(path: Path, computed: _Computed) -> None:
     from lanewise.sims.waves.view import draw_band
 
     alpha, delta, f1dot = (float(computed.columns[n][0]) for n in ("alpha", "delta", "f1dot"))
-    where = f"towards ({alpha:.4f}, {delta:.4f}) rad, {f1dot:g} Hz/s"
+    where = f"towards ({alpha:.4f}, {delta:.4f}) rad, {numeral(f1dot)} Hz/s"
     draw_band(
         path,
         computed.columns["freq"],

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from lanewise.sims.waves.sft.crc import START, crc64
 from lanewise.support.attributes import frozen
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import numeral
 
 HEADER = "diidiiQ2sHi"
 HEADER_BYTES = 48
@@ -106,7 +107,7 @@ def read_header(stream: BinaryIO, path: Path, number: int, size: int) -> Block:
     ) = values
     wrong = [
         (not 0 <= nanoseconds < SECOND, f"its start has {nanoseconds} nanoseconds"),
-        (not 0 < duration < 1e9, f"its duration is {duration:g} s"),
+        (not 0 < duration < 1e9, f"its duration is {numeral(duration)} s"),
         (first_bin < 0, f"its first bin is {first_bin}"),
         (bins <= 0, f"it has {bins} bins"),
         (
@@ -134,7 +135,7 @@ def _byte_order(raw: bytes, number: int) -> str:
     # A small whole number in one of the orders is a version that this reader does not know.
     for version in versions.values():
         if version.is_integer() and 0 < version < 100:
-            raise Damage(f"SFT version {version:g} is not supported; wanted 2 or 3")
+            raise Damage(f"SFT version {numeral(version)} is not supported; wanted 2 or 3")
     where = "not an SFT file" if number == 0 else "not an SFT"
     raise Damage(f"{where}: it starts with {raw[:8].hex(' ')}, which is neither version 2 nor 3")
 

@@ -28,6 +28,7 @@ from lanewise.sims.waves.sft.sets import DetectorSfts, LeftOut, SftSet
 from lanewise.sims.waves.sft.windows import window_of
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import numerals
 
 ROUNDING = 1e-3  # bins; by so much a frequency may miss a bin and still lie on it
 Report = Callable[[Path, int, str], None]
@@ -218,9 +219,9 @@ def _is_sound(stream: BinaryIO, block: Block, report: Report) -> bool:
 def _one_duration(blocks: Sequence[Block]) -> None:
     for b in blocks:
         if b.duration != blocks[0].duration:
+            one, first = numerals(b.duration, blocks[0].duration)
             raise InputError(
-                f"{b} lasts {b.duration:.17g} s, and {blocks[0]} {blocks[0].duration:.17g} s; "
-                "wanted SFTs of one duration"
+                f"{b} lasts {one} s, and {blocks[0]} {first} s; wanted SFTs of one duration"
             )
 
 
@@ -325,6 +326,6 @@ def _lacking(
     if band is None:
         return f"{have}, the first SFT has the bins {_bins(first, bins)}; give a band that all have"
     return (
-        f"the band is not covered: {have}; wanted {band[0]:g} to {band[1]:g} Hz (bins "
+        f"the band is not covered: {have}; wanted {' to '.join(numerals(*band))} Hz (bins "
         f"{_bins(first, bins)})"
     )

@@ -13,6 +13,7 @@ from lanewise.sims.waves.sft.blocks import SECOND, gps_text
 from lanewise.sims.waves.sft.windows import Window, window_of
 from lanewise.support.attributes import frozen
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import numeral
 
 
 @frozen
@@ -109,8 +110,8 @@ class DetectorSfts:
         )
         low, high = self.first_bin / self.duration, (self.first_bin + self.bins - 1) / self.duration
         return (
-            f"DetectorSfts({self.detector}: {len(self)} of {self.duration:g} s, {span}, {low:.6f} "
-            f"to {high:.6f} Hz)"
+            f"DetectorSfts({self.detector}: {len(self)} of {numeral(self.duration)} s, {span}, "
+            f"{low:.6f} to {high:.6f} Hz)"
         )
 
 

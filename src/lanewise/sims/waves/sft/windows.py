@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from lanewise.support.attributes import frozen, near
 from lanewise.support.checks import check_fields
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import numeral, numerals
 
 WITHOUT_PARAMETER = ("unknown", "rectangular", "hann")
 WITH_PARAMETER = ("tukey",)
@@ -36,9 +37,13 @@ class Window:
                 f"wanted {', '.join(SHORT)}"
             )
         if self.name in WITHOUT_PARAMETER and self.parameter:
-            raise InputError(f"the window {self.name} has no parameter, found {self.parameter:g}")
+            raise InputError(
+                f"the window {self.name} has no parameter, found {numeral(self.parameter)}"
+            )
         if not 0 <= self.parameter <= 1:
-            raise InputError(f"the parameter of a window is {self.parameter:g}; wanted 0 to 1")
+            raise InputError(
+                f"the parameter of a window is {numerals(self.parameter, 0, 1)[0]}; wanted 0 to 1"
+            )
 
     @property
     def code(self) -> int:

@@ -20,6 +20,7 @@ from lanewise.sims.waves.timing.ephemeris import ASTRONOMICAL_UNIT
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import numeral, numerals
 
 Floats = NDArray[np.float64]
 SHAPIRO = 9.852e-6  # 2 G M / c^3 of the Sun, seconds
@@ -224,11 +225,12 @@ class Orbit:
         """Raises InputError for values that no orbit has."""
         check_settings(self)
         if not 0 <= self.eccentricity < 1:
-            raise InputError(f"eccentricity is {self.eccentricity:g}; wanted 0 to below 1")
+            eccentricity, _ = numerals(self.eccentricity, 1)
+            raise InputError(f"eccentricity is {eccentricity}; wanted 0 to below 1")
         if 2 * np.pi / self.period * self.size >= 1 - self.eccentricity:
             raise InputError(
-                f"an orbit of {self.size:g} light-seconds in {self.period:g} s is as fast as "
-                "light; wanted 2 pi size / period < 1 - e"
+                f"an orbit of {numeral(self.size)} light-seconds in {numeral(self.period)} s is as "
+                "fast as light; wanted 2 pi size / period < 1 - e"
             )
 
 

@@ -24,6 +24,7 @@ from lanewise.support.attributes import frozen, near
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
 from lanewise.support.installation import install
+from lanewise.support.numerals import numeral
 
 Floats = NDArray[np.float64]
 TABLES = ("DE200", "DE405", "DE421", "DE430", "DE435", "DE436", "DE440")
@@ -195,6 +196,6 @@ def read_table(path: Path) -> EphemerisTable:
     if rows.shape != (int(count), 10) or not np.array_equal(rows[:, 0], steps):
         raise InputError(
             f"{path}: not a table of an ephemeris: wanted {count:.0f} rows of ten numbers every "
-            f"{step:g} s"
+            f"{numeral(step)} s"
         )
     return EphemerisTable(str(path), first, step, np.ascontiguousarray(rows[:, 1:]))

@@ -27,6 +27,7 @@ from lanewise.sims.waves.units.checkpoint import State
 from lanewise.sims.waves.units.job import Ready
 from lanewise.sims.waves.units.origins import NEAREST, Origin, origins
 from lanewise.support.errors import LanewiseError
+from lanewise.support.numerals import numeral, numerals
 
 RECOMPUTED = 3  # candidates of a unit: the first, the last, and one between
 # of F: so near to the threshold float32 may have a peak where float64 has none; so far mean 2F may
@@ -90,9 +91,10 @@ def _check_ranges(ready: Ready, state: State) -> None:
         bad = (rows[name] < low) | (rows[name] > high)
         if bad.any():
             row = int(np.flatnonzero(bad)[0])
+            found, *wanted = numerals(rows[name][row], low, high)
             raise _refused(
                 state,
-                f"{name} of candidate {row} is {rows[name][row]:g}; wanted {low:g} to {high:g}",
+                f"{name} of candidate {row} is {found}; wanted {' to '.join(wanted)}",
             )
 
 
@@ -117,7 +119,7 @@ class _Recomputed:
             if right:
                 return
             seen.append(
-                f"{f'{low:g}' if low == high else f'{low:g} to {high:g}'} and mean 2F {two_f:g}"
+                f"{' to '.join(dict.fromkeys(numerals(low, high)))} and mean 2F {numeral(two_f)}"
             )
         again = (
             f"computed again it has the count {' or '.join(seen)}"
@@ -126,8 +128,8 @@ class _Recomputed:
         )
         raise _refused(
             self.state,
-            f"candidate {place} has the count {row['count']:g}, significance "
-            f"{row['significance']:g}, mean 2F {row['twoF']:g}; {again}",
+            f"candidate {place} has the count {numeral(row['count'])}, significance "
+            f"{numeral(row['significance'])}, mean 2F {numeral(row['twoF'])}; {again}",
         )
 
     def _values(self, origin: Origin, row: Candidates) -> tuple[float, float, float, bool]:

@@ -1,0 +1,39 @@
+"""Numbers as messages print them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lanewise.support.checks import shown
+
+DIGITS = 12  # every number that a person writes, and few of those that rounding leaves behind
+ALL_DIGITS = 17  # those that tell two float64 apart
+
+
+def numerals(*values: Any) -> tuple[str, ...]:
+    """Numbers of one message: with 12 digits, or as many more as tell different ones apart.
+
+    So a number that is refused never reads like the limit that it is compared with.
+    """
+    exact = [_widened(v) for v in values]
+    apart, texts = len(set(exact)), tuple[str, ...]()
+    for digits in range(DIGITS, ALL_DIGITS + 1):
+        texts = tuple(shown(v) if isinstance(v, int) else f"{v:.{digits}g}" for v in exact)
+        read = {v if isinstance(v, int) else float(t) for v, t in zip(exact, texts, strict=True)}
+        if len(read) >= apart:
+            break
+    return texts
+
+
+def numeral(value: Any) -> str:
+    """One number as a message prints it, see `numerals`."""
+    return numerals(value)[0]
+
+
+def _widened(value: Any) -> int | float:
+    """The number that its own type would print: 0.1 for the float32 that is near 0.1."""
+    if isinstance(value, np.floating) and not isinstance(value, float):
+        return float(str(value))
+    return int(value) if isinstance(value, (int, np.integer)) else float(value)
