@@ -32,7 +32,8 @@ from lanewise.layouts import Layout, layout_by_name, packed
 from lanewise.records.arrays import RecordArray, class_of, storage_of
 from lanewise.records.field_values import brought
 from lanewise.records.ragged import RaggedArray
-from lanewise.records.ragged.array import FlatValues, made_of
+from lanewise.records.ragged.array import made_of
+from lanewise.records.ragged.memory import FlatValues
 from lanewise.runtime.devices import resolve
 from lanewise.support.attributes import settings_by_name
 from lanewise.support.checks import checked, shown

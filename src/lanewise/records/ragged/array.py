@@ -8,43 +8,32 @@ with one level, which shares the memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from lanewise.language import types as t
 from lanewise.language.record import Record
-from lanewise.language.values import WINDOW
 from lanewise.layouts import Layout
-from lanewise.records.arrays import RecordArray, class_of, storage_of
+from lanewise.records.arrays import RecordArray
 from lanewise.records.binding import side_of
 from lanewise.records.field_values import brought
-from lanewise.records.storage import Storage
+from lanewise.records.ragged.forms import awkward_array, nested_lists
+from lanewise.records.ragged.memory import (
+    FlatValues,
+    allocated,
+    fill,
+    host_layout_of,
+    padding_bytes,
+)
 from lanewise.records.two_sides import EVERY
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import allocate_pieces, array_module, copy_whole, on, to_host
+from lanewise.runtime.memory import array_module, copy_whole, on, to_host
 from lanewise.support.checks import shown
-from lanewise.support.errors import ArgumentError, ArgumentTypeError, brief
-from lanewise.support.installation import install
+from lanewise.support.errors import ArgumentTypeError, brief
 
-# values behind the last list of floats that are not numbers: what kernels read in place of a value
-# outside of a list
-PAD = WINDOW
-LEVEL = "level {}"
 UNKNOWN = "not asked for"
-
-
-@dataclass(frozen=True, slots=True)
-class FlatValues:
-    """What all lists hold together, before it has its memory: values or records, and how many there
-    are.
-    """
-
-    values: Any
-    kind: Record | t.ValueType
-    count: int
 
 
 class RaggedArray:
@@ -234,35 +223,11 @@ class RaggedArray:
 
     def tolist(self) -> list[Any]:
         """Nested lists of Python numbers; of a vector or a record a list or a dict."""
-        flat, ends = self.numpy()
-        if isinstance(flat, dict):
-            fields = {n: a.tolist() for n, a in cast("dict[str, Any]", flat).items()}
-            items: list[Any] = [
-                dict(zip(fields, row, strict=True)) for row in zip(*fields.values(), strict=True)
-            ]
-        else:
-            items = flat.tolist()
-        for offsets in reversed(ends):
-            items = [
-                items[a:b] for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
-            ]
-        return items
+        return nested_lists(*self.numpy())
 
     def awkward(self) -> Any:
         """The same lists as an awkward array on the host; needs the package awkward."""
-        ak = awkward_module("RaggedArray.awkward")
-        flat, ends = self.numpy()
-        content: Any
-        if isinstance(flat, dict):
-            fields = cast("dict[str, Any]", flat)
-            content = ak.contents.RecordArray(
-                [ak.contents.NumpyArray(a) for a in fields.values()], list(fields)
-            )
-        else:
-            content = ak.contents.NumpyArray(flat)
-        for offsets in reversed(ends):
-            content = ak.contents.ListOffsetArray(ak.index.Index64(offsets), content)
-        return ak.Array(content)
+        return awkward_array(*self.numpy())
 
     # ------------------------------------------------------------ copies
 
@@ -275,7 +240,7 @@ class RaggedArray:
         where = resolve(device)
         if not self._whole:
             return self.copy() if where == self._device else self.copy().to(where)
-        host = _host_layout(self._data) if where == self._device else None
+        host = host_layout_of(self._data) if where == self._device else None
         made = empty(
             FlatValues(None, self._kind, self._entries()),
             [len(o) for o in self._offsets],
@@ -340,86 +305,29 @@ def _restored(
 # ---------------------------------------------------------------- memory
 
 
-def _sizes(flat: FlatValues, lengths: Sequence[int], like: Any) -> dict[str, int]:
-    """Bytes of the flat array and of each offset vector."""
-    if isinstance(flat.kind, Record):
-        layout = _layout(flat, like)
-        size = layout.arrange(flat.kind.leaves).nbytes(max(1, flat.count))
-    else:
-        scalar, width = (
-            t.scalar_of(flat.kind),
-            flat.kind.length if isinstance(flat.kind, t.Vector) else 1,
-        )
-        size = (flat.count + (PAD if scalar.is_float else 0)) * width * scalar.size
-    return {"data": size, **{LEVEL.format(n): 8 * length for n, length in enumerate(lengths)}}
-
-
-def _layout(flat: FlatValues, like: Any) -> Any:
-    return (flat.values if isinstance(flat.values, RecordArray) else like).layout
-
-
-def _host_layout(values: Any) -> Layout | None:
-    return storage_of(values).layout_of_host if isinstance(values, RecordArray) else None
-
-
 def empty(
     flat: FlatValues, lengths: Sequence[int], device: str, like: Any, host: Layout | None = None
 ) -> RaggedArray:
     """An array of these sizes whose memory holds anything. host: the layout of a second side of its
     records.
     """
-    sizes = _sizes(flat, lengths, like)
-    kind = flat.kind
-    name = kind.name if isinstance(kind, Record) else str(kind)
-    pieces = allocate_pieces(device, sizes, f"lists with {flat.count:,} {name}")
-    offsets = tuple(pieces[LEVEL.format(n)].view(np.int64) for n in range(len(lengths)))
-    if isinstance(kind, Record):
-        source = flat.values if isinstance(flat.values, RecordArray) else like
-        storage = Storage.over(
-            kind,
-            max(1, flat.count),
-            source.layout,
-            device,
-            pieces["data"],
-            fixed="those of a ragged array are as many as its lists have",
-        )
-        data: Any = RecordArray(storage, class_of(source))
-        if host is not None:
-            storage.make_host(host)
-    else:
-        values = pieces["data"].view(t.scalar_of(kind).dtype)
-        data = values.reshape(-1, kind.length) if isinstance(kind, t.Vector) else values
-        data = data[: flat.count]
-    made = RaggedArray(data, offsets, kind, device, pieces.whole, True)
+    data, offsets, memory = allocated(flat, lengths, device, like, host)
+    made = RaggedArray(data, offsets, flat.kind, device, memory, True)
     made._count = flat.count  # pyright: ignore[reportPrivateUsage]
     return made
 
 
 def made_of(flat: FlatValues, ends: Sequence[Any], device: str, like: Any) -> RaggedArray:
     """An array with these values and offsets."""
-    host = _host_layout(flat.values) or _host_layout(like)
+    host = host_layout_of(flat.values) or host_layout_of(like)
     made = empty(flat, [len(e) for e in ends], device, like, host)
     with on(device):
-        return _filled(made, flat, ends, device)
-
-
-def _filled(made: RaggedArray, flat: FlatValues, ends: Sequence[Any], device: str) -> RaggedArray:
-    made._outer = _outer_shape(len(made), ends[:-1])  # pyright: ignore[reportPrivateUsage]
-    for target, source in zip(made.offsets, ends, strict=True):
-        target[...] = array_module(device).asarray(source)
-    if isinstance(flat.kind, Record):
-        fields: Mapping[str, Any] = (
-            {f.name: getattr(flat.values, f.name) for f in flat.kind}
-            if isinstance(flat.values, RecordArray)
-            else flat.values
-        )
-        if flat.count:
-            for name, value in fields.items():
-                setattr(made.data, name, value)
-        return made
-    made.data[...] = flat.values
-    if t.scalar_of(flat.kind).is_float:
-        padding(made)[...] = np.nan
+        made._outer = _outer_shape(len(made), ends[:-1])  # pyright: ignore[reportPrivateUsage]
+        for target, source in zip(made.offsets, ends, strict=True):
+            target[...] = array_module(device).asarray(source)
+        fill(made.data, flat)
+        if not isinstance(flat.kind, Record) and t.scalar_of(flat.kind).is_float:
+            padding(made)[...] = np.nan
     return made
 
 
@@ -427,15 +335,17 @@ def padding(array: RaggedArray) -> Any:
     """The values behind the last list, flat: what kernels read in place of a value outside of a
     list. Whole numbers have none.
     """
-    assert not isinstance(array.kind, Record)
-    scalar, width = (
-        t.scalar_of(array.kind),
-        array.kind.length if isinstance(array.kind, t.Vector) else 1,
-    )
-    first = len(array.data) * width
-    pad = PAD * width if scalar.is_float else 0
-    memory = array._memory[: (first + pad) * scalar.size]  # pyright: ignore[reportPrivateUsage]
-    return memory.view(scalar.dtype)[first:]
+    return padded(array)[1]
+
+
+def padded(array: RaggedArray) -> tuple[Any, Any]:
+    """The values with those behind the last list, and the latter alone, flat."""
+    data, kind = array.data, array.kind
+    assert not isinstance(kind, Record)
+    last = data.nbytes + padding_bytes(kind)
+    memory = array._memory[:last]  # pyright: ignore[reportPrivateUsage]
+    whole = memory.view(data.dtype)
+    return whole.reshape(-1, *data.shape[1:]), whole[data.size :]
 
 
 def views(array: RaggedArray) -> tuple[Any, Any, Any]:
@@ -444,28 +354,11 @@ def views(array: RaggedArray) -> tuple[Any, Any, Any]:
     """
     if array._views is None:  # pyright: ignore[reportPrivateUsage]
         ends = array.offsets[-1]
-        array._views = ends[:-1], ends[1:], _with_padding(array)  # pyright: ignore[reportPrivateUsage]
+        values = array.data if isinstance(array.kind, Record) else padded(array)[0]
+        array._views = ends[:-1], ends[1:], values  # pyright: ignore[reportPrivateUsage]
     return array._views  # pyright: ignore[reportPrivateUsage]
 
 
 def entries(array: RaggedArray) -> int:
     """How many values or records all lists have together."""
     return array._entries()  # pyright: ignore[reportPrivateUsage]
-
-
-def _with_padding(array: RaggedArray) -> Any:
-    data = array.data
-    if isinstance(array.kind, Record):
-        return data
-    size = data.nbytes + padding(array).nbytes
-    whole = array._memory[:size].view(data.dtype)  # pyright: ignore[reportPrivateUsage]
-    return whole.reshape(-1, data.shape[1]) if data.ndim == 2 else whole
-
-
-def awkward_module(place: str) -> Any:
-    """The package awkward; raises `ArgumentError` where it is not installed."""
-    try:
-        import awkward  # pyright: ignore[reportMissingImports]
-    except ImportError as error:
-        raise ArgumentError(f"{place} needs the package awkward: {install('ragged')}") from error
-    return awkward

@@ -13,7 +13,9 @@ from lanewise.language.record import Record
 from lanewise.language.values import type_of_annotation
 from lanewise.records.arrays import RecordArray, class_of, storage_of
 from lanewise.records.field_values import brought, check_type, rounded
-from lanewise.records.ragged.array import FlatValues, RaggedArray, awkward_module, made_of
+from lanewise.records.ragged.array import RaggedArray, made_of
+from lanewise.records.ragged.forms import awkward_module
+from lanewise.records.ragged.memory import FlatValues
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import module_of, to_host
 from lanewise.support.attributes import settings_by_name
