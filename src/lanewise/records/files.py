@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from keyword import iskeyword
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +26,11 @@ from lanewise.io.hdf5 import (
 from lanewise.io.source import FilePath
 from lanewise.io.sums import read_array
 from lanewise.language import types as t
-from lanewise.language.record import Field, Record, RecordValue, make_class, record_of
+from lanewise.language.record import Record, record_of
 from lanewise.layouts import Layout, layout_by_name, packed
 from lanewise.records.arrays import RecordArray, class_of, storage_of
 from lanewise.records.field_values import brought
+from lanewise.records.held_records import as_list, class_held, record_held, text_of, type_of, whole
 from lanewise.records.ragged import RaggedArray
 from lanewise.records.ragged.array import made_of
 from lanewise.records.ragged.memory import FlatValues
@@ -38,18 +38,12 @@ from lanewise.runtime.devices import resolve
 from lanewise.support.attributes import settings_by_name
 from lanewise.support.checks import checked, shown
 from lanewise.support.errors import ArgumentError, InputError
-from lanewise.support.naming import named_object
 
 FORMAT, VERSION = "lanewise arrays", 1
 SUFFIXES = (".h5", ".hdf5")
 WANTED = "a file that lw.save has written"
 MOST = 2**48  # records of an array
 ALONE = "array"  # the name of an array that was saved without one
-TYPES: dict[str, t.ValueType] = {
-    str(kind): kind for s in t.SCALARS for kind in (s, *(t.Vector(s, n) for n in (2, 3, 4)))
-}
-"""What values can be, by the names that files have for them."""
-
 
 # ------------------------------------------------------------ writing
 
@@ -197,55 +191,20 @@ def _contents(file: Any) -> tuple[list[str], bool]:
     found = read_text(file.attrs, "format") if "format" in file.attrs else ""
     if found != FORMAT:
         raise InputError(f"this is another HDF5 file; wanted {WANTED}")
-    if (version := _whole(file, "version", 2**31)) > VERSION:
+    if (version := whole(file, "version", 2**31)) > VERSION:
         raise InputError(f"version {version} of the format; this lanewise reads up to {VERSION}")
-    names: Any = json.loads(_text(file, "names"))
-    if not isinstance(names, list) or not all(isinstance(n, str) for n in _list(names)):
+    names: Any = json.loads(text_of(file, "names"))
+    if not isinstance(names, list) or not all(isinstance(n, str) for n in as_list(names)):
         raise InputError("damaged file: its list of arrays is none")
-    for name in _list(names):
+    for name in as_list(names):
         if not hasattr(file.get(name), "keys"):
             raise InputError(f"damaged file: there is no array {name!r}")
-    alone = bool(_whole(file, "alone", 1))
-    if (alone and names != [ALONE]) or not names or len(set(_list(names))) != len(_list(names)):
+    alone = bool(whole(file, "alone", 1))
+    if (alone and names != [ALONE]) or not names or len(set(as_list(names))) != len(as_list(names)):
         raise InputError(
             f"damaged file: its list of arrays is {shown(names)}, and alone is {int(alone)}"
         )
-    return _list(names), alone
-
-
-def _whole(holder: Any, name: str, most: int) -> int:
-    """An attribute that is a whole number from 0 on; raises `InputError` for another one."""
-    value = np.asarray(_attribute(holder, name))
-    if value.shape != () or value.dtype.kind not in "biu" or not 0 <= int(value) <= most:
-        raise InputError(
-            f"damaged file: {_place(holder, name)} is "
-            f"{shown(value.tolist() if value.ndim == 0 else value)}; wanted 0 to {most:,}"
-        )
-    return int(value)
-
-
-def _text(holder: Any, name: str) -> str:
-    """An attribute that is text; raises `InputError` for another one."""
-    _attribute(holder, name)
-    try:
-        return read_text(holder.attrs, name)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"damaged file: {_place(holder, name)} is no text") from error
-
-
-def _attribute(holder: Any, name: str) -> Any:
-    if name not in holder.attrs:
-        raise InputError(f"damaged file: there is no {_place(holder, name)}")
-    return holder.attrs[name]
-
-
-def _place(holder: Any, name: str) -> str:
-    """Of an attribute, in words."""
-    return (
-        f"{name} of the file"
-        if holder.name == "/"
-        else f"{name} of {holder.name.removeprefix('/')!r}"
-    )
+    return as_list(names), alone
 
 
 def _dataset(group: Any, place: str) -> Any:
@@ -291,7 +250,7 @@ def _check_asked(file: Any, names: list[str], record: Any, classes: dict[str, An
 
 
 def _array(group: Any, name: str, cls: Any, layout: Layout | None, device: str) -> Any:
-    match _text(group, "kind"):
+    match text_of(group, "kind"):
         case "records":
             return _records(group, name, cls, layout, device)
         case "ragged":
@@ -303,8 +262,8 @@ def _array(group: Any, name: str, cls: Any, layout: Layout | None, device: str) 
 
 
 def _records(group: Any, name: str, cls: Any, layout: Layout | None, device: str) -> RecordArray:
-    record, count = _record_of(group, name), _whole(group, "count", MOST)
-    cls = _class_of(group, name, record, cls)
+    record, count = record_held(group, name), whole(group, "count", MOST)
+    cls = class_held(group, name, record, cls)
     held = {f.name: _dataset(group, f"fields/{f.name}") for f in record}
     for field in record:  # before anything is read
         found, dtype = held[field.name], t.scalar_of(field.type).dtype
@@ -315,20 +274,20 @@ def _records(group: Any, name: str, cls: Any, layout: Layout | None, device: str
                 f"{shape} of {dtype}"
             )
     fields = {n: read_array(found) for n, found in held.items()}
-    lies = layout or layout_by_name(_text(group, "layout"))
+    lies = layout or layout_by_name(text_of(group, "layout"))
     return RecordArray.from_fields(
         cls.__record__, fields, layout=lies, device=device, python_class=cls
     )
 
 
 def _ragged(group: Any, name: str, cls: Any, layout: Layout | None, device: str) -> RaggedArray:
-    ends = [read_array(_dataset(group, f"offsets/{n}")) for n in range(_whole(group, "levels", 64))]
+    ends = [read_array(_dataset(group, f"offsets/{n}")) for n in range(whole(group, "levels", 64))]
     values: Any
     if "fields" in group.attrs:
         values = _records(group, name, cls, layout, device)
         kind: Record | t.ValueType = values.record
     else:
-        kind = _type(_text(group, "type"), name)
+        kind = type_of(text_of(group, "type"), name)
         held = _dataset(group, "values")
         width = t.shape_of(kind)
         if (
@@ -353,71 +312,3 @@ def _ragged(group: Any, name: str, cls: Any, layout: Layout | None, device: str)
     if not ends:
         raise InputError(f"damaged file: {name} has no offsets")
     return made_of(FlatValues(values, kind, len(values)), ends, device, values)
-
-
-# ------------------------------------------------------------ records
-
-
-def _record_of(group: Any, name: str) -> Record:
-    fields: Any = json.loads(_text(group, "fields"))
-    if not fields or not isinstance(fields, list) or not all(_is_pair(f) for f in _list(fields)):
-        raise InputError(f"damaged file: the fields of {name!r} are no names and types")
-    called = _text(group, "record")
-    names = [n for n, _ in _list(fields)]
-    for word in (called, *names):  # they become names of generated code
-        if not word.isidentifier() or iskeyword(word) or names.count(word) > 1:
-            raise InputError(
-                f"damaged file: the record of {name!r} has the name {shown(word)}; wanted names, "
-                "each once"
-            )
-    return Record(called, tuple(Field(n, _type(kind, name)) for n, kind in _list(fields)))
-
-
-def _is_pair(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and len(_list(value)) == 2
-        and all(isinstance(part, str) for part in _list(value))
-    )
-
-
-def _type(text: str, name: str) -> t.ValueType:
-    if text not in TYPES:
-        raise InputError(f"damaged file: {name!r} holds values of the unknown type {text!r}")
-    return TYPES[text]
-
-
-def _class_of(group: Any, name: str, record: Record, cls: Any) -> type[RecordValue]:
-    """The class that records of a file belong to: the caller's, the one of that name where it is
-    loaded, or one made for them.
-    """
-    module, qualname = _text(group, "module"), _text(group, "class")
-    found = named_object(module, qualname) if cls is None else cls
-    if not (isinstance(found, type) and issubclass(found, RecordValue)):
-        return make_class(record, module, qualname, None)
-    if differs := _differences(record, found.__record__):
-        hint = f"; give record=, a class of {record}" if cls is None else ""
-        raise InputError(
-            f"the records of {name!r} are no {found.__record__.name} of {found.__module__}: "
-            f"{differs}{hint}"
-        )
-    return found
-
-
-def _differences(file: Record, known: Record) -> str:
-    """How the fields of a file differ from those of a class, in words; the order does not
-    matter.
-    """
-    found = [
-        f"{f.name!r} is {f.type} in the file and {other.type} in the class"
-        for f in file
-        if (other := known.field(f.name)) is not None and other.type != f.type
-    ]
-    for here, there, place in ((file, known, "file"), (known, file, "class")):
-        if only := [f"{f.name!r} ({f.type})" for f in here if there.field(f.name) is None]:
-            found.append(f"only the {place} has {', '.join(only)}")
-    return "; ".join(found)
-
-
-def _list(value: Any) -> list[Any]:
-    return value
