@@ -26,84 +26,112 @@ BODIES = 16_384
 WIDTH = 120  # columns where nobody says how many there are
 
 
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="KERNEL",
+        autocompletion=completing("lanewise.sims.PRODUCTS"),
+        help="gravity, boids, lbm, waves, or a kernel of a file: path/to/file.py:name",
+    ),
+]
+Source = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        autocompletion=completing(DEVICES),
+        help="print the generated source for cpu or cuda instead",
+    ),
+]
+OnDevice = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        autocompletion=completing(DEVICES),
+        help="explain for cpu or cuda, which needs no GPU (default cpu; cuda with --arch)",
+    ),
+]
+Bodies = Annotated[
+    int,
+    typer.Option(
+        parser=whole_number,
+        callback=at_least(1),
+        metavar="N",
+        help="number of elements, of sites (about), or of templates",
+    ),
+]
+Precision = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        autocompletion=completing(PRECISIONS),
+        help="of gravity: f32, f64 or mixed; of boids and lbm: f32 or f64 (default f32)",
+    ),
+]
+InLayout = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        autocompletion=completing(LAYOUTS),
+        help="soa, aos, aoas, soaoas or aosoa (default the device's)",
+    ),
+]
+Arch = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="GPU architecture, as sm_90 (default: the GPU here, or sm_90)"
+    ),
+]
+Values = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="a parameter that is no record, as softening2=1e-4; repeat for more",
+    ),
+]
+All = Annotated[
+    bool,
+    typer.Option(
+        "--all", metavar="", help="with a row for every optimisation, not only those of use here"
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", metavar="", help="as one line of JSON")]
+
+
 def explain(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="KERNEL",
-            autocompletion=completing("lanewise.sims.PRODUCTS"),
-            help="gravity, boids, lbm, waves, or a kernel of a file: path/to/file.py:name",
-        ),
-    ],
-    source: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            autocompletion=completing(DEVICES),
-            help="print the generated source for cpu or cuda instead",
-        ),
-    ] = None,
-    device: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            autocompletion=completing(DEVICES),
-            help="explain for cpu or cuda, which needs no GPU (default cpu; cuda with --arch)",
-        ),
-    ] = None,
-    bodies: Annotated[
-        int,
-        typer.Option(
-            parser=whole_number,
-            callback=at_least(1),
-            metavar="N",
-            help="number of elements, of sites (about), or of templates",
-        ),
-    ] = BODIES,
-    precision: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            autocompletion=completing(PRECISIONS),
-            help="of gravity: f32, f64 or mixed; of boids and lbm: f32 or f64 (default f32)",
-        ),
-    ] = None,
-    layout: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            autocompletion=completing(LAYOUTS),
-            help="soa, aos, aoas, soaoas or aosoa (default the device's)",
-        ),
-    ] = None,
-    arch: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="GPU architecture, as sm_90 (default: the GPU here, or sm_90)"
-        ),
-    ] = None,
-    values: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="a parameter that is no record, as softening2=1e-4; repeat for more",
-        ),
-    ] = None,
-    every: Annotated[
-        bool,
-        typer.Option(
-            "--all",
-            metavar="",
-            help="with a row for every optimisation, not only those of use here",
-        ),
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", metavar="", help="as one line of JSON")] = False,
+    name: Name,
+    source: Source = None,
+    device: OnDevice = None,
+    bodies: Bodies = BODIES,
+    precision: Precision = None,
+    layout: InLayout = None,
+    arch: Arch = None,
+    values: Values = None,
+    every: All = False,
+    json: Json = False,
 ) -> None:
     """Explain each optimisation of a kernel: applied or not, why, and what it should gain.
 
     Runs nothing.
     """
+    chosen = _device(source, device, arch)
+    if every and (source or json):
+        raise InputError(
+            f"--all is of the table, which --{'json' if json else 'source'} does not print"
+        )
+    numbers = read_values(values or [])
+    heading, kernels = _kernels(name, chosen, bodies, precision, layout, arch, numbers)
+    if source and not json:
+        print("\n\n".join(k.executable.source for k in kernels))
+    elif json:
+        _print_json(heading, kernels, bool(source))
+    else:
+        _print_tables(heading, kernels, every)
+        print(f"The generated source: lanewise explain {name} --source {chosen}")
+
+
+def _device(source: str | None, device: str | None, arch: str | None) -> str:
+    """The kind of device that is asked for; raises `InputError` for options that differ in it."""
     for option in (source, device):
         if option not in (None, CPU.name, CUDA.name):
             raise InputError(
@@ -114,42 +142,33 @@ def explain(
         raise InputError(
             f"--source {source} and --device {device} are two devices; give one of them"
         )
-    chosen = source or device or ("cuda" if arch else "cpu")
+    chosen = source or device or (CUDA.name if arch else CPU.name)
     if arch and not is_gpu(chosen):
         raise InputError(
             f"--arch {arch} is an architecture of GPUs, and --{'source' if source else 'device'} "
             f"{chosen} is none"
         )
-    if every and (source or json):
-        raise InputError(
-            f"--all is of the table, which --{'json' if json else 'source'} does not print"
-        )
-    numbers = read_values(values or [])
-    heading, kernels = _kernels(name, chosen, bodies, precision, layout, arch, numbers)
-    if source and not json:
-        print("\n\n".join(k.executable.source for k in kernels))
-        return
+    return chosen
+
+
+def _print_json(heading: str, kernels: tuple[Offline, ...], source: bool) -> None:
+    facts = [
+        k.explain().as_dict() | ({"source": k.executable.source} if source else {}) for k in kernels
+    ]
+    whole = {"search": heading, "kernels": facts} if heading else facts[0]
+    print(json_module.dumps(whole, allow_nan=False))
+
+
+def _print_tables(heading: str, kernels: tuple[Offline, ...], every: bool) -> None:
     from lanewise.explanation.rendering import as_text
 
     explanations = [k.explain() for k in kernels]
-    if json:
-        facts = [
-            e.as_dict() | ({"source": k.executable.source} if source else {})
-            for e, k in zip(explanations, kernels, strict=True)
-        ]
-        print(
-            json_module.dumps(
-                {"search": heading, "kernels": facts} if heading else facts[0], allow_nan=False
-            )
-        )
-        return
     texts = [as_text(e, columns(), every=every) for e in explanations]
     above = [textwrap.fill(heading, columns())] if heading else []
     print(*above, *texts, sep="\n\n" if heading else "\n")
     print()
     if not every and any(r.place != "here" for e in explanations for r in e.rows):
         print("A row for every optimisation: the same command with --all")
-    print(f"The generated source: lanewise explain {name} --source {chosen}")
 
 
 def columns() -> int:

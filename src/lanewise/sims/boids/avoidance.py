@@ -20,7 +20,7 @@ import numpy as np
 
 import lanewise as lw
 from lanewise.sims.boids.obstacles import SEEN, Box, Obstacle, Plane, Rectangle, Sphere, frame
-from lanewise.sims.boids.rules import record_class, unit
+from lanewise.sims.boids.rules import kinds, unit
 
 FAR = 1e30  # no obstacle ahead
 OUTSIDE, INSIDE, BOTH = range(3)  # the places in SEEN
@@ -40,14 +40,17 @@ class Avoidance:
 @cache
 def make_avoidance(precision: str) -> Avoidance:
     """The kernels of a precision."""
-    boid: Any = record_class(precision)
-    real, vec, vec4 = (
-        (lw.f64, lw.dvec3, lw.dvec4) if precision == "f64" else (lw.f32, lw.vec3, lw.vec4)
-    )
+    boid, _, _, vec4 = kinds(precision)
 
     @lw.elementwise
     def clear(b: boid) -> vec4:  # type: ignore[valid-type]
         return vec4(0, 0, 0, FAR)
+
+    return Avoidance(clear, _sphere(precision), _box(precision), _rectangle(precision))
+
+
+def _sphere(precision: str) -> Any:
+    boid, real, vec, vec4 = kinds(precision)
 
     # A line meets a sphere where |o + s f| = r: s = -o.f -+ sqrt((o.f)^2 - |o|^2 + r^2), o the
     # place seen from the centre.
@@ -70,19 +73,26 @@ def make_avoidance(precision: str) -> Avoidance:
         meets = discriminant >= 0 and far >= 0 and distance < ahead.w
         return vec4(hint.x, hint.y, hint.z, distance) if meets else ahead
 
-    @lw.function
-    def crossing(p, f, side, up, forward, width, height, agent_radius, seen):  # type: ignore[no-untyped-def]
-        """Where a path from p (seen from the centre) along f meets a rectangle: distance (FAR:
-        nowhere), and the place in its plane.
-        """
-        z, rate = lw.dot(p, forward), lw.dot(f, forward)
-        towards = rate != 0 and not (z > 0 and rate > 0) and not (z < 0 and rate < 0)
-        visible = not (seen == OUTSIDE and z < 0) and not (seen == INSIDE and z > 0)
-        distance = -z / lw.select(rate != 0, rate, rate + 1)
-        place = p + distance * f
-        x, y = lw.dot(place, side), lw.dot(place, up)
-        within = lw.abs(x) <= agent_radius + width / 2 and lw.abs(y) <= agent_radius + height / 2
-        return lw.select(towards and visible and within, distance, 0 * distance + FAR), x, y
+    return sphere
+
+
+@lw.function
+def crossing(p, f, side, up, forward, width, height, agent_radius, seen):  # type: ignore[no-untyped-def]
+    """Where a path from p (seen from the centre) along f meets a rectangle: distance (FAR:
+    nowhere), and the place in its plane.
+    """
+    z, rate = lw.dot(p, forward), lw.dot(f, forward)
+    towards = rate != 0 and not (z > 0 and rate > 0) and not (z < 0 and rate < 0)
+    visible = not (seen == OUTSIDE and z < 0) and not (seen == INSIDE and z > 0)
+    distance = -z / lw.select(rate != 0, rate, rate + 1)
+    place = p + distance * f
+    x, y = lw.dot(place, side), lw.dot(place, up)
+    within = lw.abs(x) <= agent_radius + width / 2 and lw.abs(y) <= agent_radius + height / 2
+    return lw.select(towards and visible and within, distance, 0 * distance + FAR), x, y
+
+
+def _rectangle(precision: str) -> Any:
+    boid, real, vec, vec4 = kinds(precision)
 
     @lw.elementwise
     def rectangle(
@@ -104,6 +114,12 @@ def make_avoidance(precision: str) -> Avoidance:
         facing = lw.select(lw.dot(p, forward) > 0, forward, -forward)
         hint = facing + unit(x * side + y * up)  # away from it, and from its middle to its edge
         return vec4(hint.x, hint.y, hint.z, distance) if distance < ahead.w else ahead
+
+    return rectangle
+
+
+def _box(precision: str) -> Any:
+    boid, real, vec, vec4 = kinds(precision)
 
     @lw.elementwise
     def box(
@@ -137,7 +153,7 @@ def make_avoidance(precision: str) -> Avoidance:
         hint = lw.select(outside > 0, middle, -middle)
         return vec4(hint.x, hint.y, hint.z, nearest) if nearest < ahead.w else ahead
 
-    return Avoidance(clear, sphere, box, rectangle)
+    return box
 
 
 def kernel_of(

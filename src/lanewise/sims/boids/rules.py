@@ -129,11 +129,23 @@ def make_rules(precision: str, end_of_world: int, unit_side: bool) -> Rules:
     """The kernels of a precision, for one end of the world, with the side normalised or (in the
     thesis) not.
     """
-    boid: Any = record_class(precision)
-    real, vec, vec4 = (
-        (lw.f64, lw.dvec3, lw.dvec4) if precision == "f64" else (lw.f32, lw.vec3, lw.vec4)
-    )
-    normalised = int(unit_side)
+    kept, inside = _world(end_of_world)
+    moved = _vehicle(precision, kept, unit_side)
+    move = _move(precision, inside, moved)
+    move_around = _move_around(precision, end_of_world, inside, moved)
+    return Rules(*_pairs(precision), move, move_around, *_at_the_end(precision, kept, inside))
+
+
+def kinds(precision: str) -> tuple[Any, Any, Any, Any]:
+    """The record of an agent, a number, a vector, and one of four components."""
+    if precision == "f64":
+        return Boid64, lw.f64, lw.dvec3, lw.dvec4
+    return Boid, lw.f32, lw.vec3, lw.vec4
+
+
+def _pairs(precision: str) -> tuple[Any, Any]:
+    """What flockmates add: those that a search finds, and those within reach among all."""
+    boid, real, vec, _ = kinds(precision)
 
     # A behaviour sees who is very near, and who is within its radius and its angle.
     @lw.function
@@ -182,6 +194,12 @@ def make_rules(precision: str, end_of_world: int, unit_side: bool) -> Rules:
             return vec(0), vec(0), vec(0)
         return urges(off, target.forward, source.forward, near2, facing, radius2, cosine)
 
+    return steer, steer_within
+
+
+def _world(end_of_world: int) -> tuple[Any, Any]:
+    """What happens at the end of the world."""
+
     @lw.function
     def kept(p, world):  # type: ignore[no-untyped-def]
         """A place at the end of the world: through the sphere, or in at the other side of the
@@ -204,11 +222,19 @@ def make_rules(precision: str, end_of_world: int, unit_side: bool) -> Rules:
             return lw.dot(p, p) <= world * world
         return True
 
-    @lw.function
-    def urge(separation, alignment, cohesion, weights):  # type: ignore[no-untyped-def]
-        return (
-            weights.x * unit(separation) + weights.y * unit(alignment) + weights.z * unit(cohesion)
-        )
+    return kept, inside
+
+
+@lw.function
+def urge(separation, alignment, cohesion, weights):  # type: ignore[no-untyped-def]
+    """The three urges by their weights."""
+    return weights.x * unit(separation) + weights.y * unit(alignment) + weights.z * unit(cohesion)
+
+
+def _vehicle(precision: str, kept: Any, unit_side: bool) -> Any:
+    """How a wish moves an agent."""
+    _, _, vec, _ = kinds(precision)
+    normalised = int(unit_side)
 
     # OpenSteer's SimpleVehicle: smoothed acceleration, Euler's method, and a body that banks into
     # its turns.
@@ -226,6 +252,13 @@ def make_rules(precision: str, end_of_world: int, unit_side: bool) -> Rules:
         if normalised == 1:
             side = unit(side)
         return position, speed, forward, lw.cross(side, forward), acceleration
+
+    return moved
+
+
+def _move(precision: str, inside: Any, moved: Any) -> Any:
+    """An agent by its urges."""
+    boid, real, vec, _ = kinds(precision)
 
     @lw.elementwise
     def move(
@@ -248,9 +281,12 @@ def make_rules(precision: str, end_of_world: int, unit_side: bool) -> Rules:
                 b, wish, max_force, max_speed, inverse_mass, dt, smoothing, roll, world
             )
 
-    @lw.elementwise
-    def settle(b: boid, world: real):  # type: ignore[no-untyped-def, valid-type]
-        b.position = kept(b.position, world)
+    return move
+
+
+def _move_around(precision: str, end_of_world: int, inside: Any, moved: Any) -> Any:
+    """An agent by its urges, and by the obstacle ahead."""
+    boid, real, vec, vec4 = kinds(precision)
 
     @lw.function
     def pace(speed, max_speed):  # type: ignore[no-untyped-def]
@@ -292,9 +328,20 @@ def make_rules(precision: str, end_of_world: int, unit_side: bool) -> Rules:
                 b, wish, max_force, max_speed, inverse_mass, dt, smoothing, roll, world
             )
 
+    return move_around
+
+
+def _at_the_end(precision: str, kept: Any, inside: Any) -> tuple[Any, Any]:
+    """What brings agents back into a periodic world, and tells of those that have left."""
+    boid, real, _, _ = kinds(precision)
+
+    @lw.elementwise
+    def settle(b: boid, world: real):  # type: ignore[no-untyped-def, valid-type]
+        b.position = kept(b.position, world)
+
     @lw.elementwise
     def unsound(b: boid, world: real) -> lw.i32:  # type: ignore[valid-type]
         total = lw.dot(b.position, b.position) + lw.dot(b.forward, b.forward) + b.speed
         return 0 if lw.isfinite(total) and inside(b.position, world) else 1
 
-    return Rules(steer, steer_within, move, move_around, settle, unsound)
+    return settle, unsound
