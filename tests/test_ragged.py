@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.records.ragged import PAD, padding
-from lanewise.runtime.memory import to_host
+from lanewise.runtime.memory import device_of, to_host
 
 ROWS = st.lists(st.lists(st.floats(-1e6, 1e6, width=32), max_size=5), min_size=1, max_size=6)
 
@@ -127,6 +127,34 @@ def check_two_sides(device: str) -> None:
             host.append(host[:1])
     del made.data.host
     assert made.tolist()[2] == [{"when": 7.0, "weight": 1.0}] * 3
+
+
+@pytest.mark.parametrize("default", ["cpu", "python"])
+@pytest.mark.parametrize("lies", ["cpu", "python"])
+def test_lists_lie_where_their_records_lie(lies: str, default: str) -> None:
+    """Whatever the default device is: that is where lists of plain numbers go."""
+    other = "python" if lies == "cpu" else "cpu"
+    records = Item.array(when=np.arange(5.0), weight=np.ones(5, "f4"), device=lies)
+    with lw.device(default):
+        for made in (lw.ragged(records, counts=[2, 0, 3]), lw.ragged([records, records[:2]]), lw.ragged([[records]])):
+            assert (made.device, made.data.device) == (lies, lies)
+            assert made.to(other).device == other
+        assert lw.ragged(records, counts=[5], device=other).device == other
+        assert lw.ragged(np.arange(3.0), counts=[1, 2]).device == default
+        assert lw.ragged([np.arange(3.0), []]).device == default
+        with pytest.raises(lw.ArgumentError, match="the lists lie on cpu and python; give device="):
+            lw.ragged([records, records.to(other)])
+
+
+@pytest.mark.cuda
+def test_lists_lie_where_values_on_a_gpu_lie() -> None:
+    records = Item.array(when=np.arange(5.0), weight=np.ones(5, "f4"), device="cuda")
+    with lw.device("cpu"):
+        for made in (
+            lw.ragged(records, counts=[2, 0, 3]), lw.ragged([records]), lw.ragged(records.weight, counts=[2, 0, 3]), lw.ragged([records.weight]),
+        ):  # fmt: skip
+            assert made.device == records.device
+            assert device_of(getattr(made.data, "weight", made.data)) == records.device
 
 
 def test_two_sides() -> None:

@@ -17,7 +17,7 @@ from lanewise.records.ragged.array import RaggedArray, made_of
 from lanewise.records.ragged.forms import awkward_module
 from lanewise.records.ragged.memory import FlatValues
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import module_of, to_host
+from lanewise.runtime.memory import home, module_of, to_host
 from lanewise.support.attributes import settings_by_name
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError
@@ -37,17 +37,18 @@ def ragged(
     counts: how long the lists are: an array of whole numbers for one level; for several a tuple of
     arrays, outermost first, or an array with as many axes, where all lists of the outer levels are
     of one length. kind: the type of a value, such as lw.vec2; without it that of the array. device:
-    by default that of `lw.device`.
+    by default where records and arrays of a GPU lie, for other values that of `lw.device`.
 
-    Raises `ArgumentError` for values that are no numbers, lists of different depth, and counts that
-    do not go with the values.
+    Raises `ArgumentError` for values that are no numbers, lists of different depth, counts that do
+    not go with the values, and records on several devices without `device`.
     """
     wish = _wanted_kind(kind)
     if counts is None and type(values).__module__.partition(".")[0] == "awkward":
         values, counts = _from_awkward(values)
     if counts is not None:
-        flat = _flat(values, wish, device)
-        return made_of(flat, _offsets(counts, flat.count), _device_of(device), values)
+        where = _device_of(device, [values])
+        flat = _flat(values, wish, where)
+        return made_of(flat, _offsets(counts, flat.count), where, values)
     if isinstance(values, RecordArray) or not isinstance(values, (list, tuple)):
         raise ArgumentError(
             "lw.ragged takes nested lists of arrays, or all values with counts=...; found "
@@ -55,16 +56,25 @@ def ragged(
         )
     levels: list[list[int]] = []
     leaves = _leaves(cast("Sequence[Any]", values), levels, _depth(values, "the list"), "the list")
-    flat = _flat(_joined(leaves, wish), wish, device)
+    where = _device_of(device, leaves)
+    flat = _flat(_joined(leaves, wish), wish, where)
     ends = [
         np.concatenate([[0], np.cumsum(np.asarray(c, np.int64), dtype=np.int64)]).astype(np.int64)
         for c in levels
     ]
-    return made_of(flat, ends, _device_of(device), leaves[0] if leaves else None)
+    return made_of(flat, ends, where, leaves[0] if leaves else None)
 
 
-def _device_of(device: str | None) -> str:
-    return resolve(device)
+def _device_of(device: str | None, values: Sequence[Any]) -> str:
+    """Where the lists shall lie: by wish, or else where their values lie."""
+    if device is not None:
+        return resolve(device)
+    places = {p for v in values if (p := v.device if isinstance(v, RecordArray) else home(v))}
+    if len(places) > 1:
+        raise ArgumentError(
+            f"lw.ragged: the lists lie on {' and '.join(sorted(places))}; give device="
+        )
+    return places.pop() if places else resolve(None)
 
 
 def _wanted_kind(kind: Any) -> Record | t.ValueType | None:
@@ -179,7 +189,7 @@ def _joined(leaves: list[Any], wish: Record | t.ValueType | None) -> Any:
     return np.concatenate(filled)
 
 
-def _flat(values: Any, wish: Record | t.ValueType | None, device: str | None) -> FlatValues:
+def _flat(values: Any, wish: Record | t.ValueType | None, device: str) -> FlatValues:
     """All values, checked, on their device."""
     if isinstance(values, RecordArray):
         if wish is not None:
@@ -187,7 +197,6 @@ def _flat(values: Any, wish: Record | t.ValueType | None, device: str | None) ->
                 f"lw.ragged: kind is for values, and these are records of {values.record.name}"
             )
         return FlatValues(values, values.record, len(values))
-    where = resolve(device)
     array = values
     if getattr(array, "dtype", None) in _PARTS:  # pairs of floats in memory already
         array = module_of(array).ascontiguousarray(array)
@@ -197,7 +206,7 @@ def _flat(values: Any, wish: Record | t.ValueType | None, device: str | None) ->
                 f"{tuple(array.shape)}"
             )
         array = array.view(_PARTS[np.dtype(array.dtype)]).reshape(-1, 2)
-    array = brought("lw.ragged", array, where)
+    array = brought("lw.ragged", array, device)
     kind = wish if wish is not None else _kind_of(array)
     assert not isinstance(kind, Record)
     shape = t.shape_of(kind)
