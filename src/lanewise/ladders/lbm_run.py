@@ -28,7 +28,7 @@ from lanewise.models.devices import device_model
 from lanewise.patterns.sitewise.calls import SiteCall
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.runtime.programs import LONG_GRAPH
-from lanewise.sims.common.devices import array_module, copy_bandwidth, get_device
+from lanewise.sims.common.devices import array_module, copy_bandwidth, get_device, to_host
 from lanewise.support.errors import DeviceError, PlanError
 
 TOLERANCE = {"f16": 2e-2, "f32": 1e-4, "f64": 1e-10}  # relative to the largest population
@@ -233,7 +233,7 @@ def _rates(sites: Sites, seconds: float) -> dict[str, float | None]:
 def _is_sound(sites: Sites) -> bool:
     module = array_module(sites.device)
     lines = (getattr(sites.current, f"q{q}") for q in range(sites.lattice.size))
-    return all(bool(module.max(module.abs(line)) < LARGEST) for line in lines)
+    return all(float(to_host(module.max(module.abs(line)))) < LARGEST for line in lines)
 
 
 def _clock(work: Callable[[], None]) -> float:

@@ -23,7 +23,7 @@ from lanewise.launch.support import bind_record
 from lanewise.launch.tuned_plans import Key
 from lanewise.planning.plan import Decisions, Plan
 from lanewise.records.arrays import RecordArray
-from lanewise.runtime.memory import bring, copy_whole, to_host
+from lanewise.runtime.memory import bring, copy_whole, module_of, to_host
 from lanewise.support.errors import ArgumentError, DeviceError
 from lanewise.tuning.compare import moved
 
@@ -125,7 +125,7 @@ def make_workload(
     # In their own layout, strided ones too: `copy` would leave out what lies between, and kernels
     # are compiled for the layout.
     own = {n: r.with_layout(r.layout) if fresh or n in written else r for n, r in records.items()}
-    plain = {n: (a.copy() if fresh else a, kind) for n, (a, kind) in arrays.items()}
+    plain = {n: (module_of(a).copy(a) if fresh else a, kind) for n, (a, kind) in arrays.items()}
     named = list(results)
     outputs = make_outputs(reference.name, [kind for _, kind in named], count, device, None)
     bound: dict[str, BoundArray] = {n: bind_record(r) for n, r in own.items()}

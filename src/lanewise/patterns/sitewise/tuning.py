@@ -26,7 +26,7 @@ from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.planning.plan import Decisions
 from lanewise.runtime.device import get_device
-from lanewise.runtime.memory import bring, on, to_host
+from lanewise.runtime.memory import bring, module_of, on, to_host
 from lanewise.runtime.timing import Stopwatch
 from lanewise.support.errors import LanewiseError, PlanError
 from lanewise.tuning.measure import first_lines, in_turns, misfit
@@ -198,8 +198,8 @@ class StepMeasurer:
                 [kernels.step(sites, step, step == 0, job.values, default), *after]
             )()
         sites.step, sites.fresh = ROUNDS * self._cycle, False
-        self._start = [c.data.copy() for c in sites.copies]
-        self._outflow = {face: a.copy() for face, a in sites.outflow.items()}
+        self._start = [module_of(c.data).copy(c.data) for c in sites.copies]
+        self._outflow = {face: module_of(a).copy(a) for face, a in sites.outflow.items()}
         ready = self._first_run(default)
         self._expected, self._ready[default] = ready.bits, ready
 

@@ -428,7 +428,7 @@ class Simulation:
             gravity, gravity.dtype.type(self.gravitational_constant)
         )
         for force in self._forces:
-            total += force.acceleration.results[0]
+            module_of(total).add(total, force.acceleration.results[0], out=total)
         return read_only(total)
 
     def diagnostics(self) -> Diagnostics:
