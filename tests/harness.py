@@ -17,7 +17,7 @@ from lanewise.ir.names import COUNT, count_of
 from lanewise.ir.pattern import COMBINE
 from lanewise.language import types as t
 from lanewise.launch.arguments import bind_value_array, flatten_uniforms
-from lanewise.launch.executable import BoundArray
+from lanewise.launch.task_list import BoundArray
 from lanewise.layouts import Layout
 from lanewise.passes.uniform_parameters import packed
 from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise

@@ -12,7 +12,7 @@ from tests.storeys import modules, room
 MOST_ASKING = 20
 """Files that call `is_gpu`."""
 
-DRIVERS = {"launch.executable", "launch.forms", "patterns.search.searched", "patterns.search.watched"}
+DRIVERS = {"launch.executable", "launch.forms", "patterns.search.watched"}
 """Files outside `runtime` that import what reaches CUDA, to become none."""
 
 WRITTEN = {"patterns.search.watched"}

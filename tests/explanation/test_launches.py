@@ -44,8 +44,8 @@ def bodies() -> Any:
 @pytest.mark.parametrize(
     ("search", "names"),
     [
-        (lw.StaticGrid(radius=0.2, world=lw.Periodic((1, 1, 1))), ["structure", "gather", "crowd"]),
-        (lw.DynamicGrid(radius=0.2), ["structure", "gather", "crowd"]),
+        (lw.StaticGrid(radius=0.2, world=lw.Periodic((1, 1, 1))), ["cells", "gather", "crowd"]),
+        (lw.DynamicGrid(radius=0.2), ["curve", "gather", "crowd"]),
         (lw.AllPairs(radius=0.2), ["crowd"]),
     ],
     ids=str,
@@ -58,7 +58,7 @@ def test_a_search_fills_gathers_and_walks(search: Any, names: list[str], bodies:
     assert walk.nbytes is not None
     assert walk.nbytes > 600 * 4
     shares = dict(zip(names, report.shares(), strict=True))
-    assert shares.get("structure") is None  # it is written by hand, and no model says how long it takes
+    assert shares.get("cells") is None  # it is written by hand, and no model says how long it takes
     known = [s for s in shares.values() if s is not None]
     assert sum(known) == pytest.approx(1) if len(names) > 1 else not known  # a loop that may end early
     assert ("of what is known" in report.text()) is (len(names) > 1)

@@ -28,7 +28,7 @@ from lanewise.ir.pattern import Pattern as IrPattern
 from lanewise.language import types as t
 from lanewise.language.target import Machine, target_of
 from lanewise.launch.arguments import bind_value_array
-from lanewise.launch.executable import BoundArray
+from lanewise.launch.task_list import BoundArray
 from lanewise.models.devices import table_model
 from lanewise.patterns.sitewise.lattice_kernel import LatticeKernel
 from lanewise.patterns.sitewise.pattern import SITEWISE

@@ -14,7 +14,7 @@ from lanewise.ir.names import count_of
 from lanewise.ir.verify import verify_kernel
 from lanewise.language.types import F64, I64
 from lanewise.launch.arguments import bind_value_array
-from lanewise.launch.executable import BoundArray
+from lanewise.launch.task_list import BoundArray
 from lanewise.passes import constant_folding, dead_code
 from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
 from lanewise.patterns.results import result_arrays

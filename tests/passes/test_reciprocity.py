@@ -11,7 +11,8 @@ from lanewise.compiler.work import describe_work
 from lanewise.ir.verify import verify_kernel
 from lanewise.language.target import Machine
 from lanewise.launch.arguments import bind_value_array
-from lanewise.launch.executable import BoundArray, build_executable
+from lanewise.launch.executable import build_executable
+from lanewise.launch.task_list import BoundArray
 from lanewise.passes import reciprocity, thread_mapping, tiling
 from lanewise.patterns.results import result_arrays
 from lanewise.planning.plan import Plan

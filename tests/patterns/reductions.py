@@ -14,7 +14,7 @@ from lanewise.ir.names import extent_of, length_of
 from lanewise.ir.values import value_array
 from lanewise.ir.verify import verify_kernel
 from lanewise.language.types import from_dtype
-from lanewise.launch.executable import BoundArray
+from lanewise.launch.task_list import BoundArray
 from tests.harness import run_kernel
 
 Array = np.ndarray[Any, Any]

@@ -12,7 +12,7 @@ from lanewise.compiler.pipeline import build_program
 from lanewise.ir import nodes as ir
 from lanewise.language import types as t
 from lanewise.launch.arguments import bind_value_array
-from lanewise.launch.executable import BoundArray
+from lanewise.launch.task_list import BoundArray
 from lanewise.planning.plan import NEUTRAL, Plan
 from tests.harness import run_kernel
 

@@ -15,7 +15,7 @@ from lanewise.ir.names import COUNT, count_of, length_of
 from lanewise.ir.pattern import COMBINE
 from lanewise.language import types as t
 from lanewise.launch.arguments import bind_value_array
-from lanewise.launch.executable import BoundArray
+from lanewise.launch.task_list import BoundArray
 from lanewise.layouts import AoS, SoA
 from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
 from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise

@@ -51,8 +51,8 @@ def _with_values(text: str, arguments: list, axes: int) -> tuple[str, list]:
 
 def check(geometry: Geometry, sources: Points) -> None:
     memory, host = emulated(geometry, sources), host_cells(geometry, sources)
-    for fill in host.launches:
-        fill()
+    for task in host.tasks:
+        task.run()
     np.testing.assert_array_equal(memory["starts"][: geometry.total + 1], host.starts)
     np.testing.assert_array_equal(memory["order"], host.order)
     assert not memory["counts"].any()  # for the next build

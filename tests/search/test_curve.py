@@ -36,8 +36,8 @@ def compare(points: Points, world: Any, leaf: int) -> None:
     texts = kernel_texts(points, world, leaf)
     there = DeviceCurve(points, leaf, {name: Emulated(text, name) for name, text in texts.items()})
     for _ in range(2):
-        for call in there.launches():
-            call()
+        for task in there.tasks():
+            task.run()
     here = HostCurve(points, world, leaf)
     here.build()
     np.testing.assert_array_equal(there.order, here.order)

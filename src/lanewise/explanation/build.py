@@ -13,7 +13,7 @@ from lanewise.compiler.work import describe_work
 from lanewise.explanation.analysis import analyse
 from lanewise.explanation.estimate import Estimates
 from lanewise.explanation.launches import measured as measured_rows
-from lanewise.explanation.launches import rows_beside, rows_of_program
+from lanewise.explanation.launches import rows_of_program, rows_of_tasks
 from lanewise.explanation.measure import Times, made_up_arguments, measure_plans, stored_times
 from lanewise.explanation.report import Analysis, Explanation, LaunchRow
 from lanewise.explanation.rows import RowMaker
@@ -177,8 +177,9 @@ def explain_compiled(
             rows = measured_rows(
                 rows, compiled.executable.program, prepared, work.environment, subject.device
             )
-        before, behind = rows_beside(compiled.beside(), subject.model)
-        return (*before, *rows, *behind)
+        return rows_of_tasks(
+            compiled.tasks, compiled.executable, rows, compiled.environment, subject.model
+        )
 
     return explain(
         subject_of(compiled),

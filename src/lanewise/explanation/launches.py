@@ -14,7 +14,8 @@ from lanewise.compiler.pipeline import Program
 from lanewise.explanation.report import LaunchRow
 from lanewise.ir import nodes as ir
 from lanewise.ir.series import launches, typical, whole
-from lanewise.launch.compiled import Beside
+from lanewise.launch.executable import Executable
+from lanewise.launch.task_list import Renamed, TaskList
 from lanewise.launch.tasks import Launch, program_sequence
 from lanewise.models.devices import DeviceModel
 from lanewise.models.predict import predict
@@ -36,26 +37,38 @@ def rows_of_program(
     )
 
 
-def rows_beside(
-    beside: Sequence[Beside], model: DeviceModel | None
-) -> tuple[tuple[LaunchRow, ...], tuple[LaunchRow, ...]]:
-    """Of what a call launches before its kernel, and behind it."""
-    before, behind = list[LaunchRow](), list[LaunchRow]()
-    for b in beside:
-        rows: tuple[LaunchRow, ...] = (LaunchRow(b.name),)
-        if b.executable is not None and b.executable.kernels:
-            program = b.executable.program
-            found = (
-                None
-                if model is None
-                else predict(program, b.environment, model, in_graph=model.target.has_blocks)
-            )
-            guessed = found is None or found.unknown.guessed
-            rows = rows_of_program(
-                program, b.environment, None if found is None or guessed else found.each
-            )
-        (behind if b.behind else before).extend(rows)
-    return tuple(before), tuple(behind)
+def rows_of_tasks(
+    tasks: TaskList,
+    kernel: Executable,
+    rows: tuple[LaunchRow, ...],
+    environment: Mapping[str, Any],
+    model: DeviceModel | None,
+) -> tuple[LaunchRow, ...]:
+    """Of everything that a call launches, in its order. rows: those of its kernel."""
+    found: list[LaunchRow] = []
+    for part in tasks.parts:
+        inner, known = (
+            (part.part, part.known(environment))
+            if isinstance(part, Renamed)
+            else (part, environment)
+        )
+        if inner is kernel:
+            found += rows
+        elif isinstance(inner, Executable) and inner.kernels:
+            found += _predicted(inner.program, known, model)
+        else:
+            found += [LaunchRow(task.name) for task in part.sequence.tasks]
+    return tuple(found)
+
+
+def _predicted(
+    program: Program, environment: Mapping[str, Any], model: DeviceModel | None
+) -> tuple[LaunchRow, ...]:
+    """Of a program besides, with the time that a model says of it."""
+    if model is None:
+        return rows_of_program(program, environment, None)
+    found = predict(program, environment, model, in_graph=model.target.has_blocks)
+    return rows_of_program(program, environment, None if found.unknown.guessed else found.each)
 
 
 def _row(launch: Launch, environment: Mapping[str, Any], seconds: float | None) -> LaunchRow:

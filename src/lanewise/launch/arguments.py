@@ -13,13 +13,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lanewise.frontend.function import Lowered, Signature
+from lanewise.frontend.function import Signature
 from lanewise.ir.values import value_array
 from lanewise.language import types as t
 from lanewise.language.record import Record
 from lanewise.language.target import target_of
 from lanewise.language.values import to_python_value
-from lanewise.launch.executable import BoundArray
+from lanewise.launch.task_list import BoundArray
+from lanewise.launch.tasks import Primitive
 from lanewise.records.arrays import RecordArray
 from lanewise.records.binding import check_usable
 from lanewise.records.field_values import brought, check_type, converted
@@ -31,19 +32,16 @@ from lanewise.support.errors import ArgumentError
 
 
 class Tests(Protocol):
-    """The tests of a call's indices, made by a kernel of their own before the call's kernel
-    runs.
+    """The tests of a call's indices, which give each element the number of its first failure.
+
+    within: the kernel makes them as it runs, not a kernel of their own before it.
     """
 
     @property
-    def lowered(self) -> Lowered:
-        """The function that gives the first failure of an element as a number; its smallest
-        counts.
-        """
-        ...
-
-    def outside(self, count: int, device: str) -> Any:
-        """An array for the numbers of all elements."""
+    def within(self) -> bool: ...
+    @property
+    def tested(self) -> Hashable:
+        """What is tested."""
         ...
 
     def examine(self, outside: Any) -> None:
@@ -59,12 +57,11 @@ class Arguments:
     their axes, and `axes` are those of the results' elements, where the pattern gives them any.
     `added` are arrays that the pattern makes of them, and arrays that have indices, each with the
     type of a value; `shaped` are the latter as the caller has them, `lengths` those of their
-    dimensions; `summed` are those, in one row each, that words of exact sums stand in place of;
-    `beyond` says of rows how many values all of them have, `totals` what a pattern counts besides,
-    `variant` what else a kernel is specialised to. `options` are keywords of the call that belong
-    to no parameter; `around` makes a launch of what is launched, with what else a run does; `tests`
-    are those of indices that nothing proves; `instead` runs in place of the kernel, where the
-    caller chose no plan, on arrays by name and those that are summed. `asked` is what a bound call
+    dimensions; `summed` are those, in one row each, that words of exact sums stand in place of
+    while a kernel runs; `beyond` says of rows how many values all of them have, `totals` what a
+    pattern counts besides, `variant` what else a kernel is specialised to. `options` are keywords
+    of the call that belong to no parameter; `tests` are those of indices that nothing proves;
+    `buckets` stands for the kernel, where the caller chose no plan. `asked` is what a bound call
     asks of them again each time.
     """
 
@@ -84,15 +81,9 @@ class Arguments:
     variant: tuple[Hashable, ...] = ()
     device: str = "cpu"
     options: dict[str, Any] = field(default_factory=dict[str, Any])
-    summed: dict[str, Any] = field(default_factory=dict[str, Any])
-    around: Callable[[Callable[[], None]], Callable[[], None]] | None = None
+    summed: dict[str, tuple[Any, t.Scalar]] = field(default_factory=dict[str, tuple[Any, t.Scalar]])
     tests: Tests | None = None
-    instead: Callable[[Mapping[str, Any], Mapping[str, Any]], None] | None = None
-
-    def surround(self, outer: Callable[[Callable[[], None]], Callable[[], None]]) -> None:
-        """Do something else besides in every run, around what is done already."""
-        inner = self.around
-        self.around = outer if inner is None else lambda launch: outer(inner(launch))
+    buckets: Primitive | None = None
 
 
 def name_arguments(

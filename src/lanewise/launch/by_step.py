@@ -149,9 +149,9 @@ def packed_plan(call: Call, plan: Plan | None) -> Decisions | None:
     None where that is no other plan, where the user says where values lie, and where a run does
     more than to launch the kernel.
     """
-    if call.kernel is not None and call.launch is not call.kernel:
-        return None
     executable = call.compiled.executable
+    if not call.compiled.search and call.compiled.tasks is not executable.tasks:
+        return None
     decided = executable.program.plan
     if (
         not target_of(executable.device).has_blocks

@@ -5,14 +5,15 @@ arguments bound.
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lanewise.frontend.function import Signature
 from lanewise.ir import nodes as ir
 from lanewise.launch.executable import Executable, Launch
 from lanewise.launch.resources import kernel_resources
+from lanewise.launch.task_list import TaskList
 from lanewise.launch.trial import changes
 from lanewise.layouts import Layout
 from lanewise.planning.plan import Decisions, Plan
@@ -42,15 +43,14 @@ class Call:
     """A launch with everything bound.
 
     Calling it runs it again on the same memory; on a GPU it returns before the work is done.
-    kernel: its launch alone, where a run does something else besides, or in its place. asked: what
-    is asked of the user's arrays each time, which may be read-only by now. copied: the parameters
-    whose arrays were copied when it was bound, so that it does not see what is written to them.
+    asked: what is asked of the user's arrays each time, which may be read-only by now. copied: the
+    parameters whose arrays were copied when it was bound, so that it does not see what is written
+    to them.
     """
 
     launch: Launch
     results: tuple[Any, ...]
     compiled: Compiled
-    kernel: Launch | None = None
     asked: tuple[Callable[[], None], ...] = ()
     copied: tuple[str, ...] = ()
 
@@ -63,20 +63,6 @@ class Call:
         with on(self.compiled.executable.device):
             self.launch()
         return self.results[0] if len(self.results) == 1 else self.results or None
-
-
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """What a call launches beside its kernel: a program, or code that is written by hand. behind:
-    the kernel, else before it.
-
-    environment: counts and values of the program, by IR name.
-    """
-
-    name: str
-    executable: Executable | None = None
-    environment: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    behind: bool = False
 
 
 class Inspectable(ABC):
@@ -119,7 +105,7 @@ class Compiled(Inspectable):
     a target meets, through which structure, and why it is that one; "" for all pairs.
     `search_tuned`: whether structure and plan are those that tune() found for calls like this one.
     `turns`: how often the loops of a search run for a target, on average, by their variables.
-    `beside`: what a call launches besides.
+    `tasks`: all that a call runs.
     """
 
     name: str
@@ -129,10 +115,10 @@ class Compiled(Inspectable):
     environment: Mapping[str, Any]
     reference: ir.Kernel
     kernel: Tunable
+    tasks: TaskList
     search: str = ""
     search_tuned: bool = False
     turns: Callable[[], Mapping[str, float]] = dict[str, float]
-    beside: Callable[[], Sequence[Beside]] = tuple[Beside, ...]
 
     def __repr__(self) -> str:
         return f"<{self.name}, compiled for {self.executable.device}: {self.plan.short()}>"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,10 +14,9 @@ from lanewise.compiler.pipeline import Program
 from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.numba import emit_numba
 from lanewise.ir import nodes as ir
-from lanewise.ir.interpreter import ArrayMemory, Interpreter
 from lanewise.ir.names import COUNT, is_own, is_view
 from lanewise.ir.printer import print_kernel
-from lanewise.ir.series import launches, whole
+from lanewise.ir.series import launches
 from lanewise.language.target import (
     ASYNCHRONOUS_COPIES,
     copies_asynchronously,
@@ -25,61 +24,22 @@ from lanewise.language.target import (
     is_gpu,
     target_of,
 )
-from lanewise.launch.forms import (
-    BesideForm,
-    DeviceForm,
-    HostForm,
-    Shape,
-    beside_forms,
-    device_form,
-    host_form,
-)
-from lanewise.launch.own_memory import OwnMemory, nothing
-from lanewise.launch.tasks import Sequence as Tasks
-from lanewise.launch.tasks import program_sequence
-from lanewise.layouts import Arrangement
+from lanewise.launch.forms import Form, InterpreterForm, Shape, device_form, host_form
+from lanewise.launch.task_list import Arrays, TaskList, views_of_memory
+from lanewise.launch.tasks import Sequence, program_sequence, reference_sequence
 from lanewise.passes.base import refuse
 from lanewise.passes.uniform_parameters import UNIFORMS, packed
 from lanewise.planning.plan import NEUTRAL, Decisions
 from lanewise.runtime import cpu, cuda, memory
 from lanewise.runtime.memory import allocate
 from lanewise.runtime.nvrtc import Cubin, Switches, compile_cubin, cuda_core
-from lanewise.runtime.prepared import Flat, Piece, Places, Prepared, Views, host_views
+from lanewise.runtime.prepared import Piece
 from lanewise.support.errors import PlanError
 
 # of a lattice: enough work to hide a call, few enough to stay in a cache
 SLAB_SITES, MOST_SLABS = 32_768, 64
 
 
-@dataclass(frozen=True, slots=True)
-class BoundArray:
-    """An array that takes part in a launch: its bytes on the device and where its leaves lie in
-    them.
-
-    check: raises `ArgumentError` where the array is no longer what was bound, and brings it up to
-    date; None for memory that cannot change.
-    mark: says that the array is changed, for kernels that write it.
-    """
-
-    data: Any
-    arrangement: Arrangement
-    count: int
-    check: Callable[[], None] | None = None
-    mark: Callable[[], None] | None = None
-
-
-def checks_of(
-    arrays: Mapping[str, BoundArray], kernel: ir.Kernel
-) -> tuple[Callable[[], None], ...]:
-    """What is asked and said before every launch of a kernel on these arrays: first what all of
-    them hold, then what will have changed.
-    """
-    written = {a.name for a in kernel.arrays if a.written}
-    checks = [b.check for b in arrays.values() if b.check is not None]
-    return (*checks, *(b.mark for n, b in arrays.items() if b.mark is not None and n in written))
-
-
-Arrays = Mapping[str, BoundArray]
 Environment = Mapping[str, Any]
 Launch = Callable[[], None]
 
@@ -105,59 +65,57 @@ class Executable:
             return print_kernel(self.program.reference)
         return "\n\n".join(generated_texts(self.program, self.device, locations=True))
 
+    @property
+    def sequence(self) -> Sequence:
+        return self._sequence
+
     @cached_property
-    def sequence(self) -> Tasks:
-        """What a call runs, as tasks over named buffers."""
+    def _sequence(self) -> Sequence:
+        """What a call of its kernels runs, as tasks over named buffers."""
+        if target_of(self.device).name == "python":
+            return reference_sequence(self.program.reference)
         return program_sequence(self.program)
 
     @cached_property
-    def forms(self) -> tuple[HostForm, ...] | tuple[DeviceForm, ...]:
+    def tasks(self) -> TaskList:
+        """A call of its kernels, and nothing besides."""
+        return TaskList(self.program.reference.name, self.device, (self,))
+
+    @cached_property
+    def forms(self) -> tuple[Form, ...]:
         """The kernels as launches for any number of elements."""
+        if target_of(self.device).name == "python":
+            return (InterpreterForm(self.program.reference),)
         pairs = zip(self.sequence.launches, self.kernels, strict=True)
         if is_gpu(self.device):
             return tuple(device_form(launch, compiled) for launch, compiled in pairs)
         return tuple(host_form(launch, function) for launch, function in pairs)
 
-    @cached_property
+    @property
     def resizable(self) -> bool:
         """Whether other arrays and values are but other arguments: they are not packed, and need
         not lie apart.
         """
-        packed_values = any(a.name == UNIFORMS for k in self.program.kernels for a in k.arrays)
-        return bool(self.kernels) and not packed_values and not _parted(self.program)
+        return bool(self.kernels) and not self._packs and not _parted(self.program)
 
-    def own_memory(self, grown: Callable[[], None] = nothing) -> OwnMemory | None:
-        """Room for what the launches have beside their arguments, if they have anything. grown: see
-        `OwnMemory`.
-        """
-        return (
-            OwnMemory(f"a bound call of {self.program.reference.name}", self.device, grown)
-            if self._beside
-            else None
-        )
+    @cached_property
+    def _packs(self) -> bool:
+        """Whether kernels read values from memory."""
+        return any(a.name == UNIFORMS for k in self.program.kernels for a in k.arrays)
 
-    def sized(
-        self, environment: Environment, shapes: Mapping[str, Shape], own: OwnMemory | None
-    ) -> Flat:
+    def pieces(self, environment: Environment, shapes: Mapping[str, Shape]) -> Iterator[Piece]:
         """The launches for these counts and these shapes of arrays.
 
-        They wait for the arrays and for values that are not known.
-
-        own: memory that they share with launches of other sizes, see `own_memory`.
+        They wait for the arrays, and for values that are not known.
         """
-        if own is None:
-            return Flat(
-                tuple(
-                    [self.forms[n].piece(counts, shapes) for n, counts in self._order(environment)]
-                ),
-                None,
-            )
-        reserved = {b.buffer.name: b.reserve(environment, own) for b in self._beside}
-        shapes = {**shapes, **{n: shape for n, (shape, _) in reserved.items()}}
-        kept, names = tuple((n, data) for n, (_, data) in reserved.items()), frozenset(reserved)
-        views = views_of_memory(dict(kept), self.device)
-        made = (self.forms[n].piece(counts, shapes) for n, counts in self._order(environment))
-        return Flat(tuple(p.holding(views, names, kept) for p in made), own.turns)
+        for n, counts in self._order(environment):
+            piece = self.forms[n].piece(counts, shapes)
+            if self._packs:
+                data = _uniforms(self.program.kernels[n], self.device, environment)
+                views = views_of_memory(data, self.device)
+                yield replace(piece.bound(views, data), values=piece.values)
+            else:
+                yield piece
 
     def _order(self, environment: Environment) -> Iterable[tuple[int, Environment]]:
         """The number of the kernel of each launch, with its counts."""
@@ -171,82 +129,32 @@ class Executable:
         return []
 
     @cached_property
-    def _beside(self) -> tuple[BesideForm, ...]:
-        return beside_forms(self.sequence)
-
-    @cached_property
     def _in_turns(self) -> bool:
         return any(k.series for k in self.program.kernels)
 
+    def check(self, arrays: Arrays) -> None:
+        """Raise `PlanError` for arrays that share memory and must not."""
+        if self.kernels:
+            _check_apart(self.program, arrays)
+
+    def compile(self, pieces: Iterable[Piece]) -> None:
+        """On a CPU Numba compiles at the first call; better now than within a timed run."""
+        if target_of(self.device).name != "cpu" or self._ready:
+            return
+        for piece, function in zip(pieces, self.kernels, strict=True):
+            cpu.prepare(function, (*piece.arguments, 0, 0))
+        self._ready.append(True)
+
     def prepare(self, arrays: Arrays, environment: Environment) -> Launch:
-        match target_of(self.device).name:
-            case "python":
-                memories = {
-                    n: ArrayMemory(b.data, b.arrangement, b.count) for n, b in arrays.items()
-                }
-                interpreter, checks = (
-                    Interpreter(self.program.reference, dict(environment), memories),
-                    checks_of(arrays, self.program.reference),
-                )
-                return lambda: _checked_run(checks, interpreter.run)
-            case "cpu":
-                _check_apart(self.program, arrays)
-                if self.program.reference.pattern.slabs and len(self.kernels) > 1:
-                    return _slab_launch(self.sequence, self.kernels, arrays, environment)
-                prepared = self._bound(arrays, environment)
-                # Numba compiles at the first call; better now than within a timed run
-                if not self._ready:
-                    for piece, function in zip(prepared.pieces, self.kernels, strict=True):
-                        cpu.prepare(function, (*piece.arguments, 0, 0))
-                    self._ready.append(True)
-                return prepared
-            case "cuda":
-                _check_apart(self.program, arrays)
-                return self._bound(arrays, environment)
-            case other:
-                raise AssertionError(f"no device of kind {other}")
-
-    def _bound(self, arrays: Arrays, environment: Environment) -> Prepared:
-        """The launches on these arrays, with these values."""
-        flat = self.sized(
-            environment, {n: (b.arrangement, b.count) for n, b in arrays.items()}, self.own_memory()
-        )
-        packed_values = [_uniforms(k, self.device, environment) for k in self.program.kernels]
-        pieces: list[Piece] = []
-        for (n, _), p in zip(self._order(environment), flat.pieces, strict=True):
-            taken = {**arrays, **packed_values[n]}
-            arguments = p.filled(
-                views_of_memory({m: b.data for m, b in taken.items()}, self.device), {}
-            )
-            # A pointer does not keep the memory that it points to.
-            kept = tuple((a, taken[a]) for a, _, _ in p.arrays) if is_gpu(self.device) else ()
-            uniforms = self.forms[n].scalars.uniforms
-            pieces.append(replace(p, arguments=arguments, values=uniforms, kept=(*p.kept, *kept)))
-        return Prepared(
-            tuple(pieces), flat.turns, checks_of(arrays, self.program.reference), not self.resizable
-        )
-
-
-def views_of_memory(data: Mapping[str, Any], device: str) -> Views:
-    """The arguments of launches for bytes by name."""
-    if is_gpu(device):
-
-        def addresses(name: str, places: Places) -> list[Any]:
-            base = memory.address(data[name])
-            return [base + start for start in places.starts]
-
-        return addresses
-    return lambda name, places: host_views(data[name], places)
-
-
-def _checked_run(checks: tuple[Callable[[], None], ...], run: Launch) -> None:
-    for check in checks:
-        check()
-    run()
+        """A launch of its kernels on these arrays, with these values."""
+        if self.program.reference.pattern.slabs and len(self.kernels) > 1:
+            self.check(arrays)
+            return _slab_launch(self.sequence, self.kernels, arrays, environment)
+        return self.tasks.bound(arrays, environment)
 
 
 def build_executable(
-    program: Program, device: str, arch: str | None = None, texts: Sequence[str] | None = None
+    program: Program, device: str, arch: str | None = None, texts: Iterable[str] | None = None
 ) -> Executable:
     """Emit and compile a program; with `texts` those, which `generated_texts` made of it before.
 
@@ -369,7 +277,7 @@ def _grid(kernel: ir.Kernel) -> ir.Grid:
 
 
 def _slab_launch(
-    sequence: Tasks,
+    sequence: Sequence,
     functions: tuple[cpu.RangeKernel, ...],
     arrays: Arrays,
     environment: Environment,
@@ -402,15 +310,7 @@ def _slab_launch(
     return lambda: cpu.run_slabs(work)
 
 
-def scratch_bytes(program: Program, environment: Environment) -> int:
-    """The memory in bytes that a program takes beside its arguments."""
-    beside = program_sequence(program).beside
-    return sum(
-        b.arrangement.nbytes(whole(b.count, environment)) for b in beside if b.count is not None
-    )
-
-
-def _uniforms(kernel: ir.Kernel, device: str, environment: Environment) -> dict[str, BoundArray]:
+def _uniforms(kernel: ir.Kernel, device: str, environment: Environment) -> dict[str, Any]:
     """The record of uniform arguments of a kernel that loads them from global memory."""
     record = packed(kernel, environment)
     if record is None:
@@ -418,4 +318,4 @@ def _uniforms(kernel: ir.Kernel, device: str, environment: Environment) -> dict[
     array, values = record
     data = allocate(device, values.nbytes, f"the uniforms of {kernel.name}")
     data.set(values)
-    return {array.name: BoundArray(data, array.arrangement, 1)}
+    return {array.name: data}

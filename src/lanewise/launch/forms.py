@@ -17,6 +17,7 @@ import numpy as np
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import whole_of
+from lanewise.ir.interpreter import ArrayMemory, Interpreter
 from lanewise.ir.names import WORK, identifier
 from lanewise.ir.traverse import reads
 from lanewise.launch.own_memory import OwnMemory
@@ -125,6 +126,36 @@ def _number(dtype: np.dtype[Any], *, host: bool) -> Number:
     return (lambda x: int(kind(x))) if host and dtype.kind in "iu" else kind
 
 
+# ------------------------------------------------------------ interpreted
+
+
+@dataclass(frozen=True, slots=True)
+class InterpreterForm:
+    """A kernel that the interpreter runs."""
+
+    kernel: ir.Kernel
+
+    def piece(self, environment: Environment, shapes: Mapping[str, Shape]) -> Piece:
+        """A run with these counts and values. It waits for the arrays, which it takes as bytes."""
+        names = [a.name for a in self.kernel.arrays]
+        kernel, values = self.kernel, dict(environment)
+
+        def run(arguments: Arguments) -> None:
+            memories = {
+                n: ArrayMemory(data, *shapes[n]) for n, data in zip(names, arguments, strict=True)
+            }
+            Interpreter(kernel, values, memories).run()
+
+        def all_of(name: str) -> Places:
+            arrangement, count = shapes[name]
+            end = max(arrangement.ends(arrangement.starts(count), count), default=0)
+            return Places((0,), (end,), (np.uint8,))
+
+        none: Arguments = (None,) * len(names)
+        arrays = tuple([(name, all_of(name), slice(n, n + 1)) for n, name in enumerate(names)])
+        return Piece(run, none, arrays, (), name=kernel.name)
+
+
 # ------------------------------------------------------------ on a CPU
 
 
@@ -134,6 +165,7 @@ class HostForm:
     are worth it.
     """
 
+    name: str
     function: cpu.RangeKernel
     groups: tuple[Group, ...]
     scalars: Scalars
@@ -151,7 +183,7 @@ class HostForm:
         extent = self.extent(environment)
         run = cpu.RangeLaunch(self.function, extent, self.grain(environment, extent))
         arrays = tuple([(g.array, g.places(shapes), g.where) for g in self.groups])
-        return Piece(run, tuple(arguments), arrays, unknown)
+        return Piece(run, tuple(arguments), arrays, unknown, (), scalars.uniforms, self.name)
 
 
 def host_form(launch: Launch, function: cpu.RangeKernel) -> HostForm:
@@ -168,7 +200,8 @@ def host_form(launch: Launch, function: cpu.RangeKernel) -> HostForm:
         return least
 
     scalars = Scalars.of(kernel, len(taken), host=True)
-    return HostForm(function, groups_of(kernel, taken), scalars, extent_of(launch.extent), grain)
+    groups, extent = groups_of(kernel, taken), extent_of(launch.extent)
+    return HostForm(kernel.name, function, groups, scalars, extent, grain)
 
 
 # ------------------------------------------------------------ on a GPU
@@ -191,6 +224,10 @@ class DeviceForm:
     parts: int
     counted: tuple[str, ...]
     constants: tuple[ir.BufferArgument, ...]
+
+    @property
+    def name(self) -> str:
+        return self.kernel.name
 
     def piece(self, environment: Environment, shapes: Mapping[str, Shape]) -> Piece:
         """A launch with these counts.
@@ -221,7 +258,7 @@ class DeviceForm:
 
         run = self._behind_constants(launch, end, shapes) if self.constants else launch
         arrays = tuple([(g.array, g.places(shapes), g.where) for g in self.groups])
-        return Piece(run, tuple(arguments), arrays, unknown)
+        return Piece(run, tuple(arguments), arrays, unknown, (), scalars.uniforms, self.name)
 
     def _behind_constants(
         self, launch: Callable[[Arguments], None], end: int, shapes: Mapping[str, Shape]
@@ -248,6 +285,9 @@ class DeviceForm:
         arrangement, count = shape
         address, size = self.compiled.constant(identifier(b.name) + "_array")
         return address, min(size, arrangement.buffers[b.buffer].bytes_for(count))
+
+
+Form = InterpreterForm | HostForm | DeviceForm
 
 
 def device_form(launch: Launch, compiled: cuda.CudaKernel) -> DeviceForm:
@@ -286,20 +326,25 @@ class BesideForm:
 
     name: str
     buffer: Buffer
+    arrangement: Arrangement
     length: Extent
+
+    def nbytes(self, environment: Environment) -> int:
+        """What it takes for these counts."""
+        return self.arrangement.nbytes(self.length(environment))
 
     def reserve(self, environment: Environment, own: OwnMemory) -> tuple[Shape, Any]:
         """Its shape for these counts, and room for it."""
-        count, arrangement = self.length(environment), self.buffer.arrangement
-        if count > MAX_GRID_ELEMENTS:
+        count, buffer = self.length(environment), self.buffer
+        if count > MAX_GRID_ELEMENTS and not buffer.what:
             raise PlanError(
                 f"{self.name} keeps {count:,} partial sums, and a launch on a GPU counts at most "
                 f"{MAX_GRID_ELEMENTS:,} with 32 "
                 "bits; Plan(reciprocity='ordered') and fewer parts keep less"
             )
-        what, clean = f"partial sums of {self.name}", self.buffer.clean
-        return (arrangement, count), own.reserve(
-            self.buffer.name, arrangement.nbytes(count), what, zeroed=clean
+        what, nbytes = buffer.what or f"partial sums of {self.name}", self.nbytes(environment)
+        return (self.arrangement, count), own.reserve(
+            buffer.name, nbytes, what, zeroed=buffer.clean
         )
 
 
@@ -308,5 +353,7 @@ def beside_forms(sequence: Sequence) -> tuple[BesideForm, ...]:
     forms: list[BesideForm] = []
     for buffer in sequence.beside:
         assert buffer.count is not None
-        forms.append(BesideForm(sequence.name, buffer, extent_of(buffer.count)))
+        assert buffer.arrangement is not None
+        length = extent_of(buffer.count)
+        forms.append(BesideForm(sequence.name, buffer, buffer.arrangement, length))
     return tuple(forms)

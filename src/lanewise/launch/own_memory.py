@@ -25,11 +25,12 @@ class OwnMemory:
     `turns`: at all of it. grown: what is told when some of it has moved to a larger place.
     """
 
-    __slots__ = ("_device", "_grown", "_kept", "turns")
+    __slots__ = ("_clean", "_device", "_grown", "_kept", "turns")
 
     def __init__(self, what: str, device: str, grown: Callable[[], None] = nothing) -> None:
         self._device, self._grown = device, grown
         self._kept: dict[str, Any] = {}
+        self._clean: set[str] = set()
         self.turns: Turns = get_device(device).turns(what)
 
     @property
@@ -40,7 +41,7 @@ class OwnMemory:
     def reserve(self, name: str, nbytes: int, what: str, *, zeroed: bool) -> Any:
         """At least that many bytes, which stay where they are until more are asked for.
 
-        zeroed: they are zero at first.
+        zeroed: they are zero at first, and before every run.
 
         What grows gets a quarter more than it had, so that sizes that grow step by step move
         seldom.
@@ -53,12 +54,19 @@ class OwnMemory:
             self._wait()
         data = allocate(self._device, nbytes, what)
         if zeroed:
+            self._clean.add(name)
             with on(self._device):
                 data[:] = 0
         self._kept[name] = data
         if kept is not None:
             self._grown()
         return data
+
+    def mend(self) -> None:
+        """After an exception within a run: what is zero before every run is so again."""
+        with on(self._device):
+            for name in self._clean:
+                self._kept[name][:] = 0
 
     def _wait(self) -> None:
         """For launches that still use what is given back, on whatever stream they are.

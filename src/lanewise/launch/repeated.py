@@ -84,13 +84,6 @@ class Repeats:
     whole: tuple[str, ...] = ()
 
 
-Around = Callable[[dict[str, Any], Callable[[], None]], None]
-"""Runs a launch with what else a call does.
-
-The arrays by name may be changed: the launch takes those that are there then.
-"""
-
-
 class Launchable(Protocol):
     """Launches that wait for arrays and values: `runtime.prepared.Flat` is one."""
 
@@ -102,14 +95,12 @@ class Sized:
     """What follows from the sizes of a call: launches that wait for arrays, and the results.
 
     own: records are in the launches already. holds: whether what was proved of a call is so for
-    other values. around: what a run does besides its launches. made: names, shapes and types of the
-    results.
+    other values. made: names, shapes and types of the results.
     """
 
     flat: Launchable
     results: tuple[Result, ...]
     holds: Holds | None
-    around: Around | None
     made: tuple[tuple[str, tuple[int, ...], Any], ...]
     own: bool = False
 
@@ -119,12 +110,11 @@ class Sized:
         flat: Launchable,
         results: Sequence[Result],
         holds: Holds | None = None,
-        around: Around | None = None,
         *,
         own: bool = False,
     ) -> Sized:
         made = tuple([(r.name, r.shape, shape_of_result(r.kind, r.count)[1]) for r in results])
-        return cls(flat, tuple(results), holds, around, made, own)
+        return cls(flat, tuple(results), holds, made, own)
 
     def closed(
         self, arrays: frozenset[str], views: Views, values: Mapping[str, Any]
@@ -299,8 +289,6 @@ class Repeatable:
         arrays, sized = matched.arrays, matched.sized
         results: list[Any] = []
         if out is None:
-            if sized.around is not None:
-                matched.complete()
             empty = self._module.empty
             for name, shape, dtype in sized.made:
                 arrays[name] = made = empty(shape, dtype)
@@ -311,11 +299,7 @@ class Repeatable:
             array = arrays.get(name)  # of the very same call those alone that have two sides
             if array is not None and (side := side_of(array)).sides is not None:
                 side.write(fields)
-        views = partial(self._views, arrays)
-        if sized.around is None:
-            sized.flat.launch(views, matched.values)
-        else:
-            sized.around(arrays, partial(sized.flat.launch, views, matched.values))
+        sized.flat.launch(partial(self._views, arrays), matched.values)
         return tuple(results)
 
     def _given(self, matched: Given, out: Any) -> list[Any]:

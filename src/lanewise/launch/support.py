@@ -13,8 +13,9 @@ from lanewise.language import types as t
 from lanewise.language.record import Record
 from lanewise.language.target import Machine, target_of
 from lanewise.language.types import Scalar
-from lanewise.launch.executable import BoundArray, Executable, build_executable, switches_of
+from lanewise.launch.executable import Executable, build_executable, switches_of
 from lanewise.launch.kept_programs import built
+from lanewise.launch.task_list import BoundArray
 from lanewise.layouts import Layout
 from lanewise.planning.plan import Decisions, Plan
 from lanewise.records.arrays import RecordArray, storage_of

@@ -5,6 +5,7 @@ sizes.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,9 @@ def verify(sequence: Sequence) -> Sequence:
 
 def _check_buffers(sequence: Sequence, task: Task) -> None:
     """A task touches buffers of the sequence, which lie as its kernel has them."""
-    arrays = {a.name: a for a in task.kernel.arrays} if isinstance(task, Launch) else {}
+    arrays: dict[str, ir.ArrayArgument] = {}
+    if isinstance(task, Launch):
+        arrays = {task.names.get(a.name, a.name): a for a in task.kernel.arrays}
     for access in task.accesses:
         buffer = sequence.buffers.get(access.buffer)
         if buffer is None:
@@ -40,7 +43,8 @@ def _check_buffers(sequence: Sequence, task: Task) -> None:
         if not access.reads and not access.writes:
             raise _unsound(sequence, task, f"neither reads nor writes {access.buffer!r}")
         array = arrays.get(access.buffer)
-        if array is not None and array.arrangement.unpinned != buffer.arrangement.unpinned:
+        lies = buffer.arrangement
+        if array is not None and lies is not None and array.arrangement.unpinned != lies.unpinned:
             raise _unsound(sequence, task, f"takes {access.buffer!r} to lie otherwise than it does")
         if access.writes and buffer.role is Role.ARGUMENT and access.buffer not in sequence.changed:
             raise _unsound(
@@ -123,10 +127,10 @@ def _environment(sequence: Sequence, count: int) -> Mapping[str, object]:
     kernels = [task.kernel for task in sequence.launches]
     turns = {name for k in kernels for s in k.series for name in (s.first, s.rounds)}
     parameters: list[ir.Parameter] = [p for k in kernels for p in k.counts + k.uniforms]
-    numbers = {
+    numbers: dict[str, Any] = {
         p.name: np.int64(count) if p.type.is_integer else p.type.dtype.type(count)
         for p in parameters
-    }
+    } | {n: np.int64(count) for n in sequence.counts}
     return {n: v for n, v in numbers.items() if n not in turns}
 
 

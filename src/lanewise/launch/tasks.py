@@ -3,16 +3,17 @@
     Sequence: buffers (argument, result, temporary, kept) and tasks
         Launch: a kernel, what it reads and writes, how many elements it runs over
         Copy: bytes of one buffer to another one
-        Host: a function of the host, what it reads and writes
+        Primitive: code written by hand (`primitives/`), what it reads and writes
+        Host: a function of the host that waits for the device, and may refuse what follows
 Addresses, values and counts are open: one sequence stands for calls of all sizes. The engine makes
-flat lists of launches of it (`launch/forms.py`), `launch/task_verifier.py` says whether it is
+flat lists of launches of it (`launch/task_list.py`), `launch/task_verifier.py` says whether it is
 sound, and explanations list it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import NamedTuple
@@ -39,15 +40,17 @@ class Role(Enum):
 class Buffer:
     """Memory by name.
 
-    count: of its elements; None: as many as the caller's array has. clean: zero before and after a
-    run.
+    arrangement: None where no kernel says how it lies. count: of its elements; None: as many as
+    the caller's array has, or as whoever owns it made. clean: zero before and after a run. what: it
+    is, for errors; "" for partial sums of kernels.
     """
 
     name: str
     role: Role
-    arrangement: Arrangement
+    arrangement: Arrangement | None = None
     count: ir.Expression | None = None
     clean: bool = False
+    what: str = ""
 
 
 class Access(NamedTuple):
@@ -62,10 +65,12 @@ class Access(NamedTuple):
 class Launch:
     """A kernel over so many elements.
 
-    It is launched once, or for each turn of its series (`ir/series.py`).
+    It is launched once, or for each turn of its series (`ir/series.py`). names: of buffers of the
+    call, by those that its kernel has for them, where these are others.
     """
 
     kernel: ir.Kernel
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @cached_property
     def accesses(self) -> tuple[Access, ...]:
@@ -73,7 +78,7 @@ class Launch:
 
         It is read off its statements when somebody asks.
         """
-        return accesses_of(self.kernel)
+        return _named(accesses_of(self.kernel), self.names)
 
     @property
     def name(self) -> str:
@@ -108,29 +113,74 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
-    """A function of the host. gate: it raises where what follows must not run."""
+class Primitive:
+    """Code that is written by hand, on the device of the call.
+
+    run: takes the memory of the buffers `takes`, as arrays in one row each, and behind them the
+    numbers of the call that `counts` names. waits: whether the host takes part, so that no graph
+    can hold it.
+    """
 
     name: str
-    function: Callable[[], object]
+    run: Callable[..., object]
     accesses: tuple[Access, ...] = ()
+    takes: tuple[str, ...] = ()
+    counts: tuple[str, ...] = ()
+    waits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A function of the host, which waits for the device. gate: it raises where what follows must
+    not run.
+    """
+
+    name: str
+    run: Callable[..., object]
+    accesses: tuple[Access, ...] = ()
+    takes: tuple[str, ...] = ()
     gate: bool = False
 
+    @property
+    def counts(self) -> tuple[str, ...]:
+        return ()
 
-Task = Launch | Copy | Host
+    @property
+    def waits(self) -> bool:
+        return True
+
+
+Task = Launch | Copy | Primitive | Host
+
+
+def reading(*buffers: str) -> tuple[Access, ...]:
+    """Buffers that a task reads."""
+    return tuple(Access(n, reads=True, writes=False) for n in buffers)
+
+
+def writing(*buffers: str) -> tuple[Access, ...]:
+    """Buffers that a task writes, whatever they held."""
+    return tuple(Access(n, reads=False, writes=True) for n in buffers)
+
+
+def changing(*buffers: str) -> tuple[Access, ...]:
+    """Buffers that a task reads and writes."""
+    return tuple(Access(n, reads=True, writes=True) for n in buffers)
 
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
     """Tasks in their order, and the buffers that they touch.
 
-    changed: arguments that a call may write.
+    changed: arguments that a call may write. counts: numbers that a call knows beside those that
+    its kernels take.
     """
 
     name: str
     buffers: Mapping[str, Buffer]
     tasks: tuple[Task, ...]
     changed: frozenset[str] = frozenset()
+    counts: frozenset[str] = frozenset()
 
     @property
     def launches(self) -> tuple[Launch, ...]:
@@ -141,6 +191,37 @@ class Sequence:
     def beside(self) -> tuple[Buffer, ...]:
         """What a call needs beside its arguments and results, and allocates by counts."""
         return tuple(b for b in self.buffers.values() if b.count is not None)
+
+
+def renamed(sequence: Sequence, names: Mapping[str, str]) -> Sequence:
+    """The same with other names of buffers, as a call has them of which it is a part."""
+
+    def task_of(task: Task) -> Task:
+        match task:
+            case Launch():
+                return Launch(task.kernel, names)
+            case Copy():
+                return Copy(names.get(task.source, task.source), task.target)
+            case Primitive() | Host():
+                takes = tuple(names.get(n, n) for n in task.takes)
+                return replace(task, accesses=_named(task.accesses, names), takes=takes)
+
+    buffers = [replace(b, name=names.get(n, n)) for n, b in sequence.buffers.items()]
+    changed = frozenset(names.get(n, n) for n in sequence.changed)
+    tasks = tuple(map(task_of, sequence.tasks))
+    return replace(sequence, buffers={b.name: b for b in buffers}, tasks=tasks, changed=changed)
+
+
+def _named(accesses: tuple[Access, ...], names: Mapping[str, str]) -> tuple[Access, ...]:
+    """What is done with buffers by other names, of which several may be one."""
+    if not names:
+        return accesses
+    found: dict[str, Access] = {}
+    for a in accesses:
+        name = names.get(a.buffer, a.buffer)
+        before = found.get(name, Access(name, reads=False, writes=False))
+        found[name] = Access(name, before.reads or a.reads, before.writes or a.writes)
+    return tuple(found.values())
 
 
 def constant_of(kernel: str, array: str) -> str:
@@ -179,6 +260,20 @@ def program_sequence(program: Program) -> Sequence:
     views = (a for k in program.kernels for a in k.arrays if a.written and is_view(a.name))
     changed = frozenset(a.name for a in (*reference.arrays, *views) if a.written)
     return Sequence(reference.name, buffers, tuple(tasks), changed)
+
+
+def reference_sequence(reference: ir.Kernel) -> Sequence:
+    """The only task of a kernel that is interpreted."""
+    buffers = {
+        a.name: Buffer(
+            a.name,
+            Role.RESULT if a.written and is_own(a.name) else Role.ARGUMENT,
+            a.arrangement,
+        )
+        for a in reference.arrays
+    }
+    changed = frozenset(a.name for a in reference.arrays if a.written)
+    return Sequence(reference.name, buffers, (Launch(reference),), changed)
 
 
 def accesses_of(kernel: ir.Kernel) -> tuple[Access, ...]:

@@ -56,7 +56,7 @@ class Reading:
             return self._in_rows(plain, call, call.launch) or self._by_step(plain, call.launch)
         if isinstance(launch, SearchedLaunch):
             return self._searched(plain, launch)
-        if not isinstance(launch, Prepared):
+        if not isinstance(launch, Prepared) or launch.waits:
             return _fixed(plain, [NamedLaunch(kind, name, launch)], counted=True, alone=BESIDES)
         if has_graphs(device):
             return _fixed(plain, [NamedLaunch(kind, name, launch)])
@@ -90,7 +90,7 @@ class Reading:
         if searched is None:
             return replace(_fixed(task, [NamedLaunch(task.kind, task.name, coming)]), ahead=coming)
         looks = DeviceLooks(task.name, device, searched.looks)
-        launches = in_graph(replace(searched, kernel=coming), task.name, looks)
+        launches = in_graph(searched, task.name, looks, coming)
         return replace(_fixed(task, launches), ahead=coming, flag=looks)
 
     def _by_step(self, task: Task, stepped: SteppedLaunch) -> Task:

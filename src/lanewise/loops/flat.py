@@ -6,26 +6,32 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from lanewise.runtime.cpu import RangeLaunch
 from lanewise.runtime.prepared import Piece, Prepared, Turns
 from lanewise.runtime.programs import Work
-
-Arguments = tuple[Any, ...]
 
 
 def flat(prepared: Prepared) -> tuple[Work, ...]:
     """What a prepared program launches: a function a kernel, or one that takes turns at memory."""
-    works = tuple(_work(p, p.arguments) for p in prepared.pieces)
-    return works if prepared.turns is None else (in_turn(prepared.turns, works),)
+    works = tuple(p.work() for p in prepared.pieces)
+    if prepared.turns is None:
+        return works
+    return (in_turn(prepared.turns, works, prepared.mend),)
 
 
-def in_turn(turns: Turns, works: Sequence[Work]) -> Work:
-    """All of these at a stretch, with memory that one caller uses at a time."""
+def in_turn(turns: Turns, works: Sequence[Work], mend: Callable[[], None] | None = None) -> Work:
+    """All of these at a stretch, with memory that one caller uses at a time. mend: is done after an
+    exception.
+    """
 
     def run() -> None:
         with turns:
-            for work in works:
-                work()
+            try:
+                for work in works:
+                    work()
+            except BaseException:
+                if mend is not None:
+                    mend()
+                raise
 
     return run
 
@@ -57,7 +63,7 @@ def filling(prepared: Prepared, names: frozenset[str]) -> Callable[[Mapping[str,
 
     def fill(numbers: Mapping[str, Any]) -> Work:
         works = [_filled(piece, values, numbers) for piece, values in places]
-        return in_order(works) if turns is None else in_turn(turns, works)
+        return in_order(works) if turns is None else in_turn(turns, works, prepared.mend)
 
     return fill
 
@@ -66,9 +72,4 @@ def _filled(piece: Piece, values: Sequence[tuple[str, int]], numbers: Mapping[st
     arguments = list(piece.arguments)
     for name, at in values:
         arguments[at] = numbers[name]
-    return _work(piece, tuple(arguments))
-
-
-def _work(piece: Piece, arguments: Arguments) -> Work:
-    run = piece.run
-    return run.flat(arguments) if isinstance(run, RangeLaunch) else partial(run, arguments)
+    return piece.work(tuple(arguments))

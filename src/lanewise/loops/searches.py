@@ -12,14 +12,13 @@ from typing import Any, Literal
 import numpy as np
 
 from lanewise.launch.steps.task import Clock
-from lanewise.loops.flat import fillable, filling, in_turn
+from lanewise.loops.flat import fillable, filling, flat, in_order, in_turn
 from lanewise.patterns.search.repeated import SearchedLaunch
 from lanewise.patterns.search.watched import Guard
 from lanewise.primitives.survey import NONE, survey_launch
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import to_host
-from lanewise.runtime.prepared import Prepared
-from lanewise.runtime.programs import NamedLaunch
+from lanewise.runtime.programs import NamedLaunch, Work
 from lanewise.support.errors import ArgumentError
 
 Structures = Literal["follow", "keep"]
@@ -39,7 +38,7 @@ def why_alone(launch: SearchedLaunch, structures: Structures) -> str:
     """Why no graph can hold the call; "" where one can."""
     if structures == "follow" and launch.follow is not None:
         return FOLLOWS
-    if not isinstance(launch.kernel, Prepared):
+    if launch.kernel.waits:
         return TESTS
     return "" if launch.structure.in_graphs else HOST_BUILDS
 
@@ -56,9 +55,9 @@ class Searching:
     def __call__(self, numbers: Mapping[str, Any] | None = None) -> None:
         self.look()
         launch = self._launch
-        kernel: Any = launch.kernel
+        kernel = in_order(flat(launch.kernel))
         if numbers is not None:
-            kernel = filling(kernel, frozenset(numbers))(numbers)
+            kernel = filling(launch.kernel, frozenset(numbers))(numbers)
         with launch.turns:
             self._fill(launch)
             kernel()
@@ -75,8 +74,7 @@ class Searching:
 
     def takes(self, names: Iterable[str]) -> bool:
         """Whether numbers of these names are no more than arguments."""
-        kernel = self._launch.kernel
-        return isinstance(kernel, Prepared) and fillable(kernel, names)
+        return fillable(self._launch.kernel, names)
 
     def look(self) -> None:
         """Refuse positions that no search can use, and follow where they lead."""
@@ -101,7 +99,7 @@ def named(
     searching = Searching(launch, structures, clock)
     if not apart or (structures == "follow" and launch.follow is not None):
         return [NamedLaunch("search", name, searching)]
-    calls = [NamedLaunch("search", name, in_turn(launch.turns, [launch.kernel]))]
+    calls = [NamedLaunch("search", name, in_turn(launch.turns, flat(launch.kernel)))]
     if launch.filling:
         fill = NamedLaunch(BUILD, "structure", in_turn(launch.turns, launch.filling))
         calls.insert(0, fill)
@@ -156,10 +154,15 @@ class DeviceLooks:
 
 
 def in_graph(
-    launch: SearchedLaunch, name: str, looks: DeviceLooks | None = None
+    launch: SearchedLaunch,
+    name: str,
+    looks: DeviceLooks | None = None,
+    walk: Work | None = None,
 ) -> list[NamedLaunch]:
-    """The launches of a call on a GPU, for a graph: nothing waits for the host."""
+    """The launches of a call on a GPU, for a graph: nothing waits for the host. walk: in place of
+    its own.
+    """
     calls = [NamedLaunch(BUILD, "structure", fill) for fill in launch.filling]
     if looks is not None:
         calls.insert(0, NamedLaunch(BUILD, "look at positions", looks.launch))
-    return [*calls, NamedLaunch("search", name, launch.kernel)]
+    return [*calls, NamedLaunch("search", name, walk or launch.kernel.run)]

@@ -20,12 +20,12 @@ from lanewise.compiler.work import describe_work
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
 from lanewise.frontend.source import Surroundings
 from lanewise.ir import nodes as ir
-from lanewise.ir.pattern import Pattern, Work
+from lanewise.ir.pattern import BLOCK, Pattern, Work
 from lanewise.ir.traverse import subexpressions
 from lanewise.ir.values import value_array
 from lanewise.language.record import Record
 from lanewise.language.target import is_gpu, target_of
-from lanewise.language.types import Scalar, scalar_of
+from lanewise.language.types import I64, Scalar, scalar_of
 from lanewise.launch.arguments import (
     Arguments,
     bind_value_array,
@@ -35,8 +35,9 @@ from lanewise.launch.arguments import (
     make_outputs,
     name_arguments,
 )  # fmt: skip
-from lanewise.launch.compiled import Beside, Call, Compiled, Tunable
-from lanewise.launch.executable import BoundArray, Launch
+from lanewise.launch.compiled import Call, Compiled, Tunable
+from lanewise.launch.executable import Executable
+from lanewise.launch.programs import Programs
 from lanewise.launch.repeated import Holds, Repeated, Repeats, Result, both
 from lanewise.launch.result_memory import check_beside_records, check_in_place
 from lanewise.launch.shaped_arrays import check_results_apart, writable_checks
@@ -44,19 +45,20 @@ from lanewise.launch.slots import NOTHING, Slot, ValueSlot
 from lanewise.launch.support import (
     Uses,
     bind_record,
-    compile_kernel,
     index_type,
     layouts_of,
     machine_of,
     uses_of,
     value_type,
 )
+from lanewise.launch.task_list import BoundArray, TaskList
 from lanewise.launch.tuned_plans import Key, TunedPlans, make_key, size_class
 from lanewise.passes import self_term
+from lanewise.patterns.call_tasks import task_list
 from lanewise.patterns.results import result_arrays, total_type
 from lanewise.patterns.sizing import Classify, Plain, Program, Sizing
-from lanewise.planning.plan import Decisions, Plan
-from lanewise.primitives.exact_sums import summed, words_for
+from lanewise.planning.plan import Decisions, Plan, neutral_plan
+from lanewise.primitives.exact_sums import words_for
 from lanewise.records.same_elements import are_same
 from lanewise.runtime.memory import on
 from lanewise.support.errors import ArgumentError
@@ -121,7 +123,7 @@ class Wing:
     all elements. options: keywords of a call that belong to no parameter. prove: what is proved of
     a call, or refused, before anything is compiled for it; it may add to the arguments. elements:
     its functions may read tables, and ask for the indices of these parameters; scatters: they may
-    scatter to arrays, too. tested: a launch with the tests of a call's indices before it.
+    scatter to arrays, too. tested: the kernel that tests a call's indices before it runs.
     """
 
     pattern: Pattern
@@ -140,7 +142,7 @@ class Wing:
     prove: Callable[[Calls, Arguments], None] | None = None
     elements: Callable[[Signature], Iterable[str]] | None = None
     scatters: bool = False
-    tested: Callable[[Calls, Arguments, Launch], Launch] | None = None
+    tested: Callable[[Calls, Arguments], ir.Kernel] | None = None
 
     def results(self, lowered: Lowered, count: int, axes: tuple[int, ...] = ()) -> list[Result]:
         """The arrays of a call's results."""
@@ -192,6 +194,7 @@ class Calls:
         self.compiled: dict[Hashable, Compiled] = {}
         self.tuned = TunedPlans()
         self.repeated: defaultdict[str | None, Repeated] = defaultdict(Repeated)
+        self.programs = Programs()
         self.kept: dict[Hashable, Any] = {}  # what the kernel makes beside these calls
         self._works: dict[Hashable, Work] = {}
 
@@ -384,17 +387,14 @@ class Calls:
         for all of them.
         """
         compiled = self.specialise(arguments, None)
-        executable = compiled.executable
-        if not executable.resizable or not self._chosen_alone(arguments, compiled.plan):
+        tasks, program = compiled.tasks, compiled.executable.program
+        whole = arguments.tests is not None or not tasks.resizable
+        if whole or not self._chosen_alone(arguments, compiled.plan):
             return None
         environment = self.environment(arguments)
-        self_term.check(
-            self.name, compiled.plan.self_term, executable.program.self_term, environment
-        )
+        self_term.check(self.name, compiled.plan.self_term, program.self_term, environment)
         results = self.wing.results(self.lowered, self.count(arguments), arguments.axes)
-        return Program(
-            executable, environment, results, self.holding(compiled, arguments), _around(arguments)
-        )
+        return Program(tasks, environment, results, self.holding(compiled, arguments))
 
     def _chosen_alone(self, arguments: Arguments, plan: Decisions) -> bool:
         """Whether calls like this one have this plan: a tuned one that does not hold for these
@@ -461,7 +461,8 @@ class Calls:
             tables = {n: arguments.shaped[n] for n in self._shaped}
             check_results_apart(self.name, results, tables, self.signature.scattered)
             if self.wing.threads:
-                whole = {n: arguments.added[n][0] for n in self.signature.arrays}
+                shaped = arguments.added | arguments.summed
+                whole = {n: shaped[n][0] for n in self.signature.arrays}
                 check_results_apart(self.name, results, whole, whole)
         bound |= {
             r.name: bind_value_array(flat(a, r.kind), r.kind)
@@ -471,21 +472,12 @@ class Calls:
         self_term.check(
             self.name, compiled.plan.self_term, compiled.executable.program.self_term, environment
         )
-        launch = kernel = compiled.executable.prepare(bound, environment)
-        if arguments.instead is not None and plan is None:
-            arrays = arguments.arrays | {n: array for n, (array, _) in arguments.added.items()}
-            launch = partial(arguments.instead, arrays, arguments.summed)
-        if arguments.tests is not None and self.wing.tested is not None:
-            launch = self.wing.tested(self, arguments, launch)
-        if arguments.around is not None:
-            launch = arguments.around(launch)
+        launch = compiled.tasks.bound(bound, environment)
         asked = (
             *arguments.asked,
             *(writable_checks(f"{self.name}: out", *results) if out is not None else ()),
         )
-        return Call(
-            launch, tuple(results), replace(compiled, environment=environment), kernel, asked
-        )
+        return Call(launch, tuple(results), replace(compiled, environment=environment), asked)
 
     # ------------------------------------------------------------ what a call is made of
 
@@ -514,7 +506,8 @@ class Calls:
         kinds = self.signature.parameters
         bound = {n: bind_record(r, self._uses(n)) for n, r in arguments.records.items()}
         bound |= {n: bind_value_array(a, value_type(kinds[n])) for n, a in arguments.arrays.items()}
-        return bound | {n: bind_value_array(a, kind) for n, (a, kind) in arguments.added.items()}
+        beside = (arguments.added | arguments.summed).items()
+        return bound | {n: bind_value_array(a, kind) for n, (a, kind) in beside}
 
     def _uses(self, name: str) -> Uses:
         """What is used of a record parameter."""
@@ -590,21 +583,37 @@ class Calls:
         fields and all.
         """
         complete = complete_plan(chosen, machine_of(arguments.device), self.work(arguments))
-        key = (self.kind(arguments), complete)
-        if key not in self.compiled:
-            reference = self.reference(arguments)
-            executable = compile_kernel(reference, complete, arguments.device, wish=wish)
-            self.compiled[key] = Compiled(
-                self.name,
-                executable,
-                partial(self.bound_by, plan=complete, **arguments.options),
-                layouts_of(arguments.records),
-                self.environment(arguments),
-                reference,
-                self.kernel,
-                beside=partial(_rounding, len(arguments.summed)),
-            )
-        return self.compiled[key]
+        buckets = arguments.buckets if wish is None else None
+        key = (self.kind(arguments), complete, buckets)
+        if key in self.compiled and arguments.tests is None:
+            return self.compiled[key]
+        reference = self.reference(arguments)
+        executable = self.programs.get(
+            self.kind(arguments), lambda: reference, complete, arguments.device, wish=wish
+        )
+        compiled = Compiled(
+            self.name,
+            executable,
+            partial(self.bound_by, plan=complete, **arguments.options),
+            layouts_of(arguments.records),
+            self.environment(arguments),
+            reference,
+            self.kernel,
+            self.tasks(replace(arguments, buckets=buckets), executable),
+        )
+        if arguments.tests is None:
+            self.compiled[key] = compiled
+        return compiled
+
+    def tasks(self, arguments: Arguments, kernel: Executable) -> TaskList:
+        """What a call runs besides its kernel, with that."""
+        tests, tested = arguments.tests, None
+        if tests is not None and not tests.within and (build := self.wing.tested) is not None:
+            plan = neutral_plan(target_of(arguments.device), BLOCK)
+            key = ("tests", self.kind(arguments), tests.tested)
+            tested = self.programs.get(key, partial(build, self, arguments), plan, arguments.device)
+        counts = tuple(self.wing.counts(self.name, arguments))
+        return task_list(self.name, self.signature, arguments, kernel, counts, tested)
 
     # ------------------------------------------------------------ tuning
 
@@ -618,7 +627,7 @@ class Calls:
         """What tuning measures."""
         from lanewise.tuning.job import Job, Workload, check_tunable, make_workload
 
-        if arguments.instead is not None and plan is None:
+        if arguments.buckets is not None and plan is None:
             raise ArgumentError(
                 f"{self.name}: calls like this one do not run the kernel but go to buckets (see "
                 "explain()), which have no plan; "
@@ -635,6 +644,8 @@ class Calls:
         arrays = {
             n: (a, value_type(kinds[n])) for n, a in arguments.arrays.items()
         } | arguments.added
+        device = arguments.device
+        arrays |= {n: (words_for(row, device), I64) for n, (row, _) in arguments.summed.items()}
 
         def workload(*, fresh: bool = not self.wing.pattern.over_pairs) -> Workload:
             made = self.wing.results(self.lowered, count)
@@ -696,33 +707,6 @@ class Calls:
             wish,
             reference.identical,
         )
-
-
-def _rounding(arrays: int) -> tuple[Beside, ...]:
-    """What rounds exact sums behind a kernel, array by array."""
-    names = (
-        ["rounding of sums"]
-        if arrays == 1
-        else [f"rounding of sums, {n} of {arrays}" for n in range(1, arrays + 1)]
-    )
-    return tuple(Beside(name, behind=True) for name in names)
-
-
-def _around(arguments: Arguments) -> Callable[[dict[str, Any], Launch], None] | None:
-    """What a call like this one does with its arrays, by name, and the launch of its kernel; None
-    where it launches that and no more.
-    """
-    if arguments.tests is not None or (arguments.instead is None and not arguments.summed):
-        return None
-    names, device, instead = tuple(arguments.summed), arguments.device, arguments.instead
-
-    def run(arrays: dict[str, Any], launch: Launch) -> None:
-        rows = {n: arrays[n].reshape(-1) for n in names}
-        words = {n: words_for(row, device) for n, row in rows.items()}
-        arrays |= words
-        summed(rows, words, device, launch if instead is None else partial(instead, arrays, rows))()
-
-    return run
 
 
 def _pair(arguments: Arguments) -> tuple[str, str, bool] | None:

@@ -156,9 +156,7 @@ class AbstractKernel(ABC):
     @brief
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
         """The kernel for these arguments, without running it."""
-        return self._engine.compile(
-            _untested(self.__name__, self._given(arguments, named, plan)), plan
-        )
+        return self._engine.compile(self._untested(arguments, named, plan), plan)
 
     @brief
     def bind(
@@ -223,9 +221,7 @@ class AbstractKernel(ABC):
         `ArgumentError` for arguments that do not fit and for a search that names its structure,
         `PlanError` for an illegal `plan`.
         """
-        return self._engine.tune(
-            _untested(self.__name__, self._given(arguments, named, plan)), plan, seconds
-        )
+        return self._engine.tune(self._untested(arguments, named, plan), plan, seconds)
 
     @brief
     def gradient(self, wrt: Any) -> Any:
@@ -237,7 +233,7 @@ class AbstractKernel(ABC):
     @brief
     def tuning_job(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Job:
         """What `tune` measures: for programs that watch the search, or replay it."""
-        return self._engine.job(_untested(self.__name__, self._given(arguments, named, plan)), plan)
+        return self._engine.job(self._untested(arguments, named, plan), plan)
 
     def _given(
         self, arguments: tuple[Any, ...], named: Mapping[str, Any], plan: Plan | None
@@ -245,17 +241,19 @@ class AbstractKernel(ABC):
         check_plan(self.__name__, plan)
         return self._calls.given(arguments, named)
 
-
-def _untested(kernel: str, arguments: Arguments) -> Arguments:
-    """Arguments of what runs nothing; raises `ArgumentError` where tests of indices were asked
-    for.
-    """
-    if arguments.tests is not None:
-        raise ArgumentError(
-            f"{kernel}: checks=True is for calls and for bind: the tests are a kernel of their "
-            "own, which runs before"
-        )
-    return arguments
+    def _untested(
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any], plan: Plan | None
+    ) -> Arguments:
+        """Arguments of what runs nothing; raises `ArgumentError` where tests of indices were asked
+        for that are a kernel of their own.
+        """
+        given = self._given(arguments, named, plan)
+        if given.tests is not None and not self._calls.wing.threads:
+            raise ArgumentError(
+                f"{self.__name__}: checks=True is for calls and for bind: the tests are a kernel "
+                "of their own, which runs before"
+            )
+        return given
 
 
 @sealed()

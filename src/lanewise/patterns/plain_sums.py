@@ -12,16 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from lanewise.analysis.affine import nest_of
 from lanewise.frontend.function import Lowered
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import length_of
+from lanewise.ir.names import extent_of, length_of
 from lanewise.language.target import target_of
 from lanewise.language.types import F32, I32, I64, Scalar
 from lanewise.launch.arguments import Arguments
+from lanewise.launch.tasks import Primitive, changing, reading
+from lanewise.patterns.words import words_of
 from lanewise.primitives import buckets, float_sums, whole_sums
 
 
@@ -121,13 +122,11 @@ def prefer_buckets(lowered: Lowered, arguments: Arguments) -> None:
         _prefer(found, arguments.arrays, arguments.lengths, arguments, None)
 
 
-def prefer_buckets_of_threads(
-    lowered: Lowered, index: str, count: int, arguments: Arguments
-) -> None:
-    """The same of a threadwise function of one index, which has so many values."""
+def prefer_buckets_of_threads(lowered: Lowered, index: str, arguments: Arguments) -> None:
+    """The same of a threadwise function of one index."""
     if (found := plain_sum(lowered.function.body, index)) is not None:
         rows = {n: array for n, (array, _) in arguments.added.items()}
-        _prefer(found, rows, arguments.totals, arguments, count)
+        _prefer(found, rows, arguments.totals, arguments, extent_of(index))
 
 
 def _prefer(
@@ -135,11 +134,12 @@ def _prefer(
     rows: Mapping[str, Any],
     lengths: Mapping[str, int],
     arguments: Arguments,
-    count: int | None,
+    extent: str | None,
 ) -> None:
-    """rows: arrays of places and values by name, of which the first `count` are meant."""
+    """rows: arrays of places and values by name, of which as many are meant as `extent` says."""
     if found.place not in rows or (isinstance(found.value, str) and found.value not in rows):
         return
+    count = None if extent is None else lengths[extent]
     places = rows[found.place][:count]
     values = rows[found.value][:count] if isinstance(found.value, str) else None
     elements = lengths[length_of(found.array, 0)]
@@ -149,35 +149,51 @@ def _prefer(
     if not target.host_memory:
         device = _on_gpu(found)
         if device is not None and device.fits_on_gpu(len(places), elements):
-            arguments.instead = partial(_on_device, found, count, elements)
+            arguments.buckets = _buckets(found, extent, _OnDevice(found))
     elif target.compiled and buckets.fits_on_host(len(places), elements):
-        arguments.instead = partial(_on_host, found, count)
+        arguments.buckets = _buckets(found, extent, _OnHost(found))
 
 
-def _on_device(
-    found: PlainSum,
-    count: int | None,
-    elements: int,
-    arrays: Mapping[str, Any],
-    rows: Mapping[str, Any],
-) -> None:
-    """rows: of arrays of floats, in place of which `arrays` have words."""
-    del rows
-    places, to = arrays[found.place][:count], arrays[found.array]
-    if isinstance(found.value, str):
-        float_sums.add_on_gpu(places, arrays[found.value][:count], to, elements)
-    else:
-        whole_sums.add_on_gpu(places, to, number=found.value)
+def _buckets(found: PlainSum, extent: str | None, run: _OnDevice | _OnHost) -> Primitive:
+    """The two passes, as a task. Sums of floats go to their words, and read the array besides."""
+    reads = [found.place, *([found.value] if isinstance(found.value, str) else [])]
+    to = words_of(found.array) if found.exact else found.array
+    rows = [found.array] if found.exact else []
+    counts = () if extent is None else (extent,)
+    accesses = (*reading(*reads, *rows), *changing(to))
+    return Primitive("sums by buckets", run, accesses, (*reads, to, *rows), counts, waits=True)
 
 
-def _on_host(
-    found: PlainSum, count: int | None, arrays: Mapping[str, Any], rows: Mapping[str, Any]
-) -> None:
-    places, to = arrays[found.place][:count], arrays[found.array]
-    values, number = (
-        (arrays[found.value][:count], 1) if isinstance(found.value, str) else (None, found.value)
-    )
-    if found.exact:
-        float_sums.add_on_host(places, values, to, rows[found.array])
-    else:
-        whole_sums.add_on_host(places, values, to, number=number)
+@dataclass(frozen=True, slots=True)
+class _OnDevice:
+    found: PlainSum
+
+    def __call__(self, places: Any, *others: Any) -> None:
+        places, values, number, to, rows = _taken(self.found, places, *others)
+        if values is not None:
+            float_sums.add_on_gpu(places, values, to, rows.size)
+        else:
+            whole_sums.add_on_gpu(places, to, number=number)
+
+
+@dataclass(frozen=True, slots=True)
+class _OnHost:
+    found: PlainSum
+
+    def __call__(self, places: Any, *others: Any) -> None:
+        places, values, number, to, rows = _taken(self.found, places, *others)
+        if self.found.exact:
+            float_sums.add_on_host(places, values, to, rows)
+        else:
+            whole_sums.add_on_host(places, values, to, number=number)
+
+
+def _taken(found: PlainSum, places: Any, *others: Any) -> tuple[Any, Any, int, Any, Any]:
+    """Places, values or a number for all, what is added to, and the floats where these are
+    words.
+    """
+    rest = list(others)
+    values, number = (rest.pop(0), 1) if isinstance(found.value, str) else (None, found.value)
+    to, rows = rest.pop(0), rest.pop(0) if found.exact else None
+    count = rest.pop() if rest else None
+    return places[:count], None if values is None else values[:count], number, to, rows

@@ -13,11 +13,11 @@ from typing import Any
 
 from lanewise.language import types as t
 from lanewise.launch.arguments import Arguments, axes_of, flat
-from lanewise.launch.executable import BoundArray, Executable
 from lanewise.launch.forms import Shape
 from lanewise.launch.own_memory import OwnMemory
-from lanewise.launch.repeated import Around, Holds, Result, Sized, shapes_of
+from lanewise.launch.repeated import Holds, Result, Sized, shapes_of
 from lanewise.launch.slots import Given
+from lanewise.launch.task_list import BoundArray, TaskList
 from lanewise.launch.tuned_plans import size_class
 from lanewise.layouts import Arrangement
 from lanewise.records.binding import places_of
@@ -31,14 +31,13 @@ Classify = Callable[[tuple[Any, ...], Mapping[str, Any]], Arguments]
 class Program:
     """What a call runs.
 
-    environment: its values and counts, by IR name. holds, around: see `launch.repeated.Sized`.
+    environment: its values and counts, by IR name. holds: see `launch.repeated.Sized`.
     """
 
-    executable: Executable
+    tasks: TaskList
     environment: Mapping[str, Any]
     results: Sequence[Result]
     holds: Holds | None = None
-    around: Around | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +106,9 @@ class Sizing:
         """
         self._classify, self._bound, self._program, self._plain = classify, bound, program, plain
         self.sizes: dict[Hashable, Sized] = {}
-        self._own: dict[int, tuple[Executable, OwnMemory | None]] = {}
+        self._own: dict[int, tuple[TaskList, OwnMemory | None]] = {}
         # by classes of sizes of plain calls
-        self._known: dict[Hashable, tuple[Executable, Holds | None]] = {}
+        self._known: dict[Hashable, tuple[TaskList, Holds | None]] = {}
 
     def resize(
         self, positional: tuple[Any, ...], named: Mapping[str, Any], matched: Given
@@ -126,13 +125,13 @@ class Sizing:
         if known is None:
             sized, program = self._checked(positional, named, matched)
             if program is not None:
-                self._known[key] = program.executable, program.holds
+                self._known[key] = program.tasks, program.holds
             return sized
-        executable, holds = known
+        tasks, holds = known
         results = plain.results(count, axes)
         shapes = plain.shapes(matched.arrays, count, results)
-        flat_launches = executable.sized(plain.numbers(counts), shapes, self._memory(executable))
-        return Sized.of(flat_launches, results, holds)
+        launches = tasks.sized(plain.numbers(counts), shapes, self._memory(tasks))
+        return Sized.of(launches, results, holds)
 
     def _checked(
         self, positional: tuple[Any, ...], named: Mapping[str, Any], matched: Given
@@ -146,12 +145,12 @@ class Sizing:
             n: (b.arrangement, b.count) for n, b in self._bound(arguments).items()
         } | shapes_of(program.results)
         known = {n: v for n, v in program.environment.items() if n not in matched.values}
-        launches = program.executable.sized(known, shapes, self._memory(program.executable))
-        return Sized.of(launches, program.results, program.holds, program.around), program
+        launches = program.tasks.sized(known, shapes, self._memory(program.tasks))
+        return Sized.of(launches, program.results, program.holds), program
 
-    def _memory(self, executable: Executable) -> OwnMemory | None:
-        """What launches of a program have beside their arguments, for calls of all sizes."""
-        kept = self._own.get(id(executable))
+    def _memory(self, tasks: TaskList) -> OwnMemory | None:
+        """What calls have beside their arguments, of all sizes that run these tasks."""
+        kept = self._own.get(id(tasks))
         if kept is None:  # launches whose memory has moved are made anew
-            kept = self._own[id(executable)] = executable, executable.own_memory(self.sizes.clear)
+            kept = self._own[id(tasks)] = tasks, tasks.own_memory(self.sizes.clear)
         return kept[1]

@@ -7,8 +7,6 @@ element.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from functools import cache
 from typing import Any
 
@@ -17,9 +15,8 @@ import numpy as np
 from lanewise.language import exact_sums
 from lanewise.language.target import target_of
 from lanewise.runtime import cpu
-from lanewise.runtime.device import get_device
-from lanewise.runtime.memory import address, allocate, on
-from lanewise.runtime.prepared import Turns
+from lanewise.runtime.device import WrittenKernel, get_device
+from lanewise.runtime.memory import address, allocate
 
 
 def words_for(array: Any, device: str) -> Any:
@@ -34,33 +31,6 @@ def words_for(array: Any, device: str) -> Any:
         exact_sums.length_in_planes if target.compiled and target.host_memory else exact_sums.length
     )
     return allocate(device, 8 * length(kind, int(array.size)), what).view(np.int64)
-
-
-def summed(
-    arrays: Mapping[str, Any],
-    words: Mapping[str, Any],
-    device: str,
-    launch: Callable[[], None],
-    turns: Turns | None = None,
-) -> Callable[[], None]:
-    """A launch whose sums are rounded behind it. arrays: in one row each, by name; words: of those
-    that are added to.
-
-    turns: at the words, where the launch may be called again and by several threads.
-    """
-
-    def run() -> None:
-        with nullcontext() if turns is None else turns, on(device):
-            try:
-                launch()
-                for name, each in words.items():
-                    close(each, arrays[name], device)
-            except BaseException:  # the next call begins with words of zero, wherever Ctrl-C came
-                for each in words.values():
-                    each[:] = 0
-                raise
-
-    return run
 
 
 def close(words: Any, array: Any, device: str) -> None:
@@ -376,8 +346,13 @@ def text_of(name: str) -> str:
     )
 
 
+def load_close(name: str, device: str) -> WrittenKernel:
+    """What `close_on_gpu` runs for a type of floats: no graph can hold that it is loaded."""
+    return get_device(device).load(text_of(name), "exact_sums", THREADS)
+
+
 def close_on_gpu(words: Any, array: Any, device: str) -> None:
     """Add the words to the elements of an array of CuPy, and make them zero again."""
-    kernel = get_device(device).load(text_of(array.dtype.name), "exact_sums", THREADS)
+    kernel = load_close(array.dtype.name, device)
     blocks = -(-array.size // THREADS)
     kernel.launch((blocks, 1), (address(words), address(array), np.int64(array.size)))

@@ -124,6 +124,12 @@ class Cuda:
         with self.use():
             module.runtime.memsetAsync(address, 0, nbytes, module.get_current_stream().ptr)
 
+    def array_at(self, address: int, nbytes: int, dtype: Any) -> Any:
+        module = cuda.cupy()
+        memory = module.cuda.UnownedMemory(address, nbytes, None, cuda_number(self.name))
+        count = nbytes // np.dtype(dtype).itemsize
+        return module.ndarray((count,), dtype, module.cuda.MemoryPointer(memory, 0))
+
     def lend(self, data: Any, last: Any | None) -> tuple[Any, Any]:
         module = cuda.cupy()
         if last is None or last.memory is not data:

@@ -103,6 +103,10 @@ class Device(Protocol):
         """Put zeros at an address, in the current order."""
         ...
 
+    def array_at(self, address: int, nbytes: int, dtype: Any) -> Any:
+        """The values at an address as an array, which does not keep the memory."""
+        ...
+
     def lend(self, data: Any, last: Any | None) -> tuple[Any, Any]:
         """The same bytes as an array that keeps a loan alive, and that loan.
 

@@ -87,6 +87,12 @@ class HostDevice:
 
         ctypes.memset(address, 0, nbytes)
 
+    def array_at(self, address: int, nbytes: int, dtype: Any) -> Any:
+        import ctypes
+
+        values: Any = (ctypes.c_uint8 * nbytes).from_address(address)
+        return np.frombuffer(values, dtype)
+
     def lend(self, data: Any, last: Any | None) -> tuple[Any, Any]:
         if last is None or not np.may_share_memory(last, data):  # the array may have moved since
             # NumPy shortens chains of views to what owns the memory; a memoryview ends them here.

@@ -13,7 +13,8 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
 
 from lanewise.support.errors import ArgumentError
 
@@ -42,12 +43,21 @@ Views = Callable[[str, Places], Sequence[Any]]
 """The arguments for the buffers of an array, by its name."""
 
 
+@runtime_checkable
+class Flattened(Protocol):
+    """A launch that is quicker as one function, where its arguments are known."""
+
+    def flat(self, arguments: Arguments, /) -> Callable[[], object]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Piece:
     """A launch. `run` launches with arguments like these; those that are open are None.
 
     arrays: of each its name, where its buffers lie in it, and which arguments these are. values:
-    uniforms by name, each with its position. kept: memory that the arguments point to.
+    uniforms that are open, each with its position; uniforms: all of them. kept: memory that the
+    arguments point to. name: of what is launched. waits: whether the host takes part, so that no
+    graph can hold it.
     """
 
     run: Callable[[Arguments], None]
@@ -55,6 +65,14 @@ class Piece:
     arrays: tuple[tuple[str, Places, slice], ...]
     values: tuple[tuple[str, int], ...]
     kept: tuple[Any, ...] = ()
+    uniforms: tuple[tuple[str, int], ...] = ()
+    name: str = ""
+    waits: bool = False
+
+    def work(self, arguments: Arguments | None = None) -> Callable[[], object]:
+        """The launch with these arguments, or its own, as one function."""
+        given, run = self.arguments if arguments is None else arguments, self.run
+        return run.flat(given) if isinstance(run, Flattened) else partial(run, given)
 
     def filled(self, views: Views, values: Mapping[str, Any]) -> Arguments:
         """The arguments with these arrays and values."""
@@ -73,7 +91,21 @@ class Piece:
         if not given:
             return self
         arguments = replace(self, arrays=given, values=()).filled(views, {})
-        return Piece(self.run, arguments, others, self.values, (*self.kept, *kept))
+        return replace(self, arguments=arguments, arrays=others, kept=(*self.kept, *kept))
+
+    def bound(self, views: Views, memory: Mapping[str, Any]) -> Piece:
+        """The same launch with these arrays filled in, and all values known already.
+
+        It still says which arguments they are. It keeps their memory: a pointer does not.
+        """
+        arguments, kept = list(self.arguments), list[Any]()
+        for name, places, where in self.arrays:
+            if name in memory:
+                arguments[where] = views(name, places)
+                kept.append((name, memory[name]))
+        return replace(
+            self, arguments=tuple(arguments), values=self.uniforms, kept=(*self.kept, *kept)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +117,7 @@ class Flat:
 
     pieces: tuple[Piece, ...]
     turns: Turns | None
+    mend: Callable[[], None] | None = None
 
     def launch(self, views: Views, values: Mapping[str, Any]) -> None:
         """Launch with these. `values` are numbers of the right types."""
@@ -93,14 +126,25 @@ class Flat:
                 p.run(p.filled(views, values))
             return
         with self.turns:
-            for p in self.pieces:
-                p.run(p.filled(views, values))
+            try:
+                for p in self.pieces:
+                    p.run(p.filled(views, values))
+            except BaseException:
+                _mend(self.mend)
+                raise
 
     def closed(self, arrays: frozenset[str], views: Views, values: Mapping[str, Any]) -> Flat:
         """The same launches with these arrays, which it keeps in memory, and all values filled
         in.
         """
-        return Flat(tuple(_closed(p, arrays, views, values) for p in self.pieces), self.turns)
+        closed = tuple(_closed(p, arrays, views, values) for p in self.pieces)
+        return replace(self, pieces=closed)
+
+
+def _mend(mend: Callable[[], None] | None) -> None:
+    """After an exception, wherever it came: what has to be zero before a run is so again."""
+    if mend is not None:
+        mend()
 
 
 def _closed(p: Piece, arrays: frozenset[str], views: Views, values: Mapping[str, Any]) -> Piece:
@@ -108,14 +152,14 @@ def _closed(p: Piece, arrays: frozenset[str], views: Views, values: Mapping[str,
         tuple(a for a in p.arrays if (a[0] in arrays) is want) for want in (True, False)
     )
     arguments = replace(p, arrays=given).filled(views, values)
-    return Piece(p.run, arguments, others, (), p.kept)
+    return replace(p, arguments=arguments, arrays=others, values=())
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """The launches of a program, bound: calling it launches them.
 
-    `turns`: at memory that every launch writes anew.
+    `turns`: at memory that every launch writes anew. mend: what is done after an exception.
 
     checks: that what is bound still lies where it did; each raises `ArgumentError` if not. fixed:
     whether values went into memory when they were bound, so that others would have to be bound
@@ -126,6 +170,12 @@ class Prepared:
     turns: Turns | None = None
     checks: tuple[Callable[[], None], ...] = ()
     fixed: bool = False
+    mend: Callable[[], None] | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether the host takes part, so that no graph can hold it."""
+        return any(p.waits for p in self.pieces)
 
     def check(self) -> None:
         """Raise `ArgumentError` where an array was changed in length.
@@ -138,19 +188,28 @@ class Prepared:
     def __call__(self) -> None:
         for check in self.checks:
             check()
+        self.run()
+
+    def run(self) -> None:
+        """Launch, without asking."""
         if self.turns is None:
             for p in self.pieces:
                 p.run(p.arguments)
             return
         with self.turns:
-            for p in self.pieces:
-                p.run(p.arguments)
+            try:
+                for p in self.pieces:
+                    p.run(p.arguments)
+            except BaseException:
+                _mend(self.mend)
+                raise
 
     def opened(self, arrays: frozenset[str], values: frozenset[str]) -> Flat | None:
         """The same launches, open for these arrays and values; None where values are fixed."""
         if self.fixed:
             return None
-        return Flat(tuple(_opened(p, arrays, values) for p in self.pieces), self.turns)
+        opened = tuple(_opened(p, arrays, values) for p in self.pieces)
+        return Flat(opened, self.turns, self.mend)
 
 
 def _opened(p: Piece, arrays: frozenset[str], values: frozenset[str]) -> Piece:
@@ -159,9 +218,8 @@ def _opened(p: Piece, arrays: frozenset[str], values: frozenset[str]) -> Piece:
     for _, places, where in open_arrays:
         arguments[where] = [None] * len(places.starts)
     kept = tuple(memory for memory in p.kept if memory[0] not in arrays)
-    return Piece(
-        p.run, tuple(arguments), open_arrays, tuple(v for v in p.values if v[0] in values), kept
-    )
+    still = tuple(v for v in p.values if v[0] in values)
+    return replace(p, arguments=tuple(arguments), arrays=open_arrays, values=still, kept=kept)
 
 
 _RENEWING = [threading.Lock()]  # held while a forked child makes locks of its own

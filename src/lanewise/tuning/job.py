@@ -18,8 +18,8 @@ from lanewise.ir.pattern import Work
 from lanewise.language.target import Machine, is_compiled, target_of
 from lanewise.language.types import ValueType
 from lanewise.launch.arguments import bind_value_array, make_outputs
-from lanewise.launch.executable import BoundArray
 from lanewise.launch.support import bind_record
+from lanewise.launch.task_list import BoundArray
 from lanewise.launch.tuned_plans import Key
 from lanewise.planning.plan import Decisions, Plan
 from lanewise.records.arrays import RecordArray

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from math import sqrt
 from typing import TypeVar
 
-from lanewise.launch.executable import Executable, scratch_bytes
+from lanewise.launch.executable import Executable
 from lanewise.launch.support import compile_kernel
 from lanewise.launch.trial import Failure
 from lanewise.models.devices import DeviceModel, device_model
@@ -216,7 +216,7 @@ class KernelMeasurer:
         program = executable.program
         if (
             program.plan != self._job.default
-            and (taken := scratch_bytes(program, work.environment)) > SCRATCH_BYTES
+            and (taken := executable.tasks.memory(work.environment)) > SCRATCH_BYTES
         ):
             raise PlanError(
                 f"its partial sums take {taken:,} bytes, and {SCRATCH_BYTES:,} are the most that "

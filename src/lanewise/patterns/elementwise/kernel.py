@@ -22,7 +22,7 @@ from lanewise.language.types import Scalar
 from lanewise.launch.arguments import Arguments, bind_value_array, make_output
 from lanewise.launch.executable import Executable
 from lanewise.launch.repeated import Repeated, Result
-from lanewise.launch.support import compile_kernel, index_type, machine_of, value_type
+from lanewise.launch.support import index_type, machine_of, value_type
 from lanewise.patterns.calls import CHECKS, Calls, Derived, Wing, advise_layout
 from lanewise.patterns.elementwise.build import (
     ELEMENTWISE,
@@ -48,7 +48,7 @@ from lanewise.patterns.kernels import AbstractKernel
 from lanewise.patterns.results import result_arrays
 from lanewise.patterns.sizing import Program
 from lanewise.patterns.tables.names import POINTS
-from lanewise.patterns.tables.ranges import around_launch
+from lanewise.patterns.tables.ranges import kernel_of_tests
 from lanewise.planning.plan import Plan
 from lanewise.records.field_values import brought
 from lanewise.records.same_elements import are_same, overlapping
@@ -133,7 +133,7 @@ WING = Wing(
     prove=_prove,
     options=(CHECKS,),
     repeats=repeats,
-    tested=around_launch,
+    tested=kernel_of_tests,
     scatters=True,
 )
 
@@ -248,12 +248,10 @@ class Elementwise(AbstractKernel):
             make_output(self.__name__, r.kind, r.count, classified.device, None) for r in made
         ]
         bound |= {r.name: bind_value_array(p, r.kind) for r, p in zip(made, partials, strict=True)}
-        launch = self._reduction(classified, operation).prepare(bound, environment)
-        if checked:
-            launch = around_launch(calls, classified, launch)
-        else:
+        kernel = self._reduction(classified, operation)
+        if not checked:
             self._remember(repeated, operation, arguments, named, classified)
-        launch()
+        calls.tasks(classified, kernel).bound(bound, environment)()
         return _reduced(operation, partials)
 
     def _partials(self, operation: Operation, count: int) -> list[Result]:
@@ -278,9 +276,9 @@ class Elementwise(AbstractKernel):
         calls = self._calls
 
         def program(classified: Arguments) -> Program:
-            executable = self._reduction(classified, operation)
+            kernel = self._reduction(classified, operation)
             results = self._partials(operation, calls.count(classified))
-            return Program(executable, self._environment(classified), results)
+            return Program(kernel.tasks, self._environment(classified), results)
 
         if self._reduction(classified, operation).resizable:
             kinds = [
@@ -301,18 +299,14 @@ class Elementwise(AbstractKernel):
         calls, device = self._calls, classified.device
         layouts = tuple((n, r.record, r.layout) for n, r in classified.records.items())
         complete = complete_plan(None, machine_of(device), calls.work(classified))
-        key = (layouts, tuple(classified.arrays), device, complete, operation)
-        if key not in calls.kept:
+
+        def reference() -> ir.Kernel:
             arguments = _specialised(calls.signature, classified)
-            reference = build_reduction(
-                calls.lowered,
-                arguments,
-                index_type(device),
-                operation,
-                strided=target_of(device).has_blocks,
-            )
-            calls.kept[key] = compile_kernel(reference, complete, device)
-        return calls.kept[key]
+            index, strided = index_type(device), target_of(device).has_blocks
+            return build_reduction(calls.lowered, arguments, index, operation, strided=strided)
+
+        key = (operation, layouts, tuple(classified.arrays))
+        return calls.programs.get(key, reference, complete, device)
 
 
 def _with_lanes(environment: Mapping[str, Any]) -> dict[str, Any]:

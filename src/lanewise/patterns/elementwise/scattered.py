@@ -22,7 +22,7 @@ from lanewise.patterns.plain_sums import prefer_buckets
 from lanewise.patterns.tables import ranges
 from lanewise.patterns.tables.arguments import WITH_ARRAYS, add_shaped, check_place
 from lanewise.patterns.tables.ranges import TableTests
-from lanewise.patterns.tables.words import add_words
+from lanewise.patterns.words import add_words
 from lanewise.runtime.memory import overlap
 from lanewise.support.errors import ArgumentError
 

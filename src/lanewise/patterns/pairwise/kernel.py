@@ -24,7 +24,7 @@ from lanewise.patterns.pairwise.build import PAIRWISE, PairwiseArguments, build_
 from lanewise.patterns.search import AllPairs, Search
 from lanewise.patterns.search.searched import Searched
 from lanewise.patterns.tables.arguments import WITHOUT_ARRAYS
-from lanewise.patterns.tables.ranges import around_launch, prove, repeats
+from lanewise.patterns.tables.ranges import kernel_of_tests, prove, repeats
 from lanewise.planning.plan import Plan
 from lanewise.records.same_elements import are_same, shared_elements
 from lanewise.support.attributes import sealed, settings_by_name
@@ -126,7 +126,7 @@ WING = Wing(
     prove=_proved,
     options=(CHECKS,),
     repeats=repeats,
-    tested=around_launch,
+    tested=kernel_of_tests,
 )
 
 

@@ -11,9 +11,8 @@ from typing import Any, ClassVar
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.language.types import Scalar
-from lanewise.launch.executable import BoundArray
+from lanewise.launch.task_list import BoundArray
 from lanewise.patterns.search.base import (
-    Launches,
     Search,
     Statistics,
     Structure,
@@ -88,7 +87,7 @@ class _Nothing(Structure):
     def walk(self, index: Scalar) -> Walk:
         return AllWalk(index)
 
-    def launches(self) -> Launches:
+    def tasks(self) -> tuple[()]:
         return ()
 
     @property

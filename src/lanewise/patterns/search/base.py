@@ -16,7 +16,8 @@ import numpy as np
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.language.types import Scalar
-from lanewise.launch.executable import BoundArray
+from lanewise.launch.task_list import BoundArray
+from lanewise.launch.tasks import Buffer, Primitive, Role
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.worlds import Bounded, Open, Periodic, World, world_dimension
 from lanewise.support.checks import finite, shown
@@ -26,7 +27,6 @@ STRUCTURED = (2, 3)  # axes that grids, curves and trees divide
 MOST_NEIGHBORS = 32  # of a list of the nearest, which is kept in registers
 
 Visit = Callable[[ir.Local], ir.Block]
-Launches = Sequence[Callable[[], object]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,10 +170,32 @@ class Structure(ABC):
         """The way through it, with indices of this type."""
 
     @abstractmethod
-    def launches(self) -> Launches:
-        """What rebuilds it from the present positions: no allocation and, where `in_graphs`, no
-        transfer to the host.
+    def tasks(self) -> Sequence[Primitive]:
+        """What rebuilds it from the present positions, `POSITIONS`: no allocation and, where
+        `in_graphs`, no transfer to the host.
         """
+
+    def launches(self) -> tuple[Callable[..., object], ...]:
+        """The same as functions."""
+        return tuple(task.run for task in self.tasks())
+
+    def buffers(self) -> Mapping[str, Buffer]:
+        """Its memory: what a walk reads, the order, and what its tasks use among themselves."""
+        arrays = {n: b.arrangement for n, b in self.arrays.items()}
+        touched = dict.fromkeys(a.buffer for task in self.tasks() for a in task.accesses)
+        names = [n for n in {**arrays, **touched} if n != POSITIONS]
+        clean = self.clean
+        return {
+            n: Buffer(
+                n, Role.KEPT if n in clean else Role.TEMPORARY, arrays.get(n), clean=n in clean
+            )
+            for n in names
+        }
+
+    @property
+    def clean(self) -> frozenset[str]:
+        """What of its memory is zero before and after its tasks."""
+        return frozenset()
 
     @property
     def settled(self) -> bool:
@@ -192,7 +214,7 @@ class Structure(ABC):
     @property
     def in_graphs(self) -> bool:
         """Whether a graph can hold its launches: not where the host builds what a GPU searches."""
-        return True
+        return not any(task.waits for task in self.tasks())
 
     @abstractmethod
     def statistics(self) -> Statistics:
@@ -213,6 +235,7 @@ class Structure(ABC):
 
 RADIUS2 = own("radius2")  # the uniform with the squared radius
 ORDER = own("order")  # the array with the caller's index of every sorted place
+POSITIONS = own("positions")  # what tasks of a structure name the sources
 
 
 def radius2(search: Search, precision: Scalar) -> Any:

@@ -17,9 +17,11 @@ from typing import Any, Literal, cast, get_args
 from lanewise.language.target import target_of
 from lanewise.language.types import I32, Scalar
 from lanewise.launch.arguments import bind_value_array
-from lanewise.launch.executable import BoundArray
+from lanewise.launch.task_list import BoundArray
+from lanewise.launch.tasks import Primitive, reading, writing
 from lanewise.patterns.search.base import (
-    Launches,
+    ORDER,
+    POSITIONS,
     Search,
     Statistics,
     Structure,
@@ -205,8 +207,8 @@ class CurveGrid(Structure):
     def settled(self) -> bool:
         return True  # everything that follows positions is filled by the launches
 
-    def launches(self) -> Launches:
-        return self._built.launches()
+    def tasks(self) -> tuple[Primitive, ...]:
+        return self._built.tasks()
 
     def statistics(self) -> Statistics:
         tree = self._built.tree
@@ -269,12 +271,9 @@ class LeafGrid(Structure):
     def settled(self) -> bool:
         return True  # everything that follows positions is filled by the launches
 
-    def launches(self) -> Launches:
-        return (self._built.build,)
-
-    @property
-    def in_graphs(self) -> bool:
-        return False
+    def tasks(self) -> tuple[Primitive, ...]:
+        writes = writing(ORDER, *self.arrays)
+        return (Primitive("leaves", self._built.build, (*reading(POSITIONS), *writes), waits=True),)
 
     def statistics(self) -> Statistics:
         members = self._built.members()

@@ -12,8 +12,9 @@ from lanewise.ir.pattern import Work
 from lanewise.ir.values import record_array, value_array
 from lanewise.language.record import Leaf
 from lanewise.language.types import I32, Scalar
-from lanewise.launch.executable import BoundArray, Launch
+from lanewise.launch.executable import Launch
 from lanewise.launch.support import compile_kernel, index_type, machine_of
+from lanewise.launch.task_list import BoundArray
 from lanewise.layouts import Layout
 from lanewise.patterns.elements import ELEMENTWISE
 from lanewise.patterns.search.base import ORDER

@@ -12,8 +12,9 @@ from lanewise.ir.values import value_array, value_leaves
 from lanewise.language import types as t
 from lanewise.language.target import target_of
 from lanewise.language.types import I32, Scalar
-from lanewise.launch.executable import BoundArray, Executable
+from lanewise.launch.executable import Executable
 from lanewise.launch.support import compile_kernel, index_type, machine_of
+from lanewise.launch.task_list import BoundArray
 from lanewise.layouts import AoS, Arrangement, SoAoAS
 from lanewise.patterns.elements import ELEMENTWISE
 from lanewise.patterns.search.base import ORDER, RADIUS2, Search, radius2

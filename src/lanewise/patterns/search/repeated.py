@@ -27,10 +27,17 @@ from lanewise.launch.tuned_plans import store_enabled
 from lanewise.patterns.search.base import Structure
 from lanewise.patterns.search.picker import Picked
 from lanewise.patterns.search.points import SAMPLE, Points
-from lanewise.patterns.search.watched import DeviceFilling, Guard, Look, Watched, watched
+from lanewise.patterns.search.watched import (
+    DeviceFilling,
+    Filling,
+    Guard,
+    Look,
+    Watched,
+    watched,
+)
 from lanewise.records.arrays import RecordArray
 from lanewise.records.binding import places_of
-from lanewise.runtime.prepared import Flat, Prepared, Turns, Views
+from lanewise.runtime.prepared import Prepared, Turns
 
 LEAST, MOST = 2, 64  # calls that a kernel remembers: each has a structure and a sorted copy
 MOST_BYTES = 1 << 24  # of all these, where there are more than the least
@@ -42,17 +49,16 @@ class SearchedLaunch:
     """The launches of one call: those of the structure, the gather of its sources, the kernel.
 
     The structure's memory is this call's own, and every call fills it anew: threads that share the
-    call take turns. guards: what looks at positions before, on the host. looked: on a GPU, the
+    call take turns. launches: all of them, of which so many as `builds` come before the walk and
+    its tests. guards: what looks at positions before, on the host. looked: on a GPU, the
     filling together with a look at positions. follow: gives the launch of a plain call on the
     elements where they are now, or None for this one; it is None itself where this one fits
     wherever they are. looks: the guards, also on a GPU.
     """
 
     structure: Structure
-    filling: tuple[Callable[[], object], ...]
-    kernel: Callable[[], object]
-    turns: Turns
-    checks: tuple[Callable[[], None], ...] = ()
+    launches: Prepared
+    builds: int
     guards: tuple[Callable[[], None], ...] = ()
     looked: Callable[[], None] | None = None
     follow: Callable[[], SearchedLaunch | None] | None = None
@@ -62,17 +68,35 @@ class SearchedLaunch:
         """Raise `ArgumentError` where an array was changed in length since the structure was made
         for it.
         """
-        for check in self.checks:
-            check()
+        self.launches.check()
+
+    @property
+    def turns(self) -> Turns:
+        """At the memory of the structure."""
+        assert self.launches.turns is not None
+        return self.launches.turns
+
+    @property
+    def filling(self) -> Filling:
+        """What builds the structure, and puts the sources in its order."""
+        return tuple([p.work() for p in self.launches.pieces[: self.builds]])
+
+    @property
+    def kernel(self) -> Prepared:
+        """What walks through the structure, with the tests of indices before it."""
+        return replace(self.launches, pieces=self.launches.pieces[self.builds :], turns=None)
 
     def __call__(self) -> None:
         self.check()
         for guard in self.guards:
             guard()
+        if self.looked is None:
+            self.launches.run()
+            return
         with self.turns:
-            for fill in self.filling if self.looked is None else (self.looked,):
-                fill()
-            self.kernel()
+            self.looked()
+            for p in self.launches.pieces[self.builds :]:
+                p.run(p.arguments)
 
     def guarded(self, device: str, guards: tuple[Guard, ...]) -> SearchedLaunch:
         """The same launches behind a look at positions, for a call that runs many times."""
@@ -86,28 +110,6 @@ class SearchedLaunch:
     def unguarded(self) -> SearchedLaunch:
         """The same launches without a look at positions, for whoever looks at them afterwards."""
         return replace(self, guards=(), looked=None, looks=())
-
-    def template(self, results: frozenset[str], values: frozenset[str]) -> SearchedTemplate | None:
-        """The same launches for other results and values; None where they are more than
-        arguments.
-        """
-        opened = self.kernel.opened(results, values) if isinstance(self.kernel, Prepared) else None
-        return None if opened is None else SearchedTemplate(self.filling, opened, self.turns)
-
-
-@dataclass(frozen=True, slots=True)
-class SearchedTemplate:
-    """The launches of a call that waits for its results and its values."""
-
-    filling: tuple[Callable[[], object], ...]
-    kernel: Flat
-    turns: Turns
-
-    def launch(self, views: Views, values: Mapping[str, Any]) -> None:
-        with self.turns:
-            for fill in self.filling:
-                fill()
-            self.kernel.launch(views, values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -234,11 +236,11 @@ class RepeatedSearches:
         slots = slots_of(signature, positional, named, arguments, SameRecords, uses=uses)
         values = frozenset(flatten_uniforms(signature, arguments.uniforms))
         tables = frozenset(signature.arrays)
-        template = launch.template(frozenset(r.name for r in results) | tables, values)
-        if slots is None or template is None:
+        opened = launch.launches.opened(frozenset(r.name for r in results) | tables, values)
+        if slots is None or opened is None:
             return
         sizes = sizes_of(zip(slots, (*positional, *named.values()), strict=True))
-        sized: dict[Hashable, Sized] = {sizes: Sized.of(template, results, own=True)}
+        sized: dict[Hashable, Sized] = {sizes: Sized.of(opened, results, own=True)}
         call = Repeatable(
             signature.source.name, tuple(named), slots, arguments.device, sizes=sized, uses=uses
         )
@@ -248,7 +250,7 @@ class RepeatedSearches:
         quick: Watched | None = None
         # a graph holds the addresses of its arrays
         if looks and launch.structure.in_graphs and not tables:
-            quick = watched(looks, template.filling, template.kernel, template.turns, results, call)
+            quick = watched(looks, opened, launch.builds, results, call)
         drop = partial(_drop, weakref.ref(self))
         records = {id(r): r for r in arguments.records.values()}.values()
         arrays = tuple(weakref.ref(x, drop) for r in records for x in (r, places_of(r)))

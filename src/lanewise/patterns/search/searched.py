@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial, reduce
-from operator import or_
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from lanewise.compiler.default_plans import complete_plan
@@ -20,30 +19,41 @@ from lanewise.language.record import Leaf, Record
 from lanewise.language.types import Scalar
 from lanewise.launch.arguments import (
     Arguments,
-    Tests,
     bind_value_array,
     flatten_uniforms,
     make_outputs,
 )
-from lanewise.launch.compiled import Beside, Call, Compiled, Tunable
-from lanewise.launch.executable import BoundArray, Executable, Launch, checks_of
+from lanewise.launch.compiled import Call, Compiled, Tunable
+from lanewise.launch.executable import Executable
+from lanewise.launch.programs import Programs
 from lanewise.launch.repeated import Result
 from lanewise.launch.result_memory import check_beside_records, check_in_place
 from lanewise.launch.shaped_arrays import check_results_apart, writable_checks
 from lanewise.launch.support import (
     Uses,
     bind_record,
-    compile_kernel,
     index_type,
     layouts_of,
     machine_of,
     uses_of,
     value_type,
 )
-from lanewise.layouts import Layout, SoAoAS
+from lanewise.launch.task_list import Part, Renamed, TaskList, Written
+from lanewise.launch.tasks import Buffer, Role
+from lanewise.layouts import SoAoAS
+from lanewise.passes.index_tests import OUTSIDE
+from lanewise.patterns.call_tasks import RESULT, examination, outside_buffer
 from lanewise.patterns.elements import ELEMENTWISE
 from lanewise.patterns.results import result_arrays
-from lanewise.patterns.search.base import ORDER, RADIUS2, Search, Structure, radius2, reach
+from lanewise.patterns.search.base import (
+    ORDER,
+    POSITIONS,
+    RADIUS2,
+    Search,
+    Structure,
+    radius2,
+    reach,
+)
 from lanewise.patterns.search.build import (
     SEARCH,
     SearchArguments,
@@ -59,13 +69,12 @@ from lanewise.patterns.search.repeated import RepeatedSearches, SearchedLaunch
 from lanewise.patterns.search.tuning.job import Choice
 from lanewise.patterns.search.watched import Guard, Look, Unsound
 from lanewise.patterns.search.worlds import Periodic
-from lanewise.patterns.tables.ranges import RESULT, proved_with_values, smallest
+from lanewise.patterns.tables.ranges import TableTests, proved_with_values, smallest
 from lanewise.planning.plan import Decisions, Plan
 from lanewise.records.arrays import RecordArray
 from lanewise.records.same_elements import are_same, shared_elements
-from lanewise.records.two_sides import bits_of
-from lanewise.runtime import cuda
-from lanewise.runtime.memory import allocate, on
+from lanewise.runtime.device import get_device
+from lanewise.runtime.memory import on
 from lanewise.support.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -120,7 +129,7 @@ class Searched:
             search,
             kernel,
         )
-        self._compiled: dict[Any, Executable] = {}
+        self._programs = Programs()
         self._reference: dict[
             tuple[SearchArguments, Scalar], ir.Kernel
         ] = {}  # by what they are specialised to: quicker than by themselves
@@ -273,7 +282,7 @@ class Searched:
     ) -> Call:
         """once: it runs now, and its positions were looked at just now."""
         classified, compiled = s.classified, self._compile(s, plan, bind)
-        target, source = classified.records.values()
+        target = next(iter(classified.records.values()))
         named = result_arrays(self.lowered)
         results = make_outputs(
             self.name, [kind for _, kind in named], len(target), classified.device, out
@@ -283,19 +292,8 @@ class Searched:
             check_in_place(self.name, results, {}, ())
             check_beside_records(self.name, results, classified.records, uses, own_only=False)
         bound = {n: bind_record(r, uses[n]) for n, r in classified.records.items()}
-        checks = checks_of(bound, s.reference)
-        filling: list[Callable[[], object]] = [*s.structure.launches()]
         if s.structure.order is not None:
-            order = bind_value_array(s.structure.order, t.I32)
-            bound[ORDER] = order
-            copy, gather = self._gather(s, next(reversed(classified.records)), source, order)
-            filling.append(gather)
-            bound |= dict.fromkeys(
-                classified.records
-                if s.reference.identical
-                else [next(reversed(classified.records))],
-                copy,
-            )
+            bound[ORDER] = bind_value_array(s.structure.order, t.I32)
         bound |= {n: bind_value_array(a, kind) for (n, kind), a in zip(named, results, strict=True)}
         bound |= s.structure.arrays
         bound |= {n: bind_value_array(a, kind) for n, (a, kind) in classified.added.items()}
@@ -303,14 +301,9 @@ class Searched:
             check_results_apart(
                 self.name, results, {n: classified.added[n][0] for n in self.signature.arrays}
             )
-        used = {a.name for a in s.reference.arrays}
-        kernel = compiled.executable.prepare(
-            {n: b for n, b in bound.items() if n in used}, s.environment
-        )
-        if classified.tests is not None:
-            kernel = self._tested(s, classified.tests, bound, kernel)
-        turns = cuda.turns(f"a bound call of {self.name}", classified.device)
-        launch = SearchedLaunch(s.structure, tuple(filling), kernel, turns, checks)
+        turns = get_device(classified.device).turns(f"a bound call of {self.name}")
+        launches = compiled.tasks.bound(bound, s.environment, turns)
+        launch = SearchedLaunch(s.structure, launches, _builds(s.structure))
         if once:
             return Call(launch, tuple(results), compiled)
         asked = writable_checks(f"{self.name}: out", *results) if out is not None else ()
@@ -331,28 +324,6 @@ class Searched:
             for n, p in looked
             if p.count
         )
-
-    def _tested(
-        self, s: _Specialisation, tests: Tests, bound: dict[str, BoundArray], launch: Launch
-    ) -> Launch:
-        """A launch with the tests of its indices before it, which walk through the same
-        structure.
-        """
-        device, index = s.classified.device, index_type(s.classified.device)
-        reference = smallest(build_search(tests.lowered, s.arguments, index))
-        tested = compile_kernel(reference, complete_search_plan(None, device), device)
-        outside = tests.outside(len(next(iter(s.classified.records.values()))), device)
-        arrays = bound | {RESULT: bind_value_array(outside, t.I64)}
-        run_tests = tested.prepare(
-            {a.name: arrays[a.name] for a in reference.arrays}, s.environment
-        )
-
-        def run() -> None:
-            run_tests()
-            tests.examine(outside)
-            launch()
-
-        return run
 
     # ------------------------------------------------------------ what a call is
 
@@ -525,88 +496,85 @@ class Searched:
     ) -> Compiled:
         device = s.classified.device
         complete = complete_search_plan(s.picked.plan, device)
-        key = (s.arguments, complete, device)
-        if key not in self._compiled:
-            self._compiled[key] = compile_kernel(s.reference, complete, device, wish=wish)
+        executable = self._programs.get(
+            s.arguments, lambda: s.reference, complete, device, wish=wish
+        )
         return Compiled(
             self.name,
-            self._compiled[key],
+            executable,
             bind,
             layouts_of(s.classified.records),
             s.environment,
             s.reference,
             self.kernel,
+            self._tasks(s, executable),
             f"{s.structure.describe()} ({s.picked.why})",
             s.picked.tuned,
             s.structure.turns,
-            self._beside(s),
         )
 
-    def _beside(self, s: _Specialisation) -> Callable[[], tuple[Beside, ...]]:
-        """What fills the structure, and puts the sources in its order.
+    def _tasks(self, s: _Specialisation, kernel: Executable) -> TaskList:
+        """All that a call runs: what fills the structure, puts the sources in its order, tests
+        indices, and walks.
 
         It keeps no array of a call.
         """
-        structure, gather = s.structure, None
-        name, source = next(reversed(s.classified.records.items()))
-        if structure.order is not None:
-            gather = partial(
-                self._gather_kernel,
-                s.classified.device,
-                s.copied,
-                name,
-                source.record,
-                source.layout,
+        device, tests = s.classified.device, s.classified.tests
+        source = next(reversed(s.classified.records))
+        parts: list[Part] = [
+            Renamed(Written(task, device), {POSITIONS: source}) for task in s.structure.tasks()
+        ]
+        buffers, walked = dict(s.structure.buffers()), dict[str, str]()
+        if s.structure.order is not None:
+            gather = self._gather(s, source, s.classified.records[source])
+            parts.append(Renamed(gather, {}, {COUNT: count_of(source)}))
+            walked = dict.fromkeys(
+                s.classified.records if s.reference.identical else [source], SORTED
             )
-        return partial(_launches_beside, structure, gather, len(source))
+            buffers[SORTED] = Buffer(
+                SORTED,
+                Role.TEMPORARY,
+                SoAoAS().arrange(s.copied),
+                ir.Local(count_of(source), t.I64),
+                what=f"the sorted copy of {source!r}",
+            )
+        if tests is not None:
+            parts += [
+                Renamed(self._tests(s), {RESULT: OUTSIDE, **walked}),
+                examination(tests, device),
+            ]
+            buffers |= outside_buffer(ir.Local(count_of(next(iter(s.classified.records))), t.I64))
+        parts.append(Renamed(kernel, walked) if walked else kernel)
+        return TaskList(self.name, device, tuple(parts), buffers)
 
-    def _gather(
-        self, s: _Specialisation, name: str, source: RecordArray, order: BoundArray
-    ) -> tuple[BoundArray, Launch]:
-        """The sorted copy, and the launch that fills it."""
-        device, arrangement = s.classified.device, SoAoAS().arrange(s.copied)
-        executable = self._gather_kernel(device, s.copied, name, source.record, source.layout)
-        nbytes = arrangement.nbytes(len(source))
-        copy = BoundArray(
-            allocate(device, nbytes, f"the sorted copy of {name!r}"), arrangement, len(source)
+    def _tests(self, s: _Specialisation) -> Executable:
+        """The kernel that tests indices, which walks through the same structure."""
+        tests, device = s.classified.tests, s.classified.device
+        assert isinstance(tests, TableTests)
+        function, index = tests.lowered, index_type(device)
+        return self._programs.get(
+            (s.arguments, tests.tested),
+            lambda: smallest(build_search(function, s.arguments, index)),
+            complete_search_plan(None, device),
+            device,
         )
-        bits = bits_of(source.record)
-        uses = Uses(reads=reduce(or_, (bits[x.field] for x in s.copied), 0), writes=0)
-        # What a launch asks of the array is asked before, and does not keep it from being given
-        # back.
-        bound = replace(bind_record(source, uses), check=None)
-        arrays = {name: bound, ORDER: order, SORTED: copy}
-        return copy, executable.prepare(arrays, {COUNT: len(source)})
 
-    def _gather_kernel(
-        self, device: str, copied: tuple[Leaf, ...], name: str, record: Record, layout: Layout
-    ) -> Executable:
+    def _gather(self, s: _Specialisation, name: str, source: RecordArray) -> Executable:
         """What fills the sorted copy."""
-        key = (name, record, layout, copied, device)
-        if key not in self._compiled:
-            reference = build_gather(
-                name, record.leaves, layout, copied, SoAoAS(), index_type(device)
-            )
-            plan = complete_plan(None, machine_of(device), Work(ELEMENTWISE, 1))
-            self._compiled[key] = compile_kernel(reference, plan, device)
-        return self._compiled[key]
+        device, record, layout = s.classified.device, source.record, source.layout
+        return self._programs.get(
+            (name, record, layout, s.copied),
+            lambda: build_gather(
+                name, record.leaves, layout, s.copied, SoAoAS(), index_type(device)
+            ),
+            complete_plan(None, machine_of(device), Work(ELEMENTWISE, 1)),
+            device,
+        )
 
 
-def _launches_beside(
-    structure: Structure, gather: Callable[[], Executable] | None, sources: int
-) -> tuple[Beside, ...]:
-    """What a call launches before the kernel that walks."""
-    filling = len(structure.launches())
-    names = (
-        ["structure"]
-        if filling == 1
-        else [f"structure, {n} of {filling}" for n in range(1, filling + 1)]
-    )
-    before = tuple(Beside(name) for name in names)
-    if gather is None:
-        return before
-    executable = gather()
-    return (*before, Beside(executable.program.reference.name, executable, {COUNT: sources}))
+def _builds(structure: Structure) -> int:
+    """How many launches of a call come before its walk."""
+    return len(structure.tasks()) + (structure.order is not None)
 
 
 @lru_cache

@@ -16,9 +16,9 @@ from lanewise.ir.names import own
 from lanewise.language.target import target_of
 from lanewise.language.types import COMPONENTS, I32, Scalar
 from lanewise.launch.arguments import bind_value_array
-from lanewise.launch.executable import BoundArray
+from lanewise.launch.task_list import BoundArray
+from lanewise.launch.tasks import Primitive
 from lanewise.patterns.search.base import (
-    Launches,
     Search,
     Statistics,
     Structure,
@@ -282,12 +282,12 @@ class _Grid(Structure):
     def fits(self, sources: Points) -> bool:
         return self.settled or self._search.geometry(sources) == self._geometry
 
-    def launches(self) -> Launches:
-        return self._built.launches
+    def tasks(self) -> tuple[Primitive, ...]:
+        return self._built.tasks
 
     @property
-    def in_graphs(self) -> bool:
-        return self._search.build == "device"
+    def clean(self) -> frozenset[str]:
+        return self._built.clean
 
     def statistics(self) -> Statistics:
         members = np.diff(to_host(self._built.starts)[: self._geometry.total + 1])

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Protocol
 
@@ -202,7 +202,7 @@ class DeviceLook:
     through memory of the host.
 
     Looks are counted on both sides, so that no answer is taken for that of another look. One at a
-    time: `SearchedTemplate` has turns.
+    time: whoever owns it has turns.
     """
 
     __slots__ = ("_answer", "_begun", "_device", "_lost", "_pinned", "_replay", "_state")
@@ -358,14 +358,16 @@ class DeviceWatched:
 
 def watched(
     looks: tuple[Look, ...],
-    filling: Filling,
-    kernel: Flat,
-    turns: Turns,
+    launches: Flat,
+    builds: int,
     results: Sequence[Result],
     call: Repeatable,
 ) -> Watched | None:
-    """The quick way of a call, or None."""
-    device = looks[0][0].device
+    """The quick way of a call, or None. builds: how many launches come before the walk."""
+    device, turns = looks[0][0].device, launches.turns
+    assert turns is not None
+    filling = tuple([p.work() for p in launches.pieces[:builds]])
+    kernel = replace(launches, pieces=launches.pieces[builds:], turns=None)
     if is_gpu(device):
         behind = WatchedTemplate(device, looks, filling, kernel, turns)
         return DeviceWatched(call, Sized.of(behind, results, own=True))

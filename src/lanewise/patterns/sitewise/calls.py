@@ -13,8 +13,9 @@ from lanewise.language.target import Machine
 from lanewise.language.types import U32
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.compiled import Inspectable
-from lanewise.launch.executable import BoundArray, Executable, Launch
+from lanewise.launch.executable import Executable, Launch
 from lanewise.launch.support import bind_record, compile_kernel, index_type, machine_of
+from lanewise.launch.task_list import BoundArray
 from lanewise.layouts import AoS
 from lanewise.patterns.sitewise.builder import ARRIVED, MARKS, NEXT, SOLIDS
 from lanewise.patterns.sitewise.function import SiteValues

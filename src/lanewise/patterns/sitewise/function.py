@@ -21,7 +21,7 @@ from lanewise.language.types import F32, Scalar
 from lanewise.language.values import to_python_value
 from lanewise.launch.arguments import Arguments, bind_value_array, describe
 from lanewise.launch.copied import is_copy
-from lanewise.launch.executable import BoundArray
+from lanewise.launch.task_list import BoundArray
 from lanewise.patterns.sitewise.builder import Update
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.patterns.tables.arguments import NOTHING, Tables, bring_tables, table_lengths

@@ -18,27 +18,24 @@ from lanewise.analysis.bounds import Reached, decisive, reached, sites
 from lanewise.frontend.flat_tables import with_flat_tables
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import index_name, length_of, own
-from lanewise.ir.pattern import BLOCK
+from lanewise.ir.names import index_name, length_of
 from lanewise.ir.traverse import flat_map
 from lanewise.language import types as t
 from lanewise.language.array_types import ArrayType
 from lanewise.language.target import target_of
-from lanewise.launch.arguments import Arguments, bind_value_array, device_without_records
-from lanewise.launch.executable import Launch
+from lanewise.launch.arguments import Arguments, device_without_records
 from lanewise.launch.outside import surely_outside, was_outside
 from lanewise.launch.repeated import Repeats
-from lanewise.launch.support import compile_kernel, index_type
+from lanewise.launch.support import index_type
 from lanewise.passes.index_tests import NONE, Guards, failure, guards_of, testing
+from lanewise.patterns.call_tasks import RESULT
 from lanewise.patterns.calls import CHECKS, Calls
 from lanewise.patterns.results import sum_name
 from lanewise.patterns.tables.arguments import check_countable
-from lanewise.planning.plan import Decisions, neutral_plan
 from lanewise.runtime.memory import array_module, to_host
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError
 
-RESULT = own("result")
 VALUES = 64  # of uniforms, for which what was proved is remembered
 Counts = Mapping[str, int]
 
@@ -222,6 +219,10 @@ class TableTests:
     axes: tuple[int, ...] = ()
 
     @property
+    def within(self) -> bool:
+        return False
+
+    @property
     def lowered(self) -> Lowered:
         """The function that gives the number of an element's first failure."""
         indexed = self.function.indexed
@@ -285,29 +286,9 @@ def smallest(kernel: ir.Kernel) -> ir.Kernel:
     return replace(kernel, body=flat_map(kernel.body, visit))
 
 
-def tests_plan(device: str) -> Decisions:
-    """The plan of tests: a thread for each element."""
-    return neutral_plan(target_of(device), BLOCK)
-
-
-def around_launch(calls: Calls, arguments: Arguments, launch: Launch) -> Launch:
-    """A launch with the tests before it."""
+def kernel_of_tests(calls: Calls, arguments: Arguments) -> ir.Kernel:
+    """The kernel that makes the tests of a call, before its own one runs."""
     tests = arguments.tests
-    if tests is None:
-        return launch
     assert isinstance(tests, TableTests)
-    device = arguments.device
-    key = ("tests", calls.kind(arguments), tests.tested)
-    if key not in calls.kept:
-        reference = calls.wing.build(tests.lowered, calls.signature, arguments, index_type(device))
-        calls.kept[key] = compile_kernel(smallest(reference), tests_plan(device), device)
-    outside = tests.outside(calls.count(arguments), device)
-    bound = calls.bound(arguments) | {RESULT: bind_value_array(outside, t.I64)}
-    tested = calls.kept[key].prepare(bound, calls.environment(arguments))
-
-    def run() -> None:
-        tested()
-        tests.examine(outside)
-        launch()
-
-    return run
+    index = index_type(arguments.device)
+    return smallest(calls.wing.build(tests.lowered, calls.signature, arguments, index))

@@ -19,7 +19,7 @@ from lanewise.launch.arguments import Arguments, classify_arguments
 from lanewise.launch.repeated import Repeats
 from lanewise.launch.shaped_arrays import NARROW, check_shaped, writable_checks
 from lanewise.patterns.tables.names import POINTS
-from lanewise.patterns.tables.words import add_words
+from lanewise.patterns.words import add_words
 from lanewise.runtime.devices import default_device
 from lanewise.runtime.memory import device_of, overlap
 from lanewise.support.errors import ArgumentError

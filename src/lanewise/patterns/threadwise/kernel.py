@@ -19,7 +19,7 @@ from lanewise.patterns.tables.races import refuse_races
 from lanewise.patterns.threadwise.arguments import call_arguments, counts, written_arrays
 from lanewise.patterns.threadwise.build import build_kernel
 from lanewise.patterns.threadwise.pattern import THREADWISE
-from lanewise.patterns.threadwise.ranges import prove, repeats
+from lanewise.patterns.threadwise.ranges import kernel_of_tests, prove, repeats
 from lanewise.planning.plan import Plan
 from lanewise.support.attributes import sealed
 from lanewise.support.checks import plain_function
@@ -141,6 +141,7 @@ WING = Wing(
     total=True,
     options=(CHECKS,),
     prove=prove,
+    tested=kernel_of_tests,
 )
 
 

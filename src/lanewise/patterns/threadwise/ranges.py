@@ -5,8 +5,8 @@ others are tested with `checks=True`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import lru_cache, partial
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,15 +16,11 @@ from lanewise.frontend.function import lower_function
 from lanewise.frontend.scattered import scattered_arrays
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import extent_of, length_of
-from lanewise.ir.pattern import BLOCK
 from lanewise.language import types as t
-from lanewise.language.target import target_of
 from lanewise.launch.arguments import Arguments
-from lanewise.launch.executable import Launch
 from lanewise.launch.outside import surely_outside, was_outside
 from lanewise.launch.repeated import Repeats
-from lanewise.launch.support import compile_kernel
-from lanewise.passes.index_tests import NONE, OUTSIDE, Guards, failure, guards_of
+from lanewise.passes.index_tests import NONE, Guards, failure, guards_of
 from lanewise.patterns.calls import CHECKS, Calls
 from lanewise.patterns.plain_sums import prefer_buckets_of_threads
 from lanewise.patterns.tables.races import refuse_races
@@ -32,8 +28,7 @@ from lanewise.patterns.threadwise import meetings
 from lanewise.patterns.threadwise.arguments import repeats as plain_repeats
 from lanewise.patterns.threadwise.build import build_kernel, one_thread
 from lanewise.patterns.threadwise.meetings import Meeting
-from lanewise.planning.plan import neutral_plan
-from lanewise.runtime.memory import array_module, to_host
+from lanewise.runtime.memory import to_host
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError
 
@@ -58,53 +53,55 @@ def prove(calls: Calls, arguments: Arguments) -> None:
     if not checks:
         indices, scattered = calls.signature.indices, scattered_arrays(calls.signature.source)
         if len(indices) == 1 and scattered:
-            (count,) = _extents(calls, arguments.totals)
-            prefer_buckets_of_threads(calls.lowered, indices[0], count, arguments)
+            prefer_buckets_of_threads(calls.lowered, indices[0], arguments)
         return
     wide, narrow, *rest = arguments.variant
     multiples = rest[0] if rest else (1,) * len(calls.signature.arrays)
     tested, summed = guards_of(places), bool(calls.signature.results)
     arguments.variant = (wide, narrow, multiples, () if summed else tested)
     if tested:
-        outside = array_module(arguments.device).empty(_extents(calls, arguments.totals), np.int64)
-        arguments.added[OUTSIDE] = (outside.reshape(-1), t.I64)
-        watched = partial(_tested_before, tested) if summed else _tested_within
-        sums, arguments.around = arguments.around, partial(watched, calls, arguments, outside)
-        if sums is not None:
-            arguments.surround(sums)
+        arguments.tests = ThreadTests(calls, arguments, tested, not summed)
 
 
-def _tested_within(calls: Calls, arguments: Arguments, outside: Any, launch: Launch) -> Launch:
-    """A launch of a kernel with tests: it tells where it was outside."""
+@dataclass(frozen=True, eq=False)
+class ThreadTests:
+    """The tests of a call.
 
-    def run() -> None:
-        launch()
-        _examine(calls, arguments, outside)
-
-    return run
-
-
-def _tested_before(
-    tested: Guards, calls: Calls, arguments: Arguments, outside: Any, launch: Launch
-) -> Launch:
-    """A launch of a sum, whose loops stay as they are: it writes nothing, so that a kernel before
-    it can make the tests.
+    A kernel of threads makes them as it runs; a sum, whose loops stay as they are, writes nothing,
+    so that a kernel before it can make them.
     """
-    key = ("tests", arguments.variant, tested, arguments.device)
-    if key not in calls.kept:
-        reference = build_kernel(
-            calls.lowered, calls.signature, arguments, guards=tested, summed=False
-        )
-        plan = neutral_plan(target_of(arguments.device), BLOCK)
-        calls.kept[key] = compile_kernel(reference, plan, arguments.device)
-    tests = calls.kept[key].prepare(calls.bound(arguments), calls.environment(arguments))
 
-    def run() -> None:
-        tests()
-        _examine(calls, arguments, outside)
-        launch()
+    calls: Calls
+    arguments: Arguments
+    tested: Guards
+    within: bool
 
-    return run
+    def examine(self, outside: Any) -> None:
+        """Raise `VerificationError` for the first thread that was outside of an array.
+
+        Waits for the kernel.
+        """
+        outside, calls = to_host(outside), self.calls
+        if not outside.size or int(outside.min()) == NONE:
+            return
+        first = int((outside != NONE).argmax())
+        extents = _extents(calls, self.arguments.totals)
+        place = tuple(int(i) for i in np.unravel_index(first, extents))
+        f = failure(int(outside[first]))
+        s = sites(_thread(calls, self.arguments))[f.site]
+        names = calls.signature.indices
+        thread = ", ".join(f"{n} = {i}" for n, i in zip(names, place, strict=True))
+        shape = _shape(calls, self.arguments, s.array)
+        raise was_outside(calls.name, s, f, f"the thread {thread}", shape)
+
+
+def kernel_of_tests(calls: Calls, arguments: Arguments) -> ir.Kernel:
+    """The kernel that makes the tests of a sum before it runs."""
+    tests = arguments.tests
+    assert isinstance(tests, ThreadTests)
+    return build_kernel(
+        calls.lowered, calls.signature, arguments, guards=tests.tested, summed=False
+    )
 
 
 def repeats(calls: Calls, arguments: Arguments) -> Repeats:
@@ -216,22 +213,6 @@ def _outside(calls: Calls, arguments: Arguments, r: Reached) -> ArgumentError:
 
 def _grid(calls: Calls, arguments: Arguments) -> str:
     return f"grid={_tuple(_extents(calls, arguments.totals))}"
-
-
-def _examine(calls: Calls, arguments: Arguments, outside: Any) -> None:
-    """Raise `VerificationError` for the first thread that was outside of an array.
-
-    Waits for the kernel.
-    """
-    outside = to_host(outside)
-    if not outside.size or int(outside.min()) == NONE:
-        return
-    first = int((outside.reshape(-1) != NONE).argmax())
-    place = tuple(int(i) for i in np.unravel_index(first, outside.shape))
-    f = failure(int(outside.reshape(-1)[first]))
-    s = sites(_thread(calls, arguments))[f.site]
-    thread = ", ".join(f"{n} = {i}" for n, i in zip(calls.signature.indices, place, strict=True))
-    raise was_outside(calls.name, s, f, f"the thread {thread}", _shape(calls, arguments, s.array))
 
 
 def _shape(calls: Calls, arguments: Arguments, array: str) -> tuple[int, ...]:

@@ -4,7 +4,6 @@ one cell in their order.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,10 @@ import numpy as np
 
 from lanewise.language.target import target_of
 from lanewise.language.types import COMPONENTS
+from lanewise.launch.tasks import Primitive, reading, writing
+from lanewise.patterns.search.base import ORDER, POSITIONS
 from lanewise.patterns.search.builders.geometry import Geometry
+from lanewise.patterns.search.grid_expressions import STARTS
 from lanewise.patterns.search.points import Points
 from lanewise.runtime.cpu import own_kernel, run_range
 from lanewise.runtime.memory import allocate
@@ -73,16 +75,17 @@ def counting_sort_kernel(cells, starts, order):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellBuilder:
-    """Filled cells: int32 arrays on the sources' device, and the launches that fill them from the
+    """Filled cells: int32 arrays on the sources' device, and the tasks that fill them from the
     present positions.
 
     starts: the first sorted place of each cell and of those behind the last one; order: the
-    caller's index of each place.
+    caller's index of each place. clean: memory that is zero before and after.
     """
 
     starts: Any
     order: Any
-    launches: tuple[Callable[[], object], ...]
+    tasks: tuple[Primitive, ...]
+    clean: frozenset[str] = frozenset()
 
 
 def host_cells(geometry: Geometry, sources: Points) -> CellBuilder:
@@ -99,18 +102,21 @@ def host_cells(geometry: Geometry, sources: Points) -> CellBuilder:
         run_range(numbers, (*columns, cells, *values), sources.count, GRAIN)
         sort(cells, starts, order)
 
+    touched = (*reading(POSITIONS), *writing(STARTS, ORDER))
     if target_of(sources.device).host_memory:
-        return CellBuilder(starts, order, (fill,))
+        return CellBuilder(starts, order, (Primitive("cells", fill, touched),))
     what = f"{geometry.total:,} cells"
     starts_there, order_there = (
         allocate(sources.device, a.nbytes, what).view("int32") for a in (starts, order)
     )
 
-    def transfer() -> None:
+    def build() -> None:
+        fill()
         starts_there.set(starts)
         order_there.set(order)
 
-    return CellBuilder(starts_there, order_there, (fill, transfer))
+    task = Primitive("cells", build, touched, waits=True)
+    return CellBuilder(starts_there, order_there, (task,))
 
 
 def axis_values(geometry: Geometry, sources: Points) -> list[Any]:

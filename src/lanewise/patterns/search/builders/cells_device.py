@@ -8,14 +8,29 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.ir.names import own
 from lanewise.language.types import Scalar
+from lanewise.launch.tasks import Access, Primitive, changing, reading, writing
 from lanewise.layouts import Arrangement
+from lanewise.patterns.search.base import ORDER, POSITIONS
 from lanewise.patterns.search.builders.cells import CellBuilder, axis_values
 from lanewise.patterns.search.builders.geometry import Geometry
+from lanewise.patterns.search.grid_expressions import STARTS
 from lanewise.patterns.search.points import Points
 from lanewise.primitives.cells import CROWDED, SORTERS, SORTING_THREADS, THREADS, TILE, kernel_texts
 from lanewise.runtime.device import WrittenKernel, get_device
 from lanewise.runtime.memory import allocate_pieces, on
+
+COUNTS, PLACE, MEMBERS, SUMS, CROWD = map(own, ("counts", "place", "members", "sums", "crowded"))
+TOUCHED: dict[str, tuple[Access, ...]] = {
+    "cells_count": (*reading(POSITIONS), *changing(COUNTS), *writing(PLACE)),
+    "cells_sums": (*reading(COUNTS), *writing(SUMS, CROWD)),
+    "cells_scan": (*reading(SUMS), *changing(COUNTS, CROWD), *writing(STARTS)),
+    "cells_fill": (*reading(PLACE, STARTS), *writing(MEMBERS)),
+    "cells_sort": (*reading(CROWD, STARTS), *changing(MEMBERS)),
+    "cells_rank": (*reading(PLACE, STARTS, MEMBERS), *writing(ORDER)),
+}
+"""What the kernels read and write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,18 +94,13 @@ def device_cells(geometry: Geometry, sources: Points) -> CellBuilder:
     kernels = _kernels(
         device, sources.arrangement.unpinned, sources.leaves, sources.precision, geometry.periodic
     )
-    work = tuple(
-        partial(
-            _run,
-            kernels[x.kernel],
-            (x.blocks, 1),
-            tuple(memory.addresses[a] if isinstance(a, str) else a for a in x.arguments),
-            (memory, sources),
-        )
-        for x in launch_list(geometry, sources, sources.addresses())
-    )
+    tasks: list[Primitive] = []
+    for x in launch_list(geometry, sources, sources.addresses()):
+        arguments = tuple(memory.addresses[a] if isinstance(a, str) else a for a in x.arguments)
+        run = partial(_run, kernels[x.kernel], (x.blocks, 1), arguments, (memory, sources))
+        tasks.append(Primitive(x.kernel, run, TOUCHED[x.kernel]))
     starts, order = (memory[name].view("int32") for name in ("starts", "order"))
-    return CellBuilder(starts[: geometry.total + 1], order, work)
+    return CellBuilder(starts[: geometry.total + 1], order, tuple(tasks), frozenset({COUNTS}))
 
 
 def _run(

@@ -8,12 +8,16 @@ boxes above. Nothing is read back and nothing is allocated when they run, so a g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from lanewise.ir.names import own
+from lanewise.launch.tasks import Access, Primitive, changing, reading, writing
+from lanewise.patterns.search.base import ORDER, POSITIONS
+from lanewise.patterns.search.box_expressions import BOXES
 from lanewise.patterns.search.builders.tree import Tree, margin, node_arrangement
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.worlds import Periodic, World
@@ -21,6 +25,9 @@ from lanewise.primitives import curve_order, curve_text, radix_sort
 from lanewise.primitives.curve_order import THREADS
 from lanewise.runtime.device import WrittenKernel, get_device
 from lanewise.runtime.memory import allocate_pieces
+
+QUANTILES, HISTOGRAM, TICKETS, STATUS = map(own, ("quantiles", "histogram", "tickets", "status"))
+KEYS, VALUES = (own("keys0"), own("keys1")), (ORDER, own("values1"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,57 +100,56 @@ class DeviceCurve:
     def order(self) -> Any:
         return self._memory["values0"].view(np.int32)
 
-    def launches(self) -> tuple[Callable[[], object], ...]:
-        """One function a kernel, in order."""
+    def tasks(self) -> tuple[Primitive, ...]:
+        """One for each kernel, in order."""
         p, count = self._points, np.int32(self._points.count)
         xyz = (*p.addresses(), *([0] * (3 - p.dimension)))
         top, total = np.int32(len(self.tree.levels) - 1), np.int32(self.tree.nodes)
-        words = radix_sort.PASSES * radix_sort.BINS * self._tiles
+        words = np.int32(radix_sort.PASSES * radix_sort.BINS * self._tiles)
         key_blocks = -(-p.count // (curve_text.KEY_THREADS * grains(p.count).keys))
         quantiles, histogram, status, tickets = (
             self._at[n] for n in ("quantiles", "histogram", "status", "tickets")
         )
         keys, nodes, order = (self._at[n] for n in ("keys0", "nodes", "values0"))
-        calls = [
-            self._call("curve_sample", p.dimension, *xyz, count, quantiles, histogram, tickets),
-            self._call(
-                "curve_keys",
-                key_blocks,
-                *xyz,
-                count,
-                quantiles,
-                keys,
-                histogram,
-                status,
-                np.int32(words),
+        sampled = (*reading(POSITIONS), *writing(QUANTILES, HISTOGRAM, TICKETS))
+        keyed = (*reading(POSITIONS, QUANTILES), *changing(HISTOGRAM), *writing(KEYS[0], STATUS))
+        boxed = (*reading(POSITIONS, ORDER), *writing(BOXES))
+        tasks = [
+            self._task(
+                "curve_sample", sampled, p.dimension, *xyz, count, quantiles, histogram, tickets
             ),
-            *(
-                self._call(
-                    "curve_sort",
-                    self._tiles,
-                    *radix_sort.pass_arguments(number, self._at, p.count, self._tiles),
-                )
-                for number in range(radix_sort.PASSES)
+            self._task(
+                "curve_keys", keyed, key_blocks,
+                *xyz, count, quantiles, keys, histogram, status, words,
             ),
-            self._call(
-                "curve_boxes",
-                -(-p.count // curve_text.BOX_THREADS),
-                *xyz,
-                count,
-                order,
-                nodes,
-                top,
-                total,
+            *(self._sort(number) for number in range(radix_sort.PASSES)),
+            self._task(
+                "curve_boxes", boxed, -(-p.count // curve_text.BOX_THREADS),
+                *xyz, count, order, nodes, top, total,
             ),
-        ]
+        ]  # fmt: skip
         first = first_above(self.tree.leaf)
         if first <= top:
-            calls.append(self._call("curve_upper", 1, count, nodes, np.int32(first), top, total))
-        return tuple(calls)
+            above = (count, nodes, np.int32(first), top, total)
+            tasks.append(self._task("curve_upper", changing(BOXES), 1, *above))
+        return tuple(tasks)
 
-    def _call(self, name: str, blocks: int, *arguments: Any) -> Callable[[], object]:
+    def _sort(self, number: int) -> Primitive:
+        """A pass, from one memory to the other: the first one knows the indices, the last one
+        needs no keys.
+        """
+        even, last = number % 2, number == radix_sort.PASSES - 1
+        reads = reading(HISTOGRAM, KEYS[even], *([VALUES[even]] if number else []))
+        writes = writing(VALUES[1 - even], *([] if last else [KEYS[1 - even]]))
+        arguments = radix_sort.pass_arguments(number, self._at, self._points.count, self._tiles)
+        accesses = (*reads, *changing(STATUS, TICKETS), *writes)
+        return self._task("curve_sort", accesses, self._tiles, *arguments)
+
+    def _task(
+        self, name: str, accesses: tuple[Access, ...], blocks: int, *arguments: Any
+    ) -> Primitive:
         # keeps the memory alive, too
-        return lambda: self._kernels[name].launch((blocks, 1), arguments)
+        return Primitive(name, lambda: self._kernels[name].launch((blocks, 1), arguments), accesses)
 
 
 def first_above(leaf: int) -> int:

@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.launch.tasks import Primitive, reading, writing
+from lanewise.patterns.search.base import ORDER, POSITIONS
+from lanewise.patterns.search.box_expressions import BOXES
 from lanewise.patterns.search.builders.parts import places_of
 from lanewise.patterns.search.builders.tree import Tree, columns_of, margin, node_arrangement
 from lanewise.patterns.search.points import Points
@@ -178,8 +181,9 @@ class HostCurve:
         self._at = self.tree.places()
         columns_of(self.nodes, self.arrangement, self.tree.nodes)["link"][:] = self.tree.links()
 
-    def launches(self) -> tuple[Any, ...]:
-        return (self.build,)
+    def tasks(self) -> tuple[Primitive, ...]:
+        touched = (*reading(POSITIONS), *writing(ORDER, BOXES))
+        return (Primitive("curve", self.build, touched),)
 
     def build(self) -> None:
         """Order the present positions, and draw the boxes round them."""

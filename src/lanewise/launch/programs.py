@@ -1,0 +1,36 @@
+"""The compiled programs of a kernel, by what they are specialised to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from lanewise.ir import nodes as ir
+from lanewise.launch.executable import Executable
+from lanewise.launch.support import compile_kernel
+from lanewise.planning.plan import Decisions, Plan
+
+
+class Programs:
+    """Compiles a program once, and keeps it."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Executable] = {}
+
+    def get(
+        self,
+        key: Hashable,
+        reference: Callable[[], ir.Kernel],
+        plan: Decisions,
+        device: str,
+        *,
+        wish: Plan | None = None,
+    ) -> Executable:
+        """The program that a plan makes of a kernel for a device. key: what the kernel, which is
+        built when it is needed, is specialised to. wish: the plan that the caller asked for.
+        """
+        whole = (key, plan, device)
+        if whole not in self._known:
+            self._known[whole] = compile_kernel(reference(), plan, device, wish=wish)
+        return self._known[whole]

@@ -1,0 +1,79 @@
+"""Words of exact sums in place of arrays of floats that elements are added to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial, reduce
+from typing import Any
+
+from lanewise.frontend.function import Signature
+from lanewise.frontend.scattered import summed_arrays
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import length_of, own
+from lanewise.ir.values import value_array
+from lanewise.language import exact_sums
+from lanewise.language import types as t
+from lanewise.language.target import target_of
+from lanewise.launch.arguments import Arguments
+from lanewise.launch.task_list import Written
+from lanewise.launch.tasks import Buffer, Primitive, Role, changing
+from lanewise.primitives.exact_sums import close, load_close
+
+
+def add_words(signature: Signature, arrays: Mapping[str, Any], arguments: Arguments) -> None:
+    """Say of which arrays floats are added exactly: a kernel has words in their place."""
+    for n in arrays:
+        if n in summed_arrays(signature.source, signature.arrays):
+            arguments.summed[n] = arrays[n].reshape(-1), signature.arrays[n].element
+            arguments.added.pop(n, None)
+
+
+def words_of(array: str) -> str:
+    """What a call names the words of an array."""
+    return own(f"words.{array}")
+
+
+def words_buffer(array: str, kind: t.Scalar, rank: int, device: str) -> Buffer:
+    """The words of an array with so many dimensions, which are zero but while a call runs."""
+    lengths: list[ir.Expression] = [ir.Local(length_of(array, d), t.I64) for d in range(rank)]
+    elements = reduce(partial(_calculated, "*"), lengths)
+    format_ = exact_sums.FORMATS[kind.dtype.name]
+    target, group = target_of(device), exact_sums.GROUP
+    if target.compiled and target.host_memory:  # planes, with one element more for all of them
+        places = _calculated("+", elements, _number(1))
+    else:
+        above = _calculated("+", elements, _number(group - 1))
+        places = _calculated("*", _calculated("//", above, _number(group)), _number(group))
+    return Buffer(
+        words_of(array),
+        Role.KEPT,
+        value_array("", t.I64, written=True).arrangement,
+        _calculated("*", places, _number(format_.words)),
+        clean=True,
+        what=f"an exact sum of {format_.name}, which takes {8 * format_.words} bytes an element,",
+    )
+
+
+def _calculated(
+    operator: ir.BinaryOperator, left: ir.Expression, right: ir.Expression
+) -> ir.Expression:
+    return ir.Binary(operator, left, right, t.I64)
+
+
+def _number(value: int) -> ir.Expression:
+    return ir.Literal(value, t.I64)
+
+
+def rounding(arrays: Mapping[str, t.Scalar], device: str) -> list[Written]:
+    """What rounds the sums of arrays, each once, and makes their words zero again."""
+    made: list[Written] = []
+    for n, (array, kind) in enumerate(arrays.items(), 1):
+        name = "rounding of sums" + ("" if len(arrays) == 1 else f", {n} of {len(arrays)}")
+        if not target_of(device).host_memory:
+            load_close(kind.dtype.name, device)
+        words, run = words_of(array), partial(close, device=device)
+        task = Primitive(name, run, changing(words, array), takes=(words, array))
+        rows = value_array("", kind, written=True).arrangement
+        buffer = Buffer(array, Role.ARGUMENT, rows)
+        made.append(Written(task, device, {array: buffer}, frozenset({array})))
+    return made
