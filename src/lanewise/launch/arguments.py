@@ -26,7 +26,7 @@ from lanewise.records.binding import check_usable
 from lanewise.records.field_values import brought, check_type, converted
 from lanewise.runtime.devices import default_device
 from lanewise.runtime.field_copies import advice_of, is_writable
-from lanewise.runtime.memory import array_module, device_of, home
+from lanewise.runtime.memory import array_module, device_of, home, unlocked
 from lanewise.support.checks import check_unmasked, host_array, shown
 from lanewise.support.errors import ArgumentError
 
@@ -305,7 +305,7 @@ def bind_value_array(array: Any, kind: t.ValueType) -> BoundArray:
     if isinstance(array, np.ma.MaskedArray):
         array = np.asarray(array)  # its own memory: a mask that hides elements was refused
     if isinstance(array, np.ndarray) and not array.flags.writeable:
-        array = array.copy()  # generated code is compiled for writable memory only
+        array = unlocked(array)
     return BoundArray(
         array.reshape(-1).view("uint8"),
         value_array("", kind, written=False).arrangement,

@@ -19,8 +19,7 @@ def copied_arrays(
     named: Mapping[str, Any],
     arguments: Arguments,
 ) -> tuple[str, ...]:
-    """The parameters whose arrays were converted, made contiguous, brought to the device, or are
-    read-only.
+    """The parameters whose arrays were converted, made contiguous or brought to the device.
 
     Of lists and of other libraries' arrays nothing is said.
     """
@@ -31,10 +30,8 @@ def copied_arrays(
 def is_copy(value: Any, taken: Any) -> bool:
     """Whether what a call takes has other memory than the array that it was given."""
     if isinstance(value, np.ndarray):
-        if not value.size:
+        if not value.size or value is taken:
             return False
-        if value is taken:
-            return not value.flags.writeable  # generated code is compiled for writable memory
         return not isinstance(taken, np.ndarray) or not overlap(value, taken)
     if type(value) is not type(taken) or value is taken:
         return False

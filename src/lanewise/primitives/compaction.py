@@ -23,7 +23,7 @@ from lanewise.primitives.arrays import check_row, is_array, place_of
 from lanewise.primitives.mask_count import PLACES, THREADS, Counted, counted
 from lanewise.runtime import cpu
 from lanewise.runtime.device import get_device
-from lanewise.runtime.memory import address, array_module, device_of, on
+from lanewise.runtime.memory import address, array_module, device_of, on, unlocked
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError
 
@@ -177,8 +177,7 @@ def on_host(array: Any, mask: Any) -> Any:
         return result
     width = next(w for w in (8, 4, 2, 1) if size % w == 0)
     values, kept = (a.reshape(-1).view(f"u{width}") for a in (array, result))
-    # generated code is compiled for writable memory
-    values = values if values.flags.writeable else values.copy()
+    values = values if values.flags.writeable else unlocked(values)
     if size == width:
         _copy_on_host(values, mask, starts, kept, ONE.format(value="values[uint64(i)]"))
     else:

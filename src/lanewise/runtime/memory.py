@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lanewise.language.target import CPU
 from lanewise.layouts import ALIGNMENT
@@ -247,6 +248,22 @@ def copy_whole(to: Any, source: Any) -> None:
             to.set(source)
     else:
         _copy_across(to, source)
+
+
+class _Memory:
+    """Memory of an array for NumPy, which keeps the array alive."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._array = array
+        place = array.__array_interface__
+        self.__array_interface__ = {**place, "data": (place["data"][0], False)}
+
+
+def unlocked(array: NDArray[Any]) -> NDArray[Any]:
+    """The same memory as an array that may be written to: generated code is compiled for such
+    alone. Only for kernels that read it.
+    """
+    return np.asarray(_Memory(array))
 
 
 def read_only(array: Any) -> Any:

@@ -28,7 +28,7 @@ from lanewise.patterns.search.ragged import Ragged
 from lanewise.patterns.search.worlds import Bounded, Open, Periodic, World
 from lanewise.records.field_values import brought
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import allocate, array_module, home, on
+from lanewise.runtime.memory import allocate, array_module, home, on, unlocked
 from lanewise.support.attributes import settings_by_name
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError
@@ -247,4 +247,5 @@ def points_from(call: str, name: str, values: Any, device: str, search: Search) 
 def _plain(array: Any, device: str) -> Any:
     """Contiguous, in the byte order of the machine, and writable: kernels are compiled for that."""
     plain = array_module(device).ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
-    return plain.copy() if isinstance(plain, np.ndarray) and not plain.flags.writeable else plain
+    locked = isinstance(plain, np.ndarray) and not plain.flags.writeable
+    return unlocked(plain) if locked else plain
