@@ -10,15 +10,14 @@ bit, so each direction is what the user's function gives.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import cast
+from dataclasses import dataclass
 
 from lanewise.analysis.value_numbering import NotNumbered, Value, ValueTable, number_function
+from lanewise.analysis.written_values import FREE, ValueWriter
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own, owner
-from lanewise.ir.traverse import subexpressions
+from lanewise.ir.traverse import expressions, subexpressions
 from lanewise.language.types import BOOL
-from lanewise.support.errors import NOWHERE
 
 LEAST_SAVING = (
     # of the work for both directions: below that, the exchange between threads costs more than it
@@ -74,11 +73,12 @@ def both_ways(function: ir.Function, target: str, source: str) -> BothWays | str
     except NotNumbered as reason:
         return str(reason)
     alone, together = _work(table, there), _work(table, there + back)
-    writer = _Writer(table, {v.number for v in there + back})
-    values = tuple(writer.value(v) for v in there + back)
+    writer = ValueWriter(table)
+    writer.compute({v.number for v in there + back})
+    values = tuple(map(writer.value, there + back))
     reactions = tuple(ir.Parameter(reaction_of(r.name), r.type) for r in function.results)
-    used = {x.name for s in writer.body for x in subexpressions(s.value) if isinstance(x, ir.Local)}
-    used |= {x.name for v in values for x in subexpressions(v) if isinstance(x, ir.Local)}
+    named = [*(e for s in writer.body for e in expressions(s)), *values]
+    used = {x.name for e in named for x in subexpressions(e) if isinstance(x, ir.Local)}
     leaves = [n for n in table.nodes if n.operation == "leaf" and n.payload in used]
     combined = ir.Function(
         f"{function.name}_both_ways", tuple(ir.Parameter(str(n.payload), n.type) for n in leaves),
@@ -93,77 +93,10 @@ def reaction_of(result: str) -> str:
 
 
 # a minus sign is part of the addition that follows
-_FREE = frozenset({"leaf", "literal", "negate", "cast"})
+_FREE = FREE | {"negate", "cast"}
 
 
 def _work(table: ValueTable, values: list[Value]) -> int:
     return sum(
         table.nodes[n].operation not in _FREE for n in table.below({v.number for v in values})
     )
-
-
-@dataclass
-class _Writer:
-    """Writes numbered values as statements: one for each value that is used more than once or has a
-    name of the user's.
-    """
-
-    table: ValueTable
-    roots: set[int]
-    body: list[ir.Assign] = field(default_factory=list[ir.Assign])
-    names: dict[int, str] = field(default_factory=dict[int, str])
-    taken: set[str] = field(default_factory=set[str])
-
-    def __post_init__(self) -> None:
-        reached = sorted(self.table.below(self.roots))
-        self.uses = dict.fromkeys(reached, 0)
-        for n in [*self.roots, *(o for r in reached for o in self.table.nodes[r].operands)]:
-            self.uses[n] += 1
-        self.taken = {str(n.payload) for n in self.table.nodes if n.operation == "leaf"}
-        for number in reached:
-            node = self.table.nodes[number]
-            label, location = self.table.labels.get(number, (None, NOWHERE))
-            if node.operation in ("leaf", "literal") or (label is None and self.uses[number] < 2):
-                continue
-            name = label if label and label not in self.taken else own(f"value{number}")
-            value = self._expression(number)  # before the name stands for it
-            self.taken.add(name)
-            self.names[number] = name
-            self.body.append(ir.Assign(name, value, location))
-
-    def value(self, v: Value) -> ir.Expression:
-        e = self.number(v.number)
-        return ir.Unary("-", e, e.type) if v.negative else e
-
-    def number(self, number: int) -> ir.Expression:
-        name = self.names.get(number)
-        return ir.Local(name, self.table.nodes[number].type) if name else self._expression(number)
-
-    def _expression(self, number: int) -> ir.Expression:
-        node = self.table.nodes[number]
-        e = [self.number(o) for o in node.operands]
-        match node.operation:
-            case "leaf":
-                return ir.Local(str(node.payload), node.type)
-            case "literal":
-                return ir.Literal(cast("float | int | bool", node.payload), node.type)
-            case "negate":
-                return ir.Unary("-", e[0], node.type)
-            case "cast":
-                return ir.Cast(e[0], node.type)
-            case "select":
-                return ir.Select(e[0], e[1], e[2], node.type)
-            case "and" | "or" as operator:
-                return ir.Logical(operator, e[0], e[1])
-            case "not" | "~" as operator:
-                return ir.Unary(operator, e[0], node.type)
-            case "-" if len(e) == 1:
-                return ir.Unary("-", e[0], node.type)
-            case "==" | "!=" | "<" | "<=" | ">" | ">=" as operator:
-                return ir.Compare(operator, e[0], e[1])
-            case "+" | "-" | "*" | "/" | "//" | "%" | "&" | "|" | "^" | "<<" | ">>" as operator:
-                return ir.Binary(operator, e[0], e[1], node.type)
-            case "fma" if node.payload == "difference":
-                return ir.Call("fma", (ir.Unary("-", e[0], node.type), e[1], e[2]), node.type)
-            case intrinsic:
-                return ir.Call(intrinsic, tuple(e), node.type)

@@ -17,9 +17,10 @@ from typing import Literal
 
 from lanewise.analysis.straight import straight
 from lanewise.analysis.value_numbering import NotNumbered, Value, ValueTable, number_function
+from lanewise.analysis.written_values import ValueWriter
 from lanewise.derivatives.forward import forward
 from lanewise.derivatives.reverse import ConditionalSum, backward
-from lanewise.derivatives.writing import Writer
+from lanewise.derivatives.writing import write_results
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own, owner
 from lanewise.ir.traverse import expressions, reads, statements
@@ -125,7 +126,7 @@ class _Maker:
             (choices[a.here, a.there, x], t.scalar_of(a.kind)) for a in self.asked for x in a.leaves
         ]
         return self._function(
-            Writer(table).results([c for c, _ in scalars], [k for _, k in scalars])
+            write_results(ValueWriter(table), [c for c, _ in scalars], [k for _, k in scalars])
         )
 
     def _seeds(

@@ -45,6 +45,32 @@ def apply(kernel: ir.Kernel, slices: int, tile: int) -> ir.Kernel:
     """
     if reason := legal(kernel, slices, tile):
         raise refuse("slicing", kernel, reason)
+    return _sliced(kernel, slices, _end_of_tiles, lambda s, piece: _share(s, piece, tile // slices))
+
+
+def apply_to_lists(kernel: ir.Kernel, slices: int) -> ir.Kernel:
+    """The same for loops over lists of any length: slice s takes their items s, s + slices, s + 2
+    slices, ...
+    """
+    if find_parallel(kernel, LANE) is None:
+        raise refuse("slicing", kernel, legal(kernel, slices, slices) or "")
+
+    def end(block: ir.Block) -> int:
+        return 1 + max(n for n, s in enumerate(block) if is_source_loop(s))
+
+    def share(s: ir.For, piece: ir.Local) -> ir.For:
+        return replace(s, start=build.add(s.start, piece), step=ir.Literal(slices, piece.type))
+
+    return _sliced(kernel, slices, end, share)
+
+
+def _sliced(
+    kernel: ir.Kernel,
+    slices: int,
+    end_of: Callable[[ir.Block], int],
+    share: Callable[[ir.For, ir.Local], ir.For],
+) -> ir.Kernel:
+    """end_of: the place behind the loops that are shared. share: what a slice has of one."""
     loop = find_parallel(kernel, LANE)
     assert loop is not None
     assert isinstance(loop.extent, ir.Literal)
@@ -54,55 +80,18 @@ def apply(kernel: ir.Kernel, slices: int, tile: int) -> ir.Kernel:
         ir.Assign(LANE, build.remainder(thread, lanes)),
         ir.Assign(SLICE, build.divide(thread, lanes)),
     )
-    targets = _states_by_target(kernel, loop.body, _end_of_tiles(loop.body))
-    leaves = tuple(Leaf(f"s{n}", x.type) for n, x in enumerate(targets[0].state))
-    shared = ir.ArrayArgument(
-        SUMS, leaves, SoA().arrange(leaves), written=True, space="shared", length=lanes * slices
-    )
-    body = flat_map(
-        loop.body, chosen(is_source_loop, lambda s: (_share(s, piece, tile // slices),))
-    )
-    end = _end_of_tiles(body)
-    meet = tuple(
-        s for target in targets for s in _meet(target, leaves, thread, piece, lanes, slices)
-    )
-    tail = ir.If(build.equal(piece, 0), body[end:])
-    threads = ir.Parallel(
-        THREAD, ir.Literal(lanes * slices, index), (*head, *body[:end], *meet, tail)
-    )
-    new_body = flat_map(
-        kernel.body,
-        chosen(lambda s: isinstance(s, ir.Parallel) and s.variable == LANE, lambda s: (threads,)),
-    )
-    return replace(kernel, body=new_body, arrays=(*kernel.arrays, shared))
-
-
-def apply_to_lists(kernel: ir.Kernel, slices: int) -> ir.Kernel:
-    """The same for loops over lists of any length: slice s takes their items s, s + slices, s + 2
-    slices, ...
-    """
-    loop = find_parallel(kernel, LANE)
-    if loop is None:
-        raise refuse("slicing", kernel, legal(kernel, slices, slices) or "")
-    assert isinstance(loop.extent, ir.Literal)
-    lanes, index = int(loop.extent.value), loop.extent.type
-    thread, piece = ir.Local(THREAD, index), ir.Local(SLICE, index)
-    head = (
-        ir.Assign(LANE, build.remainder(thread, lanes)),
-        ir.Assign(SLICE, build.divide(thread, lanes)),
-    )
-    end = 1 + max(n for n, s in enumerate(loop.body) if is_source_loop(s))
-    targets = _states_by_target(kernel, loop.body, end)
+    targets = _states_by_target(kernel, loop.body, end_of(loop.body))
     leaves = tuple(Leaf(f"s{n}", x.type) for n, x in enumerate(targets[0].state))
     shared = ir.ArrayArgument(
         SUMS, leaves, SoA().arrange(leaves), written=True, space="shared", length=lanes * slices
     )
 
-    def share(s: ir.Statement) -> ir.Block:
+    def shared_out(s: ir.Statement) -> ir.Block:
         assert isinstance(s, ir.For)
-        return (replace(s, start=build.add(s.start, piece), step=ir.Literal(slices, index)),)
+        return (share(s, piece),)
 
-    body = flat_map(loop.body, chosen(is_source_loop, share))
+    body = flat_map(loop.body, chosen(is_source_loop, shared_out))
+    end = end_of(body)
     meet = tuple(
         s for target in targets for s in _meet(target, leaves, thread, piece, lanes, slices)
     )
@@ -117,9 +106,8 @@ def apply_to_lists(kernel: ir.Kernel, slices: int) -> ir.Kernel:
     return replace(kernel, body=new_body, arrays=(*kernel.arrays, shared))
 
 
-def _share(s: ir.Statement, piece: ir.Expression, width: int) -> ir.Statement:
+def _share(s: ir.For, piece: ir.Expression, width: int) -> ir.For:
     """The part of one slice in a loop over the sources of a tile."""
-    assert isinstance(s, ir.For)
     start = build.multiply(piece, width)
     stop = build.add(start, width)
     return replace(
