@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lanewise.cli.words import Json, LayoutName, Name, Precision, Values
 from lanewise.language.target import CPU, CUDA, is_gpu
-from lanewise.sims.common.completion import DEVICES, LAYOUTS, PRECISIONS, completing
+from lanewise.sims.common.completion import DEVICES, completing
 from lanewise.sims.common.options import at_least, whole_number
 from lanewise.support.attributes import near
 from lanewise.support.errors import InputError
@@ -26,14 +27,6 @@ BODIES = 16_384
 WIDTH = 120  # columns where nobody says how many there are
 
 
-Name = Annotated[
-    str,
-    typer.Argument(
-        metavar="KERNEL",
-        autocompletion=completing("lanewise.sims.PRODUCTS"),
-        help="gravity, boids, lbm, waves, or a kernel of a file: path/to/file.py:name",
-    ),
-]
 Source = Annotated[
     str | None,
     typer.Option(
@@ -59,34 +52,10 @@ Bodies = Annotated[
         help="number of elements, of sites (about), or of templates",
     ),
 ]
-Precision = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        autocompletion=completing(PRECISIONS),
-        help="of gravity: f32, f64 or mixed; of boids and lbm: f32 or f64 (default f32)",
-    ),
-]
-InLayout = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        autocompletion=completing(LAYOUTS),
-        help="soa, aos, aoas, soaoas or aosoa (default the device's)",
-    ),
-]
 Arch = Annotated[
     str | None,
     typer.Option(
         metavar="NAME", help="GPU architecture, as sm_90 (default: the GPU here, or sm_90)"
-    ),
-]
-Values = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="NAME=VALUE",
-        help="a parameter that is no record, as softening2=1e-4; repeat for more",
     ),
 ]
 All = Annotated[
@@ -95,7 +64,6 @@ All = Annotated[
         "--all", metavar="", help="with a row for every optimisation, not only those of use here"
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", metavar="", help="as one line of JSON")]
 
 
 def explain(
@@ -104,7 +72,7 @@ def explain(
     device: OnDevice = None,
     bodies: Bodies = BODIES,
     precision: Precision = None,
-    layout: InLayout = None,
+    layout: LayoutName = None,
     arch: Arch = None,
     values: Values = None,
     every: All = False,

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lanewise.cli.words import Device, Json
 from lanewise.language.target import CPU, is_compiled
-from lanewise.sims.common.completion import DEVICES, completing
+from lanewise.sims.common.completion import completing
 from lanewise.sims.common.options import whole_number
 from lanewise.support.attributes import near
 from lanewise.support.errors import InputError
@@ -65,17 +66,12 @@ Only = Annotated[
         show_default=False,
     ),
 ]
-Device = Annotated[
-    str,
-    typer.Option(metavar="NAME", autocompletion=completing(DEVICES), help="cpu, cuda, cuda:1, ..."),
-]
 Quick = Annotated[
     bool,
     typer.Option(
         "--quick", metavar="", help="few bodies, few versions: under a minute on two cores"
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", metavar="", help="as one line of JSON")]
 Plot = Annotated[
     Path | None,
     typer.Option(

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, assert_never
 import typer
 
 from lanewise.cli.explain import read_values
-from lanewise.sims.common.completion import DEVICES, LAYOUTS, PRECISIONS, completing
+from lanewise.cli.words import Device, Json, LayoutName, Name, Precision, Values
+from lanewise.sims.common.completion import completing
 from lanewise.sims.common.options import at_least, real_number, whole_number
 from lanewise.support.errors import InputError
 
@@ -22,14 +23,6 @@ if TYPE_CHECKING:
 
 BODIES = 16_384
 
-Name = Annotated[
-    str,
-    typer.Argument(
-        metavar="KERNEL",
-        autocompletion=completing("lanewise.sims.PRODUCTS"),
-        help="gravity, boids, lbm, waves, or a kernel of a file: path/to/file.py:name",
-    ),
-]
 Bodies = Annotated[
     int,
     typer.Option(
@@ -40,26 +33,6 @@ Bodies = Annotated[
         "like this one",
     ),
 ]
-Device = Annotated[
-    str,
-    typer.Option(metavar="NAME", autocompletion=completing(DEVICES), help="cpu, cuda, cuda:1, ..."),
-]
-Precision = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        autocompletion=completing(PRECISIONS),
-        help="of gravity: f32, f64 or mixed; of boids, lbm: f32 or f64 (default f32)",
-    ),
-]
-LayoutName = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        autocompletion=completing(LAYOUTS),
-        help="soa, aos, aoas, soaoas or aosoa (default the device's)",
-    ),
-]
 Seconds = Annotated[
     float | None,
     typer.Option(
@@ -67,14 +40,6 @@ Seconds = Annotated[
         metavar="X",
         help="seconds that it may take, with compilation (default 60 on a GPU, 120 on a CPU)",
         show_default=False,
-    ),
-]
-Values = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="NAME=VALUE",
-        help="a parameter that is no record, as softening2=1e-4; repeat for more",
     ),
 ]
 Case = Annotated[
@@ -87,7 +52,6 @@ Case = Annotated[
         show_default=False,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", metavar="", help="as one line of JSON")]
 
 
 def tune(

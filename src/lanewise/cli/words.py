@@ -1,0 +1,47 @@
+"""What several commands can be told about a kernel and a device."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lanewise.sims.common.completion import DEVICES, LAYOUTS, PRECISIONS, completing
+
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="KERNEL",
+        autocompletion=completing("lanewise.sims.PRODUCTS"),
+        help="gravity, boids, lbm, waves, or a kernel of a file: path/to/file.py:name",
+    ),
+]
+Device = Annotated[
+    str,
+    typer.Option(metavar="NAME", autocompletion=completing(DEVICES), help="cpu, cuda, cuda:1, ..."),
+]
+Precision = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        autocompletion=completing(PRECISIONS),
+        help="of gravity: f32, f64 or mixed; of boids and lbm: f32 or f64 (default f32)",
+    ),
+]
+LayoutName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        autocompletion=completing(LAYOUTS),
+        help="soa, aos, aoas, soaoas or aosoa (default the device's)",
+    ),
+]
+Values = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="a parameter that is no record, as softening2=1e-4; repeat for more",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", metavar="", help="as one line of JSON")]
