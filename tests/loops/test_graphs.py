@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
 
+from lanewise.launch.steps import loop as step_loop
+from lanewise.launch.steps.loop import loop_of, take
 from lanewise.launch.steps.rhythm import Rhythm
 from lanewise.launch.steps.runner import Runner
-from lanewise.launch.steps.task import Clock, Task, Timed
+from lanewise.launch.steps.task import Clock, StepState, Task, Timed
 from lanewise.loops.functions import end_called, function_task
 from lanewise.profiling.profile import Profile
 from lanewise.runtime import stepping
 from lanewise.runtime.programs import NamedLaunch
+from lanewise.runtime.whole_steps import WholeSteps
 from tests.runtime.test_profile import Clock as Time
 from tests.runtime.test_profile import PlayedDevice
 
@@ -120,3 +124,39 @@ def test_a_row_of_many_steps_is_one_graph(device: Played) -> None:
     assert len(captured) <= 3
     assert device.done.count("c") == 150
     assert device.done.count("a") == 50
+
+
+@pytest.mark.parametrize("runs", [(1,), (64,), (7, 0, 1, 1, 90, 3), (2, 65, 129)])
+@pytest.mark.parametrize("profiled", [False, True])
+def test_what_is_stepped_in_cycles(
+    device: Played, monkeypatch: pytest.MonkeyPatch, runs: tuple[int, ...], profiled: bool
+) -> None:
+    """Every step has the launches of its place in the cycle, however runs are divided."""
+    monkeypatch.setattr(step_loop, "on", lambda _: nullcontext())
+    state = StepState(2, WholeSteps("it", "begin again"), 3)
+    contexts, counted, made = list[int](), list[int](), list[tuple[bool, int]]()
+
+    @contextmanager
+    def around(steps: int) -> Any:
+        contexts.append(steps)
+        yield
+
+    def launches(stand: Any) -> list[NamedLaunch]:
+        fresh, step = stand[id(state)]
+        made.append((fresh, step % 2))
+
+        def launch() -> None:
+            assert device.capturing
+            device.captured.append(lambda: device.done.append(f"{fresh} {step % 2}"))
+
+        return [NamedLaunch("update", "step", launch)]
+
+    task = Task("it", "", launches, "cuda", (state,), around=(around,))
+    loop = loop_of(task, Profile() if profiled else None)
+    for steps in runs:
+        take(loop, steps, counted.append)
+    total = sum(runs)
+    assert device.done == [f"{n == 3} {n % 2}" for n in range(3, 3 + total)]
+    assert (state.step, state.fresh, sum(counted), contexts) == (3 + total, total == 0, total, list(runs))
+    # bound once for each place in a cycle that a part begins at
+    assert len(made) <= 1 + 2 * (1 + 2)
