@@ -8,9 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
+from typing import Any
 
+from lanewise.launch.joined import Bound, Owned, joined
 from lanewise.launch.steps.loop import Counted, StepLoop, loop_of, take
 from lanewise.launch.steps.task import Around, States, StepState, Task
+from lanewise.launch.support import bind_record
+from lanewise.launch.tasks import Role
+from lanewise.launch.tasks import Sequence as Tasks
 from lanewise.patterns.sitewise.calls import SiteCall
 from lanewise.patterns.sitewise.function import Observed, in_order
 from lanewise.patterns.sitewise.sites import Sites
@@ -67,6 +72,11 @@ class SiteStepper:
         stand = {id(s): (s.fresh, s.step) for s in states}
         return step_calls((self.sites.state,), self.observed, (self.calls,), stand)
 
+    def sequence(self, steps: int = 1) -> Tasks:
+        """The next steps as tasks over named buffers."""
+        self.check_observed()
+        return steps_sequence(self.name, (self.sites,), self.observed, (self.calls,), steps)
+
     def prepare(self) -> None:
         """Compile all phases of steps, so that the first one costs no more than the others."""
         self._loop.make(1 + 2 * self.sites.cycle)
@@ -113,6 +123,51 @@ def step_calls(
         fresh, step = stand[id(state)]
         made += of_sites(step, fresh)
     return made
+
+
+def steps_sequence(
+    name: str,
+    sites: Sequence[Sites],
+    observed: Sequence[Observed],
+    calls: Sequence[Calls],
+    steps: int,
+) -> Tasks:
+    """The tasks of the next steps, over the memory of the sites.
+
+    The populations that they begin with are an argument, which no task writes before all have read
+    it; those that they leave are a result. What is observed lasts as long as a step.
+    """
+    states = tuple(s.state for s in sites)
+    stand, bound = {id(s): (s.fresh, s.step) for s in states}, list[Bound]()
+    for _ in range(steps):
+        for call in step_calls(states, observed, calls, stand):
+            memory = {n: b.data for n, b in call.arrays.items()}
+            bound.append(Bound(call.executable.sequence, memory))
+        stand = {n: (False, step + 1) for n, (_, step) in stand.items()}
+    owned = [o for s in sites for o in _owned(s, steps)]
+    owned += [Owned(f"what {o.name} saw", _bytes(o.array), Role.TEMPORARY) for o in observed]
+    return joined(name, bound, owned)
+
+
+def _owned(sites: Sites, steps: int) -> list[Owned]:
+    """What steps of these sites write."""
+    count = len(sites.copies)
+    first, last = sites.step % count, (sites.step + steps) % count
+    found: list[Owned] = []
+    for n, copy in enumerate(sites.copies):
+        role = Role.ARGUMENT if n == first else Role.RESULT if n == last else Role.TEMPORARY
+        # other steps read what the first one wrote, and may put theirs where it began
+        changed = n == first and steps >= count
+        found.append(Owned(f"populations, copy {n}", bind_record(copy).data, role, changed))
+    found += [
+        Owned(f"what left axis {axis} at {direction:+d}", _bytes(kept), Role.KEPT)
+        for (axis, direction), kept in sites.outflow.items()
+    ]
+    return found
+
+
+def _bytes(array: Any) -> Any:
+    return array.reshape(-1).view("uint8")
 
 
 def around_steps(sites: Sites) -> tuple[Around, ...]:

@@ -1,0 +1,108 @@
+"""One sequence of several bound calls: buffers are the same where they lie in the same memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lanewise.launch.tasks import Buffer, Role, Sequence, renamed
+from lanewise.runtime.memory import address
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """Memory that has a name and a role in the joined sequence. changed: of an argument, whether
+    the tasks may write it.
+    """
+
+    name: str
+    data: Any
+    role: Role
+    changed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The tasks of a bound call, and the memory of those of its buffers that others may share."""
+
+    sequence: Sequence
+    memory: Mapping[str, Any]
+
+
+def joined(name: str, calls: Iterable[Bound], owned: Iterable[Owned]) -> Sequence:
+    """The tasks of these calls, one after the other.
+
+    What is not owned is an argument that nothing may write, but for what a call has for itself.
+    """
+    table = _Table(owned)
+    sequences, buffers = list[Sequence](), dict[str, Buffer]()
+    for n, call in enumerate(calls):
+        names = table.names(n, call)
+        sequences.append(renamed(call.sequence, names))
+        for own in call.sequence.buffers.values():
+            buffer = replace(own, name=names[own.name])
+            before = buffers.get(buffer.name, buffer)
+            # views lie otherwise than the whole
+            lies = buffer.arrangement if _alike(before, buffer) else None
+            buffers[buffer.name] = replace(buffer, role=table.role(buffer), arrangement=lies)
+    return Sequence(
+        name,
+        buffers,
+        tuple(task for s in sequences for task in s.tasks),
+        table.changed,
+        frozenset[str]().union(*(s.counts for s in sequences)),
+    )
+
+
+def _alike(a: Buffer, b: Buffer) -> bool:
+    """Whether two calls take a buffer to lie alike."""
+    one, other = a.arrangement, b.arrangement
+    return one is not None and other is not None and one.unpinned == other.unpinned
+
+
+class _Table:
+    """Which memory has which name."""
+
+    def __init__(self, owned: Iterable[Owned]) -> None:
+        self._places: list[tuple[int, int, str]] = []
+        self._roles: dict[str, Role] = {}
+        self._taken: set[str] = set()
+        changed: set[str] = set()
+        for o in owned:
+            if o.data.nbytes:
+                name = self._known(o.name, o.data)
+                self._roles[name] = o.role
+                changed |= {name} if o.changed else set[str]()
+        self.changed = frozenset(changed)
+
+    def names(self, number: int, call: Bound) -> dict[str, str]:
+        """The names of a call's buffers. number: of the call, where it has some for itself."""
+        found: dict[str, str] = {}
+        for name in call.sequence.buffers:
+            data = call.memory.get(name)
+            if data is None or not data.nbytes:
+                found[name] = f"{name} of task {number}"
+            else:
+                found[name] = self._known(name, data)
+        return found
+
+    def role(self, buffer: Buffer) -> Role:
+        """What a buffer is to the joined sequence."""
+        kept = buffer.role if buffer.role in (Role.TEMPORARY, Role.KEPT) else Role.ARGUMENT
+        return self._roles.get(buffer.name, kept)
+
+    def _known(self, name: str, data: Any) -> str:
+        """The name of memory, which is this one or like it where it has none."""
+        first = address(data)
+        last = first + int(data.nbytes)
+        for begin, end, known in self._places:
+            if begin < last and first < end:
+                return known
+        unique, n = name, 1
+        while unique in self._taken:
+            n += 1
+            unique = f"{name} ({n})"
+        self._taken.add(unique)
+        self._places.append((first, last, unique))
+        return unique

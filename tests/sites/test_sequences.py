@@ -1,0 +1,177 @@
+"""Steps over sites as data: tasks over named memory, sound for whatever sites and steps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lanewise as lw
+from lanewise.launch.task_verifier import verify
+from lanewise.launch.tasks import Role, Sequence, Task
+from lanewise.support.errors import VerificationError
+from tests.kernels.test_sitewise import FLOW, VALUES
+from tests.sites.fields import ATTRACTION, density, two_phases
+from tests.sites.test_couple import dye, wet
+from tests.sites.test_fields import DEVICES
+
+SHAPE = (6, 7)
+MASKS = {
+    "fluid": None,
+    "walls": np.where(np.indices(SHAPE).sum(0) % 5 == 2, 2, 0),
+    "kinds": np.resize([0, 0, 1, 0, 2, 0, 0, 1, 0], SHAPE),
+}
+EDGES: dict[str, dict[str, Any]] = {
+    "periodic": {},
+    "lid": {"y": ("wall", "lid")},
+    "slip": {"x": "slip", "y": "slip"},
+    "outflow": {"x": ("slip", "outflow"), "y": "wall"},
+    "outflows": {"x": ("outflow", "outflow"), "y": ("slip", "outflow")},
+}
+FORMS = ("pull", "push", "in-place")
+
+
+def shown(sequence: Sequence) -> list[tuple[str, dict[str, str]]]:
+    """For people: of every task its name, and "r", "w" or "rw" for each buffer."""
+    how = {(True, False): "r", (False, True): "w", (True, True): "rw"}
+    return [(t.name, {a.buffer: how[a.reads, a.writes] for a in t.accesses}) for t in sequence.tasks]
+
+
+def check(stepper: Any, sites: Any, *, form: str) -> None:
+    """Steps from the first one on, alone and several at once."""
+    for begin, steps in product((0, 1, 2), (1, 2, 3)):
+        sites.step, sites.fresh = begin, begin == 0
+        sequence = verify(stepper.sequence(steps))
+        first = f"populations, copy {begin % len(sites.copies)}"
+        assert sequence.buffers[first].role is Role.ARGUMENT
+        assert {b.name for b in sequence.buffers.values() if b.role is Role.RESULT} == (
+            set() if form == "in-place" or steps % 2 == 0 else {f"populations, copy {(begin + 1) % 2}"}
+        )
+        # one step of two copies leaves what it began with
+        assert (first in sequence.changed) == (form == "in-place" or steps > 1)
+
+
+@pytest.mark.grid(every=9)
+@pytest.mark.parametrize("device", [*DEVICES, "python"])
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("edges", EDGES)
+@pytest.mark.parametrize("form", FORMS)
+def test_steps_of_all_sites_are_sound(form: str, edges: str, mask: str, device: str) -> None:
+    sites = FLOW.sites(SHAPE, mask=MASKS[mask], edges=EDGES[edges], streaming=form, device=device)
+    values = VALUES | ({"outflow_speed": 0.1} if "outflow" in edges else {})
+    check(FLOW.stepper(sites, **values), sites, form=form)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_walls_that_are_interpolated(form: str) -> None:
+    links = np.full((1, 9), np.nan)
+    links[0, next(q for q in range(9) if tuple(lw.D2Q9[q].velocity) == (1, 0))] = 0.3
+    mask = np.zeros(SHAPE, int)
+    mask[2, 3] = 2
+    sites = FLOW.sites(SHAPE, mask=mask, streaming=form, device="cpu", fractions=lw.WallFractions([2 * 7 + 4], links))
+    stepper = FLOW.stepper(sites, **VALUES)
+    check(stepper, sites, form=form)
+    assert "interpolated_walls" in [t.name for t in stepper.sequence().tasks]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_fields_that_observers_write(form: str) -> None:
+    sites = two_phases.sites((4, 8), streaming=form, device="cpu")
+    stepper = two_phases.stepper(sites, attraction=ATTRACTION)
+    check(stepper, sites, form=form)
+    sequence = stepper.sequence()
+    assert sequence.buffers["what potential saw"].role is Role.TEMPORARY
+    assert shown(sequence)[0][1]["what potential saw"] == "w"
+
+
+def test_stencils() -> None:
+    cloth = wet.sites((4, 8), t=1.0, device="cpu")
+    check(wet.stepper(cloth, rho=np.ones((4, 8))), cloth, form="two-copies")
+
+
+def coupled(form: str = "pull") -> Any:
+    fluid = two_phases.sites((4, 8), streaming=form, device="cpu")
+    spot = dye.sites((4, 8), streaming=form, device="cpu")
+    cloth = wet.sites((4, 8), t=1.0, device="cpu")
+    seen = density.of(fluid)
+    return lw.couple(
+        two_phases.stepper(fluid, attraction=ATTRACTION), dye.stepper(spot, rho=seen), wet.stepper(cloth, rho=seen)
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_couplings_observe_once_and_then_step(form: str) -> None:
+    both = coupled(form)
+    for steps in (1, 2, 3):
+        sequence = verify(both.sequence(steps))
+        names = [t.name.partition("_")[0] for t in sequence.tasks]
+        looks = [n for n, name in enumerate(names) if name in ("potential", "density")]
+        updates = [n for n, name in enumerate(names) if name in ("two", "dye", "wet")]
+        # all looks of a step come before all of its updates
+        turns = [n for n in updates if n - 1 in looks]
+        assert len(turns) == steps
+        assert looks[0] == 0
+        assert sequence.buffers["what density saw"].role is Role.TEMPORARY
+    # both others read what was seen of the fluid before its step
+    readers = [n for n, uses in shown(both.sequence()) if uses.get("what density saw") == "r"]
+    assert {n.partition("_")[0] for n in readers} == {"dye", "wet"}
+
+
+# ---------------------------------------------------------------- refused
+
+
+def refused(sequence: Sequence, why: str) -> None:
+    with pytest.raises(VerificationError, match=why):
+        verify(sequence)
+
+
+def without(sequence: Sequence, name: str) -> Sequence:
+    return replace(sequence, tasks=tuple(t for t in sequence.tasks if not t.name.startswith(name)))
+
+
+def last(sequence: Sequence, name: str) -> Sequence:
+    def behind(task: Task) -> bool:
+        return task.name.startswith(name)
+
+    return replace(sequence, tasks=tuple(sorted(sequence.tasks, key=behind)))
+
+
+def test_a_look_that_is_forgotten_or_late() -> None:
+    sequence = verify(coupled().sequence())
+    refused(without(sequence, "density"), "reads 'what density saw', which nothing has written before")
+    refused(last(sequence, "density"), "reads 'what density saw', which nothing has written before")
+    refused(without(without(sequence, "dye"), "wet"), "density writes 'what density saw', which nothing reads")
+
+
+def test_a_step_that_is_forgotten() -> None:
+    sites = FLOW.sites(SHAPE, streaming="pull", device="cpu")
+    refused(
+        without(FLOW.stepper(sites, **VALUES).sequence(), "flow"), "nothing writes the result 'populations, copy 1'"
+    )
+
+
+def test_a_correction_of_what_was_not_written_yet() -> None:
+    sites = FLOW.sites(SHAPE, edges=EDGES["outflow"], streaming="pull", device="cpu")
+    sequence = verify(FLOW.stepper(sites, outflow_speed=0.1, **VALUES).sequence())
+    assert sequence.tasks[-1].name == "outflow"
+    refused(last(sequence, "flow"), "outflow reads 'populations, copy 1', which nothing has written before")
+
+
+def test_a_kernel_that_writes_where_it_reads() -> None:
+    """Bound to one copy in place of two, a step would lose populations."""
+    sites = FLOW.sites(SHAPE, streaming="pull", device="cpu")
+    stepper = FLOW.stepper(sites, **VALUES)
+    sites.copies[1] = sites.copies[0]
+    refused(stepper.sequence(), "flow reads 'populations, copy 0', which nothing has written before")
+
+
+def test_memory_that_nobody_said_is_written() -> None:
+    """Two lattices by one kernel: what an observer of the other one writes is no argument of this step."""
+    fluid = two_phases.sites((4, 8), streaming="pull", device="cpu")
+    two_phases.stepper(fluid, attraction=ATTRACTION)
+    foreign = dye.stepper(dye.sites((4, 8), device="cpu"), rho=density.of(fluid))
+    with pytest.raises(lw.ArgumentError, match="density is observed of other sites"):
+        foreign.sequence()
