@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lanewise.launch.tasks import Buffer, Role, Sequence, renamed
+from lanewise.launch.tasks import (
+    Buffer,
+    Primitive,
+    Role,
+    Sequence,
+    reading,
+    renamed,
+    writing,
+)
+from lanewise.records.arrays import RecordArray
+from lanewise.records.binding import places_of
 from lanewise.runtime.memory import address
 
 
@@ -30,15 +40,37 @@ class Bound:
     memory: Mapping[str, Any]
 
 
-def joined(name: str, calls: Iterable[Bound], owned: Iterable[Owned]) -> Sequence:
+def memory_of(array: Any) -> Any:
+    """The bytes of an array of records, or of a contiguous one of numbers."""
+    return places_of(array).data if isinstance(array, RecordArray) else array.reshape(-1)
+
+
+def by_hand(
+    name: str, run: Callable[[], object], reads: Iterable[Any], writes: Iterable[Any]
+) -> Bound:
+    """Code that is written by hand, on arrays."""
+    read = {f"read by {name}, {n}": memory_of(array) for n, array in enumerate(reads)}
+    written = {f"written by {name}, {n}": memory_of(array) for n, array in enumerate(writes)}
+    task = Primitive(name, run, (*reading(*read), *writing(*written)))
+    buffers = {n: Buffer(n, Role.ARGUMENT) for n in (*read, *written)}
+    sequence = Sequence(name, buffers, (task,), frozenset(written))
+    return Bound(sequence, {**read, **written})
+
+
+def joined(
+    name: str, calls: Iterable[Bound], owned: Iterable[Owned], *, free: bool = False
+) -> Sequence:
     """The tasks of these calls, one after the other.
 
     What is not owned is an argument that nothing may write, but for what a call has for itself.
+    free: calls may write whatever they write when they run alone.
     """
     table = _Table(owned)
     sequences, buffers = list[Sequence](), dict[str, Buffer]()
     for n, call in enumerate(calls):
         names = table.names(n, call)
+        if free:
+            table.allow(call.sequence, names)
         sequences.append(renamed(call.sequence, names))
         for own in call.sequence.buffers.values():
             buffer = replace(own, name=names[own.name])
@@ -50,7 +82,7 @@ def joined(name: str, calls: Iterable[Bound], owned: Iterable[Owned]) -> Sequenc
         name,
         buffers,
         tuple(task for s in sequences for task in s.tasks),
-        table.changed,
+        frozenset(table.changed),
         frozenset[str]().union(*(s.counts for s in sequences)),
     )
 
@@ -68,13 +100,19 @@ class _Table:
         self._places: list[tuple[int, int, str]] = []
         self._roles: dict[str, Role] = {}
         self._taken: set[str] = set()
-        changed: set[str] = set()
+        self.changed: set[str] = set()
         for o in owned:
             if o.data.nbytes:
                 name = self._known(o.name, o.data)
                 self._roles[name] = o.role
-                changed |= {name} if o.changed else set[str]()
-        self.changed = frozenset(changed)
+                self.changed |= {name} if o.changed else set[str]()
+
+    def allow(self, sequence: Sequence, names: Mapping[str, str]) -> None:
+        """Say that what a call changes may be changed, and that its results are arguments of
+        others.
+        """
+        results = {n for n, b in sequence.buffers.items() if b.role is Role.RESULT}
+        self.changed |= {names[n] for n in results | sequence.changed}
 
     def names(self, number: int, call: Bound) -> dict[str, str]:
         """The names of a call's buffers. number: of the call, where it has some for itself."""

@@ -199,9 +199,11 @@ def renamed(sequence: Sequence, names: Mapping[str, str]) -> Sequence:
     def task_of(task: Task) -> Task:
         match task:
             case Launch():
-                return Launch(task.kernel, names)
+                behind = {n: names.get(there, there) for n, there in task.names.items()}
+                return Launch(task.kernel, {**names, **behind})
             case Copy():
-                return Copy(names.get(task.source, task.source), task.target)
+                source, target = task.source, task.target
+                return Copy(names.get(source, source), names.get(target, target))
             case Primitive() | Host():
                 takes = tuple(names.get(n, n) for n in task.takes)
                 return replace(task, accesses=_named(task.accesses, names), takes=takes)

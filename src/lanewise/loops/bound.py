@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from lanewise.launch.by_step import SteppedLaunch
 from lanewise.launch.compiled import Call
 from lanewise.launch.steps.rows import InRows, rows_of
-from lanewise.launch.steps.task import Clock, States, Task, has_graphs
+from lanewise.launch.steps.task import Clock, States, Task, has_graphs, told
 from lanewise.loops.by_steps import InSteps
 from lanewise.loops.flat import flat, in_order
 from lanewise.loops.searches import (
@@ -52,6 +52,9 @@ class Reading:
             launch = launch.launch
         checks = (*call.asked, *_checks(launch))
         plain = Task(name, kind, _none, device, checks=checks)
+        launches = launch.launches if isinstance(launch, SearchedLaunch) else launch
+        if isinstance(launches, Prepared):
+            plain = replace(plain, bound=told(call.compiled.tasks, launches))
         if isinstance(call.launch, SteppedLaunch):
             return self._in_rows(plain, call, call.launch) or self._by_step(plain, call.launch)
         if isinstance(launch, SearchedLaunch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from lanewise.launch.joined import by_hand
 from lanewise.launch.steps.task import Task
 from lanewise.runtime.programs import NamedLaunch, Work
 
@@ -43,10 +44,11 @@ def function_task(function: Callable[[], Any]) -> Task:
 
 
 def device_task(
-    name: str, launches: Sequence[NamedLaunch], device: str, *, alone: str = ""
+    launch: NamedLaunch, device: str, *, reads: Sequence[Any], writes: Sequence[Any]
 ) -> Task:
-    """Launches that wait for nothing, as a call of a loop. alone: why no graph can hold them."""
-    return Task(name, "launches", lambda _: launches, device, alone=alone)
+    """A launch that waits for nothing, as a call of a loop, with the arrays that it touches."""
+    bound = (by_hand(launch.name, launch.call, reads, writes),)
+    return Task(launch.name, "launch", lambda _: (launch,), device, bound=lambda _: bound)
 
 
 def end_called(tasks: Iterable[Task], checks: tuple[Work, ...], wait: Work | None) -> None:

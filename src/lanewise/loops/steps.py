@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NoReturn
 
-from lanewise.launch.steps.loop import MOST_STEPS, StepLoop
+from lanewise.launch.joined import Owned
+from lanewise.launch.steps.loop import MOST_STEPS, StepLoop, sequence_of
 from lanewise.launch.steps.rhythm import Rhythm
 from lanewise.launch.steps.task import Clock, has_graphs
+from lanewise.launch.tasks import Sequence
 from lanewise.loops.every import whole
 from lanewise.loops.explanation import LoopExplanation, explain
 from lanewise.loops.functions import end_called
@@ -135,6 +137,15 @@ class Steps:
         """Make what a first run would make: compiled phases of sites, and graphs on a GPU."""
         self._whole.check_idle()
         self._loop.prepare()
+
+    def sequence(
+        self, steps: int = 1, owned: Callable[[], Iterable[Owned]] = tuple, *, free: bool = True
+    ) -> Sequence:
+        """The next steps as tasks over named buffers, but for functions of Python. owned: memory
+        by names, when they are bound. free: they may write whatever else they write.
+        """
+        name = ", ".join(dict.fromkeys(t.name for t in self._rhythm.tasks))
+        return sequence_of(name, self._rhythm, self.step, steps, owned, free=free)
 
     def explain(self) -> LoopExplanation:
         """How each call runs, and what it costs where that is more than a launch. Print it."""

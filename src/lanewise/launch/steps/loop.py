@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import Any, cast
 
 import numpy as np
 
 from lanewise.launch.arguments import describe
+from lanewise.launch.joined import Bound, Owned, joined
 from lanewise.launch.steps.rhythm import Rhythm
 from lanewise.launch.steps.runner import Runner
 from lanewise.launch.steps.task import AHEAD, Clock, Task, Timed
+from lanewise.launch.tasks import Sequence
 from lanewise.profiling.profile import Profile
 from lanewise.runtime.memory import on
 from lanewise.runtime.programs import LONG_GRAPH
@@ -170,10 +172,39 @@ class StepLoop:
         self._clock.begin(end)
 
 
+def sequence_of(
+    name: str,
+    rhythm: Rhythm,
+    step: int,
+    steps: int,
+    owned: Callable[[], Iterable[Owned]],
+    *,
+    free: bool = False,
+) -> Sequence:
+    """The tasks of steps of a rhythm, from one on. owned, free: see `joined`."""
+    stand = {id(s): (s.fresh, s.step) for s in rhythm.stepped}
+    bound: list[Bound] = []
+    for n in range(step, step + steps):
+        for task in rhythm.tasks_of(rhythm.kinds[n % rhythm.steps]):
+            bound += task.bound(stand)
+            stand |= {id(s): (False, stand[id(s)][1] + 1) for s in task.stepped}
+    return joined(name, bound, owned(), free=free)
+
+
+def rhythm_of(task: Task) -> Rhythm:
+    """One call in every step."""
+    return Rhythm(((Timed(task),),))
+
+
 def loop_of(task: Task, profile: Profile | None = None) -> StepLoop:
     """A loop of one call, whose steps are those of what it steps first."""
     assert task.device is not None
-    return StepLoop(task.device, Rhythm(((Timed(task),),)), task.stepped[0].whole, profile)
+    return StepLoop(task.device, rhythm_of(task), task.stepped[0].whole, profile)
+
+
+def sequence_of_task(task: Task, steps: int, owned: Callable[[], Iterable[Owned]]) -> Sequence:
+    """The next steps of a call as tasks. owned: known when they are bound."""
+    return sequence_of(task.name, rhythm_of(task), 0, steps, owned)
 
 
 def take(loop: StepLoop, steps: int, counted: Counted | None = None) -> None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol
 
 from lanewise.language.target import is_gpu
+from lanewise.launch.joined import Bound
+from lanewise.launch.task_list import Arrays, TaskList
+from lanewise.runtime.prepared import Prepared
 from lanewise.runtime.programs import NamedLaunch, Work
 from lanewise.runtime.whole_steps import WholeSteps
 
@@ -88,7 +92,8 @@ class Task:
     wants to know the step. alone: why no CUDA graph can hold it, and what to do; "" where one can.
     costs: whether that costs time on a CPU, too.
     checks: what is asked before every piece of steps. ahead: its values by step. flag: read after
-    every piece on a GPU. around: contexts in which so many steps run.
+    every piece on a GPU. around: contexts in which so many steps run. bound: what a step runs, as
+    tasks over memory.
     """
 
     name: str
@@ -103,6 +108,16 @@ class Task:
     ahead: Ahead | None = None
     flag: Flag | None = None
     around: tuple[Around, ...] = ()
+    bound: Callable[[States], Sequence[Bound]] = lambda _: ()
+
+
+def told(
+    tasks: TaskList, launches: Prepared, others: Arrays = MappingProxyType({})
+) -> Callable[[States], Sequence[Bound]]:
+    """What a bound call runs in every step. others: arrays besides those that its launches take."""
+    memory = {name: b.data for name, b in others.items()}
+    memory |= {name: data for piece in launches.pieces for name, data in piece.kept}
+    return lambda _: (Bound(tasks.sequence, memory),)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,16 +5,11 @@ parallel for p: load order[p]; load source[order[p]]; store sorted[p]
 
 from __future__ import annotations
 
-from lanewise.compiler.default_plans import complete_plan
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own
-from lanewise.ir.pattern import Work
 from lanewise.ir.values import record_array, value_array
 from lanewise.language.record import Leaf
 from lanewise.language.types import I32, Scalar
-from lanewise.launch.executable import Launch
-from lanewise.launch.support import compile_kernel, index_type, machine_of
-from lanewise.launch.task_list import BoundArray
 from lanewise.layouts import Layout
 from lanewise.patterns.elements import ELEMENTWISE
 from lanewise.patterns.search.base import ORDER
@@ -50,20 +45,3 @@ def build_gather(
     )
     loop = ir.Parallel(p.name, ir.Local(count.name, index), body)
     return ir.Kernel("gather", ELEMENTWISE, arrays, (), (count,), (loop,))
-
-
-def bind_ordering(
-    device: str,
-    name: str,
-    leaves: tuple[Leaf, ...],
-    layout: Layout,
-    source: BoundArray,
-    order: BoundArray,
-    to: BoundArray,
-) -> Launch:
-    """What copies all of an array in the order of another one, in its own layout."""
-    reference = build_gather(name, leaves, layout, leaves, layout, index_type(device))
-    plan = complete_plan(None, machine_of(device), Work(ELEMENTWISE, source.count))
-    return compile_kernel(reference, plan, device).prepare(
-        {name: source, ORDER: order, SORTED: to}, {COUNT: source.count}
-    )

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lanewise.launch.steps.loop import loop_of, take
+from lanewise.launch.steps.loop import loop_of, sequence_of_task, take
 from lanewise.launch.tasks import Sequence as Tasks
 from lanewise.patterns.sitewise.function import in_order
-from lanewise.patterns.sitewise.steppers import SiteStepper, site_task, steps_sequence
+from lanewise.patterns.sitewise.steppers import SiteStepper, owned_by, site_task
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, brief
 
@@ -27,8 +27,8 @@ class CoupledStepper:
         self.copied = tuple(name for s in steppers for name in s.copied)
         # one that several read is looked at once
         self.observed = in_order(o for s in steppers for o in s.observed)
-        self._calls = [s.calls for s in steppers]
-        self.task = site_task(self.name, self.sites, self.observed, self._calls)
+        calls = [s.calls for s in steppers]
+        self.task = site_task(self.name, self.sites, self.observed, calls)
         self._loop = loop_of(self.task)
 
     def __repr__(self) -> str:
@@ -36,7 +36,9 @@ class CoupledStepper:
 
     def sequence(self, steps: int = 1) -> Tasks:
         """The next steps as tasks over named buffers."""
-        return steps_sequence(self.name, self.sites, self.observed, self._calls, steps)
+        return sequence_of_task(
+            self.task, steps, lambda: owned_by(self.sites, self.observed, steps)
+        )
 
     @brief
     def run(self, steps: int) -> None:

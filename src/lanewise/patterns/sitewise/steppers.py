@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
 from typing import Any
 
-from lanewise.launch.joined import Bound, Owned, joined
-from lanewise.launch.steps.loop import Counted, StepLoop, loop_of, take
+from lanewise.launch.joined import Bound, Owned
+from lanewise.launch.steps.loop import Counted, StepLoop, loop_of, sequence_of_task, take
 from lanewise.launch.steps.task import Around, States, StepState, Task
 from lanewise.launch.support import bind_record
 from lanewise.launch.tasks import Role
@@ -75,7 +75,9 @@ class SiteStepper:
     def sequence(self, steps: int = 1) -> Tasks:
         """The next steps as tasks over named buffers."""
         self.check_observed()
-        return steps_sequence(self.name, (self.sites,), self.observed, (self.calls,), steps)
+        return sequence_of_task(
+            self.task, steps, lambda: owned_by((self.sites,), self.observed, steps)
+        )
 
     def prepare(self) -> None:
         """Compile all phases of steps, so that the first one costs no more than the others."""
@@ -104,8 +106,15 @@ def site_task(
     def launches(stand: States) -> list[NamedLaunch]:
         return [call.named for call in step_calls(states, observed, calls, stand)]
 
+    def bound(stand: States) -> list[Bound]:
+        return [
+            Bound(call.executable.sequence, {n: b.data for n, b in call.arrays.items()})
+            for call in step_calls(states, observed, calls, stand)
+        ]
+
     around = tuple(a for s in sites for a in around_steps(s))
-    return Task(name, "sitewise", launches, sites[0].device, states, around=around)
+    device = sites[0].device
+    return Task(name, "sitewise", launches, device, states, around=around, bound=bound)
 
 
 def step_calls(
@@ -125,28 +134,15 @@ def step_calls(
     return made
 
 
-def steps_sequence(
-    name: str,
-    sites: Sequence[Sites],
-    observed: Sequence[Observed],
-    calls: Sequence[Calls],
-    steps: int,
-) -> Tasks:
-    """The tasks of the next steps, over the memory of the sites.
+def owned_by(sites: Sequence[Sites], observed: Sequence[Observed], steps: int) -> list[Owned]:
+    """What steps of these sites write.
 
     The populations that they begin with are an argument, which no task writes before all have read
     it; those that they leave are a result. What is observed lasts as long as a step.
     """
-    states = tuple(s.state for s in sites)
-    stand, bound = {id(s): (s.fresh, s.step) for s in states}, list[Bound]()
-    for _ in range(steps):
-        for call in step_calls(states, observed, calls, stand):
-            memory = {n: b.data for n, b in call.arrays.items()}
-            bound.append(Bound(call.executable.sequence, memory))
-        stand = {n: (False, step + 1) for n, (_, step) in stand.items()}
     owned = [o for s in sites for o in _owned(s, steps)]
-    owned += [Owned(f"what {o.name} saw", _bytes(o.array), Role.TEMPORARY) for o in observed]
-    return joined(name, bound, owned)
+    looks = [Owned(f"what {o.name} saw", _bytes(o.array), Role.TEMPORARY) for o in observed]
+    return [*owned, *looks]
 
 
 def _owned(sites: Sites, steps: int) -> list[Owned]:

@@ -8,7 +8,8 @@ flock.polarisation(), flock.position
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Sequence as Many
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,8 @@ from numpy.typing import NDArray
 
 import lanewise as lw
 from lanewise.io.source import FilePath
+from lanewise.launch.joined import Owned, memory_of
+from lanewise.launch.tasks import Role, Sequence
 from lanewise.layouts import default_layout, layout_by_name
 from lanewise.loops.steps import Steps, make_loop
 from lanewise.patterns.search.base import Structure
@@ -146,7 +149,7 @@ class Flock:
         k: int | None = None,
         search: str | lw.Search = "auto",
         boundary: str = "wrap",
-        obstacles: Sequence[Obstacle] = (),
+        obstacles: Many[Obstacle] = (),
         think_every: int = 1,
         precision: str = "f32",
         layout: str | None = None,
@@ -319,7 +322,7 @@ class Flock:
 
     @obstacles.setter
     @checked(InputError)
-    def obstacles(self, value: Sequence[Obstacle]) -> None:
+    def obstacles(self, value: Many[Obstacle]) -> None:
         for o in value:
             check_obstacle(o)
         self._change(obstacles=tuple(value))
@@ -441,6 +444,17 @@ class Flock:
         with span(self._profile, "check"):
             check_survival(self, self._checked)
         self._checked = self.step
+
+    def sequence(self, steps: int = 1) -> Sequence:
+        """The next steps as tasks over named buffers: of `dt` as before, or by default."""
+        self.prepare(self._clock.dt or DT)
+        assert self._loop is not None
+        return self._loop.sequence(steps, self._owned, free=False)
+
+    def _owned(self) -> list[Owned]:
+        boids = Owned("agents", memory_of(self._boids), Role.ARGUMENT, changed=True)
+        stored = [] if self._storage is None else self._storage.owned()
+        return [boids, *stored, *self._semantics.owned()]
 
     @checked(InputError)
     def run(
@@ -590,7 +604,7 @@ class Flock:
 
     @classmethod
     def _restored(
-        cls, settings: Settings, state: State, chosen: Chosen, clock: Clock, urges: Sequence[Any],
+        cls, settings: Settings, state: State, chosen: Chosen, clock: Clock, urges: Many[Any],
         rows: NDArray[np.int32], laid_before: lw.Search | None, profile: Profile | None = None,
     ) -> Flock:  # fmt: skip
         """At the step of a checkpoint."""

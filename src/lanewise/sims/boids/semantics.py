@@ -16,7 +16,9 @@ import numpy as np
 
 import lanewise as lw
 from lanewise.launch.arguments import Arguments, classify_arguments, name_arguments
+from lanewise.launch.joined import Owned, memory_of
 from lanewise.launch.steps.task import Task
+from lanewise.launch.tasks import Role
 from lanewise.loops.functions import device_task
 from lanewise.loops.staged import Staged
 from lanewise.patterns.search.base import Structure
@@ -44,6 +46,10 @@ class Semantics(Protocol):
 
     def calls(self, dt: float) -> Sequence[Sequence[Task | Staged]]:
         """The calls of a step of `dt`, for each of `think_every` steps after the other."""
+        ...
+
+    def owned(self) -> list[Owned]:
+        """The memory that steps write besides the agents."""
         ...
 
     @property
@@ -104,6 +110,7 @@ class Synchronous:
         steer = self._rules.steer.using(search)
         values: dict[str, Any] = pair_values(settings.parameters)
         self._thinkers: lw.RecordArray | None = None
+        self._ahead: Any = None
         if settings.think_every == 1:
             self._steer: lw.Call = steer.bind(boids, boids, plan=plan, **values)
             self._urges: tuple[Any, ...] = self._steer.results
@@ -125,12 +132,14 @@ class Synchronous:
         steer, moves = Staged("search", without_look(self._steer)), self._moves(dt)
         if self._thinkers is None:
             return [[steer, *moves]]
-        device = self._boids.device
+        device, boids, thinkers = self._boids.device, [self._boids], [self._thinkers]
+        thoughts, urges = self._steer.results, self._urges
         phases: list[Sequence[Task | Staged]] = []
         for phase in range(self._settings.think_every):
             gather = NamedLaunch("build", "thinkers", partial(self._gather, phase))
             scatter = NamedLaunch("search", "urges of thinkers", partial(self._scatter, phase))
-            before, behind = (device_task(x.name, [x], device) for x in (gather, scatter))
+            before = device_task(gather, device, reads=boids, writes=thinkers)
+            behind = device_task(scatter, device, reads=thoughts, writes=urges)
             phases.append([before, steer, behind, *moves])
         return phases
 
@@ -142,7 +151,7 @@ class Synchronous:
             return [Staged("update", self._rules.move.bind(boids, *self._urges, **values))]
         kernels = make_avoidance(s.precision)
         clear = kernels.clear.bind(boids)
-        ahead = clear.results[0]
+        ahead = self._ahead = clear.results[0]
         calls = [Staged("avoid", clear)]
         if s.is_periodic:  # agents may have been put outside of the box, where no images are
             calls.append(Staged("avoid", self._rules.settle.bind(boids, world=s.world)))
@@ -167,6 +176,17 @@ class Synchronous:
             for urge, thought in zip(self._urges, self._steer.results, strict=True):
                 place = urge[phase :: self._settings.think_every]
                 place[...] = thought[: len(place)]
+
+    def owned(self) -> list[Owned]:
+        kept = Role.TEMPORARY if self._thinkers is None else Role.KEPT
+        found = [Owned(n, memory_of(a), kept) for n, a in zip(URGES, self._urges, strict=True)]
+        between = {"way ahead": self._ahead, "thinkers": self._thinkers}
+        if self._thinkers is not None:
+            thoughts = zip(URGES, self._steer.results, strict=True)
+            between |= {f"{n} of thinkers": a for n, a in thoughts}
+        made = between.items()
+        found += [Owned(n, memory_of(a), Role.TEMPORARY) for n, a in made if a is not None]
+        return found
 
     @property
     def structure(self) -> Structure | None:
@@ -208,7 +228,12 @@ class InTurn:
             steps.append(Step(self._rules.move, takes, values))
         within = {**pair_values(s.parameters), "reach2": s.parameters.radius**2}
         launch = bind_in_turn(self._rules.steer_within, within, steps, self._boids)
-        return [[device_task("in turn", [NamedLaunch("steps", "in turn", launch)], device)]]
+        boids = [self._boids]
+        named = NamedLaunch("steps", "in turn", launch)
+        return [[device_task(named, device, reads=boids, writes=boids)]]
+
+    def owned(self) -> list[Owned]:
+        return []
 
     @property
     def structure(self) -> Structure | None:

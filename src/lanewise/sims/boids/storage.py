@@ -8,23 +8,20 @@ run is divided; a checkpoint keeps the places.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import lanewise as lw
 from lanewise.ir.values import value_leaves
 from lanewise.language import types as t
 from lanewise.launch.arguments import bind_value_array
-from lanewise.launch.steps.task import Task
+from lanewise.launch.joined import Owned, memory_of
+from lanewise.launch.steps.task import Task, told
 from lanewise.launch.support import bind_record
-from lanewise.loops.functions import device_task
+from lanewise.launch.tasks import Role
 from lanewise.loops.searches import HOST_BUILDS
 from lanewise.patterns.search.base import Structure
-from lanewise.patterns.search.gather import bind_ordering
+from lanewise.patterns.search.reordering import Moved, bound_reordering
 from lanewise.records.arrays import class_of
-from lanewise.records.binding import places_of, side_of
-from lanewise.records.two_sides import EVERY
-from lanewise.runtime.memory import copy_bytes
 from lanewise.runtime.programs import NamedLaunch
 from lanewise.sims.common.devices import array_module, on
 
@@ -49,22 +46,48 @@ class AgentStorage:
             boids.record, len(boids), layout=boids.layout, device=boids.device,
             python_class=class_of(boids),
         )  # fmt: skip
-        order = bind_value_array(structure.order, t.I32)
-        mine, spare = bind_record(boids), bind_record(self._spare)
         rows, spare_rows = (bind_value_array(a, t.I32) for a in (self.rows, self._spare_rows))
-        of_boids = ("boids", boids.record.leaves, boids.layout, mine, order, spare)
-        of_rows = ("boids", value_leaves(t.I32), lw.AoS(), rows, order, spare_rows)
-        self._moves = [bind_ordering(boids.device, *moved) for moved in (of_boids, of_rows)]
+        self._moved = (
+            Moved(
+                "boids",
+                boids.record.leaves,
+                boids.layout,
+                bind_record(boids),
+                bind_record(self._spare),
+            ),
+            Moved("rows", value_leaves(t.I32), lw.AoS(), rows, spare_rows),
+        )
 
     def call(self) -> Task:
         """Build the structure of the present positions, and move agents and their rows into its
         order.
         """
-        back = _Keep(self._boids, self._spare, self.rows, self._spare_rows)
-        build = (NamedLaunch("build", "structure", work) for work in self._structure.launches())
-        moves = (NamedLaunch("build", "reorder", work) for work in (*self._moves, back))
-        alone = "" if self._structure.in_graphs else HOST_BUILDS
-        return device_task("reorder", [*build, *moves], self._boids.device, alone=alone)
+        structure, device = self._structure, self._boids.device
+        order = bind_value_array(structure.order, t.I32)
+        tasks, prepared = bound_reordering(structure, device, order, self._moved)
+        builds = len(structure.tasks())
+        launches = [
+            NamedLaunch("build", "structure" if n < builds else "reorder", piece.work())
+            for n, piece in enumerate(prepared.pieces)
+        ]
+        alone = "" if structure.in_graphs else HOST_BUILDS
+        return Task(
+            tasks.name,
+            "launches",
+            lambda _: launches,
+            device,
+            alone=alone,
+            checks=(prepared.check,),
+            bound=told(tasks, prepared, structure.arrays),
+        )
+
+    def owned(self) -> list[Owned]:
+        """The memory that a call writes besides the agents."""
+        return [
+            Owned("rows", self.rows, Role.ARGUMENT, changed=True),
+            Owned("spare rows", self._spare_rows, Role.TEMPORARY),
+            Owned("spare agents", memory_of(self._spare), Role.TEMPORARY),
+        ]
 
     def by_row(self, values: Any) -> Any:
         """Values of agents (n, ...), in the order of places, in the caller's order: a copy on the
@@ -74,27 +97,6 @@ class AgentStorage:
         with on(self._boids.device):
             result[self.rows] = values
         return result
-
-
-@dataclass(frozen=True, slots=True)
-class _Keep:
-    """Copies from the spare memory back to where kernels are bound to, in one piece: layouts are
-    equal.
-    """
-
-    boids: lw.RecordArray
-    spare: lw.RecordArray
-    rows: Any
-    spare_rows: Any
-
-    def check(self) -> None:
-        """Say that all fields are changed. Graphs ask this before they are launched."""
-        side_of(self.boids).write(EVERY)
-
-    def __call__(self) -> None:
-        self.check()
-        copy_bytes(self.boids.device, places_of(self.boids).data, places_of(self.spare).data)
-        copy_bytes(self.boids.device, self.rows, self.spare_rows)
 
 
 def make_storage(

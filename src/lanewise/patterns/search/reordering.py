@@ -1,0 +1,77 @@
+"""Elements that are brought into the order of a structure, where calls are bound to them.
+
+fill the structure from where the elements are
+copy each array, in that order, to spare memory
+copy all of it back
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.ir.names import COUNT
+from lanewise.ir.pattern import Work
+from lanewise.language.record import Leaf
+from lanewise.launch.support import compile_kernel, index_type, machine_of
+from lanewise.launch.task_list import BoundArray, Part, Renamed, TaskList, Written
+from lanewise.launch.tasks import Buffer, Primitive, Role, reading, writing
+from lanewise.layouts import Layout
+from lanewise.patterns.elements import ELEMENTWISE
+from lanewise.patterns.search.base import ORDER, POSITIONS, Structure
+from lanewise.patterns.search.gather import SORTED, build_gather
+from lanewise.runtime.memory import copy_bytes
+from lanewise.runtime.prepared import Prepared
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """An array of elements, and as much spare memory, in one layout."""
+
+    name: str
+    leaves: tuple[Leaf, ...]
+    layout: Layout
+    array: BoundArray
+    spare: BoundArray
+
+    @property
+    def spare_name(self) -> str:
+        return f"spare {self.name}"
+
+
+def reordering(structure: Structure, device: str, moved: Sequence[Moved]) -> TaskList:
+    """What brings arrays into the order of a structure; the first one is that of its sources."""
+    first, *_ = moved
+    parts: list[Part] = [
+        Renamed(Written(task, device), {POSITIONS: first.name}) for task in structure.tasks()
+    ]
+    machine, work = machine_of(device), Work(ELEMENTWISE, first.array.count)
+    for m in moved:
+        gather = build_gather(
+            first.name, m.leaves, m.layout, m.leaves, m.layout, index_type(device)
+        )
+        kernel = compile_kernel(gather, complete_plan(None, machine, work), device)
+        parts.append(Renamed(kernel, {first.name: m.name, SORTED: m.spare_name}))
+
+    def back() -> None:
+        for m in moved:
+            copy_bytes(device, m.array.data, m.spare.data)
+
+    names, spares = [m.name for m in moved], [m.spare_name for m in moved]
+    copy = Primitive("copy back", back, (*reading(*spares), *writing(*names)))
+    arguments = {n: Buffer(n, Role.ARGUMENT) for n in names}
+    parts.append(Written(copy, device, arguments, frozenset(names)))
+    temporary = {n: Buffer(n, Role.TEMPORARY) for n in spares}
+    buffers = {**structure.buffers(), **temporary}
+    return TaskList("reorder", device, tuple(parts), buffers)
+
+
+def bound_reordering(
+    structure: Structure, device: str, order: BoundArray, moved: Sequence[Moved]
+) -> tuple[TaskList, Prepared]:
+    """The same as tasks, and as launches on these arrays. order: that of the structure."""
+    tasks = reordering(structure, device, moved)
+    arrays = {m.name: m.array for m in moved} | {m.spare_name: m.spare for m in moved}
+    count = {COUNT: moved[0].array.count}
+    return tasks, tasks.bound({**arrays, **structure.arrays, ORDER: order}, count)
