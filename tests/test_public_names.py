@@ -76,10 +76,7 @@ PRODUCTS: Inside = {
     "sims.boids.storage": (
         "agents are brought into the order of the search, in graphs",
         (
-            "ir.values", "language.types", "launch.arguments", "launch.steps.task",
-            "launch.support", "loops.functions", "loops.searches", "patterns.search.base",
-            "patterns.search.gather", "runtime.memory",
-            "runtime.programs",
+            "loops.reordering", "patterns.search.base", "patterns.search.reordering",
         ),
     ),
     "sims.boids.view.colours": (_KERNELS, ("runtime.cpu",)),

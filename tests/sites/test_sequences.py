@@ -17,6 +17,7 @@ from tests.kernels.test_sitewise import FLOW, VALUES
 from tests.sites.fields import ATTRACTION, density, two_phases
 from tests.sites.test_couple import dye, wet
 from tests.sites.test_fields import DEVICES
+from tests.sites.test_fractions import EAST
 
 SHAPE = (6, 7)
 MASKS = {
@@ -68,10 +69,12 @@ def test_steps_of_all_sites_are_sound(form: str, edges: str, mask: str, device: 
 @pytest.mark.parametrize("form", FORMS)
 def test_walls_that_are_interpolated(form: str) -> None:
     links = np.full((1, 9), np.nan)
-    links[0, next(q for q in range(9) if tuple(lw.D2Q9[q].velocity) == (1, 0))] = 0.3
+    links[0, EAST] = 0.3
     mask = np.zeros(SHAPE, int)
     mask[2, 3] = 2
-    sites = FLOW.sites(SHAPE, mask=mask, streaming=form, device="cpu", fractions=lw.WallFractions([2 * 7 + 4], links))
+    sites = FLOW.sites(
+        SHAPE, mask=mask, streaming=form, device="cpu", fractions=lw.WallFractions(np.array([2 * 7 + 4]), links)
+    )
     stepper = FLOW.stepper(sites, **VALUES)
     check(stepper, sites, form=form)
     assert "interpolated_walls" in [t.name for t in stepper.sequence().tasks]

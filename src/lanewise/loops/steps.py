@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NoReturn
 
-from lanewise.launch.joined import Owned
+from lanewise.launch.joined import Owned, memory_of
 from lanewise.launch.steps.loop import MOST_STEPS, StepLoop, sequence_of
 from lanewise.launch.steps.rhythm import Rhythm
 from lanewise.launch.steps.task import Clock, has_graphs
-from lanewise.launch.tasks import Sequence
+from lanewise.launch.tasks import Role, Sequence
 from lanewise.loops.every import whole
 from lanewise.loops.explanation import LoopExplanation, explain
 from lanewise.loops.functions import end_called
@@ -139,13 +140,25 @@ class Steps:
         self._loop.prepare()
 
     def sequence(
-        self, steps: int = 1, owned: Callable[[], Iterable[Owned]] = tuple, *, free: bool = True
+        self,
+        steps: int = 1,
+        *,
+        changed: Mapping[str, Any] | None = None,
+        temporary: Mapping[str, Any] = MappingProxyType({}),
+        kept: Mapping[str, Any] = MappingProxyType({}),
     ) -> Sequence:
-        """The next steps as tasks over named buffers, but for functions of Python. owned: memory
-        by names, when they are bound. free: they may write whatever else they write.
+        """The next steps as tasks over named buffers, but for functions of Python.
+
+        Arrays by name: those that steps may change, those that hold nothing before them, and those
+        that steps read before they write them. changed: None where they may change all.
         """
         name = ", ".join(dict.fromkeys(t.name for t in self._rhythm.tasks))
-        return sequence_of(name, self._rhythm, self.step, steps, owned, free=free)
+        owned = [Owned(n, memory_of(a), Role.TEMPORARY) for n, a in temporary.items()]
+        owned += [Owned(n, memory_of(a), Role.KEPT) for n, a in kept.items()]
+        for n, array in (changed or {}).items():
+            owned.append(Owned(n, memory_of(array), Role.ARGUMENT, changed=True))
+        free = changed is None
+        return sequence_of(name, self._rhythm, self.step, steps, lambda: owned, free=free)
 
     def explain(self) -> LoopExplanation:
         """How each call runs, and what it costs where that is more than a launch. Print it."""

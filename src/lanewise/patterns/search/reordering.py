@@ -9,18 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from lanewise.compiler.default_plans import complete_plan
 from lanewise.ir.names import COUNT
 from lanewise.ir.pattern import Work
+from lanewise.ir.values import value_leaves
 from lanewise.language.record import Leaf
-from lanewise.launch.support import compile_kernel, index_type, machine_of
+from lanewise.language.types import I32
+from lanewise.launch.arguments import bind_value_array
+from lanewise.launch.support import bind_record, compile_kernel, index_type, machine_of
 from lanewise.launch.task_list import BoundArray, Part, Renamed, TaskList, Written
 from lanewise.launch.tasks import Buffer, Primitive, Role, reading, writing
-from lanewise.layouts import Layout
+from lanewise.layouts import AoS, Layout
 from lanewise.patterns.elements import ELEMENTWISE
 from lanewise.patterns.search.base import ORDER, POSITIONS, Structure
 from lanewise.patterns.search.gather import SORTED, build_gather
+from lanewise.records.arrays import RecordArray
 from lanewise.runtime.memory import copy_bytes
 from lanewise.runtime.prepared import Prepared
 
@@ -34,6 +39,15 @@ class Moved:
     layout: Layout
     array: BoundArray
     spare: BoundArray
+
+    @classmethod
+    def of(cls, name: str, array: Any, spare: Any) -> Moved:
+        """An array of records, or of int32."""
+        if isinstance(array, RecordArray):
+            both = bind_record(array), bind_record(spare)
+            return cls(name, array.record.leaves, array.layout, *both)
+        both = bind_value_array(array, I32), bind_value_array(spare, I32)
+        return cls(name, value_leaves(I32), AoS(), *both)
 
     @property
     def spare_name(self) -> str:
@@ -68,10 +82,10 @@ def reordering(structure: Structure, device: str, moved: Sequence[Moved]) -> Tas
 
 
 def bound_reordering(
-    structure: Structure, device: str, order: BoundArray, moved: Sequence[Moved]
+    structure: Structure, device: str, moved: Sequence[Moved]
 ) -> tuple[TaskList, Prepared]:
-    """The same as tasks, and as launches on these arrays. order: that of the structure."""
+    """The same as tasks, and as launches on these arrays."""
     tasks = reordering(structure, device, moved)
     arrays = {m.name: m.array for m in moved} | {m.spare_name: m.spare for m in moved}
-    count = {COUNT: moved[0].array.count}
-    return tasks, tasks.bound({**arrays, **structure.arrays, ORDER: order}, count)
+    arrays = {**arrays, **structure.arrays, ORDER: bind_value_array(structure.order, I32)}
+    return tasks, tasks.bound(arrays, {COUNT: moved[0].array.count})

@@ -8,8 +8,7 @@ flock.polarisation(), flock.position
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
-from collections.abc import Sequence as Many
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,8 +19,6 @@ from numpy.typing import NDArray
 
 import lanewise as lw
 from lanewise.io.source import FilePath
-from lanewise.launch.joined import Owned, memory_of
-from lanewise.launch.tasks import Role, Sequence
 from lanewise.layouts import default_layout, layout_by_name
 from lanewise.loops.steps import Steps, make_loop
 from lanewise.patterns.search.base import Structure
@@ -149,7 +146,7 @@ class Flock:
         k: int | None = None,
         search: str | lw.Search = "auto",
         boundary: str = "wrap",
-        obstacles: Many[Obstacle] = (),
+        obstacles: Sequence[Obstacle] = (),
         think_every: int = 1,
         precision: str = "f32",
         layout: str | None = None,
@@ -322,7 +319,7 @@ class Flock:
 
     @obstacles.setter
     @checked(InputError)
-    def obstacles(self, value: Many[Obstacle]) -> None:
+    def obstacles(self, value: Sequence[Obstacle]) -> None:
         for o in value:
             check_obstacle(o)
         self._change(obstacles=tuple(value))
@@ -445,16 +442,16 @@ class Flock:
             check_survival(self, self._checked)
         self._checked = self.step
 
-    def sequence(self, steps: int = 1) -> Sequence:
+    def sequence(self, steps: int = 1) -> Any:
         """The next steps as tasks over named buffers: of `dt` as before, or by default."""
         self.prepare(self._clock.dt or DT)
         assert self._loop is not None
-        return self._loop.sequence(steps, self._owned, free=False)
-
-    def _owned(self) -> list[Owned]:
-        boids = Owned("agents", memory_of(self._boids), Role.ARGUMENT, changed=True)
-        stored = [] if self._storage is None else self._storage.owned()
-        return [boids, *stored, *self._semantics.owned()]
+        semantics, storage = self._semantics, self._storage
+        changed, between = {"agents": self._boids}, dict(semantics.between)
+        if storage is not None:
+            changed, between = {**changed, "rows": storage.rows}, {**between, **storage.between}
+        kept = semantics.kept
+        return self._loop.sequence(steps, changed=changed, temporary=between, kept=kept)
 
     @checked(InputError)
     def run(
@@ -604,7 +601,7 @@ class Flock:
 
     @classmethod
     def _restored(
-        cls, settings: Settings, state: State, chosen: Chosen, clock: Clock, urges: Many[Any],
+        cls, settings: Settings, state: State, chosen: Chosen, clock: Clock, urges: Sequence[Any],
         rows: NDArray[np.int32], laid_before: lw.Search | None, profile: Profile | None = None,
     ) -> Flock:  # fmt: skip
         """At the step of a checkpoint."""

@@ -7,7 +7,7 @@ missed in between.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,9 +16,7 @@ import numpy as np
 
 import lanewise as lw
 from lanewise.launch.arguments import Arguments, classify_arguments, name_arguments
-from lanewise.launch.joined import Owned, memory_of
 from lanewise.launch.steps.task import Task
-from lanewise.launch.tasks import Role
 from lanewise.loops.functions import device_task
 from lanewise.loops.staged import Staged
 from lanewise.patterns.search.base import Structure
@@ -48,8 +46,14 @@ class Semantics(Protocol):
         """The calls of a step of `dt`, for each of `think_every` steps after the other."""
         ...
 
-    def owned(self) -> list[Owned]:
-        """The memory that steps write besides the agents."""
+    @property
+    def between(self) -> Mapping[str, Any]:
+        """What steps write for themselves, by name."""
+        ...
+
+    @property
+    def kept(self) -> Mapping[str, Any]:
+        """What steps read that earlier ones wrote, besides the agents."""
         ...
 
     @property
@@ -177,16 +181,19 @@ class Synchronous:
                 place = urge[phase :: self._settings.think_every]
                 place[...] = thought[: len(place)]
 
-    def owned(self) -> list[Owned]:
-        kept = Role.TEMPORARY if self._thinkers is None else Role.KEPT
-        found = [Owned(n, memory_of(a), kept) for n, a in zip(URGES, self._urges, strict=True)]
-        between = {"way ahead": self._ahead, "thinkers": self._thinkers}
-        if self._thinkers is not None:
+    @property
+    def between(self) -> Mapping[str, Any]:
+        made: dict[str, Any] = {}
+        if self._thinkers is None:
+            made |= zip(URGES, self._urges, strict=True)
+        else:
             thoughts = zip(URGES, self._steer.results, strict=True)
-            between |= {f"{n} of thinkers": a for n, a in thoughts}
-        made = between.items()
-        found += [Owned(n, memory_of(a), Role.TEMPORARY) for n, a in made if a is not None]
-        return found
+            made |= {f"{n} of thinkers": a for n, a in thoughts} | {"thinkers": self._thinkers}
+        return made if self._ahead is None else {**made, "way ahead": self._ahead}
+
+    @property
+    def kept(self) -> Mapping[str, Any]:
+        return {} if self._thinkers is None else dict(zip(URGES, self._urges, strict=True))
 
     @property
     def structure(self) -> Structure | None:
@@ -232,8 +239,13 @@ class InTurn:
         named = NamedLaunch("steps", "in turn", launch)
         return [[device_task(named, device, reads=boids, writes=boids)]]
 
-    def owned(self) -> list[Owned]:
-        return []
+    @property
+    def between(self) -> Mapping[str, Any]:
+        return {}
+
+    @property
+    def kept(self) -> Mapping[str, Any]:
+        return {}
 
     @property
     def structure(self) -> Structure | None:

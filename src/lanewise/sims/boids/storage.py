@@ -8,21 +8,14 @@ run is divided; a checkpoint keeps the places.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import lanewise as lw
-from lanewise.ir.values import value_leaves
-from lanewise.language import types as t
-from lanewise.launch.arguments import bind_value_array
-from lanewise.launch.joined import Owned, memory_of
-from lanewise.launch.steps.task import Task, told
-from lanewise.launch.support import bind_record
-from lanewise.launch.tasks import Role
-from lanewise.loops.searches import HOST_BUILDS
+from lanewise.loops.reordering import reorder_task
 from lanewise.patterns.search.base import Structure
-from lanewise.patterns.search.reordering import Moved, bound_reordering
+from lanewise.patterns.search.reordering import Moved
 from lanewise.records.arrays import class_of
-from lanewise.runtime.programs import NamedLaunch
 from lanewise.sims.common.devices import array_module, on
 
 REORDER = (
@@ -46,48 +39,19 @@ class AgentStorage:
             boids.record, len(boids), layout=boids.layout, device=boids.device,
             python_class=class_of(boids),
         )  # fmt: skip
-        rows, spare_rows = (bind_value_array(a, t.I32) for a in (self.rows, self._spare_rows))
-        self._moved = (
-            Moved(
-                "boids",
-                boids.record.leaves,
-                boids.layout,
-                bind_record(boids),
-                bind_record(self._spare),
-            ),
-            Moved("rows", value_leaves(t.I32), lw.AoS(), rows, spare_rows),
-        )
 
-    def call(self) -> Task:
+    def call(self) -> Any:
         """Build the structure of the present positions, and move agents and their rows into its
         order.
         """
-        structure, device = self._structure, self._boids.device
-        order = bind_value_array(structure.order, t.I32)
-        tasks, prepared = bound_reordering(structure, device, order, self._moved)
-        builds = len(structure.tasks())
-        launches = [
-            NamedLaunch("build", "structure" if n < builds else "reorder", piece.work())
-            for n, piece in enumerate(prepared.pieces)
-        ]
-        alone = "" if structure.in_graphs else HOST_BUILDS
-        return Task(
-            tasks.name,
-            "launches",
-            lambda _: launches,
-            device,
-            alone=alone,
-            checks=(prepared.check,),
-            bound=told(tasks, prepared, structure.arrays),
-        )
+        agents = Moved.of("boids", self._boids, self._spare)
+        rows = Moved.of("rows", self.rows, self._spare_rows)
+        return reorder_task(self._structure, self._boids.device, (agents, rows))
 
-    def owned(self) -> list[Owned]:
-        """The memory that a call writes besides the agents."""
-        return [
-            Owned("rows", self.rows, Role.ARGUMENT, changed=True),
-            Owned("spare rows", self._spare_rows, Role.TEMPORARY),
-            Owned("spare agents", memory_of(self._spare), Role.TEMPORARY),
-        ]
+    @property
+    def between(self) -> Mapping[str, Any]:
+        """What a call writes for itself, by name."""
+        return {"spare rows": self._spare_rows, "spare agents": self._spare}
 
     def by_row(self, values: Any) -> Any:
         """Values of agents (n, ...), in the order of places, in the caller's order: a copy on the
