@@ -352,6 +352,7 @@ CALLS: dict[str, Callable[[], Good]] = {
     "boids.Flock.state": lambda: (boids.Flock, [], {"state": boids.make_state(5), "search": "all-pairs", "profile": lw.Profile()}),
     "boids.Flock.advance": lambda: (_flock().advance, [1], {"dt": 0.01}),
     "boids.Flock.prepare": lambda: (_flock().prepare, [0.01], {}),
+    "boids.Flock.sequence": lambda: (_flock().sequence, [2], {}),
     "boids.Flock.run": lambda: (_flock().run, [2], {"dt": 0.01, "callback": print_nothing, "every": 1}),
     "boids.Flock.steps": lambda: (_flock().steps, [0.01], {"every": 2}),
     "boids.Flock.checkpoint": lambda: (_flock().checkpoint, [_file("written.h5")], {"overwrite": True}),

@@ -442,8 +442,10 @@ class Flock:
             check_survival(self, self._checked)
         self._checked = self.step
 
+    @checked(InputError)
     def sequence(self, steps: int = 1) -> Any:
         """The next steps as tasks over named buffers: of `dt` as before, or by default."""
+        check_steps(steps)
         self.prepare(self._clock.dt or DT)
         assert self._loop is not None
         semantics, storage = self._semantics, self._storage
