@@ -115,7 +115,7 @@ def dispersion(target: Star, source: Star) -> lw.dvec3:
 def moving(target: Vortex, source: Vortex) -> lw.f64:
     """A field of the target as a factor of each component."""
     d = source.position - target.position
-    return lw.dot(target.strength, d) * source.strength.x * lw.exp(-lw.dot(d, d))
+    return lw.dot(target.strength, d) * source.strength.x * lw.exp(-0.01 * lw.dot(d, d))
 
 
 @lw.pairwise
@@ -147,3 +147,33 @@ RADIAL = (
     moving,
 )
 WITH_PROXIES = (adaptive, placed)
+
+
+# ---------------------------------------------------------------- in float32
+
+
+@lw.record
+class Star32:
+    position: lw.vec3
+    mass: lw.f32
+
+
+@lw.pairwise
+def newton32(target: Star32, source: Star32) -> lw.vec3:
+    d = source.position - target.position
+    inv = lw.rsqrt(lw.dot(d, d))
+    return source.mass * inv**3 * d
+
+
+@lw.pairwise
+def plummer32(target: Star32, source: Star32, softening2: lw.f32) -> lw.vec3:
+    d = source.position - target.position
+    inv = lw.rsqrt(lw.dot(d, d) + softening2)
+    return source.mass * inv**3 * d
+
+
+@lw.pairwise
+def yukawa32(target: Star32, source: Star32, kappa: lw.f32) -> lw.vec3:
+    d = source.position - target.position
+    r = lw.length(d)
+    return source.mass * lw.exp(-kappa * r) * (1.0 + kappa * r) / (r * r * r) * d

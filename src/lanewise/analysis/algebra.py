@@ -113,6 +113,12 @@ class Algebra:
             return self.times(self.number(x * inner, self.kind(a)), rest)
         return Value(self.table.add("*", _sorted(a, b), self.kind(a)), a.negative != b.negative)
 
+    def product(self, a: Value, b: Value) -> Value:
+        """The product of two values that are used elsewhere, too: numbers stay in their factors."""
+        if self.literal(a) is not None or self.literal(b) is not None:
+            return self.times(a, b)
+        return Value(self.table.add("*", _sorted(a, b), self.kind(a)), a.negative != b.negative)
+
     def _factor(self, value: Value) -> tuple[float, Value]:
         """A value as a number times the rest of it."""
         node = self.table.nodes[value.number]

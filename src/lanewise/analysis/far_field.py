@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from lanewise.analysis.radial_form import COMPARISONS, PARTED, Forms, NotRadial, Part
+from lanewise.analysis.radial_form import COMPARISONS, PARTED, Forms, NotRadial, RadialPart
 from lanewise.analysis.simplification import expression_of
 from lanewise.analysis.straight import straight
 from lanewise.analysis.value_numbering import NotNumbered, Value, ValueTable, number_function
@@ -66,7 +66,7 @@ class Reason:
 class Term:
     """A part of a result, and the value of s that it is multiplied by."""
 
-    part: Part
+    part: RadialPart
     radial: Value
 
 

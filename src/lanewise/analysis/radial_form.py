@@ -25,7 +25,7 @@ ONE = ""  # the weight of a source that is counted
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RadialPart:
     """What a value of s is multiplied by: a field of the source (`ONE`: none), a value of the
     target by its number (None: 1), and how often each component of d.
     """
@@ -35,7 +35,7 @@ class Part:
     powers: tuple[int, ...]
 
 
-Form = dict[Part, Value]
+Form = dict[RadialPart, Value]
 """A value: the sum of its parts, each times a value of s. Empty is zero."""
 
 
@@ -146,25 +146,25 @@ class Forms:
             name = self.fields[number]
             if not node.type.is_float:
                 return _Whole(name)
-            return {Part(name, None, self._none): self.algebra.number(1, node.type)}
+            return {RadialPart(name, None, self._none): self.algebra.number(1, node.type)}
         leaf = self.table.leaf(str(node.payload), node.type)
         if number in self.target:
             return self._of_factor(leaf)
-        return {Part(ONE, None, self._none): leaf}
+        return {RadialPart(ONE, None, self._none): leaf}
 
     def _of_factor(self, value: Value) -> Form:
         node = self.table.nodes[value.number]
         if not node.type.is_float:  # whole numbers are never multiplied here
-            return {Part(ONE, None, self._none): value}
+            return {RadialPart(ONE, None, self._none): value}
         one = self.algebra.number(-1 if value.negative else 1, node.type)
-        return {Part(ONE, value.number, self._none): one}
+        return {RadialPart(ONE, value.number, self._none): one}
 
     def _cast_leaf(self, node: Node) -> Known | None:
         match self.forms[node.operands[0]]:
             case _Place() as place if node.type.is_float:
                 return place
             case _Whole(name) if node.type.is_float:
-                return {Part(name, None, self._none): self.algebra.number(1, node.type)}
+                return {RadialPart(name, None, self._none): self.algebra.number(1, node.type)}
             case _:
                 return None
 
@@ -180,14 +180,14 @@ class Forms:
 
     def _component(self, axis: int, sign: float, kind: Scalar) -> Form:
         powers = tuple(int(a == axis) for a in range(self.axes))
-        return {Part(ONE, None, powers): self.algebra.number(sign, kind)}
+        return {RadialPart(ONE, None, powers): self.algebra.number(sign, kind)}
 
     def _operation(self, node: Node, x: list[Form]) -> Form:
         kind = node.type
         match node.operation:
             case "literal":
                 value = Value(self.table.add("literal", (), kind, node.payload))
-                return {} if self._is_zero(value) else {Part(ONE, None, self._none): value}
+                return {} if self._is_zero(value) else {RadialPart(ONE, None, self._none): value}
             case "+" | "-" if kind.is_float:
                 return self._sum(x[0], x[1] if node.operation == "+" else self._scaled(x[1], -1.0))
             case "negate" if kind.is_float:
@@ -234,7 +234,9 @@ class Forms:
             if min(rest) < 0 or part not in form:
                 continue
             squares = [
-                Part(part.weight, part.factor, tuple(p + 2 * (a == b) for b, p in enumerate(rest)))
+                RadialPart(
+                    part.weight, part.factor, tuple(p + 2 * (a == b) for b, p in enumerate(rest))
+                )
                 for a in range(self.axes)
             ]
             values = {form.get(q) for q in squares}
@@ -243,11 +245,11 @@ class Forms:
             value = form[part]
             left = {p: v for p, v in form.items() if p not in squares}
             multiple = self.algebra.times(value, self._square(self.algebra.kind(value)))
-            return self._sum(left, {Part(part.weight, part.factor, rest): multiple})
+            return self._sum(left, {RadialPart(part.weight, part.factor, rest): multiple})
         return form
 
     def _square(self, kind: Scalar) -> Value:
-        """S in this type."""
+        """The squared distance in this type."""
         if self.s is None:
             self.s = self.table.leaf("s", kind).number
         return self.algebra.cast(Value(self.s), kind)
@@ -262,7 +264,7 @@ class Forms:
                 raise _Ends(
                     f"more than {MOST_COMPONENTS} components of the difference are multiplied"
                 )
-            part = Part(p.weight or q.weight, self._factor(p.factor, q.factor), powers)
+            part = RadialPart(p.weight or q.weight, self._factor(p.factor, q.factor), powers)
             total = self._sum(total, {part: self.algebra.times(x, y)})
         return total
 
@@ -274,7 +276,7 @@ class Forms:
     def _inverse(self, node: Node, form: Form) -> Form:
         one = self.algebra.number(1, node.type)
         if (value := self._of_s(form, node.type)) is not None:
-            return {Part(ONE, None, self._none): self.algebra.divide(one, value)}
+            return {RadialPart(ONE, None, self._none): self.algebra.divide(one, value)}
         if (value := self._of_target(form, node.type)) is not None:
             return self._of_factor(self.algebra.divide(one, value))
         raise _Ends(f"it divides by {self._of_what(form)}")
@@ -298,7 +300,7 @@ class Forms:
             factor = p.factor
             if factor is not None:
                 factor = self.algebra.cast(Value(factor), kind).number
-            total[Part(p.weight, factor, p.powers)] = self.algebra.cast(v, kind)
+            total[RadialPart(p.weight, factor, p.powers)] = self.algebra.cast(v, kind)
         return total
 
     # ------------------------------------------------------------ all other operations
@@ -311,7 +313,7 @@ class Forms:
             value = self._computed(node, [v for v in operands if v is not None])
             if self.depends(value.number):
                 self._check_smooth(node)
-            return {} if self._is_zero(value) else {Part(ONE, None, self._none): value}
+            return {} if self._is_zero(value) else {RadialPart(ONE, None, self._none): value}
         operands = [self._of_target(f, k) for f, k in zip(x, kinds, strict=True)]
         if all(v is not None for v in operands):
             return self._of_factor(self._computed(node, [v for v in operands if v is not None]))
@@ -337,7 +339,7 @@ class Forms:
         """A form as one value of s and of what is one value for all."""
         if not form:
             return self.algebra.number(0, kind if kind.is_float else F32)
-        if form.keys() != {Part(ONE, None, self._none)}:
+        if form.keys() != {RadialPart(ONE, None, self._none)}:
             return None
         (value,) = form.values()
         return None if self._has_target(value.number) else value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from lanewise.analysis.simplification import expression_of
@@ -68,3 +68,21 @@ class ValueWriter:
     def _expression(self, number: int) -> ir.Expression:
         node = self.table.nodes[number]
         return expression_of(node, tuple(self.number(o) for o in node.operands))
+
+
+def function_of_values(
+    name: str,
+    table: ValueTable,
+    parameters: Sequence[ir.Parameter],
+    results: Sequence[tuple[ir.Parameter, Value]],
+) -> ir.Function:
+    """A function that computes values of a table; parameters that none of them needs are left
+    out.
+    """
+    writer = ValueWriter(table)
+    writer.compute([value.number for _, value in results])
+    writer.body.append(ir.Return(tuple(writer.value(value) for _, value in results)))
+    reached = table.below({value.number for _, value in results})
+    used = {n.payload for i in reached if (n := table.nodes[i]).operation == "leaf"}
+    kept = tuple(p for p in parameters if p.name in used)
+    return ir.Function(name, kept, tuple(p for p, _ in results), tuple(writer.body))

@@ -52,11 +52,9 @@ class Jets:
         found = self._coefficients[key]
         return self.algebra.negative(found) if value.negative else found
 
-    def scaled_derivatives(self, value: Value, order: int) -> list[Value]:
-        """(2 d/ds)^n of a value for n = 0 to order: 2^n n! times its coefficients."""
-        return [
-            self._times(2.0**n * factorial(n), self.coefficient(value, n)) for n in range(order + 1)
-        ]
+    def scaled_derivative(self, value: Value, n: int) -> Value:
+        """(2 d/ds)^n of a value: 2^n n! times its coefficient."""
+        return self._times(2.0**n * factorial(n), self.coefficient(value, n))
 
     def depends(self, number: int) -> bool:
         """Whether a value depends on the variable."""
@@ -78,7 +76,8 @@ class Jets:
         What is meant is f' a = alpha f a', which holds for multiples and for both signs.
         """
         if number not in self._powers:
-            self._powers[number] = self._power(self.table.nodes[number]) or (number, Fraction(1))
+            found = None if number == self.variable else self._power(self.table.nodes[number])
+            self._powers[number] = found or (number, Fraction(1))
         return self._powers[number]
 
     def _power(self, node: Node) -> tuple[int, Fraction] | None:

@@ -1,0 +1,156 @@
+"""How large the error of an expansion is likely to be, as IR functions.
+
+    T_n(R) = largest |n-th derivative along a line of the function, at the distance R|
+    E = T_q(R) / q! * sum over k = 0..q of C(q, k) P_k r^(q-k),        P_k = sum of |w| |x - z|^k
+with q the first order that is left out, P_k of the sources around their centre, r the largest
+distance of a target from its own. Along a line at an angle of cosine mu to d
+    derivative n of F(d.d) = sum over j of n! / (2^j j! (n - 2j)!) G_(n-j) (R mu)^(n-2j)
+and the largest value at 17 angles is taken. It is an estimate, which measurements bear out, and no
+bound: bounds of this kind are too large by factors of thousands.
+"""
+
+from __future__ import annotations
+
+from math import comb, cos, factorial, perm, pi
+
+from lanewise.analysis.value_numbering import Value
+from lanewise.derivatives.expansions.operators import OperatorBuilder, Operators
+from lanewise.derivatives.expansions.shape import Interaction
+from lanewise.derivatives.jets import Jets
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import own
+
+ANGLES = 17
+DISTANCE, RADIUS = own("distance"), own("radius")
+
+
+class ErrorModel:
+    """The error model of an expansion, for results in all."""
+
+    def __init__(self, operators: Operators) -> None:
+        self.operators = operators
+        self.shape = operators.shape
+
+    def first_left_out(self, interaction: Interaction, *, to_points: bool) -> int:
+        """The order in displacements that a translation leaves out first.
+
+        to_points: of M2P, else of M2L, whose gradients have one order less than their potentials.
+        """
+        potential = self.shape.locals[interaction.local].potential and not to_points
+        return self.operators.order + 1 - potential
+
+    def powers(self) -> int:
+        """The highest power of sizes that an estimate asks for."""
+        return self.operators.order + 1
+
+    def sizes(self, *, to_points: bool) -> ir.Function:
+        """T_q(R) / q! of every interaction, in the order of the shape's: `$size0`, ..."""
+        b = OperatorBuilder(self.operators, "sizes")
+        distance = b.parameter(DISTANCE)
+        s = b.algebra.times(distance, distance)
+        known = b.carried_radials(s)
+        jets = Jets(b.algebra, s.number)
+        for n, i in enumerate(self.shape.interactions):
+            q = self.first_left_out(i, to_points=to_points)
+            largest = self._largest(b, jets, distance, known[i.radial.number], i, q)
+            inverse = b.algebra.number(1 / factorial(q), b.kind)
+            b.result(own(f"size{n}"), b.algebra.times(inverse, largest))
+        return b.function()
+
+    def powers_of_source(self) -> ir.Function:
+        """What one source adds to the P_k of its group, by weight: `$power0.0`, ..."""
+        b = OperatorBuilder(self.operators, "powers")
+        u = b.scaled(self.operators.place("source"), b.place("centre"), b.one)
+        length = b.call("sqrt", b.sum([b.algebra.times(x, x) for x in u]))
+        for w in range(len(self.shape.weights)):
+            size = b.call("abs", b.weight(w))
+            for k in range(self.powers() + 1):
+                b.result(own(f"power{w}.{k}"), b.algebra.times(size, b.power(length, k)))
+        return b.function()
+
+    def powers_of_parent(self) -> ir.Function:
+        """What the P_k of a group add to those of a larger one: at least what its sources would."""
+        b = OperatorBuilder(self.operators, "parent_powers")
+        u = b.scaled(b.place("child"), b.place("parent"), b.one)
+        shift = b.call("sqrt", b.sum([b.algebra.times(x, x) for x in u]))
+        for w in range(len(self.shape.weights)):
+            known = [b.parameter(own(f"power{w}.{k}")) for k in range(self.powers() + 1)]
+            for k in range(self.powers() + 1):
+                terms = [
+                    b.algebra.times(
+                        b.algebra.times(b.number(comb(k, x)), b.power(shift, k - x)), known[x]
+                    )
+                    for x in range(k + 1)
+                ]
+                b.result(own(f"power{w}.{k}"), b.sum(terms))
+        return b.function()
+
+    def error(self, *, to_points: bool) -> ir.Function:
+        """E of all interactions, from their sizes, the P_k and the radius of the targets."""
+        b = OperatorBuilder(self.operators, "error")
+        radius = b.number(0) if to_points else b.parameter(RADIUS)
+        total: list[Value] = []
+        for n, i in enumerate(self.shape.interactions):
+            q = self.first_left_out(i, to_points=to_points)
+            terms = [
+                b.algebra.times(
+                    b.algebra.times(b.number(comb(q, k)), b.power(radius, q - k)),
+                    b.parameter(own(f"power{i.weight}.{k}")),
+                )
+                for k in range(q + 1)
+            ]
+            total.append(b.algebra.times(b.parameter(own(f"size{n}")), b.sum(terms)))
+        b.result(own("error"), b.sum(total))
+        return b.function()
+
+    # ------------------------------------------------------------ derivatives along a line
+
+    def _largest(
+        self,
+        b: OperatorBuilder,
+        jets: Jets,
+        distance: Value,
+        radial: Value,
+        i: Interaction,
+        q: int,
+    ) -> Value:
+        potential = self.shape.locals[i.local].potential
+        if not any(i.powers):
+            return self._along(b, jets, distance, radial, q + potential, int(potential))
+        # of a product with components of d: no derivative of these is larger than along them
+        degree = sum(i.powers)
+        terms = [
+            b.algebra.times(
+                b.number(comb(q, j) * perm(degree, j)),
+                b.algebra.times(
+                    b.power(distance, degree - j),
+                    self._along(b, jets, distance, radial, q - j, 0),
+                ),
+            )
+            for j in range(min(degree, q) + 1)
+        ]
+        return b.sum(terms)
+
+    def _along(
+        self, b: OperatorBuilder, jets: Jets, distance: Value, radial: Value, n: int, shift: int
+    ) -> Value:
+        """The largest n-th derivative along a line of a function of s; shift: 1 of a potential
+        whose gradient is d times it.
+        """
+        sizes: list[Value] = []
+        for angle in range(ANGLES):
+            mu = (1 + cos(pi * angle / (ANGLES - 1))) / 2
+            terms: list[Value] = []
+            for j in range(n // 2 + 1):
+                if n - j < shift:
+                    continue
+                factor = factorial(n) / (2**j * factorial(j) * factorial(n - 2 * j))
+                g = jets.scaled_derivative(radial, n - j - shift)
+                along = b.number(factor * mu ** (n - 2 * j))
+                power = b.power(distance, n - 2 * j)
+                terms.append(b.algebra.times(along, b.algebra.product(power, g)))
+            sizes.append(b.call("abs", b.sum(terms)))
+        largest = sizes[0]
+        for size in sizes[1:]:
+            largest = b.call("max", largest, size)
+        return largest
