@@ -5,6 +5,7 @@ Each pattern has rules of thumb of its own.
 
 from __future__ import annotations
 
+from lanewise.compiler.lengths import with_fewer_copies
 from lanewise.ir.pattern import Work
 from lanewise.language.target import Machine
 from lanewise.planning.plan import Decisions, Plan
@@ -16,6 +17,8 @@ def complete_plan(wish: Plan | None, machine: Machine, work: Work) -> Decisions:
     """What the user wishes, and defaults for the rest."""
     wish = wish or Plan()
     plan = wish.filled(work.pattern.default_plan(machine, work, wish))
+    if machine.target.has_blocks:
+        plan = with_fewer_copies(plan, wish, work.length)
     if wish.block is not None and wish.tile is None and plan.tile:
         plan = Plan(tile=plan.block).filled(plan)  # one source a thread stages a tile
     needs_tiles = (

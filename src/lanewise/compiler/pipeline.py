@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from lanewise.analysis.self_term import Proof
+from lanewise.compiler.lengths import check_calls, check_copies
 from lanewise.compiler.stages import (
     Checked,
     Kernels,
@@ -93,6 +94,7 @@ def build_program(
     kernel = checked("scalar replacement", scalar_replacement.apply(kernel))
     # after folding, which leaves values unread
     simple = checked("dead code", dead_code.apply(kernel))
+    check_calls(simple)
     check_device(simple, plan, target)
     check_pattern(simple, plan, target)
     # first: everything else takes the functions as they are then
@@ -116,7 +118,12 @@ def _groups(parts: Kernels, plan: Decisions, target: Target, checked: Checked) -
     """The kernels in their shape: one by one those of panels, which each have passes of their own
     to go through; else all together.
     """
-    shaped = (k for part in parts for k in shape(part, plan, target, checked))
+
+    def bounded(k: ir.Kernel) -> ir.Kernel:
+        check_copies(k, plan)
+        return k
+
+    shaped = (bounded(k) for part in parts for k in shape(part, plan, target, checked))
     if plan.panel and plan.uniforms == "constant":
         yield from ((k,) for k in shaped)
     else:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lanewise.analysis.length import length
+from lanewise.compiler.lengths import check_calls
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.ir.pattern import Work
@@ -43,6 +45,7 @@ _LENGTHY = frozenset({"sin", "cos", "tan"})  # with the reduction of large argum
 def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> Work:
     """The work of a reference kernel on that many elements, on such a device."""
     simple = dead_code.apply(constant_folding.apply(reference))
+    check_calls(simple)  # before analyses that follow every call
     # What a reduction does without rounding has the same bits in all plans, if they leave the
     # function's arithmetic alone.
     exact = any(a.reduction.exact for a in reference.reductions)
@@ -50,7 +53,13 @@ def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> 
     if not reference.pattern.over_pairs:
         suggest, describe = reference.pattern.suggest, reference.pattern.describe
         plans = suggest(simple, target) if suggest is not None and target.compiled else None
-        work = Work(reference.pattern, targets, rearranged=rearranged, suggested=plans)
+        work = Work(
+            reference.pattern,
+            targets,
+            rearranged=rearranged,
+            suggested=plans,
+            length=length(simple),
+        )
         return work if describe is None else describe(reference, work)
     used = [x for f in functions(simple.body) for x in _all_expressions(f.body)]
     results = [x for a in reference.arrays if a.written for x in a.leaves]
@@ -71,6 +80,7 @@ def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> 
         lengthy=any(isinstance(x, ir.Call) and x.intrinsic in _LENGTHY for x in used),
         result_bytes=sum(x.type.size for x in results),
         source_bytes=_source_bytes(simple),
+        length=length(simple),
     )
 
 

@@ -117,7 +117,8 @@ class Work:
     alike: how many neighbouring elements go over the same list, and items: how long lists are, on
     average; rounds: of loops that threads could share, where there are such;
     suggested: plans that suit the accesses of a kernel; together: how many elements a thread of a
-    GPU had better compute where there are very many.
+    GPU had better compute where there are very many; length: operations and statements of the
+    kernel before anything is copied, 0 where nobody counted them.
     """
 
     pattern: Pattern
@@ -139,6 +140,7 @@ class Work:
     rounds: Rounds | None = None
     suggested: Suggestions | None = None
     together: int = 1
+    length: int = 0
 
 
 def elementary_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from math import prod
 from operator import attrgetter
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Never, final
@@ -639,11 +640,15 @@ MOST_COPIES = 4_096  # of a statement that a plan may write out
 COPYING = ("targets", "rows", "layers", "unroll")
 
 
+def copies_of(plan: Plan) -> int:
+    """How often a plan writes a statement out, as far as it says so."""
+    return prod(max(getattr(plan, n) or 1, 1) for n in COPYING)
+
+
 def _check_limits(plan: Plan) -> None:
     """Raise `PlanError` for whole numbers beyond what is declared of their fields, and for code
     that would be too long.
     """
-    copies = 1
     for name, (least, most) in _LIMITS.items():
         value: Any = getattr(plan, name)
         if value is None:
@@ -652,9 +657,7 @@ def _check_limits(plan: Plan) -> None:
             raise PlanError(
                 f"Plan({name}={shown(value)}): wanted a whole number from {least:,} to {most:,}"
             )
-        if name in COPYING:
-            copies *= max(value, 1)
-    if copies > MOST_COPIES:
+    if (copies := copies_of(plan)) > MOST_COPIES:
         named = {n: v for n in COPYING if (v := getattr(plan, n)) is not None and v > 1}
         shape, product = ", ".join(f"{n}={v}" for n, v in named.items()), " x ".join(named)
         raise PlanError(

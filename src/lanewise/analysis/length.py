@@ -1,0 +1,58 @@
+"""How much a compiler is given: the operations and statements of a kernel, each as often as the
+loops around it are written out, those of a function as often as it is called.
+"""
+
+from __future__ import annotations
+
+from lanewise.ir import nodes as ir
+from lanewise.ir.functions import functions
+from lanewise.ir.traverse import blocks, children, expressions, statements
+
+
+def length(kernel: ir.Kernel) -> int:
+    """The length of a kernel when everything is written out."""
+    return _block(kernel.body, {})
+
+
+def own_length(kernel: ir.Kernel) -> int:
+    """The length of what its user wrote: each function once."""
+    parts = (kernel.body, *(f.body for f in functions(kernel.body)))
+    return sum(1 + sum(map(_expression, expressions(s))) for b in parts for s in statements(b))
+
+
+def _block(block: ir.Block, known: dict[int, int]) -> int:
+    return sum(_statement(s, known) for s in block)
+
+
+def _statement(s: ir.Statement, known: dict[int, int]) -> int:
+    """known: of functions, by identity."""
+    own = 1 + sum(map(_expression, expressions(s)))
+    inner = sum(_block(b, known) for b in blocks(s))
+    match s:
+        case ir.For():
+            return own + inner * _copies(s)
+        case ir.Apply():
+            key = id(s.function)
+            if key not in known:
+                known[key] = _block(s.function.body, known)
+            return own + known[key]
+        case _:
+            return own + inner
+
+
+def _copies(s: ir.For) -> int:
+    """How often the body of a loop is written out. One that is written out completely, but whose
+    rounds nobody knows, is left to the compiler.
+    """
+    if s.unroll:
+        return s.unroll
+    if not (isinstance(s.start, ir.Literal) and isinstance(s.stop, ir.Literal)):
+        return 1
+    step = s.step.value if isinstance(s.step, ir.Literal) else 1
+    return max(1, -(-int(s.stop.value - s.start.value) // int(step)))
+
+
+def _expression(e: ir.Expression) -> int:
+    """Its operations: names and numbers are none."""
+    below = children(e)
+    return 1 + sum(map(_expression, below)) if below else 0
