@@ -81,7 +81,7 @@ STOREYS = (
 )
 """Rooms (packages and modules) from the ground up. A room may use those below its own storey."""
 
-WINGS = "patterns"  # a folder whose folders are rooms of their own
+PATTERNS = "patterns"  # a folder whose folders are rooms of their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +151,10 @@ def _known(*names: str) -> str:
 
 
 def room(module: str) -> str:
-    """The room that a module lies in. Single modules of `patterns/` are one room, on which the wings stand."""
+    """The room that a module lies in. Single modules of `patterns/` are one room, on which the folders stand."""
     first, _, rest = module.partition(".")
-    wing = f"{first}.{rest.split('.')[0]}"
-    return wing if first == WINGS and rest and modules()[wing].name == "__init__.py" else first
+    folder = f"{first}.{rest.split('.')[0]}"
+    return folder if first == PATTERNS and rest and modules()[folder].name == "__init__.py" else first
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Nobody outside its wing asks for a pattern's name, and hardly anybody for a device's: patterns and targets say what is so."""
+"""Nobody outside its folder asks for a pattern's name, and hardly anybody for a device's: patterns and targets say what is so."""
 
 from __future__ import annotations
 

@@ -259,7 +259,7 @@ def pattern_of(names: Any) -> IrPattern | None:
         return SITEWISE
     calls = getattr(kernel, "_calls", None)
     if calls is not None:
-        return calls.wing.pattern
+        return calls.skeleton.pattern
     return None
 
 
@@ -307,20 +307,20 @@ class Subjects:
         with lw.device("cpu"):
             positional, named = names.arguments("cpu")
             given = calls.given(tuple(positional), named)
-        reference = calls.wing.build(calls.lowered, calls.signature, given, t.I32)
-        bound = dict(calls.bound(given))
+        reference = calls.skeleton.build(calls.lowered, calls.signature, given, t.I32)
+        bound = dict(calls.subject.bound(given))
         made: list[Any] = []
-        for r in calls.wing.results(calls.lowered, calls.count(given), given.axes):
+        for r in calls.skeleton.results(calls.lowered, calls.subject.count(given), given.axes):
             scalar = t.scalar_of(r.kind)
             shape = (r.count, r.kind.length) if isinstance(r.kind, t.Vector) else (r.count,)
             made.append(np.full(shape, 77).astype(scalar.dtype))
             bound[r.name] = bind_value_array(made[-1], r.kind)
-        runs = given.instead is None and not given.summed and not (calls.wing.total and made)
-        return cls(names, reference, calls.environment(given), bound, (positional, named), made, calls, runs)
+        runs = given.buckets is None and not given.summed and not (calls.skeleton.total and made)
+        return cls(names, reference, calls.subject.environment(given), bound, (positional, named), made, calls, runs)
 
     def _default(self, wish: Plan, times: int = 1) -> Decisions:
         """The default plan of arrays that are so many times larger."""
-        count = times * max(1, self.calls.count(self.calls.given(tuple(self.given[0]), self.given[1])))
+        count = times * max(1, self.calls.subject.count(self.calls.given(tuple(self.given[0]), self.given[1])))
         counts = {c.name for c in self.reference.counts}
         sizes = {n: times * int(v) if n in counts else v for n, v in self.environment.items()}
         work = describe_work(self.reference, count, target_of("cuda"))

@@ -211,8 +211,8 @@ def test_sizes_compile_as_many_texts_as_they_have_plans() -> None:
         a = bodies("cpu", count)
         moved(a, kernel(a, a, 0.1), 0.1)
     calls = kernel._calls  # pyright: ignore[reportPrivateUsage]
-    work = calls.work(calls.given((bodies("cpu", 5), bodies("cpu", 5), 0.1), {}))
-    plan_class, machine = calls.wing.pattern.plan_class, machine_of("cpu")
+    work = calls.subject.work(calls.given((bodies("cpu", 5), bodies("cpu", 5), 0.1), {}))
+    plan_class, machine = calls.skeleton.pattern.plan_class, machine_of("cpu")
     assert plan_class is not None
     assert len(calls.compiled) <= len({plan_class(machine, work, n) for n in range(1, 201)})
     assert len(moved._calls.compiled) == 1  # pyright: ignore[reportPrivateUsage]
@@ -248,8 +248,8 @@ def test_equal_classes_of_sizes_have_equal_plans(machine: Machine, name: str) ->
         "axpy": (1.0, x, x),
     }[name]  # fmt: skip
     given = calls.given(arguments, {})
-    reference = calls.wing.build(calls.lowered, calls.signature, given, index_type("cpu"))
-    work, plan_class = describe_work(reference, 1, machine.target), calls.wing.pattern.plan_class
+    reference = calls.skeleton.build(calls.lowered, calls.signature, given, index_type("cpu"))
+    work, plan_class = describe_work(reference, 1, machine.target), calls.skeleton.pattern.plan_class
     assert plan_class is not None
     random = np.random.default_rng(3)
     edges = [n for k in range(25) for n in (2**k - 1, 2**k, 2**k + 1)]

@@ -89,7 +89,7 @@ def count(z: lw.index, y: lw.index, x: lw.index, a: lw.Array3[lw.i32]) -> lw.i32
 def reference(kernel: Any, arguments: Sequence[Any], grid: Any, *, multiple: int = 1, **named: Any) -> ir.Kernel:
     """The reference kernel; with `multiple` that of arrays whose rows begin at multiples of that many elements, where they do."""
     calls = kernel._calls
-    made = calls.reference(calls.given(tuple(arguments), {"grid": grid, **named}))
+    made = calls.subject.reference(calls.given(tuple(arguments), {"grid": grid, **named}))
     lengths = {n: v.shape[-1] for n, v in zip(kernel.signature.names, arguments, strict=False)}
     fits = {n for n, length in lengths.items() if length and length % multiple == 0}
     narrow = {a.name for a in made.arrays if a.leaves[0].type.size == 4}

@@ -16,9 +16,9 @@ from lanewise.ir.values import pairs, uniform_leaves, value_array
 from lanewise.language.types import Scalar, scalar_of
 from lanewise.launch.arguments import Arguments, classify_arguments
 from lanewise.launch.support import value_type
-from lanewise.patterns.calls import Wing
 from lanewise.patterns.kernels import kernel_of
 from lanewise.patterns.results import result_arrays, sum_name
+from lanewise.patterns.skeleton import Skeleton
 from lanewise.support.errors import ArgumentError
 
 WIDTH = 5
@@ -68,7 +68,7 @@ def reference(lowered: Lowered, signature: Signature, given: Arguments, index: S
 
 
 ROWWISE = Pattern("rowwise", host=HostCode(inline=True, widest_stride=WIDTH))
-rowwise = kernel_of(Wing(ROWWISE, reference, counts, arguments=arguments))  # the line that registers it
+rowwise = kernel_of(Skeleton(ROWWISE, reference, counts, arguments=arguments))  # the line that registers it
 
 
 def reference(table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

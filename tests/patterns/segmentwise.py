@@ -119,15 +119,15 @@ def interpreted(kernel: Any, arguments: tuple[Any, ...], named: dict[str, Any], 
     """The kernels of a plan for a GPU, thread by thread: the results, cells along one axis."""
     calls = kernel._calls
     given = calls.given(arguments, named)
-    reference = calls.wing.build(calls.lowered, calls.signature, given, t.I32)
+    reference = calls.skeleton.build(calls.lowered, calls.signature, given, t.I32)
     program = build_program(reference, plan.filled(Plan(block=32).filled(NEUTRAL)), "cuda")
-    bound: dict[str, BoundArray] = dict(calls.bound(given))
-    environment = calls.environment(given)
+    bound: dict[str, BoundArray] = dict(calls.subject.bound(given))
+    environment = calls.subject.environment(given)
     results: list[Array] = []
     for a in reference.arrays:
         if a.written:
             kinds = [x.type for x in a.leaves]
-            shape = (calls.count(given), len(kinds)) if len(kinds) > 1 else (calls.count(given),)
+            shape = (calls.subject.count(given), len(kinds)) if len(kinds) > 1 else (calls.subject.count(given),)
             results.append(np.full(shape, 77, kinds[0].dtype))
             bound[a.name] = bind_value_array(
                 results[-1], t.Vector(kinds[0], len(kinds)) if len(kinds) > 1 else kinds[0]
@@ -142,4 +142,4 @@ def reference_kernel(
 ) -> ir.Kernel:
     """The kernel as the pattern writes it."""
     calls = kernel._calls
-    return calls.wing.build(calls.lowered, calls.signature, calls.given(arguments, named), index)
+    return calls.skeleton.build(calls.lowered, calls.signature, calls.given(arguments, named), index)

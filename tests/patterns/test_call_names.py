@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import lanewise as lw
-from lanewise.patterns.elementwise.kernel import WING
+from lanewise.patterns.elementwise.kernel import SKELETON
 from lanewise.patterns.kernels import kernel_of
 from tests.written import module
 
@@ -60,7 +60,7 @@ def test_a_parameter_has_no_name_of_a_keyword(pattern: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", keywords("elementwise"))
 def test_keywords_of_a_pattern_of_ones_own(name: str) -> None:
-    f = kernel_of(WING)(kernel(FUNCTIONS["elementwise"], name).python)
+    f = kernel_of(SKELETON)(kernel(FUNCTIONS["elementwise"], name).python)
     refused(lambda: f.signature, f"{name!r} is a keyword of every call")
 
 

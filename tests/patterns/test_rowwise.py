@@ -51,7 +51,7 @@ def test_runs_everywhere(device: str) -> None:
 def test_text_for_a_gpu() -> None:
     reference = power.compile(table(), 1.0).reference
     assert reference.pattern is ROWWISE
-    plan = complete_plan(None, Machine("cuda", 132), power._calls.work(power._calls.given((table(), 1.0), {})))
+    plan = complete_plan(None, Machine("cuda", 132), power._calls.subject.work(power._calls.given((table(), 1.0), {})))
     (kernel,) = build_program(reference, plan, "cuda").kernels
     text = emit_cuda(kernel, "test")
     assert 'extern "C" __global__ void __launch_bounds__(256) power_kernel(' in text

@@ -142,7 +142,7 @@ def test_many_short_segments_on_a_cpu(targets: int) -> None:
 def packing(counts: Any, templates: int, **wish: Any) -> tuple[str, int]:
     """What is decided for a GPU with 132 multiprocessors."""
     arguments = Case(np.asarray(counts), templates).arguments()
-    work = power._calls.work(power._calls.given((*arguments, 0.5), {}))  # pyright: ignore[reportPrivateUsage]
+    work = power._calls.subject.work(power._calls.given((*arguments, 0.5), {}))  # pyright: ignore[reportPrivateUsage]
     plan = complete_plan(Plan(**wish), Machine("cuda", 132), work)
     return plan.segments, plan.slices
 

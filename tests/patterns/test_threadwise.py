@@ -227,7 +227,7 @@ def test_wide_indices_are_those_of_another_kernel() -> None:
     calls = matmul._calls  # pyright: ignore[reportPrivateUsage]
     given, grid = arguments(BY_NAME["matmul"], (3, 4, 5))
     found = calls.given((), {**given, "grid": grid})
-    wide = calls.reference(replace(found, variant=(True, False)))
+    wide = calls.subject.reference(replace(found, variant=(True, False)))
     assert "$y.extent: i64" in print_kernel(wide)
     executable = compile_kernel(wide, Plan(block=256).filled(NEUTRAL), "cuda", arch="sm_90")
     assert "const long long y = " in executable.source

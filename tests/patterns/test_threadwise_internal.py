@@ -91,7 +91,7 @@ def test_every_plan_means_the_same_and_is_explained(kernel: Any) -> None:
         environment = kernel.compile(**given, grid=grid).environment
     calls = kernel._calls
     call = calls.given((), {**given, "grid": grid})
-    reference = calls.wing.build(calls.lowered, calls.signature, call, t.I32)
+    reference = calls.skeleton.build(calls.lowered, calls.signature, call, t.I32)
     work = describe_work(reference, N ** len(grid), target_of("cuda"))
     for wish in PLANS:
         plan = complete_plan(wish, Machine("cuda", 132), work)

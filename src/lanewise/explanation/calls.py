@@ -40,10 +40,13 @@ def compile_call(
     arguments = replace(calls.given(given, named), device=device)
     searched = kernel.searched if isinstance(kernel, Pairwise) else None
     reads: dict[str, float] = {} if gather_step is None else {GATHER_STEP: gather_step}
-    counts = calls.wing.counts(calls.name, arguments)
+    counts = calls.skeleton.counts(calls.name, arguments)
     if searched is None:
-        reference, environment = calls.reference(arguments), calls.environment(arguments)
-        work = calls.work(arguments)
+        reference, environment = (
+            calls.subject.reference(arguments),
+            calls.subject.environment(arguments),
+        )
+        work = calls.subject.work(arguments)
     else:
         reference, environment = _over(searched, kernel, given, named, arguments)
         work = describe_work(reference, next(iter(counts.values())), target_of(device))

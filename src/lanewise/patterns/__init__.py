@@ -1,3 +1,3 @@
-"""The wings: all that belongs to one pattern lies in its folder: builder, kernel, calls, passes and
+"""Patterns: all that belongs to one lies in its folder: builder, kernel, calls, passes and
 structures of its own.
 """

@@ -1,7 +1,7 @@
 """What users hold of a function under a pattern: an object that is called, compiled, bound and
 tuned.
 
-`kernel_of(wing)` makes a decorator of a wing, which is all that a new pattern needs; the patterns
+`kernel_of(skeleton)` makes a decorator of a skeleton, all that a new pattern needs; the patterns
 of lanewise give their kernels further methods.
 """
 
@@ -21,8 +21,9 @@ from lanewise.launch.arguments import Arguments, flatten_uniforms
 from lanewise.launch.by_step import StepArguments, SteppedLaunch, has_by_step, packed_plan
 from lanewise.launch.compiled import Call, Compiled
 from lanewise.launch.copied import copied_arrays
-from lanewise.patterns.calls import CHECKS, Calls, Derived, Wing
+from lanewise.patterns.calls import Calls
 from lanewise.patterns.no_gradient import no_gradient
+from lanewise.patterns.skeleton import CHECKS, Derived, Skeleton
 from lanewise.planning.plan import Plan, check_plan
 from lanewise.records.arrays import RecordArray
 from lanewise.support.attributes import sealed
@@ -85,7 +86,7 @@ class AbstractKernel(ABC):
 
     def __init__(
         self,
-        wing: Wing,
+        skeleton: Skeleton,
         function: Callable[..., Any],
         engine: Callable[[Calls], Engine] | None = None,
         derived: Derived | None = None,
@@ -95,13 +96,13 @@ class AbstractKernel(ABC):
             function.__doc__,
         )
         self.__module__, self.__qualname__ = function.__module__, function.__qualname__
-        self._calls = Calls(wing, function, self, self.bind, derived)
+        self._calls = Calls(skeleton, function, self, self.bind, derived)
         self._engine: Engine = self._calls if engine is None else engine(self._calls)
 
     @property
     def python(self) -> Callable[..., Any]:
         """Its function, as it was written."""
-        return self._calls.function
+        return self._calls.subject.function
 
     @property
     def signature(self) -> Signature:
@@ -113,7 +114,7 @@ class AbstractKernel(ABC):
         return self._calls.lowered
 
     def __repr__(self) -> str:
-        return f"<lanewise {self._calls.wing.pattern.name} kernel {self.__name__}>"
+        return f"<lanewise {self._calls.skeleton.pattern.name} kernel {self.__name__}>"
 
     @abstractmethod
     def __reduce__(self) -> str | tuple[Any, ...]:
@@ -228,7 +229,7 @@ class AbstractKernel(ABC):
         """Derivatives, which kernels of pairs and of elements have; raises `ArgumentError` for all
         others.
         """
-        raise no_gradient(self.__name__, self._calls.wing.pattern.name)
+        raise no_gradient(self.__name__, self._calls.skeleton.pattern.name)
 
     @brief
     def tuning_job(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Job:
@@ -248,7 +249,7 @@ class AbstractKernel(ABC):
         for that are a kernel of their own.
         """
         given = self._given(arguments, named, plan)
-        if given.tests is not None and not self._calls.wing.threads:
+        if given.tests is not None and not self._calls.skeleton.threads:
             raise ArgumentError(
                 f"{self.__name__}: checks=True is for calls and for bind: the tests are a kernel "
                 "of their own, which runs before"
@@ -261,7 +262,7 @@ class Kernel(AbstractKernel):
     """A function under a pattern, ready to be called."""
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        return by_name(self, (Kernel, (self._calls.wing, self.python)))
+        return by_name(self, (Kernel, (self._calls.skeleton, self.python)))
 
 
 def unpacked(results: tuple[Any, ...]) -> Any:
@@ -269,6 +270,6 @@ def unpacked(results: tuple[Any, ...]) -> Any:
     return results[0] if len(results) == 1 else results or None
 
 
-def kernel_of(wing: Wing) -> Callable[[Callable[..., Any]], Kernel]:
-    """The decorator of a wing, which makes kernels of functions."""
-    return lambda function: Kernel(wing, plain_function(wing.pattern.name, function))
+def kernel_of(skeleton: Skeleton) -> Callable[[Callable[..., Any]], Kernel]:
+    """The decorator of a skeleton, which makes kernels of functions."""
+    return lambda function: Kernel(skeleton, plain_function(skeleton.pattern.name, function))

@@ -9,20 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from lanewise.ir.values import value_array
 from lanewise.language import types as t
 from lanewise.launch.arguments import Arguments, axes_of, flat
 from lanewise.launch.forms import Shape
 from lanewise.launch.own_memory import OwnMemory
 from lanewise.launch.repeated import Holds, Result, Sized, shapes_of
 from lanewise.launch.slots import Given
+from lanewise.launch.support import machine_of, value_type
 from lanewise.launch.task_list import BoundArray, TaskList
 from lanewise.launch.tuned_plans import size_class
 from lanewise.layouts import Arrangement
+from lanewise.patterns.results import result_arrays
+from lanewise.patterns.skeleton import KernelFunction
 from lanewise.records.binding import places_of
 from lanewise.support.errors import ArgumentError
 
+ResultsOf = Callable[[int, tuple[int, ...]], Sequence[Result]]
 Classify = Callable[[tuple[Any, ...], Mapping[str, Any]], Arguments]
 """The arguments of a call, positional and named, checked."""
 
@@ -89,6 +95,44 @@ class Plain:
         for r in results:
             shapes[r.name] = shapes[r.name][0], r.count
         return shapes
+
+
+def plain_of(
+    function: KernelFunction,
+    arguments: Arguments,
+    results: ResultsOf | None,
+    numbers: Callable[[Mapping[str, int]], Mapping[str, int]],
+) -> Plain | None:
+    """How calls like this one are sized, if nothing but their numbers of elements follows from
+    sizes.
+    """
+    signature, skeleton = function.signature, function.skeleton
+    plan_class = skeleton.pattern.plan_class
+    numbered = function.lowered.numbered or any(r.numbered for r in signature.reductions)
+    if (
+        plan_class is None
+        or skeleton.total
+        or signature.arrays
+        or signature.rows
+        or numbered
+        or arguments.variant
+    ):
+        return None
+    machine, work = machine_of(arguments.device), function.work(arguments)
+    values = {n: value_type(signature.parameters[n]) for n in arguments.arrays}
+    made = result_arrays(function.lowered)
+    results = results or (lambda count, axes: [Result(n, kind, count, axes) for n, kind in made])
+    arranged = {n: value_array("", kind, written=False).arrangement for n, kind in values.items()}
+    arranged |= {r.name: value_array("", r.kind, written=True).arrangement for r in results(1, ())}
+    return Plain(
+        tuple(arguments.records),
+        values,
+        arranged,
+        partial(skeleton.counts, function.name),
+        numbers,
+        results,
+        partial(plan_class, machine, work),
+    )
 
 
 class Sizing:

@@ -23,7 +23,6 @@ from lanewise.launch.arguments import Arguments, bind_value_array, make_output
 from lanewise.launch.executable import Executable
 from lanewise.launch.repeated import Repeated, Result
 from lanewise.launch.support import index_type, machine_of, value_type
-from lanewise.patterns.calls import CHECKS, Calls, Derived, Wing, advise_layout
 from lanewise.patterns.elementwise.build import (
     ELEMENTWISE,
     ElementwiseArguments,
@@ -47,6 +46,7 @@ from lanewise.patterns.elementwise.scattering import build_scattering, scatters
 from lanewise.patterns.kernels import AbstractKernel
 from lanewise.patterns.results import result_arrays
 from lanewise.patterns.sizing import Program
+from lanewise.patterns.skeleton import CHECKS, Derived, KernelFunction, Skeleton, advise_layout
 from lanewise.patterns.tables.names import POINTS
 from lanewise.patterns.tables.ranges import kernel_of_tests
 from lanewise.planning.plan import Plan
@@ -100,29 +100,29 @@ def _counts(name: str, arguments: Arguments) -> Mapping[str, int]:
     )
 
 
-def _check_parts(calls: Calls, arguments: Arguments) -> None:
+def _check_parts(function: KernelFunction, arguments: Arguments) -> None:
     """Refuse to update records while others of them are read: which of them were updated before
     would be chance.
     """
     if len(arguments.records) < 2:
         return
-    changed = {p.name.split(".")[0] for p in calls.lowered.function.parameters if p.mutable}
+    changed = {p.name.split(".")[0] for p in function.lowered.function.parameters if p.mutable}
     for name in changed & arguments.records.keys():
         updated = arguments.records[name]
         for other, read in arguments.records.items():
             if other != name and not are_same(updated, read) and overlapping(updated, read):
                 raise ArgumentError(
-                    f"{calls.name}: {name!r} is updated, and {other!r} has some of the same "
+                    f"{function.name}: {name!r} is updated, and {other!r} has some of the same "
                     "records, at other places; pass a .copy() of one"
                 )
 
 
-def _prove(calls: Calls, arguments: Arguments) -> None:
-    _check_parts(calls, arguments)
-    prove(calls, arguments)
+def _prove(function: KernelFunction, arguments: Arguments) -> None:
+    _check_parts(function, arguments)
+    prove(function, arguments)
 
 
-WING = Wing(
+SKELETON = Skeleton(
     ELEMENTWISE,
     _build,
     _counts,
@@ -155,7 +155,7 @@ class Elementwise(AbstractKernel):
     """
 
     def __init__(self, function: Callable[..., Any], derived: Derived | None = None) -> None:
-        super().__init__(WING, function, derived=derived)
+        super().__init__(SKELETON, function, derived=derived)
 
     @brief
     def gradient(self, wrt: str | Iterable[str]) -> ElementwiseGradient:
@@ -172,7 +172,7 @@ class Elementwise(AbstractKernel):
         return gradient_of(self, wrt)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        if self._calls.derived is not None:
+        if self._calls.subject.derived is not None:
             raise TypeError(f"{self.__name__} is a part of a gradient, which is pickled as a whole")
         return by_name(self, (Elementwise, (self.python,)))
 
@@ -240,10 +240,10 @@ class Elementwise(AbstractKernel):
             )
         if not calls.lowered.results:
             raise ArgumentError(f"{self.__name__} returns nothing to take the {operation} of")
-        if operation != "sum" and not calls.count(classified):
+        if operation != "sum" and not calls.subject.count(classified):
             raise ArgumentError(f"{self.__name__}.{operation}: {NO_EXTREME}")
-        made = self._partials(operation, calls.count(classified))
-        bound, environment = calls.bound(classified), self._environment(classified)
+        made = self._partials(operation, calls.subject.count(classified))
+        bound, environment = calls.subject.bound(classified), self._environment(classified)
         partials = [
             make_output(self.__name__, r.kind, r.count, classified.device, None) for r in made
         ]
@@ -262,7 +262,7 @@ class Elementwise(AbstractKernel):
         ]
 
     def _environment(self, classified: Arguments) -> dict[str, Any]:
-        return _with_lanes(self._calls.environment(classified))
+        return _with_lanes(self._calls.subject.environment(classified))
 
     def _remember(
         self,
@@ -277,7 +277,7 @@ class Elementwise(AbstractKernel):
 
         def program(classified: Arguments) -> Program:
             kernel = self._reduction(classified, operation)
-            results = self._partials(operation, calls.count(classified))
+            results = self._partials(operation, calls.subject.count(classified))
             return Program(kernel.tasks, self._environment(classified), results)
 
         if self._reduction(classified, operation).resizable:
@@ -298,7 +298,7 @@ class Elementwise(AbstractKernel):
         """The kernel that leaves partial results, by the default plan."""
         calls, device = self._calls, classified.device
         layouts = tuple((n, r.record, r.layout) for n, r in classified.records.items())
-        complete = complete_plan(None, machine_of(device), calls.work(classified))
+        complete = complete_plan(None, machine_of(device), calls.subject.work(classified))
 
         def reference() -> ir.Kernel:
             arguments = _specialised(calls.signature, classified)

@@ -16,9 +16,9 @@ from lanewise.language.record import Record
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.repeated import Repeats
 from lanewise.launch.shaped_arrays import NARROW, check_shaped, writable_checks
-from lanewise.patterns.calls import Calls
 from lanewise.patterns.elementwise.scattering import ScatteredArrays
 from lanewise.patterns.plain_sums import prefer_buckets
+from lanewise.patterns.skeleton import KernelFunction
 from lanewise.patterns.tables import ranges
 from lanewise.patterns.tables.arguments import WITH_ARRAYS, add_shaped, check_place
 from lanewise.patterns.tables.ranges import TableTests
@@ -94,38 +94,36 @@ def scattered_arrays_of(signature: Signature, arguments: Arguments) -> Scattered
 # ------------------------------------------------------------ what is proved of a call
 
 
-def prove(calls: Calls, arguments: Arguments) -> None:
+def prove(function: KernelFunction, arguments: Arguments) -> None:
     """Refuse memory that is written and touched otherwise, and indices that surely are outside; see
     to tests of the others.
     """
-    _check_apart(calls, arguments)
-    ranges.prove(calls, arguments)
-    if not calls.signature.scattered:
+    _check_apart(function, arguments)
+    ranges.prove(function, arguments)
+    if not function.signature.scattered:
         return
     if isinstance(arguments.tests, TableTests) and is_wide(arguments):
-        function = wide_lengths(calls.signature)
-        arguments.tests = replace(
-            arguments.tests, function=function, wide=calls.signature.scattered
-        )
-    prefer_buckets(calls.lowered, arguments)
+        wide = wide_lengths(function.signature)
+        arguments.tests = replace(arguments.tests, function=wide, wide=function.signature.scattered)
+    prefer_buckets(function.lowered, arguments)
 
 
-def _check_apart(calls: Calls, arguments: Arguments) -> None:
+def _check_apart(function: KernelFunction, arguments: Arguments) -> None:
     """Elements are written while others are read, in any order: what is written has memory of its
     own.
     """
-    for name, other in _pairs(calls.signature, arguments):
+    for name, other in _pairs(function.signature, arguments):
         if overlap(arguments.shaped[name], _memory(arguments, other)):
             raise ArgumentError(
-                f"{calls.name}: {name!r} is written, and shares memory with {other!r}; give it "
+                f"{function.name}: {name!r} is written, and shares memory with {other!r}; give it "
                 "memory of its own"
             )
-    changed = {owner(p.name) for p in calls.lowered.function.parameters if p.mutable}
+    changed = {owner(p.name) for p in function.lowered.function.parameters if p.mutable}
     for name in changed & arguments.records.keys():
-        for table in calls.signature.tables:
+        for table in function.signature.tables:
             if overlap(arguments.records[name].data, arguments.shaped[table]):
                 raise ArgumentError(
-                    f"{calls.name}: {name!r} is written, and shares memory with the table "
+                    f"{function.name}: {name!r} is written, and shares memory with the table "
                     f"{table!r}; give it memory of its own"
                 )
 
@@ -148,7 +146,7 @@ def _pairs(signature: Signature, arguments: Arguments) -> tuple[tuple[str, str],
     )
 
 
-def repeats(calls: Calls, arguments: Arguments) -> Repeats:
+def repeats(function: KernelFunction, arguments: Arguments) -> Repeats:
     """What calls like this one have to be like."""
-    plain = ranges.repeats(calls, arguments)
-    return replace(plain, apart=(*plain.apart, *_pairs(calls.signature, arguments)))
+    plain = ranges.repeats(function, arguments)
+    return replace(plain, apart=(*plain.apart, *_pairs(function.signature, arguments)))

@@ -224,7 +224,7 @@ class PairwiseGradient:
         """
         _, made = self._prepared(arguments, named)
         calls = self._sought.calls
-        gradients = [part.gradient(calls.written, calls.lowered) for part, _ in made.parts]
+        gradients = [part.gradient(calls.subject.written, calls.lowered) for part, _ in made.parts]
         return modes(gradients)
 
     # ------------------------------------------------------------ what a call is made of
@@ -270,7 +270,11 @@ class PairwiseGradient:
             }
             fields = frozenset(read if part.position is None else {*read, part.position})
             kept["cotangent"] = Cotangent(
-                name, target.record, part.weighed_record(calls.written), fields, tuple(cotangents)
+                name,
+                target.record,
+                part.weighed_record(calls.subject.written),
+                fields,
+                tuple(cotangents),
             )
         return kept["cotangent"].beside(target, cotangents, parts=parts)
 

@@ -18,11 +18,12 @@ from lanewise.language.types import Scalar
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.compiled import Call, Compiled
 from lanewise.launch.support import value_type
-from lanewise.patterns.calls import CHECKS, Calls, Derived, Wing, advise_layout
+from lanewise.patterns.calls import Calls
 from lanewise.patterns.kernels import AbstractKernel
 from lanewise.patterns.pairwise.build import PAIRWISE, PairwiseArguments, build_pairwise
 from lanewise.patterns.search import AllPairs, Search
 from lanewise.patterns.search.searched import Searched
+from lanewise.patterns.skeleton import CHECKS, Derived, KernelFunction, Skeleton, advise_layout
 from lanewise.patterns.tables.arguments import WITHOUT_ARRAYS
 from lanewise.patterns.tables.ranges import kernel_of_tests, prove, repeats
 from lanewise.planning.plan import Plan
@@ -94,7 +95,7 @@ PARTS = "parts"  # of what a kernel is specialised to: targets and sources are p
 MOST_NUMBERED = 2**31 - 1  # sources, where results are their numbers in 32 bits
 
 
-def _proved(calls: Calls, arguments: Arguments) -> None:
+def _proved(function: KernelFunction, arguments: Arguments) -> None:
     """Refuse more sources than an index or a count of a result holds, and indices of tables that
     surely are outside.
 
@@ -102,20 +103,20 @@ def _proved(calls: Calls, arguments: Arguments) -> None:
     elements.
     """
     _, (name, source) = arguments.records.items()
-    if len(source) > MOST_NUMBERED and any(r.numbered for r in calls.signature.reductions):
+    if len(source) > MOST_NUMBERED and any(r.numbered for r in function.signature.reductions):
         raise ArgumentError(
-            f"{calls.name}: {name!r} has {len(source):,} elements, and results that are int32 "
+            f"{function.name}: {name!r} has {len(source):,} elements, and results that are int32 "
             "indices or counts number at most "
             f"{MOST_NUMBERED:,}; divide the sources"
         )
-    prove(calls, arguments)
+    prove(function, arguments)
     target, _ = arguments.records.values()
     if (shared := shared_elements(target, source)) is not None:
         arguments.variant = (*arguments.variant, PARTS)
         arguments.lengths |= itself_values(shared.step, shared.shift, shared.apart)
 
 
-WING = Wing(
+SKELETON = Skeleton(
     PAIRWISE,
     _build,
     _counts,
@@ -151,7 +152,7 @@ class Pairwise(AbstractKernel):
         self._search = chosen = search or AllPairs()
         every = isinstance(chosen, AllPairs) and chosen.is_plain
         super().__init__(
-            WING, function, None if every else lambda calls: SearchCalls(calls, chosen), derived
+            SKELETON, function, None if every else lambda calls: SearchCalls(calls, chosen), derived
         )
 
     def using(self, search: Search) -> Pairwise:
@@ -178,7 +179,7 @@ class Pairwise(AbstractKernel):
         return self._search
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        if self._calls.derived is not None:
+        if self._calls.subject.derived is not None:
             raise TypeError(f"{self.__name__} is a part of a gradient, which is pickled as a whole")
         own = named_object(self.__module__, self.__qualname__)
         if isinstance(own, Pairwise) and own is not self and own.python is self.python:

@@ -15,7 +15,6 @@ from lanewise.launch.arguments import Arguments, classify_arguments, describe
 from lanewise.launch.by_step import has_by_step
 from lanewise.launch.compiled import Call
 from lanewise.launch.support import value_type
-from lanewise.patterns.calls import Wing
 from lanewise.patterns.kernels import AbstractKernel, unpacked
 from lanewise.patterns.segmentwise.build import SegmentwiseArguments, build_segmentwise
 from lanewise.patterns.segmentwise.names import (
@@ -30,6 +29,7 @@ from lanewise.patterns.segmentwise.names import (
 )
 from lanewise.patterns.segmentwise.pattern import SEGMENTWISE
 from lanewise.patterns.segmentwise.repeated import Places, ragged_slots
+from lanewise.patterns.skeleton import Skeleton
 from lanewise.planning.plan import Plan
 from lanewise.records.arrays import RecordArray
 from lanewise.records.binding import places_of
@@ -174,7 +174,7 @@ def _alike(arguments: Arguments) -> int:
     return len(next(iter(arguments.records.values()))) if len(arguments.records) == 2 else 1
 
 
-WING = Wing(
+SKELETON = Skeleton(
     SEGMENTWISE, _build, _counts, check=_checked, arguments=_arguments, rows=True, alike=_alike
 )
 
@@ -189,7 +189,7 @@ class Segmentwise(AbstractKernel):
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(WING, function)
+        super().__init__(SKELETON, function)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         return by_name(self, (Segmentwise, (self.python,)))

@@ -29,8 +29,8 @@ from lanewise.launch.repeated import Repeats
 from lanewise.launch.support import index_type
 from lanewise.passes.index_tests import NONE, Guards, failure, guards_of, testing
 from lanewise.patterns.call_tasks import RESULT
-from lanewise.patterns.calls import CHECKS, Calls
 from lanewise.patterns.results import sum_name
+from lanewise.patterns.skeleton import CHECKS, KernelFunction
 from lanewise.patterns.tables.arguments import check_countable
 from lanewise.runtime.memory import array_module, to_host
 from lanewise.support.checks import shown
@@ -54,25 +54,25 @@ def refuse_checks(kernel: str, options: Mapping[str, Any], tables: Iterable[str]
     return checks
 
 
-def prove(calls: Calls, arguments: Arguments) -> None:
+def prove(function: KernelFunction, arguments: Arguments) -> None:
     """Refuse a call some index of which surely is outside of its table; with `checks=True`, see to
     tests of what is not proved.
     """
-    if calls.lowered.numbered:
-        check_countable(calls.name, element_counts(calls, arguments))
-    checks = refuse_checks(calls.name, arguments.options, calls.signature.arrays)
-    if not calls.signature.arrays:
+    if function.lowered.numbered:
+        check_countable(function.name, element_counts(function, arguments))
+    checks = refuse_checks(function.name, arguments.options, function.signature.arrays)
+    if not function.signature.arrays:
         return
-    places = _reached(calls, arguments, element_counts(calls, arguments))
-    refuse(calls.name, places, arguments.lengths)
+    places = _reached(function, arguments, element_counts(function, arguments))
+    refuse(function.name, places, arguments.lengths)
     if checks and (tested := guards_of(places)):
         arguments.tests = TableTests(
-            calls.name,
-            calls.lowered,
+            function.name,
+            function.lowered,
             tested,
-            calls.signature.arrays,
+            function.signature.arrays,
             arguments.lengths,
-            of_pairs=not calls.wing.pattern.one_record,
+            of_pairs=not function.skeleton.pattern.one_record,
             axes=arguments.axes,
         )
 
@@ -96,12 +96,12 @@ def shape_of(s: ir.ElementAccess, lengths: Counts) -> tuple[int, ...]:
     return tuple(lengths[length_of(s.array, d)] for d in range(len(s.indices)))
 
 
-def element_counts(calls: Calls, arguments: Arguments) -> dict[str, int]:
+def element_counts(function: KernelFunction, arguments: Arguments) -> dict[str, int]:
     """How many elements each parameter of a call has that is an array, or whose index is asked
     for.
     """
     counts = {n: len(a) for n, a in (*arguments.records.items(), *arguments.arrays.items())}
-    return {**dict.fromkeys(calls.lowered.numbered, max(counts.values(), default=0)), **counts}
+    return {**dict.fromkeys(function.lowered.numbered, max(counts.values(), default=0)), **counts}
 
 
 def places_reached(
@@ -131,7 +131,7 @@ def _whole_numbers(signature: Signature, names: Iterable[str]) -> list[str]:
     return [n for n in names if isinstance(kind := kinds.get(n), t.Scalar) and kind.is_integer]
 
 
-def _reached(calls: Calls, arguments: Arguments, counts: Counts) -> tuple[Reached, ...]:
+def _reached(function: KernelFunction, arguments: Arguments, counts: Counts) -> tuple[Reached, ...]:
     """Where the indices of a call go.
 
     It takes some tenths of a millisecond, so that the last answers are remembered.
@@ -139,25 +139,25 @@ def _reached(calls: Calls, arguments: Arguments, counts: Counts) -> tuple[Reache
     uniforms = {
         n: int(v)
         for n, v in arguments.uniforms.items()
-        if n in _whole_numbers(calls.signature, arguments.uniforms)
+        if n in _whole_numbers(function.signature, arguments.uniforms)
     }
-    if "reached" not in calls.kept:
+    if "reached" not in function.kept:
 
         @lru_cache(maxsize=VALUES)
         def places(
             counts: tuple[tuple[str, int], ...], numbers: tuple[tuple[str, int], ...]
         ) -> tuple[Reached, ...]:
             return places_reached(
-                calls.lowered, calls.signature.arrays, dict(counts), dict(numbers)
+                function.lowered, function.signature.arrays, dict(counts), dict(numbers)
             )
 
-        calls.kept["reached"] = places
-    return calls.kept["reached"](
+        function.kept["reached"] = places
+    return function.kept["reached"](
         tuple(counts.items()), (*arguments.lengths.items(), *uniforms.items())
     )
 
 
-def repeats(calls: Calls, arguments: Arguments) -> Repeats:
+def repeats(function: KernelFunction, arguments: Arguments) -> Repeats:
     """What calls like this one have to be like: no table in memory that is written, no value that
     leads out of a table.
     """
@@ -168,21 +168,21 @@ def repeats(calls: Calls, arguments: Arguments) -> Repeats:
     )
     device_of = partial(device_without_records, there)
     names: tuple[str, ...] = ()
-    if calls.lowered.indexed is not None:
+    if function.lowered.indexed is not None:
         names = decisive(
-            calls.lowered.indexed.body, _whole_numbers(calls.signature, arguments.uniforms)
+            function.lowered.indexed.body, _whole_numbers(function.signature, arguments.uniforms)
         )
-    written = [n for n in arguments.records if calls.wing.in_place][:1]
-    apart = tuple((w, n) for w in written for n in calls.signature.arrays)
-    return Repeats(device_of, apart, _holding(calls, arguments, names) if names else None)
+    written = [n for n in arguments.records if function.skeleton.in_place][:1]
+    apart = tuple((w, n) for w in written for n in function.signature.arrays)
+    return Repeats(device_of, apart, _holding(function, arguments, names) if names else None)
 
 
 def _holding(
-    calls: Calls, arguments: Arguments, names: tuple[str, ...]
+    function: KernelFunction, arguments: Arguments, names: tuple[str, ...]
 ) -> Callable[[Mapping[str, Any]], bool]:
     """Whether no index surely is outside for other values."""
     counts, uniforms, lengths = (
-        element_counts(calls, arguments),
+        element_counts(function, arguments),
         dict(arguments.uniforms),
         dict(arguments.lengths),
     )
@@ -191,7 +191,7 @@ def _holding(
         other = Arguments(
             uniforms={**uniforms, **{n: int(values[n]) for n in names}}, lengths=lengths
         )
-        return not any(r.sure and (r.below or r.beyond) for r in _reached(calls, other, counts))
+        return not any(r.sure and (r.below or r.beyond) for r in _reached(function, other, counts))
 
     return holds
 
@@ -286,9 +286,9 @@ def smallest(kernel: ir.Kernel) -> ir.Kernel:
     return replace(kernel, body=flat_map(kernel.body, visit))
 
 
-def kernel_of_tests(calls: Calls, arguments: Arguments) -> ir.Kernel:
+def kernel_of_tests(function: KernelFunction, arguments: Arguments) -> ir.Kernel:
     """The kernel that makes the tests of a call, before its own one runs."""
     tests = arguments.tests
     assert isinstance(tests, TableTests)
     index = index_type(arguments.device)
-    return smallest(calls.wing.build(tests.lowered, calls.signature, arguments, index))
+    return smallest(function.skeleton.build(tests.lowered, function.signature, arguments, index))

@@ -13,8 +13,8 @@ from lanewise.language import types as t
 from lanewise.language.record import Record
 from lanewise.language.types import Scalar
 from lanewise.launch.arguments import Arguments
-from lanewise.patterns.calls import CHECKS, Wing
 from lanewise.patterns.kernels import AbstractKernel
+from lanewise.patterns.skeleton import CHECKS, Skeleton
 from lanewise.patterns.tables.races import refuse_races
 from lanewise.patterns.threadwise.arguments import call_arguments, counts, written_arrays
 from lanewise.patterns.threadwise.build import build_kernel
@@ -130,7 +130,7 @@ def _summed(signature: Signature) -> Signature:
     return signature
 
 
-WING = Wing(
+SKELETON = Skeleton(
     THREADWISE,
     build,
     counts,
@@ -166,7 +166,7 @@ class Threadwise(AbstractKernel):
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(WING, function)
+        super().__init__(SKELETON, function)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         return by_name(self, (Threadwise, (self.python,)))
