@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -103,25 +103,27 @@ class Executable:
         """Whether kernels read values from memory."""
         return any(a.name == UNIFORMS for k in self.program.kernels for a in k.arrays)
 
-    def pieces(self, environment: Environment, shapes: Mapping[str, Shape]) -> Iterator[Piece]:
+    def pieces(self, environment: Environment, shapes: Mapping[str, Shape]) -> list[Piece]:
         """The launches for these counts and these shapes of arrays.
 
         They wait for the arrays, and for values that are not known.
         """
-        for n, counts in self._order(environment):
-            piece = self.forms[n].piece(counts, shapes)
-            if self._packs:
-                data = _uniforms(self.program.kernels[n], self.device, environment)
-                views = views_of_memory(data, self.device)
-                yield replace(piece.bound(views, data), values=piece.values)
-            else:
-                yield piece
-
-    def _order(self, environment: Environment) -> Iterable[tuple[int, Environment]]:
-        """The number of the kernel of each launch, with its counts."""
         if self._in_turns:
-            return launches(self.program.kernels, environment)
-        return [(n, environment) for n in range(len(self.forms))]
+            turns = launches(self.program.kernels, environment)
+            made = [(n, self.forms[n].piece(counts, shapes)) for n, counts in turns]
+            return [self._packed(n, p, environment) for n, p in made]
+        pieces = [form.piece(environment, shapes) for form in self.forms]
+        if not self._packs:
+            return pieces
+        return [self._packed(n, p, environment) for n, p in enumerate(pieces)]
+
+    def _packed(self, number: int, piece: Piece, environment: Environment) -> Piece:
+        """The launch of a kernel with its values in memory, if it reads them there."""
+        if not self._packs:
+            return piece
+        data = _uniforms(self.program.kernels[number], self.device, environment)
+        filled = piece.bound(views_of_memory(data, self.device), data)
+        return replace(filled, values=piece.values)
 
     @cached_property
     def _ready(self) -> list[bool]:

@@ -247,6 +247,8 @@ class TaskList:
 
         own: memory that they share with launches of other sizes, see `own_memory`.
         """
+        if own is None and len(self.parts) == 1:  # most calls, and those of new sizes want it soon
+            return Flat(tuple(self.parts[0].pieces(environment, shapes)), None)
         pieces = tuple([p for some in self._pieces(environment, shapes, own) for p in some])
         return Flat(pieces, None) if own is None else Flat(pieces, own.turns, own.mend)
 

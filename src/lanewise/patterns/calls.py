@@ -115,7 +115,8 @@ class Calls:
         self, arguments: tuple[Any, ...], named: Mapping[str, Any], out: Any
     ) -> tuple[Any, ...]:
         """Run with the default or the tuned plan; the results."""
-        self.notice()
+        if self.subject.changed():
+            self._begin()
         calls = self.repeated[None]
         if (out is None or not self.subject.shaped) and (match := calls.find(arguments, named)):
             return match[0].run(match[1], out)
