@@ -76,7 +76,7 @@ PRODUCTS: Inside = {
     "sims.boids.storage": (
         "agents are brought into the order of the search, in graphs",
         (
-            "loops.reordering", "patterns.search.base", "patterns.search.reordering",
+            "patterns.search.base", "patterns.search.reordering",
         ),
     ),
     "sims.boids.view.colours": (_KERNELS, ("runtime.cpu",)),

@@ -86,8 +86,8 @@ def test_fields_that_observers_write(form: str) -> None:
     stepper = two_phases.stepper(sites, attraction=ATTRACTION)
     check(stepper, sites, form=form)
     sequence = stepper.sequence()
-    assert sequence.buffers["what potential saw"].role is Role.TEMPORARY
-    assert shown(sequence)[0][1]["what potential saw"] == "w"
+    assert sequence.buffers["result of potential"].role is Role.TEMPORARY
+    assert shown(sequence)[0][1]["result of potential"] == "w"
 
 
 def test_stencils() -> None:
@@ -117,9 +117,9 @@ def test_couplings_observe_once_and_then_step(form: str) -> None:
         turns = [n for n in updates if n - 1 in looks]
         assert len(turns) == steps
         assert looks[0] == 0
-        assert sequence.buffers["what density saw"].role is Role.TEMPORARY
+        assert sequence.buffers["result of density"].role is Role.TEMPORARY
     # both others read what was seen of the fluid before its step
-    readers = [n for n, uses in shown(both.sequence()) if uses.get("what density saw") == "r"]
+    readers = [n for n, uses in shown(both.sequence()) if uses.get("result of density") == "r"]
     assert {n.partition("_")[0] for n in readers} == {"dye", "wet"}
 
 
@@ -144,9 +144,9 @@ def last(sequence: Sequence, name: str) -> Sequence:
 
 def test_a_look_that_is_forgotten_or_late() -> None:
     sequence = verify(coupled().sequence())
-    refused(without(sequence, "density"), "reads 'what density saw', which nothing has written before")
-    refused(last(sequence, "density"), "reads 'what density saw', which nothing has written before")
-    refused(without(without(sequence, "dye"), "wet"), "density writes 'what density saw', which nothing reads")
+    refused(without(sequence, "density"), "reads 'result of density', which nothing has written before")
+    refused(last(sequence, "density"), "reads 'result of density', which nothing has written before")
+    refused(without(without(sequence, "dye"), "wet"), "density writes 'result of density', which nothing reads")
 
 
 def test_a_step_that_is_forgotten() -> None:

@@ -5,16 +5,16 @@ only at hand as a kernel.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lanewise.analysis.instructions import count_operations
 from lanewise.explanation.build import explain
+from lanewise.explanation.launches import grid_of
 from lanewise.explanation.report import Analysis, Explanation, LaunchRow
-from lanewise.explanation.site_launches import rows_of_step
 from lanewise.explanation.subject import Subject
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import own
+from lanewise.ir.names import COUNT, own
 from lanewise.ir.pattern import Work
 from lanewise.ir.traverse import statements
 from lanewise.language import types as t
@@ -22,6 +22,7 @@ from lanewise.language.target import is_compiled, target_of
 from lanewise.launch.executable import Executable
 from lanewise.launch.resources import kernel_resources
 from lanewise.launch.support import index_type
+from lanewise.launch.tasks import Launch
 from lanewise.layouts import AoSoA, Layout, SoA
 from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.roofline import ASSUMED, SiteTraffic, step_time
@@ -29,11 +30,16 @@ from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.builder import FIELDS, SitewiseArguments
 from lanewise.patterns.sitewise.calls import SiteCall, Step, compile_update
 from lanewise.patterns.sitewise.flags import SECTOR
+from lanewise.patterns.sitewise.interpolated_walls import CURVED
 from lanewise.patterns.sitewise.kinds import read_edges
+from lanewise.patterns.sitewise.outflow import OUTLET
 from lanewise.patterns.sitewise.passes import boxes
+from lanewise.patterns.sitewise.passes.runs import RUNS
+from lanewise.patterns.sitewise.passes.splitting import PARTS
 from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.patterns.sitewise.steppers import LONG_RUN
 from lanewise.patterns.sitewise.streaming import Form, form_by_name
+from lanewise.runtime.memory import to_host
 from lanewise.support.errors import ArgumentError, InputError
 
 if TYPE_CHECKING:
@@ -170,6 +176,66 @@ def _subject(
         traffic=traffic,
         box=box,
     )
+
+
+# ---------------------------------------------------------------- what a step launches
+
+# Each launch moves the bytes of the sites that it covers. Its time is that of its bytes at the rate
+# of the update, whose time is predicted (`models.roofline.step_time`), and on a GPU at least that
+# of a launch.
+
+LISTS = (RUNS, *(part.array for part in PARTS), CURVED, OUTLET)
+"""Arrays of the sites that a kernel runs over: numbers of sites, or where rows of them begin and
+end.
+"""
+
+
+def rows_of_step(
+    update: SiteCall, calls: Sequence[SiteCall], seconds: float, device: DeviceModel
+) -> tuple[LaunchRow, ...]:
+    """A row for each launch of the calls of a step. seconds: of the update, which is one of
+    them.
+    """
+    moved = sum(_bytes(update, launch)[1] for launch in update.executable.sequence.launches)
+    rows: list[LaunchRow] = []
+    for call in calls:
+        own = call.executable is update.executable
+        least = device.graph_launch_seconds if device.target.has_blocks and not own else 0.0
+        for launch in call.executable.sequence.launches:
+            touched, its = _bytes(call, launch)
+            time = max(least, seconds * its / moved) if moved else None
+            over, times = grid_of(launch, call.environment)
+            rows.append(LaunchRow(launch.name, times, over, touched, time))
+    return tuple(rows)
+
+
+def _bytes(call: SiteCall, launch: Launch) -> tuple[int, int]:
+    """Of the arrays that a launch touches for the sites that it covers, each once; and of what it
+    reads and writes.
+    """
+    arrays = {a.name: a for a in launch.kernel.arrays}
+    sites, touched, moved = _covered(call, launch), 0, 0
+    for access in launch.accesses:
+        if (bound := call.arrays.get(access.buffer)) is None:
+            continue
+        size = sum(leaf.type.size for leaf in arrays[access.buffer].leaves)
+        nbytes = size * min(bound.count, sites)
+        touched, moved = touched + nbytes, moved + nbytes * (access.reads + access.writes)
+    return touched, moved
+
+
+def _covered(call: SiteCall, launch: Launch) -> int:
+    """How many sites a launch runs over."""
+    names = {a.name for a in launch.kernel.arrays}
+    listed = next((call.arrays[n] for n in LISTS if n in names), None)
+    if listed is None:
+        return int(call.environment[COUNT])
+    columns = len(listed.arrangement.slots)
+    if columns == 1:
+        return listed.count
+    kind = listed.arrangement.slots[0].type.dtype
+    begins = to_host(listed.data).view(kind)[: columns * listed.count].reshape(-1, columns)
+    return int((begins[:, 1] - begins[:, 0]).sum())
 
 
 # ---------------------------------------------------------------- what a step does

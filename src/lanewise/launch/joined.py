@@ -52,7 +52,8 @@ def by_hand(
     read = {f"read by {name}, {n}": memory_of(array) for n, array in enumerate(reads)}
     written = {f"written by {name}, {n}": memory_of(array) for n, array in enumerate(writes)}
     task = Primitive(name, run, (*reading(*read), *writing(*written)))
-    buffers = {n: Buffer(n, Role.ARGUMENT) for n in (*read, *written)}
+    buffers = {n: Buffer(n, Role.ARGUMENT) for n in read}
+    buffers |= {n: Buffer(n, Role.RESULT) for n in written}
     sequence = Sequence(name, buffers, (task,), frozenset(written))
     return Bound(sequence, {**read, **written})
 
@@ -62,22 +63,25 @@ def joined(
 ) -> Sequence:
     """The tasks of these calls, one after the other.
 
-    What is not owned is an argument that nothing may write, but for what a call has for itself.
-    free: calls may write whatever they write when they run alone.
+    What is not owned is an argument that nothing may write, but for what a call has for itself, and
+    for its results, which hold nothing before it. free: calls may write whatever they write when
+    they run alone.
     """
     table = _Table(owned)
     sequences, buffers = list[Sequence](), dict[str, Buffer]()
     for n, call in enumerate(calls):
         names = table.names(n, call)
         if free:
-            table.allow(call.sequence, names)
+            table.free(call.sequence, names)
         sequences.append(renamed(call.sequence, names))
         for own in call.sequence.buffers.values():
             buffer = replace(own, name=names[own.name])
             before = buffers.get(buffer.name, buffer)
             # views lie otherwise than the whole
-            lies = buffer.arrangement if _alike(before, buffer) else None
-            buffers[buffer.name] = replace(buffer, role=table.role(buffer), arrangement=lies)
+            lies, role = buffer.arrangement if _alike(before, buffer) else None, table.role(buffer)
+            if role is Role.ARGUMENT and before is not buffer:  # to others it is more than that
+                role = before.role
+            buffers[buffer.name] = replace(buffer, role=role, arrangement=lies)
     return Sequence(
         name,
         buffers,
@@ -107,28 +111,30 @@ class _Table:
                 self._roles[name] = o.role
                 self.changed |= {name} if o.changed else set[str]()
 
-    def allow(self, sequence: Sequence, names: Mapping[str, str]) -> None:
+    def free(self, sequence: Sequence, names: Mapping[str, str]) -> None:
         """Say that what a call changes may be changed, and that its results are arguments of
         others.
         """
         results = {n for n, b in sequence.buffers.items() if b.role is Role.RESULT}
+        self._roles |= {names[n]: Role.ARGUMENT for n in results}
         self.changed |= {names[n] for n in results | sequence.changed}
 
     def names(self, number: int, call: Bound) -> dict[str, str]:
         """The names of a call's buffers. number: of the call, where it has some for itself."""
         found: dict[str, str] = {}
-        for name in call.sequence.buffers:
+        for name, buffer in call.sequence.buffers.items():
             data = call.memory.get(name)
             if data is None or not data.nbytes:
                 found[name] = f"{name} of task {number}"
             else:
-                found[name] = self._known(name, data)
+                its = f"{name.lstrip('$')} of {call.sequence.name}"
+                found[name] = self._known(its if buffer.role is Role.RESULT else name, data)
         return found
 
     def role(self, buffer: Buffer) -> Role:
         """What a buffer is to the joined sequence."""
-        kept = buffer.role if buffer.role in (Role.TEMPORARY, Role.KEPT) else Role.ARGUMENT
-        return self._roles.get(buffer.name, kept)
+        own = Role.TEMPORARY if buffer.role is Role.RESULT else buffer.role
+        return self._roles.get(buffer.name, own)
 
     def _known(self, name: str, data: Any) -> str:
         """The name of memory, which is this one or like it where it has none."""

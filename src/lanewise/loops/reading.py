@@ -16,7 +16,6 @@ from lanewise.loops.functions import function_task
 from lanewise.loops.searches import BUILD, Structures
 from lanewise.loops.staged import Staged
 from lanewise.patterns.sitewise.calls import SiteCall
-from lanewise.patterns.sitewise.couple import CoupledStepper
 from lanewise.patterns.sitewise.lattice_kernel import LatticeKernel
 from lanewise.patterns.sitewise.steppers import SiteStepper
 from lanewise.runtime.programs import NamedLaunch
@@ -130,12 +129,10 @@ class _Reader:
                 raise _copied(
                     place, call.compiled.name, call.copied, call.compiled.executable.device
                 )
-            case SiteStepper() | CoupledStepper() if call.copied:
+            case SiteStepper() if call.copied:
                 raise _copied(place, call.name, call.copied, str(call.task.device))
             case SiteStepper():
                 call.check_observed()
-                return call.task
-            case CoupledStepper():
                 return call.task
             case SiteCall() | LatticeKernel():
                 raise ArgumentError(

@@ -13,6 +13,7 @@ import numpy as np
 
 from lanewise.launch.steps.task import Clock
 from lanewise.loops.flat import fillable, filling, flat, in_order, in_turn
+from lanewise.patterns.search.base import HOST_BUILDS
 from lanewise.patterns.search.repeated import SearchedLaunch
 from lanewise.patterns.search.watched import Guard
 from lanewise.primitives.survey import NONE, survey_launch
@@ -30,7 +31,6 @@ FOLLOWS = (
     "and "
     'structures="keep" goes on with those of bind'
 )
-HOST_BUILDS = 'the host builds its structure; build="device" of the search leaves that to the GPU'
 TESTS = "checks=True waits for its tests in every step"
 
 

@@ -144,21 +144,18 @@ class Steps:
         steps: int = 1,
         *,
         changed: Mapping[str, Any] | None = None,
-        temporary: Mapping[str, Any] = MappingProxyType({}),
         kept: Mapping[str, Any] = MappingProxyType({}),
     ) -> Sequence:
         """The next steps as tasks over named buffers, but for functions of Python.
 
-        Arrays by name: those that steps may change, those that hold nothing before them, and those
-        that steps read before they write them. changed: None where they may change all.
+        Arrays by name: those that steps may change, and those of the loop that steps read before
+        they write them. changed: None where they may change all.
         """
         name = ", ".join(dict.fromkeys(t.name for t in self._rhythm.tasks))
-        owned = [Owned(n, memory_of(a), Role.TEMPORARY) for n, a in temporary.items()]
-        owned += [Owned(n, memory_of(a), Role.KEPT) for n, a in kept.items()]
+        owned = [Owned(n, memory_of(a), Role.KEPT) for n, a in kept.items()]
         for n, array in (changed or {}).items():
             owned.append(Owned(n, memory_of(array), Role.ARGUMENT, changed=True))
-        free = changed is None
-        return sequence_of(name, self._rhythm, self.step, steps, lambda: owned, free=free)
+        return sequence_of(name, self._rhythm, self.step, steps, owned, free=changed is None)
 
     def explain(self) -> LoopExplanation:
         """How each call runs, and what it costs where that is more than a launch. Print it."""

@@ -66,11 +66,11 @@ def without(sequence: Sequence, name: str) -> Sequence:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("steer", "move reads 'separation', which nothing has written before"),
-        ("gather", "copy back reads 'spare agents', which nothing has written before"),
+        ("steer", "move reads 'result0 of steer', which nothing has written before"),
+        ("gather", "copy back reads 'spare boids', which nothing has written before"),
         ("cells", r"gather reads '\$order', which nothing has written before"),
         ("copy back", "gather writes 'spare rows', which nothing reads after it"),
-        ("move", "steer writes 'separation', which nothing reads after it"),
+        ("move", "steer writes 'result0 of steer', which nothing reads after it"),
     ],
 )
 def test_a_task_that_is_forgotten(name: str, why: str) -> None:
@@ -90,6 +90,6 @@ def test_obstacles_lie_between_the_search_and_the_update() -> None:
     sequence = verify(found.sequence())
     names = [t.name for t in sequence.tasks]
     assert names.index("steer") < names.index("clear") < names.index("move_around")
-    assert sequence.buffers["way ahead"].role is Role.TEMPORARY
-    with pytest.raises(VerificationError, match="reads 'way ahead', which nothing has written before"):
+    assert sequence.buffers["result of clear"].role is Role.TEMPORARY
+    with pytest.raises(VerificationError, match="reads 'result of clear', which nothing has written before"):
         verify(without(sequence, "clear"))

@@ -177,7 +177,7 @@ def sequence_of(
     rhythm: Rhythm,
     step: int,
     steps: int,
-    owned: Callable[[], Iterable[Owned]],
+    owned: Iterable[Owned],
     *,
     free: bool = False,
 ) -> Sequence:
@@ -188,7 +188,7 @@ def sequence_of(
         for task in rhythm.tasks_of(rhythm.kinds[n % rhythm.steps]):
             bound += task.bound(stand)
             stand |= {id(s): (False, stand[id(s)][1] + 1) for s in task.stepped}
-    return joined(name, bound, owned(), free=free)
+    return joined(name, bound, owned, free=free)
 
 
 def rhythm_of(task: Task) -> Rhythm:
@@ -200,11 +200,6 @@ def loop_of(task: Task, profile: Profile | None = None) -> StepLoop:
     """A loop of one call, whose steps are those of what it steps first."""
     assert task.device is not None
     return StepLoop(task.device, rhythm_of(task), task.stepped[0].whole, profile)
-
-
-def sequence_of_task(task: Task, steps: int, owned: Callable[[], Iterable[Owned]]) -> Sequence:
-    """The next steps of a call as tasks. owned: known when they are bound."""
-    return sequence_of(task.name, rhythm_of(task), 0, steps, owned)
 
 
 def take(loop: StepLoop, steps: int, counted: Counted | None = None) -> None:

@@ -233,6 +233,7 @@ class Structure(ABC):
         """What was built, with its figures, in one line."""
 
 
+HOST_BUILDS = 'the host builds its structure; build="device" of the search leaves that to the GPU'
 RADIUS2 = own("radius2")  # the uniform with the squared radius
 ORDER = own("order")  # the array with the caller's index of every sorted place
 POSITIONS = own("positions")  # what tasks of a structure name the sources

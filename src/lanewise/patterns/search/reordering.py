@@ -18,16 +18,17 @@ from lanewise.ir.values import value_leaves
 from lanewise.language.record import Leaf
 from lanewise.language.types import I32
 from lanewise.launch.arguments import bind_value_array
+from lanewise.launch.steps.task import Task, told
 from lanewise.launch.support import bind_record, compile_kernel, index_type, machine_of
 from lanewise.launch.task_list import BoundArray, Part, Renamed, TaskList, Written
 from lanewise.launch.tasks import Buffer, Primitive, Role, reading, writing
 from lanewise.layouts import AoS, Layout
 from lanewise.patterns.elements import ELEMENTWISE
-from lanewise.patterns.search.base import ORDER, POSITIONS, Structure
+from lanewise.patterns.search.base import HOST_BUILDS, ORDER, POSITIONS, Structure
 from lanewise.patterns.search.gather import SORTED, build_gather
 from lanewise.records.arrays import RecordArray
 from lanewise.runtime.memory import copy_bytes
-from lanewise.runtime.prepared import Prepared
+from lanewise.runtime.programs import NamedLaunch
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +82,23 @@ def reordering(structure: Structure, device: str, moved: Sequence[Moved]) -> Tas
     return TaskList("reorder", device, tuple(parts), buffers)
 
 
-def bound_reordering(
-    structure: Structure, device: str, moved: Sequence[Moved]
-) -> tuple[TaskList, Prepared]:
-    """The same as tasks, and as launches on these arrays."""
+def reorder_task(structure: Structure, device: str, moved: Sequence[Moved]) -> Task:
+    """The same as a call of a loop."""
     tasks = reordering(structure, device, moved)
     arrays = {m.name: m.array for m in moved} | {m.spare_name: m.spare for m in moved}
     arrays = {**arrays, **structure.arrays, ORDER: bind_value_array(structure.order, I32)}
-    return tasks, tasks.bound(arrays, {COUNT: moved[0].array.count})
+    prepared = tasks.bound(arrays, {COUNT: moved[0].array.count})
+    builds = len(structure.tasks())
+    launches = [
+        NamedLaunch("build", "structure" if n < builds else tasks.name, piece.work())
+        for n, piece in enumerate(prepared.pieces)
+    ]
+    return Task(
+        tasks.name,
+        "search",
+        lambda _: launches,
+        device,
+        alone="" if structure.in_graphs else HOST_BUILDS,
+        checks=(prepared.check,),
+        bound=told(tasks, prepared, structure.arrays),
+    )

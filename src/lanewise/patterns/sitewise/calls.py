@@ -14,6 +14,7 @@ from lanewise.language.types import U32
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.compiled import Inspectable
 from lanewise.launch.executable import Executable, Launch
+from lanewise.launch.joined import Bound
 from lanewise.launch.support import bind_record, compile_kernel, index_type, machine_of
 from lanewise.launch.task_list import BoundArray
 from lanewise.layouts import AoS
@@ -77,6 +78,12 @@ class SiteCall(Inspectable):
     def name(self) -> str:
         """Of its kernel."""
         return self.executable.program.reference.name
+
+    @property
+    def bound(self) -> Bound:
+        """Itself as tasks."""
+        memory = {n: b.data for n, b in self.arrays.items()}
+        return Bound(self.executable.sequence, memory)
 
     @property
     def named(self) -> NamedLaunch:

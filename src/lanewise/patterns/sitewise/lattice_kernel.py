@@ -13,13 +13,13 @@ from weakref import ref
 
 from lanewise.language.lattices.base import Lattice
 from lanewise.launch.steps.loop import StepLoop, check_steps, loop_of, take
-from lanewise.launch.steps.task import States
+from lanewise.launch.steps.task import States, Task
 from lanewise.patterns.sitewise.call_kinds import SiteKinds
 from lanewise.patterns.sitewise.calls import SiteCall, Step
 from lanewise.patterns.sitewise.function import SiteValues, is_unchanging, same_values
 from lanewise.patterns.sitewise.kernels import SiteKernels
 from lanewise.patterns.sitewise.sites import Sites
-from lanewise.patterns.sitewise.steppers import SiteStepper, site_task
+from lanewise.patterns.sitewise.steppers import SiteStepper, around_steps
 from lanewise.planning.plan import Plan
 from lanewise.runtime.programs import NamedLaunch
 from lanewise.support.errors import LanewiseError, brief, shortened
@@ -136,7 +136,7 @@ class LatticeKernel(ABC):
         """What takes steps of these sites with values that are checked."""
         observed = self.kernels.observed(sites, values)
         calls = partial(self._calls, sites, plan, values)
-        return SiteStepper(self.__name__, sites, calls, observed, values.copied)
+        return SiteStepper(self.__name__, ((sites, calls),), observed, values.copied)
 
     def _take(self, sites: Sites, steps: int, plan: Plan | None, values: dict[str, Any]) -> None:
         """So many steps, by the loop of the run before if nothing has changed since: graphs and
@@ -169,7 +169,8 @@ class LatticeKernel(ABC):
             assert theirs is not None
             return mine._stepper(theirs, plan, values).task.launches(states)
 
-        return loop_of(replace(site_task(self.__name__, (sites,), (), ()), launches=launches))
+        name, device, around = self.__name__, sites.device, around_steps(sites)
+        return loop_of(Task(name, "sitewise", launches, device, (sites.state,), around=around))
 
     def _proved(self, sites: Sites, values: Mapping[str, Any]) -> SiteValues:
         """The values of a call, none of which surely leads out of a table."""

@@ -5,15 +5,20 @@ They run in cycles of all phases of their streaming forms, inside graphs on a GP
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
-from typing import Any
 
-from lanewise.launch.joined import Bound, Owned
-from lanewise.launch.steps.loop import Counted, StepLoop, loop_of, sequence_of_task, take
-from lanewise.launch.steps.task import Around, States, StepState, Task
-from lanewise.launch.support import bind_record
+from lanewise.launch.joined import Owned, memory_of
+from lanewise.launch.steps.loop import (
+    Counted,
+    StepLoop,
+    loop_of,
+    rhythm_of,
+    sequence_of,
+    take,
+)
+from lanewise.launch.steps.task import Around, States, Task
 from lanewise.launch.tasks import Role
 from lanewise.launch.tasks import Sequence as Tasks
 from lanewise.patterns.sitewise.calls import SiteCall
@@ -21,8 +26,7 @@ from lanewise.patterns.sitewise.function import Observed, in_order
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.profiling.profile import Profile
 from lanewise.runtime.device import get_device
-from lanewise.runtime.programs import NamedLaunch
-from lanewise.support.errors import ArgumentError
+from lanewise.support.errors import ArgumentError, brief
 
 # Updates of sites, a tenth of a second on an NVIDIA H200: from then on loading less gains more than
 # asking for it costs, which are two calls of 0.2 ms and what follows them.
@@ -32,34 +36,49 @@ Calls = Callable[[int, bool], Sequence[SiteCall]]
 """Those of a step, behind what is observed: by its number, and whether it is the first one of
 populations that were set.
 """
+Updates = tuple[tuple[Sites, Calls], ...]
 
 
 class SiteStepper:
-    """Steps of some sites with given values, bound once."""
+    """Steps of some sites with given values, bound once; of several sites where they are
+    coupled.
+    """
 
     def __init__(
         self,
         name: str,
-        sites: Sites,
-        calls: Calls,
-        observed: tuple[Observed, ...] = (),
+        updates: Updates,
+        observed: Iterable[Observed] = (),
         copied: tuple[str, ...] = (),
         profile: Profile | None = None,
     ) -> None:
-        """name: of the kernel. observed: what is looked at before every step. copied: the values
-        whose arrays were copied.
+        """name: of the kernel. observed: what is looked at before every step, each once, though
+        several may read it. copied: the values whose arrays were copied.
         """
-        self.name, self.sites, self.calls = name, sites, calls
-        self.observed, self.copied, self._profile = in_order(observed), copied, profile
-        self.task = site_task(name, (sites,), self.observed, (calls,))
+        self.name, self.updates, self.copied, self._profile = name, updates, copied, profile
+        self.observed, self.sites = in_order(observed), tuple(sites for sites, _ in updates)
+        calls = self.calls = partial(step_calls, updates, self.observed)
+        self.task = Task(
+            name,
+            "sitewise",
+            lambda stand: [call.named for call in calls(stand)],
+            self.sites[0].device,
+            tuple(s.state for s in self.sites),
+            around=tuple(a for s in self.sites for a in around_steps(s)),
+            bound=lambda stand: [call.bound for call in calls(stand)],
+        )
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
 
     def profiled(self, profile: Profile | None) -> SiteStepper:
         """The same steps, of which the profile is told where their time goes."""
-        return SiteStepper(self.name, self.sites, self.calls, self.observed, self.copied, profile)
+        return SiteStepper(self.name, self.updates, self.observed, self.copied, profile)
 
     def check_observed(self) -> None:
         """Refuse what is observed of sites that do not step along. Raises `ArgumentError`."""
-        if elsewhere := [o for o in self.observed if o.sites is not self.sites]:
+        stepped = set(map(id, self.sites))
+        if elsewhere := [o for o in self.observed if id(o.sites) not in stepped]:
             raise ArgumentError(
                 f"{self.name}: {elsewhere[0].name} is observed of other sites, "
                 f"{elsewhere[0].sites!r}, which would stand still; "
@@ -68,23 +87,23 @@ class SiteStepper:
 
     def calls_now(self) -> list[SiteCall]:
         """What the next step runs."""
-        states = (self.sites.state, *(o.sites.state for o in self.observed))
-        stand = {id(s): (s.fresh, s.step) for s in states}
-        return step_calls((self.sites.state,), self.observed, (self.calls,), stand)
+        states = (s.state for s in (*self.sites, *(o.sites for o in self.observed)))
+        return self.calls({id(s): (s.fresh, s.step) for s in states})
 
     def sequence(self, steps: int = 1) -> Tasks:
         """The next steps as tasks over named buffers."""
         self.check_observed()
-        return sequence_of_task(
-            self.task, steps, lambda: owned_by((self.sites,), self.observed, steps)
-        )
+        owned = (o for s in self.sites for o in owned_by(s, steps))
+        return sequence_of(self.name, rhythm_of(self.task), 0, steps, owned)
 
     def prepare(self) -> None:
         """Compile all phases of steps, so that the first one costs no more than the others."""
-        self._loop.make(1 + 2 * self.sites.cycle)
+        self._loop.make(1 + 2 * max(s.cycle for s in self.sites))
 
+    @brief
     def run(self, steps: int, counted: Counted | None = None) -> None:
-        """Run, and wait for the result. `counted(n)` is called when n more steps are done.
+        """So many steps, inside graphs on a GPU; it returns when they are done. `counted(n)` is
+        called when n more are.
 
         Ctrl-C ends it after whole steps, which are counted. Raises `StateError` after steps that
         were stopped in the middle.
@@ -97,56 +116,24 @@ class SiteStepper:
         return loop_of(self.task, self._profile)
 
 
-def site_task(
-    name: str, sites: Sequence[Sites], observed: Sequence[Observed], calls: Sequence[Calls]
-) -> Task:
-    """One step of several sites, all observed first."""
-    states = tuple(s.state for s in sites)
-
-    def launches(stand: States) -> list[NamedLaunch]:
-        return [call.named for call in step_calls(states, observed, calls, stand)]
-
-    def bound(stand: States) -> list[Bound]:
-        return [
-            Bound(call.executable.sequence, {n: b.data for n, b in call.arrays.items()})
-            for call in step_calls(states, observed, calls, stand)
-        ]
-
-    around = tuple(a for s in sites for a in around_steps(s))
-    device = sites[0].device
-    return Task(name, "sitewise", launches, device, states, around=around, bound=bound)
-
-
-def step_calls(
-    states: Sequence[StepState],
-    observed: Sequence[Observed],
-    calls: Sequence[Calls],
-    stand: States,
-) -> list[SiteCall]:
+def step_calls(updates: Updates, observed: Sequence[Observed], stand: States) -> list[SiteCall]:
     """What a step runs: all that is observed, then what updates each of the sites."""
     made: list[SiteCall] = []
     for o in observed:
         fresh, step = stand[id(o.sites.state)]
         made.append(o.look(step, fresh))
-    for state, of_sites in zip(states, calls, strict=True):
-        fresh, step = stand[id(state)]
-        made += of_sites(step, fresh)
+    for sites, calls in updates:
+        fresh, step = stand[id(sites.state)]
+        made += calls(step, fresh)
     return made
 
 
-def owned_by(sites: Sequence[Sites], observed: Sequence[Observed], steps: int) -> list[Owned]:
+def owned_by(sites: Sites, steps: int) -> list[Owned]:
     """What steps of these sites write.
 
     The populations that they begin with are an argument, which no task writes before all have read
-    it; those that they leave are a result. What is observed lasts as long as a step.
+    it; those that they leave are a result.
     """
-    owned = [o for s in sites for o in _owned(s, steps)]
-    looks = [Owned(f"what {o.name} saw", _bytes(o.array), Role.TEMPORARY) for o in observed]
-    return [*owned, *looks]
-
-
-def _owned(sites: Sites, steps: int) -> list[Owned]:
-    """What steps of these sites write."""
     count = len(sites.copies)
     first, last = sites.step % count, (sites.step + steps) % count
     found: list[Owned] = []
@@ -154,16 +141,12 @@ def _owned(sites: Sites, steps: int) -> list[Owned]:
         role = Role.ARGUMENT if n == first else Role.RESULT if n == last else Role.TEMPORARY
         # other steps read what the first one wrote, and may put theirs where it began
         changed = n == first and steps >= count
-        found.append(Owned(f"populations, copy {n}", bind_record(copy).data, role, changed))
+        found.append(Owned(f"populations, copy {n}", memory_of(copy), role, changed))
     found += [
-        Owned(f"what left axis {axis} at {direction:+d}", _bytes(kept), Role.KEPT)
+        Owned(f"what left axis {axis} at {direction:+d}", memory_of(kept), Role.KEPT)
         for (axis, direction), kept in sites.outflow.items()
     ]
     return found
-
-
-def _bytes(array: Any) -> Any:
-    return array.reshape(-1).view("uint8")
 
 
 def around_steps(sites: Sites) -> tuple[Around, ...]:

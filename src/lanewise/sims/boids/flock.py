@@ -448,12 +448,10 @@ class Flock:
         check_steps(steps)
         self.prepare(self._clock.dt or DT)
         assert self._loop is not None
-        semantics, storage = self._semantics, self._storage
-        changed, between = {"agents": self._boids}, dict(semantics.between)
-        if storage is not None:
-            changed, between = {**changed, "rows": storage.rows}, {**between, **storage.between}
-        kept = semantics.kept
-        return self._loop.sequence(steps, changed=changed, temporary=between, kept=kept)
+        changed: dict[str, Any] = {"agents": self._boids}
+        if self._storage is not None:
+            changed["rows"] = self._storage.rows
+        return self._loop.sequence(steps, changed=changed, kept=self._semantics.kept)
 
     @checked(InputError)
     def run(

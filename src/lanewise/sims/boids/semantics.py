@@ -47,11 +47,6 @@ class Semantics(Protocol):
         ...
 
     @property
-    def between(self) -> Mapping[str, Any]:
-        """What steps write for themselves, by name."""
-        ...
-
-    @property
     def kept(self) -> Mapping[str, Any]:
         """What steps read that earlier ones wrote, besides the agents."""
         ...
@@ -114,7 +109,6 @@ class Synchronous:
         steer = self._rules.steer.using(search)
         values: dict[str, Any] = pair_values(settings.parameters)
         self._thinkers: lw.RecordArray | None = None
-        self._ahead: Any = None
         if settings.think_every == 1:
             self._steer: lw.Call = steer.bind(boids, boids, plan=plan, **values)
             self._urges: tuple[Any, ...] = self._steer.results
@@ -155,7 +149,7 @@ class Synchronous:
             return [Staged("update", self._rules.move.bind(boids, *self._urges, **values))]
         kernels = make_avoidance(s.precision)
         clear = kernels.clear.bind(boids)
-        ahead = self._ahead = clear.results[0]
+        ahead = clear.results[0]
         calls = [Staged("avoid", clear)]
         if s.is_periodic:  # agents may have been put outside of the box, where no images are
             calls.append(Staged("avoid", self._rules.settle.bind(boids, world=s.world)))
@@ -180,16 +174,6 @@ class Synchronous:
             for urge, thought in zip(self._urges, self._steer.results, strict=True):
                 place = urge[phase :: self._settings.think_every]
                 place[...] = thought[: len(place)]
-
-    @property
-    def between(self) -> Mapping[str, Any]:
-        made: dict[str, Any] = {}
-        if self._thinkers is None:
-            made |= zip(URGES, self._urges, strict=True)
-        else:
-            thoughts = zip(URGES, self._steer.results, strict=True)
-            made |= {f"{n} of thinkers": a for n, a in thoughts} | {"thinkers": self._thinkers}
-        return made if self._ahead is None else {**made, "way ahead": self._ahead}
 
     @property
     def kept(self) -> Mapping[str, Any]:
@@ -238,10 +222,6 @@ class InTurn:
         boids = [self._boids]
         named = NamedLaunch("steps", "in turn", launch)
         return [[device_task(named, device, reads=boids, writes=boids)]]
-
-    @property
-    def between(self) -> Mapping[str, Any]:
-        return {}
 
     @property
     def kept(self) -> Mapping[str, Any]:

@@ -8,13 +8,11 @@ run is divided; a checkpoint keeps the places.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import lanewise as lw
-from lanewise.loops.reordering import reorder_task
 from lanewise.patterns.search.base import Structure
-from lanewise.patterns.search.reordering import Moved
+from lanewise.patterns.search.reordering import Moved, reorder_task
 from lanewise.records.arrays import class_of
 from lanewise.sims.common.devices import array_module, on
 
@@ -47,11 +45,6 @@ class AgentStorage:
         agents = Moved.of("boids", self._boids, self._spare)
         rows = Moved.of("rows", self.rows, self._spare_rows)
         return reorder_task(self._structure, self._boids.device, (agents, rows))
-
-    @property
-    def between(self) -> Mapping[str, Any]:
-        """What a call writes for itself, by name."""
-        return {"spare rows": self._spare_rows, "spare agents": self._spare}
 
     def by_row(self, values: Any) -> Any:
         """Values of agents (n, ...), in the order of places, in the caller's order: a copy on the
