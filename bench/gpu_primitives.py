@@ -32,7 +32,7 @@ from lanewise.runtime.memory import address
 
 SIZES = (1_000, 1 << 20, 1 << 28)
 SORTED = 1 << 20
-ITEMS = 16  # keys of a thread
+ITEMS = 8  # keys of a thread: what searches take for so many
 
 Call = Callable[[], Any]
 

@@ -149,7 +149,8 @@ class Executable:
 
     def prepare(self, arrays: Arrays, environment: Environment) -> Launch:
         """A launch of its kernels on these arrays, with these values."""
-        if self.program.reference.pattern.slabs and len(self.kernels) > 1:
+        slabs = self.program.reference.pattern.slabs and len(self.kernels) > 1
+        if slabs and target_of(self.device).name == "cpu":
             self.check(arrays)
             return _slab_launch(self.sequence, self.kernels, arrays, environment)
         return self.tasks.bound(arrays, environment)
