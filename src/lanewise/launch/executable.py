@@ -139,9 +139,13 @@ class Executable:
         if self.kernels:
             _check_apart(self.program, arrays)
 
+    @property
+    def _on_cpu(self) -> bool:
+        return target_of(self.device).name == "cpu"
+
     def compile(self, pieces: Iterable[Piece]) -> None:
         """On a CPU Numba compiles at the first call; better now than within a timed run."""
-        if target_of(self.device).name != "cpu" or self._ready:
+        if not self._on_cpu or self._ready:
             return
         for piece, function in zip(pieces, self.kernels, strict=True):
             cpu.prepare(function, (*piece.arguments, 0, 0))
@@ -150,7 +154,7 @@ class Executable:
     def prepare(self, arrays: Arrays, environment: Environment) -> Launch:
         """A launch of its kernels on these arrays, with these values."""
         slabs = self.program.reference.pattern.slabs and len(self.kernels) > 1
-        if slabs and target_of(self.device).name == "cpu":
+        if slabs and self._on_cpu:
             self.check(arrays)
             return _slab_launch(self.sequence, self.kernels, arrays, environment)
         return self.tasks.bound(arrays, environment)
