@@ -20,7 +20,7 @@ from lanewise.language import types as t
 from tests import far_kernels as kernels
 
 ELEMENTS = ("target", "source")
-STEPS = {"floor", "ceil", "trunc"}
+STEPS = {"floor", "ceil", "trunc", "isnan", "isinf", "isfinite"}
 LINEAR = {"fma", "mix"}  # in each operand
 
 

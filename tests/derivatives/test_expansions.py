@@ -318,3 +318,20 @@ def test_texts(golden: Callable[[str, str], None]) -> None:
 def test_what_is_not_radial_has_none() -> None:
     with pytest.raises(ValueError, match="adaptive is not of tier R"):
         Operators(lw.far_field(kernels.adaptive).proof, 3)
+
+
+@lw.pairwise
+def oscillating(target: kernels.Star, source: kernels.Star) -> lw.f64:
+    d = source.position - target.position
+    r = lw.length(d)
+    return source.mass * lw.sin(40.0 * r) / r
+
+
+def test_what_oscillates_is_told_by_the_estimate() -> None:
+    """sin(40 r) / r is radial, and no order that is worth its cost reaches 1e-3: the estimate says so of every pair."""
+    assert lw.far_field(oscillating).tier == "R"
+    for order in (3, 6):
+        at = field(oscillating, order, 30, 0.5)
+        exact = np.abs(at.exact()[..., 0]).max(1)
+        assert relative(at.by_locals(), at.exact()) > 1e-3
+        assert np.all(at.estimated() > 1e-3 * exact)

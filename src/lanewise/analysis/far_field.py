@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from lanewise.analysis.radial_form import COMPARISONS, PARTED, Forms, NotRadial, RadialPart
+from lanewise.analysis.radial_form import Forms, NotRadial, RadialPart, is_branch
 from lanewise.analysis.simplification import expression_of
 from lanewise.analysis.straight import straight
 from lanewise.analysis.value_numbering import NotNumbered, Value, ValueTable, number_function
@@ -346,7 +346,7 @@ class _Prover:
         branches = tuple(
             n
             for n in sorted(forms.table.below(roots))
-            if forms.table.nodes[n].operation in COMPARISONS | PARTED and forms.depends(n)
+            if is_branch(forms.table.nodes[n]) and forms.depends(n)
         )
         kinds = [p.type for p in self.function.results]
         if forms.s is not None:

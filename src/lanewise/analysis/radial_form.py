@@ -19,7 +19,7 @@ from lanewise.language.types import BOOL, F32, Scalar
 
 MOST_COMPONENTS = 4  # of the difference in one product
 COMPARISONS = frozenset(["==", "!=", "<", "<=", ">", ">="])
-STEPS = frozenset(["floor", "ceil", "trunc", "//", "%"])
+STEPS = frozenset(["floor", "ceil", "trunc", "//", "%", "isnan", "isinf", "isfinite"])
 PARTED = frozenset(["min", "max", "clamp", "abs"])  # of several functions, each with its range
 ONE = ""  # the weight of a source that is counted
 
@@ -63,6 +63,12 @@ class _Whole:
 
 
 Known = Form | NotRadial | _Place | _Whole
+
+
+def is_branch(node: Node) -> bool:
+    """Whether a value of s is one of several functions, or decides which."""
+    truth = node.operation == "cast" and node.type == BOOL
+    return truth or node.operation in COMPARISONS | PARTED
 
 
 class Forms:

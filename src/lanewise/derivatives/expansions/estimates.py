@@ -25,7 +25,9 @@ DISTANCE, RADIUS = own("distance"), own("radius")
 
 
 class ErrorModel:
-    """The error model of an expansion, for results in all."""
+    """The error model of an expansion, of all its results together, before they are multiplied by
+    values of the target.
+    """
 
     def __init__(self, operators: Operators) -> None:
         self.operators = operators
