@@ -22,7 +22,7 @@ from lanewise.ir import nodes as ir
 from lanewise.language.target import Machine
 from lanewise.language.types import I32
 from lanewise.patterns.elements import ELEMENTWISE
-from lanewise.planning.plan import DECLARED, NEUTRAL, Decisions, Plan, copies_of
+from lanewise.planning.plan import DECLARED, NEUTRAL, CompletePlan, Plan, copies_of
 from lanewise.support.errors import PlanError
 from tests.fuzz.texts import executed
 
@@ -184,11 +184,11 @@ def test_a_long_function_is_planned_with_fewer_copies() -> None:
     assert copies_of(planned(add)[1]) == 64
 
 
-def planned_as(reference: ir.Kernel, wish: Plan | None = None) -> Decisions:
+def planned_as(reference: ir.Kernel, wish: Plan | None = None) -> CompletePlan:
     return complete_plan(wish, Machine("cuda", 132), describe_work(reference, 100_000))
 
 
-def planned(kernel: Any) -> tuple[ir.Kernel, Decisions]:
+def planned(kernel: Any) -> tuple[ir.Kernel, CompletePlan]:
     """Its reference kernel for a GPU, and the default plan."""
     layouts = {n: lw.SoAoAS() for n in ("a", "b")}
     reference = offline._reference(kernel, offline.sample_roles(kernel, None), layouts, "cuda")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import lanewise as lw
-from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.default_plans import CPU_TILE, complete_plan, decide
 from lanewise.compiler.optimisations import LAYOUT, OPTIMISATIONS
 from lanewise.compiler.pipeline import build_program
 from lanewise.compiler.work import describe_work
@@ -18,7 +18,7 @@ from lanewise.language.target import Machine
 from lanewise.language.types import I32
 from lanewise.launch.support import compile_kernel
 from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
-from lanewise.planning.plan import DECLARED, NEUTRAL, Decisions, Plan
+from lanewise.planning.plan import DECLARED, NEUTRAL, Plan, complete
 from lanewise.support.errors import PlanError
 from tests.corpus import CASES, case
 from tests.harness import reference_kernel
@@ -188,19 +188,32 @@ def test_every_field_is_declared_once() -> None:
                 Plan(**{o.field: value})
 
 
-def test_decisions_leave_nothing_open() -> None:
+def test_a_complete_plan_leaves_nothing_open() -> None:
     decided = Plan(targets=4).filled(NEUTRAL)
-    assert type(decided) is type(complete_plan(None, CPU, work("gravity", 100))) is Decisions
+    assert type(decided) is type(complete_plan(None, CPU, work("gravity", 100))) is Plan
+    assert None not in decided.as_dict().values()
     assert (decided.targets, decided.tile) == (4, NEUTRAL.tile)
-    with pytest.raises(PlanError, match=r"^Decisions leave nothing open, and tile is not decided$"):
-        Decisions(targets=1)
-    with pytest.raises(PlanError, match=r"^Plan\(tile='wide'\): wanted a whole number$"):
-        Decisions(**(decided.as_dict() | {"tile": "wide", "block": None}))
-    assert type(replace(decided, tile=64)) is Decisions
+    with pytest.raises(PlanError, match=r"^a complete plan leaves nothing open, and tile is not decided$"):
+        complete(Plan(targets=1))
+    assert complete(decided) is decided
     wish = replace(decided, tile=None)
     assert (wish.tile, wish.targets) == (None, 4)
     assert wish == lw.Plan(**(decided.as_dict() | {"tile": None}))
     assert type(wish) is type(wish.filled(Plan())) is Plan
+
+
+def test_decisions_have_a_plan_and_reasons() -> None:
+    asked = Plan(accumulate="f64", reciprocity="off")
+    made = decide(asked, CPU, work("gravity", 100))
+    assert made.plan == complete_plan(asked, CPU, work("gravity", 100))
+    assert made.plan.tile == CPU_TILE
+    assert made.why("accumulate") == made.why("reciprocity") == "asked for"
+    assert made.why("tile") == "tiles are summed in the type of the result, and added"
+    assert made.why("targets") == "by default"
+    changed = made.but("measured by tune()", targets=2)
+    assert (changed.plan.targets, changed.why("targets")) == (2, "measured by tune()")
+    assert (made.plan.targets, changed.why("tile")) != (2, "by default")
+    assert changed.plan == Plan(targets=2).filled(made.plan)
 
 
 def test_a_complete_plan_is_a_plan() -> None:
@@ -219,7 +232,7 @@ def test_a_complete_plan_is_a_plan() -> None:
     assert eval(repr(decided), {"Plan": lw.Plan}) == decided
     again = pickle.loads(pickle.dumps(decided))
     assert again == decided
-    assert type(again) is Decisions
+    assert type(again) is Plan
     assert decided.as_dict() == wish.as_dict() == {f.name: getattr(decided, f.name) for f in fields(Plan)}
 
 

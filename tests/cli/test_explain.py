@@ -34,7 +34,7 @@ def grow(ball: Ball, push: lw.vec2, rate: lw.f32):
     ball.place += push
 """
 KEYS = {
-    "kernel", "pattern", "device", "machine", "counts", "layout", "drawing", "plan", "plan_origin", "optimisations", "bound",
+    "kernel", "pattern", "device", "machine", "counts", "layout", "drawing", "plan", "plan_origin", "plan_reasons", "optimisations", "bound",
     "measured", "analysis",
     "resources", "invented", "warnings", "launches",
 }  # fmt: skip

@@ -32,7 +32,7 @@ from lanewise.launch.task_list import BoundArray
 from lanewise.models.devices import table_model
 from lanewise.patterns.sitewise.lattice_kernel import LatticeKernel
 from lanewise.patterns.sitewise.pattern import SITEWISE
-from lanewise.planning.plan import Decisions, Plan
+from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.runtime.nvrtc import compile_cubin
 from lanewise.support.errors import CompileError, PlanError
 from tests.fuzz.campaign import Case
@@ -318,7 +318,7 @@ class Subjects:
         runs = given.buckets is None and not given.summed and not (calls.skeleton.total and made)
         return cls(names, reference, calls.subject.environment(given), bound, (positional, named), made, calls, runs)
 
-    def _default(self, wish: Plan, times: int = 1) -> Decisions:
+    def _default(self, wish: Plan, times: int = 1) -> CompletePlan:
         """The default plan of arrays that are so many times larger."""
         count = times * max(1, self.calls.subject.count(self.calls.given(tuple(self.given[0]), self.given[1])))
         counts = {c.name for c in self.reference.counts}

@@ -32,7 +32,7 @@ from lanewise.ladders.compiler_run import LeastTime, Runner, bound_of
 from lanewise.ladders.rung import Options, Rung, as_json
 from lanewise.launch.support import compile_kernel
 from lanewise.models.devices import table_model
-from lanewise.planning.plan import FIELDS, NEUTRAL, Decisions, Plan
+from lanewise.planning.plan import FIELDS, NEUTRAL, CompletePlan, Plan
 
 BY_NAME = {b.name: b for b in BENCHMARKS}
 FEW = ("mm", "rd", "strsm", "tp", "softmax")
@@ -136,7 +136,7 @@ def test_the_benchmark_of_plans_has_the_same_kernels() -> None:
 # ---------------------------------------------------------------- the plans of the rungs
 
 
-def names_of(start: Decisions, goal: Decisions) -> list[str]:
+def names_of(start: CompletePlan, goal: CompletePlan) -> list[str]:
     return [c.name for c in changes(start, goal)]
 
 
@@ -171,7 +171,7 @@ def test_the_passes_of_a_transposition_and_of_sums() -> None:
 
 
 @pytest.mark.parametrize("goal", [PRODUCT, TURNED, ROWS, replace(PRODUCT, adjacent=1)], ids=lambda p: p.short())
-def test_passes_lead_to_the_default_plan(goal: Decisions) -> None:
+def test_passes_lead_to_the_default_plan(goal: CompletePlan) -> None:
     plan = ON_GPU
     for change in changes(ON_GPU, goal):
         plan = change.on(plan, {})

@@ -22,7 +22,7 @@ from lanewise.ir.pattern import HostCode, Pattern
 from lanewise.launch import kept_programs
 from lanewise.launch.executable import generated_texts
 from lanewise.launch.kept_programs import Built
-from lanewise.planning.plan import NEUTRAL, Decisions, Plan
+from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 from lanewise.runtime import cache
 from lanewise.runtime.cache import cache_directory, read_entry, write_entry
 
@@ -58,7 +58,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The kernels that were built, one entry each."""
     names: list[str] = []
 
-    def counted(reference: ir.Kernel, plan: Decisions, kind: str, **named: Any) -> Program:
+    def counted(reference: ir.Kernel, plan: CompletePlan, kind: str, **named: Any) -> Program:
         names.append(reference.name)
         return build_program(reference, plan, kind, **named)
 
@@ -111,7 +111,7 @@ def test_calls_of_later_processes_run_the_same_programs(built: list[str]) -> Non
 def test_everything_that_decides_has_an_entry_of_its_own(built: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = reference()
     built.clear()
-    calls: dict[str, tuple[ir.Kernel, Decisions, str]] = {
+    calls: dict[str, tuple[ir.Kernel, CompletePlan, str]] = {
         "as it is": (replace(kernel, identical=False), NEUTRAL, "cpu"),
         "another function": (reference(push), NEUTRAL, "cuda"),
         "another layout": (reference(layout=lw.AoS()), NEUTRAL, "cuda"),

@@ -8,23 +8,34 @@ from __future__ import annotations
 from lanewise.compiler.lengths import with_fewer_copies
 from lanewise.ir.pattern import Work
 from lanewise.language.target import Machine
-from lanewise.planning.plan import Decisions, Plan
+from lanewise.planning.decisions import Decisions
+from lanewise.planning.plan import FIELDS, CompletePlan, Plan
 
 CPU_TILE = 512  # sources that are summed in the result's precision before a float64 addition
 
 
-def complete_plan(wish: Plan | None, machine: Machine, work: Work) -> Decisions:
+def complete_plan(wish: Plan | None, machine: Machine, work: Work) -> CompletePlan:
     """What the user wishes, and defaults for the rest."""
+    return decide(wish, machine, work).plan
+
+
+def decide(wish: Plan | None, machine: Machine, work: Work) -> Decisions:
+    """The same with the reasons."""
     wish = wish or Plan()
-    plan = wish.filled(work.pattern.default_plan(machine, work, wish))
+    made = Decisions.of(wish, work.pattern.default_plan(machine, work, wish))
     if machine.target.has_blocks:
-        plan = with_fewer_copies(plan, wish, work.length)
-    if wish.block is not None and wish.tile is None and plan.tile:
-        plan = Plan(tile=plan.block).filled(plan)  # one source a thread stages a tile
-    needs_tiles = (
+        fewer = with_fewer_copies(made.plan, wish, work.length)
+        changed = {n: v for n in FIELDS if (v := getattr(fewer, n)) != getattr(made.plan, n)}
+        if changed:
+            made = made.but("fewer copies, as the function is long", **changed)
+    if wish.block is not None and wish.tile is None and made.plan.tile:
+        made = made.but("every thread of the block stages one source", tile=made.plan.block)
+    plan = made.plan
+    if (
         plan.accumulate == "f64"
         and plan.reciprocity == "off"
         and wish.tile is None
         and not plan.tile
-    )
-    return Plan(tile=CPU_TILE).filled(plan) if needs_tiles else plan
+    ):
+        made = made.but("tiles are summed in the type of the result, and added", tile=CPU_TILE)
+    return made

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from lanewise.analysis.length import length, own_length
 from lanewise.ir import nodes as ir
-from lanewise.planning.plan import COPYING, NEUTRAL, Decisions, Plan, copies_of
+from lanewise.planning.plan import COPYING, NEUTRAL, CompletePlan, Plan, copies_of
 from lanewise.support.errors import CompileError, PlanError
 
 MOST_LENGTH = 30_000  # half a minute to a minute of NVRTC or LLVM
@@ -34,7 +34,7 @@ def check_calls(kernel: ir.Kernel) -> None:
         )
 
 
-def check_copies(kernel: ir.Kernel, plan: Decisions) -> None:
+def check_copies(kernel: ir.Kernel, plan: CompletePlan) -> None:
     """Raise `PlanError` for a plan that makes too much code of a kernel."""
     asked = {n: getattr(plan, n) for n in COPYING if getattr(plan, n) != getattr(NEUTRAL, n)}
     if asked and (found := length(kernel)) > MOST_LENGTH:
@@ -45,7 +45,7 @@ def check_copies(kernel: ir.Kernel, plan: Decisions) -> None:
         )
 
 
-def with_fewer_copies(plan: Decisions, wish: Plan, length: int) -> Decisions:
+def with_fewer_copies(plan: CompletePlan, wish: Plan, length: int) -> CompletePlan:
     """A default plan of a kernel of this length that writes it out less often, as long as it comes
     to too much; what is wished stays.
     """

@@ -21,7 +21,7 @@ from lanewise.ir import nodes as ir
 from lanewise.language.target import target_of
 from lanewise.passes import register_cap
 from lanewise.planning.decision import Optimisation
-from lanewise.planning.plan import NEUTRAL, Decisions
+from lanewise.planning.plan import NEUTRAL, CompletePlan
 from lanewise.planning.plan import OPTIMISATIONS as DECIDED
 from lanewise.support.errors import PlanError
 
@@ -73,11 +73,11 @@ class Programs:
 
     reference: ir.Kernel
     kind: str
-    _built: dict[Decisions, Program | str] = field(
-        default_factory=dict[Decisions, "Program | str"], repr=False, compare=False
+    _built: dict[CompletePlan, Program | str] = field(
+        default_factory=dict[CompletePlan, "Program | str"], repr=False, compare=False
     )
 
-    def get(self, plan: Decisions) -> Program | str:
+    def get(self, plan: CompletePlan) -> Program | str:
         """The program of a complete plan, or the text of the `PlanError` that refuses it."""
         if plan not in self._built:
             try:
@@ -88,7 +88,7 @@ class Programs:
                 self._built[plan] = str(error)
         return self._built[plan]
 
-    def _beside(self, plan: Decisions) -> Program | None:
+    def _beside(self, plan: CompletePlan) -> Program | None:
         """The program of a plan that differs from another one in what the compiler does beside the
         passes, if that one is legal.
 
@@ -110,19 +110,19 @@ class Programs:
         return None
 
     def _of(
-        self, plan: Decisions, base: Decisions, change: Callable[[ir.Kernel], ir.Kernel]
+        self, plan: CompletePlan, base: CompletePlan, change: Callable[[ir.Kernel], ir.Kernel]
     ) -> Program | None:
         program = self.get(base)
         if isinstance(program, str):
             return None
         return replace(program, plan=plan, kernels=tuple(map(change, program.kernels)))
 
-    def refusal(self, plan: Decisions) -> str | None:
+    def refusal(self, plan: CompletePlan) -> str | None:
         """The text of the `PlanError` that refuses a plan, or None."""
         program = self.get(plan)
         return program if isinstance(program, str) else None
 
-    def possible(self, plan: Decisions, name: str, value: Any) -> str | None:
+    def possible(self, plan: CompletePlan, name: str, value: Any) -> str | None:
         """See `possible`."""
         off = neutral(name, self.kind)
         program = self.get(replace(plan, **{name: value}))
@@ -135,7 +135,7 @@ class Programs:
             UNCHANGED if not isinstance(before, str) and before.kernels == program.kernels else None
         )
 
-    def without(self, plan: Decisions, name: str) -> tuple[Decisions, tuple[str, ...]] | str:
+    def without(self, plan: CompletePlan, name: str) -> tuple[CompletePlan, tuple[str, ...]] | str:
         """See `without`."""
         off = replace(plan, **{name: neutral(name, self.kind)})
         if self.refusal(off) is None:
@@ -159,7 +159,9 @@ def _with_blocks(kernel: ir.Kernel, blocks: int) -> ir.Kernel:
     return replace(kernel, grid=replace(kernel.grid, min_blocks=blocks))
 
 
-def possible(reference: ir.Kernel, plan: Decisions, kind: str, name: str, value: Any) -> str | None:
+def possible(
+    reference: ir.Kernel, plan: CompletePlan, kind: str, name: str, value: Any
+) -> str | None:
     """Why `plan` cannot have its field `name` at `value` for this kernel, in the words of the pass;
     None when it can.
 
@@ -170,8 +172,8 @@ def possible(reference: ir.Kernel, plan: Decisions, kind: str, name: str, value:
 
 
 def without(
-    reference: ir.Kernel, plan: Decisions, kind: str, name: str
-) -> tuple[Decisions, tuple[str, ...]] | str:
+    reference: ir.Kernel, plan: CompletePlan, kind: str, name: str
+) -> tuple[CompletePlan, tuple[str, ...]] | str:
     """The plan with one optimisation off, and the fields that had to go off with it because they
     rest on it.
 

@@ -1,10 +1,10 @@
 """From an element function to the kernels of a plan: the table of contents of the compiler.
 
-    frontend   Python source            -> Function                     frontend/function.py pattern
-    Function + arguments     -> reference Kernel                 patterns/ stages     Kernel +
-    Decisions + target -> Kernel(s) for the machine    stages/, which apply passes/, one file an
-    optimisation emission   Kernel                   -> CUDA C++ or Python text      emit/ runtime
-    text                     -> compiled, cached, launched   runtime/
+    frontend   Python source -> Function                       frontend/function.py
+    pattern    Function + arguments -> reference Kernel        patterns/
+    stages     Kernel + complete plan + target -> Kernel(s)    compiler/stages.py, passes/
+    emission   Kernel -> CUDA C++ or Python text               emit/
+    runtime    text -> compiled, cached, launched              runtime/
 
 The order of the stages stands here, with the reason where it matters. The IR is verified after each
 pass.
@@ -42,7 +42,7 @@ from lanewise.passes import (
     scalar_replacement,
     uniform_parameters,
 )
-from lanewise.planning.plan import Decisions
+from lanewise.planning.plan import CompletePlan
 
 StageObserver = Callable[[str, ir.Kernel], None]
 KernelObserver = Callable[[ir.Kernel], None]
@@ -57,7 +57,7 @@ class Program:
     They do that work for the values of the uniforms that `self_term` allows.
     """
 
-    plan: Decisions
+    plan: CompletePlan
     reference: ir.Kernel
     kernels: tuple[ir.Kernel, ...]
     self_term: Proof = field(default_factory=Proof)
@@ -65,7 +65,7 @@ class Program:
 
 def build_program(
     reference: ir.Kernel,
-    plan: Decisions,
+    plan: CompletePlan,
     device_kind: str,
     observe: StageObserver = lambda stage, kernel: None,
     *,
@@ -114,7 +114,9 @@ def build_program(
     return Program(plan, simple, tuple(kernels), conditions(parts, plan))
 
 
-def _groups(parts: Kernels, plan: Decisions, target: Target, checked: Checked) -> Iterator[Kernels]:
+def _groups(
+    parts: Kernels, plan: CompletePlan, target: Target, checked: Checked
+) -> Iterator[Kernels]:
     """The kernels in their shape: one by one those of panels, which each have passes of their own
     to go through; else all together.
     """
@@ -130,7 +132,7 @@ def _groups(parts: Kernels, plan: Decisions, target: Target, checked: Checked) -
         yield tuple(shaped)
 
 
-def _finish(kernels: Kernels, plan: Decisions, target: Target, checked: Checked) -> Kernels:
+def _finish(kernels: Kernels, plan: CompletePlan, target: Target, checked: Checked) -> Kernels:
     """What every kernel gets when its loops have their shape."""
     if plan.registers:
         kernels = tuple(

@@ -39,11 +39,11 @@ from lanewise.passes import (
 )
 from lanewise.passes.base import refuse
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
-from lanewise.planning.plan import DECLARED, NEUTRAL, OPTIMISATIONS, Decisions
+from lanewise.planning.plan import DECLARED, NEUTRAL, OPTIMISATIONS, CompletePlan
 from lanewise.support.errors import PlanError
 
 
-def arrange(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> ir.Kernel:
+def arrange(kernel: ir.Kernel, plan: CompletePlan, checked: Checked) -> ir.Kernel:
     """Rewrite the arithmetic of the functions, first of all: whatever divides or moves them takes
     the new form.
     """
@@ -52,7 +52,7 @@ def arrange(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> ir.Kernel:
     return checked("FMA rearrangement", fma_rearrangement.apply(kernel)) if plan.fma else kernel
 
 
-def divide(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) -> Kernels:
+def divide(kernel: ir.Kernel, plan: CompletePlan, target: Target, checked: Checked) -> Kernels:
     """One kernel or several that run one after the other.
 
     Before everything that shapes loops, which each of them has for itself.
@@ -76,7 +76,7 @@ def divide(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked)
     return tuple(done)
 
 
-def lighten_loops(parts: Kernels, plan: Decisions, checked: Checked) -> Kernels:
+def lighten_loops(parts: Kernels, plan: CompletePlan, checked: Checked) -> Kernels:
     """Lighten the loop over sources while there is one in each kernel: before it is cut into tiles,
     and before targets are merged.
 
@@ -99,7 +99,7 @@ def lighten_loops(parts: Kernels, plan: Decisions, checked: Checked) -> Kernels:
     return parts
 
 
-def conditions(parts: Kernels, plan: Decisions) -> Proof:
+def conditions(parts: Kernels, plan: CompletePlan) -> Proof:
     """What the values of the uniforms have to be for the plan, whose passes were all applied."""
     proofs = [self_term.proof(k, plan.self_term) for k in _tested(parts)]
     return Proof(
@@ -118,7 +118,7 @@ COMBINE_BLOCK = 128  # threads that add partial sums
 
 
 def shape(
-    kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked
+    kernel: ir.Kernel, plan: CompletePlan, target: Target, checked: Checked
 ) -> Iterable[ir.Kernel]:
     """The kernels that do the work of one kernel, mapped to threads on a GPU; panels as they are
     asked for.
@@ -142,7 +142,7 @@ def shape(
     )
 
 
-def _side_by_side(kernel: ir.Kernel, plan: Decisions) -> ir.Kernel:
+def _side_by_side(kernel: ir.Kernel, plan: CompletePlan) -> ir.Kernel:
     """Targets in SIMD lanes, in the place of tiles and of targets that are merged."""
     for name in ("tile", "targets"):
         if getattr(plan, name) != getattr(NEUTRAL, name):
@@ -154,7 +154,7 @@ def _side_by_side(kernel: ir.Kernel, plan: Decisions) -> ir.Kernel:
     return side_by_side.apply(kernel, plan.across)
 
 
-def elements(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> Kernels:
+def elements(kernel: ir.Kernel, plan: CompletePlan, checked: Checked) -> Kernels:
     """Elements in a row, one of each thread or several neighbours."""
     sites = plan.targets
     if sites > 1 and kernel.pattern.merging is not None:
@@ -163,7 +163,7 @@ def elements(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> Kernels:
     return (checked("mapping to threads", mapped),)
 
 
-def _both_sides(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) -> Kernels:
+def _both_sides(kernel: ir.Kernel, plan: CompletePlan, target: Target, checked: Checked) -> Kernels:
     """Pairs computed once: the tasks of single warps take the place of tiles and slices."""
     if not target.has_blocks:
         raise refuse(
@@ -190,7 +190,7 @@ def _both_sides(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Che
     return (checked("reciprocity", main), *combine)
 
 
-def _one_thread(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> Kernels:
+def _one_thread(kernel: ir.Kernel, plan: CompletePlan, checked: Checked) -> Kernels:
     """One thread of a GPU computes all targets: the first rung of a ladder."""
     if plan.prefetch != "none":
         raise refuse("prefetching", kernel, prefetching.legal(kernel, plan.prefetch) or "")
@@ -206,7 +206,7 @@ def _one_thread(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> Kernels
     return (checked("mapping to one thread", alone),)
 
 
-def _one_side(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> Kernels:
+def _one_side(kernel: ir.Kernel, plan: CompletePlan, checked: Checked) -> Kernels:
     """Targets on threads, sources in tiles; slices and parts divide the sources."""
     targets, slices, parts = plan.targets, plan.slices, plan.parts
     tile, threads = plan.tile, plan.block
@@ -265,7 +265,7 @@ BOXES = tuple(o.field for o in OPTIMISATIONS if o.boxes)  # that elements in a b
 HOST_POINTS = ("tile", "targets", "slices", "unroll")
 
 
-def check_device(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
+def check_device(kernel: ir.Kernel, plan: CompletePlan, target: Target) -> None:
     """Raise `PlanError` for decisions that this kind of device does not have."""
     if plan.vector_bits:
         if target.has_blocks:
@@ -300,7 +300,7 @@ def check_device(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
             )
 
 
-def check_pattern(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
+def check_pattern(kernel: ir.Kernel, plan: CompletePlan, target: Target) -> None:
     """Raise `PlanError` for decisions about pairs that a kernel without pairs is given, or about
     lists without lists.
     """
@@ -367,11 +367,11 @@ def _no_merging(kernel: ir.Kernel, targets: int, target: Target) -> str | None:
     return kernel.pattern.merging.legal(kernel, targets)
 
 
-def _prefetch(plan: Decisions) -> prefetching.How:
+def _prefetch(plan: CompletePlan) -> prefetching.How:
     return "async" if plan.prefetch == "async" else "registers"
 
 
-def check_shared_memory(kernel: ir.Kernel, plan: Decisions) -> None:
+def check_shared_memory(kernel: ir.Kernel, plan: CompletePlan) -> None:
     """Raise `PlanError` for more shared memory than a block has."""
     taken = shared_bytes(kernel)
     if taken > MAX_SHARED_BYTES:
@@ -382,10 +382,10 @@ def check_shared_memory(kernel: ir.Kernel, plan: Decisions) -> None:
         )
 
 
-def _about(plan: Decisions) -> str:
+def _about(plan: CompletePlan) -> str:
     names = ("targets", "block") if plan.reciprocity != "off" else ("tile", "block", "slices")
     return ", ".join(f"{n}={getattr(plan, n)}" for n in names)
 
 
-def _smaller(plan: Decisions) -> str:
+def _smaller(plan: CompletePlan) -> str:
     return "block or fewer targets" if plan.reciprocity != "off" else "tile or block"

@@ -26,7 +26,8 @@ from lanewise.layouts import draw
 from lanewise.models.devices import device_model
 from lanewise.patterns.search.build import SEARCH
 from lanewise.patterns.tables.names import POINTS
-from lanewise.planning.plan import Decisions, Plan
+from lanewise.planning.decisions import ASKED, Decisions
+from lanewise.planning.plan import FIELDS, CompletePlan, Plan
 from lanewise.support.errors import ArgumentError
 from lanewise.tuning.job import Workload
 
@@ -36,7 +37,7 @@ def explain(
     *,
     resources: dict[str, Any],
     measure_resources: bool = True,
-    times: Callable[[Sequence[Decisions]], Times] = lambda plans: Times(),
+    times: Callable[[Sequence[CompletePlan]], Times] = lambda plans: Times(),
     launches: Callable[[tuple[LaunchRow, ...]], tuple[LaunchRow, ...]] = lambda rows: rows,
 ) -> Explanation:
     """Explain a kernel. `resources` are those of its compiled form.
@@ -71,7 +72,7 @@ def explain(
             for a in subject.reference.arrays
             if a.name in subject.layouts
         },
-        plan=subject.plan,
+        decisions=_decisions(subject, measured),
         origin=_origin(subject, measured),
         rows=RowMaker(subject, programs, estimates).make(measured),
         analysis=_with_search(
@@ -114,6 +115,16 @@ def _machine(s: Subject) -> str:
     return f"{s.device} ({s.model.multiprocessors} threads)"
 
 
+def _decisions(s: Subject, measured: Times) -> Decisions:
+    """The plan, and why fields of it are as they are."""
+    if s.model is None:
+        return Decisions(s.plan)
+    default = s.decided(Plan())
+    others = [n for n in FIELDS if getattr(s.plan, n) != getattr(default.plan, n)]
+    why = "measured by tune()" if measured.tuned == s.plan else ASKED
+    return default.but(why, **{n: getattr(s.plan, n) for n in others})
+
+
 def _origin(s: Subject, measured: Times) -> str:
     """Who chose the plan."""
     if measured.tuned == s.plan:
@@ -147,7 +158,7 @@ def explain_compiled(
         )
     stored, measured = stored_times(compiled), list[Workload]()
 
-    def times(plans: Sequence[Decisions]) -> Times:
+    def times(plans: Sequence[CompletePlan]) -> Times:
         if not measure:
             return stored
         if compiled.reference.pattern.over_items and not (arguments or named):

@@ -20,7 +20,7 @@ from lanewise.models.formulas import Branch, LoopCosts, branch_splitting_speedup
 from lanewise.models.least import NOT_NOMINAL, least_time, why_no_bound
 from lanewise.models.predict import Analyses, predict
 from lanewise.models.roofline import step_time
-from lanewise.planning.plan import Decisions
+from lanewise.planning.plan import CompletePlan
 from lanewise.runtime.devices import cpu_threads
 from lanewise.runtime.nvrtc import Resources
 from lanewise.runtime.occupancy import resident
@@ -38,19 +38,19 @@ class Estimates:
 
     subject: Subject
     programs: Programs
-    resources: Mapping[Decisions, tuple[Resources, ...]] = field(
-        default_factory=dict[Decisions, "tuple[Resources, ...]"]
+    resources: Mapping[CompletePlan, tuple[Resources, ...]] = field(
+        default_factory=dict[CompletePlan, "tuple[Resources, ...]"]
     )
-    refused: Mapping[Decisions, str] = field(default_factory=dict[Decisions, str])
-    _drafts: dict[Decisions, Bottleneck | None] = field(
-        default_factory=dict[Decisions, "Bottleneck | None"], repr=False
+    refused: Mapping[CompletePlan, str] = field(default_factory=dict[CompletePlan, str])
+    _drafts: dict[CompletePlan, Bottleneck | None] = field(
+        default_factory=dict[CompletePlan, "Bottleneck | None"], repr=False
     )
-    _bounds: dict[Decisions, Bottleneck | None] = field(
-        default_factory=dict[Decisions, "Bottleneck | None"], repr=False
+    _bounds: dict[CompletePlan, Bottleneck | None] = field(
+        default_factory=dict[CompletePlan, "Bottleneck | None"], repr=False
     )
     analyses: Analyses = field(default_factory=Analyses, repr=False)
 
-    def compiled(self, plans: Sequence[Decisions]) -> Estimates:
+    def compiled(self, plans: Sequence[CompletePlan]) -> Estimates:
         """The same with these plans compiled, as many at a time as there are cores: some tenths of
         a second each.
         """
@@ -58,7 +58,7 @@ class Estimates:
         if model is None or model.compiled_for is None:
             return self
 
-        def compile_one(plan: Decisions) -> tuple[Resources, ...] | str:
+        def compile_one(plan: CompletePlan) -> tuple[Resources, ...] | str:
             try:
                 return tuple(
                     c.resources
@@ -73,23 +73,23 @@ class Estimates:
         refused = {p: r for p, r in made.items() if isinstance(r, str)}
         return replace(self, resources=resources, refused=refused, _bounds={})
 
-    def program(self, plan: Decisions) -> Program:
+    def program(self, plan: CompletePlan) -> Program:
         """The program of a legal plan."""
         program = self.programs.get(plan)
         assert not isinstance(program, str), program
         return program
 
-    def seconds(self, plan: Decisions) -> float | None:
+    def seconds(self, plan: CompletePlan) -> float | None:
         """The time that the model predicts; None when it cannot."""
         bound = self.bound(plan)
         return None if bound is None else bound.predicted_seconds
 
-    def factor(self, slow: Decisions, fast: Decisions) -> float | None:
+    def factor(self, slow: CompletePlan, fast: CompletePlan) -> float | None:
         """How many times faster the second plan is than the first."""
         before, after = self.seconds(slow), self.seconds(fast)
         return before / after if before and after else None
 
-    def fastest(self, plans: Mapping[Any, Decisions]) -> Any:
+    def fastest(self, plans: Mapping[Any, CompletePlan]) -> Any:
         """The key of the plan that should be fastest, as far as that is known without compiling;
         else the first.
         """
@@ -111,7 +111,7 @@ class Estimates:
         least = least_time(self.program(s.plan), s.environment, s.model)
         return replace(found, seconds=least.seconds, least_unit=least.limiter)
 
-    def bound(self, plan: Decisions) -> Bottleneck | None:
+    def bound(self, plan: CompletePlan) -> Bottleneck | None:
         """The prediction of a legal plan; of a step over sites with its least time, which others
         have from `own_bound`.
         """
@@ -120,11 +120,11 @@ class Estimates:
         return self._bounds[plan]
 
     def _predicted(
-        self, plan: Decisions, resources: tuple[Resources, ...] | None
+        self, plan: CompletePlan, resources: tuple[Resources, ...] | None
     ) -> Bottleneck | None:
         return _predict(self.subject, self.program(plan), resources, self.analyses)
 
-    def each(self, plan: Decisions) -> tuple[float, ...] | None:
+    def each(self, plan: CompletePlan) -> tuple[float, ...] | None:
         """The predicted seconds of each kernel of a legal plan; None where the turns of loops are
         not known.
         """
@@ -143,18 +143,18 @@ class Estimates:
         )
         return None if found.unknown.guessed else found.each
 
-    def registers(self, plan: Decisions) -> int | None:
+    def registers(self, plan: CompletePlan) -> int | None:
         """Registers of a thread of the main kernel."""
         resources = self.resources.get(plan)
         return resources[0].registers if resources else None
 
-    def spilled(self, plan: Decisions) -> int:
+    def spilled(self, plan: CompletePlan) -> int:
         """Bytes of registers that the kernels of a plan spill to memory, as far as it was
         compiled.
         """
         return sum(r.spill_stores + r.spill_loads for r in self.resources.get(plan, ()))
 
-    def occupancy(self, plan: Decisions) -> float | None:
+    def occupancy(self, plan: CompletePlan) -> float | None:
         """The share of the warps of a multiprocessor that the main kernel can have resident."""
         resources, model = self.resources.get(plan), self.subject.model
         grid = self.program(plan).kernels[0].grid
@@ -207,7 +207,7 @@ def _step_bound(subject: Subject) -> Bottleneck:
     )
 
 
-def formula(field: str, estimates: Estimates, before: Decisions, after: Decisions) -> str:
+def formula(field: str, estimates: Estimates, before: CompletePlan, after: CompletePlan) -> str:
     """What a paper's formula says of going from one plan to the other; nothing where there is
     none.
     """
@@ -220,7 +220,7 @@ def formula(field: str, estimates: Estimates, before: Decisions, after: Decision
     return ""
 
 
-def _unrolling(estimates: Estimates, before: Decisions, after: Decisions) -> str:
+def _unrolling(estimates: Estimates, before: CompletePlan, after: CompletePlan) -> str:
     sources = list(estimates.subject.counts.values())[1]
     environment = estimates.subject.environment
     rolled, unrolled = (
@@ -255,7 +255,7 @@ def _within(region: Region | None, role: str) -> bool:
     return region is not None and (region.role == role or _within(region.parent, role))
 
 
-def _branch_splitting(estimates: Estimates, before: Decisions, after: Decisions) -> str:
+def _branch_splitting(estimates: Estimates, before: CompletePlan, after: CompletePlan) -> str:
     subject, model = estimates.subject, estimates.subject.model
     assert model is not None
     split = estimates.program(after)

@@ -20,7 +20,7 @@ from lanewise.launch.compiled import Compiled
 from lanewise.launch.trial import plan_from
 from lanewise.launch.tuned_plans import make_key, read_entry, store_enabled
 from lanewise.patterns.tables.names import POINTS
-from lanewise.planning.plan import Decisions, Plan
+from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.records.arrays import RecordArray
 from lanewise.records.field_values import brought
 from lanewise.tuning.job import Job
@@ -66,7 +66,7 @@ def stored_times(compiled: Compiled) -> Times:
     )
 
 
-def measure_plans(job: Job, plans: Sequence[Decisions]) -> Times:
+def measure_plans(job: Job, plans: Sequence[CompletePlan]) -> Times:
     """Time plans in turns on this machine; those that fail or compute something else are left out.
 
     The first plan is the one that the others are held against.
@@ -111,11 +111,11 @@ class Times:
     tune() chose.
     """
 
-    seconds: Mapping[Decisions, float] = field(default_factory=dict[Decisions, float])
+    seconds: Mapping[CompletePlan, float] = field(default_factory=dict[CompletePlan, float])
     source: str = ""
-    tuned: Decisions | None = None
+    tuned: CompletePlan | None = None
 
-    def factor(self, slow: Decisions, fast: Decisions) -> float | None:
+    def factor(self, slow: CompletePlan, fast: CompletePlan) -> float | None:
         """How many times faster the second plan was; None unless both were measured."""
         before, after = self.seconds.get(slow), self.seconds.get(fast)
         return before / after if before and after else None

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lanewise.planning.decision import Place
-from lanewise.planning.plan import Decisions
+from lanewise.planning.decisions import Decisions
+from lanewise.planning.plan import CompletePlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ class Explanation:
     counts: dict[str, int]
     layouts: dict[str, str]
     drawings: dict[str, str]
-    plan: Decisions
+    decisions: Decisions
     origin: str
     rows: tuple[Row, ...]
     analysis: Analysis
@@ -131,6 +132,11 @@ class Explanation:
     invented: dict[str, Any] = field(default_factory=dict[str, Any])
     warnings: tuple[str, ...] = ()
     launches: tuple[LaunchRow, ...] = ()
+
+    @property
+    def plan(self) -> CompletePlan:
+        """Every field, none left open; `decisions` has the reasons."""
+        return self.decisions.plan
 
     def __repr__(self) -> str:
         applied = sum(r.applied for r in self.rows)
@@ -191,6 +197,7 @@ class Explanation:
             "drawing": dict(self.drawings),
             "plan": self.plan.as_dict(),
             "plan_origin": self.origin,
+            "plan_reasons": dict(self.decisions.reasons),
             "optimisations": [_row(r) for r in self.rows],
             "bound": {
                 "unit": bound.unit,

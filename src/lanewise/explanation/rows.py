@@ -26,7 +26,7 @@ from lanewise.explanation.subject import Subject
 from lanewise.ir.pattern import Pattern
 from lanewise.language.target import target_of
 from lanewise.layouts import AoAS, AoS, Layout, SoA, SoAoAS
-from lanewise.planning.plan import NEUTRAL, Decisions, Plan
+from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 from lanewise.support.errors import PlanError
 
 WORTH_IT = 1.02  # a factor within 2 % is none
@@ -63,7 +63,7 @@ class RowMaker:
     subject: Subject
     programs: Programs
     estimates: Estimates
-    compared: list[Decisions] = field(default_factory=list[Decisions])
+    compared: list[CompletePlan] = field(default_factory=list[CompletePlan])
 
     def make(self, times: Times) -> tuple[Row, ...]:
         """One row for each entry of the catalogue."""
@@ -118,7 +118,7 @@ class RowMaker:
             text = ELEMENTS.get((o.field, value))
         return text or o.describe(value, self.subject.kind)
 
-    def _without(self, o: Optimisation) -> tuple[Decisions, tuple[str, ...]] | str:
+    def _without(self, o: Optimisation) -> tuple[CompletePlan, tuple[str, ...]] | str:
         """The plan to compare with.
 
         Where an optimisation gives a kernel its shape, that is the default plan without it.
@@ -129,7 +129,7 @@ class RowMaker:
                 return own, ()
         return self.programs.without(self.subject.plan, o.field)
 
-    def _same(self, one: Decisions, other: Decisions) -> bool:
+    def _same(self, one: CompletePlan, other: CompletePlan) -> bool:
         return self.estimates.program(one).kernels == self.estimates.program(other).kernels
 
     def _absent(self, o: Optimisation, value: Any, times: Times) -> Row:
@@ -154,7 +154,7 @@ class RowMaker:
             )
         return Row(o.name, o.field, value, False, reason, predicted, measured, best)
 
-    def _candidates(self, o: Optimisation, value: Any) -> tuple[dict[Any, Decisions], str]:
+    def _candidates(self, o: Optimisation, value: Any) -> tuple[dict[Any, CompletePlan], str]:
         """Legal plans with this optimisation by its value, and the first refusal.
 
         A value that the plan as it is cannot have may have a plan of its own: the default one for
@@ -162,7 +162,7 @@ class RowMaker:
         """
         kind, pattern, plan = self.subject.kind, self.subject.reference.pattern, self.subject.plan
         worth = [v for v in o.values(kind, pattern) if v != value]
-        candidates: dict[Any, Decisions] = {}
+        candidates: dict[Any, CompletePlan] = {}
         refusals: list[str] = []
         for v in worth or [_any_value(o, value)]:
             there = replace(plan, **{o.field: v})
@@ -181,7 +181,7 @@ class RowMaker:
             return {}, _unsuited(o, kind, pattern)
         return candidates, refusals[0] if refusals else ""
 
-    def _default(self, name: str, value: Any) -> Decisions | None:
+    def _default(self, name: str, value: Any) -> CompletePlan | None:
         if self.subject.model is None:
             return None
         try:
@@ -189,7 +189,7 @@ class RowMaker:
         except PlanError:  # sites that cannot be apart
             return None
 
-    def _dropped(self, o: Optimisation, other: Decisions) -> str:
+    def _dropped(self, o: Optimisation, other: CompletePlan) -> str:
         """The optimisations that a plan of its own does not have."""
         kind, plan = self.subject.kind, self.subject.plan
         fields = [x.field for x in OPTIMISATIONS if x.field not in (LAYOUT, o.field)]
@@ -261,7 +261,7 @@ def verdict(predicted: float | None, measured: float | None, what: str) -> str:
     return f"possible with {what}; there is no prediction"
 
 
-def _is_off(plan: Decisions, name: str, kind: str) -> bool:
+def _is_off(plan: CompletePlan, name: str, kind: str) -> bool:
     return getattr(plan, name) == neutral(name, kind)
 
 

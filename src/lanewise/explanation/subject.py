@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.default_plans import decide
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.pattern import Work
@@ -15,7 +15,8 @@ from lanewise.layouts import AoS, Layout
 from lanewise.models.devices import DeviceModel
 from lanewise.models.roofline import SiteTraffic
 from lanewise.patterns.sitewise.pattern import complete_site_plan
-from lanewise.planning.plan import Decisions, Plan
+from lanewise.planning.decisions import Decisions
+from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.runtime.nvrtc import Resources
 
 
@@ -33,7 +34,7 @@ class Subject:
 
     name: str
     reference: ir.Kernel
-    plan: Decisions
+    plan: CompletePlan
     device: str
     model: DeviceModel | None
     environment: Mapping[str, Any]
@@ -51,12 +52,17 @@ class Subject:
         """The kind of device that the pipeline knows: "cuda" for every GPU, "cpu" otherwise."""
         return target_of(self.device).pipeline
 
-    def default(self, wish: Plan) -> Decisions:
-        """The plan of these decisions, all others by default."""
+    def default(self, asked: Plan) -> CompletePlan:
+        """The plan with these fields, all others by default."""
+        return self.decided(asked).plan
+
+    def decided(self, asked: Plan) -> Decisions:
+        """The same with the reasons."""
         assert self.model is not None
-        if self.traffic is not None:
-            return complete_site_plan(wish, self.model.machine, self.reference, self.traffic.sites)
-        return complete_plan(wish, self.model.machine, self.work)
+        if self.traffic is None:
+            return decide(asked, self.model.machine, self.work)
+        sites, machine = self.traffic.sites, self.model.machine
+        return Decisions.of(asked, complete_site_plan(asked, machine, self.reference, sites))
 
     def with_layout(self, layout: Layout) -> Subject:
         """The same with all records in another layout."""

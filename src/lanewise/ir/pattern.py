@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lanewise.language.target import Machine, Target
-from lanewise.planning.plan import NEUTRAL, Decisions, Plan
+from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 
 if TYPE_CHECKING:
     from lanewise.ir.nodes import Kernel
@@ -143,7 +143,7 @@ class Work:
     length: int = 0
 
 
-def elementary_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
+def elementary_plan(machine: Machine, work: Work, wish: Plan) -> CompletePlan:
     """The default plan of elements that have nothing to do with each other."""
     del wish
     if not machine.target.has_blocks:
@@ -207,7 +207,7 @@ class Pattern:
     one_record: bool = False
     inlined: bool = False
     host: HostCode = HostCode()
-    default_plan: Callable[[Machine, Work, Plan], Decisions] = elementary_plan
+    default_plan: Callable[[Machine, Work, Plan], CompletePlan] = elementary_plan
     plan_class: Callable[[Machine, Work, int], Hashable] | None = None
     grain: Callable[[int], int] = elementary_grain
     slabs: bool = False
@@ -215,7 +215,7 @@ class Pattern:
     merging: Merging | None = None
     no_sums: str = ""
     whole: Callable[[Kernel], str | None] = lambda kernel: None
-    shape: Callable[[Kernel, Decisions, Target, Checked], Iterable[Kernel]] | None = None
+    shape: Callable[[Kernel, CompletePlan, Target, Checked], Iterable[Kernel]] | None = None
     suggest: Callable[[Kernel, Target], Suggestions] | None = None
     describe: Callable[[Kernel, Work], Work] | None = None
 

@@ -35,7 +35,7 @@ from lanewise.ladders.rung import (
     number_text,
     seconds_text,
 )
-from lanewise.planning.plan import Decisions
+from lanewise.planning.plan import CompletePlan
 from lanewise.sims.common.devices import array_module, on
 from lanewise.support.errors import InputError, LanewiseError
 
@@ -130,7 +130,7 @@ def _climb(runner: Runner) -> Iterator[Rung]:
     yield from libraries
 
 
-def default_of(runner: Runner) -> Decisions | None:
+def default_of(runner: Runner) -> CompletePlan | None:
     """The default plan; None where there is none, which its own rung explains."""
     try:
         return runner.case.bind(None).compiled.plan
@@ -138,7 +138,7 @@ def default_of(runner: Runner) -> Decisions | None:
         return None
 
 
-def cumulative(start: Decisions, steps: list[RungChange]) -> list[lw.Plan]:
+def cumulative(start: CompletePlan, steps: list[RungChange]) -> list[lw.Plan]:
     """The plans of all rungs if nothing is refused."""
     plans, plan = [start], start
     for step in steps:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lanewise.ir.pattern import BLOCK
-from lanewise.planning.plan import DECLARED, FIELDS, Decisions, neutral_plan
+from lanewise.planning.plan import DECLARED, FIELDS, CompletePlan, neutral_plan
 from lanewise.sims.common.devices import target_of
 
 
@@ -64,7 +64,7 @@ def every_pass() -> tuple[Pass, ...]:
     return (*(Pass(DECLARED[f].name, (f,)) for f in rest), *PASSES)
 
 
-def naive_plan(device: str) -> Decisions:
+def naive_plan(device: str) -> CompletePlan:
     """A thread for each output: in blocks of 16 x 16 on a GPU, as the original's naive kernels;
     nothing else.
     """
@@ -78,12 +78,12 @@ class RungChange:
     name: str
     fields: Mapping[str, Any]
 
-    def on(self, plan: Decisions, refused: Mapping[str, Any]) -> Decisions:
+    def on(self, plan: CompletePlan, refused: Mapping[str, Any]) -> CompletePlan:
         """The plan of the rung, with what was refused before it."""
         return replace(plan, **{**refused, **self.fields})
 
 
-def changes(start: Decisions, goal: Decisions) -> Iterator[RungChange]:
+def changes(start: CompletePlan, goal: CompletePlan) -> Iterator[RungChange]:
     """The changes that lead from one plan to the other, in the order of the passes."""
     at = start
     for one in every_pass() if goal.block else ON_A_CPU:
@@ -96,7 +96,7 @@ def changes(start: Decisions, goal: Decisions) -> Iterator[RungChange]:
             at = replace(at, **fields)
 
 
-def left_out(plan: Decisions, rank: int) -> Iterator[RungChange]:
+def left_out(plan: CompletePlan, rank: int) -> Iterator[RungChange]:
     """Asynchronous copies, and passes of the original that a default plan does without though there
     is something to apply them to.
     """

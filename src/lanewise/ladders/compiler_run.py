@@ -17,7 +17,7 @@ from lanewise.ladders.run import duration, skipped
 from lanewise.ladders.rung import Options, Rung, number
 from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.predict import predict
-from lanewise.planning.plan import Decisions
+from lanewise.planning.plan import CompletePlan
 from lanewise.sims.common.devices import array_module, get_device
 from lanewise.support.errors import DeviceError, LanewiseError, PlanError
 
@@ -257,7 +257,7 @@ class Runner:
         ]  # fmt: skip
         return sum(times)
 
-    def _too_long(self, plan: Decisions) -> str | None:
+    def _too_long(self, plan: CompletePlan) -> str | None:
         """Why a run would take more time than a rung gets, by one of smaller matrices where a slow
         kernel might take so long.
         """

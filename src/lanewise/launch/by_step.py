@@ -16,7 +16,7 @@ from lanewise.language.target import target_of
 from lanewise.launch.compiled import Call
 from lanewise.launch.executable import Launch
 from lanewise.launch.slots import Given, ValueSlot
-from lanewise.planning.plan import Decisions, Plan
+from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, LanewiseError, brief
 
@@ -143,7 +143,7 @@ class SteppedLaunch:
             raise
 
 
-def packed_plan(call: Call, plan: Plan | None) -> Decisions | None:
+def packed_plan(call: Call, plan: Plan | None) -> CompletePlan | None:
     """The plan with which graphs can hold a call by step: its kernel reads the values from memory.
 
     None where that is no other plan, where the user says where values lie, and where a run does

@@ -16,7 +16,7 @@ from lanewise.launch.resources import kernel_resources
 from lanewise.launch.task_list import TaskList
 from lanewise.launch.trial import changes
 from lanewise.layouts import Layout
-from lanewise.planning.plan import Decisions, Plan
+from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.runtime.memory import on
 from lanewise.support.attributes import frozen
 from lanewise.support.errors import brief
@@ -72,7 +72,7 @@ class Inspectable(ABC):
     executable: Executable
 
     @property
-    def plan(self) -> Decisions:
+    def plan(self) -> CompletePlan:
         """Every decision, none left open."""
         return self.executable.program.plan
 

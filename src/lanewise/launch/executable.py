@@ -29,7 +29,7 @@ from lanewise.launch.task_list import Arrays, TaskList, views_of_memory
 from lanewise.launch.tasks import Sequence, program_sequence, reference_sequence
 from lanewise.passes.base import refuse
 from lanewise.passes.uniform_parameters import UNIFORMS, packed
-from lanewise.planning.plan import NEUTRAL, Decisions
+from lanewise.planning.plan import NEUTRAL, CompletePlan
 from lanewise.runtime import cpu, cuda, memory
 from lanewise.runtime.memory import allocate
 from lanewise.runtime.nvrtc import Cubin, Switches, compile_cubin, cuda_core
@@ -206,7 +206,7 @@ def build_executable(
     return Executable(program, device, cubins, loaded)
 
 
-def switches_of(plan: Decisions) -> Switches:
+def switches_of(plan: CompletePlan) -> Switches:
     """What a plan asks of the compiler of a GPU."""
     return Switches(fast_math=plan.fast_math, in_order=plan.schedule == "written")
 
@@ -220,7 +220,7 @@ def generated_texts(program: Program, device: str, *, locations: bool) -> list[s
 
 
 def generated_text(
-    reference: ir.Kernel, plan: Decisions, kernel: ir.Kernel, device: str, *, locations: bool
+    reference: ir.Kernel, plan: CompletePlan, kernel: ir.Kernel, device: str, *, locations: bool
 ) -> str:
     """The text of a kernel that a plan made of a reference kernel.
 

@@ -27,7 +27,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import COMBINE, Pattern
 from lanewise.language.target import is_compiled, target_of
 from lanewise.launch.executable import generated_text
-from lanewise.planning.plan import Decisions
+from lanewise.planning.plan import CompletePlan
 from lanewise.runtime.cache import content_key, read_entry, remove_entry, sources_key, write_entry
 
 FORMAT = "2"
@@ -70,7 +70,7 @@ def _nothing(text: str, kernel: ir.Kernel) -> None:
     """Nothing is begun."""
 
 
-def built(reference: ir.Kernel, plan: Decisions, device: str, begin: Begin = _nothing) -> Built:
+def built(reference: ir.Kernel, plan: CompletePlan, device: str, begin: Begin = _nothing) -> Built:
     """What passes and emission make of a kernel, or what an earlier process made of the same.
 
     begin: is told of each text that is made, before the next one is. Raises `PlanError` for a plan
@@ -91,7 +91,7 @@ def built(reference: ir.Kernel, plan: Decisions, device: str, begin: Begin = _no
     return made
 
 
-def _build(reference: ir.Kernel, plan: Decisions, device: str, begin: Begin) -> Built:
+def _build(reference: ir.Kernel, plan: CompletePlan, device: str, begin: Begin) -> Built:
     texts: list[str] = []
 
     def done(kernel: ir.Kernel) -> None:
@@ -107,7 +107,7 @@ def _build(reference: ir.Kernel, plan: Decisions, device: str, begin: Begin) -> 
 # ------------------------------------------------------------ what an entry is called
 
 
-def entry_name(reference: ir.Kernel, plan: Decisions, device: str) -> str | None:
+def entry_name(reference: ir.Kernel, plan: CompletePlan, device: str) -> str | None:
     """The name of a program's entry; None for a kernel that later processes would not know
     again.
     """

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from lanewise.ir import nodes as ir
 from lanewise.launch.executable import Executable
 from lanewise.launch.support import compile_kernel
-from lanewise.planning.plan import Decisions, Plan
+from lanewise.planning.plan import CompletePlan, Plan
 
 
 class Programs:
@@ -22,7 +22,7 @@ class Programs:
         self,
         key: Hashable,
         reference: Callable[[], ir.Kernel],
-        plan: Decisions,
+        plan: CompletePlan,
         device: str,
         *,
         wish: Plan | None = None,

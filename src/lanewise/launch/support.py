@@ -17,7 +17,7 @@ from lanewise.launch.executable import Executable, build_executable, switches_of
 from lanewise.launch.kept_programs import built
 from lanewise.launch.task_list import BoundArray
 from lanewise.layouts import Layout
-from lanewise.planning.plan import Decisions, Plan
+from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.records.arrays import RecordArray, storage_of
 from lanewise.records.binding import places_of, side_of
 from lanewise.records.placement import RecordPlacement
@@ -41,7 +41,7 @@ def index_type(device: str) -> Scalar:
 
 def compile_kernel(
     reference: ir.Kernel,
-    plan: Decisions,
+    plan: CompletePlan,
     device: str,
     *,
     wish: Plan | None = None,
@@ -58,7 +58,7 @@ def compile_kernel(
     if not any(c.resources.spill_stores for c in executable.cubins):
         return executable
     wish = wish or Plan()
-    looser: Decisions | None = None
+    looser: CompletePlan | None = None
     if plan.registers:  # a cap of the default plan, too tight for this function
         looser = Plan(registers=0).filled(plan) if wish.registers is None else None
     elif wish.min_blocks is None:
@@ -69,7 +69,9 @@ def compile_kernel(
     return relaxed if _spills(relaxed) < _spills(executable) else executable
 
 
-def _compiled(reference: ir.Kernel, plan: Decisions, device: str, arch: str | None) -> Executable:
+def _compiled(
+    reference: ir.Kernel, plan: CompletePlan, device: str, arch: str | None
+) -> Executable:
 
     def begin(text: str, kernel: ir.Kernel) -> None:
         """While the next text is made, and the program is written to the disk."""

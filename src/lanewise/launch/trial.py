@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from lanewise.planning.plan import NEUTRAL, Decisions, Plan
+from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 
 Status = Literal["measured", "illegal", "unpromising", "failed", "wrong"]
 """illegal: a pass refuses it; unpromising: the model expects too little of it; failed.
@@ -35,7 +35,7 @@ class Trial:
     without a search.
     """
 
-    plan: Decisions
+    plan: CompletePlan
     status: Status
     reason: str = ""
     predicted: float | None = None
@@ -87,12 +87,12 @@ def duration(seconds: float | None) -> str:
     return f"{seconds * 1e6:.4g} µs"
 
 
-def changes(plan: Decisions) -> dict[str, Any]:
+def changes(plan: CompletePlan) -> dict[str, Any]:
     """What differs from the neutral plan."""
     return {n: v for n, v in plan.as_dict().items() if v != getattr(NEUTRAL, n)}
 
 
-def plan_from(values: Mapping[str, Any]) -> Decisions:
+def plan_from(values: Mapping[str, Any]) -> CompletePlan:
     """The complete plan that `changes` describes; raises `ValueError` for fields or types that a
     plan does not have.
     """

@@ -24,7 +24,7 @@ from lanewise.ir.pattern import Work
 from lanewise.ir.printer import print_kernel
 from lanewise.language.target import is_compiled
 from lanewise.launch.trial import changes, plan_from
-from lanewise.planning.plan import Decisions, Plan
+from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.runtime.cache import (
     cache_root,
     content_key,
@@ -47,11 +47,11 @@ class TunedPlans:
     """
 
     def __init__(self) -> None:
-        self._plans: dict[Hashable, Decisions | None] = {}
+        self._plans: dict[Hashable, CompletePlan | None] = {}
 
     def find(
         self, wish: Plan | None, device: str, specialisation: Hashable, key: Callable[[], Key]
-    ) -> Decisions | None:
+    ) -> CompletePlan | None:
         """The tuned plan for calls of this specialisation with these fixed fields, or None.
 
         `key` is asked once: it takes some milliseconds, the specialisation only a few microseconds.
@@ -64,7 +64,7 @@ class TunedPlans:
             self._plans[place] = entry.plan if entry is not None else None
         return self._plans[place]
 
-    def adopt(self, wish: Plan, specialisation: Hashable, plan: Decisions) -> None:
+    def adopt(self, wish: Plan, specialisation: Hashable, plan: CompletePlan) -> None:
         """A plan that was tuned just now."""
         self._plans[wish, specialisation] = plan
 
@@ -176,9 +176,9 @@ class Entry:
     data.
     """
 
-    plan: Decisions
+    plan: CompletePlan
     seconds: float
-    default: Decisions
+    default: CompletePlan
     default_seconds: float
     log: dict[str, Any]
 

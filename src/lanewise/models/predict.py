@@ -20,7 +20,7 @@ from lanewise.models.cpu_time import cpu_kernel_time
 from lanewise.models.devices import DeviceModel
 from lanewise.models.gpu_time import KernelTime, estimated_registers, kernel_time
 from lanewise.models.roofline import Bound, bound_in_sequence
-from lanewise.planning.plan import Decisions
+from lanewise.planning.plan import CompletePlan
 from lanewise.runtime.occupancy import (
     MAX_REGISTERS,
     MAX_THREADS,
@@ -158,7 +158,7 @@ def _time(
     environment: Mapping[str, object],
     device: DeviceModel,
     taken: Taken | None,
-    plan: Decisions,
+    plan: CompletePlan,
 ) -> KernelTime:
     counts = {
         n: float(v) for n, v in environment.items() if isinstance(v, (int, float, np.generic))
@@ -172,7 +172,7 @@ def _time(
     return kernel_time(work, counts, device, registers, shared)
 
 
-def _cap(work: KernelWork, device: DeviceModel, plan: Decisions) -> int:
+def _cap(work: KernelWork, device: DeviceModel, plan: CompletePlan) -> int:
     """The most registers that a plan and its launch bounds leave a thread; what does not fit is
     spilled, and not counted.
     """

@@ -45,7 +45,7 @@ from lanewise.patterns.call_tasks import task_list
 from lanewise.patterns.sizing import Classify, Program, ResultsOf, Sizing, plain_of
 from lanewise.patterns.skeleton import Derived, KernelFunction, Skeleton, pair_of
 from lanewise.patterns.tuning_jobs import key_of, specialisation_of, tuning_job
-from lanewise.planning.plan import Decisions, Plan, neutral_plan
+from lanewise.planning.plan import CompletePlan, Plan, neutral_plan
 from lanewise.runtime.memory import on
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ class Calls:
         results = self.subject.results(arguments, arguments.axes)
         return Program(tasks, environment, results, self.holding(compiled, arguments))
 
-    def _chosen_alone(self, arguments: Arguments, plan: Decisions) -> bool:
+    def _chosen_alone(self, arguments: Arguments, plan: CompletePlan) -> bool:
         """Whether calls like this one have this plan: a tuned one that does not hold for these
         values may hold for the next ones.
         """
@@ -372,7 +372,7 @@ class Calls:
         """What tuning measures."""
         return tuning_job(self.subject, self.kernel, arguments, plan, self.adopt)
 
-    def adopt(self, wish: Plan, specialisation: Hashable, best: Decisions) -> None:
+    def adopt(self, wish: Plan, specialisation: Hashable, best: CompletePlan) -> None:
         """Use a plan that was tuned just now."""
         self.tuned.adopt(wish, specialisation, best)
         self.repeated.clear()

@@ -13,7 +13,7 @@ from lanewise.launch.support import layouts_of, machine_of, value_type
 from lanewise.launch.tuned_plans import Key, make_key, size_class
 from lanewise.passes.index_tests import OUTSIDE
 from lanewise.patterns.skeleton import KernelFunction, pair_of
-from lanewise.planning.plan import Decisions, Plan
+from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.primitives.exact_sums import words_for
 from lanewise.runtime.memory import array_module
 from lanewise.support.errors import ArgumentError
@@ -27,7 +27,7 @@ def tuning_job(
     kernel: Tunable,
     arguments: Arguments,
     plan: Plan | None,
-    adopt: Callable[[Plan, Hashable, Decisions], None],
+    adopt: Callable[[Plan, Hashable, CompletePlan], None],
 ) -> Job:
     """What tuning measures for a call. adopt: is told the fastest plan."""
     from lanewise.tuning.job import Job, Workload, check_tunable, make_workload

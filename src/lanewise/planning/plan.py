@@ -2,9 +2,11 @@
 
 Each field is the option of exactly one pass.
 
-`Plan` is what somebody wishes and may leave fields open; `Decisions` are complete. The fields are
-declared once, in `Plan`: its type parameter is what a field holds that is left open, None for a
-wish, and nothing at all for decisions.
+`Plan` is what somebody asks for, or what tuning keeps, and may leave fields open; of a
+`CompletePlan` none is, which type checkers know. The fields are declared once: the type parameter
+is what a field holds that is left open, None in general, and nothing at all in a complete plan.
+What was decided, with the reasons, are `Decisions` (`planning/decisions.py`), which have such a
+plan.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from dataclasses import dataclass, fields
 from math import prod
 from operator import attrgetter
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Generic, Literal, Never, final
+from typing import TYPE_CHECKING, Any, Generic, Literal, Never
 
 from lanewise.language.target import Target
 from lanewise.planning.decision import DECISION, Optimisation, choice, decision
@@ -567,10 +569,6 @@ class Plan(Generic[Open]):
     def __post_init__(self) -> None:
         check_fields(self, PlanError)
         _check_limits(self)
-        if isinstance(self, Decisions) and (
-            missing := [n for n, v in self.as_dict().items() if v is None]
-        ):
-            raise PlanError(f"Decisions leave nothing open, and {missing[0]} is not decided")
 
     def filled(self, defaults: P) -> P:
         """This plan, with the fields left at None taken from `defaults`."""
@@ -582,18 +580,14 @@ class Plan(Generic[Open]):
         return result
 
     def __eq__(self, other: object) -> bool:
-        """Plans are equal that say the same: a wish that leaves nothing open equals the decisions
-        that it leads to.
-        """
+        """Plans are equal that say the same."""
         return _values(self) == _values(other) if isinstance(other, Plan) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(_values(self))
 
     def __repr__(self) -> str:
-        """The wish for such a plan, for decisions too: what is printed can be handed to a
-        kernel.
-        """
+        """What is printed can be handed to a kernel."""
         return f"Plan({', '.join(f'{n}={v!r}' for n, v in self.as_dict().items())})"
 
     def __str__(self) -> str:
@@ -610,20 +604,19 @@ class Plan(Generic[Open]):
         return dict(zip(FIELDS, _values(self), strict=True))
 
 
-@final
-class Decisions(Plan[Never]):
-    """A plan with every field decided: what stages, models and reports work with.
+CompletePlan = Plan[Never]
+"""A plan with every field decided: what stages, models and reports work with.
 
-    `Plan.filled` with decisions makes others of them.
+`Plan.filled` with one makes others of them. With a field set to None it is one no more:
+`dataclasses.replace(run.plan, tile=None)` leaves the tile to lanewise.
+"""
 
-    With a field set to None they are a wish again, a `Plan`: `dataclasses.replace(run.plan,
-    tile=None)` leaves the tile to lanewise.
-    """
 
-    __slots__ = ()
-
-    def __new__(cls, **values: Any) -> Any:
-        return Plan(**values) if None in values.values() else object.__new__(cls)
+def complete(plan: Plan) -> CompletePlan:
+    """The same plan, of which every field is decided; raises `PlanError` where one is open."""
+    if missing := [n for n, v in plan.as_dict().items() if v is None]:
+        raise PlanError(f"a complete plan leaves nothing open, and {missing[0]} is not decided")
+    return plan  # pyright: ignore[reportReturnType]
 
 
 FIELDS = tuple(f.name for f in fields(Plan))
@@ -684,14 +677,14 @@ Arithmetic, division into kernels, loops, memory, threads.
 DECLARED: Mapping[str, Optimisation] = {o.field: o for o in OPTIMISATIONS}
 """What is declared of a field, by its name."""
 
-NEUTRAL: Decisions = Decisions(**{o.field: o.neutral for o in OPTIMISATIONS})
+NEUTRAL: CompletePlan = complete(Plan(**{o.field: o.neutral for o in OPTIMISATIONS}))
 """Every optimisation switched off.
 
 What the ladders start from, and what an optimisation is compared with.
 """
 
 
-def neutral_plan(target: Target, block: int) -> Decisions:
+def neutral_plan(target: Target, block: int) -> CompletePlan:
     """Every optimisation switched off, in blocks of so many threads where threads come in
     blocks.
     """

@@ -21,7 +21,7 @@ from lanewise.launch.arguments import bind_value_array, make_outputs
 from lanewise.launch.support import bind_record
 from lanewise.launch.task_list import BoundArray
 from lanewise.launch.tuned_plans import Key
-from lanewise.planning.plan import Decisions, Plan
+from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.records.arrays import RecordArray
 from lanewise.runtime.memory import bring, copy_whole, module_of, to_host
 from lanewise.support.errors import ArgumentError, DeviceError
@@ -74,7 +74,7 @@ class Job:
     key: Key
     workload: Callable[[], Workload]
     copies: Callable[[], Workload]
-    adopt: Callable[[Decisions], None]
+    adopt: Callable[[CompletePlan], None]
     advise: Callable[[], str] = lambda: ""
 
     @property
@@ -82,7 +82,7 @@ class Job:
         return target_of(self.device).name
 
     @property
-    def default(self) -> Decisions:
+    def default(self) -> CompletePlan:
         """The plan without tuning."""
         return complete_plan(self.wish, self.machine, self.work)
 

@@ -20,7 +20,7 @@ from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.predict import fits
 from lanewise.passes import self_term
 from lanewise.passes.reciprocity.shape import SCRATCH_BYTES
-from lanewise.planning.plan import Decisions
+from lanewise.planning.plan import CompletePlan
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import available_memory
 from lanewise.runtime.timing import Stopwatch
@@ -70,7 +70,7 @@ class KernelMeasurer:
         self._began = time.perf_counter()
         with self._device.use():
             self._workloads: list[Workload] = [job.workload()]
-        self._ready: dict[Decisions, _Ready] = {}
+        self._ready: dict[CompletePlan, _Ready] = {}
         self._expected: list[HostArray] | None = None
         self._first: Executable | None = None  # the default plan's
         self._margins: list[HostArray] | None = None
@@ -81,7 +81,7 @@ class KernelMeasurer:
     def elapsed(self) -> float:
         return time.perf_counter() - self._began
 
-    def prepare(self, plans: Sequence[Decisions]) -> dict[Decisions, Failure | None]:
+    def prepare(self, plans: Sequence[CompletePlan]) -> dict[CompletePlan, Failure | None]:
         if self._expected is None:
             first, *plans = plans
             with self._device.use():
@@ -102,7 +102,7 @@ class KernelMeasurer:
         assert self._first is not None
         return self._first
 
-    def _start(self, default: Decisions) -> None:
+    def _start(self, default: CompletePlan) -> None:
         """The default plan: its errors are the caller's, its result is what others are held
         against.
         """
@@ -124,7 +124,7 @@ class KernelMeasurer:
         affordable = int(MEMORY_SHARE * available_memory(self._job.device)) // max(size, 1)
         return max(1, min(-(-COLD * cache // max(size, 1)), affordable, MOST_COPIES))
 
-    def _compile(self, plan: Decisions) -> Executable | Failure:
+    def _compile(self, plan: CompletePlan) -> Executable | Failure:
         try:
             executable = compile_kernel(
                 self._job.reference, plan, self._job.device, wish=self._job.wish
@@ -135,7 +135,7 @@ class KernelMeasurer:
             return Failure("failed", first_lines(error))
         return misfit(executable, device_model(self._job.device)) or executable
 
-    def _check(self, plan: Decisions, executable: Executable) -> Failure | None:
+    def _check(self, plan: CompletePlan, executable: Executable) -> Failure | None:
         """Run once from the common state, and compare."""
         assert self._expected is not None
         try:
@@ -225,7 +225,9 @@ class KernelMeasurer:
         self_term.check(self._job.name, program.plan.self_term, program.self_term, work.environment)
         return executable.prepare(work.bound, work.environment)
 
-    def measure(self, plans: Sequence[Decisions], rounds: int) -> dict[Decisions, list[float]]:
+    def measure(
+        self, plans: Sequence[CompletePlan], rounds: int
+    ) -> dict[CompletePlan, list[float]]:
         with self._device.use():
             return in_turns({p: self._watch(self._ready[p]) for p in plans}, rounds, self._reset)
 
@@ -252,7 +254,7 @@ class KernelMeasurer:
             ready.watch = self._device.stopwatch(ready.launches, ready.once)
         return ready.watch
 
-    def confirm(self, plan: Decisions) -> Failure | None:
+    def confirm(self, plan: CompletePlan) -> Failure | None:
         ready, work = self._ready[plan], self._workloads[0]
         with self._device.use():
             work.reset()
@@ -262,7 +264,7 @@ class KernelMeasurer:
                 return None
         return Failure("wrong", "two runs from the same state gave different bits")
 
-    def release(self, plan: Decisions) -> None:
+    def release(self, plan: CompletePlan) -> None:
         self._ready.pop(plan, None)
 
 

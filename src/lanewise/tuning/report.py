@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lanewise.launch.trial import Trial, changes, duration
-from lanewise.planning.plan import Decisions
+from lanewise.planning.plan import CompletePlan
 from lanewise.support.html_tables import html_table
 from lanewise.tuning.race import Outcome
 
@@ -32,9 +32,9 @@ class Tuning:
     found through, for a kernel over a search, as `search.tuning.Configuration` writes them.
     """
 
-    plan: Decisions
+    plan: CompletePlan
     seconds: float
-    default: Decisions
+    default: CompletePlan
     default_seconds: float
     trials: tuple[Trial, ...]
     refused: tuple[tuple[str, Any, str], ...]
@@ -181,7 +181,7 @@ def _kind(reason: str) -> str:
 
 
 def tuning_of(
-    outcome: Outcome[Decisions], log: Mapping[str, Any], path: Path | None = None
+    outcome: Outcome[CompletePlan], log: Mapping[str, Any], path: Path | None = None
 ) -> Tuning:
     """The report of a search; `log` is what the entry of the store says beside the plans."""
     order = sorted(

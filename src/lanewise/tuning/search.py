@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from lanewise.launch.trial import Trial
-from lanewise.planning.plan import Decisions
+from lanewise.planning.plan import CompletePlan
 from lanewise.tuning.race import ROUNDS, SLOW, Measurer, Outcome, Race
 from lanewise.tuning.space import Family, Point, Space
 
@@ -46,12 +46,12 @@ class Progress:
 
 def search(
     space: Space,
-    measurer: Measurer[Decisions],
+    measurer: Measurer[CompletePlan],
     *,
     seconds: float,
     progress: Callable[[Progress], None] = lambda state: None,
     whole: bool = True,
-) -> Outcome[Decisions]:
+) -> Outcome[CompletePlan]:
     """The fastest plan that can be found in about `seconds`, of which the last part goes to
     confirming it.
 
@@ -64,13 +64,13 @@ def search(
 @dataclass
 class _Search:
     space: Space
-    race: Race[Decisions]
+    race: Race[CompletePlan]
     progress: Callable[[Progress], None]
     whole: bool
     spent: float = 0.0  # seconds on plans that were compiled, to know what the next ones take
     compiled: int = 0
 
-    def run(self) -> Outcome[Decisions]:
+    def run(self) -> Outcome[CompletePlan]:
         default = self.space.default
         self.space.examine(default)  # first: plans with the same kernels are the same plan
         self.race.begin(Trial(default, "measured", predicted=self.space.examine(default).predicted))
@@ -84,7 +84,7 @@ class _Search:
 
     # ------------------------------------------------------------ where to look
 
-    def _everything(self) -> list[Decisions] | None:
+    def _everything(self) -> list[CompletePlan] | None:
         """All plans worth measuring, if there are few."""
         if not self.whole or sum(f.size for f in self.space.families) > ENUMERABLE:
             return None
@@ -164,12 +164,12 @@ class _Search:
 
     # ------------------------------------------------------------ what to measure
 
-    def _worthwhile(self, plans: Iterable[Decisions]) -> list[Decisions]:
+    def _worthwhile(self, plans: Iterable[CompletePlan]) -> list[CompletePlan]:
         """Those that are new, legal, and not hopeless by the model, most promising first.
 
         The others are noted.
         """
-        fresh: list[Decisions] = []
+        fresh: list[CompletePlan] = []
         for plan in plans:
             if plan in self.race.trials or plan in fresh:
                 continue
@@ -183,7 +183,7 @@ class _Search:
         expected = {p: self.space.examine(p).predicted for p in fresh}
         measured = [self.space.examine(p).predicted for p in self.race.scores]
         best = min((e for e in (*expected.values(), *measured) if e is not None), default=0.0)
-        kept: list[Decisions] = []
+        kept: list[CompletePlan] = []
         for plan in fresh:
             guess = expected[plan]
             if guess is not None and best and guess > PROMISING * best:
@@ -196,7 +196,7 @@ class _Search:
                 kept.append(plan)
         return sorted(kept, key=lambda p: expected[p] or 0.0)
 
-    def _try(self, plans: Iterable[Decisions], doing: str) -> None:
+    def _try(self, plans: Iterable[CompletePlan], doing: str) -> None:
         """Measure plans, as many as the time allows."""
         waiting = self._worthwhile(plans)
         while waiting:
@@ -223,7 +223,7 @@ class _Search:
             return 0
         return int(min(most, left / each)) if each > 0 else most
 
-    def _trial(self, plan: Decisions) -> Trial:
+    def _trial(self, plan: CompletePlan) -> Trial:
         return Trial(plan, "measured", predicted=self.space.examine(plan).predicted)
 
     def _report(self, doing: str) -> None:

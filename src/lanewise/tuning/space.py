@@ -23,7 +23,7 @@ from lanewise.compiler.optimisations import (
 from lanewise.compiler.pipeline import Program
 from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.predict import predict
-from lanewise.planning.plan import DECLARED, NEUTRAL, Decisions, Plan
+from lanewise.planning.plan import DECLARED, NEUTRAL, CompletePlan, Plan
 from lanewise.tuning.job import Job
 
 Point = Mapping[str, Any]  # one value for each axis of a family
@@ -69,7 +69,7 @@ class Family:
     """
 
     name: str
-    base: Decisions
+    base: CompletePlan
     axes: Mapping[str, tuple[Any, ...]]
     relative_tile: bool = False
 
@@ -87,7 +87,7 @@ class Family:
             return self.base.tile // self.base.block if self.base.block else 0
         return getattr(self.base, axis)
 
-    def plan(self, point: Point) -> Decisions:
+    def plan(self, point: Point) -> CompletePlan:
         """The plan of a point."""
         plan = replace(self.base, **point)
         if self.relative_tile and TILE in point:
@@ -115,17 +115,17 @@ class Examined:
 
     reason: str = ""
     predicted: float | None = None
-    same_as: Decisions | None = None
+    same_as: CompletePlan | None = None
 
 
 class Space(Protocol):
     """What a search asks of a space."""
 
     @property
-    def default(self) -> Decisions: ...
+    def default(self) -> CompletePlan: ...
     @property
     def families(self) -> tuple[Family, ...]: ...
-    def examine(self, plan: Decisions) -> Examined: ...
+    def examine(self, plan: CompletePlan) -> Examined: ...
 
 
 class KernelSpace:
@@ -135,19 +135,19 @@ class KernelSpace:
 
     def __init__(self, job: Job, estimator: Estimator) -> None:
         self._programs, self._estimator = Programs(job.reference, job.kind), estimator
-        self._examined: dict[Decisions, Examined] = {}
-        self._seen: dict[Any, Decisions] = {}
+        self._examined: dict[CompletePlan, Examined] = {}
+        self._seen: dict[Any, CompletePlan] = {}
         # (field, value, reason): optimisations that do not apply at all
         self.refused: list[tuple[str, Any, str]] = []
         self.default = job.default
         self.families = self._families(job)
 
-    def examine(self, plan: Decisions) -> Examined:
+    def examine(self, plan: CompletePlan) -> Examined:
         if plan not in self._examined:
             self._examined[plan] = self._look(plan)
         return self._examined[plan]
 
-    def _look(self, plan: Decisions) -> Examined:
+    def _look(self, plan: CompletePlan) -> Examined:
         program = self._programs.get(plan)
         if isinstance(program, str):
             return Examined(program)
@@ -198,7 +198,7 @@ class KernelSpace:
             axes[TILE] = _with(TILES, tile // block) if relative else axes[TILE]
         return Family("one-sided", base, axes, relative)
 
-    def _shares(self, plan: Decisions) -> bool:
+    def _shares(self, plan: CompletePlan) -> bool:
         """Whether several threads share a point."""
         return (plan.slices, plan.parts) != (1, 1)
 
@@ -261,7 +261,7 @@ class KernelSpace:
         return tuple(families)
 
     def _axes(
-        self, job: Job, base: Decisions, fields: Iterable[str] = EVERY
+        self, job: Job, base: CompletePlan, fields: Iterable[str] = EVERY
     ) -> dict[str, tuple[Any, ...]]:
         """The values worth trying of these fields, where the caller leaves them open, without those
         that cannot apply.
@@ -282,7 +282,7 @@ class KernelSpace:
                 axes[name] = values
         return axes
 
-    def _applies(self, job: Job, base: Decisions, name: str, value: Any) -> bool:
+    def _applies(self, job: Job, base: CompletePlan, name: str, value: Any) -> bool:
         reason = possible(job.reference, base, job.kind, name, value)
         if reason and base.reciprocity == (self.default.reciprocity):
             self.refused.append((name, value, reason_of(reason)))

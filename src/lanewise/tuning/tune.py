@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol
 from lanewise.language.target import target_of
 from lanewise.launch.trial import Failure, Trial, changes, plan_from, trial_from
 from lanewise.launch.tuned_plans import Entry, Key, entry_from, write_entry
-from lanewise.planning.plan import Decisions
+from lanewise.planning.plan import CompletePlan
 from lanewise.support.errors import ArgumentError, InputError
 from lanewise.tuning.job import Job
 from lanewise.tuning.measure import KernelMeasurer
@@ -32,7 +32,7 @@ def tune_job(
     job: Job,
     seconds: float | None = None,
     *,
-    measurer: Measurer[Decisions] | None = None,
+    measurer: Measurer[CompletePlan] | None = None,
     progress: Callable[[Progress], None] = lambda state: None,
 ) -> Tuning:
     """Find the fastest plan of a job within about `seconds` (compilation counts), remember it, and
@@ -58,7 +58,7 @@ class TuningSubject(Protocol):
     @property
     def key(self) -> Key: ...
     @property
-    def adopt(self) -> Callable[[Decisions], None]: ...
+    def adopt(self) -> Callable[[CompletePlan], None]: ...
     @property
     def advise(self) -> Callable[[], str]: ...
 
@@ -72,7 +72,7 @@ class Refusing(Space, Protocol):
 def tune_space(
     job: TuningSubject,
     space: Refusing,
-    measurer: Measurer[Decisions],
+    measurer: Measurer[CompletePlan],
     limit: float,
     progress: Callable[[Progress], None],
 ) -> Tuning:
@@ -91,7 +91,7 @@ def tune_space(
     return tuning_of(outcome, log, path)
 
 
-def _entry(outcome: Outcome[Decisions], log: dict[str, Any]) -> Entry:
+def _entry(outcome: Outcome[CompletePlan], log: dict[str, Any]) -> Entry:
     return Entry(
         outcome.best,
         outcome.seconds(outcome.best),
@@ -139,7 +139,7 @@ def check_seconds(seconds: Any) -> float:
     return float(seconds)
 
 
-Recording = Mapping[Decisions, Trial]
+Recording = Mapping[CompletePlan, Trial]
 
 
 class RecordedMeasurer(Generic[C]):
@@ -187,11 +187,11 @@ class RecordedSpace:
     """The space that was searched: a plan that was not looked at then does not exist."""
 
     def __init__(
-        self, default: Decisions, families: Iterable[Family], recording: Recording
+        self, default: CompletePlan, families: Iterable[Family], recording: Recording
     ) -> None:
         self.default, self.families, self._recording = default, tuple(families), recording
 
-    def examine(self, plan: Decisions) -> Examined:
+    def examine(self, plan: CompletePlan) -> Examined:
         trial = self._recording.get(plan)
         if trial is None:
             return Examined(same_as=self.default)
@@ -231,7 +231,7 @@ def read_recording(path: Path) -> Entry:
     return entry
 
 
-def recording_of(entry: Entry) -> dict[Decisions, Trial]:
+def recording_of(entry: Entry) -> dict[CompletePlan, Trial]:
     """The trials of an entry by plan."""
     return {t.plan: t for t in map(trial_from, entry.log["trials"])}
 

@@ -9,7 +9,7 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.language.types import Scalar
-from lanewise.planning.plan import Decisions
+from lanewise.planning.plan import CompletePlan
 from lanewise.support.errors import PlanError
 
 BLOCK, THREAD = own("block"), own("thread")
@@ -67,7 +67,7 @@ class Shape:
 WIDE = 256  # threads of a block, beyond which 32 are neighbours
 
 
-def shape_of(plan: Decisions, rank: int) -> Shape:
+def shape_of(plan: CompletePlan, rank: int) -> Shape:
     """How a plan divides the points of an index space; raises `PlanError` for threads that make no
     rows.
     """

@@ -29,7 +29,7 @@ from lanewise.passes.reciprocity.shape import SCRATCH_BYTES
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
 from lanewise.patterns.results import accumulators, check_results, result_arrays, stores
 from lanewise.patterns.tables.arguments import Tables, numbers, table_arrays, table_lengths
-from lanewise.planning.plan import DECLARED, NEUTRAL, Decisions, Plan
+from lanewise.planning.plan import DECLARED, NEUTRAL, CompletePlan, Plan
 
 WARP = 32
 # targets of a loop on a CPU: enough for its overhead, and their states stay in the first cache
@@ -40,7 +40,7 @@ NOTHING = Plan()  # is wished
 _NOT_SIDE_BY_SIDE = ("targets", "tile", "accumulate", "self_term")
 
 
-def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
+def default_plan(machine: Machine, work: Work, wish: Plan) -> CompletePlan:
     """Defaults that go with the `wish` of the user."""
     if not machine.target.has_blocks:
         # SIMD lanes run over sources, where compilers may regroup what they give; else over
@@ -88,7 +88,7 @@ def _one_sided_shape(machine: Machine, work: Work) -> tuple[int, int, int, int]:
     return block, slices, merged, min(64, max(1, machine.multiprocessors // blocks))
 
 
-def _one_sided_plan(machine: Machine, work: Work, *, lengthy: bool) -> Decisions:
+def _one_sided_plan(machine: Machine, work: Work, *, lengthy: bool) -> CompletePlan:
     block, slices, merged, parts = _one_sided_shape(machine, work)
     unroll = 4 if work.wide else 16
     return Plan(
@@ -189,7 +189,7 @@ def _targets(machine: Machine, work: Work) -> int:
     return 1
 
 
-def _reciprocal_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
+def _reciprocal_plan(machine: Machine, work: Work, wish: Plan) -> CompletePlan:
     targets = _targets(machine, work)
     scratch = _fits_scratch(work, targets)
     rolled = (

@@ -32,7 +32,7 @@ from lanewise.patterns.search.all_pairs import AllWalk
 from lanewise.patterns.search.base import ORDER, RADIUS2, Visit, Walk
 from lanewise.patterns.search.candidates import Candidates, Nearest, inverse_period, period
 from lanewise.patterns.tables.arguments import numbers, table_arrays, table_lengths
-from lanewise.planning.plan import NEUTRAL, Decisions, Plan
+from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 
 __all__ = ["SearchArguments", "Side", "build_search", "inverse_period", "period"]
 
@@ -347,7 +347,7 @@ BLOCK = 128  # threads that walk: few enough that a slow warp holds back few oth
 GRAIN_TARGETS = 512  # some hundred nanoseconds each
 
 
-def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
+def default_plan(machine: Machine, work: Work, wish: Plan) -> CompletePlan:
     """Every field decided."""
     del work, wish
     return Plan(block=BLOCK).filled(NEUTRAL) if machine.target.has_blocks else NEUTRAL

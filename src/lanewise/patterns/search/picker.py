@@ -24,7 +24,7 @@ from lanewise.patterns.search.base import Search, reach
 from lanewise.patterns.search.build import SEARCH
 from lanewise.patterns.search.points import Points, points_of
 from lanewise.patterns.search.tuning.job import Choice, Tuned, TunedSearches
-from lanewise.planning.plan import Decisions, Plan
+from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.records.same_elements import are_same, shared_elements
 from lanewise.support.errors import ArgumentError
 
@@ -102,7 +102,7 @@ class SearchPicker:
         self,
         arguments: Arguments,
         wish: Plan,
-        default: Decisions,
+        default: CompletePlan,
         bind: Callable[[Choice], Call],
         magnitudes: Callable[[Choice], Call],
     ) -> SearchJob:

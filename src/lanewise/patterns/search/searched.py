@@ -70,7 +70,7 @@ from lanewise.patterns.search.tuning.job import Choice
 from lanewise.patterns.search.watched import Guard, Look, Unsound
 from lanewise.patterns.search.worlds import Periodic
 from lanewise.patterns.tables.ranges import TableTests, proved_with_values, smallest
-from lanewise.planning.plan import Decisions, Plan
+from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.records.arrays import RecordArray
 from lanewise.records.same_elements import are_same, shared_elements
 from lanewise.runtime.device import get_device
@@ -578,7 +578,7 @@ def _builds(structure: Structure) -> int:
 
 
 @lru_cache
-def complete_search_plan(wish: Plan | None, device: str) -> Decisions:
+def complete_search_plan(wish: Plan | None, device: str) -> CompletePlan:
     """What the user wishes, and defaults for a kernel over a walk, whatever its number of targets
     is.
     """

@@ -25,7 +25,7 @@ from lanewise.passes import slicing, thread_mapping, thread_merging, unrolling
 from lanewise.passes.base import refuse
 from lanewise.patterns.segmentwise import lanes as lanes_of
 from lanewise.patterns.segmentwise.names import CELL, DENSE, PLACE, SEGMENT, SEGMENTS
-from lanewise.planning.plan import NEUTRAL, Decisions, Plan
+from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 
 GRAIN_ITEMS = 8_192  # items worth handing to another thread of a CPU: each takes some nanoseconds
 SIDE_BY_SIDE, FEWEST = 64, 32  # cells of a loop on a CPU, and how many are worth one
@@ -39,7 +39,7 @@ def grain(items: int) -> int:
     return max(1, GRAIN_ITEMS // max(1, items))
 
 
-def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
+def default_plan(machine: Machine, work: Work, wish: Plan) -> CompletePlan:
     """Every field decided. Few cells leave a GPU idle, unless several threads share each; on a CPU
     cells lie side by side.
 
@@ -69,7 +69,7 @@ def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
 
 
 def shape(
-    kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked
+    kernel: ir.Kernel, plan: CompletePlan, target: Target, checked: Checked
 ) -> tuple[ir.Kernel, ...]:
     """One kernel, mapped to threads on a GPU."""
     targets, slices, unroll = plan.targets, plan.slices, plan.unroll

@@ -50,7 +50,7 @@ from lanewise.patterns.tables.ranges import (
     refuse_checks,
     smallest,
 )
-from lanewise.planning.plan import Decisions, Plan, check_plan
+from lanewise.planning.plan import CompletePlan, Plan, check_plan
 from lanewise.records.arrays import RecordArray
 from lanewise.runtime.memory import array_module, on, to_host
 from lanewise.support.errors import ArgumentError
@@ -90,14 +90,14 @@ class SiteKernels:
         stage = "stencil" if self.kinds.stencil else "collide-stream"
         return bind_phase(self._compiled[key], sites, step, values, (), stage=stage)
 
-    def tuned_plan(self, sites: Sites, values: SiteValues) -> Decisions | None:
+    def tuned_plan(self, sites: Sites, values: SiteValues) -> CompletePlan | None:
         """The plan that was tuned for steps like these, or None."""
         if not self.tunings and not has_entries(self.kinds.name):
             return None
         kind = self._tuned_kind(sites, values)
         return self.tuned.find(None, sites.device, kind, lambda: self.key(sites, values))
 
-    def adopt(self, sites: Sites, values: SiteValues, best: Decisions) -> None:
+    def adopt(self, sites: Sites, values: SiteValues, best: CompletePlan) -> None:
         """Take a plan that was tuned just now for steps like these."""
         self.tunings += 1  # also where the store cannot be written
         self.tuned.adopt(Plan(), self._tuned_kind(sites, values), best)
@@ -117,7 +117,7 @@ class SiteKernels:
             reference, {"populations": sites.layout}, sites.device, work, 0, Plan(), identical=False
         )
 
-    def default_plan(self, sites: Sites, values: SiteValues) -> Decisions:
+    def default_plan(self, sites: Sites, values: SiteValues) -> CompletePlan:
         """The plan of steps without tuning.
 
         Where only some phases of a cycle have classes of sites to keep apart, theirs serves all.

@@ -17,7 +17,7 @@ from lanewise.passes.points import mapping
 from lanewise.passes.points.shape import shape_of
 from lanewise.patterns.sitewise.builder import FIELDS
 from lanewise.patterns.sitewise.passes import boxes, merging, runs, splitting
-from lanewise.planning.plan import NEUTRAL, Decisions, Plan
+from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 
 NO_SUMS = "its sites sum nothing over sources"
 DEPARTING = (
@@ -49,7 +49,7 @@ def whole(kernel: ir.Kernel) -> str | None:
 
 
 def shape(
-    kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked
+    kernel: ir.Kernel, plan: CompletePlan, target: Target, checked: Checked
 ) -> tuple[ir.Kernel, ...]:
     """Sites in a row, or boxes of them for each thread and each block."""
     if not target.has_blocks:
@@ -108,7 +108,7 @@ def complete_site_plan(
     reference: ir.Kernel,
     count: int = LEAST_MERGED,
     shape: tuple[int, ...] = (),
-) -> Decisions:
+) -> CompletePlan:
     """As `plans.complete_plan`, for a kernel over that many sites of a lattice, in a box of that
     shape if it is known.
 

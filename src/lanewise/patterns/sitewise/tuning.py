@@ -24,7 +24,7 @@ from lanewise.launch.tuned_plans import Key
 from lanewise.patterns.sitewise.function import SiteValues, in_order
 from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.patterns.sitewise.sites import Sites
-from lanewise.planning.plan import Decisions
+from lanewise.planning.plan import CompletePlan
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import bring, module_of, on, to_host
 from lanewise.runtime.timing import Stopwatch
@@ -62,8 +62,8 @@ class SiteJob:
     given: Mapping[str, Any]
     values: SiteValues
     key: Key
-    default: Decisions
-    adopt: Callable[[Decisions], None]
+    default: CompletePlan
+    adopt: Callable[[CompletePlan], None]
     note: str = ""
 
     @property
@@ -88,7 +88,7 @@ class SiteJob:
 
 
 def tune_sites(
-    job: SiteJob, seconds: float | None = None, *, measurer: Measurer[Decisions] | None = None,
+    job: SiteJob, seconds: float | None = None, *, measurer: Measurer[CompletePlan] | None = None,
     progress: Callable[[Progress], None] = lambda state: None,
 ) -> Tuning:  # fmt: skip
     """Find the fastest plan within about `seconds` (compilation counts), remember it, and tell.
@@ -113,7 +113,7 @@ class SiteSpace:
             Family("sites", job.default, {n: v for n, v in axes.items() if len(v) > 1}),
         )
 
-    def examine(self, plan: Decisions) -> Examined:
+    def examine(self, plan: CompletePlan) -> Examined:
         """Nothing is known of a plan before it is compiled."""
         del plan
         return Examined()
@@ -166,7 +166,7 @@ class StepMeasurer:
 
     def __init__(self, job: SiteJob) -> None:
         self._job, self._began = job, time.perf_counter()
-        self._ready: dict[Decisions, _Ready] = {}
+        self._ready: dict[CompletePlan, _Ready] = {}
         self._expected: bytes | None = None
         self._cycle = max(len(job.sites.form.phases), len(job.sites.copies))
         self._start: list[Any] = []
@@ -175,7 +175,7 @@ class StepMeasurer:
     def elapsed(self) -> float:
         return time.perf_counter() - self._began
 
-    def prepare(self, plans: Sequence[Decisions]) -> dict[Decisions, Failure | None]:
+    def prepare(self, plans: Sequence[CompletePlan]) -> dict[CompletePlan, Failure | None]:
         with on(self._job.device):
             if self._expected is None:
                 first, *plans = plans
@@ -183,7 +183,7 @@ class StepMeasurer:
                 return {first: None, **{p: self._check(p) for p in plans}}
             return {p: self._check(p) for p in plans}
 
-    def _begin(self, default: Decisions) -> None:
+    def _begin(self, default: CompletePlan) -> None:
         """Populations with some noise, some steps on: then every one of them says something."""
         job, sites, kernels = self._job, self._job.sites, self._job.flow.kernels
         populations = job.flow.populations(sites, **_walls(job))
@@ -203,7 +203,7 @@ class StepMeasurer:
         ready = self._first_run(default)
         self._expected, self._ready[default] = ready.bits, ready
 
-    def _check(self, plan: Decisions) -> Failure | None:
+    def _check(self, plan: CompletePlan) -> Failure | None:
         try:
             ready = self._first_run(plan)
         except PlanError as error:
@@ -221,14 +221,14 @@ class StepMeasurer:
         self._ready[plan] = ready
         return None
 
-    def _first_run(self, plan: Decisions) -> _Ready:
+    def _first_run(self, plan: CompletePlan) -> _Ready:
         steps = self._bound(plan)
         self._take(steps)  # which compiles what is compiled at a first call
         start = time.perf_counter()
         bits = self._take(steps)
         return _Ready(steps, bits, (time.perf_counter() - start) / (ROUNDS * len(steps)))
 
-    def _bound(self, plan: Decisions) -> list[Callable[[], None]]:
+    def _bound(self, plan: CompletePlan) -> list[Callable[[], None]]:
         """The steps of a cycle, each with what comes behind it."""
         job, sites, kernels = self._job, self._job.sites, self._job.flow.kernels
         steps: list[Callable[[], None]] = []
@@ -263,7 +263,9 @@ class StepMeasurer:
             sites.outflow[face][...] = data
         self._finish()
 
-    def measure(self, plans: Sequence[Decisions], rounds: int) -> dict[Decisions, list[float]]:
+    def measure(
+        self, plans: Sequence[CompletePlan], rounds: int
+    ) -> dict[CompletePlan, list[float]]:
         with on(self._job.device):
             return in_turns({p: self._watch(self._ready[p]) for p in plans}, rounds, self._reset)
 
@@ -272,14 +274,14 @@ class StepMeasurer:
             ready.watch = get_device(self._job.device).stopwatch(ready.steps, ready.once)
         return ready.watch
 
-    def confirm(self, plan: Decisions) -> Failure | None:
+    def confirm(self, plan: CompletePlan) -> Failure | None:
         ready = self._ready[plan]
         with on(self._job.device):
             if self._take(ready.steps) == ready.bits:
                 return None
         return Failure("wrong", "two runs from the same state gave different bits")
 
-    def release(self, plan: Decisions) -> None:
+    def release(self, plan: CompletePlan) -> None:
         self._ready.pop(plan, None)
 
     def _finish(self) -> None:

@@ -21,7 +21,7 @@ from lanewise.passes.points import (
 )
 from lanewise.passes.points.merging import nest
 from lanewise.passes.points.shape import Shape
-from lanewise.planning.plan import NEUTRAL, Decisions
+from lanewise.planning.plan import NEUTRAL, CompletePlan
 from lanewise.support.errors import PlanError
 
 HOST_PARTS = 64  # of a sum on a CPU, whose bits do not hang on the threads there are
@@ -30,7 +30,7 @@ NO_TILES = "on a CPU rounds go together in tiles of points, and no loop is cut i
 SHAPING = ("targets", "rows", "layers", "tile")  # of points in lanes
 
 
-def on_cpu(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> tuple[ir.Kernel, ...]:
+def on_cpu(kernel: ir.Kernel, plan: CompletePlan, checked: Checked) -> tuple[ir.Kernel, ...]:
     """Blocks of lanes where a plan has some. Else the slowest index in parallel; of a sum over all,
     parts of it.
     """
@@ -60,7 +60,7 @@ def on_cpu(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> tuple[ir.Ker
     return tuple(checked("splitting of loops", mapping.rows(k)) for k in parts)
 
 
-def _in_lanes(kernel: ir.Kernel, plan: Decisions) -> ir.Kernel:
+def _in_lanes(kernel: ir.Kernel, plan: CompletePlan) -> ir.Kernel:
     shape = shape_of(kernel, plan)
     if changes_places(kernel, plan):
         return interchange.apply(kernel, shape, plan.tile, plan.unroll)
@@ -73,7 +73,7 @@ def _in_lanes(kernel: ir.Kernel, plan: Decisions) -> ir.Kernel:
     )
 
 
-def changes_places(kernel: ir.Kernel, plan: Decisions) -> bool:
+def changes_places(kernel: ir.Kernel, plan: CompletePlan) -> bool:
     """Whether tiles of a plan are those of points around which a loop runs, and neither packed
     rounds nor squares.
     """
@@ -90,7 +90,7 @@ def changes_places(kernel: ir.Kernel, plan: Decisions) -> bool:
     )
 
 
-def _sliced(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> tuple[ir.Kernel, ...]:
+def _sliced(kernel: ir.Kernel, plan: CompletePlan, checked: Checked) -> tuple[ir.Kernel, ...]:
     """Lanes share the rounds of a point's loops, as the threads of a block do on a GPU; of a sum
     over all, those of each part.
     """
@@ -127,7 +127,7 @@ def sliced(kernel: ir.Kernel, slices: int, values: int = 0) -> ir.Kernel:
     )
 
 
-def sliced_problem(kernel: ir.Kernel, plan: Decisions) -> str | None:
+def sliced_problem(kernel: ir.Kernel, plan: CompletePlan) -> str | None:
     """Why lanes cannot share the rounds of loops, or None."""
     for name in ("rows", "layers"):
         if getattr(plan, name) != getattr(NEUTRAL, name):
@@ -167,7 +167,7 @@ def writes_rounds(kernel: ir.Kernel) -> bool:
     return any(x.stores for x in loop_sharing.shareable_loops(kernel).values())
 
 
-def shape_of(kernel: ir.Kernel, plan: Decisions) -> Shape:
+def shape_of(kernel: ir.Kernel, plan: CompletePlan) -> Shape:
     """How a plan divides the points of an index space; raises `PlanError` for indices that there
     are not.
     """

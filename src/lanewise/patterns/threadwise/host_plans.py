@@ -31,7 +31,7 @@ from lanewise.patterns.threadwise.host import (
     sliced_problem,
     writes_rounds,
 )
-from lanewise.planning.plan import NEUTRAL, Decisions, Plan
+from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 
 FIELDS = ("across", "slices", *SHAPING)
 BYTES = 64  # of a SIMD register of 512 bits
@@ -81,7 +81,7 @@ LINE = Plan(targets=4)
 PLAIN = Plan()  # for few points: one kernel serves all small calls
 
 
-def host_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
+def host_plan(machine: Machine, work: Work, wish: Plan) -> CompletePlan:
     """Every field decided. A wish about lanes or their points leaves everything else about them
     neutral.
     """
@@ -218,7 +218,7 @@ def _in_rows(
     return tuple(p for p in plans if _is_in_rows(kernel, replace(p, across=count).filled(NEUTRAL)))
 
 
-def _is_in_rows(kernel: ir.Kernel, plan: Decisions) -> bool:
+def _is_in_rows(kernel: ir.Kernel, plan: CompletePlan) -> bool:
     is_one = changes_places(kernel, plan)
     return (
         is_one and interchange.legal(kernel, shape_of(kernel, plan), plan.tile, plan.unroll) is None

@@ -6,7 +6,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked
 from lanewise.passes.points import joining, merging, sharing, staging, unrolling
 from lanewise.passes.points.shape import shape_of
-from lanewise.planning.plan import NEUTRAL, Decisions
+from lanewise.planning.plan import NEUTRAL, CompletePlan
 from lanewise.support.errors import PlanError
 
 FIELDS = (
@@ -24,12 +24,12 @@ FIELDS = (
 )
 
 
-def is_naive(plan: Decisions) -> bool:
+def is_naive(plan: CompletePlan) -> bool:
     """Whether a plan asks for a thread for each point, and nothing else."""
     return all(getattr(plan, name) == getattr(NEUTRAL, name) for name in FIELDS)
 
 
-def merged(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> ir.Kernel:
+def merged(kernel: ir.Kernel, plan: CompletePlan, checked: Checked) -> ir.Kernel:
     """Blocks whose threads have several points, tiles in shared memory, wide accesses."""
     loops, _ = merging.nest(kernel)
     indices = tuple(loop.variable for loop in loops)

@@ -13,7 +13,7 @@ from lanewise.passes import kept_rounds, panels
 from lanewise.passes.points import mapping
 from lanewise.patterns.threadwise.merged import is_naive, merged
 from lanewise.patterns.threadwise.shared import is_shared
-from lanewise.planning.plan import Decisions
+from lanewise.planning.plan import CompletePlan
 from lanewise.support.errors import PlanError
 
 # rounds of a panel that is not divided again: their values fit the registers of a thread
@@ -22,7 +22,7 @@ DIVISION = 4  # panels within a panel
 SOLVING = 64  # threads of a block that go through the rounds of the smallest panels
 
 
-def panelled(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> Iterator[ir.Kernel]:
+def panelled(kernel: ir.Kernel, plan: CompletePlan, checked: Checked) -> Iterator[ir.Kernel]:
     """The kernels of such a plan, mapped to threads, in the order of their launches, each made as
     it is asked for.
 
@@ -47,13 +47,13 @@ def panelled(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> Iterator[i
     yield checked("mapping to threads", mapping.blocks(rest, SOLVING, 0))
 
 
-def _mapped(ahead: ir.Kernel, plan: Decisions, checked: Checked) -> ir.Kernel:
+def _mapped(ahead: ir.Kernel, plan: CompletePlan, checked: Checked) -> ir.Kernel:
     if is_naive(plan):
         return checked("mapping to threads", mapping.blocks(ahead, plan.block, plan.min_blocks))
     return merged(ahead, plan, checked)
 
 
-def _smaller(plan: Decisions) -> Decisions:
+def _smaller(plan: CompletePlan) -> CompletePlan:
     """Half as many points of a thread in both directions: small panels have few points, and need
     many blocks.
     """

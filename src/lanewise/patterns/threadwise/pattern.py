@@ -17,7 +17,7 @@ from lanewise.patterns.threadwise.panelled import panelled
 from lanewise.patterns.threadwise.plans import default_plan, suggested
 from lanewise.patterns.threadwise.shared import is_shared, shared
 from lanewise.patterns.threadwise.work import describe
-from lanewise.planning.plan import Decisions
+from lanewise.planning.plan import CompletePlan
 
 GRAIN = 4_096  # turns of inner loops worth handing to another thread of a CPU
 
@@ -30,7 +30,7 @@ def grain(work: int) -> int:
 
 
 def shape(
-    kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked
+    kernel: ir.Kernel, plan: CompletePlan, target: Target, checked: Checked
 ) -> Iterable[ir.Kernel]:
     """Blocks of threads on a GPU, a loop over rows on a CPU: one kernel, or several for parts and
     panels.

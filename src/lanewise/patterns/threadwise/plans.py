@@ -23,7 +23,7 @@ from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
 from lanewise.patterns.threadwise.host_plans import host_plan, suggested_on_host
 from lanewise.patterns.threadwise.merged import FIELDS, merged
 from lanewise.patterns.threadwise.shared import sharing_plan
-from lanewise.planning.plan import NEUTRAL, Decisions, Plan
+from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 from lanewise.support.errors import PlanError
 
 SHAPING = (*FIELDS, "block", "min_blocks", "registers")
@@ -80,7 +80,7 @@ STREAMS = (
 )
 
 
-def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
+def default_plan(machine: Machine, work: Work, wish: Plan) -> CompletePlan:
     """Every field decided. A wish about the shape of blocks or threads leaves everything else about
     it neutral.
     """
@@ -96,7 +96,7 @@ def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
     return _largest(machine, work, work.targets // WAVES) or plain
 
 
-def _panelled(machine: Machine, work: Work, wish: Plan) -> Decisions:
+def _panelled(machine: Machine, work: Work, wish: Plan) -> CompletePlan:
     """Long recurrences go by panels; what runs ahead of a panel has as many points as fill the
     GPU.
     """
@@ -112,7 +112,7 @@ def _panelled(machine: Machine, work: Work, wish: Plan) -> Decisions:
     return replace(_largest(machine, work, points) or plain, panel=panel)
 
 
-def _largest(machine: Machine, work: Work, points: int) -> Decisions | None:
+def _largest(machine: Machine, work: Work, points: int) -> CompletePlan | None:
     """The first legal plan with a block for each multiprocessor."""
     least = machine.multiprocessors
 
@@ -134,7 +134,7 @@ def _waves(plan: Plan) -> int:
     return MANY if (plan.block or 0) > LARGE else 1
 
 
-def _points(plan: Decisions) -> int:
+def _points(plan: CompletePlan) -> int:
     """Of a block."""
     return plan.block * plan.targets * plan.rows * plan.layers
 

@@ -11,7 +11,7 @@ from lanewise.passes import loop_sharing, loop_splitting, thread_mapping
 from lanewise.passes.base import refuse
 from lanewise.passes.loop_sharing import WARP, Sharing, Way
 from lanewise.patterns.threadwise.merged import FIELDS
-from lanewise.planning.plan import NEUTRAL, Decisions, Plan
+from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 
 COMBINE = 256  # threads of a block that join parts
 SHORT = 32  # rounds that are not worth sharing
@@ -26,12 +26,12 @@ ROW_BYTES = 32_768  # of a row that a block keeps in shared memory
 OTHERS = tuple(n for n in FIELDS if n not in ("tile", "unroll"))
 
 
-def is_shared(plan: Decisions) -> bool:
+def is_shared(plan: CompletePlan) -> bool:
     """Whether a plan divides the loops of a point."""
     return plan.slices != 1 or plan.parts != 1
 
 
-def shared(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> tuple[ir.Kernel, ...]:
+def shared(kernel: ir.Kernel, plan: CompletePlan, checked: Checked) -> tuple[ir.Kernel, ...]:
     """The kernels of such a plan, mapped to threads; raises `PlanError` where it does not fit."""
     for name in OTHERS:
         if getattr(plan, name) != getattr(NEUTRAL, name):
@@ -53,7 +53,7 @@ def shared(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> tuple[ir.Ker
     )
 
 
-def _sharing(kernel: ir.Kernel, plan: Decisions) -> Sharing:
+def _sharing(kernel: ir.Kernel, plan: CompletePlan) -> Sharing:
     threads, slices = plan.block, plan.slices
     if reason := thread_mapping.legal(kernel, threads):
         raise refuse("mapping to threads", kernel, reason)

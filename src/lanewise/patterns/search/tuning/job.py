@@ -18,7 +18,7 @@ from lanewise.patterns.search.base import Search
 from lanewise.patterns.search.build import SEARCH
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.tuning.candidates import Configuration, candidates, configuration_from
-from lanewise.planning.plan import Decisions, Plan
+from lanewise.planning.plan import CompletePlan, Plan
 
 # What matters on a walk: how many threads share a block and a multiprocessor, how wide the
 # registers are.
@@ -42,7 +42,7 @@ class SearchJob:
     sources: Points
     counts: Mapping[str, int]
     asked: Plan
-    default: Decisions
+    default: CompletePlan
     key: Key
     bind: Callable[[Choice], Call]
     magnitudes: Callable[[Choice], Call]
@@ -84,7 +84,7 @@ class Choice:
     """What is measured: a structure and a complete plan."""
 
     configuration: Configuration
-    plan: Decisions
+    plan: CompletePlan
 
 
 @dataclass(frozen=True, slots=True)

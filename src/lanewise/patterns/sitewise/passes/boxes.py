@@ -29,7 +29,7 @@ from lanewise.patterns.sitewise.builder import FIELDS, MARKS, SOLIDS
 from lanewise.patterns.sitewise.kinds import AXES
 from lanewise.patterns.sitewise.links import EXTENTS, FLAGS, rest_of
 from lanewise.patterns.sitewise.passes import merging, sharing
-from lanewise.planning.plan import Decisions
+from lanewise.planning.plan import CompletePlan
 from lanewise.support.errors import PlanError
 
 NO_NEIGHBOURS = "its populations arrive each at one site: rows have nothing to share"
@@ -52,7 +52,7 @@ def fitting(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(min(n, ROWS) for n in shape[:-1])
 
 
-def check_extents(plan: Decisions, shape: tuple[int, ...]) -> None:
+def check_extents(plan: CompletePlan, shape: tuple[int, ...]) -> None:
     """Raise `PlanError` for more rows or layers a thread than the box has."""
     for name, axis, extent in zip(("rows", "layers"), AXES[1:], shape[-2::-1], strict=False):
         if getattr(plan, name) > extent:
