@@ -12,7 +12,7 @@ from lanewise.compiler.optimisations import (
     LAYOUT,
     OPTIMISATIONS,
     UNCHANGED,
-    Programs,
+    BuiltPrograms,
     neutral,
     optimisation,
     possible,
@@ -85,7 +85,7 @@ def test_what_rests_on_an_optimisation_goes_with_it() -> None:
 
 
 def test_what_is_refused_for_another_reason_is_taken_off_too() -> None:
-    programs = Programs(reference_kernel(case("gravity"), lw.SoAoAS(), "cuda"), "cuda")
+    programs = BuiltPrograms(reference_kernel(case("gravity"), lw.SoAoAS(), "cuda"), "cuda")
     broken = replace(SLICED, targets=0)
     assert programs.without(broken, "unroll") == (replace(broken, unroll=1, targets=1), ("targets",))
 
@@ -116,7 +116,7 @@ def test_programs_of_plans_alike_are_those_that_passes_make(name: str) -> None:
         plan = Plan(block=32, across=8, rows=2, targets=4, tile=4, unroll=0, panel=8).filled(NEUTRAL)
     else:
         reference, plan = reference_kernel(case(name), lw.SoAoAS(), "cuda"), Plan(block=64).filled(NEUTRAL)
-    programs = Programs(reference, "cuda")
+    programs = BuiltPrograms(reference, "cuda")
     for beside in BESIDE:
         wanted = replace(plan, **beside)
         found = programs.get(wanted)

@@ -15,6 +15,7 @@ import pytest
 import lanewise as lw
 from lanewise.launch.repeated import Repeated
 from lanewise.launch.slots import RecordSlot, SameRecords, ValueSlot
+from lanewise.patterns.tuning_jobs import specialisation_of
 from lanewise.primitives import buckets
 from lanewise.records.binding import places_of
 from lanewise.records.storage import MOST_PARTS
@@ -318,7 +319,8 @@ def test_a_tuned_plan_comes_back_after_values_that_it_does_not_hold_for(
     tuned = lw.Plan(self_term="drop").filled(kernel.compile(a, a, 0.1).plan)
     assert tuned != kernel.compile(a, a, 0.1).plan
     given = kernel._calls.given((a, a, 0.1), {})  # pyright: ignore[reportPrivateUsage]
-    kernel._calls.adopt(lw.Plan(), kernel._calls._specialisation(given), tuned)  # pyright: ignore[reportPrivateUsage]
+    calls = kernel._calls  # pyright: ignore[reportPrivateUsage]
+    calls.adopt(lw.Plan(), specialisation_of(calls.subject, given), tuned)
     chosen: list[bool] = []
     for softening2 in (0.1, 0.0, 0.2, 0.0, 0.1):
         kernel(a, a, softening2)

@@ -20,7 +20,7 @@ from bench.gpu_tables import between, copied, drawn
 from bench.gpu_tables import looked_up as looked
 from bench.optimiser import SUBJECTS
 from lanewise.compiler.default_plans import complete_plan
-from lanewise.compiler.optimisations import Programs
+from lanewise.compiler.optimisations import BuiltPrograms
 from lanewise.compiler.pipeline import build_program
 from lanewise.compiler.work import describe_work
 from lanewise.explanation.estimate import Estimates
@@ -397,7 +397,7 @@ def test_explanations_and_ladders_print_one_bound(name: str, device: str) -> Non
         environment = {n: count if n in made.subject.counts else v for n, v in made.subject.environment.items()}
         environment |= {c.name: count for c in program.reference.counts}
         subject = replace(made.subject, environment=environment)
-        printed = Estimates(subject, Programs(subject.reference, subject.kind)).own_bound()
+        printed = Estimates(subject, BuiltPrograms(subject.reference, subject.kind)).own_bound()
         climbed = predict_executable(made.executable, model, count, environment)
         assert printed is not None
         assert (printed.seconds, printed.least_unit) == (

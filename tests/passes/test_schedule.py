@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.compiler.optimisations import Programs
+from lanewise.compiler.optimisations import BuiltPrograms
 from lanewise.emit.cuda import emit_cuda
 from lanewise.launch.support import compile_kernel
 from lanewise.planning.plan import NEUTRAL, Plan
@@ -33,7 +33,7 @@ def test_the_assembler_is_asked_for_another_order():
 
 @pytest.mark.parametrize("targets", [1, 2])
 def test_a_search_tells_both_apart_also_where_their_kernels_are_the_same(targets):
-    programs = Programs(reference_kernel(case("gravity"), lw.SoA(), "cuda"), "cuda")
+    programs = BuiltPrograms(reference_kernel(case("gravity"), lw.SoA(), "cuda"), "cuda")
     plan = Plan(targets=targets).filled(SHAPE).filled(NEUTRAL)
     assert programs.possible(plan, "schedule", "written") is None
     changed = programs.get(Plan(schedule="written").filled(plan))

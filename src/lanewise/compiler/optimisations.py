@@ -63,7 +63,7 @@ def neutral(name: str, kind: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Programs:
+class BuiltPrograms:
     """The programs of one reference kernel on one kind of device ("cuda" or "cpu"), each plan built
     once.
 
@@ -168,7 +168,7 @@ def possible(
     A value that leaves every kernel of the program as it is without the optimisation counts as
     refused, too. `reason_of` takes the name of the pass and of the kernel off the text.
     """
-    return Programs(reference, kind).possible(plan, name, value)
+    return BuiltPrograms(reference, kind).possible(plan, name, value)
 
 
 def without(
@@ -180,7 +180,7 @@ def without(
     If that plan is refused, everything is switched off with it and then back on, one after the
     other, as far as the passes allow. A text tells why there is no such plan.
     """
-    return Programs(reference, kind).without(plan, name)
+    return BuiltPrograms(reference, kind).without(plan, name)
 
 
 def reason_of(message: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lanewise.compiler.optimisations import Programs
+from lanewise.compiler.optimisations import BuiltPrograms
 from lanewise.compiler.work import describe_work
 from lanewise.explanation.analysis import analyse
 from lanewise.explanation.estimate import Estimates
@@ -50,7 +50,7 @@ def explain(
     """
     from lanewise.explanation.sites import analyse_step
 
-    programs = Programs(subject.reference, subject.kind)
+    programs = BuiltPrograms(subject.reference, subject.kind)
     draft = RowMaker(
         subject,
         programs,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lanewise.analysis.regions import KernelWork, Region, analyse
-from lanewise.compiler.optimisations import Programs
+from lanewise.compiler.optimisations import BuiltPrograms
 from lanewise.compiler.pipeline import Program
 from lanewise.explanation.report import Bottleneck
 from lanewise.explanation.subject import Subject
@@ -37,7 +37,7 @@ class Estimates:
     """
 
     subject: Subject
-    programs: Programs
+    programs: BuiltPrograms
     resources: Mapping[CompletePlan, tuple[Resources, ...]] = field(
         default_factory=dict[CompletePlan, "tuple[Resources, ...]"]
     )

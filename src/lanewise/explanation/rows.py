@@ -13,8 +13,8 @@ from lanewise.compiler.optimisations import (
     LAYOUT,
     OPTIMISATIONS,
     UNCHANGED,
+    BuiltPrograms,
     Optimisation,
-    Programs,
     neutral,
     reason_of,
 )
@@ -61,7 +61,7 @@ class RowMaker:
     """
 
     subject: Subject
-    programs: Programs
+    programs: BuiltPrograms
     estimates: Estimates
     compared: list[CompletePlan] = field(default_factory=list[CompletePlan])
 
@@ -240,7 +240,7 @@ class RowMaker:
         if self.subject.traffic is not None:
             return None  # what a step over sites moves is the same in every layout
         other = self.subject.with_layout(layout)
-        programs = Programs(other.reference, other.kind)
+        programs = BuiltPrograms(other.reference, other.kind)
         if programs.refusal(other.plan) is not None:
             return None
         # Registers are taken to be those of the plan as it is: a layout changes loads, not what is

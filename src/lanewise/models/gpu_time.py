@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from lanewise.analysis.instructions import Instructions
 from lanewise.analysis.regions import SECTOR, KernelWork, Region, RegionAccess
 from lanewise.models.devices import DeviceModel
-from lanewise.models.roofline import Bound, bound_of, footprint
+from lanewise.models.roofline import RooflineBound, bound_of, footprint
 from lanewise.runtime.occupancy import Occupancy, resident
 
 WARP = 32
@@ -53,7 +53,7 @@ class KernelTime:
     """
 
     seconds: float
-    busy: Bound
+    busy: RooflineBound
     occupancy: Occupancy | None
     efficiency: float
     details: dict[str, float]

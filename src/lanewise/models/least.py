@@ -20,7 +20,7 @@ from lanewise.ir.series import typical
 from lanewise.models.cpu_time import cpu_units
 from lanewise.models.devices import DeviceModel
 from lanewise.models.gpu_time import WARP, unit_cycles
-from lanewise.models.roofline import Bound, bound_in_sequence, bound_of, footprint
+from lanewise.models.roofline import RooflineBound, bound_in_sequence, bound_of, footprint
 
 L2_PEAK = 64  # bytes that a multiprocessor takes from the L2 cache in a cycle at most
 LINE = 128  # bytes of a pass through the L1 cache or shared memory
@@ -41,11 +41,13 @@ SURE_KINDS = (
 )
 
 
-def least_time(program: Program, environment: Mapping[str, object], device: DeviceModel) -> Bound:
+def least_time(
+    program: Program, environment: Mapping[str, object], device: DeviceModel
+) -> RooflineBound:
     """The least time for given counts and uniform arguments, by their names in the IR, without
     launches.
     """
-    bounds: list[Bound] = []
+    bounds: list[RooflineBound] = []
     for kernel in program.kernels:
         counts, launches = typical(kernel, environment) if kernel.series else (environment, 1)
         work = analyse(kernel, counts, fast_math=bool(program.plan.fast_math), least=True)
@@ -92,7 +94,7 @@ def _plain(variable: str) -> str:
 
 def reported_bound(
     program: Program, environment: Mapping[str, object], device: DeviceModel, unknown: Unknown
-) -> Bound | None:
+) -> RooflineBound | None:
     """The least time that reports and ladders print; None where `why_no_bound` has a reason."""
     if why_no_bound(unknown, device):
         return None

@@ -19,7 +19,7 @@ from lanewise.ir.shared import shared_bytes
 from lanewise.models.cpu_time import cpu_kernel_time
 from lanewise.models.devices import DeviceModel
 from lanewise.models.gpu_time import KernelTime, estimated_registers, kernel_time
-from lanewise.models.roofline import Bound, bound_in_sequence
+from lanewise.models.roofline import RooflineBound, bound_in_sequence
 from lanewise.planning.plan import CompletePlan
 from lanewise.runtime.occupancy import (
     MAX_REGISTERS,
@@ -86,7 +86,7 @@ class Prediction:
     """
 
     seconds: float
-    busy: Bound
+    busy: RooflineBound
     occupancy: Occupancy | None
     efficiency: float
     details: dict[str, float]

@@ -20,7 +20,7 @@ from lanewise.models.devices import DeviceModel
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class RooflineBound:
     """The least time in seconds, the unit that takes it (`limiter`), and the seconds that every
     unit needs (`details`).
 
@@ -33,18 +33,18 @@ class Bound:
     details: dict[str, float]
 
 
-def bound_of(seconds: Mapping[str, float]) -> Bound:
+def bound_of(seconds: Mapping[str, float]) -> RooflineBound:
     """The bound of units that work side by side, each for its own number of seconds.
 
     Without any work it is zero, by "issue".
     """
     if not seconds:
-        return Bound(0.0, "issue", {})
+        return RooflineBound(0.0, "issue", {})
     limiter = max(seconds, key=lambda unit: seconds[unit])
-    return Bound(seconds[limiter], limiter, dict(seconds))
+    return RooflineBound(seconds[limiter], limiter, dict(seconds))
 
 
-def bound_in_sequence(bounds: list[Bound]) -> Bound:
+def bound_in_sequence(bounds: list[RooflineBound]) -> RooflineBound:
     """The bound of several pieces of work, one after the other: times add, the limiter is that of
     the longest.
     """
@@ -53,7 +53,7 @@ def bound_in_sequence(bounds: list[Bound]) -> Bound:
     longest = max(bounds, key=lambda b: b.seconds)
     units = {unit for b in bounds for unit in b.details}
     details = {unit: sum(b.details.get(unit, 0.0) for b in bounds) for unit in sorted(units)}
-    return Bound(sum(b.seconds for b in bounds), longest.limiter, details)
+    return RooflineBound(sum(b.seconds for b in bounds), longest.limiter, details)
 
 
 def footprint(work: KernelWork, key: str, counts: Mapping[str, float]) -> float | None:
@@ -145,7 +145,7 @@ class SiteTraffic:
 
 def step_time(
     traffic: SiteTraffic, operations: int, wide: bool, device: DeviceModel, sites_a_thread: int = 1
-) -> tuple[Bound, Bound, float]:
+) -> tuple[RooflineBound, RooflineBound, float]:
     """The least time of a step, what its units are expected to do, and the time to expect, in
     seconds.
 

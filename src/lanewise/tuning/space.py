@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from lanewise.compiler.default_plans import complete_plan
 from lanewise.compiler.optimisations import (
     OPTIMISATIONS,
-    Programs,
+    BuiltPrograms,
     optimisation,
     possible,
     reason_of,
@@ -134,7 +134,7 @@ class KernelSpace:
     """
 
     def __init__(self, job: Job, estimator: Estimator) -> None:
-        self._programs, self._estimator = Programs(job.reference, job.kind), estimator
+        self._programs, self._estimator = BuiltPrograms(job.reference, job.kind), estimator
         self._examined: dict[CompletePlan, Examined] = {}
         self._seen: dict[Any, CompletePlan] = {}
         # (field, value, reason): optimisations that do not apply at all
