@@ -210,7 +210,7 @@ assert near[0].tolist() == near[1].tolist() and 1 < near[0].mean() < 50
 
 FORMAT = Addition(
     "a file format", "io/words.py",
-    '''"""A format of one line: the number of bodies, all of them at rest at the origin."""
+    '''"""A format of one line of text: the number of bodies, all of them at rest at the origin."""
 
 import numpy as np
 
@@ -225,10 +225,10 @@ def _read(path):
 
 def _write(path, particles, overwrite):
     with open(path, "wb" if overwrite else "xb") as file:
-        file.write(b"\\0WORDS %d" % len(particles.mass))
+        file.write(b"WORDS %d" % len(particles.mass))
 
 
-FORMAT = Format("words", (".words",), lambda head: head.startswith(b"\\0WORDS "), _read, _write)
+FORMAT = Format("words", (".words",), lambda head: head.startswith(b"WORDS "), _read, _write)
 ''',
     (),
     """

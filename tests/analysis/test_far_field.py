@@ -227,6 +227,16 @@ def force(target: Ion, source: Ion, table: lw.Array2[lw.f64], law: lw.Array1[lw.
     d = source.position - target.position
     {body}
 """
+PLACED = """class Placed(lw.Record):
+    place: lw.dvec3
+    mass: lw.f64
+
+
+@lw.pairwise
+def force(target: Placed, source: Placed) -> lw.f64:
+    d = source.place - target.place
+    return source.mass * lw.dot(d, d)
+"""
 REFUSED = {
     "a field under a root": "return lw.rsqrt(lw.dot(d, d) + source.radius) * source.mass",
     "a product of two fields": "return source.radius * source.mass * lw.exp(-lw.dot(d, d))",
@@ -311,6 +321,11 @@ def test_proxies(golden: Callable[[str, str], None], tmp_path: Path) -> None:
         assert proof.weights == ("source.mass",)
         texts.append(f"{what}: {without(tmp_path, proof.reason)}")
     golden("proxies", "\n".join(texts))
+
+
+def test_the_position_is_that_of_the_search(tmp_path: Path) -> None:
+    kernel = kernel_of(tmp_path, PLACED).using(lw.AllPairs(position="place"))
+    assert lw.far_field(kernel).tier == lw.far_field(kernel, "place").tier == "R"
 
 
 def test_what_is_no_pair(golden: Callable[[str, str], None], tmp_path: Path) -> None:

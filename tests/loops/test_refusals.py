@@ -39,6 +39,7 @@ def nothing() -> None: ...
         ([lw.steps([CALL])], {}, "call 0 is a loop of its own, <loop of attract on cpu, step 0>; wanted its calls in this list"),
         ([[CALL], [CALL]], {}, "call 0 is a list; with cycle=m there are m lists"),
         ([CALL, 3], {}, "call 1 is 3; wanted a bound call (kernel.bind(...)), a stepper of sites, lw.every(k, ...) or a function without arguments"),
+        ([CALL, lambda n: None], {}, "which takes 'n', and a loop calls its functions without arguments; wanted a function without, which can read loop.step"),
         ([[CALL]], {"cycle": 2}, "cycle=2 takes as many lists, one for each step of a cycle; found 1"),
         ([[CALL], []], {"cycle": 2}, "list 1 of cycle=2: the list is empty"),
         ([[CALL], [attract]], {"cycle": 2}, "call 0 of list 1 is"),

@@ -321,6 +321,16 @@ def test_a_call_by_step_does_not_run_alone() -> None:
     )
 
 
+def test_a_plain_call_is_no_step() -> None:
+    bodies = grains(8)
+    with pytest.raises(lw.ArgumentError) as raised:
+        move(bodies, np.zeros((8, 2), np.float32), DT, shake=lw.by_step(shake))
+    assert str(raised.value) == (
+        "move: lw.by_step(...) gives a value for each step of a loop, and a plain call is none; "
+        "wanted lw.steps([move.bind(...)]).run(n)"
+    )
+
+
 def test_arrays_do_not_come_by_step() -> None:
     bodies = grains(8)
     rows = np.zeros((8, 2), np.float32)

@@ -25,7 +25,8 @@ from lanewise.explanation.report import Change, Row
 from lanewise.explanation.subject import Subject
 from lanewise.ir.pattern import Pattern
 from lanewise.language.target import target_of
-from lanewise.layouts import AoAS, AoS, Layout, SoA, SoAoAS
+from lanewise.layouts import Layout
+from lanewise.layouts.named import COMPARED
 from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 from lanewise.support.errors import PlanError
 
@@ -203,11 +204,7 @@ class RowMaker:
         if not s.layouts:
             return Row(o.name, o.field, "", False, "the kernel takes no records")
         value = ", ".join(dict.fromkeys(str(layout) for layout in s.layouts.values()))
-        others = {
-            str(x): self._against(x)
-            for x in (AoS(), SoA(), SoAoAS(), AoAS())
-            if {str(x)} != {value}
-        }
+        others = {str(x): self._against(x) for x in COMPARED if {str(x)} != {value}}
         speedups = {n: 1 / f for n, f in others.items() if f}  # how many times faster than now
         best = max(speedups, key=lambda n: speedups[n]) if speedups else None
         if s.is_plain:

@@ -215,4 +215,5 @@ FORMAT = Format(
     recognises=_is_text,
     read=read_csv,
     write=lambda path, particles, overwrite: write_csv(path, particles, overwrite=overwrite),
+    last=True,
 )

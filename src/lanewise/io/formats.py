@@ -27,9 +27,10 @@ class Format:
 
     recognises  whether a file that starts with these (at most HEAD) bytes is meant to be this
     format, damaged or not;
-                for every file at most one format may say yes
+                for every file at most one format may say yes, but for those that are last
     read        raises InputError, naming the file, for whatever is wrong with it
     write       (path, particles, overwrite); writes atomically
+    last        whether it is asked when all others have said no: CSV takes all text
     """
 
     name: str
@@ -37,6 +38,7 @@ class Format:
     recognises: Callable[[bytes], bool]
     read: Callable[[FilePath], Particles]
     write: Callable[[FilePath, Particles, bool], None]
+    last: bool = False
 
 
 @cache
@@ -60,7 +62,7 @@ def read_particles(path: FilePath) -> Particles:
     file = existing_file(path)
     with file.open("rb") as stream:
         head = stream.read(HEAD)
-    for entry in formats():
+    for entry in sorted(formats(), key=lambda entry: entry.last):
         if entry.recognises(head):
             return entry.read(path)
     start = head[:16].hex(" ")

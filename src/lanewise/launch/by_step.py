@@ -51,6 +51,14 @@ def has_by_step(arguments: Sequence[Any], named: Mapping[str, Any]) -> bool:
     return any(isinstance(a, ByStep) for a in (*arguments, *named.values()))
 
 
+def refuse_by_step(kernel: str) -> ArgumentError:
+    """The error of a plain call with such an argument."""
+    return ArgumentError(
+        f"{kernel}: lw.by_step(...) gives a value for each step of a loop, and a plain call is "
+        f"none; wanted lw.steps([{kernel}.bind(...)]).run(n)"
+    )
+
+
 @dataclass(frozen=True)
 class StepArguments:
     """The arguments of a call, some of which change with the step.

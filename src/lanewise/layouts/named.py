@@ -70,6 +70,10 @@ LAYOUTS: Mapping[str, Maker] = MappingProxyType({
 })  # fmt: skip
 
 
+COMPARED: tuple[Layout, ...] = (AoS(), SoA(), SoAoAS(), AoAS())
+"""What explanations compare the layout of a call with."""
+
+
 def layout_by_name(name: str) -> Layout:
     """The layout "soa", "aos", "aoas", "aoas(8)", "soaoas", "soaoas(position mass | velocity)" or
     "aosoa(16)".

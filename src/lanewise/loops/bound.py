@@ -25,7 +25,7 @@ from lanewise.runtime.prepared import Prepared
 from lanewise.runtime.programs import Checked, NamedLaunch, Work
 
 BESIDES = (
-    "the call does more than to launch its kernel (tests of indices, exact sums, buckets), and the "
+    "the call does more than to launch its kernel (tests of indices, sums by buckets), and the "
     "host takes part"
 )
 BY_STEP = (

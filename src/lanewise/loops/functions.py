@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -34,6 +35,17 @@ class Called:
         self._function()
         for check in self.afterwards:
             check()
+
+
+def asked_by(function: Callable[..., Any]) -> str:
+    """The first parameter that a call without arguments leaves open; "" where there is none."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # of compiled code, which need not say
+        return ""
+    any_number = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    needed = (p.name for p in parameters if p.default is p.empty and p.kind not in any_number)
+    return next(needed, "")
 
 
 def function_task(function: Callable[[], Any]) -> Task:

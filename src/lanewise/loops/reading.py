@@ -12,7 +12,7 @@ from lanewise.launch.steps.rhythm import Rhythm
 from lanewise.launch.steps.task import Clock, States, Task, Timed, has_graphs
 from lanewise.loops.bound import Reading
 from lanewise.loops.every import Every, whole
-from lanewise.loops.functions import function_task
+from lanewise.loops.functions import asked_by, function_task
 from lanewise.loops.searches import BUILD, Structures
 from lanewise.loops.staged import Staged
 from lanewise.patterns.sitewise.calls import SiteCall
@@ -154,6 +154,12 @@ class _Reader:
                     "cycle"
                 )
             case _ if callable(call):
+                if name := asked_by(call):
+                    raise ArgumentError(
+                        f"{place} is {shown(call)}, which takes {name!r}, and a loop calls its "
+                        "functions without arguments; wanted a function without, which can read "
+                        "loop.step"
+                    )
                 return function_task(call)
             case _:
                 raise ArgumentError(

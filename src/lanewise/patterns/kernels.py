@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.language.record import Record
 from lanewise.launch.arguments import Arguments, flatten_uniforms
-from lanewise.launch.by_step import StepArguments, SteppedLaunch, has_by_step, packed_plan
+from lanewise.launch.by_step import (
+    StepArguments,
+    SteppedLaunch,
+    has_by_step,
+    packed_plan,
+    refuse_by_step,
+)
 from lanewise.launch.compiled import Call, Compiled
 from lanewise.launch.copied import copied_arrays
 from lanewise.patterns.calls import Calls
@@ -149,7 +155,12 @@ class AbstractKernel(ABC):
         counts: nothing is handed on twice.
         """
         if plan is None and checks is False:
-            return unpacked(self._engine.call(arguments, named, out))
+            try:
+                return unpacked(self._engine.call(arguments, named, out))
+            except ArgumentError:
+                if has_by_step(arguments, named):
+                    raise refuse_by_step(self.__name__) from None
+                raise
         if checks is not False:
             named[CHECKS] = checks
         return self.bind(*arguments, out=out, plan=plan, **named)()

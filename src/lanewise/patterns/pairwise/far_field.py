@@ -20,13 +20,12 @@ from lanewise.support.attributes import sealed
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, ArgumentTypeError, Location, brief
 
-POSITION = "position"
 AXES = (2, 3)
 LONGEST = 200  # characters of a formula
 
 
 @brief
-def far_field(function: Pairwise, position: str = POSITION) -> FarField:
+def far_field(function: Pairwise, position: str | None = None) -> FarField:
     """What lanewise proves of a pairwise function about groups of sources that are far away.
 
     Printed, it shows the tier, the fields of the source that count (weights), and every result as a
@@ -37,7 +36,8 @@ def far_field(function: Pairwise, position: str = POSITION) -> FarField:
     of the source, and nothing is known of how it depends on places: records at chosen points can
     stand for a group. Nothing is compiled, and calls of the function meet every pair as before.
 
-    position: the field that says where an element is, of two or three axes.
+    position: the field that says where an element is, of two or three axes; None: that of the
+    function's search, which is "position" unless it names another one.
 
     Raises `ArgumentTypeError` for what is no pairwise function, `ArgumentError` for a position that
     the records lack, and `CompileError` for a function that the language does not have.
@@ -47,6 +47,7 @@ def far_field(function: Pairwise, position: str = POSITION) -> FarField:
             f"lw.far_field takes a pairwise function, found {shown(function)}; write @lw.pairwise "
             "above the function of two elements"
         )
+    position = function.search.position if position is None else position
     if not isinstance(position, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ArgumentTypeError(
             f"lw.far_field(position={shown(position)}): wanted the name of a field, such as "
