@@ -208,6 +208,61 @@ assert near[0].tolist() == near[1].tolist() and 1 < near[0].mean() < 50
 """,
 )  # fmt: skip
 
+REDUCTION = Addition(
+    "a reduction of pairs", "ir/reductions/products.py",
+    '''"""The product of all values."""
+
+from dataclasses import dataclass
+
+from lanewise.ir import nodes as ir
+from lanewise.ir.reductions.base import Reduction, StatePart
+
+
+@dataclass(frozen=True, slots=True)
+class Product(Reduction):
+    """1 of no source."""
+
+    def parts(self, kind):
+        return (StatePart("", kind, ir.Literal(1.0 if kind.is_float else 1, kind)),)
+
+    def take(self, state, value, place):
+        return self.merge(state, (value,))
+
+    def merge(self, state, other):
+        (product,), (more,) = state, other
+        return (ir.Assign(product.name, ir.Binary("*", product, more, product.type)),)
+
+
+PRODUCT = Product("product", reorders=True, widens=True)
+''',
+    (
+        (
+            "ir/reductions/__init__.py", "from lanewise.ir.reductions.smallest import MOST_SMALLEST, arg_k_min, k_min\n",
+            "from lanewise.ir.reductions.products import PRODUCT\n",
+        ),
+        (
+            "frontend/reductions.py", "    KMin = _listed(\n",
+            '    Product = _plain("Product", reductions.PRODUCT, "The product of the values of all pairs of a target.")\n',
+        ),
+    ),
+    """
+from lanewise.frontend.reductions import Product
+
+@lw.pairwise
+def product(target: Body, source: Body) -> Product[lw.f32]:
+    return source.x
+
+for device in ("python", "cpu"):
+    for n in (1, 5):
+        points = Body.array(x=np.arange(1, n + 1), v=(0, 0, 0), device=device)
+        assert product(points, points).tolist() == [(1.0, 120.0)[n > 1]] * n
+assert product.compile(points, points).explain().pattern == "pairwise"
+with pytest.raises(lw.CompileError, match="product has no gradient: a result is no sum over pairs"):
+    product.gradient("source.x")
+assert "the product of a group is not known" in lw.far_field(product, "v").reason
+""",
+)  # fmt: skip
+
 FORMAT = Addition(
     "a file format", "io/words.py",
     '''"""A format of one line of text: the number of bodies, all of them at rest at the origin."""
@@ -414,7 +469,7 @@ assert lw.sims.pendulum.command.Settings().steps == 10
 """,
 )  # fmt: skip
 
-ADDITIONS = (LAYOUT, PASS, LATTICE, OPERATOR, SEARCH, PRODUCT, FORMAT, INITIAL, CASE)
+ADDITIONS = (LAYOUT, PASS, LATTICE, OPERATOR, REDUCTION, SEARCH, PRODUCT, FORMAT, INITIAL, CASE)
 
 PREAMBLE = """
 import sys
