@@ -305,6 +305,9 @@ def test_float32_holds_small_and_large_groups() -> None:
         narrow, wide = (Field(k, 8, scaled, mass, {}, {}) for k in (kernels.newton32, kernels.newton))
         assert relative(narrow.by_locals(), wide.exact()) < 4e-4
         assert relative(narrow.by_moments(), wide.exact()) < 1e-4
+        fourth = Field(kernels.newton32, 4, scaled, mass, {}, {})
+        ratio = fourth.estimated() / np.linalg.norm(fourth.by_locals() - wide.exact(), axis=-1).max(1)
+        assert 2 < np.median(ratio) < 25
 
 
 def test_texts(golden: Callable[[str, str], None]) -> None:

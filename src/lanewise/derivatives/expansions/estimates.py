@@ -5,8 +5,9 @@
 with q the first order that is left out, P_k of the sources around their centre, r the largest
 distance of a target from its own. Along a line at an angle of cosine mu to d
     derivative n of F(d.d) = sum over j of n! / (2^j j! (n - 2j)!) G_(n-j) (R mu)^(n-2j)
-and the largest value at 17 angles is taken. It is an estimate, which measurements bear out, and no
-bound: bounds of this kind are too large by factors of thousands.
+and the largest value at 17 angles is taken. All of it is float64: high powers of lengths are beyond
+float32. It is an estimate, which measurements bear out, and no bound: bounds of this kind are too
+large by factors of thousands.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from lanewise.derivatives.expansions.shape import Interaction
 from lanewise.derivatives.jets import Jets
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
+from lanewise.language.types import F64
 
 ANGLES = 17
 DISTANCE, RADIUS = own("distance"), own("radius")
@@ -47,7 +49,7 @@ class ErrorModel:
 
     def sizes(self, *, to_points: bool) -> ir.Function:
         """T_q(R) / q! of every interaction, in the order of the shape's: `$size0`, ..."""
-        b = OperatorBuilder(self.operators, "sizes")
+        b = OperatorBuilder(self.operators, "sizes", F64)
         distance = b.parameter(DISTANCE)
         s = b.algebra.times(distance, distance)
         known = b.carried_radials(s)
@@ -61,7 +63,7 @@ class ErrorModel:
 
     def powers_of_source(self) -> ir.Function:
         """What one source adds to the P_k of its group, by weight: `$power0.0`, ..."""
-        b = OperatorBuilder(self.operators, "powers")
+        b = OperatorBuilder(self.operators, "powers", F64)
         u = b.scaled(self.operators.place("source"), b.place("centre"), b.one)
         length = b.call("sqrt", b.sum([b.algebra.times(x, x) for x in u]))
         for w in range(len(self.shape.weights)):
@@ -72,7 +74,7 @@ class ErrorModel:
 
     def powers_of_parent(self) -> ir.Function:
         """What the P_k of a group add to those of a larger one: at least what its sources would."""
-        b = OperatorBuilder(self.operators, "parent_powers")
+        b = OperatorBuilder(self.operators, "parent_powers", F64)
         u = b.scaled(b.place("child"), b.place("parent"), b.one)
         shift = b.call("sqrt", b.sum([b.algebra.times(x, x) for x in u]))
         for w in range(len(self.shape.weights)):
@@ -89,7 +91,7 @@ class ErrorModel:
 
     def error(self, *, to_points: bool) -> ir.Function:
         """E of all interactions, from their sizes, the P_k and the radius of the targets."""
-        b = OperatorBuilder(self.operators, "error")
+        b = OperatorBuilder(self.operators, "error", F64)
         radius = b.number(0) if to_points else b.parameter(RADIUS)
         total: list[Value] = []
         for n, i in enumerate(self.shape.interactions):

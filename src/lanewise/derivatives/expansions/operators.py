@@ -228,10 +228,13 @@ def _local(number: int, k: Index) -> str:
 
 
 class OperatorBuilder:
-    """The values of one operator, its parameters and its results."""
+    """The values of one operator, its parameters and its results.
 
-    def __init__(self, operators: Operators, name: str) -> None:
-        self.operators, self.kind = operators, operators.kind
+    kind: of all floats, in place of the function's own types.
+    """
+
+    def __init__(self, operators: Operators, name: str, kind: Scalar | None = None) -> None:
+        self.operators, self.kind, self.only = operators, kind or operators.kind, kind
         self.name = f"{operators.proof.function.name}_{name}"
         self.table = ValueTable()
         self.algebra = Algebra(self.table)
@@ -274,6 +277,10 @@ class OperatorBuilder:
             difference = self.algebra.add(self.parameter(a, kind), near)
             values.append(self.algebra.times(self.cast(difference), inverse))
         return tuple(values)
+
+    def kind_of(self, kind: Scalar) -> Scalar:
+        """The type here of what the function has in this one."""
+        return kind if self.only is None or not kind.is_float else self.only
 
     def cast(self, value: Value) -> Value:
         return self.algebra.cast(value, self.kind)
@@ -332,7 +339,7 @@ class OperatorBuilder:
         if radial.s is not None:
             known[radial.s] = s
         numbers = [i.radial.number for i in self.operators.shape.interactions]
-        carried(Algebra(radial.table), numbers, self.algebra, known)
+        carried(Algebra(radial.table), numbers, self.algebra, known, self.kind_of)
         return known | {n: self.cast(known[n]) for n in numbers}
 
     def factor(self, number: int | None) -> Value:
@@ -340,14 +347,15 @@ class OperatorBuilder:
         if number is None:
             return self.one
         known = self._leaves()
-        carried(Algebra(self.operators.radial.table), [number], self.algebra, known)
+        table = self.operators.radial.table
+        carried(Algebra(table), [number], self.algebra, known, self.kind_of)
         return self.cast(known[number])
 
     def _leaves(self) -> dict[int, Value]:
         """The parameters that the values of the proof are made of; `s` is none."""
         radial = self.operators.radial
         return {
-            n: self.parameter(str(node.payload), node.type)
+            n: self.parameter(str(node.payload), self.kind_of(node.type))
             for n, node in enumerate(radial.table.nodes)
             if node.operation == "leaf" and n != radial.s
         }

@@ -10,12 +10,13 @@ integrated; its value, which no gradient needs, is left at 0. Of products with c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lanewise.analysis.algebra import Algebra
 from lanewise.analysis.value_numbering import Value
 from lanewise.derivatives.expansions.shape import Index, lowered
 from lanewise.derivatives.jets import Jets
+from lanewise.language.types import Scalar
 
 
 class Tensors:
@@ -81,17 +82,24 @@ class Tensors:
 
 
 def carried(
-    radial: Algebra, numbers: Sequence[int], algebra: Algebra, known: dict[int, Value]
+    radial: Algebra,
+    numbers: Sequence[int],
+    algebra: Algebra,
+    known: dict[int, Value],
+    kind_of: Callable[[Scalar], Scalar],
 ) -> None:
     """Write values of one table, and what they are made of, in another one.
 
     known: what leaves are there, by their numbers here; all that is written is added to it.
+    kind_of: the types there.
     """
     old, table = radial.table, algebra.table
     for number in sorted(old.below(set(numbers)) - known.keys()):
         node = old.nodes[number]
-        x = [known[n] for n in node.operands]
+        x, kind = [known[n] for n in node.operands], kind_of(node.type)
         match node.operation:
+            case "cast" if kind.is_float and algebra.kind(x[0]) == kind:
+                value = x[0]
             case "leaf":
                 raise AssertionError(f"{node.payload} is not known")
             case "+" if node.type.is_float:
@@ -108,5 +116,5 @@ def carried(
                 value = algebra.select(x[0], x[1], x[2])
             case operation:
                 operands = tuple(table.plain(v) for v in x)
-                value = Value(table.add(operation, operands, node.type, node.payload))
+                value = Value(table.add(operation, operands, kind, node.payload))
         known[number] = value
