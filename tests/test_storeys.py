@@ -12,6 +12,7 @@ FACADE = {
     ("language", "layouts", "Layout"): "their argument `layout`, for type checkers",
     ("launch", "explanation", "Explanation"): "what .explain() returns",
     ("launch", "explanation.build", "explain_compiled"): "call.explain()",
+    ("loops", "explanation.loops", "launches_of"): "loop.explain() has the launches of a step",
     ("launch", "tuning.job", "Job"): "what .tuning_job() returns",
     ("patterns.sitewise", "explanation", "Explanation"): "what .explain() returns",
     ("patterns.sitewise", "explanation.sites", "explain_step"): "stepper.explain()",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -121,6 +122,18 @@ def test_couplings_observe_once_and_then_step(form: str) -> None:
     # both others read what was seen of the fluid before its step
     readers = [n for n, uses in shown(both.sequence()) if uses.get("result of density") == "r"]
     assert {n.partition("_")[0] for n in readers} == {"dye", "wet"}
+
+
+def test_a_loop_explains_all_that_its_step_launches() -> None:
+    both, counted = coupled(), []
+    found = lw.steps([both, lambda: counted.append(1)]).explain()
+    assert [row.name for row in found.launches] == [t.name for t in both.sequence().tasks]
+    assert all(row.grid.endswith(" turns") and row.nbytes for row in found.launches)
+    assert "% of the step" in str(found)
+    assert json.loads(json.dumps(found.json()))["launches"][0]["nbytes"] == found.launches[0].nbytes
+    # nine populations and a number for each of 32 sites
+    assert found.launches[0].nbytes == 32 * 10 * 4
+    assert not counted
 
 
 # ---------------------------------------------------------------- refused

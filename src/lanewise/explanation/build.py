@@ -13,7 +13,7 @@ from lanewise.compiler.work import describe_work
 from lanewise.explanation.analysis import analyse
 from lanewise.explanation.estimate import Estimates
 from lanewise.explanation.launches import measured as measured_rows
-from lanewise.explanation.launches import rows_of_program, rows_of_tasks
+from lanewise.explanation.launches import rows_of_program, rows_of_tasks, rows_predicted
 from lanewise.explanation.measure import Times, made_up_arguments, measure_plans, stored_times
 from lanewise.explanation.report import Analysis, Explanation, LaunchRow
 from lanewise.explanation.rows import RowMaker
@@ -199,6 +199,13 @@ def explain_compiled(
         times=times,
         launches=launches,
     )
+
+
+def rows_of_compiled(compiled: Compiled) -> tuple[LaunchRow, ...]:
+    """Of everything that a call of a compiled kernel launches, as the models predict it."""
+    subject, kernel = subject_of(compiled), compiled.executable
+    rows = rows_predicted(kernel.program, subject.environment, subject.model)
+    return rows_of_tasks(compiled.tasks, kernel, rows, compiled.environment, subject.model)
 
 
 def subject_of(compiled: Compiled) -> Subject:

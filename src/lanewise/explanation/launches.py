@@ -39,7 +39,7 @@ def rows_of_program(
 
 def rows_of_tasks(
     tasks: TaskList,
-    kernel: Executable,
+    kernel: Executable | None,
     rows: tuple[LaunchRow, ...],
     environment: Mapping[str, Any],
     model: DeviceModel | None,
@@ -55,13 +55,13 @@ def rows_of_tasks(
         if inner is kernel:
             found += rows
         elif isinstance(inner, Executable) and inner.kernels:
-            found += _predicted(inner.program, known, model)
+            found += rows_predicted(inner.program, known, model)
         else:
             found += [LaunchRow(task.name) for task in part.sequence.tasks]
     return tuple(found)
 
 
-def _predicted(
+def rows_predicted(
     program: Program, environment: Mapping[str, Any], model: DeviceModel | None
 ) -> tuple[LaunchRow, ...]:
     """Of a program besides, with the time that a model says of it."""

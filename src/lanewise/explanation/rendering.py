@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any
 
-from lanewise.explanation.report import Change, Explanation, Row
+from lanewise.explanation.report import Change, Explanation, LaunchRow, Row, shares_of
 from lanewise.planning.decision import Place
 from lanewise.support.html_tables import html_table
 
@@ -136,11 +136,15 @@ def _layouts(e: Explanation) -> list[str]:
 
 def _launches(e: Explanation) -> list[str]:
     """A line for each launch of a call that has several."""
-    if len(e.launches) < 2:
-        return []
+    return [] if len(e.launches) < 2 else launch_lines(e.launches, "call")
+
+
+def launch_lines(launches: tuple[LaunchRow, ...], of: str) -> list[str]:
+    """A line for each launch of a call, or of a step."""
     cells: list[tuple[str, str, str]] = []
-    whole = "of the call" if None not in e.shares() else "of what is known"
-    for row, share in zip(e.launches, e.shares(), strict=True):
+    shares = shares_of(launches)
+    whole = f"of the {of}" if None not in shares else "of what is known"
+    for row, share in zip(launches, shares, strict=True):
         time = row.predicted if row.measured is None else row.measured
         how = "predicted" if row.measured is None else "measured"
         part = "" if share is None else f", {share:.0%} {whole}"

@@ -101,6 +101,14 @@ class LaunchRow:
     measured: float | None = None
 
 
+def shares_of(launches: tuple[LaunchRow, ...]) -> tuple[float | None, ...]:
+    """See `Explanation.shares`."""
+    measured = [row.measured for row in launches]
+    times = [row.predicted for row in launches] if None in measured else measured
+    whole = sum(t for t in times if t is not None)
+    return tuple(None if t is None or not whole else t / whole for t in times)
+
+
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """Everything that is known of a kernel before, or after, it ran.
@@ -179,10 +187,7 @@ class Explanation:
         """The share of each launch in the time of a call: of what was measured, else of what is
         predicted.
         """
-        measured = [row.measured for row in self.launches]
-        times = [row.predicted for row in self.launches] if None in measured else measured
-        whole = sum(t for t in times if t is not None)
-        return tuple(None if t is None or not whole else t / whole for t in times)
+        return shares_of(self.launches)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain dictionaries, lists, strings and finite numbers."""

@@ -197,16 +197,20 @@ def rows_of_step(
     them.
     """
     moved = sum(_bytes(update, launch)[1] for launch in update.executable.sequence.launches)
+    rate = seconds / moved if moved else None
+    return tuple(row for call in calls for row in rows_of_call(call, rate, device))
+
+
+def rows_of_call(call: SiteCall, rate: float | None, device: DeviceModel) -> list[LaunchRow]:
+    """A row for each launch of a call. rate: seconds a byte, if they are known."""
     rows: list[LaunchRow] = []
-    for call in calls:
-        own = call.executable is update.executable
-        least = device.graph_launch_seconds if device.target.has_blocks and not own else 0.0
-        for launch in call.executable.sequence.launches:
-            touched, its = _bytes(call, launch)
-            time = max(least, seconds * its / moved) if moved else None
-            over, times = grid_of(launch, call.environment)
-            rows.append(LaunchRow(launch.name, times, over, touched, time))
-    return tuple(rows)
+    least = device.graph_launch_seconds if device.target.has_blocks else 0.0
+    for launch in call.executable.sequence.launches:
+        touched, moved = _bytes(call, launch)
+        over, times = grid_of(launch, call.environment)
+        time = None if rate is None else max(least, rate * moved)
+        rows.append(LaunchRow(launch.name, times, over, touched, time))
+    return rows
 
 
 def _bytes(call: SiteCall, launch: Launch) -> tuple[int, int]:

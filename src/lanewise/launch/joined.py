@@ -34,10 +34,14 @@ class Owned:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The tasks of a bound call, and the memory of those of its buffers that others may share."""
+    """The tasks of a bound call, and the memory of those of its buffers that others may share.
+
+    call: itself, or its list of tasks and its counts, of which explanations read more.
+    """
 
     sequence: Sequence
     memory: Mapping[str, Any]
+    call: object = None
 
 
 def memory_of(array: Any) -> Any:

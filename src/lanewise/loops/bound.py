@@ -54,7 +54,7 @@ class Reading:
         plain = Task(name, kind, _none, device, checks=checks)
         launches = launch.launches if isinstance(launch, SearchedLaunch) else launch
         if isinstance(launches, Prepared):
-            plain = replace(plain, bound=told(call.compiled.tasks, launches))
+            plain = replace(plain, bound=told(call.compiled.tasks, launches, call=call))
         if isinstance(call.launch, SteppedLaunch):
             return self._in_rows(plain, call, call.launch) or self._by_step(plain, call.launch)
         if isinstance(launch, SearchedLaunch):

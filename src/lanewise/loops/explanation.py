@@ -29,11 +29,17 @@ class CallRow:
 
 @dataclass(frozen=True, slots=True)
 class LoopExplanation:
-    """Print it, show it in a notebook, or take `.json()`."""
+    """Print it, show it in a notebook, or take `.json()`.
+
+    launches: of the next step, each with what it runs over, its bytes and its predicted seconds
+    where a model knows them, as `Explanation.launches` has them. text: the same as lines.
+    """
 
     device: str
     cycle: int
     calls: tuple[CallRow, ...]
+    launches: tuple[Any, ...] = ()
+    text: tuple[str, ...] = ()
 
     def json(self) -> dict[str, Any]:
         """Plain data."""
@@ -46,7 +52,8 @@ class LoopExplanation:
         lines = ["  ".join(x.ljust(w) for x, w in zip(row, widths, strict=True)) for row in rows]
         notes = dict.fromkeys(f"{r.name}: {r.note}" for r in self.calls if r.note)
         head = f"a loop on {self.device}; the same launches come again after {self._cycle()}"
-        return "\n".join(line.rstrip() for line in (head, *lines, *notes))
+        launches = ("", "launches of a step", *self.text) if self.text else ()
+        return "\n".join(line.rstrip() for line in (head, *lines, *notes, *launches))
 
     def _cycle(self) -> str:
         return "1 step" if self.cycle == 1 else f"{self.cycle:,} steps"

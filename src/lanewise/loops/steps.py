@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NoReturn
 
-from lanewise.launch.joined import Owned, memory_of
-from lanewise.launch.steps.loop import MOST_STEPS, StepLoop, sequence_of
+from lanewise.launch.joined import Owned, joined, memory_of
+from lanewise.launch.steps.loop import MOST_STEPS, StepLoop, bound_in
 from lanewise.launch.steps.rhythm import Rhythm
 from lanewise.launch.steps.task import Clock, has_graphs
 from lanewise.launch.tasks import Role, Sequence
@@ -155,11 +156,18 @@ class Steps:
         owned = [Owned(n, memory_of(a), Role.KEPT) for n, a in kept.items()]
         for n, array in (changed or {}).items():
             owned.append(Owned(n, memory_of(array), Role.ARGUMENT, changed=True))
-        return sequence_of(name, self._rhythm, self.step, steps, owned, free=changed is None)
+        bound = bound_in(self._rhythm, self.step, steps)
+        return joined(name, bound, owned, free=changed is None)
 
     def explain(self) -> LoopExplanation:
-        """How each call runs, and what it costs where that is more than a launch. Print it."""
-        return explain(self._rhythm, self._device)
+        """How each call runs, what it costs where that is more than a launch, and all that the
+        next step launches. Print it.
+        """
+        from lanewise.explanation.loops import launches_of
+
+        bound = bound_in(self._rhythm, self.step, 1)
+        rows, text = launches_of(bound, self._device)
+        return replace(explain(self._rhythm, self._device), launches=rows, text=tuple(text))
 
 
 @settings_by_name

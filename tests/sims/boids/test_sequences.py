@@ -59,6 +59,22 @@ def test_flocks_of_other_rules_are_sound(chosen: dict[str, Any]) -> None:
     verify(found.sequence(5))
 
 
+def test_what_a_step_launches_is_explained() -> None:
+    found = flock(search="static-grid")
+    names = [t.name for t in found.sequence().tasks]
+    assert found._loop is not None
+    rows = found._loop.explain().launches
+    assert (
+        [row.name for row in rows]
+        == names
+        == ["cells", "gather", "gather", "copy back", "cells", "gather", "steer", "move"]
+    )
+    # an agent is copied with a number of its place
+    assert rows[1].nbytes is not None
+    assert rows[1].nbytes >= 2 * found.boids.nbytes
+    assert all(row.grid == "90 turns" for row in rows if row.name in ("gather", "steer", "move"))
+
+
 def without(sequence: Sequence, name: str) -> Sequence:
     return replace(sequence, tasks=tuple(t for t in sequence.tasks if t.name != name))
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, cast
 
 import numpy as np
 
 from lanewise.launch.arguments import describe
-from lanewise.launch.joined import Bound, Owned, joined
+from lanewise.launch.joined import Bound
 from lanewise.launch.steps.rhythm import Rhythm
 from lanewise.launch.steps.runner import Runner
 from lanewise.launch.steps.task import AHEAD, Clock, Task, Timed
-from lanewise.launch.tasks import Sequence
 from lanewise.profiling.profile import Profile
 from lanewise.runtime.memory import on
 from lanewise.runtime.programs import LONG_GRAPH
@@ -172,23 +171,15 @@ class StepLoop:
         self._clock.begin(end)
 
 
-def sequence_of(
-    name: str,
-    rhythm: Rhythm,
-    step: int,
-    steps: int,
-    owned: Iterable[Owned],
-    *,
-    free: bool = False,
-) -> Sequence:
-    """The tasks of steps of a rhythm, from one on. owned, free: see `joined`."""
+def bound_in(rhythm: Rhythm, step: int, steps: int) -> list[Bound]:
+    """What runs in steps of a rhythm, from one on."""
     stand = {id(s): (s.fresh, s.step) for s in rhythm.stepped}
     bound: list[Bound] = []
     for n in range(step, step + steps):
         for task in rhythm.tasks_of(rhythm.kinds[n % rhythm.steps]):
             bound += task.bound(stand)
             stand |= {id(s): (False, stand[id(s)][1] + 1) for s in task.stepped}
-    return joined(name, bound, owned, free=free)
+    return bound
 
 
 def rhythm_of(task: Task) -> Rhythm:

@@ -112,12 +112,15 @@ class Task:
 
 
 def told(
-    tasks: TaskList, launches: Prepared, others: Arrays = MappingProxyType({})
+    tasks: TaskList,
+    launches: Prepared,
+    others: Arrays = MappingProxyType({}),
+    call: object = None,
 ) -> Callable[[States], Sequence[Bound]]:
     """What a bound call runs in every step. others: arrays besides those that its launches take."""
     memory = {name: b.data for name, b in others.items()}
     memory |= {name: data for piece in launches.pieces for name, data in piece.kept}
-    return lambda _: (Bound(tasks.sequence, memory),)
+    return lambda _: (Bound(tasks.sequence, memory, call),)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

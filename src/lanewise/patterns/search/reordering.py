@@ -87,7 +87,8 @@ def reorder_task(structure: Structure, device: str, moved: Sequence[Moved]) -> T
     tasks = reordering(structure, device, moved)
     arrays = {m.name: m.array for m in moved} | {m.spare_name: m.spare for m in moved}
     arrays = {**arrays, **structure.arrays, ORDER: bind_value_array(structure.order, I32)}
-    prepared = tasks.bound(arrays, {COUNT: moved[0].array.count})
+    count = {COUNT: moved[0].array.count}
+    prepared = tasks.bound(arrays, count)
     builds = len(structure.tasks())
     launches = [
         NamedLaunch("build", "structure" if n < builds else tasks.name, piece.work())
@@ -100,5 +101,5 @@ def reorder_task(structure: Structure, device: str, moved: Sequence[Moved]) -> T
         device,
         alone="" if structure.in_graphs else HOST_BUILDS,
         checks=(prepared.check,),
-        bound=told(tasks, prepared, structure.arrays),
+        bound=told(tasks, prepared, structure.arrays, call=(tasks, count)),
     )

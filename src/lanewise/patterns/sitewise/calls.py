@@ -83,7 +83,7 @@ class SiteCall(Inspectable):
     def bound(self) -> Bound:
         """Itself as tasks."""
         memory = {n: b.data for n, b in self.arrays.items()}
-        return Bound(self.executable.sequence, memory)
+        return Bound(self.executable.sequence, memory, self)
 
     @property
     def named(self) -> NamedLaunch:

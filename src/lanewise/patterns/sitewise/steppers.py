@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
 
-from lanewise.launch.joined import Owned, memory_of
+from lanewise.launch.joined import Owned, joined, memory_of
 from lanewise.launch.steps.loop import (
     Counted,
     StepLoop,
+    bound_in,
     loop_of,
     rhythm_of,
-    sequence_of,
     take,
 )
 from lanewise.launch.steps.task import Around, States, Task
@@ -93,8 +93,8 @@ class SiteStepper:
     def sequence(self, steps: int = 1) -> Tasks:
         """The next steps as tasks over named buffers."""
         self.check_observed()
-        owned = (o for s in self.sites for o in owned_by(s, steps))
-        return sequence_of(self.name, rhythm_of(self.task), 0, steps, owned)
+        bound = bound_in(rhythm_of(self.task), 0, steps)
+        return joined(self.name, bound, [o for s in self.sites for o in owned_by(s, steps)])
 
     def prepare(self) -> None:
         """Compile all phases of steps, so that the first one costs no more than the others."""
