@@ -27,6 +27,10 @@ FIGURE = re.compile(rf"{NUMBER}(?: |&nbsp;)?(?={UNIT}(?!\w))")
 COLUMN = re.compile(rf"(?<!\w){UNIT}(?!\w)")
 
 
+CONTINUED = re.compile(r"(?<=[^\n|])\n[ ]*(?![ ]*([-*+] |\d+\. |[|#`>]|\n))")
+"""Where a sentence goes on in the next line: no cell of a table, no item of a list and no heading begins there."""
+
+
 @dataclass(frozen=True)
 class Section:
     """What stands under one heading of a page, down to the next one."""
@@ -41,17 +45,17 @@ class Section:
     def commands(self) -> list[str]:
         """In the text, or as blocks."""
         blocks = re.findall(r"^```(?:sh|console)\n(.*?)^```", self.text, re.MULTILINE | re.DOTALL)
-        return COMMAND.findall(self.text) + [line for b in blocks for line in b.splitlines() if SHELL.match(line)]
+        text = re.sub(CONTINUED, " ", self.text)
+        return COMMAND.findall(text) + [line for b in blocks for line in b.splitlines() if SHELL.match(line)]
 
     def figures(self) -> Iterator[tuple[str, str]]:
-        """Lines, and the figures in them: those with a unit, and those of a table whose head has one in their column.
+        """Paragraphs or rows, and the figures in them: those with a unit, and those of a table whose head has one in their column.
 
         What Python prints is not among them: `tests/test_docs.py` runs and compares it.
         """
         heads: list[bool] = []
-        for line in re.sub(
-            r"^```(?:python|py|text)\n.*?^```", "", self.text, flags=re.MULTILINE | re.DOTALL
-        ).splitlines():
+        text = re.sub(r"^```(?:python|py|text)\n.*?^```", "", self.text, flags=re.MULTILINE | re.DOTALL)
+        for line in re.sub(CONTINUED, " ", text).splitlines():
             cells = [c.strip() for c in line.strip().strip("|").split("|")] if line.startswith("|") else []
             if not cells:
                 heads = []
