@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
@@ -112,12 +112,14 @@ class Piece:
 class Flat:
     """Launches that wait for arrays and values.
 
-    They keep no memory alive but what a program has beside its arguments.
+    They keep no memory alive but what a program has beside its arguments. first: those that wait
+    for nothing, where they take turns.
     """
 
     pieces: tuple[Piece, ...]
     turns: Turns | None
     mend: Callable[[], None] | None = None
+    first: tuple[Callable[[], object], ...] = ()
 
     def launch(self, views: Views, values: Mapping[str, Any]) -> None:
         """Launch with these. `values` are numbers of the right types."""
@@ -127,6 +129,8 @@ class Flat:
             return
         with self.turns:
             try:
+                for work in self.first:
+                    work()
                 for p in self.pieces:
                     p.run(p.filled(views, values))
             except BaseException:
@@ -171,6 +175,9 @@ class Prepared:
     checks: tuple[Callable[[], None], ...] = ()
     fixed: bool = False
     mend: Callable[[], None] | None = None
+    _works: list[tuple[Callable[[], object], ...]] = field(
+        default_factory=list[tuple[Callable[[], object], ...]], init=False, compare=False
+    )
 
     @property
     def waits(self) -> bool:
@@ -192,17 +199,23 @@ class Prepared:
 
     def run(self) -> None:
         """Launch, without asking."""
+        works = self._works[0] if self._works else self._made()
         if self.turns is None:
-            for p in self.pieces:
-                p.run(p.arguments)
+            for work in works:
+                work()
             return
         with self.turns:
             try:
-                for p in self.pieces:
-                    p.run(p.arguments)
+                for work in works:
+                    work()
             except BaseException:
                 _mend(self.mend)
                 raise
+
+    def _made(self) -> tuple[Callable[[], object], ...]:
+        """The launches as functions, from the first run on: by then they are compiled."""
+        self._works.append(tuple([p.work() for p in self.pieces]))
+        return self._works[0]
 
     def opened(self, arrays: frozenset[str], values: frozenset[str]) -> Flat | None:
         """The same launches, open for these arrays and values; None where values are fixed."""

@@ -32,12 +32,11 @@ from lanewise.patterns.search.watched import (
     Filling,
     Guard,
     Look,
-    Watched,
     watched,
 )
 from lanewise.records.arrays import RecordArray
 from lanewise.records.binding import places_of
-from lanewise.runtime.prepared import Prepared, Turns
+from lanewise.runtime.prepared import Flat, Prepared, Turns
 
 LEAST, MOST = 2, 64  # calls that a kernel remembers: each has a structure and a sorted copy
 MOST_BYTES = 1 << 24  # of all these, where there are more than the least
@@ -86,6 +85,11 @@ class SearchedLaunch:
         """What walks through the structure, with the tests of indices before it."""
         return replace(self.launches, pieces=self.launches.pieces[self.builds :], turns=None)
 
+    def opened(self, arrays: frozenset[str], values: frozenset[str]) -> Flat | None:
+        """The same launches, of which the walk is open for these; None where values are fixed."""
+        walk = self.kernel.opened(arrays, values)
+        return None if walk is None else replace(walk, turns=self.turns, first=self.filling)
+
     def __call__(self) -> None:
         self.check()
         for guard in self.guards:
@@ -128,7 +132,7 @@ class Kept:
     structure: Structure
     arrays: tuple[weakref.ref[Any], ...]
     key: Key
-    watched: Watched | None = None
+    watched: Sized | None = None
 
     @property
     def nbytes(self) -> int:
@@ -236,7 +240,7 @@ class RepeatedSearches:
         slots = slots_of(signature, positional, named, arguments, SameRecords, uses=uses)
         values = frozenset(flatten_uniforms(signature, arguments.uniforms))
         tables = frozenset(signature.arrays)
-        opened = launch.launches.opened(frozenset(r.name for r in results) | tables, values)
+        opened = launch.opened(frozenset(r.name for r in results) | tables, values)
         if slots is None or opened is None:
             return
         sizes = sizes_of(zip(slots, (*positional, *named.values()), strict=True))
@@ -247,10 +251,10 @@ class RepeatedSearches:
         # it would never be found, and push out another one
         if call.match(positional, named) is None:
             return
-        quick: Watched | None = None
+        quick: Sized | None = None
         # a graph holds the addresses of its arrays
         if looks and launch.structure.in_graphs and not tables:
-            quick = watched(looks, opened, launch.builds, results, call)
+            quick = watched(looks, opened, results)
         drop = partial(_drop, weakref.ref(self))
         records = {id(r): r for r in arguments.records.values()}.values()
         arrays = tuple(weakref.ref(x, drop) for r in records for x in (r, places_of(r)))

@@ -162,10 +162,11 @@ class Searched:
         if repeatable and (match := self._repeated.find(arguments, named)):
             kept, matched = match
             if out is None and kept.watched is not None:
+                matched.sized, usual = kept.watched, matched.sized
                 try:
-                    return kept.watched.run(matched)
+                    return kept.call.run(matched, None)
                 except Unsound:  # what is wrong is said below, or nothing is wrong any more
-                    pass
+                    matched.sized = usual
             points = kept.again()
             arrays = matched.complete()
             records = {n: arrays[n] for n in self._records}

@@ -11,16 +11,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any, Protocol
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any
 
 import numpy as np
 
 from lanewise.language.target import is_gpu
 from lanewise.language.types import component
-from lanewise.launch.repeated import Repeatable, Result, Sized
-from lanewise.launch.slots import Given
+from lanewise.launch.repeated import Result, Sized
 from lanewise.patterns.search.points import Bounds, Points
 from lanewise.patterns.search.worlds import World
 from lanewise.primitives.survey import survey_launch
@@ -41,14 +40,6 @@ NOT_READY = 600  # `cudaErrorNotReady`
 
 class Unsound(Exception):
     """Some position cannot be used; what was launched meanwhile is nobody's."""
-
-
-class Watched(Protocol):
-    """A call whose positions are looked at on the way."""
-
-    def run(self, matched: Given) -> tuple[Any, ...]:
-        """The results. Raises `Unsound`."""
-        ...
 
 
 # ------------------------------------------------------------ on the host
@@ -78,53 +69,6 @@ def _within_text(axes: int) -> str:
     return _WITHIN.format(
         arguments=", ".join(names), bounds=", ".join(bounds), ends=ends, inside=inside
     )
-
-
-@dataclass(frozen=True, slots=True)
-class HostPiece:
-    """A kernel that waits for results and values. results: which of them is which argument; values:
-    by name, likewise.
-    """
-
-    run: Callable[[tuple[Any, ...]], None]
-    arguments: tuple[Any, ...]
-    results: tuple[tuple[int, int], ...]
-    values: tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class HostWatched:
-    """Everything of a call at a stretch: to hand it from function to function takes longer than the
-    work of few elements.
-
-    looks: compiled code and its arguments, for targets and sources. made: shapes and types of the
-    results.
-    """
-
-    looks: tuple[tuple[Callable[..., bool], tuple[Any, ...]], ...]
-    made: tuple[tuple[tuple[int, ...], Any], ...]
-    filling: Filling
-    pieces: tuple[HostPiece, ...]
-    turns: Turns
-
-    def run(self, matched: Given) -> tuple[Any, ...]:
-        for within, arguments in self.looks:
-            if not within(*arguments):
-                raise Unsound
-        results = tuple([np.empty(shape, dtype) for shape, dtype in self.made])
-        values = matched.values
-        with self.turns:
-            for fill in self.filling:
-                fill()
-            for piece in self.pieces:
-                given = list(piece.arguments)
-                for which, position in piece.results:
-                    result = results[which]
-                    given[position] = result if result.ndim == 1 else result.reshape(-1)
-                for name, position in piece.values:
-                    given[position] = values[name]
-                piece.run(tuple(given))
-        return results
 
 
 def _host_look(
@@ -344,48 +288,22 @@ class DeviceFilling:
             fill()
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceWatched:
-    """call: without a look; sized: the same launches behind one, by a `WatchedTemplate`."""
-
-    call: Repeatable
-    sized: Sized
-
-    def run(self, matched: Given) -> tuple[Any, ...]:
-        matched.sized = self.sized  # in place of the launches without a look
-        return self.call.run(matched, None)
-
-
-def watched(
-    looks: tuple[Look, ...],
-    launches: Flat,
-    builds: int,
-    results: Sequence[Result],
-    call: Repeatable,
-) -> Watched | None:
-    """The quick way of a call, or None. builds: how many launches come before the walk."""
+def watched(looks: tuple[Look, ...], launches: Flat, results: Sequence[Result]) -> Sized | None:
+    """The launches of a call behind a look at positions, or None; they raise `Unsound`."""
     device, turns = looks[0][0].device, launches.turns
     assert turns is not None
-    filling = tuple([p.work() for p in launches.pieces[:builds]])
-    kernel = replace(launches, pieces=launches.pieces[builds:], turns=None)
     if is_gpu(device):
-        behind = WatchedTemplate(device, looks, filling, kernel, turns)
-        return DeviceWatched(call, Sized.of(behind, results, own=True))
+        kernel = replace(launches, first=(), turns=None)
+        behind = WatchedTemplate(device, looks, launches.first, kernel, turns)
+        return Sized.of(behind, results, own=True)
     checks = [_host_look(*look) for look in looks]
-    quick = tuple(c for c in checks if c is not None)
+    quick = tuple(partial(_require, *c) for c in checks if c is not None)
     if len(quick) < len(checks):
         return None
-    number = {r.name: n for n, r in enumerate(results)}
-    pieces = tuple(
-        HostPiece(
-            p.run,
-            p.arguments,
-            tuple((number[n], where.start) for n, _, where in p.arrays),
-            p.values,
-        )
-        for p in kernel.pieces
-    )
-    made = Sized.of(kernel, results).made
-    return HostWatched(
-        quick, tuple((shape, dtype) for _, shape, dtype in made), filling, pieces, turns
-    )
+    return Sized.of(replace(launches, first=(*quick, *launches.first)), results, own=True)
+
+
+def _require(within: Callable[..., bool], given: tuple[Any, ...]) -> None:
+    """Raise `Unsound` for a position that cannot be used."""
+    if not within(*given):
+        raise Unsound
