@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from lanewise.runtime import cpu, devices
-from lanewise.runtime.prepared import Turns
+from lanewise.runtime.prepared import Piece, Turns
 from lanewise.support.errors import ArgumentError, DeviceError
 from tests.runtime.forked_kernel import Body, near
 
@@ -214,11 +214,9 @@ def test_threads_that_share_a_bound_search_take_turns() -> None:
 
     launch: Any = call.launch
 
-    def kernel() -> None:
-        launch.kernel()
-        leave()
-
-    shared = replace(call, launch=replace(launch, filling=(enter, *launch.filling), kernel=kernel))
+    first, last = (Piece(lambda _, work=work: work(), (), (), ()) for work in (enter, leave))
+    launches = replace(launch.launches, pieces=(first, *launch.launches.pieces, last))
+    shared = replace(call, launch=replace(launch, launches=launches))
     wrong: list[bool] = []
 
     def work() -> None:
