@@ -1,6 +1,6 @@
 # make run        the first result: a star cluster on the CPU (run.h5, run.png)
 # make test       linters, type checker, tests
-# make test-slow  every combination of parameters, and long runs
+# make test-slow  every combination of parameters, many examples, and long runs
 # make fuzz       random programs, broken kernels, damaged files, kills, threads: FUZZ_COUNT cases of each, or FUZZ_SECONDS of each
 # Both make .venv in the checkout and install into it; what is already there is skipped.
 
@@ -39,9 +39,10 @@ test: style
 	    $(BIN)/python -m pytest $(PYTEST_ARGS); tests=$$?; \
 	    wait $$checker; types=$$?; cat $(TYPES); exit $$((tests ? tests : types))
 
-# What combinations of parameters and long runs add to the tests above.
+# What combinations of parameters, long runs and more examples of each property add to the tests above.
 test-slow: style
 	$(BIN)/python -m pytest $(PYTEST_ARGS) -m 'slow and not fuzz'
+	$(BIN)/python -m pytest $(PYTEST_ARGS) -m 'hypothesis and not slow and not fuzz' --hypothesis-profile many
 
 # As many shards as processes: FUZZ_SECONDS is the time that a shard of a campaign may take.
 fuzz: $(DEV_STAMP)

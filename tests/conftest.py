@@ -24,10 +24,11 @@ CACHE_WAS_SET = pytest.StashKey[bool]()
 DAYS_KEPT = 14  # of a compiled kernel
 
 # Examples that compile kernels take long the first time, so there are no deadlines. `ci` repeats the same examples in
-# every run; `--hypothesis-profile explore` looks for new ones.
-settings.register_profile(
-    "ci", derandomize=True, deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
-)
+# every run, and `many`, of the slow tests, more of them; `--hypothesis-profile explore` looks for new ones.
+for profile, examples in (("ci", 15), ("many", 100)):
+    settings.register_profile(
+        profile, derandomize=True, deadline=None, max_examples=examples, suppress_health_check=[HealthCheck.too_slow]
+    )
 settings.register_profile("explore", deadline=None, max_examples=500, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci")
 

@@ -204,7 +204,7 @@ def test_sums_are_decided(body: ir.Block, extents: dict[str, int], n: int, shape
         assert (r.below or r.beyond) == any(not 0 <= i < shape[r.dimension] for i in touched[key])
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(anything(), EXTENTS, st.integers(-3, 3), SHAPES)
 def test_what_is_said_holds(body: ir.Block, extents: dict[str, int], n: int, shape: tuple[int, ...]) -> None:
     """No index is outside of what was said of it; what surely is outside is."""

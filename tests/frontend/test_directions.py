@@ -255,7 +255,7 @@ def variables(f: lw.populations, x: lw.f32, n: lw.i32) -> tuple[lw.f32, lw.i32, 
     return total, last, weighted, kept, back * x
 
 
-@settings(max_examples=30, deadline=None)
+@settings(deadline=None)
 @given(seed=st.integers(0, 99), x=st.sampled_from([-1.0, 1.0, 3.0]), n=st.integers(0, 5))
 def test_variables_in_unrolled_loops(seed, x, n):
     agree(variables, lw.D2Q9, random_populations(lw.D2Q9, seed=seed), x=x, n=n)
@@ -321,7 +321,10 @@ def direction_expressions(draw, depth=3):
         return f"-({draw(direction_expressions(depth - 1))})"
     if draw(st.integers(0, 5)) == 0:
         test = f"{draw(direction_expressions(1))} < {draw(direction_expressions(1))}"
-        return f"({draw(direction_expressions(depth - 1))} if {test} else {draw(direction_expressions(depth - 1))})"
+        # Both sides are of one type in a kernel; Python keeps one that is made of literals, weights and components as exact as a
+        # float64 until it meets a number with a type, which would round it later than the kernel does.
+        sides = [f"lw.f32({draw(direction_expressions(depth - 1))})" for _ in range(2)]
+        return f"({sides[0]} if {test} else {sides[1]})"
     return f"({draw(direction_expressions(depth - 1))} {draw(OPERATORS)} {draw(direction_expressions(depth - 1))})"
 
 
@@ -345,7 +348,7 @@ def vector_expressions(draw, depth=2):
     return f"({draw(vector_expressions(depth - 1))} {draw(OPERATORS)} {draw(vector_expressions(depth - 1))})"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(deadline=None)
 @given(scalar=direction_expressions(), vector=vector_expressions(), seed=st.integers(0, 9))
 def test_any_expression_means_what_python_means(scalar, vector, seed):
     kernel = module(f"""

@@ -138,7 +138,6 @@ def check(lines: list[str], *, cpu: bool) -> None:
     )  # fmt: skip
 
 
-@settings(max_examples=150)
 @given(lines=block(3, False))
 def test_interpreted_as_python(lines: list[str]) -> None:
     check(lines, cpu=False)

@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("suffix", [".h5", ".npz", ".csv"])
-@settings(max_examples=25, deadline=None)
+@settings(deadline=None)
 @given(bodies=particles())
 def test_round_trip_is_exact(folder: Path, suffix: str, bodies: Particles) -> None:
     path = folder / f"round{suffix}"
@@ -40,7 +40,7 @@ def test_round_trip_is_exact(folder: Path, suffix: str, bodies: Particles) -> No
     assert_same(found, bodies)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(deadline=None)
 @given(bodies=particles())
 def test_tipsy_round_trip_sorts_by_family(folder: Path, bodies: Particles) -> None:
     path = folder / "round.tipsy"

@@ -95,7 +95,6 @@ KINDS = (0, REVERSED, SOURCE, NEGATED, WALL, LID)
 ANY_FORM, ANY_LAYOUT, ANY_PLAN = (st.sampled_from(c) for c in (FORMS, LAYOUTS, PLANS))
 
 
-@settings(max_examples=20)
 @given(boxes(kinds=KINDS, most=4), ANY_FORM, ANY_LAYOUT, ANY_PLAN, st.integers(0, 4), st.integers(0, 99))
 def test_whole_numbers_in_any_box_interpreted(
     box: Box, form: str, layout: Any, plan: lw.Plan, steps: int, seed: int

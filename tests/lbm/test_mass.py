@@ -56,7 +56,6 @@ def check_reference(box: Box, velocities: dict[int, tuple[float, ...]]) -> None:
         assert f"would change by {change:.3g} in every step" in reason, (reason, change)
 
 
-@settings(max_examples=60)
 @given(boxes(kinds=(0, 0, WALL, LID), most=5), MOTION)
 def test_any_mask_keeps_its_mass_or_is_refused(box: Box, motion: tuple[float, ...]) -> None:
     check_reference(box, {LID: motion[: box.lattice.dimension]})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
@@ -29,7 +29,6 @@ def distinct(f: ir.Function) -> ir.Function:
     return whole.function
 
 
-@settings(max_examples=80)
 @given(
     lines=block(3, False),
     results=st.lists(st.integers(0, 3), min_size=1, max_size=3, unique=True).map(sorted),

@@ -72,7 +72,6 @@ def test_golden_of_lowered_copies(golden, layout):
     golden(f"lowered_{layout}", before_and_after(kernel, lowered))
 
 
-@settings(max_examples=25)
 @examples(
     given=small_inputs,
     layout=layouts,

@@ -66,7 +66,6 @@ def test_golden(golden, name, given):
     golden(name, changes(before, site_merging.apply(before, 2)))
 
 
-@settings(max_examples=30)
 @examples(FACES, st.sampled_from((2, 4)), st.booleans())
 def test_meaning_is_kept(box, sites_of_a_thread, dense):
     """One step of the reference kernel against the merged one: the same bits everywhere in memory."""

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given as examples
-from hypothesis import settings
 from hypothesis import strategies as st
 
 import lanewise as lw
@@ -41,7 +40,6 @@ def test_golden(golden, name, given):
     golden(name, changes(bulk, site_runs.apply(bulk)))
 
 
-@settings(max_examples=20)
 @examples(
     boxes(lattices=(lw.D2Q9, D3Q15), kinds=(0, REVERSED, SOURCE, NEGATED, WALL, LID), most=4),
     st.sampled_from((("pull", 0), ("pull", 1), ("in-place", 1))),

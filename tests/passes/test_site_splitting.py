@@ -61,7 +61,6 @@ def test_golden(golden, name, given, spans):
     golden(f"{name}_{'spans' if spans else 'masked'}", changes(before, *kernels))
 
 
-@settings(max_examples=20)
 @examples(boxes(kinds=KINDS, most=4), FORMS, LAYOUTS, st.integers(0, 1), st.booleans())
 def test_meaning_is_kept(box, form, layout, step, spans):
     """One step of the reference kernel against the split ones, in any order: the same bits everywhere in memory."""

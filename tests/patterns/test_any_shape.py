@@ -85,7 +85,7 @@ def equal(found: Any, wanted: Any) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None)
 @given(
     shape=st.lists(st.integers(0, 5), min_size=1, max_size=4).map(tuple),
     order=st.sampled_from(["as it is", "columns", "every second", "backwards", "read-only"]),

@@ -90,7 +90,6 @@ def test_golden_observer(golden):
 # ---------------------------------------------------------------- one meaning
 
 
-@settings(max_examples=20)
 @given(boxes(kinds=KINDS, most=4), st.sampled_from(("pull", "push", "in-place")), st.integers(0, 1), st.booleans())
 def test_marks_or_words_say_the_same(box, form, step, dense):
     """Kernels of large GPU boxes read flags instead of marks: the same bits, here in boxes of any size."""
@@ -110,7 +109,6 @@ def test_marks_or_words_say_the_same(box, form, step, dense):
     assert found == wanted
 
 
-@settings(max_examples=20)
 @given(boxes(kinds=KINDS, most=4), st.sampled_from((lw.SoA(), lw.AoSoA(1), lw.AoSoA(2))), st.booleans())
 def test_sites_may_compute_where_they_lie(box, layout, dense):
     """As on a GPU, where faces that wrap are nothing special: the same bits."""

@@ -86,7 +86,7 @@ def test_rounds_that_differ_are_not_joined() -> None:
 EDGES = Plan(block=32, across=8, rows=2, targets=2)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(deadline=None)
 @drawn(st.integers(1, 6), st.integers(1, 18), st.integers(1, 35))
 def test_neighbours_are_loaded_before_the_tests_of_edges(d: int, h: int, w: int) -> None:
     case = BY_NAME["laplace"]
@@ -205,7 +205,7 @@ def test_the_interpreter_knows_early_places() -> None:
 
 
 @pytest.mark.parametrize("guarded", [False, True])
-@settings(max_examples=30, deadline=None)
+@settings(deadline=None)
 @drawn(
     st.sampled_from([(32, 4, 1, 1), (32, 8, 2, 2), (96, 4, 1, 4), (128, 4, 1, 8), (64, 16, 3, 1)]), st.integers(3, 12)
 )

@@ -84,7 +84,7 @@ SIZES = st.sampled_from([0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 37, 64, 97])
 def test_shapes_of_all_kinds(name: str, plan: str) -> None:
     case = BY_NAME[name]
 
-    @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.tuples(*[SIZES] * len(case.sizes)))
     def holds(sizes: tuple[int, ...]) -> None:
         most = 17 if name in ("laplace", "convolve") else 97
@@ -93,7 +93,7 @@ def test_shapes_of_all_kinds(name: str, plan: str) -> None:
     holds()
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(SIZES.filter(bool), SIZES.filter(bool), st.sampled_from([4, 8, 16, 32, 64]))
 def test_rows_of_all_lengths(m: int, n: int, slices: int) -> None:
     a = np.random.default_rng(m * 100 + n).normal(size=(m, n)).astype(np.float32)

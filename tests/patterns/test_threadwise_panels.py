@@ -67,7 +67,7 @@ def test_shapes(case: Case, shape: tuple[int, int]) -> None:
     agree(case, *shape, PLANS["points"])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(deadline=None)
 @drawn(st.sampled_from(CASES), st.integers(0, 40), st.integers(0, 9), st.integers(1, 20), st.integers(0, 99))
 def test_panels_of_any_size(case: Case, n: int, m: int, panel: int, seed: int) -> None:
     agree(case, n, m, Plan(block=32, panel=panel), seed)

@@ -97,7 +97,7 @@ def numbers(*shape: int) -> Any:
     return values
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(EXTENTS, EXTENTS, PLANS)
 def test_what_is_written_in_columns(m: int, n: int, plan: Plan) -> None:
     a, c = numbers(m, n), np.full((n, m), 7, np.float32)
@@ -105,7 +105,7 @@ def test_what_is_written_in_columns(m: int, n: int, plan: Plan) -> None:
     np.testing.assert_array_equal(c, a.T)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(EXTENTS, PLANS)
 def test_reads_and_writes_in_both_directions(n: int, plan: Plan) -> None:
     a = np.random.default_rng(n).normal(size=(n, n)).astype(np.float32)

@@ -203,7 +203,7 @@ def test_the_sum_of_random_stacks(method: Any, dterms: int, device: str) -> None
     np.testing.assert_allclose(to_host(found)[away], wanted[away], atol=5e-5, rtol=1e-5)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(deadline=None)
 @given(
     counts=st.lists(st.integers(0, 5), min_size=1, max_size=4), templates=st.integers(1, 30), seed=st.integers(0, 10**6),
     dterms=st.integers(1, 20), method=st.sampled_from(METHODS),

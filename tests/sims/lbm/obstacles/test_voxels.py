@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lanewise.sims.lbm.obstacles import voxels
@@ -21,7 +21,6 @@ def crumpled(seed: int, size: float) -> tuple[np.ndarray, np.ndarray]:
     return vertices + random.normal(0, size / 3, vertices.shape), faces
 
 
-@settings(max_examples=60)
 @given(st.integers(0, 10**6), st.floats(1, 6), st.booleans())
 def test_winding_numbers_of_crumpled_surfaces(seed: int, size: float, turned: bool) -> None:
     vertices, faces = joined(crumpled(seed, size), crumpled(seed + 1, size / 2))
