@@ -14,6 +14,7 @@ import lanewise as lw
 from lanewise.analysis.far_field import FarProof, prove_far_field
 from lanewise.analysis.simplification import expression_of
 from lanewise.analysis.value_numbering import Value, ValueTable
+from lanewise.derivatives.gradient import Cotangents, GradientValue, gradient
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import INTRINSICS, call, evaluate
 from lanewise.language import types as t
@@ -342,3 +343,20 @@ def test_what_is_no_pair(golden: Callable[[str, str], None], tmp_path: Path) -> 
             lw.far_field(kernel, position=position)
         texts.append(str(error.value))
     golden("no_pair", "\n".join(texts))
+
+
+# ---------------------------------------------------------------- gradients
+
+
+@pytest.mark.parametrize("kernel", [kernels.potential, kernels.logarithmic, kernels.dipole], ids=lambda k: k.__name__)
+def test_the_gradient_of_a_far_field_is_a_far_field(kernel: Any) -> None:
+    """With respect to the position of the target, with cotangents of the targets: factors of the target."""
+    f, axes = kernel.lowered.function, lw.far_field(kernel).proof.axes
+    vector = t.Vector(t.F64, axes)
+    asked = [GradientValue(t.leaves("target.position", vector), vector, here=True, there=False)]
+    made = gradient(f, "gradient", asked, Cotangents(("cotangent",)), ELEMENTS).function
+    proof = prove_far_field(made, ELEMENTS, "position", axes)
+    assert proof.tier == "R", proof.refusal or proof.not_radial
+    assert [p.name for p in proof.weights] == [p.name for p in lw.far_field(kernel).proof.weights]
+    assert proof.radial is not None
+    assert all(term.part.factor is not None for terms in proof.radial.results for term in terms)
