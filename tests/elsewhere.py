@@ -23,6 +23,7 @@ HOST_ALONE = {
     "lanewise.patterns.elementwise.kernel": "sums and extremes of whole arrays ask the array for its library",
     "lanewise.patterns.search.": "a GPU builds structures, and looks at positions, by kernels",
     "lanewise.records.arrays": "rows are put together on the host",
+    "lanewise.records.rows": "the values of a row are rounded on the host",
     "lanewise.sims.gravity.watch": "a GPU watches by kernels",
 }
 """Beginnings of modules whose code here is for the host alone, and why."""

@@ -26,7 +26,7 @@ from lanewise.patterns.sitewise.builder import Update
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.patterns.tables.arguments import NOTHING, Tables, bring_tables, table_lengths
 from lanewise.records.field_values import brought, check_type, converted
-from lanewise.runtime.memory import bring
+from lanewise.runtime.memory import bring, on
 from lanewise.support.checks import host_array
 from lanewise.support.errors import ArgumentError
 
@@ -256,7 +256,9 @@ def _array(place: str, value: Any, kind: t.ValueType, sites: Sites) -> Any:
             f"{place} must be a {kind}, or an array of shape {(*sites.shape, *row)} with one a "
             f"site; found {describe(value)}"
         )
-    array = brought(place, value, sites.device).reshape(sites.count, *row)
+    array = brought(place, value, sites.device)
+    with on(sites.device):
+        array = array.reshape(sites.count, *row)
     check_type(place, array, kind)
     return converted(place, array, t.scalar_of(kind), sites.device)
 
