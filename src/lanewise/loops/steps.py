@@ -13,6 +13,7 @@ from lanewise.launch.joined import Owned, joined, memory_of
 from lanewise.launch.steps.loop import MOST_STEPS, StepLoop, bound_in
 from lanewise.launch.steps.rhythm import Rhythm
 from lanewise.launch.steps.task import Clock, has_graphs
+from lanewise.launch.steps.unwritten import refuse_unwritten
 from lanewise.launch.tasks import Role, Sequence
 from lanewise.loops.every import whole
 from lanewise.loops.explanation import LoopExplanation, explain
@@ -41,6 +42,7 @@ class Steps:
         """Made by `lw.steps`, which checks what it is given."""
         self._rhythm, self._device, self._clock = rhythm, device, clock
         self._turns, self._running = Turns("a loop of lw.steps"), 0
+        self._begun = False
         self._whole = WholeSteps(
             "the loop", "set its arrays anew, and say which step they are of with loop.step = n"
         )
@@ -120,6 +122,9 @@ class Steps:
                 "this loop is running: a callback or a function of its list cannot run it once more"
             )
         with self._turns:
+            if count and not self._begun:
+                refuse_unwritten(self._rhythm, self.step)
+                self._begun = True
             self._clock.begin(self._loop.step)
             self._running = threading.get_ident()
             try:

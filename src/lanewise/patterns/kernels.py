@@ -27,6 +27,7 @@ from lanewise.launch.by_step import (
 )
 from lanewise.launch.compiled import Call, Compiled
 from lanewise.launch.copied import copied_arrays
+from lanewise.launch.steps.unwritten import mark_unwritten
 from lanewise.patterns.calls import Calls
 from lanewise.patterns.no_gradient import no_gradient
 from lanewise.patterns.skeleton import CHECKS, Derived, Skeleton
@@ -179,6 +180,8 @@ class AbstractKernel(ABC):
             return self._bind_by_step(arguments, named, out, plan)
         given = self._given(arguments, named, plan)
         call = self._engine.bind(given, out, plan)
+        if out is None:
+            mark_unwritten(call.results)
         copied = (
             copied_arrays(self.signature.names, arguments, named, given)
             if given.unflattened
