@@ -13,7 +13,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.analysis.length import length, own_length
-from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.default_plans import complete_plan, decide
 from lanewise.compiler.lengths import DEFAULT_LENGTH, MOST_LENGTH
 from lanewise.compiler.pipeline import build_program
 from lanewise.compiler.work import describe_work
@@ -180,6 +180,8 @@ def test_a_long_function_is_planned_with_fewer_copies() -> None:
         build_program(reference, planned_as(reference, wish), "cuda", between=False)
     assert str(refused.value).endswith("; wanted at most 30,000: fewer of targets and unroll")
     assert 1 < copies_of(found) <= DEFAULT_LENGTH / 700
+    why = decide(None, Machine("cuda", 132), describe_work(reference, 100_000)).why
+    assert why("unroll") == "fewer copies, as the function is long"
     assert all(length(k) < MOST_LENGTH for k in build_program(reference, found, "cuda", between=False).kernels)
     assert copies_of(planned(add)[1]) == 64
 

@@ -182,6 +182,15 @@ join:
   br i1 %d, label %inner, label %end
 """
     assert most_paths(loop(inner)) == math.inf
+    assert most_paths(loop(inner.replace("%k1, 3", "%k1, %n"))) == 0, (
+        "not written out: nobody vectorises what is around it"
+    )
+    down = (
+        inner.replace("[ 0, %first ]", "[ %n, %first ]")
+        .replace("%k, 1", "%k, -1")
+        .replace("slt i64 %k1, 3", "sgt i64 %k1, 0")
+    )
+    assert most_paths(loop(down)) == 0
     adds = inner.replace("fmul float %v, %v", "fadd float %p, 1.0").replace("olt float %v", "olt float %p")
     assert most_paths(loop(adds)) < 100
 
@@ -222,3 +231,25 @@ def run():
     with executed(text, "ordinary.py") as names, lw.device("cpu"):
         names.run()
     assert all(interleaves and paths < 10_000 for paths, interleaves in compiled)
+
+
+def test_least_and_largest_of_all_are_interleaved(compiled: list[tuple[float, bool]]) -> None:
+    """A running minimum asks twice for what it has, in a loop whose rounds nobody knows."""
+    text = """
+import numpy as np
+
+import lanewise as lw
+
+@lw.threadwise
+def extremes(i: lw.index, x: lw.Array2[lw.f32], low: lw.Array1[lw.f32], p: lw.f32):
+    least = p
+    for k in range(x.shape[1]):
+        least = lw.min(lw.max(least, x[0, k]), least * p)
+    low[i] = least
+
+def run():
+    extremes(x=np.ones((8, 30), "f4"), low=np.ones(8, "f4"), p=0.5, grid=8)
+"""
+    with executed(text, "extremes.py") as names, lw.device("cpu"):
+        names.run()
+    assert all(interleaves for _, interleaves in compiled)

@@ -38,6 +38,8 @@ _ROUNDS = 5  # of an inner loop, after which chains have shown how they grow
 def most_paths(module: str) -> float:
     """Of the loops of a module, in LLVM's language: the most paths to what stays the same in one;
     infinite where a loop within it makes them more in every round.
+
+    Loops around one that LLVM cannot write out are not vectorised, and count for nothing.
     """
     functions = dict[str, _Function]()
     for text in module.split("\n}\n"):
@@ -45,8 +47,16 @@ def most_paths(module: str) -> float:
         if found is not None and not found[1].startswith(_FOR_PYTHON):
             functions[found[1]] = _read(text[found.end() :])
     calls = _Calls(functions)
-    loops = (loop for f in functions.values() for loop in f.loops())
-    return max((_paths_of(*loop, calls) for loop in loops if _keeps_some(*loop)), default=0.0)
+    most = 0.0
+    for function in functions.values():
+        loops = dict(function.loops())
+        unknown = {
+            head for head, inside in loops.items() if not _is_counted(function, head, inside)
+        }
+        for head, inside in loops.items():
+            if not (unknown - {head}) & inside and _keeps_some(function, head, inside):
+                most = max(most, _paths_of(function, head, inside, calls))
+    return most
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +106,7 @@ class _Function:
                 known[s.result] = known[s.used[0]]
         return known
 
-    def loops(self) -> Iterator[tuple[_Function, str, set[str]]]:
+    def loops(self) -> Iterator[tuple[str, set[str]]]:
         """Each loop: the first of its blocks, and all of them."""
         for head, place in self.place.items():
             ends = [n for n in self.before[head] if self.place[n] >= place]
@@ -107,12 +117,36 @@ class _Function:
                     if name not in inside:
                         inside.add(name)
                         ends += self.before[name]
-                yield self, head, inside
+                yield head, inside
 
 
 def _statements(text: str) -> list[_Statement]:
     found = _STATEMENT.finditer(text)
     return [_Statement(m[1] or "", m[2], _USED.findall(m[3]), m[3]) for m in found]
+
+
+def _is_counted(function: _Function, head: str, inside: set[str]) -> bool:
+    """Whether a loop asks of numbers alone if it goes on: LLVM knows its rounds, and may write it
+    out.
+    """
+    phis = [s for s in function.blocks[head] if s.operation == "phi"]
+    arms = {s.result: _ARM.findall(s.rest) for s in phis}
+    counters = set(arms)
+    while True:
+        known = set(counters)
+        for s in (s for name in function.place if name in inside for s in function.blocks[name]):
+            if s.operation not in ("phi", "load", "call") and known.issuperset(s.used):
+                known.add(s.result)
+        left = {
+            c
+            for c in counters
+            if all(arm[0] != "%" or (arm in known and source in inside) for arm, source in arms[c])
+        }
+        if left == counters:
+            break
+        counters = left
+    exits = [name for name in inside if not inside.issuperset(function.leads[name])]
+    return all(known.issuperset(function.blocks[name][-1].used[:1]) for name in exits)
 
 
 def _keeps_some(function: _Function, head: str, inside: set[str]) -> bool:
