@@ -46,7 +46,7 @@ def nothing() -> None: ...
         ([[CALL]], {"cycle": 1.0}, "lw.steps: cycle is a whole number, found 1.0"),
         ([lw.every(31, nothing), lw.every(37, nothing)], {}, "come again after 1,147 steps only"),
         ([lw.every(10**12, nothing)], {}, "come again after 1,000,000,000,000 steps only"),
-        ([CALL, move.bind(BODIES, np.zeros((4, 2)), 0.1, 0.0)], {}, "call 1, move, was bound to a copy of 'force': what is written there later the loop would not see; wanted a contiguous, writable array of the parameter's type on cpu"),
+        ([CALL, move.bind(BODIES, np.zeros((4, 2)), 0.1, 0.0)], {}, "call 1, move, was bound to a copy of 'force': what is written there later the loop would not see; wanted a contiguous array of the parameter's type on cpu"),
         ([move.bind(BODIES, np.zeros((2, 4), np.float32).T, 0.1, lw.by_step(float))], {}, "call 0, move, was bound to a copy of 'force'"),
         ([blow.stepper(AIR, wind=np.ones((6, 8)))], {}, "call 0, blow, was bound to a copy of 'wind'"),
         ([lw.couple(blow.stepper(AIR, wind=np.ones((6, 8))))], {}, "call 0, couple(blow), was bound to a copy of 'wind'"),

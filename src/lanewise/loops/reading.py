@@ -187,6 +187,6 @@ def _copied(place: str, name: str, copied: Sequence[str], device: str) -> Argume
     return ArgumentError(
         f"{place}, {name}, was bound to a copy of {which}: what is written there later the loop "
         "would "
-        "not see; wanted a contiguous, writable array of the parameter's type on "
+        "not see; wanted a contiguous array of the parameter's type on "
         f"{device}"
     )
