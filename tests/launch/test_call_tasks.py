@@ -12,6 +12,8 @@ import lanewise as lw
 from lanewise.launch.compiled import Call
 from lanewise.launch.task_verifier import verify
 from lanewise.launch.tasks import Host, Launch, Primitive, Role, Sequence
+from lanewise.patterns.search.points import points_of_values
+from lanewise.patterns.search.query_calls import TURNING, Queried
 from lanewise.primitives import buckets, exact_sums
 from lanewise.support.errors import VerificationError
 
@@ -222,3 +224,32 @@ def test_sums_are_right_after_an_exception_between_kernel_and_rounding(
     assert not sums.any()
     call()
     np.testing.assert_array_equal(sums, first)
+
+
+QUERIED: dict[str, lw.Search] = {
+    "cells": lw.StaticGrid(k=3),
+    "curve": lw.DynamicGrid(k=3),
+    "leaves": lw.DynamicGrid(k=3, order="sort"),
+    "pairs": lw.AllPairs(k=3),
+}
+
+
+@pytest.mark.parametrize("search", QUERIED)
+def test_queries_fill_gather_order_their_targets_and_walk(search: str) -> None:
+    random = np.random.default_rng(5)
+    sources, targets = (points_of_values(random.random((n, 3)), "cpu") for n in (300, TURNING))
+    built = [] if search == "pairs" else [search, "gather"]
+    same = verify(Queried(QUERIED[search], sources, None).tasks("nearest").sequence)
+    assert names(same) == [*built, "nearest"]
+    others = verify(Queried(QUERIED[search], sources, targets).tasks("nearest").sequence)
+    assert names(others) == [*built, *([] if search == "pairs" else [search]), "nearest"]
+    for n in range(len(built)):
+        with pytest.raises(VerificationError, match="which nothing has written before"):
+            verify(replace(same, tasks=same.tasks[:n] + same.tasks[n + 1 :]))
+
+
+def test_lists_of_neighbours_are_counted_and_filled_over_one_structure() -> None:
+    sources = points_of_values(np.random.default_rng(6).random((300, 3)), "cpu")
+    query = Queried(lw.StaticGrid(radius=0.1), sources, None)
+    for what in ("count", "fill"):
+        assert names(verify(query.tasks(what).sequence)) == ["cells", "gather", f"neighbors_{what}"]

@@ -18,6 +18,10 @@ class Programs:
     def __init__(self) -> None:
         self._known: dict[Hashable, Executable] = {}
 
+    def __len__(self) -> int:
+        """How many were compiled."""
+        return len(self._known)
+
     def get(
         self,
         key: Hashable,

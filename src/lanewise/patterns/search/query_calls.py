@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import Any
 
 from lanewise.compiler.default_plans import complete_plan
-from lanewise.ir.names import COUNT, count_of
+from lanewise.ir.names import COUNT, count_of, own
 from lanewise.ir.pattern import Work
 from lanewise.ir.values import value_array, value_leaves
 from lanewise.language import types as t
 from lanewise.language.target import target_of
 from lanewise.language.types import I32, Scalar
 from lanewise.launch.executable import Executable
-from lanewise.launch.support import compile_kernel, index_type, machine_of
-from lanewise.launch.task_list import BoundArray
+from lanewise.launch.programs import Programs
+from lanewise.launch.support import index_type, machine_of
+from lanewise.launch.task_list import BoundArray, Part, Renamed, TaskList, Written
+from lanewise.launch.tasks import Buffer, Role
 from lanewise.layouts import AoS, Arrangement, SoAoAS
 from lanewise.patterns.elements import ELEMENTWISE
-from lanewise.patterns.search.base import ORDER, RADIUS2, Search, radius2
+from lanewise.patterns.search.base import ORDER, POSITIONS, RADIUS2, Search, Structure, radius2
 from lanewise.patterns.search.build_queries import (  # fmt: skip
     COUNTS,
     DISTANCES,
@@ -52,10 +55,10 @@ class Queried:
         self.search, self.sources = search.plan(sources), sources
         self.structure = self.search.make(sources)
         self.identical, self.targets = targets is None, targets if targets is not None else sources
-        for launch in self.structure.launches():
-            launch()
-        self._points = self._sorted()
-        self._turns = None if self.identical else self._turned()
+        self._turning = None if self.identical else self._turned()
+        self._arrays = self._memory()
+        if sources.count:
+            self._run_tasks(TaskList("structure", sources.device, self._build()), {})
 
     def nearest(self, indices: Any, distances: Any) -> None:
         """Fill both, shape (targets, k)."""
@@ -91,61 +94,85 @@ class Queried:
             self.structure.walk(index_type(device)),
             self.identical,
             self.structure.order is not None,
-            self._turns is not None,
+            self._turning is not None,
             s.radius is not None,
             isinstance(s.world, Periodic),
             s.k,
             numbered=target_of(device).has_blocks,
         )
 
+    def tasks(self, what: Wanted) -> TaskList:
+        """All that a query runs: what fills the structures, the gather, the walk."""
+        buffers = {**self.structure.buffers(), SORTED: Buffer(SORTED, Role.TEMPORARY)}
+        if self._turning is not None:
+            for n in self._turning.buffers():
+                buffers[_turned_name(n)] = Buffer(_turned_name(n), Role.KEPT)
+        parts = (*self._build(), self._walk(what))
+        return TaskList(what, self.sources.device, parts, buffers)
+
+    def _build(self) -> tuple[Part, ...]:
+        """What comes before the walk: the structure, the sources in its order, that of targets."""
+        s, device = self.sources, self.sources.device
+        parts: list[Part] = [
+            Renamed(Written(task, device), {POSITIONS: POINTS}) for task in self.structure.tasks()
+        ]
+        if self.structure.order is not None:
+            parts.append(gather_executable(s.precision, s.dimension, device))
+        if self._turning is not None:
+            names = {n: _turned_name(n) for n in self._turning.buffers()} | {POSITIONS: QUERIES}
+            parts += [Renamed(Written(task, device), names) for task in self._turning.tasks()]
+        return tuple(parts)
+
+    def _walk(self, what: Wanted) -> Part:
+        kernel = query_executable(self._arguments(what), self.targets.device)
+        return kernel if self.structure.order is None else Renamed(kernel, {POINTS: SORTED})
+
     def _run(self, what: Wanted, outputs: dict[str, tuple[Any, Scalar]]) -> None:
-        device, arguments = self.targets.device, self._arguments(what)
-        if not self.targets.count:
-            return
-        executable = query_executable(arguments, device)
-        bound = {name: _bound(array, kind) for name, (array, kind) in outputs.items()}
-        bound |= {POINTS: self._points, QUERIES: as_bound(self.targets), **self.structure.arrays}
-        for name, order in ((ORDER, self.structure.order), (TURNS, self._turns)):
-            if order is not None:
-                bound[name] = _bound(order, I32)
-        used = {a.name for a in executable.program.reference.arrays}
-        executable.prepare({n: b for n, b in bound.items() if n in used}, self._environment())()
+        if self.targets.count:
+            walk = TaskList(what, self.targets.device, (self._walk(what),))
+            self._run_tasks(walk, {n: _bound(a, kind) for n, (a, kind) in outputs.items()})
+
+    def _run_tasks(self, tasks: TaskList, outputs: Mapping[str, BoundArray]) -> None:
+        tasks.bound({**self._arrays, **outputs}, self._environment())()
 
     def _environment(self) -> dict[str, Any]:
         real = self.sources.precision.dtype.type
         values: dict[str, Any] = {count_of(n): self.targets.count for n in (POINTS, QUERIES)}
+        values[COUNT] = self.sources.count  # of the gather
         values[RADIUS2] = _radius2(self.search, self.sources.precision)
         if isinstance(self.search.world, Periodic):
             for axis, size in enumerate(self.search.world.size):
                 values |= {period(axis): real(size), inverse_period(axis): real(1 / size)}
         return values | dict(self.structure.uniforms)
 
-    # ------------------------------------------------------------ orders
+    # ------------------------------------------------------------ memory
 
-    def _sorted(self) -> BoundArray:
-        """The sources in sorted places, in groups that are one load; or as they are."""
-        if self.structure.order is None:
-            return as_bound(self.sources)
+    def _memory(self) -> dict[str, BoundArray]:
+        """The arrays of all tasks but what a walk gives."""
         s = self.sources
-        arrangement = sorted_arrangement(s.precision, s.dimension)
-        data = allocate(
-            s.device, arrangement.nbytes(s.count), "the sorted copy of 'points'", zeroed=False
-        )
-        copy = BoundArray(data, arrangement, s.count)
-        arrays = {POINTS: as_bound(s), ORDER: _bound(self.structure.order, I32), SORTED: copy}
-        gather_executable(s.precision, s.dimension, s.device).prepare(arrays, {COUNT: s.count})()
-        return copy
+        arrays = {POINTS: as_bound(s), QUERIES: as_bound(self.targets), **self.structure.arrays}
+        if self.structure.order is not None:
+            arrangement = sorted_arrangement(s.precision, s.dimension)
+            what, nbytes = "the sorted copy of 'points'", arrangement.nbytes(s.count)
+            data = allocate(s.device, nbytes, what, zeroed=False)
+            arrays[SORTED] = BoundArray(data, arrangement, s.count)
+            arrays[ORDER] = _bound(self.structure.order, I32)
+        if self._turning is not None:
+            arrays[TURNS] = _bound(self._turning.order, I32)
+        return arrays
 
-    def _turned(self) -> Any:
-        """An order of the targets in which neighbours in time are neighbours in space; None where
-        it does not pay.
+    def _turned(self) -> Structure | None:
+        """A structure of the targets, in whose order neighbours in time are neighbours in space;
+        None where it does not pay.
         """
         if self.targets.count < TURNING or self.structure.order is None:
             return None
-        structure = self.search.make(self.targets)
-        for launch in structure.launches():
-            launch()
-        return structure.order
+        return self.search.make(self.targets)
+
+
+def _turned_name(buffer: str) -> str:
+    """What a call names the memory of the structure of its targets."""
+    return TURNS if buffer == ORDER else own(f"targets.{buffer.removeprefix(own(''))}")
 
 
 def _bound(array: Any, kind: Scalar) -> BoundArray:
@@ -174,17 +201,25 @@ def sorted_arrangement(precision: Scalar, axes: int) -> Arrangement:
 
 
 @cache
+def programs() -> Programs:
+    """Of queries, which belong to no kernel of the user's: kept for the life of the process."""
+    return Programs()
+
+
 def query_executable(arguments: QueryArguments, device: str) -> Executable:
-    """The compiled kernel; kept for the life of the program, one for each kind of call."""
-    reference = build_query(arguments, index_type(device))
-    return compile_kernel(reference, complete_search_plan(None, device), device)
+    """The compiled kernel of a kind of call."""
+    plan = complete_search_plan(None, device)
+    return programs().get(
+        arguments, lambda: build_query(arguments, index_type(device)), plan, device
+    )
 
 
-@cache
 def gather_executable(precision: Scalar, axes: int, device: str) -> Executable:
-    """The kernel that makes the sorted copy; kept for the life of the program."""
-    leaves = value_leaves(t.Vector(precision, axes))
-    reference = build_gather(POINTS, leaves, AoS(), leaves, SoAoAS(), index_type(device))
-    return compile_kernel(
-        reference, complete_plan(None, machine_of(device), Work(ELEMENTWISE, 1)), device
+    """The kernel that makes the sorted copy."""
+    leaves, index = value_leaves(t.Vector(precision, axes)), index_type(device)
+    return programs().get(
+        (precision, axes),
+        lambda: build_gather(POINTS, leaves, AoS(), leaves, SoAoAS(), index),
+        complete_plan(None, machine_of(device), Work(ELEMENTWISE, 1)),
+        device,
     )
