@@ -103,7 +103,11 @@ def run(loop: Any, rng: Random, mine: World, other: World) -> int:
     begin = loop.step
     if way == "looks":
         seen, every = list[int](), rng.choice((1, 2, 5))
-        loop.run(steps, callback=lambda loop: seen.append(loop.step), every=every)
+
+        def note(loop: Any) -> None:
+            seen.append(loop.step)
+
+        loop.run(steps, callback=note, every=every)
         assert seen == [*range(begin + every, begin + steps + 1, every), *([begin + steps] if steps % every else [])]
     elif way == "raises" and steps:
         last = rng.randint(1, steps)
