@@ -39,7 +39,8 @@ def most_paths(module: str) -> float:
     """Of the loops of a module, in LLVM's language: the most paths to what stays the same in one;
     infinite where a loop within it makes them more in every round.
 
-    Loops around one that LLVM cannot write out are not vectorised, and count for nothing.
+    A loop around one that LLVM cannot write out is vectorised only where that one falls away: its
+    rounds count once.
     """
     functions = dict[str, _Function]()
     for text in module.split("\n}\n"):
@@ -54,8 +55,9 @@ def most_paths(module: str) -> float:
             head for head, inside in loops.items() if not _is_counted(function, head, inside)
         }
         for head, inside in loops.items():
-            if not (unknown - {head}) & inside and _keeps_some(function, head, inside):
-                most = max(most, _paths_of(function, head, inside, calls))
+            if _keeps_some(function, head, inside):
+                written_out = inside.intersection(loops) - unknown - {head}
+                most = max(most, _paths_of(function, head, inside, written_out, calls))
     return most
 
 
@@ -203,12 +205,16 @@ class _Calls:
         return self.known[name]
 
 
-def _paths_of(function: _Function, head: str, inside: set[str], calls: _Calls) -> float:
-    """How many paths lead to what stays the same in a loop, together."""
+def _paths_of(
+    function: _Function, head: str, inside: set[str], written_out: set[str], calls: _Calls
+) -> float:
+    """How many paths lead to what stays the same in a loop, together. written_out: where loops
+    begin that LLVM may write out within it.
+    """
     found, before = dict[str, float](), list[dict[str, float]]()
     inner = [
         (s.result, arm)
-        for name in inside - {head}
+        for name in written_out
         for s in function.blocks[name]
         if s.operation == "phi" and s.result
         for arm, source in _ARM.findall(s.rest)
