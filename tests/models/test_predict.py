@@ -14,7 +14,7 @@ from lanewise.ir.shared import shared_bytes
 from lanewise.models.devices import table_model
 from lanewise.models.gpu_time import estimated_registers
 from lanewise.models.predict import Prediction, fits, predict
-from lanewise.models.roofline import Bound, bound_in_sequence, bound_of
+from lanewise.models.roofline import RooflineBound, bound_in_sequence, bound_of
 from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.runtime.nvrtc import Resources
 from tests.corpus import CASES, ELEMENTWISE, LAYOUTS, PAIRWISE, Case, case
@@ -131,7 +131,7 @@ def test_estimated_registers(targets, compiled):
 
 
 def test_bounds():
-    assert bound_of({}) == Bound(0.0, "issue", {})
+    assert bound_of({}) == RooflineBound(0.0, "issue", {})
     one, two = bound_of({"issue": 2.0, "memory": 1.0}), bound_of({"memory": 3.0})
     assert (one.seconds, one.limiter) == (2.0, "issue")
     both = bound_in_sequence([one, two])
