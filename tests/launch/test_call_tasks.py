@@ -226,6 +226,28 @@ def test_sums_are_right_after_an_exception_between_kernel_and_rounding(
     np.testing.assert_array_equal(sums, first)
 
 
+def test_memory_that_calls_of_another_size_have_left_is_mended_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The very same call goes on with the memory that it had before a larger one was seen."""
+    at, v, sums = integers(), values(), np.zeros(7, np.float32)
+    larger = np.zeros(700, np.float32)
+    for _ in range(3):
+        sums[:] = 0
+        deposit(at, v, sums)
+    first = sums.copy()
+    deposit(at, v, larger)
+    sums[:] = 0
+
+    def close(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(exact_sums, "close_on_host", close)
+        with pytest.raises(KeyboardInterrupt):
+            deposit(at, v, sums)
+    deposit(at, v, sums)
+    np.testing.assert_array_equal(sums, first)
+
+
 QUERIED: dict[str, lw.Search] = {
     "cells": lw.StaticGrid(k=3),
     "curve": lw.DynamicGrid(k=3),

@@ -79,6 +79,34 @@ def test_every_other_loop_runs(way: str, kind: str) -> None:
     np.testing.assert_array_equal(second.results[0], np.full(5, 4, kind))
 
 
+def test_one_function_twice_and_results_of_calls_outside() -> None:
+    produce, _ = made("f4")
+    first = produce.bind(np.ones(5, "f4"))
+    second = produce.bind(first.results[0])
+    with pytest.raises(lw.ArgumentError, match="produce reads the results of produce, which has not run yet"):
+        lw.steps([second, first]).run(1)
+    with pytest.raises(lw.ArgumentError, match="produce reads the results of a bound call that has not run"):
+        lw.steps([second]).run(1)
+    first()
+    lw.steps([second]).run(1)
+    np.testing.assert_array_equal(second.results[0], np.full(5, 4, "f4"))
+
+
+def test_calls_that_write_into_the_results_of_others() -> None:
+    (f, g), (h, _) = made("f4"), made("f4")
+    a = f.bind(np.ones(5, "f4"))
+    b = g.bind(a.results[0], out=a.results[0])
+    c = h.bind(a.results[0])
+    lw.steps([a, c, b]).run(1)
+    np.testing.assert_array_equal(c.results[0], np.full(5, 4, "f4"))
+
+
+def test_what_a_function_fills_nobody_knows() -> None:
+    first, second = bound("f4", 5, "cpu")
+    lw.steps([lambda: first.results[0].fill(2), second]).run(1)
+    np.testing.assert_array_equal(second.results[0], np.full(5, 4, "f4"))
+
+
 def test_a_kick_before_the_first_force() -> None:
     n = 6
     bodies = Body.array(position=np.ones((n, 3), "f4"), velocity=np.zeros((n, 3), "f4"), mass=np.ones(n, "f4"))

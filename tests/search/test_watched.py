@@ -133,7 +133,7 @@ def test_the_answer_compiles() -> None:
 def look_of(kernel: Pairwise) -> DeviceLook:
     """Of the last call."""
     over: Any = kernel.searched
-    return over._repeated._entries[0].watched.sized.flat._look
+    return over._repeated._entries[0].watched.flat._look
 
 
 def warm(kernel: Pairwise, bodies: Any) -> bytes:

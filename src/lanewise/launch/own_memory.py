@@ -62,11 +62,19 @@ class OwnMemory:
             self._grown()
         return data
 
-    def mend(self) -> None:
-        """After an exception within a run: what is zero before every run is so again."""
-        with on(self._device):
-            for name in self._clean:
-                self._kept[name][:] = 0
+    def mender(self) -> Callable[[], None]:
+        """What makes zero again, after an exception within a run, what is zero before every run.
+
+        It is for launches that use the memory as it is now: when more is asked for they keep it.
+        """
+        clean, device = tuple([self._kept[name] for name in sorted(self._clean)]), self._device
+
+        def mend() -> None:
+            with on(device):
+                for data in clean:
+                    data[:] = 0
+
+        return mend
 
     def _wait(self) -> None:
         """For launches that still use what is given back, on whatever stream they are.

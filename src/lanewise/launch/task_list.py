@@ -250,7 +250,7 @@ class TaskList:
         if own is None and len(self.parts) == 1:  # most calls, and those of new sizes want it soon
             return Flat(tuple(self.parts[0].pieces(environment, shapes)), None)
         pieces = tuple([p for some in self._pieces(environment, shapes, own) for p in some])
-        return Flat(pieces, None) if own is None else Flat(pieces, own.turns, own.mend)
+        return Flat(pieces, None) if own is None else Flat(pieces, own.turns, own.mender())
 
     def _pieces(
         self, environment: Environment, shapes: Mapping[str, Shape], own: OwnMemory | None
@@ -286,7 +286,7 @@ class TaskList:
             turns if own is None else own.turns,
             checks_of(arrays, self._written),
             not self.resizable,
-            None if own is None else own.mend,
+            None if own is None else own.mender(),
         )
 
     @cached_property

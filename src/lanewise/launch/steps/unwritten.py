@@ -8,7 +8,7 @@ a loop asks whether they are still there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from lanewise.launch.joined import Bound
 from lanewise.launch.steps.rhythm import Rhythm
-from lanewise.launch.tasks import Role
+from lanewise.launch.steps.task import Task
+from lanewise.launch.tasks import Access
+from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import device_of, module_of, on, overlap, to_host
 from lanewise.support.errors import ArgumentError
 
@@ -28,50 +30,71 @@ _LEAST = 4  # bytes that tell a mark from a number
 
 
 def mark_unwritten(results: Iterable[Any]) -> None:
-    """Mark memory that `bind` made."""
+    """Mark memory that `bind` made. While a graph is captured nothing is marked: it would be in
+    the graph.
+    """
     for array in results:
-        first = _first_bytes(array)
-        if first is not None:
+        first, device = _first_bytes(array), device_of(array)
+        if first is not None and not get_device(device).is_capturing():
             module = module_of(array)
-            with on(device_of(array)):
+            with on(device):
                 first[...] = module.asarray(_MARK[: len(first)])
 
 
 def refuse_unwritten(rhythm: Rhythm, step: int) -> None:
-    """Raise `ArgumentError` where a task reads the results of one that comes later and has not run.
+    """Raise `ArgumentError` where a task reads results that nothing has filled, and nothing before
+    it fills.
 
-    step: the next one of the rhythm.
+    step: the next one of the rhythm. What a function of Python does nobody knows: behind one
+    nothing is refused.
     """
-    order = list(_in_order(rhythm, step))
-    waiting = [(name, r) for name, bound in order for r in _results(bound) if _is_marked(r)]
-    for name, bound in order if waiting else ():
-        for data in _memory(bound, _read(bound)):
-            for owner, result in waiting:
-                if owner != name and overlap(data, result):
-                    raise ArgumentError(
-                        f"lw.steps: {name} reads the results of {owner}, which has not run yet: "
-                        f"nothing is in them. Call {owner} once before the loop, put it before "
-                        f"{name}, or fill its results"
-                    )
-        filled = {id(r) for r in _results(bound)}
-        waiting = [(owner, r) for owner, r in waiting if id(r) not in filled]
+    filled: list[Any] = []
+    order = _until_unknown(rhythm, step)
+    for task, bound in order:
+        for data in _memory(bound, {a.buffer for a in _accesses(bound) if a.reads}):
+            if _is_marked(data) and not any(overlap(data, f) for f in filled):
+                raise _unwritten(task, data, order)
+        filled += _memory(bound, {a.buffer for a in _accesses(bound) if a.writes})
 
 
-def _in_order(rhythm: Rhythm, step: int) -> Iterator[tuple[str, Bound]]:
+def _unwritten(task: Task, data: Any, order: Sequence[tuple[Task, Bound]]) -> ArgumentError:
+    """Of results that nothing has filled. Who fills them is named where the loop has it."""
+    owners = (
+        other.name
+        for other, bound in order
+        for r in _memory(bound, {a.buffer for a in _accesses(bound) if a.writes})
+        if other is not task and overlap(data, r)
+    )
+    owner = next(owners, None)
+    if owner is None:
+        return ArgumentError(
+            f"lw.steps: {task.name} reads the results of a bound call that has not run: nothing is "
+            "in them. Call it once before the loop, put it in front, or fill its results"
+        )
+    return ArgumentError(
+        f"lw.steps: {task.name} reads the results of {owner}, which has not run yet: nothing is in "
+        f"them. Call {owner} once before the loop, put it before {task.name}, or fill its results"
+    )
+
+
+def _until_unknown(rhythm: Rhythm, step: int) -> list[tuple[Task, Bound]]:
+    """The tasks of a cycle in order, and what they do, up to one of which nobody knows that."""
     stand = {id(s): (s.fresh, s.step) for s in rhythm.stepped}
+    known: dict[int, Sequence[Bound]] = {}
+    found: list[tuple[Task, Bound]] = []
     for n in range(step, step + rhythm.steps):
         for task in rhythm.tasks_of(rhythm.kinds[n % rhythm.steps]):
-            for bound in task.bound(stand):
-                yield task.name, bound
+            if id(task) in known:  # a second time it reads what it has filled, or others have
+                continue
+            known[id(task)] = task.bound(stand)
+            if not known[id(task)]:
+                return found
+            found += [(task, bound) for bound in known[id(task)]]
+    return found
 
 
-def _results(bound: Bound) -> list[Any]:
-    buffers = bound.sequence.buffers
-    return _memory(bound, [n for n, b in buffers.items() if b.role is Role.RESULT])
-
-
-def _read(bound: Bound) -> set[str]:
-    return {a.buffer for t in bound.sequence.tasks for a in t.accesses if a.reads}
+def _accesses(bound: Bound) -> Iterator[Access]:
+    return (access for task in bound.sequence.tasks for access in task.accesses)
 
 
 def _memory(bound: Bound, names: Iterable[str]) -> list[Any]:
