@@ -98,8 +98,7 @@ def _elementwise(record: Record, use: Use, kernel: Any) -> list[ArrayUse]:
     if use.pattern == "broadcast":
         raise ArgumentError(
             f"Use({kernel.__name__}, pattern='broadcast'): only the sources of a pairwise kernel "
-            "are; "
-            "an elementwise kernel has its records 'streamed' or 'gathered'"
+            "are; an elementwise kernel has its records 'streamed' or 'gathered'"
         )
     kinds = kernel.signature.parameters
     records = {n: (k, _plain()) for n, k in kinds.items() if isinstance(k, Record)}

@@ -377,8 +377,7 @@ def check_shared_memory(kernel: ir.Kernel, plan: CompletePlan) -> None:
     if taken > MAX_SHARED_BYTES:
         raise PlanError(
             f"Plan({_about(plan)}): {kernel.name} needs {taken:,} bytes of shared memory for a "
-            "block, "
-            f"and {MAX_SHARED_BYTES:,} are available; choose a smaller {_smaller(plan)}"
+            f"block, and {MAX_SHARED_BYTES:,} are available; choose a smaller {_smaller(plan)}"
         )
 
 

@@ -359,8 +359,8 @@ def _annotations(cls: type[Any]) -> dict[str, Any]:
         # a postponed annotation is an expression of the user's, and may fail in any way
         raise RecordError(
             f"an annotation of {cls.__name__} cannot be evaluated ({type(error).__name__}: "
-            f"{error}); "
-            "with `from __future__ import annotations` its names must be known in the module"
+            f"{error}); with `from __future__ import annotations` its names must be known in the "
+            "module"
         ) from error
 
 
@@ -397,8 +397,7 @@ def _field(cls: type[Any], name: str, annotation: Any) -> Field:
     if value_type is None:
         raise RecordError(
             f"{cls.__name__}.{name} is annotated with {annotation!r}; a record holds lanewise "
-            "types: "
-            "lw.f32, f64, i32, i64, u32, bool, vec2..4, dvec2..4 or ivec2..4"
+            "types: lw.f32, f64, i32, i64, u32, bool, vec2..4, dvec2..4 or ivec2..4"
         )
     if name.startswith("_"):
         raise RecordError(

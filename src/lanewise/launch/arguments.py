@@ -387,7 +387,6 @@ def make_output(
         state = f", which is read-only{advice_of(out)}" if fits else state
         raise ArgumentError(
             f"{kernel}: out must be a contiguous array of {dtype} with shape {shape} on "
-            f"{device!r}, "
-            f"found {describe(out)}{state}"
+            f"{device!r}, found {describe(out)}{state}"
         )
     return out

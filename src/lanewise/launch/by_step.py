@@ -121,8 +121,7 @@ class SteppedLaunch:
     def __call__(self) -> None:
         raise ArgumentError(
             f"{self.arguments.kernel} was bound with lw.by_step(...), and a call alone is no step "
-            "of "
-            "a loop: wanted lw.steps([...]).run(n)"
+            "of a loop: wanted lw.steps([...]).run(n)"
         )
 
     def converted(self, values: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -53,8 +53,7 @@ def read_lists(
     if len(devices) > 1:
         raise ArgumentError(
             f"lw.steps: the calls run on {' and '.join(devices)}; wanted calls on one device, and "
-            "a "
-            "loop for each of them"
+            "a loop for each of them"
         )
     device = next(iter(devices), "cpu")
     return Rhythm(made, cut=has_graphs(device)), device
@@ -164,8 +163,7 @@ class _Reader:
             case _:
                 raise ArgumentError(
                     f"{place} is {shown(call)}; wanted a bound call (kernel.bind(...)), a stepper "
-                    "of "
-                    "sites, lw.every(k, ...) or a function without arguments"
+                    "of sites, lw.every(k, ...) or a function without arguments"
                 )
 
 
@@ -186,7 +184,5 @@ def _copied(place: str, name: str, copied: Sequence[str], device: str) -> Argume
     which = " and ".join(map(repr, copied))
     return ArgumentError(
         f"{place}, {name}, was bound to a copy of {which}: what is written there later the loop "
-        "would "
-        "not see; wanted a contiguous array of the parameter's type on "
-        f"{device}"
+        f"would not see; wanted a contiguous array of the parameter's type on {device}"
     )

@@ -26,9 +26,8 @@ Structures = Literal["follow", "keep"]
 BUILD = "build"  # the stage of what is done before a search
 FOLLOWS = (
     "the host looks in every step where the elements are, as a plain call does, and may choose "
-    "another "
-    "structure or other cells; lw.StaticGrid in lw.Periodic(...) or lw.Bounded(...) needs no look, "
-    "and "
+    "another structure or other cells; lw.StaticGrid in lw.Periodic(...) or lw.Bounded(...) needs "
+    "no look, and "
     'structures="keep" goes on with those of bind'
 )
 TESTS = "checks=True waits for its tests in every step"

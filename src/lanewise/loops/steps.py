@@ -223,8 +223,7 @@ def make_loop(
     if cycle_of_all > longest:
         raise ArgumentError(
             f"lw.steps: the same launches come again after {cycle_of_all:,} steps only, and each "
-            "of "
-            f"these has a list of its own; wanted at most {longest:,}: let the numbers of "
+            f"of these has a list of its own; wanted at most {longest:,}: let the numbers of "
             "lw.every have common factors, or call a function that looks at loop.step itself"
         )
     return Steps(rhythm, device, clock, profile)

@@ -32,8 +32,7 @@ def legal(kernel: ir.Kernel, registers: int) -> str | None:
     if taken > REGISTERS:
         return (
             f"{registers} registers for each of the {kernel.grid.threads:,} threads of a block are "
-            f"{taken:,}, "
-            f"and a block has {REGISTERS:,}"
+            f"{taken:,}, and a block has {REGISTERS:,}"
         )
     return None
 

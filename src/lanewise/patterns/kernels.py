@@ -207,10 +207,8 @@ class AbstractKernel(ABC):
             if name not in given.uniforms:
                 raise ArgumentError(
                     f"{self.__name__}: {name!r} is lw.by_step(...), which gives one number or "
-                    "vector "
-                    "for all elements; what differs between elements lies in an array, which a "
-                    "call "
-                    "of the loop can write"
+                    "vector for all elements; what differs between elements lies in an array, "
+                    "which a call of the loop can write"
                 )
         launch = SteppedLaunch(
             stepped,

@@ -1,11 +1,16 @@
 """Functions that do nothing else but add what one array holds where another one says: elementwise,
 or threadwise with one index.
 
-def deposit(place: lw.i32, v: lw.f32, sums: lw.Array1[lw.f32]): lw.scatter_add(sums, place, v) def
-deposited(i: lw.index, place: lw.Array1[lw.i32], v: lw.Array1[lw.f32], sums: lw.Array1[lw.f32]):
-lw.scatter_add(sums, place[i], v[i]) Their calls go in two passes over buckets of places, where no
-plan asks for the kernel: on a GPU of float32 at places of int32 and of one number for all, on a CPU
-of floats (`primitives.float_sums`) and of whole numbers (`primitives.whole_sums`).
+    def deposit(place: lw.i32, v: lw.f32, sums: lw.Array1[lw.f32]):
+        lw.scatter_add(sums, place, v)
+
+    def deposited(i: lw.index, place: lw.Array1[lw.i32], v: lw.Array1[lw.f32],
+                  sums: lw.Array1[lw.f32]):
+        lw.scatter_add(sums, place[i], v[i])
+
+Their calls go in two passes over buckets of places, where no plan asks for the kernel: on a GPU of
+float32 at places of int32 and of one number for all, on a CPU of floats (`primitives.float_sums`)
+and of whole numbers (`primitives.whole_sums`).
 """
 
 from __future__ import annotations

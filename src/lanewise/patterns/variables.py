@@ -121,8 +121,7 @@ def _check_elements_alone(signature: Signature, lowered: Lowered) -> None:
             found=ast.unparse(parameter),
             wanted=wanted,
             hint=f"read {name} in a kernel of its own, and pass what it gives as a field of a "
-            "record "
-            "(to an elementwise kernel also as an array)",
+            "record (to an elementwise kernel also as an array)",
         )
     for name in lowered.numbered:
         values = (
@@ -211,8 +210,7 @@ def _checked(v: Variable, signature: Signature, lowered: Lowered) -> Variable:
     if not (reading if v.records else used & set(v.leaves())):
         raise ArgumentError(
             f"{source.name}.gradient: {source.name} does not read {v.name}, so its derivative is "
-            "zero; "
-            f"it reads {', '.join(_read(signature, lowered)) or 'no floats'}"
+            f"zero; it reads {', '.join(_read(signature, lowered)) or 'no floats'}"
         )
     return Variable(v.name, v.kind, reading, v.field)
 

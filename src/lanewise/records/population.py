@@ -159,8 +159,7 @@ class Population:
             element = int(none.argmax())
             raise ArgumentError(
                 f"the fate of record {element} is {int(chosen[element])}; wanted lw.Fate.DIE, KEEP "
-                "or SPLIT "
-                f"({', '.join(str(int(f)) for f in Fate)})"
+                f"or SPLIT ({', '.join(str(int(f)) for f in Fate)})"
             )
         children = records[chosen == int(Fate.SPLIT)]
         if born := len(children):

@@ -128,7 +128,8 @@ def _frozen(data: Any) -> Any:
 class Sides:
     """Both sides of an array: where its records are on each, and which fields are late there.
 
-    It holds no storage, which hold it: memory of a GPU is free as soon as the last of them is gone.
+    Storages hold it, not the other way round: memory of a GPU is free as soon as the last of them
+    is gone.
     """
 
     __slots__ = (

@@ -87,8 +87,7 @@ class ElementwiseGradient:
             if len(v.records) > 1:
                 raise ArgumentError(
                     f"{kernel.__name__}.gradient: {' and '.join(v.records)} have a {v.field} each; "
-                    "name one: "
-                    f"wrt={f'{v.records[0]}.{v.field}'!r}"
+                    f"name one: wrt={f'{v.records[0]}.{v.field}'!r}"
                 )
 
     def __repr__(self) -> str:

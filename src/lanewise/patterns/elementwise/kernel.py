@@ -235,8 +235,7 @@ class Elementwise(AbstractKernel):
         if scattered := calls.signature.scattered:
             raise ArgumentError(
                 f"{self.__name__} scatters to {', '.join(sorted(scattered))}, and has no "
-                f"{operation}; "
-                f"lw.{operation} takes it of the results of a call"
+                f"{operation}; lw.{operation} takes it of the results of a call"
             )
         if not calls.lowered.results:
             raise ArgumentError(f"{self.__name__} returns nothing to take the {operation} of")

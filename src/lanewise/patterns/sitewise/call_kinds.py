@@ -36,8 +36,7 @@ def require_flow(lattice: Lattice, what: str) -> None:
     if lattice.isotropy < 4:
         raise ArgumentError(
             f"{what}, which needs weights that are isotropic up to fourth order; {lattice.name} is "
-            "for scalars "
-            "(second order): wanted a lattice for flow, such as lw.D2Q9 or lw.D3Q19"
+            "for scalars (second order): wanted a lattice for flow, such as lw.D2Q9 or lw.D3Q19"
         )
     if lattice.dimension < 2:
         raise ArgumentError(f"{what}, which needs two dimensions or three; {lattice.name} has one")

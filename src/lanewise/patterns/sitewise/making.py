@@ -146,8 +146,7 @@ def site_kinds(mask: Any, shape: tuple[int, ...], allowed: frozenset[int]) -> np
             names = ", ".join(map(str, sorted(allowed)))
             raise ArgumentError(
                 f"the mask has kind {int(kind)} {times:,} times, first at {place}; the kinds are "
-                f"{names} "
-                "(@flow.kind(number, name) and flow.wall(number, name) make others)"
+                f"{names} (@flow.kind(number, name) and flow.wall(number, name) make others)"
             )
     return np.ascontiguousarray(kinds.astype(np.uint8))
 

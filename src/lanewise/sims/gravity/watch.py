@@ -60,8 +60,6 @@ class Watch:
         survived, body = int(self._module.min(self.counts)), int(self._module.argmin(self.counts))
         raise InputError(
             f"step {self._begin + survived + 1}: body {body} has no finite position or velocity "
-            "any more; "
-            "a smaller dt or more softening keeps close encounters finite; lengths below 1e-12 "
-            "need precision f64 "
-            "or another unit of length"
+            "any more; a smaller dt or more softening keeps close encounters finite; lengths "
+            "below 1e-12 need precision f64 or another unit of length"
         )

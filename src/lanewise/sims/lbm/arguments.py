@@ -61,8 +61,8 @@ def chosen_lattice(lattice: str | lw.Lattice | None, dimension: int) -> lw.Latti
 def _for_scalars(lattice: lw.Lattice) -> str:
     return (
         f"{lattice.name} is for scalars: its weights are isotropic up to second order, a flow "
-        "needs fourth; "
-        f"wanted {', '.join(n for n, x in LATTICES.items() if x.dimension == lattice.dimension)}"
+        "needs fourth; wanted "
+        f"{', '.join(n for n, x in LATTICES.items() if x.dimension == lattice.dimension)}"
     )
 
 

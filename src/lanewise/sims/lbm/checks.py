@@ -60,8 +60,7 @@ def check_tau(tau: float) -> None:
     if np.float32(1 / tau) >= 2:
         raise InputError(
             f"the relaxation time tau is 0.5 + {tau - 0.5:.2g}, which float32 cannot tell from "
-            "0.5; "
-            "a lower Reynolds number, more sites or a higher lattice velocity raise it"
+            "0.5; a lower Reynolds number, more sites or a higher lattice velocity raise it"
         )
 
 

@@ -282,8 +282,7 @@ class FlowEngine:
                 if (left.shape, left.dtype) != (before.shape, before.dtype):
                     raise InputError(
                         f"damaged checkpoint: what left at axis {axis} has shape {left.shape} of "
-                        f"{left.dtype}; "
-                        f"wanted {before.shape} of {before.dtype}"
+                        f"{left.dtype}; wanted {before.shape} of {before.dtype}"
                     )
                 with on(sites.device):
                     before[...] = bring(left, sites.device)

@@ -59,8 +59,7 @@ def check_fields(
         f"the flow blew up between step {last_good:,} and step {step:,}: "
         f"{_what_ran_out(density, speed, mean, lost=lost)}: site "
         f"{site_text(np.unravel_index(place, shape))} has density {density:.4g} and speed "
-        f"{speed:.4g} "
-        f"({bad:,} such site{'s' if bad > 1 else ''}); {_advice(lost=lost)}"
+        f"{speed:.4g} ({bad:,} such site{'s' if bad > 1 else ''}); {_advice(lost=lost)}"
     )
 
 

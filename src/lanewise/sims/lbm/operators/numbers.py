@@ -38,8 +38,7 @@ def number_types(lattice: lw.Lattice, precision: str) -> NumberTypes:
         case _:
             raise InputError(
                 f"no collision operators in precision {precision!r} and {lattice.dimension} "
-                "dimensions; "
-                "wanted f32 or f64, in 2 or 3 dimensions"
+                "dimensions; wanted f32 or f64, in 2 or 3 dimensions"
             )
 
 

@@ -95,8 +95,7 @@ class DetectorSfts:
         if low < 0 or low + bins > self.bins:
             raise InputError(
                 f"{self.detector}: the bins {self.first_bin} to {self.first_bin + self.bins - 1} "
-                "are loaded; "
-                f"wanted {first} to {first + bins - 1}: load a wider band"
+                f"are loaded; wanted {first} to {first + bins - 1}: load a wider band"
             )
         return replace(
             self, first_bin=first, data=np.ascontiguousarray(self.data[:, low : low + bins])
