@@ -125,8 +125,6 @@ class _Verifier:
     # what owns a name of a variable: arrays and uniforms of the kernel
     taken: frozenset[str] = frozenset()
     seen: dict[str, ir.Function] = field(default_factory=dict[str, ir.Function])
-    # the variables of loops: C++ declares them anew, where Python has one variable of a name
-    counters: set[str] = field(default_factory=set[str])
     sound: Sound = field(default_factory=Sound)
 
     def fail(self, s: ir.Statement, problem: str) -> VerificationError:
@@ -185,20 +183,6 @@ class _Verifier:
         raise self.fail(s, f"{name} is neither a user's name nor one of lanewise's own")
 
     def declare(self, s: ir.Statement, name: str, kind: Scalar | LocalArray) -> None:
-        self.set_type(s, name, kind)
-        if name in self.counters:
-            raise self.fail(s, f"{name} is a loop's variable and another one")
-
-    def count(self, s: ir.For | ir.Parallel, kind: Scalar) -> None:
-        """The variable of a loop, which nothing else sets and its own bounds do not read."""
-        name = s.variable
-        another = name in self.types and name not in self.counters
-        self.set_type(s, name, kind)
-        self.counters.add(name)
-        if another or any(name in reads(e) for e in expressions(s)):
-            raise self.fail(s, f"{name} is a loop's variable and another one")
-
-    def set_type(self, s: ir.Statement, name: str, kind: Scalar | LocalArray) -> None:
         known = self.types.setdefault(name, kind)
         if known is not kind and known != kind:
             raise self.fail(s, f"{name} was {self.types[name]} and becomes {kind}")
@@ -256,7 +240,10 @@ class _Verifier:
             raise self.fail(s, "the bounds are not integers of one type")
         if isinstance(s.step, ir.Literal) and not s.step.value:
             raise self.fail(s, "a step of 0")
-        self.count(s, s.start.type)
+        if any(s.variable in reads(e) for e in (s.start, s.stop, s.step)):
+            # C++ declares the variable before it computes the bounds
+            raise self.fail(s, f"the bounds read {s.variable}, the loop's own variable,")
+        self.declare(s, s.variable, s.start.type)
         replace(self, loops=(*self.loops, s.variable)).block(s.body)
 
     def check_call(self, s: ir.Apply) -> None:
@@ -302,7 +289,7 @@ class _Verifier:
             case ir.Parallel():
                 if self.kernel.grid is not None or self.loops:
                     raise self.fail(s, "a parallel loop within threads or a loop")
-                self.count(s, s.extent.type)
+                self.declare(s, s.variable, s.extent.type)
                 replace(self, parallel=self.parallel + 1).block(s.body)
             case ir.LoadRecord() | ir.StoreRecord():
                 self.access(s, self.kernel)
