@@ -18,7 +18,7 @@ from lanewise.analysis.affine import accesses, nest_of
 from lanewise.compiler.pipeline import build_program
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import evaluate
-from lanewise.ir.interpreter import Interpreter
+from lanewise.ir.interpreted_accesses import Accesses
 from lanewise.planning.plan import NEUTRAL, Plan
 from tests.patterns.threadwise import run_stage
 
@@ -161,9 +161,9 @@ def test_random_kernels_mean_what_python_does(tmp_path: Path) -> None:
 def test_what_is_said_of_accesses_holds_wherever_they_happen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every affine index is the sum that the analysis says; threads that are said to come to a place together do."""
     seen: dict[int, list[tuple[tuple[int, ...], dict[str, Any]]]] = {}
-    plain = Interpreter._element  # pyright: ignore[reportPrivateUsage]
+    plain = Accesses._element  # pyright: ignore[reportPrivateUsage]
 
-    def watched(self: Interpreter, s: Any) -> Any:
+    def watched(self: Accesses, s: Any) -> Any:
         access = plain(self, s)
 
         def seen_access(env: dict[str, Any]) -> None:
@@ -172,7 +172,7 @@ def test_what_is_said_of_accesses_holds_wherever_they_happen(tmp_path: Path, mon
 
         return seen_access
 
-    monkeypatch.setattr(Interpreter, "_element", watched)
+    monkeypatch.setattr(Accesses, "_element", watched)
     count = {"affine": 0, "together": 0}
 
     @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))

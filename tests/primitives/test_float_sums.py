@@ -9,6 +9,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.language.types import F32, F64, I32
+from lanewise.launch.tasks import Primitive
 from lanewise.patterns.plain_sums import PlainSum, plain_sum
 from lanewise.planning.plan import Plan
 from lanewise.primitives import buckets, float_sums
@@ -81,7 +82,7 @@ def test_what_runs_instead_is_not_tuned_and_a_plan_has_the_kernel() -> None:
     arguments = np.zeros(3, np.int32), np.ones(3, np.float32), np.zeros(3, np.float32)
     runs: list[int] = []
     given = deposit._calls.given(arguments, {})
-    given.instead = lambda arrays, rows: runs.append(1)
+    given.buckets = Primitive("buckets", lambda *_: runs.append(1))
     with pytest.raises(lw.ArgumentError, match="do not run the kernel but go to buckets"):
         deposit._calls.job(given, None)
     deposit._calls.bind(given, None, None)()

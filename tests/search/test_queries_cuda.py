@@ -25,6 +25,7 @@ from lanewise.patterns.search.build_queries import (  # fmt: skip
     build_query,
 )
 from lanewise.patterns.search.builders.rows import sort_keys
+from lanewise.patterns.search.gather import SORTED
 from lanewise.patterns.search.queries import points_from
 from lanewise.patterns.search.query_calls import Queried, as_bound
 from lanewise.patterns.search.searched import complete_search_plan
@@ -95,7 +96,11 @@ def run(call: Queried, wanted: Wanted, outputs: Any, inputs: Any = None) -> list
     results = [np.zeros(shape, kind.dtype) for shape, kind in outputs.values()]
     bound = {n: bind_value_array(r.reshape(-1), k) for (n, (_, k)), r in zip(outputs.items(), results, strict=True)}
     bound |= {n: bind_value_array(a, I32) for n, a in (inputs or {}).items()}
-    bound |= {POINTS: call._points, QUERIES: as_bound(call.targets), **call.structure.arrays}
+    bound |= {
+        POINTS: call._arrays.get(SORTED, as_bound(call.sources)),
+        QUERIES: as_bound(call.targets),
+        **call.structure.arrays,
+    }
     if call.structure.order is not None:
         bound[ORDER] = bind_value_array(call.structure.order, I32)
     env = {count_of(n): np.int32(call.targets.count) for n in (POINTS, QUERIES)} | {RADIUS2: np.float32(0.2**2)}
