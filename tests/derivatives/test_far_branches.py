@@ -102,3 +102,24 @@ def test_undecided() -> None:
         assert call(f, env)[0] == [False]
     f = decided(Operators(lw.far_field(kernels.plummer).proof, 3))
     assert call(f, {})[0] == [True]
+
+
+@lw.pairwise
+def rooted(target: kernels.Star, source: kernels.Star) -> lw.f64:
+    d = source.position - target.position
+    s = lw.dot(d, d)
+    return source.mass if 2 * lw.sqrt(s - 1.0) < 3.0 else 2.0 * source.mass
+
+
+@lw.pairwise
+def turned(target: kernels.Star, source: kernels.Star) -> lw.f64:
+    d = source.position - target.position
+    s = lw.dot(d, d)
+    return source.mass if lw.abs(lw.rsqrt(s - 1.0)) < 5.0 else 2.0 * source.mass
+
+
+@pytest.mark.parametrize("kernel", [rooted, turned], ids=lambda k: k.__name__)
+def test_an_end_that_is_no_number_is_undecided(kernel: Any) -> None:
+    f = decided(Operators(lw.far_field(kernel).proof, 3))
+    for least, largest, answer in ((0.5, 5.0, False), (2.0, 2.5, True), (0.25, 0.5, False)):
+        assert call(f, {"$least": np.float64(least), "$largest": np.float64(largest)})[0] == [answer]

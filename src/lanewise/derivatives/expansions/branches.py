@@ -23,6 +23,7 @@ RISING = frozenset(
     ["sqrt", "cbrt", "exp", "exp2", "log", "log2", "log10", "asin", "atan", "sinh", "tanh"]
 )
 FALLING = frozenset(["rsqrt", "acos"])
+PARTIAL = frozenset(["sqrt", "rsqrt", "log", "log2", "log10", "asin", "acos"])  # else no number
 
 Interval = tuple[Value, Value]
 
@@ -131,10 +132,10 @@ class _Branches:
                 near = self._call("max", [x[0][0], algebra.negative(x[0][1])])
                 far = self._call("max", [algebra.negative(x[0][0]), x[0][1]])
                 return self._call("max", [near, zero]), far
-            case word if word in RISING:
-                return self._call(word, [x[0][0]]), self._call(word, [x[0][1]])
-            case word if word in FALLING:
-                return self._call(word, [x[0][1]]), self._call(word, [x[0][0]])
+            case word if word in RISING or word in FALLING:
+                low, high = (self._call(word, [end]) for end in x[0])
+                low, high = (low, high) if word in RISING else (high, low)
+                return self._numbers(node.type, low, high) if word in PARTIAL else (low, high)
             case "cast" if self.radial.table.nodes[node.operands[0]].type.is_float:
                 return algebra.cast(x[0][0], node.type), algebra.cast(x[0][1], node.type)
             case _:
@@ -154,6 +155,13 @@ class _Branches:
         one_sign = self._comparison(">")(algebra.times(*c), algebra.number(0, kind))
         least, most = self._unknown(kind)
         return algebra.select(one_sign, low, least), algebra.select(one_sign, high, most)
+
+    def _numbers(self, kind: Scalar, low: Value, high: Value) -> Interval:
+        """These ends, or all there is where one is no number: `min` and `max` may drop it."""
+        algebra, equal = self.b.algebra, self._comparison("==")
+        sound = self._logical("and", equal(low, low), equal(high, high))
+        least, most = self._unknown(kind)
+        return algebra.select(sound, low, least), algebra.select(sound, high, most)
 
     def _hull(self, values: Iterable[Value]) -> Interval:
         every = list(dict.fromkeys(values))
