@@ -1,4 +1,4 @@
-"""Arrays of NumPy that may not be written to are read where they lie, as all others: a bound call sees what becomes of them."""
+"""Read-only arrays of NumPy are read where they lie: a bound call sees what becomes of them."""
 
 from __future__ import annotations
 

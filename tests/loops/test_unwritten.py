@@ -58,8 +58,8 @@ def test_results_that_nothing_has_filled(kind: str, count: int) -> None:
     with pytest.raises(lw.ArgumentError) as error:
         lw.steps([second, first]).run(3)
     assert str(error.value) == (
-        "lw.steps: consume reads the results of produce, which has not run yet: nothing is in them. Call produce once before the "
-        "loop, put it before consume, or fill its results"
+        "lw.steps: consume reads the results of produce, which has not run yet: nothing is in "
+        "them. Call produce once before the loop, put it before consume, or fill its results"
     )
 
 

@@ -16,7 +16,7 @@ from lanewise.runtime.prepared import Turns
 
 
 def nothing() -> None:
-    """Nobody has to be told."""
+    """For memory that may move without a word."""
 
 
 class OwnMemory:

@@ -45,8 +45,8 @@ def refuse_unwritten(rhythm: Rhythm, step: int) -> None:
     """Raise `ArgumentError` where a task reads results that nothing has filled, and nothing before
     it fills.
 
-    step: the next one of the rhythm. What a function of Python does nobody knows: behind one
-    nothing is refused.
+    step: the next one of the rhythm. What a function of Python does is unknown: nothing
+    behind one is refused.
     """
     filled: list[Any] = []
     order = _until_unknown(rhythm, step)
@@ -78,7 +78,7 @@ def _unwritten(task: Task, data: Any, order: Sequence[tuple[Task, Bound]]) -> Ar
 
 
 def _until_unknown(rhythm: Rhythm, step: int) -> list[tuple[Task, Bound]]:
-    """The tasks of a cycle in order, and what they do, up to one of which nobody knows that."""
+    """The tasks of a cycle in order, each with what it does, up to the first that does not say."""
     stand = {id(s): (s.fresh, s.step) for s in rhythm.stepped}
     known: dict[int, Sequence[Bound]] = {}
     found: list[tuple[Task, Bound]] = []
