@@ -1,0 +1,1 @@
+"""The tree of far fields: its shape, its order, and calls over it."""

@@ -1,0 +1,55 @@
+"""What the kernels of a call over a tree are specialised to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lanewise.analysis.far_field import FarProof, prove_far_field
+from lanewise.frontend.function import Lowered
+from lanewise.ir.names import own
+from lanewise.language import types as t
+from lanewise.language.record import Leaf
+from lanewise.language.types import ArrayType
+from lanewise.patterns.search.build import Side
+
+LEAVES, NODES = own("leaves"), own("nodes")  # numbers of the tree
+HEIGHT_FIRST, HEIGHT_COUNT = own("height.first"), own("height.count")  # in `shape.HEIGHTS`
+THETA = own("theta")  # the opening angle, in the precision of the positions
+TARGET_ORDER, TARGET_SORTED = own("target.order"), own("target.sorted")
+
+
+@dataclass(frozen=True, slots=True)
+class TreeArguments:
+    """A call over a tree.
+
+    target, source: sorted copies, the position first. uniforms: of the call. position: the leaves
+    of the position's field, one an axis. identical: targets and sources are one array, and one
+    sorted copy; parts: they are different parts of one. tables: what the function reads by index.
+    order: of the expansions. leaf: elements of a leaf.
+    """
+
+    target: Side
+    source: Side
+    uniforms: tuple[tuple[str, t.ValueType], ...]
+    position: tuple[Leaf, ...]
+    identical: bool
+    order: int
+    leaf: int
+    tables: tuple[tuple[str, ArrayType], ...] = ()
+    parts: bool = False
+
+    @property
+    def precision(self) -> t.Scalar:
+        return self.position[0].type
+
+
+def proof_of(lowered: Lowered, arguments: TreeArguments) -> FarProof:
+    """What is proved of a function about groups of sources."""
+    return prove_far_field(
+        lowered.function,
+        (arguments.target.name, arguments.source.name),
+        arguments.position[0].field,
+        len(arguments.position),
+        reductions=lowered.reductions,
+        tables={n: kind.element for n, kind in arguments.tables},
+    )
