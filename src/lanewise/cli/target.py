@@ -4,12 +4,7 @@ as `path/to/file.py:name`.
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import importlib.util
-import sys
-import traceback
-from collections.abc import Generator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, overload
@@ -23,7 +18,8 @@ from lanewise.patterns.sitewise.kernel import Sitewise
 from lanewise.patterns.sitewise.stencil import Stencil
 from lanewise.patterns.threadwise.kernel import Threadwise
 from lanewise.support.attributes import near
-from lanewise.support.errors import InputError, LanewiseError
+from lanewise.support.errors import InputError
+from lanewise.support.scripts import run_file
 
 _WAYS = "are {0}.compile(...).explain() and {0}.tune(...)"
 _OF_A_CALL = (
@@ -96,58 +92,6 @@ def load_kernel(text: str, *, sites: bool = False) -> Pairwise | Elementwise | S
             f"{_choices(path_text, kernels)}"
         )
     raise InputError(f"{path_text} has no kernel {name!r}; {_choices(path_text, kernels)}")
-
-
-def run_file(path: Path) -> ModuleType:
-    """Run a Python file as a module of its own name, with its folder first on the path, as `python
-    file.py` has it.
-    """
-    if not path.exists():
-        raise InputError(f"{path}: there is no such file")
-    if not path.is_file():
-        raise InputError(f"{path}: wanted a Python file, found a folder")
-    unique = f"{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
-    spec = importlib.util.spec_from_file_location(unique, path.resolve())
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[unique] = module  # annotations that are evaluated late look their names up here
-    try:
-        with contextlib.redirect_stdout(sys.stderr), _as_a_script(path.resolve()):
-            spec.loader.exec_module(module)
-    except LanewiseError as error:
-        raise InputError(f"{path} cannot be run: {error}") from error
-    except (Exception, SystemExit) as error:
-        raise InputError(f"{path} cannot be run: {_last_line(error, path)}") from error
-    return module
-
-
-@contextlib.contextmanager
-def _as_a_script(path: Path) -> Generator[None]:
-    """The file's folder comes first on the path, and the command's own arguments are none of the
-    file's.
-    """
-    folder, arguments = str(path.parent), sys.argv
-    sys.path.insert(0, folder)
-    sys.argv = [str(path)]
-    try:
-        yield
-    finally:
-        sys.path.remove(folder)
-        sys.argv = arguments
-
-
-def _last_line(error: BaseException, path: Path) -> str:
-    """The last line of the traceback, with the line of the file where it happened."""
-    last = traceback.format_exception_only(error)[-1].strip()
-    if isinstance(error, SyntaxError) and error.filename == str(path.resolve()):
-        return f"line {error.lineno}: {last}"
-    lines = [
-        f.lineno
-        for f in traceback.extract_tb(error.__traceback__)
-        if f.filename == str(path.resolve())
-    ]
-    return f"line {lines[-1]}: {last}" if lines else last
 
 
 def _kernels_of(module: ModuleType, sites: bool) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Checkpoints: a Gadget snapshot that others read, with a group `/lanewise` that holds what
 resuming needs.
 
-`/lanewise` has the settings and the plans of the kernels as attributes, and `history`, one row a
-measurement (columns in its attribute). A checkpoint is written whole or not at all, so the last one
+`/lanewise` has the settings and the plans of the kernels as attributes, `history`, one row a
+measurement (columns in its attribute), and `ic_script`, the bytes of the script that made the
+bodies, where one did. A checkpoint is written whole or not at all, so the last one
 stays valid whatever happens to the run.
 
 Numbered snapshots (`--snapshot-every`) are written beside a run's own file. They are archives; no
@@ -115,11 +116,13 @@ PACE: dict[str, Text | Whole | Real] = {
     f"{GROUP}@checkpoint_seconds": Real(low=0.0, needed=False),
 }
 HISTORY = f"{GROUP}/history"
+SCRIPT = f"{GROUP}/ic_script"
 SCHEMA = {
     **{f"{GROUP}@{f.name}": _entry(str(f.type)) for f in fields(Settings)},
     f"{GROUP}@step": Whole(0, MOST_STEPS),
     f"{GROUP}@steps": Whole(1, 2 * MOST_STEPS),
     HISTORY: Array("f8", ("measurements", len(COLUMNS))),
+    SCRIPT: Array("u1", ("characters",), needed=False),
     f"{GROUP}@{FORCE_PLAN}": Text(needed=False),  # not in the first versions
     f"{GROUP}@{POTENTIAL_PLAN}": Text(needed=False),
     **PACE,
@@ -148,7 +151,10 @@ class Labels:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What a checkpoint file holds. The first ones had no plans, and no pace."""
+    """What a checkpoint file holds. The first ones had no plans, and no pace.
+
+    script: the text of the script that made the bodies, "" where none did.
+    """
 
     particles: Particles
     settings: Settings
@@ -156,6 +162,7 @@ class Checkpoint:
     history: list[Diagnostics]
     plans: Plans | None = None
     pace: Pace | None = None
+    script: str = ""
 
 
 def write_checkpoint(
@@ -166,13 +173,15 @@ def write_checkpoint(
     history: list[Diagnostics],
     pace: Pace,
     *,
+    script: str = "",
     snapshot_of: str = "",
     overwrite: bool,
 ) -> None:
     """Write the current state whole, or leave the file as it was and raise `InputError` (a full
     disk, for one).
 
-    snapshot_of: the name of the run's own file, for a numbered snapshot beside it.
+    script: the text of the script that made the bodies. snapshot_of: the name of the run's own
+    file, for a numbered snapshot beside it.
     """
     simulation.check_whole()
     plans = simulation.plans
@@ -186,6 +195,9 @@ def write_checkpoint(
             group, "history", np.array([to_row(d) for d in history]).reshape(-1, len(COLUMNS))
         )
         set_attributes(rows, {"columns": ",".join(COLUMNS)})
+        if script:
+            text = script.encode("utf-8", errors="surrogateescape")
+            add_dataset(group, "ic_script", np.frombuffer(text, np.uint8))
 
     precision = "f32" if simulation.precision == "f32" else "f64"
     write_gadget(
@@ -250,9 +262,10 @@ def read_checkpoint(path: Path) -> Checkpoint:
         if step > settings.steps:
             raise InputError(f"damaged checkpoint: it is at step {step} of {settings.steps}")
         plans, paces = _read_plans(values), [values[place] for place in PACE]
-    return Checkpoint(
-        particles, settings, step, history, plans, None if None in paces else Pace(*paces)
-    )
+        kept = values[SCRIPT]
+        script = "" if kept is None else kept.tobytes().decode("utf-8", errors="surrogateescape")
+    pace = None if None in paces else Pace(*paces)
+    return Checkpoint(particles, settings, step, history, plans, pace, script)
 
 
 def _read_plans(values: dict[str, Any]) -> Plans | None:

@@ -26,7 +26,8 @@ class Settings:
         Option(
             STATE,
             "NAME|FILE",
-            f"{INITIAL_CONDITIONS}; or a Gadget HDF5, Tipsy, NPZ or CSV file (default {{default}})",
+            f"{INITIAL_CONDITIONS}; a Gadget HDF5, Tipsy, NPZ or CSV file; or a function of yours, "
+            "script.py:function (default {default})",
             values="lanewise.sims.gravity.initial.INITIAL_CONDITIONS",
         ),
     )

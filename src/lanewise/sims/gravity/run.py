@@ -33,6 +33,7 @@ from lanewise.sims.gravity.checkpoint import (
 from lanewise.sims.gravity.checks import check_softening
 from lanewise.sims.gravity.diagnostics import Diagnostics, energy_warning
 from lanewise.sims.gravity.initial import INITIAL_CONDITIONS, make_initial_conditions
+from lanewise.sims.gravity.initial.scripts import names_script, script_text
 from lanewise.sims.gravity.options import CHECKPOINT_SECONDS, Output, Settings
 from lanewise.sims.gravity.plans import Plans
 from lanewise.sims.gravity.simulation import Simulation, make_bodies
@@ -52,6 +53,7 @@ class SimulatedBodies:
     output: Output
     pace: Pace
     history: list[Diagnostics]
+    script: str
 
     @property
     def step(self) -> int:
@@ -103,7 +105,7 @@ class SimulatedBodies:
     def _write(self, path: Path, *, snapshot_of: str, overwrite: bool) -> None:
         write_checkpoint(
             path, self.simulation, self.labels, self.settings, self.history, self.pace,
-            snapshot_of=snapshot_of, overwrite=overwrite,
+            script=self.script, snapshot_of=snapshot_of, overwrite=overwrite,
         )  # fmt: skip
 
     def finish(self, run: Run[Any]) -> None:
@@ -180,7 +182,8 @@ def start(
     where = resolve(device)
     kind: lw.Layout | None = layout_by_name(layout) if layout else None
     with span(profile, "setup", name="initial conditions"):
-        particles = load_particles(asked.ic, bodies, asked.seed)
+        script = script_text(asked.ic) or ""
+        particles = load_particles(asked.ic, bodies, chosen.get("seed"))
     if softening is None:
         softening = asked.softening if particles.softening is None else particles.softening
     softening = check_softening(softening)
@@ -203,7 +206,8 @@ def start(
         start_time=particles.time,
     )
     pace = _pace(output, None, settings.steps)
-    return _ready(simulation, particles, settings, output, pace, [simulation.diagnostics()])
+    history = [simulation.diagnostics()]
+    return _ready(simulation, particles, settings, output, pace, history, script)
 
 
 def _with_defaults(chosen: Mapping[str, Any]) -> Settings:
@@ -245,8 +249,11 @@ def resume(
     simulation = _continued(path, saved, arrays, saved.plans if same else None, profile)
     pace = _pace(output, saved.pace, last - saved.step)
     history = _continued_history(saved, pace)
-    run = _ready(simulation, saved.particles, settings, output, pace, history, resumed=path)
-    run.note = _difference(path, saved, where, same=same)
+    run = _ready(
+        simulation, saved.particles, settings, output, pace, history, saved.script, resumed=path
+    )
+    notes = (_difference(path, saved, where, same=same), _script_changed(saved))
+    run.note = "; ".join(note for note in notes if note)
     return run
 
 
@@ -296,6 +303,17 @@ def _difference(path: Path, saved: Checkpoint, device: str, *, same: bool) -> st
     return ""
 
 
+def _script_changed(saved: Checkpoint) -> str:
+    """What is said where the script that made the bodies is another one by now."""
+    now = script_text(saved.settings.ic)
+    if not saved.script or now in (None, saved.script):
+        return ""
+    return (
+        f"the script of {saved.settings.ic} has changed since this run began; the run goes on with "
+        "its own bodies, and its checkpoint keeps the script as it was"
+    )
+
+
 def _pace(output: Output, before: Pace | None, steps: int) -> Pace:
     """How often a run of that many steps measures and writes: as it is told, else as before, else
     by default.
@@ -331,12 +349,12 @@ def _continued_history(saved: Checkpoint, pace: Pace) -> list[Diagnostics]:
 
 def _ready(
     simulation: Simulation, particles: Particles, settings: Settings, output: Output, pace: Pace,
-    history: list[Diagnostics], resumed: Path | None = None,
+    history: list[Diagnostics], script: str, resumed: Path | None = None,
 ) -> GravityRun:  # fmt: skip
     """The run, from the checkpoint `resumed` or from the start; refuses snapshots that exist."""
     state = SimulatedBodies(
         simulation=simulation, labels=Labels(particles.ids, particles.component),
-        settings=settings, output=output, pace=pace, history=history,
+        settings=settings, output=output, pace=pace, history=history, script=script,
     )  # fmt: skip
     for path in state.snapshots():
         writable_target(path, output.overwrite)
@@ -351,9 +369,9 @@ def layout_name(layout: lw.Layout) -> str:
     return str(layout).lower()
 
 
-def load_particles(ic: str, bodies: int | None, seed: int) -> Particles:
-    """Particles of a named initial condition or of a file."""
-    if ic in INITIAL_CONDITIONS:
+def load_particles(ic: str, bodies: int | None, seed: int | None) -> Particles:
+    """Particles of a named initial condition, of a script's function or of a file."""
+    if ic in INITIAL_CONDITIONS or names_script(ic):
         return make_initial_conditions(ic, bodies, seed)
     if not Path(ic).exists() and "." not in ic and "/" not in ic:
         raise InputError(
@@ -361,7 +379,7 @@ def load_particles(ic: str, bodies: int | None, seed: int) -> Particles:
                 "initial condition",
                 ic,
                 INITIAL_CONDITIONS,
-                more=", or a file (Gadget HDF5, Tipsy, NPZ, CSV)",
+                more=", a file (Gadget HDF5, Tipsy, NPZ, CSV), or script.py:function",
             )
         )
     particles = read_particles(ic)

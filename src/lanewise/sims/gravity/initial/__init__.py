@@ -1,17 +1,21 @@
 """Initial conditions of gravity, in units with G = 1.
 
-They are found in the modules of this package, so that a new one is one new file.
+They are found in the modules of this package, so that a new one is one new file; users' own are
+functions (see `scripts`).
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Callable
+from typing import Any
 
 from lanewise.io.particles import Particles
 from lanewise.sims.common.devices import require_memory
 from lanewise.sims.common.seeds import check_seed
 from lanewise.sims.gravity.initial.registry import DEFAULT_BODIES, InitialCondition
+from lanewise.sims.gravity.initial.scripts import bodies_of, bodies_of_script, names_script
 from lanewise.support.attributes import unknown
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
@@ -39,16 +43,35 @@ INITIAL_CONDITIONS: dict[str, InitialCondition] = _discovered()
 
 
 @checked(InputError)
-def make_initial_conditions(name: str, bodies: int | None = None, seed: int = 0) -> Particles:
-    """The bodies of the initial condition `name`; the same arguments give the same bits.
+def make_initial_conditions(
+    name: str | Callable[..., Any],
+    bodies: int | None = None,
+    seed: int | None = None,
+    **arguments: Any,
+) -> Particles:
+    """The bodies of an initial condition; the same arguments give the same bits.
 
-    `bodies` None stands for the only possible number, or else for 16384. Raises InputError for an
-    unknown name, a number of bodies that `name` cannot have, and a negative seed.
+    name: one of `INITIAL_CONDITIONS`, `script.py:function`, or a function that gives positions and
+    velocities (n, 3) and masses (n,), by name or in this order; `arguments` are those of the
+    function. bodies: None stands for the only possible number, the function's own, or 16384.
+    seed: None stands for 0. Raises `InputError` for an unknown name, a number of bodies that `name`
+    cannot have, a negative seed, and what a function gives that are no bodies.
     """
+    check_seed(seed or 0)
+    if bodies is not None and bodies <= 0:
+        raise InputError(f"{bodies} bodies asked for; wanted at least 1")
+    if not isinstance(name, str):
+        return bodies_of(name, bodies, seed, arguments)
+    if arguments:
+        raise InputError(
+            f"{name} takes no {', '.join(arguments)}: arguments of a script stand in its name, "
+            "script.py:function(name=value), and those of a function beside the function"
+        )
+    if names_script(name):
+        return bodies_of_script(name, bodies, seed)
     condition = INITIAL_CONDITIONS.get(name)
     if condition is None:
         raise InputError(unknown("initial condition", name, INITIAL_CONDITIONS))
-    check_seed(seed)
     count = condition.checked_count(bodies)
     require_memory("cpu", count * BYTES_TO_SAMPLE, f"making {count:,} bodies")
-    return condition.function(count, seed)
+    return condition.function(count, seed or 0)
