@@ -187,7 +187,7 @@ def test_what_a_gpu_does_before_the_kernel(
     points = points_of(things(3), "position")
     guard = watched.Guard("count: 'target'", points, lw.Open(), 1e18)
     steps = look.steps
-    filling = watched.DeviceFilling("cuda", (guard,), (lambda: steps.append("fill"),), in_graphs)
+    filling = watched.DeviceFilling("cuda", (guard,), lambda: steps.append("fill"), in_graphs)
     for _ in range(2):
         steps.clear()
         filling()
@@ -204,7 +204,7 @@ def test_what_a_gpu_does_before_the_kernel(
     with pytest.raises(
         LanewiseError, match=r"count: 'target': the position of element 7 is .* a search needs finite numbers"
     ):
-        watched.DeviceFilling("cuda", (guard,), (lambda: steps.append("never"),), in_graphs)()
+        watched.DeviceFilling("cuda", (guard,), lambda: steps.append("never"), in_graphs)()
     assert "never" not in steps
 
 

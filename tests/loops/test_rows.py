@@ -108,7 +108,7 @@ def stepped_task(device: Device, name: str, scale: float, *, often: int = 1) -> 
 
     packed = rows_of(_call((pairs, combine)), launch)
     assert packed is not None
-    coming = InRows(stepped, packed, "cuda", None)
+    coming = InRows(stepped, packed, "cuda", launch)
     launches = (NamedLaunch("stage", name, coming),) * often
     return Task(name, "", lambda _: launches[:1], "cuda", ahead=coming)
 

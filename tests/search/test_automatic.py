@@ -103,8 +103,8 @@ def test_the_estimate_is_what_the_grid_becomes(make):
     for search in (lw.Nearest(k=7, radius=0.01), lw.Neighbors(radius=0.1), lw.Nearest(k=2)):
         p = points(x)
         structure = lw.StaticGrid(radius=search.radius, k=search.k).make(p)
-        for launch in structure.launches():
-            launch()
+        for task in structure.tasks():
+            task.run()
         starts = structure.arrays["$starts"].data.view("i4")
         members = np.diff(starts).astype("f8")
         wanted, found = float((members**2).sum() / len(x)), look(search, p).members

@@ -1,7 +1,5 @@
 """The kernels that fill cells, run on a CPU as C++: every cell has its members, in the order of their indices."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -12,41 +10,21 @@ from lanewise.patterns.search.builders.geometry import Geometry, fitted
 from lanewise.patterns.search.points import Points, points_of
 from lanewise.runtime.nvrtc import compile_cubin
 from tests.search.clouds import CLOUDS, cloud
-from tests.search.emulated_cuda import COMPILER, launch
+from tests.search.emulated_builds import cell_kernels
+from tests.search.emulated_cuda import COMPILER
 from tests.search.numbered import numbered
-
-_MORE = """
-struct int2 { int x, y; };
-struct int4 { int x, y, z, w; };
-static int2 make_int2(int x, int y) { return {x, y}; }
-static int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
-static int atomicAdd(int *to, int v) { const int old = *to; *to += v; return old; }
-"""
 
 
 def emulated(geometry: Geometry, sources: Points) -> dict[str, np.ndarray]:
     """The memory of the kernels after two builds."""
-    texts = kernel_texts(sources.arrangement, sources.leaves, sources.precision, periodic=geometry.periodic)
+    kernels = cell_kernels(sources, periodic=geometry.periodic)
     memory = {name: np.zeros(length, np.int32) for name, length in memory_sizes(geometry, sources.count).items()}
     columns = [sources.data.ctypes.data + sources.arrangement.address(x, 0, sources.count) for x in sources.leaves]
     for _ in range(2):
         for x in launch_list(geometry, sources, columns):
-            text, arguments = _MORE + texts[x.kernel], list(x.arguments)
-            if x.kernel == "cells_count":
-                text, arguments = _with_values(text, arguments, len(sources.leaves))
-            given = [memory[a].ctypes.data if isinstance(a, str) else a for a in arguments]
-            launch(text, x.kernel, x.blocks if x.kernel != "cells_sort" else 3, x.threads, *given)
+            given = tuple(memory[a].ctypes.data if isinstance(a, str) else a for a in x.arguments)
+            kernels[x.kernel].launch((x.blocks, 1), given)
     return memory
-
-
-def _with_values(text: str, arguments: list, axes: int) -> tuple[str, list]:
-    """The values of the grid as constants of the text: the emulation takes whole numbers only."""
-    head, values, tail = re.split(r"(?<=int n),([^)]*)(?=\))", text, maxsplit=1)
-    names = re.findall(r"T (\w+)", values)
-    given = arguments[-5 * axes :]
-    constants = "".join(f"static const T {n} = (T){float(v)!r};\n" for n, v in zip(names, given, strict=True))
-    kind = re.search(r"using T = \w+;\n", head).end()
-    return head[:kind] + constants + head[kind:] + tail, arguments[: -5 * axes]
 
 
 def check(geometry: Geometry, sources: Points) -> None:

@@ -7,34 +7,24 @@ import pytest
 
 import lanewise as lw
 from lanewise.patterns.search.builders import curve
-from lanewise.patterns.search.builders.curve import DeviceCurve, Grains, kernel_texts
+from lanewise.patterns.search.builders.curve import Grains, kernel_texts
 from lanewise.patterns.search.builders.curve_host import HostCurve
 from lanewise.patterns.search.builders.tree import Tree, columns_of, margin
 from lanewise.patterns.search.points import Points, points_of
 from lanewise.primitives.curve_order import THREADS
 from lanewise.runtime.nvrtc import compile_cubin
 from tests.search.clouds import CLOUDS, Array, cloud
-from tests.search.emulated_cuda import COMPILER, launch
+from tests.search.emulated_builds import curve_of
+from tests.search.emulated_cuda import COMPILER
 from tests.search.numbered import numbered
 
 NEEDS_COMPILER = pytest.mark.skipif(COMPILER is None, reason="no g++")
 PERIODIC = lw.Periodic((0.5, 0.75, 1.0), origin=-0.25)
 
 
-class Emulated:
-    """A kernel with its number of threads."""
-
-    def __init__(self, text: str, name: str) -> None:
-        self._text, self._name = text, name
-
-    def launch(self, grid: tuple[int, int], arguments: tuple[Any, ...]) -> None:
-        launch(self._text, self._name, grid[0], THREADS[self._name], *arguments)
-
-
 def compare(points: Points, world: Any, leaf: int) -> None:
     """Two builds by the kernels, one on the host: one order, the same leaves, the same links, and boxes that hold what is below."""
-    texts = kernel_texts(points, world, leaf)
-    there = DeviceCurve(points, leaf, {name: Emulated(text, name) for name, text in texts.items()})
+    there = curve_of(points, world, leaf)
     for _ in range(2):
         for task in there.tasks():
             task.run()

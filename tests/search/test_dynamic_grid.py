@@ -52,8 +52,8 @@ def small(way: dict[str, Any]) -> dict[str, Any]:
 
 def built(search: DynamicGrid, x: Array) -> Structure:
     structure = search.make(points_of_values(x, "cpu"))
-    for launch in structure.launches():
-        launch()
+    for task in structure.tasks():
+        task.run()
     return structure
 
 
@@ -261,14 +261,14 @@ def test_a_structure_follows_its_sources() -> None:
     for way in (WAYS[0], WAYS[3]):
         moving = x.copy()
         structure = DynamicGrid(radius=0.25, **way).make(points_of_values(moving, "cpu"))
-        (launch,) = structure.launches()
-        launch()
+        (task,) = structure.tasks()
+        task.run()
         first = structure.order.copy()
         moving[:] = x[::-1]
-        launch()
+        task.run()
         assert (structure.order != first).any()
         moving[:] = x
-        launch()
+        task.run()
         np.testing.assert_array_equal(structure.order, first)
 
 

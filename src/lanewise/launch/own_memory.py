@@ -7,7 +7,7 @@ Launches of any size share it, one at a time: kernels are told how much of it is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from lanewise.runtime.device import get_device
@@ -17,6 +17,23 @@ from lanewise.runtime.prepared import Turns
 
 def nothing() -> None:
     """For memory that may move without a word."""
+
+
+def mender(device: str, clean: Iterable[Any]) -> Callable[[], None] | None:
+    """What makes memory zero again, after an exception within a run, that is zero before every run.
+
+    None where there is none.
+    """
+    memory = tuple(clean)
+    if not memory:
+        return None
+
+    def mend() -> None:
+        with on(device):
+            for data in memory:
+                data[:] = 0
+
+    return mend
 
 
 class OwnMemory:
@@ -34,9 +51,11 @@ class OwnMemory:
         self.turns: Turns = get_device(device).turns(what)
 
     @property
-    def nbytes(self) -> int:
-        """Of all that is kept."""
-        return sum(data.nbytes for data in self._kept.values())
+    def clean(self) -> Mapping[str, Any]:
+        """What is zero before every run, as it is now: when more is asked for, launches of before
+        keep what they have.
+        """
+        return {name: self._kept[name] for name in sorted(self._clean)}
 
     def reserve(self, name: str, nbytes: int, what: str, *, zeroed: bool) -> Any:
         """At least that many bytes, which stay where they are until more are asked for.
@@ -61,20 +80,6 @@ class OwnMemory:
         if kept is not None:
             self._grown()
         return data
-
-    def mender(self) -> Callable[[], None]:
-        """What makes zero again, after an exception within a run, what is zero before every run.
-
-        It is for launches that use the memory as it is now: when more is asked for they keep it.
-        """
-        clean, device = tuple([self._kept[name] for name in sorted(self._clean)]), self._device
-
-        def mend() -> None:
-            with on(device):
-                for data in clean:
-                    data[:] = 0
-
-        return mend
 
     def _wait(self) -> None:
         """For launches that still use what is given back, on whatever stream they are.

@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from typing import Any, Protocol
 
 from lanewise.launch.forms import BesideForm, Environment, Shape, beside_forms
-from lanewise.launch.own_memory import OwnMemory, nothing
+from lanewise.launch.own_memory import OwnMemory, mender, nothing
 from lanewise.launch.tasks import Buffer, Host, Primitive, Sequence, renamed
 from lanewise.layouts import Arrangement
 from lanewise.runtime import memory
@@ -250,7 +250,9 @@ class TaskList:
         if own is None and len(self.parts) == 1:  # most calls, and those of new sizes want it soon
             return Flat(tuple(self.parts[0].pieces(environment, shapes)), None)
         pieces = tuple([p for some in self._pieces(environment, shapes, own) for p in some])
-        return Flat(pieces, None) if own is None else Flat(pieces, own.turns, own.mender())
+        if own is None:
+            return Flat(pieces, None)
+        return Flat(pieces, own.turns, self._mender(own, {}))
 
     def _pieces(
         self, environment: Environment, shapes: Mapping[str, Shape], own: OwnMemory | None
@@ -286,8 +288,17 @@ class TaskList:
             turns if own is None else own.turns,
             checks_of(arrays, self._written),
             not self.resizable,
-            None if own is None else own.mender(),
+            self._mender(own, arrays),
         )
+
+    def _mender(self, own: OwnMemory | None, arrays: Arrays) -> Callable[[], None] | None:
+        """What follows an exception: all that is zero before a run is so again.
+
+        arrays: have the clean memory that belongs to somebody else, such as a structure.
+        """
+        owned = {} if own is None else own.clean
+        clean = [n for n, b in self.sequence.buffers.items() if b.clean]
+        return mender(self.device, [owned[n] if n in owned else arrays[n].data for n in clean])
 
     @cached_property
     def _written(self) -> frozenset[str]:

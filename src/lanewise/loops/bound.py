@@ -10,7 +10,7 @@ from lanewise.launch.compiled import Call
 from lanewise.launch.steps.rows import InRows, rows_of
 from lanewise.launch.steps.task import Clock, States, Task, has_graphs, told
 from lanewise.loops.by_steps import InSteps
-from lanewise.loops.flat import flat, in_order
+from lanewise.loops.flat import flat
 from lanewise.loops.searches import (
     FOLLOWS,
     DeviceLooks,
@@ -21,7 +21,7 @@ from lanewise.loops.searches import (
     why_alone,
 )
 from lanewise.patterns.search.repeated import SearchedLaunch
-from lanewise.runtime.prepared import Prepared
+from lanewise.runtime.prepared import Prepared, at_a_stretch
 from lanewise.runtime.programs import Checked, NamedLaunch, Work
 
 BESIDES = (
@@ -89,7 +89,7 @@ class Reading:
         packed = rows_of(call, kernel)
         if packed is None or not isinstance(kernel, Prepared):
             return None
-        coming = InRows(stepped, packed, device, kernel.turns)
+        coming = InRows(stepped, packed, device, kernel)
         if searched is None:
             return replace(_fixed(task, [NamedLaunch(task.kind, task.name, coming)]), ahead=coming)
         looks = DeviceLooks(task.name, device, searched.looks)
@@ -112,7 +112,7 @@ class Reading:
         if isinstance(launch, SearchedLaunch):
             return Searching(launch, self.structures, self.clock)
         if isinstance(launch, Prepared) and not has_graphs(device):
-            return in_order(flat(launch))
+            return at_a_stretch(flat(launch))
         return launch
 
 

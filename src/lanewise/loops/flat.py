@@ -6,46 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from lanewise.runtime.prepared import Piece, Prepared, Turns
+from lanewise.runtime.prepared import Piece, Prepared, at_a_stretch
 from lanewise.runtime.programs import Work
 
 
 def flat(prepared: Prepared) -> tuple[Work, ...]:
     """What a prepared program launches: a function a kernel, or one that takes turns at memory."""
-    works = tuple(p.work() for p in prepared.pieces)
-    if prepared.turns is None:
+    works = tuple([p.work() for p in prepared.pieces])
+    if prepared.turns is None and prepared.mend is None:
         return works
-    return (in_turn(prepared.turns, works, prepared.mend),)
-
-
-def in_turn(turns: Turns, works: Sequence[Work], mend: Callable[[], None] | None = None) -> Work:
-    """All of these at a stretch, with memory that one caller uses at a time. mend: is done after an
-    exception.
-    """
-
-    def run() -> None:
-        with turns:
-            try:
-                for work in works:
-                    work()
-            except BaseException:
-                if mend is not None:
-                    mend()
-                raise
-
-    return run
-
-
-def in_order(works: Sequence[Work]) -> Work:
-    """All of these as one."""
-    if len(works) == 1:
-        return works[0]
-
-    def run() -> None:
-        for work in works:
-            work()
-
-    return run
+    return (at_a_stretch(works, prepared.turns, prepared.mend),)
 
 
 def fillable(prepared: Prepared, names: Iterable[str]) -> bool:
@@ -57,13 +27,12 @@ def fillable(prepared: Prepared, names: Iterable[str]) -> bool:
 def filling(prepared: Prepared, names: frozenset[str]) -> Callable[[Mapping[str, Any]], Work]:
     """What makes the launches of a prepared program with other numbers of these names."""
     places = [(p, [(n, at) for n, at in p.values if n in names]) for p in prepared.pieces]
-    turns = prepared.turns
-    if turns is None and len(places) == 1:
+    turns, mend = prepared.turns, prepared.mend
+    if turns is None and mend is None and len(places) == 1:
         return partial(_filled, *places[0])
 
     def fill(numbers: Mapping[str, Any]) -> Work:
-        works = [_filled(piece, values, numbers) for piece, values in places]
-        return in_order(works) if turns is None else in_turn(turns, works, prepared.mend)
+        return at_a_stretch([_filled(p, values, numbers) for p, values in places], turns, mend)
 
     return fill
 

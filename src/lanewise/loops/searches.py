@@ -12,13 +12,14 @@ from typing import Any, Literal
 import numpy as np
 
 from lanewise.launch.steps.task import Clock
-from lanewise.loops.flat import fillable, filling, flat, in_order, in_turn
+from lanewise.loops.flat import fillable, filling
 from lanewise.patterns.search.base import HOST_BUILDS
 from lanewise.patterns.search.repeated import SearchedLaunch
 from lanewise.patterns.search.watched import Guard
 from lanewise.primitives.survey import NONE, survey_launch
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import to_host
+from lanewise.runtime.prepared import at_a_stretch
 from lanewise.runtime.programs import NamedLaunch, Work
 from lanewise.support.errors import ArgumentError
 
@@ -54,7 +55,7 @@ class Searching:
     def __call__(self, numbers: Mapping[str, Any] | None = None) -> None:
         self.look()
         launch = self._launch
-        kernel = in_order(flat(launch.kernel))
+        kernel: Work = launch.kernel.run
         if numbers is not None:
             kernel = filling(launch.kernel, frozenset(numbers))(numbers)
         with launch.turns:
@@ -63,8 +64,7 @@ class Searching:
 
     def _fill(self, launch: SearchedLaunch) -> None:
         if launch.looked is None:
-            for work in launch.filling:
-                work()
+            launch.fill()
             return
         try:
             launch.looked()
@@ -98,10 +98,10 @@ def named(
     searching = Searching(launch, structures, clock)
     if not apart or (structures == "follow" and launch.follow is not None):
         return [NamedLaunch("search", name, searching)]
-    calls = [NamedLaunch("search", name, in_turn(launch.turns, flat(launch.kernel)))]
-    if launch.filling:
-        fill = NamedLaunch(BUILD, "structure", in_turn(launch.turns, launch.filling))
-        calls.insert(0, fill)
+    calls = [NamedLaunch("search", name, at_a_stretch([launch.kernel.run], launch.turns))]
+    if launch.builds:
+        fill = at_a_stretch([launch.fill], launch.turns)
+        calls.insert(0, NamedLaunch(BUILD, "structure", fill))
     if launch.guards:
         calls.insert(0, NamedLaunch(BUILD, "look at positions", searching.look))
     return calls
@@ -161,7 +161,7 @@ def in_graph(
     """The launches of a call on a GPU, for a graph: nothing waits for the host. walk: in place of
     its own.
     """
-    calls = [NamedLaunch(BUILD, "structure", fill) for fill in launch.filling]
+    calls = [NamedLaunch(BUILD, "structure", launch.fill)] if launch.builds else []
     if looks is not None:
         calls.insert(0, NamedLaunch(BUILD, "look at positions", looks.launch))
     return [*calls, NamedLaunch("search", name, walk or launch.kernel.run)]

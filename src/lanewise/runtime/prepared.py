@@ -12,13 +12,17 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
+from lanewise.runtime.programs import Work
 from lanewise.support.errors import ArgumentError
 
 Arguments = tuple[Any, ...]
+Mend = Callable[[], None] | None
+_ANY_TIME = nullcontext()  # in place of turns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +51,7 @@ Views = Callable[[str, Places], Sequence[Any]]
 class Flattened(Protocol):
     """A launch that is quicker as one function, where its arguments are known."""
 
-    def flat(self, arguments: Arguments, /) -> Callable[[], object]: ...
+    def flat(self, arguments: Arguments, /) -> Work: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,7 @@ class Piece:
     name: str = ""
     waits: bool = False
 
-    def work(self, arguments: Arguments | None = None) -> Callable[[], object]:
+    def work(self, arguments: Arguments | None = None) -> Work:
         """The launch with these arguments, or its own, as one function."""
         given, run = self.arguments if arguments is None else arguments, self.run
         return run.flat(given) if isinstance(run, Flattened) else partial(run, given)
@@ -113,28 +117,29 @@ class Flat:
     """Launches that wait for arrays and values.
 
     They keep no memory alive but what a program has beside its arguments. first: those that wait
-    for nothing, where they take turns.
+    for nothing, where they take turns. mend: is done after an exception.
     """
 
     pieces: tuple[Piece, ...]
     turns: Turns | None
-    mend: Callable[[], None] | None = None
-    first: tuple[Callable[[], object], ...] = ()
+    mend: Mend = None
+    first: tuple[Work, ...] = ()
 
     def launch(self, views: Views, values: Mapping[str, Any]) -> None:
         """Launch with these. `values` are numbers of the right types."""
-        if self.turns is None:
+        if self.turns is None and self.mend is None:
             for p in self.pieces:
                 p.run(p.filled(views, values))
             return
-        with self.turns:
+        with self.turns or _ANY_TIME:
             try:
                 for work in self.first:
                     work()
                 for p in self.pieces:
                     p.run(p.filled(views, values))
             except BaseException:
-                _mend(self.mend)
+                if self.mend is not None:
+                    self.mend()
                 raise
 
     def closed(self, arrays: frozenset[str], views: Views, values: Mapping[str, Any]) -> Flat:
@@ -145,10 +150,33 @@ class Flat:
         return replace(self, pieces=closed)
 
 
-def _mend(mend: Callable[[], None] | None) -> None:
-    """After an exception, wherever it came: what has to be zero before a run is so again."""
-    if mend is not None:
-        mend()
+def at_a_stretch(works: Sequence[Work], turns: Turns | None = None, mend: Mend = None) -> Work:
+    """All of these as one, with memory that one caller uses at a time.
+
+    mend: is done after an exception, wherever it came: what has to be zero before a run is so
+    again.
+    """
+    if turns is None and mend is None:
+        if len(works) == 1:
+            return works[0]
+
+        def run_all() -> None:
+            for work in works:
+                work()
+
+        return run_all
+
+    def run() -> None:
+        with turns or _ANY_TIME:
+            try:
+                for work in works:
+                    work()
+            except BaseException:
+                if mend is not None:
+                    mend()
+                raise
+
+    return run
 
 
 def _closed(p: Piece, arrays: frozenset[str], views: Views, values: Mapping[str, Any]) -> Piece:
@@ -174,10 +202,8 @@ class Prepared:
     turns: Turns | None = None
     checks: tuple[Callable[[], None], ...] = ()
     fixed: bool = False
-    mend: Callable[[], None] | None = None
-    _works: list[tuple[Callable[[], object], ...]] = field(
-        default_factory=list[tuple[Callable[[], object], ...]], init=False, compare=False
-    )
+    mend: Mend = None
+    _work: list[Work] = field(default_factory=list[Work], init=False, compare=False)
 
     @property
     def waits(self) -> bool:
@@ -195,27 +221,23 @@ class Prepared:
     def __call__(self) -> None:
         for check in self.checks:
             check()
-        self.run()
+        (self._work[0] if self._work else self._made())()
 
     def run(self) -> None:
         """Launch, without asking."""
-        works = self._works[0] if self._works else self._made()
-        if self.turns is None:
-            for work in works:
-                work()
-            return
-        with self.turns:
-            try:
-                for work in works:
-                    work()
-            except BaseException:
-                _mend(self.mend)
-                raise
+        (self._work[0] if self._work else self._made())()
 
-    def _made(self) -> tuple[Callable[[], object], ...]:
-        """The launches as functions, from the first run on: by then they are compiled."""
-        self._works.append(tuple([p.work() for p in self.pieces]))
-        return self._works[0]
+    def _made(self) -> Work:
+        """The launches as a function, from the first run on: by then they are compiled."""
+        self._work.append(at_a_stretch([p.work() for p in self.pieces], self.turns, self.mend))
+        return self._work[0]
+
+    def part(self, begin: int, end: int | None = None) -> Work:
+        """Some of the launches as a function, for whoever has turns.
+
+        An exception within them is mended like one within all of them.
+        """
+        return at_a_stretch([p.work() for p in self.pieces[begin:end]], None, self.mend)
 
     def opened(self, arrays: frozenset[str], values: frozenset[str]) -> Flat | None:
         """The same launches, open for these arrays and values; None where values are fixed."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from lanewise.ir import nodes as ir
@@ -21,8 +22,8 @@ from lanewise.launch.steps.task import AHEAD
 from lanewise.passes.uniform_parameters import UNIFORMS, packed
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import address
-from lanewise.runtime.prepared import Piece, Places, Prepared
-from lanewise.runtime.programs import LONG_GRAPH
+from lanewise.runtime.prepared import Piece, Places, Prepared, at_a_stretch
+from lanewise.runtime.programs import LONG_GRAPH, Work
 from lanewise.runtime.stepping import copy_to_graphs
 from lanewise.support.errors import ArgumentError
 
@@ -110,9 +111,11 @@ class InRows:
     """The launches of a call for the steps to come, from rows of values."""
 
     def __init__(
-        self, stepped: SteppedLaunch, kernels: Sequence[_Packed], device: str, turns: Any
+        self, stepped: SteppedLaunch, kernels: Sequence[_Packed], device: str, launches: Prepared
     ) -> None:
-        self._stepped, self._kernels, self._device, self._turns = stepped, kernels, device, turns
+        """kernels: those of the launches, which are these with other values."""
+        self._stepped, self._kernels, self._device = stepped, kernels, device
+        self._turns, self._mend = launches.turns, launches.mend
         self._tables: list[_Table | None] = []
         self._rows = 0  # that a graph has
         self._filled = self._taken = self._next = 0
@@ -170,18 +173,10 @@ class InRows:
                 if table is not None:
                     table.copy_here(self._taken)
             self._taken += 1
-        if self._turns is None:
-            self._launch(row)
-        else:
-            with self._turns:
-                self._launch(row)
-
-    def _launch(self, row: int) -> None:
+        works: list[Work] = []
         for kernel, table in zip(self._kernels, self._tables, strict=True):
-            if table is None:
-                kernel.piece.run(kernel.piece.arguments)
-            else:
-                table.launch(row)
+            works.append(kernel.piece.work() if table is None else partial(table.launch, row))
+        at_a_stretch(works, self._turns, self._mend)()
 
 
 @dataclass(frozen=True, slots=True)

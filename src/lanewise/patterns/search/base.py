@@ -16,7 +16,7 @@ import numpy as np
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.language.types import Scalar
-from lanewise.launch.task_list import BoundArray
+from lanewise.launch.task_list import BoundArray, Part, Renamed, Written
 from lanewise.launch.tasks import Buffer, Primitive, Role
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.worlds import Bounded, Open, Periodic, World, world_dimension
@@ -175,10 +175,6 @@ class Structure(ABC):
         `in_graphs`, no transfer to the host.
         """
 
-    def launches(self) -> tuple[Callable[..., object], ...]:
-        """The same as functions."""
-        return tuple(task.run for task in self.tasks())
-
     def buffers(self) -> Mapping[str, Buffer]:
         """Its memory: what a walk reads, the order, and what its tasks use among themselves."""
         arrays = {n: b.arrangement for n, b in self.arrays.items()}
@@ -192,10 +188,22 @@ class Structure(ABC):
             for n in names
         }
 
+    def parts(self, names: Mapping[str, str], device: str) -> list[Part]:
+        """Its tasks as parts of a call, which has other names for its buffers."""
+        buffers = self.buffers()
+        made: list[Part] = []
+        for task in self.tasks():
+            touched = {a.buffer: buffers[a.buffer] for a in task.accesses if a.buffer in buffers}
+            made.append(Renamed(Written(task, device, touched), names))
+        return made
+
     @property
-    def clean(self) -> frozenset[str]:
-        """What of its memory is zero before and after its tasks."""
-        return frozenset()
+    def clean(self) -> Mapping[str, BoundArray]:
+        """What of its memory is zero before and after its tasks, by name.
+
+        A call of which they are a part takes it, to make it zero again after an exception.
+        """
+        return {}
 
     @property
     def settled(self) -> bool:

@@ -16,7 +16,7 @@ from lanewise.language.types import I32, Scalar
 from lanewise.launch.executable import Executable
 from lanewise.launch.programs import Programs
 from lanewise.launch.support import index_type, machine_of
-from lanewise.launch.task_list import BoundArray, Part, Renamed, TaskList, Written
+from lanewise.launch.task_list import BoundArray, Part, Renamed, TaskList
 from lanewise.launch.tasks import Buffer, Role
 from lanewise.layouts import AoS, Arrangement, SoAoAS
 from lanewise.patterns.elements import ELEMENTWISE
@@ -113,14 +113,12 @@ class Queried:
     def _build(self) -> tuple[Part, ...]:
         """What comes before the walk: the structure, the sources in its order, that of targets."""
         s, device = self.sources, self.sources.device
-        parts: list[Part] = [
-            Renamed(Written(task, device), {POSITIONS: POINTS}) for task in self.structure.tasks()
-        ]
+        parts = self.structure.parts({POSITIONS: POINTS}, device)
         if self.structure.order is not None:
             parts.append(gather_executable(s.precision, s.dimension, device))
         if self._turning is not None:
             names = {n: _turned_name(n) for n in self._turning.buffers()} | {POSITIONS: QUERIES}
-            parts += [Renamed(Written(task, device), names) for task in self._turning.tasks()]
+            parts += self._turning.parts(names, device)
         return tuple(parts)
 
     def _walk(self, what: Wanted) -> Part:
@@ -150,7 +148,8 @@ class Queried:
     def _memory(self) -> dict[str, BoundArray]:
         """The arrays of all tasks but what a walk gives."""
         s = self.sources
-        arrays = {POINTS: as_bound(s), QUERIES: as_bound(self.targets), **self.structure.arrays}
+        arrays = {POINTS: as_bound(s), QUERIES: as_bound(self.targets)}
+        arrays |= {**self.structure.arrays, **self.structure.clean}
         if self.structure.order is not None:
             arrangement = sorted_arrangement(s.precision, s.dimension)
             what, nbytes = "the sorted copy of 'points'", arrangement.nbytes(s.count)
@@ -159,6 +158,7 @@ class Queried:
             arrays[ORDER] = _bound(self.structure.order, I32)
         if self._turning is not None:
             arrays[TURNS] = _bound(self._turning.order, I32)
+            arrays |= {_turned_name(n): b for n, b in self._turning.clean.items()}
         return arrays
 
     def _turned(self) -> Structure | None:

@@ -20,7 +20,7 @@ from lanewise.language.types import I32
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.steps.task import Task, told
 from lanewise.launch.support import bind_record, compile_kernel, index_type, machine_of
-from lanewise.launch.task_list import BoundArray, Part, Renamed, TaskList, Written
+from lanewise.launch.task_list import BoundArray, Renamed, TaskList, Written
 from lanewise.launch.tasks import Buffer, Primitive, Role, reading, writing
 from lanewise.layouts import AoS, Layout
 from lanewise.patterns.elements import ELEMENTWISE
@@ -58,9 +58,7 @@ class Moved:
 def reordering(structure: Structure, device: str, moved: Sequence[Moved]) -> TaskList:
     """What brings arrays into the order of a structure; the first one is that of its sources."""
     first, *_ = moved
-    parts: list[Part] = [
-        Renamed(Written(task, device), {POSITIONS: first.name}) for task in structure.tasks()
-    ]
+    parts = structure.parts({POSITIONS: first.name}, device)
     machine, work = machine_of(device), Work(ELEMENTWISE, first.array.count)
     for m in moved:
         gather = build_gather(
@@ -77,8 +75,7 @@ def reordering(structure: Structure, device: str, moved: Sequence[Moved]) -> Tas
     copy = Primitive("copy back", back, (*reading(*spares), *writing(*names)))
     arguments = {n: Buffer(n, Role.ARGUMENT) for n in names}
     parts.append(Written(copy, device, arguments, frozenset(names)))
-    temporary = {n: Buffer(n, Role.TEMPORARY) for n in spares}
-    buffers = {**structure.buffers(), **temporary}
+    buffers = {n: Buffer(n, Role.TEMPORARY) for n in spares}
     return TaskList("reorder", device, tuple(parts), buffers)
 
 
@@ -86,13 +83,14 @@ def reorder_task(structure: Structure, device: str, moved: Sequence[Moved]) -> T
     """The same as a call of a loop."""
     tasks = reordering(structure, device, moved)
     arrays = {m.name: m.array for m in moved} | {m.spare_name: m.spare for m in moved}
-    arrays = {**arrays, **structure.arrays, ORDER: bind_value_array(structure.order, I32)}
+    arrays |= {**structure.arrays, **structure.clean}
+    arrays[ORDER] = bind_value_array(structure.order, I32)
     count = {COUNT: moved[0].array.count}
     prepared = tasks.bound(arrays, count)
     builds = len(structure.tasks())
     launches = [
-        NamedLaunch("build", "structure" if n < builds else tasks.name, piece.work())
-        for n, piece in enumerate(prepared.pieces)
+        NamedLaunch("build", "structure", prepared.part(0, builds)),
+        NamedLaunch("build", tasks.name, prepared.part(builds)),
     ]
     return Task(
         tasks.name,

@@ -29,7 +29,6 @@ from lanewise.patterns.search.picker import Picked
 from lanewise.patterns.search.points import SAMPLE, Points
 from lanewise.patterns.search.watched import (
     DeviceFilling,
-    Filling,
     Guard,
     Look,
     watched,
@@ -37,6 +36,7 @@ from lanewise.patterns.search.watched import (
 from lanewise.records.arrays import RecordArray
 from lanewise.records.binding import places_of
 from lanewise.runtime.prepared import Flat, Prepared, Turns
+from lanewise.runtime.programs import Work
 
 LEAST, MOST = 2, 64  # calls that a kernel remembers: each has a structure and a sorted copy
 MOST_BYTES = 1 << 24  # of all these, where there are more than the least
@@ -76,9 +76,9 @@ class SearchedLaunch:
         return self.launches.turns
 
     @property
-    def filling(self) -> Filling:
+    def fill(self) -> Work:
         """What builds the structure, and puts the sources in its order."""
-        return tuple([p.work() for p in self.launches.pieces[: self.builds]])
+        return self.launches.part(0, self.builds)
 
     @property
     def kernel(self) -> Prepared:
@@ -88,7 +88,7 @@ class SearchedLaunch:
     def opened(self, arrays: frozenset[str], values: frozenset[str]) -> Flat | None:
         """The same launches, of which the walk is open for these; None where values are fixed."""
         walk = self.kernel.opened(arrays, values)
-        return None if walk is None else replace(walk, turns=self.turns, first=self.filling)
+        return None if walk is None else replace(walk, turns=self.turns, first=(self.fill,))
 
     def __call__(self) -> None:
         self.check()
@@ -99,8 +99,7 @@ class SearchedLaunch:
             return
         with self.turns:
             self.looked()
-            for p in self.launches.pieces[self.builds :]:
-                p.run(p.arguments)
+            self.kernel.run()
 
     def guarded(self, device: str, guards: tuple[Guard, ...]) -> SearchedLaunch:
         """The same launches behind a look at positions, for a call that runs many times."""
@@ -108,7 +107,7 @@ class SearchedLaunch:
             return replace(self, guards=guards, looks=guards)
         in_graphs = self.structure.settled and self.structure.in_graphs
         return replace(
-            self, looked=DeviceFilling(device, guards, self.filling, in_graphs), looks=guards
+            self, looked=DeviceFilling(device, guards, self.fill, in_graphs), looks=guards
         )
 
     def unguarded(self) -> SearchedLaunch:

@@ -38,7 +38,7 @@ from lanewise.launch.support import (
     uses_of,
     value_type,
 )
-from lanewise.launch.task_list import Part, Renamed, TaskList, Written
+from lanewise.launch.task_list import Renamed, TaskList
 from lanewise.launch.tasks import Buffer, Role
 from lanewise.layouts import SoAoAS
 from lanewise.passes.index_tests import OUTSIDE
@@ -296,7 +296,7 @@ class Searched:
         if s.structure.order is not None:
             bound[ORDER] = bind_value_array(s.structure.order, t.I32)
         bound |= {n: bind_value_array(a, kind) for (n, kind), a in zip(named, results, strict=True)}
-        bound |= s.structure.arrays
+        bound |= {**s.structure.arrays, **s.structure.clean}
         bound |= {n: bind_value_array(a, kind) for n, (a, kind) in classified.added.items()}
         if out is not None:
             check_results_apart(
@@ -522,10 +522,8 @@ class Searched:
         """
         device, tests = s.classified.device, s.classified.tests
         source = next(reversed(s.classified.records))
-        parts: list[Part] = [
-            Renamed(Written(task, device), {POSITIONS: source}) for task in s.structure.tasks()
-        ]
-        buffers, walked = dict(s.structure.buffers()), dict[str, str]()
+        parts = s.structure.parts({POSITIONS: source}, device)
+        buffers, walked = dict[str, Buffer](), dict[str, str]()
         if s.structure.order is not None:
             gather = self._gather(s, source, s.classified.records[source])
             parts.append(Renamed(gather, {}, {COUNT: count_of(source)}))

@@ -286,8 +286,8 @@ class _Grid(Structure):
         return self._built.tasks
 
     @property
-    def clean(self) -> frozenset[str]:
-        return self._built.clean
+    def clean(self) -> Mapping[str, BoundArray]:
+        return {n: bind_value_array(data, I32) for n, data in self._built.clean.items()}
 
     def statistics(self) -> Statistics:
         members = np.diff(to_host(self._built.starts)[: self._geometry.total + 1])

@@ -26,12 +26,12 @@ from lanewise.primitives.survey import survey_launch
 from lanewise.runtime import cuda
 from lanewise.runtime.cpu import own_kernel
 from lanewise.runtime.prepared import Flat, Turns, Views
+from lanewise.runtime.programs import Work
 from lanewise.support.errors import DeviceError
 
 Look = tuple[Points, Bounds]
 """Positions, and the bounds that they have to lie in, one an axis."""
 
-Filling = tuple[Callable[[], object], ...]
 NONE = 0xFFFFFFFF
 ANSWERS = 0x7FFFFFFF  # looks are counted up to here, and from 0 again
 SPINS = 300  # questions before other threads are let through, about 15 microseconds
@@ -151,7 +151,7 @@ class DeviceLook:
 
     __slots__ = ("_answer", "_begun", "_device", "_lost", "_pinned", "_replay", "_state")
 
-    def __init__(self, device: str, looks: Sequence[Look], filling: Filling) -> None:
+    def __init__(self, device: str, looks: Sequence[Look], filling: Sequence[Work]) -> None:
         self._device, self._begun, self._lost = device, 0, False
         with cuda.use(device):
             module = cuda.cupy()
@@ -223,7 +223,12 @@ class WatchedTemplate:
     __slots__ = ("_device", "_filling", "_kernel", "_look", "_looks", "_turns")
 
     def __init__(
-        self, device: str, looks: tuple[Look, ...], filling: Filling, kernel: Flat, turns: Turns
+        self,
+        device: str,
+        looks: tuple[Look, ...],
+        filling: Sequence[Work],
+        kernel: Flat,
+        turns: Turns,
     ) -> None:
         self._device, self._looks, self._filling, self._kernel, self._turns = (
             device,
@@ -254,17 +259,10 @@ class DeviceFilling:
     for: the structure is filled without a look.
     """
 
-    __slots__ = ("_device", "_filling", "_guards", "_in_graphs", "_look")
+    __slots__ = ("_device", "_fill", "_guards", "_in_graphs", "_look")
 
-    def __init__(
-        self, device: str, guards: tuple[Guard, ...], filling: Filling, in_graphs: bool
-    ) -> None:
-        self._device, self._guards, self._filling, self._in_graphs = (
-            device,
-            guards,
-            filling,
-            in_graphs,
-        )
+    def __init__(self, device: str, guards: tuple[Guard, ...], fill: Work, in_graphs: bool) -> None:
+        self._device, self._guards, self._fill, self._in_graphs = device, guards, fill, in_graphs
         self._look: DeviceLook | None = None
 
     def __call__(self) -> None:
@@ -275,17 +273,15 @@ class DeviceFilling:
             look = self._look
             if look is None:
                 looks = [guard.look for guard in self._guards]
-                self._look = look = DeviceLook(
-                    self._device, looks, self._filling if self._in_graphs else ()
-                )
+                filling = (self._fill,) if self._in_graphs else ()
+                self._look = look = DeviceLook(self._device, looks, filling)
             look.begin()
             if not look.sound():
                 for guard in self._guards:  # where they say nothing, nothing is wrong any more
                     guard.check()
             elif self._in_graphs:
                 return
-        for fill in self._filling:
-            fill()
+        self._fill()
 
 
 def watched(looks: tuple[Look, ...], launches: Flat, results: Sequence[Result]) -> Sized | None:

@@ -4,7 +4,8 @@ one cell in their order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -79,13 +80,13 @@ class CellBuilder:
     present positions.
 
     starts: the first sorted place of each cell and of those behind the last one; order: the
-    caller's index of each place. clean: memory that is zero before and after.
+    caller's index of each place. clean: int32 arrays that are zero before and after, by name.
     """
 
     starts: Any
     order: Any
     tasks: tuple[Primitive, ...]
-    clean: frozenset[str] = frozenset()
+    clean: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 def host_cells(geometry: Geometry, sources: Points) -> CellBuilder:

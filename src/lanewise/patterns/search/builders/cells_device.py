@@ -21,7 +21,8 @@ from lanewise.primitives.cells import CROWDED, SORTERS, SORTING_THREADS, THREADS
 from lanewise.runtime.device import WrittenKernel, get_device
 from lanewise.runtime.memory import allocate_pieces, on
 
-COUNTS, PLACE, MEMBERS, SUMS, CROWD = map(own, ("counts", "place", "members", "sums", "crowded"))
+COUNTS, PLACE, MEMBERS = map(own, ("cells.counts", "place", "members"))
+SUMS, CROWD = map(own, ("sums", "crowded"))
 TOUCHED: dict[str, tuple[Access, ...]] = {
     "cells_count": (*reading(POSITIONS), *changing(COUNTS), *writing(PLACE)),
     "cells_sums": (*reading(COUNTS), *writing(SUMS, CROWD)),
@@ -99,8 +100,8 @@ def device_cells(geometry: Geometry, sources: Points) -> CellBuilder:
         arguments = tuple(memory.addresses[a] if isinstance(a, str) else a for a in x.arguments)
         run = partial(_run, kernels[x.kernel], (x.blocks, 1), arguments, (memory, sources))
         tasks.append(Primitive(x.kernel, run, TOUCHED[x.kernel]))
-    starts, order = (memory[name].view("int32") for name in ("starts", "order"))
-    return CellBuilder(starts[: geometry.total + 1], order, tuple(tasks), frozenset({COUNTS}))
+    starts, order, counts = (memory[name].view("int32") for name in ("starts", "order", "counts"))
+    return CellBuilder(starts[: geometry.total + 1], order, tuple(tasks), {COUNTS: counts})
 
 
 def _run(
