@@ -19,7 +19,7 @@ import pytest
 HOST_ALONE = {
     "lanewise.primitives.": "a GPU has functions of its own",
     "lanewise.ir.interpreter": "the interpreter runs on the host",
-    "lanewise.launch.executable": "slabs of sites are those of a CPU",
+    "lanewise.launch.slabs": "slabs of sites are those of a CPU",
     "lanewise.patterns.elementwise.kernel": "sums and extremes of whole arrays ask the array for its library",
     "lanewise.patterns.search.": "a GPU builds structures, and looks at positions, by kernels",
     "lanewise.records.arrays": "rows are put together on the host",

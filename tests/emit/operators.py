@@ -162,7 +162,7 @@ def check_literals(kind: Scalar, values: tuple[Any, ...], device: str) -> None:
     plan = Plan(block=32).filled(NEUTRAL) if cuda else NEUTRAL
     executable = compile_kernel(literal_kernel(kind, values, I32 if cuda else I64), plan, device)
     arrays = {a.name: bring(np.ones(1, kind.dtype), device) for a in executable.program.reference.arrays}
-    executable.prepare({n: bind_value_array(a, kind) for n, a in arrays.items()}, {COUNT: 1})()
+    executable.tasks.bound({n: bind_value_array(a, kind) for n, a in arrays.items()}, {COUNT: 1})()
     _, *found = (to_host(a)[0] for a in arrays.values())
     with np.errstate(all="ignore"):
         wanted = np.array(values, kind.dtype)

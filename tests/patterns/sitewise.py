@@ -48,11 +48,15 @@ def reference_kernel(flow: Any, sites: Any, index: t.Scalar = t.I64, **values: A
 
 @dataclass(frozen=True)
 class Interpreted:
-    """Kernels in place of an executable: prepared like one, run by the interpreter."""
+    """Kernels in place of an executable: bound like one, run by the interpreter."""
 
     program: Program
 
-    def prepare(self, arrays: Any, environment: Any) -> Any:
+    @property
+    def tasks(self) -> Any:
+        return self
+
+    def bound(self, arrays: Any, environment: Any) -> Any:
         def run() -> None:
             for kernel in self.program.kernels:
                 run_kernel(kernel, dict(arrays), dict(environment))

@@ -115,8 +115,15 @@ class Planted:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.right, name)
 
-    def prepare(self, arrays: Any, environment: Any) -> Callable[[], None]:
-        launch, data = self.right.prepare(arrays, environment), arrays[self.result].data
+    @property
+    def tasks(self) -> Planted:
+        return self
+
+    def memory(self, environment: Any) -> int:
+        return self.right.tasks.memory(environment)
+
+    def bound(self, arrays: Any, environment: Any) -> Callable[[], None]:
+        launch, data = self.right.tasks.bound(arrays, environment), arrays[self.result].data
 
         def run() -> None:
             launch()

@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from lanewise._version import __version__
 from lanewise.compiler.pipeline import Program
 from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.numba import emit_numba
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import COUNT, is_own, is_view
+from lanewise.ir.names import is_own, is_view
 from lanewise.ir.printer import print_kernel
 from lanewise.ir.series import launches
 from lanewise.language.target import (
@@ -24,7 +22,15 @@ from lanewise.language.target import (
     is_gpu,
     target_of,
 )
-from lanewise.launch.forms import Form, InterpreterForm, Shape, device_form, host_form
+from lanewise.launch.forms import (
+    Form,
+    HostForm,
+    InterpreterForm,
+    Shape,
+    device_form,
+    host_form,
+)
+from lanewise.launch.slabs import SlabLaunch, slab_piece
 from lanewise.launch.task_list import Arrays, TaskList, views_of_memory
 from lanewise.launch.tasks import Sequence, program_sequence, reference_sequence
 from lanewise.passes.base import refuse
@@ -35,10 +41,6 @@ from lanewise.runtime.memory import allocate
 from lanewise.runtime.nvrtc import Cubin, Switches, compile_cubin, cuda_core
 from lanewise.runtime.prepared import Piece
 from lanewise.support.errors import PlanError
-
-# of a lattice: enough work to hide a call, few enough to stay in a cache
-SLAB_SITES, MOST_SLABS = 32_768, 64
-
 
 Environment = Mapping[str, Any]
 Launch = Callable[[], None]
@@ -108,6 +110,10 @@ class Executable:
 
         They wait for the arrays, and for values that are not known.
         """
+        if self._slabs:
+            lists = [kernel.arrays[-1].name for kernel in self.program.kernels]
+            name = self.program.reference.name
+            return [slab_piece(name, self._slabs, lists, environment, shapes)]
         if self._in_turns:
             turns = launches(self.program.kernels, environment)
             made = [(n, self.forms[n].piece(counts, shapes)) for n, counts in turns]
@@ -131,6 +137,13 @@ class Executable:
         return []
 
     @cached_property
+    def _slabs(self) -> tuple[HostForm, ...]:
+        """The kernels, where they run one slab of sites after the other."""
+        if not self._on_cpu or len(self.kernels) < 2 or not self.program.reference.pattern.slabs:
+            return ()
+        return tuple(form for form in self.forms if isinstance(form, HostForm))
+
+    @cached_property
     def _in_turns(self) -> bool:
         return any(k.series for k in self.program.kernels)
 
@@ -147,17 +160,11 @@ class Executable:
         """On a CPU Numba compiles at the first call; better now than within a timed run."""
         if not self._on_cpu or self._ready:
             return
-        for piece, function in zip(pieces, self.kernels, strict=True):
-            cpu.prepare(function, (*piece.arguments, 0, 0))
-        self._ready.append(True)
-
-    def prepare(self, arrays: Arrays, environment: Environment) -> Launch:
-        """A launch of its kernels on these arrays, with these values."""
-        slabs = self.program.reference.pattern.slabs and len(self.kernels) > 1
-        if slabs and self._on_cpu:
-            self.check(arrays)
-            return _slab_launch(self.sequence, self.kernels, arrays, environment)
-        return self.tasks.bound(arrays, environment)
+        for piece in pieces:
+            assert isinstance(piece.run, cpu.RangeLaunch | SlabLaunch)
+            piece.run.prepare(piece.arguments)
+        # of slabs, those kernels take part whose lists hold something: others the next time
+        self._ready.extend(() if self._slabs else (True,))
 
 
 def build_executable(
@@ -281,40 +288,6 @@ def _parted(program: Program) -> list[str]:
 def _grid(kernel: ir.Kernel) -> ir.Grid:
     assert kernel.grid is not None
     return kernel.grid
-
-
-def _slab_launch(
-    sequence: Sequence,
-    functions: tuple[cpu.RangeKernel, ...],
-    arrays: Arrays,
-    environment: Environment,
-) -> Launch:
-    """The kernels of parts of the sites, slab by slab: sites at faces and walls while their
-    neighbours are in the caches.
-    """
-    count = int(environment[COUNT])
-    slabs = max(1, min(MOST_SLABS, count // SLAB_SITES))
-    units = np.linspace(0, -(-count // cpu.SLAB_UNIT), slabs + 1).astype(np.int64)
-    work: list[cpu.Slabbed] = []
-    views = views_of_memory({n: b.data for n, b in arrays.items()}, "cpu")
-    shapes = {n: (b.arrangement, b.count) for n, b in arrays.items()}
-    for launch, function in zip(sequence.launches, functions, strict=True):
-        kernel = launch.kernel
-        # spans, runs or sites, units of a slab in ascending order
-        listed = arrays[kernel.arrays[-1].name]
-        if not listed.count:
-            continue
-        arguments = host_form(launch, function).piece(environment, shapes).filled(views, {})
-        first = listed.data.view(np.int64).reshape(listed.count, -1)[:, 0]
-        cpu.prepare(function, (*arguments, 0, 0))
-        work.append(
-            cpu.Slabbed(
-                function,
-                arguments,
-                [int(x) for x in np.searchsorted(first // cpu.SLAB_UNIT, units)],
-            )
-        )
-    return lambda: cpu.run_slabs(work)
 
 
 def _uniforms(kernel: ir.Kernel, device: str, environment: Environment) -> dict[str, Any]:

@@ -262,6 +262,10 @@ class RangeLaunch:
     def __call__(self, arguments: tuple[Any, ...]) -> None:
         run_range(self.kernel, arguments, self.extent, self.grain)
 
+    def prepare(self, arguments: tuple[Any, ...]) -> None:
+        """Compile the kernel for arguments like these."""
+        prepare(self.kernel, (*arguments, 0, 0))
+
     def flat(self, arguments: tuple[Any, ...]) -> Callable[[], None]:
         """The run with these arguments as one function: of few elements the compiled kernel
         itself.

@@ -78,6 +78,14 @@ class Piece:
         given, run = self.arguments if arguments is None else arguments, self.run
         return run.flat(given) if isinstance(run, Flattened) else partial(run, given)
 
+    def moved(self, by: int) -> Piece:
+        """The same where its arguments stand so many places later, among those of others."""
+        arrays = tuple((n, at, slice(w.start + by, w.stop + by)) for n, at, w in self.arrays)
+        values, uniforms = (
+            tuple((n, at + by) for n, at in v) for v in (self.values, self.uniforms)
+        )
+        return replace(self, arrays=arrays, values=values, uniforms=uniforms)
+
     def filled(self, views: Views, values: Mapping[str, Any]) -> Arguments:
         """The arguments with these arrays and values."""
         arguments = list(self.arguments)

@@ -223,7 +223,7 @@ class KernelMeasurer:
                 "tuning gives them"
             )
         self_term.check(self._job.name, program.plan.self_term, program.self_term, work.environment)
-        return executable.prepare(work.bound, work.environment)
+        return executable.tasks.bound(work.bound, work.environment)
 
     def measure(
         self, plans: Sequence[CompletePlan], rounds: int

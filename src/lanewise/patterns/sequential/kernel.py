@@ -94,7 +94,7 @@ def bind_in_turn(
         index_type(records.device),
     )
     executable = compile_kernel(reference, NEUTRAL, records.device)
-    return executable.prepare({target: bind_record(records)}, environment)
+    return executable.tasks.bound({target: bind_record(records)}, environment)
 
 
 def _values(step: Step, record: str, records: RecordArray) -> Arguments:

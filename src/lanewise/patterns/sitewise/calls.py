@@ -189,7 +189,7 @@ def _bound(
     kernels = (executable.program.reference, *executable.program.kernels)
     used = {a.name for k in kernels for a in k.arrays}
     arrays = {n: b for n, b in bound.items() if n in used}
-    launch = executable.prepare(arrays, environment)
+    launch = executable.tasks.bound(arrays, environment)
     return SiteCall(launch, executable, arrays, environment, stage)
 
 
