@@ -1,4 +1,7 @@
-"""Nobody outside its folder asks for a pattern's name, and hardly anybody for a device's: patterns and targets say what is so."""
+"""Nobody outside its folder asks for a pattern's name, and hardly anybody for a device's: patterns and targets say what is so.
+
+Nobody outside the engine of calls compiles a kernel, but for what runs none or runs it beside all calls.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,13 @@ from tests.storeys import modules
 PATTERNS: tuple[Pattern, ...] = (ELEMENTWISE, REDUCTION, PAIRWISE, SEARCH, SITEWISE, COMBINE)
 RIM = {"launch.executable": 4, "launch.resources": 2}
 """Where the names of devices are told apart: where one target is launched in another way than another."""
+COMPILING = {
+    "explanation.offline": "compiles for a GPU that need not be there, and loads nothing: no call can come of it",
+    "launch.programs": "the engine: what calls and steps run is compiled here, once",
+    "launch.support": "defines it",
+    "tuning.measure": "compiles one kernel by many plans on many threads, of which all but one are dropped, and refused plans are answers",
+}
+"""Who names `compile_kernel`, and why."""
 
 
 def _compared(tree: ast.AST) -> Iterator[str]:
@@ -62,3 +72,15 @@ def test_names_of_patterns_are_compared_nowhere() -> None:
         if text in names and text != "search"  # also a word of profiles and files
     ]
     assert wrong == []
+
+
+def test_kernels_are_compiled_by_the_engine() -> None:
+    found = {
+        name
+        for name, path in modules().items()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if (isinstance(node, ast.Name) and node.id == "compile_kernel")
+        or (isinstance(node, ast.Attribute) and node.attr == "compile_kernel")
+        or (isinstance(node, (ast.alias, ast.FunctionDef)) and node.name == "compile_kernel")
+    }
+    assert found == set(COMPILING)

@@ -4,6 +4,7 @@ no GPU.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -14,7 +15,7 @@ from lanewise.compiler.work import describe_work
 from lanewise.explanation.build import explain
 from lanewise.explanation.report import Explanation
 from lanewise.explanation.samples import Kernel, Roles, sample_roles, sample_values
-from lanewise.explanation.sites import explain_flow
+from lanewise.explanation.sites import subject_of_step, traffic_of
 from lanewise.explanation.subject import Subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, count_of
@@ -24,12 +25,17 @@ from lanewise.launch.arguments import flatten_uniforms
 from lanewise.launch.executable import Executable
 from lanewise.launch.resources import kernel_resources
 from lanewise.launch.support import compile_kernel, index_type
-from lanewise.layouts import Layout, default_layout
+from lanewise.layouts import AoSoA, Layout, SoA, default_layout
 from lanewise.models.devices import DeviceModel, device_model, table_model
 from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
 from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
 from lanewise.patterns.pairwise.kernel import Pairwise
+from lanewise.patterns.sitewise.build import build_sitewise
+from lanewise.patterns.sitewise.builder import SitewiseArguments
 from lanewise.patterns.sitewise.kernel import Sitewise
+from lanewise.patterns.sitewise.kinds import read_edges
+from lanewise.patterns.sitewise.pattern import complete_site_plan
+from lanewise.patterns.sitewise.streaming import Form, form_by_name
 from lanewise.planning.plan import Plan
 from lanewise.runtime.devices import missing_for_cuda
 from lanewise.support.errors import InputError
@@ -74,7 +80,7 @@ def compile_offline(
         raise InputError(f"{count} elements asked for; wanted at least 1")
     model = find_model(device, arch)
     if isinstance(kernel, Sitewise):
-        return Offline(*explain_flow(kernel, count, device, model, layout, values))
+        return _of_flow(kernel, count, device, model, layout, values)
     roles = sample_roles(kernel, values)
     uniforms, invented = sample_values(kernel, values)
     layouts = {n: layout or default_layout(r, device) for n, r in roles.records.items()}
@@ -139,3 +145,55 @@ def _reference(kernel: Kernel, roles: Roles, layouts: dict[str, Layout], device:
         target[1] == source[1],
     )
     return build_pairwise(kernel.lowered, pair, index_type(device))
+
+
+def _of_flow(
+    flow: Sitewise,
+    count: int,
+    device: str,
+    model: DeviceModel,
+    layout: Layout | None,
+    values: Mapping[str, float] | None,
+) -> Offline:
+    """A flow compiled for a periodic box of about `count` sites of kind 0, and loaded nowhere."""
+    function = flow.main
+    if unknown := [n for n in values or {} if n not in function.parameters]:
+        names = ", ".join(function.parameters) or "no value"
+        raise InputError(f"{flow.__name__} has no value {unknown[0]!r} to set; it has {names}")
+    side = max(1, round(count ** (1 / flow.lattice.dimension)))
+    shape = (side,) * flow.lattice.dimension
+    form = form_by_name(target_of(device).streaming)
+    arranged = layout or (AoSoA(32) if target_of(device).has_blocks else SoA())
+    reference = build_sitewise(_of_sites(flow, form, arranged), index_type(device))
+    total = math.prod(shape)
+    plan = complete_site_plan(None, model.machine, reference, total)
+    executable = compile_kernel(reference, plan, device, arch=model.compiled_for)
+    inner = math.prod(max(0, n - 2) for n in shape)
+    traffic = traffic_of(reference, total, total, total - inner, form.buffers)
+    box = (
+        f"{' x '.join(map(str, shape))} sites of {flow.lattice.name}, {form.name}, all of kind 0, "
+        "without walls, periodic"
+    )
+    subject = subject_of_step(executable, device, model, arranged, traffic, box)
+    return Offline(subject, executable)
+
+
+def _of_sites(flow: Sitewise, form: Form, layout: Layout) -> SitewiseArguments:
+    """Of a step that follows links, as most do."""
+    function = flow.main
+    phase = next(
+        p for p in (form.phase(step, fresh=False) for step in (0, 1)) if p.load_links or p.put_links
+    )
+    return SitewiseArguments(
+        lattice=flow.lattice,
+        edges=read_edges(None, flow.lattice.dimension, {}),
+        phase=phase,
+        storage=flow.real,
+        real=flow.real,
+        layout=layout,
+        updates=(function.update,),
+        two=form.buffers > 1,
+        uniforms=tuple(function.parameters.items()),
+        marked=form.buffers > 1,
+        fields=tuple(function.fields.items()),
+    )

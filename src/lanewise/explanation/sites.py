@@ -1,11 +1,8 @@
-"""The explanation of a step over the sites of a lattice: of a compiled one, and of a flow that is
-only at hand as a kernel.
-"""
+"""The explanation of a compiled step over the sites of a lattice."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lanewise.analysis.instructions import count_operations
@@ -18,32 +15,28 @@ from lanewise.ir.names import COUNT, own
 from lanewise.ir.pattern import Work
 from lanewise.ir.traverse import statements
 from lanewise.language import types as t
-from lanewise.language.target import is_compiled, target_of
+from lanewise.language.target import is_compiled
 from lanewise.launch.executable import Executable
 from lanewise.launch.resources import kernel_resources
-from lanewise.launch.support import index_type
 from lanewise.launch.tasks import Launch
-from lanewise.layouts import AoSoA, Layout, SoA
+from lanewise.layouts import Layout
 from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.roofline import ASSUMED, SiteTraffic, step_time
-from lanewise.patterns.sitewise.build import build_sitewise
-from lanewise.patterns.sitewise.builder import FIELDS, SitewiseArguments
-from lanewise.patterns.sitewise.calls import SiteCall, Step, compile_update
+from lanewise.patterns.sitewise.builder import FIELDS
+from lanewise.patterns.sitewise.calls import SiteCall, Step
 from lanewise.patterns.sitewise.flags import SECTOR
 from lanewise.patterns.sitewise.interpolated_walls import CURVED
-from lanewise.patterns.sitewise.kinds import read_edges
 from lanewise.patterns.sitewise.outflow import OUTLET
 from lanewise.patterns.sitewise.passes import boxes
 from lanewise.patterns.sitewise.passes.runs import RUNS
 from lanewise.patterns.sitewise.passes.splitting import PARTS
 from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.patterns.sitewise.steppers import LONG_RUN
-from lanewise.patterns.sitewise.streaming import Form, form_by_name
 from lanewise.runtime.memory import to_host
-from lanewise.support.errors import ArgumentError, InputError
+from lanewise.support.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from lanewise.patterns.sitewise.kernel import Sitewise
+    pass
 FLAGS, MARKS, SOLIDS = own("flags"), own("marks"), own("solids")
 
 
@@ -64,7 +57,7 @@ def explain_step(call: SiteCall, step: Step, *, measure_resources: bool = True) 
         f"{' x '.join(str(n) for n in reversed(sites.shape))} sites of {sites.lattice.name}, "
         f"{sites.form.name}"
     )
-    subject = _subject(executable, device, model, sites.layout, traffic, box)
+    subject = subject_of_step(executable, device, model, sites.layout, traffic, box)
 
     def launches(rows: tuple[LaunchRow, ...]) -> tuple[LaunchRow, ...]:
         if model is None:
@@ -103,57 +96,7 @@ def traffic_of(
     )  # fmt: skip
 
 
-def explain_flow(
-    flow: Sitewise,
-    count: int,
-    device: str,
-    model: DeviceModel,
-    layout: Layout | None,
-    values: Mapping[str, float] | None,
-) -> tuple[Subject, Executable]:
-    """A flow compiled for a periodic box of about `count` sites of kind 0, and loaded nowhere."""
-    function = flow.main
-    if unknown := [n for n in values or {} if n not in function.parameters]:
-        names = ", ".join(function.parameters) or "no value"
-        raise InputError(f"{flow.__name__} has no value {unknown[0]!r} to set; it has {names}")
-    side = max(1, round(count ** (1 / flow.lattice.dimension)))
-    shape = (side,) * flow.lattice.dimension
-    form = form_by_name(target_of(device).streaming)
-    arranged = layout or (AoSoA(32) if target_of(device).has_blocks else SoA())
-    reference = build_sitewise(_arguments(flow, form, arranged), index_type(device))
-    total, arch = math.prod(shape), model.compiled_for
-    executable = compile_update(reference, None, device, model.machine, total, arch=arch)
-    inner = math.prod(max(0, n - 2) for n in shape)
-    traffic = traffic_of(reference, total, total, total - inner, form.buffers)
-    box = (
-        f"{' x '.join(map(str, shape))} sites of {flow.lattice.name}, {form.name}, all of kind 0, "
-        "without walls, periodic"
-    )
-    return _subject(executable, device, model, arranged, traffic, box), executable
-
-
-def _arguments(flow: Sitewise, form: Form, layout: Layout) -> SitewiseArguments:
-    """Of a step that follows links, as most do."""
-    function = flow.main
-    phase = next(
-        p for p in (form.phase(step, fresh=False) for step in (0, 1)) if p.load_links or p.put_links
-    )
-    return SitewiseArguments(
-        lattice=flow.lattice,
-        edges=read_edges(None, flow.lattice.dimension, {}),
-        phase=phase,
-        storage=flow.real,
-        real=flow.real,
-        layout=layout,
-        updates=(function.update,),
-        two=form.buffers > 1,
-        uniforms=tuple(function.parameters.items()),
-        marked=form.buffers > 1,
-        fields=tuple(function.fields.items()),
-    )
-
-
-def _subject(
+def subject_of_step(
     executable: Executable,
     device: str,
     model: DeviceModel | None,
@@ -161,6 +104,7 @@ def _subject(
     traffic: SiteTraffic,
     box: str,
 ) -> Subject:
+    """A compiled step over sites: what it moves, and in what box."""
     reference = executable.program.reference
     return Subject(
         reference.name,

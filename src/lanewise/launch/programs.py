@@ -38,3 +38,19 @@ class Programs:
         if whole not in self._known:
             self._known[whole] = compile_kernel(reference(), plan, device, wish=wish)
         return self._known[whole]
+
+    def decided(
+        self,
+        key: Hashable,
+        reference: Callable[[], ir.Kernel],
+        decide: Callable[[ir.Kernel], CompletePlan],
+        device: str,
+        *,
+        wish: Plan | None = None,
+    ) -> Executable:
+        """The same, where the plan follows from the kernel and `wish`: `decide` gives it."""
+        whole = (key, "decided", wish, device)
+        if whole not in self._known:
+            kernel = reference()
+            self._known[whole] = compile_kernel(kernel, decide(kernel), device, wish=wish)
+        return self._known[whole]

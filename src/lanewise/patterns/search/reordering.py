@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from lanewise.compiler.default_plans import complete_plan
@@ -18,8 +19,9 @@ from lanewise.ir.values import value_leaves
 from lanewise.language.record import Leaf
 from lanewise.language.types import I32
 from lanewise.launch.arguments import bind_value_array
+from lanewise.launch.programs import Programs
 from lanewise.launch.steps.task import Task, told
-from lanewise.launch.support import bind_record, compile_kernel, index_type, machine_of
+from lanewise.launch.support import bind_record, index_type, machine_of
 from lanewise.launch.task_list import BoundArray, Renamed, TaskList, Written
 from lanewise.launch.tasks import Buffer, Primitive, Role, reading, writing
 from lanewise.layouts import AoS, Layout
@@ -59,12 +61,12 @@ def reordering(structure: Structure, device: str, moved: Sequence[Moved]) -> Tas
     """What brings arrays into the order of a structure; the first one is that of its sources."""
     first, *_ = moved
     parts = structure.parts({POSITIONS: first.name}, device)
-    machine, work = machine_of(device), Work(ELEMENTWISE, first.array.count)
+    plan = complete_plan(None, machine_of(device), Work(ELEMENTWISE, first.array.count))
+    programs, index = Programs(), index_type(device)
     for m in moved:
-        gather = build_gather(
-            first.name, m.leaves, m.layout, m.leaves, m.layout, index_type(device)
-        )
-        kernel = compile_kernel(gather, complete_plan(None, machine, work), device)
+        lies = m.leaves, m.layout
+        gather = partial(build_gather, first.name, *lies, *lies, index)
+        kernel = programs.get(lies, gather, plan, device)
         parts.append(Renamed(kernel, {first.name: m.name, SORTED: m.spare_name}))
 
     def back() -> None:

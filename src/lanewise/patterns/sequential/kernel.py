@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from lanewise.frontend.function import Lowered
@@ -28,7 +29,8 @@ from lanewise.launch.arguments import (
     flatten_uniforms,
     name_arguments,
 )
-from lanewise.launch.support import bind_record, compile_kernel, index_type
+from lanewise.launch.programs import Programs
+from lanewise.launch.support import bind_record, index_type
 from lanewise.layouts import Layout
 from lanewise.patterns.elements import ELEMENTWISE
 from lanewise.patterns.elementwise.kernel import Elementwise
@@ -86,14 +88,15 @@ def bind_in_turn(
         own = _values(step, record, records)
         flat = flatten_uniforms(signature, own.uniforms)
         environment |= {_uniform_name(number, leaf): value for leaf, value in flat.items()}
-    reference = _build_sequential(
+    build = partial(
+        _build_sequential,
         Pairs(pair.lowered, target, source, kinds),
         stages,
         records.record,
         records.layout,
         index_type(records.device),
     )
-    executable = compile_kernel(reference, NEUTRAL, records.device)
+    executable = Programs().get("in turn", build, NEUTRAL, records.device)
     return executable.tasks.bound({target: bind_record(records)}, environment)
 
 

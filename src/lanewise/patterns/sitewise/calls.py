@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own, view_of
 from lanewise.language import types as t
-from lanewise.language.target import Machine
 from lanewise.language.types import U32
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.compiled import Inspectable
 from lanewise.launch.executable import Executable, Launch
 from lanewise.launch.joined import Bound
-from lanewise.launch.support import bind_record, compile_kernel, index_type, machine_of
+from lanewise.launch.programs import Programs
+from lanewise.launch.support import bind_record, index_type, machine_of
 from lanewise.launch.task_list import BoundArray
 from lanewise.layouts import AoS
 from lanewise.patterns.sitewise.builder import ARRIVED, MARKS, NEXT, SOLIDS
@@ -36,7 +36,7 @@ from lanewise.patterns.sitewise.passes import runs as site_runs
 from lanewise.patterns.sitewise.passes import splitting as site_splitting
 from lanewise.patterns.sitewise.pattern import complete_site_plan
 from lanewise.patterns.sitewise.sites import Sites
-from lanewise.planning.plan import Plan
+from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.records.arrays import RecordArray
 from lanewise.runtime.programs import NamedLaunch
 from lanewise.support.errors import ArgumentError
@@ -106,32 +106,25 @@ class SiteCall(Inspectable):
 
 
 def compile_phase(
-    build: Callable[[t.Scalar], ir.Kernel], sites: Sites, plan: Plan | None
-) -> Executable:
-    """The kernels of a phase on the sites' device; `build` makes the reference kernel for a type of
-    indices.
-    """
-    reference, machine = build(index_type(sites.device)), machine_of(sites.device)
-    return compile_update(reference, plan, sites.device, machine, sites.count, sites.shape)
-
-
-def compile_update(
-    reference: ir.Kernel,
+    programs: Programs,
+    key: Hashable,
+    build: Callable[[t.Scalar], ir.Kernel],
+    sites: Sites,
     plan: Plan | None,
-    device: str,
-    machine: Machine,
-    count: int,
-    shape: tuple[int, ...] = (),
-    arch: str | None = None,
 ) -> Executable:
-    """The kernels of a reference kernel over so many sites. shape: of their box, if it is known.
+    """The kernels of a phase on the sites' device, compiled once for a key.
 
-    arch: see `compile_kernel`.
+    `build` makes the reference kernel for a type of indices.
     """
-    complete = complete_site_plan(plan, machine, reference, count, shape)
-    if shape:
-        boxes.check_extents(complete, shape)
-    return compile_kernel(reference, complete, device, wish=plan, arch=arch)
+    device = sites.device
+
+    def decide(reference: ir.Kernel) -> CompletePlan:
+        plans = plan, machine_of(device), reference
+        complete = complete_site_plan(*plans, sites.count, sites.shape)
+        boxes.check_extents(complete, sites.shape)
+        return complete
+
+    return programs.decided(key, lambda: build(index_type(device)), decide, device, wish=plan)
 
 
 def result_names(count: int) -> tuple[str, ...]:

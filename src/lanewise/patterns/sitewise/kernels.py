@@ -17,6 +17,7 @@ from lanewise.ir.pattern import Work
 from lanewise.language import types as t
 from lanewise.language.types import Scalar
 from lanewise.launch.executable import Executable
+from lanewise.launch.programs import Programs
 from lanewise.launch.support import index_type, machine_of
 from lanewise.launch.tuned_plans import Key, TunedPlans, has_entries, make_key, size_class
 from lanewise.passes.index_tests import Guards, guards_of, testing
@@ -64,7 +65,7 @@ class SiteKernels:
 
     def __init__(self, kinds: SiteKinds) -> None:
         self.kinds = kinds
-        self._compiled: dict[Any, Executable] = {}
+        self.programs = Programs()
         self.tuned = TunedPlans()
         # how often a plan was taken over: steps that were bound before are bound anew
         self.tunings = 0
@@ -80,15 +81,18 @@ class SiteKernels:
         if plan is None and not fresh:
             plan = self.tuned_plan(sites, values)
         phase = sites.form.phase(step, fresh=fresh)
-        key = (phase.name, plan, *self.specialisation(sites, values))
-        if key not in self._compiled:
+        key = (phase.name, *self.specialisation(sites, values))
+
+        def build(index: Scalar) -> ir.Kernel:
             arguments = self.arguments(sites, step, fresh, values)
             # then there have to be classes of sites
             if plan is not None and plan.branches == "apart":
                 arguments = replace(arguments, framed=False)
-            self._compiled[key] = compile_phase(partial(build_sitewise, arguments), sites, plan)
+            return build_sitewise(arguments, index)
+
+        executable = compile_phase(self.programs, key, build, sites, plan)
         stage = "stencil" if self.kinds.stencil else "collide-stream"
-        return bind_phase(self._compiled[key], sites, step, values, (), stage=stage)
+        return bind_phase(executable, sites, step, values, (), stage=stage)
 
     def tuned_plan(self, sites: Sites, values: SiteValues) -> CompletePlan | None:
         """The plan that was tuned for steps like these, or None."""
@@ -408,9 +412,7 @@ class SiteKernels:
     ) -> Executable:
         """The kernel of this name and specialisation, with the default plan."""
         whole_key = (*key, *self.specialisation(sites, values))
-        if whole_key not in self._compiled:
-            self._compiled[whole_key] = compile_phase(build, sites, None)
-        return self._compiled[whole_key]
+        return compile_phase(self.programs, whole_key, build, sites, None)
 
     def specialisation(self, sites: Sites, values: SiteValues) -> tuple[Any, ...]:
         """All that decides about kernels beside what they do."""

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from lanewise.ir import nodes as ir
 from lanewise.language import types as t
-from lanewise.launch.executable import Executable, Launch
+from lanewise.launch.executable import Launch
+from lanewise.launch.programs import Programs
 from lanewise.launch.repeated import views_of
 from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.builder import check_tables, check_uniforms
@@ -73,7 +75,7 @@ class Observer:
 
     kernels: SiteKernels
     function: SiteFunction
-    compiled: dict[Any, Executable] = field(default_factory=dict[Any, Executable])
+    programs: Programs = field(default_factory=Programs)
 
     @brief
     def __call__(
@@ -276,14 +278,15 @@ class Observer:
         key = (
             f.version,
             sites.form.phase(step, fresh=fresh).name,
-            plan,
             *kernels.specialisation(sites, values),
         )
-        if key not in self.compiled:
+
+        def build(index: t.Scalar) -> ir.Kernel:
             arguments = kernels.arguments(sites, step, fresh, values, (f.update,))
-            self.compiled[key] = compile_phase(partial(build_sitewise, arguments), sites, plan)
+            return build_sitewise(arguments, index)
+
         return bind_phase(
-            self.compiled[key],
+            compile_phase(self.programs, key, build, sites, plan),
             sites,
             step,
             values,
