@@ -11,13 +11,20 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.launch.joined import joined
+from lanewise.launch.slabs import SlabLaunch
 from lanewise.launch.task_verifier import verify
-from lanewise.launch.tasks import Role, Sequence, Task
+from lanewise.launch.tasks import Host, Role, Sequence, Task
+from lanewise.patterns.sitewise.steppers import owned_by
+from lanewise.runtime.prepared import Prepared
 from lanewise.support.errors import VerificationError
 from tests.kernels.test_sitewise import FLOW, VALUES
+from tests.patterns.tables import on
 from tests.sites.fields import ATTRACTION, density, two_phases
 from tests.sites.test_couple import dye, wet
 from tests.sites.test_fields import DEVICES
+from tests.sites.test_fields_and_tables import RATES, mixed
+from tests.sites.test_fields_and_tables import SHAPE as TABLED
 from tests.sites.test_fractions import EAST
 
 SHAPE = (6, 7)
@@ -191,3 +198,34 @@ def test_memory_that_nobody_said_is_written() -> None:
     foreign = dye.stepper(dye.sites((4, 8), device="cpu"), rho=density.of(fluid))
     with pytest.raises(lw.ArgumentError, match="density is observed of other sites"):
         foreign.sequence()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("form", FORMS)
+def test_indices_into_tables_are_tested_before_a_step_changes_anything(form: str, device: str) -> None:
+    """The tests are tasks of the list: their memory is counted, and their gates come before all that writes."""
+    bring, _ = on(device)
+    sites = mixed.sites(TABLED, streaming=form, device=device)
+    given = {"pull": 0.5, "rates": bring(RATES), "classes": bring(np.zeros((4, 4), np.float32))}
+    values = mixed.kinds.values(sites, given)
+    tests = mixed.kernels.step_tests(sites, values, mixed.kinds.updates(sites))
+    kinds = [[*dict.fromkeys(type(t).__name__ for t in call.tasks.sequence.tasks)] for call in tests]
+    assert kinds == [["Primitive", "Launch", "Host"], ["Launch"], ["Primitive", "Launch", "Host"]]
+    assert [call.tasks.memory(call.environment) for call in tests] == [8 * sites.count, 0, 8 * sites.count]
+    update = mixed.compile(sites, **given)
+    sequence = verify(joined("a tested step", [call.bound for call in (*tests, update)], owned_by(sites, 1)))
+    assert [t.name for t in sequence.tasks if isinstance(t, Host)] == ["test of indices"] * 2
+
+
+def test_slabs_of_sites_are_a_launch_of_the_list() -> None:
+    """The kernels of all sites and of those at walls run slab by slab; a kernel without sites does not take part."""
+    few = np.zeros((20, 30), int)
+    few[5, 5] = 2
+    for mask, kernels in ((MASKS["walls"], 1), (few, 2)):
+        sites = FLOW.sites(few.shape if mask is few else SHAPE, mask=mask, device="cpu")
+        call = FLOW.compile(sites, plan=lw.Plan(branches="apart"), **VALUES)
+        assert isinstance(call.launch, Prepared)
+        (piece,) = call.launch.pieces
+        assert isinstance(piece.run, SlabLaunch)
+        assert len(call.tasks.sequence.launches) > 1
+        assert len(piece.run.kernels) == kernels

@@ -184,7 +184,7 @@ def explain_compiled(
             return rows
         if measured and rows:
             (work,) = measured
-            prepared: Any = compiled.executable.prepare(work.bound, work.environment)
+            prepared = compiled.executable.tasks.bound(work.bound, work.environment)
             rows = measured_rows(
                 rows, compiled.executable.program, prepared, work.environment, subject.device
             )

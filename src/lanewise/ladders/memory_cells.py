@@ -175,10 +175,10 @@ def bind(
     if any(a.name == INDEX for a in executable.program.kernels[0].arrays):
         bound[INDEX] = bind_value_array(order, I32)
     if not clocked:
-        return BoundCell(executable.prepare(bound, {COUNT: count}), result)
+        return BoundCell(executable.tasks.bound(bound, {COUNT: count}), result)
     cycles = module.full(-(-count // WARP), NO_READING, np.int64)
     bound[CYCLES] = bind_value_array(cycles, I64)
-    return BoundCell(executable.prepare(bound, {COUNT: count}), result, cycles)
+    return BoundCell(executable.tasks.bound(bound, {COUNT: count}), result, cycles)
 
 
 def compile_cell(cell: MemoryCell, device: str) -> Executable:

@@ -4,16 +4,18 @@ rounding of exact sums behind it.
 
 from __future__ import annotations
 
+from typing import Any
+
 from lanewise.frontend.function import Signature
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import own
+from lanewise.ir.names import COUNT, own
 from lanewise.ir.values import value_array
 from lanewise.language.types import I64
 from lanewise.launch.arguments import Arguments, Tests
 from lanewise.launch.executable import Executable
 from lanewise.launch.task_list import Part, Renamed, TaskList, Written
-from lanewise.launch.tasks import Buffer, Host, Role, reading, renamed
-from lanewise.passes.index_tests import OUTSIDE
+from lanewise.launch.tasks import Buffer, Host, Primitive, Role, reading, renamed, writing
+from lanewise.passes.index_tests import NONE, OUTSIDE
 from lanewise.patterns.words import rounding, words_buffer, words_of
 
 RESULT = own("result")
@@ -56,6 +58,20 @@ def task_list(
     parts += rounding(kinds, device)
     known = frozenset({*counts, *arguments.lengths, *arguments.totals})
     return TaskList(name, device, tuple(parts), buffers, known)
+
+
+def site_tests(kernel: Executable, tests: Tests, device: str) -> TaskList:
+    """The tests of the indices of sites. kernel: writes the first failure of each site where there
+    is one; sites without a function keep what they had.
+    """
+    clear = Primitive("no failures", _clear, writing(OUTSIDE), (OUTSIDE,))
+    parts = Written(clear, device), Renamed(kernel, {RESULT: OUTSIDE}), examination(tests, device)
+    buffers, known = outside_buffer(ir.Local(COUNT, I64)), frozenset((COUNT,))
+    return TaskList(kernel.sequence.name, device, parts, buffers, known)
+
+
+def _clear(outside: Any) -> None:
+    outside[...] = NONE
 
 
 def examination(tests: Tests, device: str) -> Written:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from lanewise.launch.executable import Executable, Launch
 from lanewise.launch.joined import Bound
 from lanewise.launch.programs import Programs
 from lanewise.launch.support import bind_record, index_type, machine_of
-from lanewise.launch.task_list import BoundArray
+from lanewise.launch.task_list import BoundArray, TaskList
 from lanewise.layouts import AoS
 from lanewise.patterns.sitewise.builder import ARRIVED, MARKS, NEXT, SOLIDS
 from lanewise.patterns.sitewise.function import SiteValues
@@ -38,6 +38,7 @@ from lanewise.patterns.sitewise.pattern import complete_site_plan
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.records.arrays import RecordArray
+from lanewise.runtime.memory import on
 from lanewise.runtime.programs import NamedLaunch
 from lanewise.support.errors import ArgumentError
 
@@ -60,14 +61,15 @@ class Step:
 class SiteCall(Inspectable):
     """A kernel over some sites, bound. Calling it runs it on that memory; it counts no steps.
 
-    arrays, environment: what it is bound to, and its counts and values. stage: what it does in a
-    step, for profiles.
+    arrays, environment: what it is bound to, and its counts and values. tasks: all that it runs;
+    its kernel is one of them. stage: what it does in a step, for profiles.
     """
 
     launch: Launch
     executable: Executable
     arrays: Mapping[str, BoundArray]
     environment: Mapping[str, Any]
+    tasks: TaskList
     stage: str = ""
     step: Step | None = None
 
@@ -83,7 +85,7 @@ class SiteCall(Inspectable):
     def bound(self) -> Bound:
         """Itself as tasks."""
         memory = {n: b.data for n, b in self.arrays.items()}
-        return Bound(self.executable.sequence, memory, self)
+        return Bound(self.tasks.sequence, memory, self)
 
     @property
     def named(self) -> NamedLaunch:
@@ -103,6 +105,13 @@ class SiteCall(Inspectable):
         if self.step is None:
             raise ArgumentError(f"{self.name}: explained is what flow.compile(sites, ...) gives")
         return explain_step(self, self.step, measure_resources=measure_resources)
+
+
+def run_calls(sites: Sites, calls: Iterable[SiteCall]) -> None:
+    """Run calls, one after the other, on the device of their sites."""
+    with on(sites.device):
+        for call in calls:
+            call()
 
 
 def compile_phase(
@@ -140,9 +149,10 @@ def bind_phase(
     results: Results,
     arrived: RecordArray | None = None,
     stage: str = "",
+    tasks: TaskList | None = None,
 ) -> SiteCall:
     """Give a compiled phase the sites' memory at this step, and the arrays that take its
-    results.
+    results. tasks: what runs, where the kernel is not all.
     """
     reference = executable.program.reference
     copies = sites.copies
@@ -163,7 +173,7 @@ def bind_phase(
     environment = dict(values.environment)
     _bind_parts(executable, sites, bound, environment)
     _bind_runs(executable, sites, step, bound, environment)
-    return _bound(executable, sites, bound, environment, stage)
+    return _bound(executable, sites, bound, environment, stage, tasks)
 
 
 def _bound(
@@ -172,6 +182,7 @@ def _bound(
     bound: Mapping[str, BoundArray],
     environment: Mapping[str, Any],
     stage: str,
+    tasks: TaskList | None = None,
 ) -> SiteCall:
     """A call of those of these arrays that its kernels have."""
     environment = {
@@ -182,8 +193,9 @@ def _bound(
     kernels = (executable.program.reference, *executable.program.kernels)
     used = {a.name for k in kernels for a in k.arrays}
     arrays = {n: b for n, b in bound.items() if n in used}
-    launch = executable.tasks.bound(arrays, environment)
-    return SiteCall(launch, executable, arrays, environment, stage)
+    tasks = executable.tasks if tasks is None else tasks
+    launch = tasks.bound(arrays, environment)
+    return SiteCall(launch, executable, arrays, environment, tasks, stage)
 
 
 def bind_outflow(

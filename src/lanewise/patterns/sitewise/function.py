@@ -5,7 +5,7 @@ one for all sites, or one a site.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -60,7 +60,7 @@ class Observed:
 
     name: of the observer. array: what it writes. look: its launch before a step; `fresh` if the
     populations were set, and no step has run.
-    examine: tests its indices into tables where the sites stand. needs: what is observed before it,
+    tests: what tests its indices into tables before a step. needs: what is observed before it,
     because it reads that.
     """
 
@@ -69,7 +69,7 @@ class Observed:
     kind: t.ValueType
     array: Any
     look: Callable[[int, bool], Any]
-    examine: Callable[[], None]
+    tests: Callable[[int, bool], Sequence[Any]]
     needs: tuple[Observed, ...] = ()
 
     def __repr__(self) -> str:

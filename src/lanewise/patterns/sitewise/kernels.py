@@ -21,6 +21,7 @@ from lanewise.launch.programs import Programs
 from lanewise.launch.support import index_type, machine_of
 from lanewise.launch.tuned_plans import Key, TunedPlans, has_entries, make_key, size_class
 from lanewise.passes.index_tests import Guards, guards_of, testing
+from lanewise.patterns.call_tasks import site_tests
 from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.builder import SitewiseArguments, Update
 from lanewise.patterns.sitewise.call_kinds import SiteKinds
@@ -151,7 +152,7 @@ class SiteKernels:
                 fields[n],
                 sites.field(n, fields[n]),
                 look=partial(self._write_field, sites, values, n, f),
-                examine=partial(self.examine, sites, values, (f,)),
+                tests=partial(self.tests, sites, values, (f,)),
             )
             for n, f in self.kinds.fields.items()
             if n in fields
@@ -246,16 +247,20 @@ class SiteKernels:
             self.kinds.name, {"checks": checks}, (n for f in functions for n in f.tables)
         )
 
-    def examine(
-        self, sites: Sites, values: SiteValues, functions: tuple[SiteFunction, ...]
-    ) -> None:
-        """Test the indices of the next step; raises `VerificationError` for the first site that is
-        outside of a table.
+    def tests(
+        self,
+        sites: Sites,
+        values: SiteValues,
+        functions: tuple[SiteFunction, ...],
+        step: int,
+        fresh: bool,
+    ) -> list[SiteCall]:
+        """What tests the indices of a step; running it raises `VerificationError` for the first
+        site that is outside of a table.
         """
         tests = self.prove(sites, values, functions)
-        for f in functions:
-            if not tests[f]:
-                continue
+
+        def test(f: SiteFunction) -> SiteCall:
             lengths = {n: int(values.environment[n]) for n in table_lengths(f.tables)}
             told = TableTests(f.name, f.update.lowered, tests[f], f.tables, lengths, sites.shape)
             # The others test nothing: each failure is one of this function.
@@ -264,35 +269,31 @@ class SiteKernels:
                 for o in functions
             )
 
-            def build(index: Scalar, updates: tuple[Update, ...] = updates) -> ir.Kernel:
-                arguments = self.arguments(sites, sites.step, sites.fresh, values, updates)
-                return smallest(build_sitewise(arguments, index))
+            def build(index: Scalar) -> ir.Kernel:
+                return smallest(
+                    build_sitewise(self.arguments(sites, step, fresh, values, updates), index)
+                )
 
-            key = (
-                "indices",
-                f.number,
-                f.name,
-                f.version,
-                tests[f],
-                len(functions),
-                sites.phase.name,
-            )
+            phase = sites.form.phase(step, fresh=fresh)
+            key = ("indices", f.number, f.name, f.version, tests[f], len(functions), phase.name)
             executable = self._for(key, sites, values, build)
-            outside = told.outside(sites.count, sites.device)
-            bind_phase(executable, sites, sites.step, values, ((outside, t.I64),))()
-            told.examine(outside)
+            tasks = site_tests(executable, told, sites.device)
+            return bind_phase(executable, sites, step, values, (), stage="checks", tasks=tasks)
 
-    def examine_step(
+        return [test(f) for f in functions if tests[f]]
+
+    def step_tests(
         self, sites: Sites, values: SiteValues, functions: tuple[SiteFunction, ...]
-    ) -> None:
-        """Test the indices of the next step and of what is observed before it, which is looked at:
-        indices may depend on it.
+    ) -> list[SiteCall]:
+        """What tests the indices of the next step and of what is observed before it, which is
+        looked at: indices may depend on it.
         """
+        calls: list[SiteCall] = []
         for o in in_order(self.observed(sites, values)):
             o.sites.whole.check()
-            o.examine()
-            o.look(o.sites.step, o.sites.fresh)()
-        self.examine(sites, values, functions)
+            stands = o.sites.step, o.sites.fresh
+            calls += [*o.tests(*stands), o.look(*stands)]
+        return [*calls, *self.tests(sites, values, functions, sites.step, sites.fresh)]
 
     def between(
         self, sites: Sites, step: int, values: SiteValues, *, first: bool

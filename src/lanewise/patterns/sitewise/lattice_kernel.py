@@ -15,7 +15,7 @@ from lanewise.language.lattices.base import Lattice
 from lanewise.launch.steps.loop import StepLoop, check_steps, loop_of, take
 from lanewise.launch.steps.task import States, Task
 from lanewise.patterns.sitewise.call_kinds import SiteKinds
-from lanewise.patterns.sitewise.calls import SiteCall, Step
+from lanewise.patterns.sitewise.calls import SiteCall, Step, run_calls
 from lanewise.patterns.sitewise.function import SiteValues, is_unchanging, same_values
 from lanewise.patterns.sitewise.kernels import SiteKernels
 from lanewise.patterns.sitewise.sites import Sites
@@ -106,7 +106,7 @@ class LatticeKernel(ABC):
         for _ in range(steps):
             classified = self._proved(sites, values)
             sites.whole.check()
-            self.kernels.examine_step(sites, classified, self.kinds.updates(sites))
+            run_calls(sites, self.kernels.step_tests(sites, classified, self.kinds.updates(sites)))
             self._take(sites, 1, plan, values)
 
     @brief

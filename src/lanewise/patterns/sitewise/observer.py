@@ -14,7 +14,13 @@ from lanewise.launch.programs import Programs
 from lanewise.launch.repeated import views_of
 from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.builder import check_tables, check_uniforms
-from lanewise.patterns.sitewise.calls import SiteCall, bind_phase, compile_phase, result_names
+from lanewise.patterns.sitewise.calls import (
+    SiteCall,
+    bind_phase,
+    compile_phase,
+    result_names,
+    run_calls,
+)
 from lanewise.patterns.sitewise.function import (
     Observed,
     SiteFunction,
@@ -96,7 +102,7 @@ class Observer:
         if refuse_checks(
             self.function.name, {"checks": checks}, (n for x in self._functions for n in x.tables)
         ):
-            self.kernels.examine_step(sites, classified, (self.function,))
+            run_calls(sites, self.kernels.step_tests(sites, classified, (self.function,)))
         look, arrays, needs = self._bound(sites, sites.step, sites.fresh, plan, classified)
         for o in in_order(needs):
             o.sites.whole.check()
@@ -196,8 +202,8 @@ class Observer:
             return self._call(sites, step, fresh, None, classified, (array,))
 
         needs = self.kernels.observed(sites, classified)
-        examine = partial(self.kernels.examine, sites, classified, (self.function,))
-        return Observed(self.function.name, sites, results[0], array, look, examine, needs)
+        tests = partial(self.kernels.tests, sites, classified, (self.function,))
+        return Observed(self.function.name, sites, results[0], array, look, tests, needs)
 
     @brief
     def prepare(self, sites: Sites, step: int, **values: Any) -> None:

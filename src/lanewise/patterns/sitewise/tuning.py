@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,12 +22,15 @@ from lanewise.compiler.optimisations import optimisation
 from lanewise.language.target import target_of
 from lanewise.launch.trial import Failure
 from lanewise.launch.tuned_plans import Key
-from lanewise.patterns.sitewise.function import SiteValues, in_order
+from lanewise.models.devices import device_model
+from lanewise.patterns.sitewise.function import SiteValues
 from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.patterns.sitewise.sites import Sites
+from lanewise.patterns.sitewise.steppers import SiteStepper
 from lanewise.planning.plan import CompletePlan
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import bring, module_of, on, to_host
+from lanewise.runtime.programs import repeat
 from lanewise.runtime.timing import Stopwatch
 from lanewise.support.errors import LanewiseError, PlanError
 from lanewise.tuning.measure import first_lines, in_turns, misfit
@@ -34,7 +38,6 @@ from lanewise.tuning.space import Examined, Family
 from lanewise.tuning.tune import time_limit, tune_space
 
 if TYPE_CHECKING:
-    from lanewise.patterns.sitewise.calls import SiteCall
     from lanewise.patterns.sitewise.kernel import Sitewise
     from lanewise.tuning.race import Measurer
     from lanewise.tuning.report import Tuning
@@ -143,6 +146,7 @@ def at_rest(job: SiteJob) -> Generator[None]:
             for face, data in outflow.items():
                 sites.outflow[face][...] = bring(data, sites.device)
         sites.step, sites.fresh = step, fresh
+        sites.whole.mended()  # whatever a plan has left in the middle
         sites.kept.clear()
 
 
@@ -185,19 +189,14 @@ class StepMeasurer:
 
     def _begin(self, default: CompletePlan) -> None:
         """Populations with some noise, some steps on: then every one of them says something."""
-        job, sites, kernels = self._job, self._job.sites, self._job.flow.kernels
+        job, sites = self._job, self._job.sites
         populations = job.flow.populations(sites, **_walls(job))
         noise = NOISE * np.random.default_rng(0).standard_normal(populations.shape)
         job.flow.set_populations(sites, (populations + noise).astype(populations.dtype))
-        observed = [o for o in in_order(kernels.observed(sites, job.values)) if o.sites is sites]
-        for step in range(ROUNDS * self._cycle):
-            for o in observed:
-                o.look(step, step == 0)()
-            after = kernels.between(sites, step + 1, job.values, first=step == 0)
-            _one_after_another(
-                [kernels.step(sites, step, step == 0, job.values, default), *after]
-            )()
-        sites.step, sites.fresh = ROUNDS * self._cycle, False
+        steps = job.flow.stepper(sites, plan=default, **job.given)
+        # others stand still
+        observed = [o for o in steps.observed if o.sites is sites]
+        SiteStepper(job.name, steps.updates, observed).run(ROUNDS * self._cycle)
         self._start = [module_of(c.data).copy(c.data) for c in sites.copies]
         self._outflow = {face: module_of(a).copy(a) for face, a in sites.outflow.items()}
         ready = self._first_run(default)
@@ -230,20 +229,16 @@ class StepMeasurer:
 
     def _bound(self, plan: CompletePlan) -> list[Callable[[], None]]:
         """The steps of a cycle, each with what comes behind it."""
-        job, sites, kernels = self._job, self._job.sites, self._job.flow.kernels
+        job, sites = self._job, self._job.sites
+        ((_, calls_of),) = job.flow.stepper(sites, plan=plan, **job.given).updates
         steps: list[Callable[[], None]] = []
         for step in range(sites.step, sites.step + self._cycle):
-            call = kernels.step(sites, step, False, job.values, plan)
-            if (
-                plan != job.default
-                and (lacking := misfit(call.executable, device_of(job))) is not None
-            ):
-                raise LanewiseError(lacking.reason)
-            steps.append(
-                _one_after_another(
-                    [call, *kernels.between(sites, step + 1, job.values, first=False)]
-                )
-            )
+            calls = calls_of(step, False)
+            if plan != job.default:
+                lacking = misfit(calls[0].executable, device_model(job.device))
+                if lacking is not None:
+                    raise LanewiseError(lacking.reason)
+            steps.append(partial(repeat, [call.launch for call in calls], 1))
         return steps
 
     def _take(self, steps: Sequence[Callable[[], None]]) -> bytes:
@@ -286,21 +281,6 @@ class StepMeasurer:
 
     def _finish(self) -> None:
         get_device(self._job.device).synchronize()
-
-
-def device_of(job: SiteJob) -> Any:
-    """The model of the job's device."""
-    from lanewise.models.devices import device_model
-
-    return device_model(job.device)
-
-
-def _one_after_another(calls: Sequence[SiteCall]) -> Callable[[], None]:
-    def run() -> None:
-        for call in calls:
-            call.launch()
-
-    return run
 
 
 def _walls(job: SiteJob) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from lanewise.patterns.call_tasks import RESULT
 from lanewise.patterns.results import sum_name
 from lanewise.patterns.skeleton import CHECKS, KernelFunction
 from lanewise.patterns.tables.arguments import check_countable
-from lanewise.runtime.memory import array_module, to_host
+from lanewise.runtime.memory import to_host
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError
 
@@ -235,10 +235,6 @@ class TableTests:
             results=(t.I64,),
             indexed=function,
         )
-
-    def outside(self, count: int, device: str) -> Any:
-        """An array for the numbers of all elements."""
-        return array_module(device).full(count, NONE, np.int64)
 
     def examine(self, outside: Any) -> None:
         """Raise `VerificationError` for the first element that was outside.
