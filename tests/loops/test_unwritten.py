@@ -1,5 +1,6 @@
 """A loop whose first step would read results that nothing has filled is refused; every other one runs."""
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -7,6 +8,14 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.launch.steps.loop import bound_in
+from lanewise.launch.steps.unwritten import MARK, refuse_unwritten
+from lanewise.launch.tasks import Role
+from lanewise.runtime import cuda
+from lanewise.runtime.host_device import HostDevice
+from lanewise.runtime.memory import address, module_of, unlocked
+from lanewise.sims.boids import Flock
+from tests.loops.loop_problems import PROBLEMS, Cluster, gather, grains, settle
 
 KINDS: dict[str, Any] = {"f4": lw.f32, "f8": lw.f64, "i4": lw.i32, "i8": lw.i64, "u4": lw.u32}
 
@@ -118,3 +127,157 @@ def test_a_kick_before_the_first_force() -> None:
         lw.steps([[kicks], [forces, kicks]], cycle=2).run(4)
     lw.steps([[forces, kicks], [kicks]], cycle=2).run(4)
     lw.steps([kicks, forces]).run(1)
+
+
+# ---------------------------------------------------------------- memory that is nobody's result
+
+MARKS = np.tile(MARK, 4)
+
+
+def fill_with_marks(data: Any) -> None:
+    """As many marks as there is room for, from the first byte on."""
+    there = data.reshape(-1).view("uint8")[: len(MARKS)]
+    there[...] = module_of(data).asarray(MARKS[: len(there)])
+
+
+class MarkedArrays:
+    """NumPy, whose new memory holds marks where nobody asks for anything else."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+    def empty(self, shape: Any, dtype: Any = float) -> Any:
+        array = np.empty(shape, dtype)
+        fill_with_marks(array)
+        return array
+
+    def empty_like(self, other: Any) -> Any:
+        return self.empty(other.shape, other.dtype)
+
+
+@pytest.fixture
+def marked_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host whose memory comes as that of a GPU's pool may: with what was in it before."""
+    allocate = HostDevice.allocate
+
+    def allocated(self: HostDevice, nbytes: int, *, zeroed: bool) -> Any:
+        data = allocate(self, nbytes, zeroed=zeroed)
+        if not zeroed:
+            fill_with_marks(data)
+        return data
+
+    monkeypatch.setattr(HostDevice, "allocate", allocated)
+    monkeypatch.setattr(HostDevice, "arrays", property(lambda _: MarkedArrays()))
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_marks_in_memory_of_every_other_kind(name: str) -> None:
+    """Whatever a loop touches may hold the mark: records, values, tables, structures, partial sums."""
+    loop = PROBLEMS[name]("cpu").loop()
+    calls = bound_in(loop._rhythm, 0, loop.cycle)
+    results = [
+        b.memory[n] for b in calls for n, own in b.sequence.buffers.items() if own.role is Role.RESULT and n in b.memory
+    ]
+    others = [data for b in calls for data in b.memory.values() if not any(np.shares_memory(data, r) for r in results)]
+    assert others
+    for data in others:
+        fill_with_marks(unlocked(data))
+    refuse_unwritten(loop._rhythm, 0)
+
+
+@pytest.mark.usefixtures("marked_memory")
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_loops_in_memory_that_holds_marks(name: str) -> None:
+    PROBLEMS[name]("cpu").loop().run(2)
+
+
+@pytest.mark.usefixtures("marked_memory")
+@pytest.mark.parametrize("search", ["all-pairs", "static-grid", "dynamic-grid"])
+def test_flocks_in_memory_that_holds_marks(search: str) -> None:
+    Flock(80, world=40.0, seed=3, search=search, device="cpu").run(2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_array_of_the_user_that_holds_marks(kind: str) -> None:
+    _, consume = made(kind)
+    mine = np.empty(9, kind)
+    fill_with_marks(mine)
+    lw.steps([consume.bind(mine)]).run(1)
+
+
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_memory_of_results_that_comes_back_as_somebody_elses(device: str) -> None:
+    first, _ = bound("f4", 100, device)
+    place, module = address(first.results[0]), module_of(first.results[0])
+    memory = first.results[0].copy()
+    fill_with_marks(memory)
+    copy_of_marks = made("f4")[1].bind(memory)
+    lw.steps([copy_of_marks]).run(1)
+    del first, _
+    gc.collect()
+    kept = [module.empty(100, "f4") for _ in range(20)]
+    again = [k for k in kept if address(k) == place] or [memory]
+    fill_with_marks(again[0])
+    lw.steps([made("f4")[1].bind(again[0])]).run(1)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("shape", [(100,), (10, 10), (7,)])
+def test_a_view_is_all_that_is_left_of_results(shape: tuple[int, ...], device: str) -> None:
+    first, _ = bound("f4", 100, device)
+    view = first.results[0][: np.prod(shape)].reshape(shape).reshape(-1)
+    del first, _
+    gc.collect()
+    consume = made("f4")[1].bind(view)
+    del view
+    with pytest.raises(lw.ArgumentError, match="consume reads the results of a bound call that has not run"):
+        lw.steps([consume]).run(1)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_segments_that_nothing_has_summed(device: str) -> None:
+    ragged = lw.ragged(grains(60, device), counts=np.array([10, 0, 30, 20]), device=device)
+    clusters = Cluster.array(weight=np.ones(4, np.float32), device=device)
+    sums = gather.bind(clusters, ragged, 1.0)
+    (result,) = sums.results
+    settled = settle.bind(clusters, result.reshape(4, -1, 2)[:1].reshape(-1, 2)[:4], 0.25)
+    with pytest.raises(lw.ArgumentError, match="settle reads the results of gather, which has not run yet"):
+        lw.steps([settled, sums]).run(1)
+    lw.steps([sums, settled]).run(1)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_one_of_two_results_is_the_users(device: str) -> None:
+    @lw.elementwise
+    def both(x: lw.f32) -> tuple[lw.f32, lw.f32]:
+        return x + 1.0, x + 2.0
+
+    with lw.device(device):
+        x = np.ones(5, "f4")
+        mine = both.bind(x).results[0]
+        mine.fill(3)
+        call = both.bind(x, out=(mine, None))
+        of_mine, of_new = (made("f4")[1].bind(r) for r in call.results)
+    lw.steps([of_mine]).run(1)
+    with pytest.raises(lw.ArgumentError, match="consume reads the results of both, which has not run yet"):
+        lw.steps([of_new, call]).run(1)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("count", [3, 80, 128, 200, 1000])
+def test_loops_in_memory_of_a_pool_that_held_marks(count: int) -> None:
+    """Memory of marked results goes back to the pool, and comes back as memory of all kinds."""
+    produce, consume = made("f4")
+    for _ in range(3):
+        for n in (count, 2 * count, 4 * count, 12 * count):
+            with lw.device("cuda"):
+                produce.bind(np.ones(n, "f4"))
+        gc.collect()
+        for search in ("static-grid", "dynamic-grid"):
+            Flock(count, world=40.0, seed=3, search=search, device="cuda").run(2)
+        lw.steps([consume.bind(cuda.cupy().empty(count, "f4"))]).run(1)
+        for make in PROBLEMS.values():
+            make("cuda").loop().run(2)

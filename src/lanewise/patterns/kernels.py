@@ -27,7 +27,7 @@ from lanewise.launch.by_step import (
 )
 from lanewise.launch.compiled import Call, Compiled
 from lanewise.launch.copied import copied_arrays
-from lanewise.launch.steps.unwritten import mark_unwritten
+from lanewise.launch.steps.unwritten import marked_unwritten
 from lanewise.patterns.calls import Calls
 from lanewise.patterns.no_gradient import no_gradient
 from lanewise.patterns.skeleton import CHECKS, Derived, Skeleton
@@ -179,9 +179,7 @@ class AbstractKernel(ABC):
         if has_by_step(arguments, named):
             return self._bind_by_step(arguments, named, out, plan)
         given = self._given(arguments, named, plan)
-        call = self._engine.bind(given, out, plan)
-        if out is None:
-            mark_unwritten(call.results)
+        call = marked_unwritten(self._engine.bind(given, out, plan), out)
         copied = (
             copied_arrays(self.signature.names, arguments, named, given)
             if given.unflattened

@@ -4,41 +4,62 @@
 loop may hold a call that reads these results before the one that fills them has run, and would
 take whatever the memory held. So `bind` marks the first bytes of each result, and the first run of
 a loop asks whether they are still there.
+
+Memory that is given back keeps its bytes, and comes back as anybody's. So the mark alone says
+nothing: only memory that is still a result of a bound call is asked, and only where a call reads
+an argument that it has not written before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.launch.compiled import Call
 from lanewise.launch.joined import Bound
 from lanewise.launch.steps.rhythm import Rhythm
 from lanewise.launch.steps.task import Task
-from lanewise.launch.tasks import Access
+from lanewise.launch.tasks import Access, Role
 from lanewise.runtime.device import get_device
-from lanewise.runtime.memory import device_of, module_of, on, overlap, to_host
+from lanewise.runtime.memory import address, device_of, module_of, on, overlap, to_host
 from lanewise.support.errors import ArgumentError
 
 # Four words which no computation leaves side by side: NaN as float16, float32 and float64.
-_MARK: NDArray[np.uint8] = np.array([0x7FF8A5C3, 0x7FF95A3C, 0x7FFAC35A, 0x7FFB3CA5], "<u4").view(
+MARK: NDArray[np.uint8] = np.array([0x7FF8A5C3, 0x7FF95A3C, 0x7FFAC35A, 0x7FFB3CA5], "<u4").view(
     np.uint8
 )
 _LEAST = 4  # bytes that tell a mark from a number
 
 
-def mark_unwritten(results: Iterable[Any]) -> None:
-    """Mark memory that `bind` made. While a graph is captured nothing is marked: it would be in
-    the graph.
+_RESULTS: WeakValueDictionary[tuple[str, int], Any] = WeakValueDictionary()
+"""Of each result that was marked, by its device and address: what lives as long as its memory."""
+
+
+def marked_unwritten(call: Call, out: Any) -> Call:
+    """The call with a mark in the memory that `bind` made for its results. out: the caller's.
+
+    While a graph is captured nothing is marked: it would be in the graph.
     """
-    for array in results:
-        first, device = _first_bytes(array), device_of(array)
-        if first is not None and not get_device(device).is_capturing():
-            module = module_of(array)
-            with on(device):
-                first[...] = module.asarray(_MARK[: len(first)])
+    given = out if isinstance(out, tuple) else (out,) * len(call.results)
+    pairs = zip(call.results, given, strict=True)
+    return replace(call, results=tuple([_marked(r) if o is None else r for r, o in pairs]))
+
+
+def _marked(array: Any) -> Any:
+    """Mark an array: another one in the same memory, to be handed out in its place."""
+    first, device = _first_bytes(array), get_device(device_of(array))
+    if first is None or device.is_capturing():
+        return array
+    with on(device.name):
+        first[...] = module_of(array).asarray(MARK[: len(first)])
+    lent, loan = device.lend(array, None)
+    _RESULTS[device.name, address(array)] = loan
+    return lent.view(array.dtype).reshape(array.shape)
 
 
 def refuse_unwritten(rhythm: Rhythm, step: int) -> None:
@@ -51,8 +72,8 @@ def refuse_unwritten(rhythm: Rhythm, step: int) -> None:
     filled: list[Any] = []
     order = _until_unknown(rhythm, step)
     for task, bound in order:
-        for data in _memory(bound, {a.buffer for a in _accesses(bound) if a.reads}):
-            if _is_marked(data) and not any(overlap(data, f) for f in filled):
+        for data in _memory(bound, _read_first(bound)):
+            if _is_unwritten(data) and not any(overlap(data, f) for f in filled):
                 raise _unwritten(task, data, order)
         filled += _memory(bound, {a.buffer for a in _accesses(bound) if a.writes})
 
@@ -97,6 +118,17 @@ def _accesses(bound: Bound) -> Iterator[Access]:
     return (access for task in bound.sequence.tasks for access in task.accesses)
 
 
+def _read_first(bound: Bound) -> list[str]:
+    """The arguments that its tasks read before one of them writes them."""
+    buffers, written, found = bound.sequence.buffers, set[str](), dict[str, None]()
+    arguments = {n for n, buffer in buffers.items() if buffer.role is Role.ARGUMENT}
+    for access in _accesses(bound):
+        if access.reads and access.buffer in arguments - written:
+            found[access.buffer] = None
+        written |= {access.buffer} if access.writes else set[str]()
+    return list(found)
+
+
 def _memory(bound: Bound, names: Iterable[str]) -> list[Any]:
     found = (bound.memory.get(n) for n in names)
     return [data for data in found if data is not None and data.nbytes]
@@ -106,9 +138,12 @@ def _first_bytes(array: Any) -> Any:
     """As many as there is room for; None where a mark would say nothing."""
     if array.dtype.kind not in "iuf" or array.nbytes < _LEAST or not array.flags.c_contiguous:
         return None
-    return array.reshape(-1).view("uint8")[: len(_MARK)]
+    return array.reshape(-1).view("uint8")[: len(MARK)]
 
 
-def _is_marked(data: Any) -> bool:
+def _is_unwritten(data: Any) -> bool:
+    """Whether it is a result of a bound call, from its beginning, and still has its mark."""
+    if (device_of(data), address(data)) not in _RESULTS:
+        return False
     first = _first_bytes(data)
-    return first is not None and bytes(to_host(first)) == bytes(_MARK[: len(first)])
+    return first is not None and bytes(to_host(first)) == bytes(MARK[: len(first)])

@@ -14,6 +14,7 @@ from lanewise.language.types import I64, Scalar
 from lanewise.launch.arguments import Arguments, classify_arguments, describe
 from lanewise.launch.by_step import has_by_step
 from lanewise.launch.compiled import Call
+from lanewise.launch.steps.unwritten import marked_unwritten
 from lanewise.launch.support import value_type
 from lanewise.patterns.kernels import AbstractKernel, unpacked
 from lanewise.patterns.segmentwise.build import SegmentwiseArguments, build_segmentwise
@@ -246,7 +247,7 @@ class Segmentwise(AbstractKernel):
             return self._bind_by_step(arguments, named, out, plan)
         classified = self._given(arguments, named, plan)
         classified.axes = self._axes(classified, arguments, named)
-        return self._bound(classified, out, plan)
+        return marked_unwritten(self._bound(classified, out, plan), out)
 
     def _bound(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call:
         self._check_out(out, arguments.axes)
