@@ -26,7 +26,7 @@ from lanewise.emit.numba_expressions import numba_expression
 from lanewise.emit.numba_prelude import SIMD, TYPES
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import own
+from lanewise.ir.names import MARK, own
 from lanewise.ir.traverse import reads, rewrite, statements, subexpressions
 from lanewise.language.target import LINE, LONG_IN_ORDER, PAGE
 from lanewise.language.types import BOOL, I64, Scalar
@@ -442,16 +442,25 @@ class Simd:
         )
         self.assigned.add(s.names[0])
         put = f"{name} = {self.call('put', name, lane, value)}"
-        return [*lines, *self.each_lane(put)]
+        return [*lines, *self.each_lane(*self.numbers_of_lane(s.index), put)]
 
-    def each_lane(self, line: str) -> list[str]:
+    def each_lane(self, *lines: str) -> list[str]:
         head = f"for {self.names(LANE)} in range({self.count}):"
         if not self.masks:
-            return [head, f"    {line}"]
+            return [head, *(f"    {line}" for line in lines)]
         return [
             head,
             f"    if {self.call('lane', self.masks[-1], self.names(LANE))}:",
-            f"        {line}",
+            *(f"        {line}" for line in lines),
+        ]
+
+    def numbers_of_lane(self, index: ir.Expression) -> list[str]:
+        """The numbers that a lane read from memory, which a place of its own is made of."""
+        return [
+            f"{self.names(own(f'lane.{n.lstrip(MARK)}'))} = "
+            f"{self.call('lane', self.names(n), self.names(LANE))}"
+            for n in dict.fromkeys(reads(index))
+            if n in self.varying and n not in self.sums
         ]
 
     def at_lane(self, e: ir.Expression, lane: ir.Expression) -> ir.Expression:
@@ -460,6 +469,8 @@ class Simd:
         def change(x: ir.Expression) -> ir.Expression:
             if not isinstance(x, ir.Local) or x.name not in self.varying:
                 return x
+            if x.name not in self.sums:
+                return replace(x, name=own(f"lane.{x.name.lstrip(MARK)}"))
             total = self.sums[x.name]
             number = (
                 build.index_of(lane, x.type)
@@ -612,7 +623,8 @@ class Simd:
             lane = self.names(LANE)
             place = self.scalar(self.at_lane(s.index, ir.Local(LANE, self.kind)))
             value = self.call("lane", self.register(s.values[0]), lane)
-            return self.each_lane(f"{buffer}[u64({place})] = {value}")
+            store = f"{buffer}[u64({place})] = {value}"
+            return self.each_lane(*self.numbers_of_lane(s.index), store)
         place, value = self.place(s.index), self.any(s.values[0])
         if self.masks and s.buffer in self.ordered:
             self.past.add(s.buffer)

@@ -8,8 +8,8 @@ from lanewise.analysis.far_field import FarProof, prove_far_field
 from lanewise.frontend.function import Lowered
 from lanewise.ir.names import own
 from lanewise.language import types as t
+from lanewise.language.array_types import ArrayType
 from lanewise.language.record import Leaf
-from lanewise.language.types import ArrayType
 from lanewise.patterns.search.build import Side
 
 LEAVES, NODES = own("leaves"), own("nodes")  # numbers of the tree

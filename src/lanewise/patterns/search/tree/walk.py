@@ -1,0 +1,479 @@
+"""The walk of a far field: what is far away is met as a node, what is near as pairs.
+
+    parallel for i: load target; box = of the targets of its group
+        node = 0
+        while node < nodes:
+            far? radius of the node < theta * distance of its centre from the box
+            far:  add M2P of the node; node + 2 leaves - 1, behind its subtree
+            leaf: for its sources: add the function;     else: node + 1, its left child
+The targets of a leaf are a group and take one path, for the test asks for their box and not for
+one of them: a warp of a GPU loads a node once and never parts, and on a CPU the group lies in the
+lanes of SIMD registers, one target each, while the walk itself is a thread's. The test does not
+divide, and what is not a number is not far: it is met as pairs.
+
+A function with branches on the distance has an expansion only where all pairs of a node and a
+group take the same side; a node where they may not is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property, reduce
+
+from lanewise.analysis import simd_operations
+from lanewise.analysis.spreading import spread_in_lanes
+from lanewise.derivatives.expansions.branches import DECIDED, LARGEST, LEAST, decided
+from lanewise.derivatives.expansions.operators import Operators
+from lanewise.frontend.function import Lowered
+from lanewise.ir import build
+from lanewise.ir import nodes as ir
+from lanewise.ir.itself import find_itself, itself_uniforms
+from lanewise.ir.names import count_of, identifier, index_name, own
+from lanewise.ir.pattern import HostCode, Pattern, Work
+from lanewise.ir.reductions import Place
+from lanewise.ir.traverse import expressions, reads, statements
+from lanewise.ir.values import record_array, uniform_leaves, value_array
+from lanewise.language.target import Machine
+from lanewise.language.types import COMPONENTS, I32, I64, Scalar
+from lanewise.patterns.results import accumulators, check_results, result_arrays, stores
+from lanewise.patterns.search.base import ORDER
+from lanewise.patterns.search.tree.arguments import (
+    NODES,
+    TARGET_ORDER,
+    THETA,
+    TreeArguments,
+)
+from lanewise.patterns.search.tree.inlining import straightened, written_out
+from lanewise.patterns.search.tree.nodes import ROUNDING, node_record, shape_arrays
+from lanewise.patterns.search.tree.reading import read_whole
+from lanewise.patterns.search.tree.shape import TREE
+from lanewise.patterns.tables.arguments import table_arrays, table_lengths
+from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
+
+GROUP, THREAD = own("group"), own("thread")
+BLOCK = 128  # threads that walk: few enough that a slow warp holds back few others
+GRAIN_TARGETS, GRAIN_GROUPS = 512, 8  # of a CPU's piece of work
+LANES = 32  # targets side by side on a CPU, where a leaf has a multiple of them
+
+
+def default_plan(machine: Machine, work: Work, wish: Plan) -> CompletePlan:
+    """Every field decided."""
+    del work, wish
+    if machine.target.has_blocks:
+        return Plan(block=BLOCK).filled(NEUTRAL)
+    return Plan(vector_bits=512 if machine.vector_bits == 512 else 0).filled(NEUTRAL)
+
+
+WALK = Pattern(
+    "tree walk",
+    host=HostCode(inline=True, widest_stride=None),
+    default_plan=default_plan,
+    grain=lambda count: GRAIN_TARGETS,
+)
+"""One target an element."""
+
+GROUP_WALK = replace(WALK, name="tree walk in lanes", grain=lambda count: GRAIN_GROUPS)
+"""One group of targets an element, which are lanes of SIMD registers."""
+
+
+def build_tree_walk(
+    lowered: Lowered, operators: Operators, arguments: TreeArguments, index: Scalar
+) -> ir.Kernel:
+    """The reference kernel: over targets, or on a CPU over groups of them in SIMD lanes, where the
+    function has SIMD instructions.
+
+    Raises `CompileError` for results that cannot be summed.
+    """
+    check_results(lowered)
+    if index == I64:
+        in_lanes = _WalkBuilder(lowered, operators, arguments, index, lanes=True)
+        if in_lanes.fits():
+            return in_lanes.kernel()
+    return _WalkBuilder(lowered, operators, arguments, index, lanes=False).kernel()
+
+
+class _WalkBuilder:
+    def __init__(
+        self,
+        lowered: Lowered,
+        operators: Operators,
+        arguments: TreeArguments,
+        index: Scalar,
+        *,
+        lanes: bool,
+    ) -> None:
+        self.lowered, self.f, self.a, self.index = lowered, lowered.function, arguments, index
+        self.lanes = lanes
+        self.precision, self.leaf = arguments.precision, arguments.leaf
+        self.operators, self.record = operators, node_record(operators, arguments)
+        self.m2p = self.operators.m2p()
+        self.i = ir.Local(own("i"), index)
+        self.group = ir.Local(GROUP, index)
+        self.targets, self.sources = (
+            ir.Local(count_of(s.name), index) for s in (arguments.target, arguments.source)
+        )
+        self.reduced = [a for group in accumulators(lowered) for a in group]
+        self.parts = arguments.parts and lowered.uses_same
+        self.find, self.itself = find_itself(self.i, self.sources)
+        self.used = {p.name for p in self.f.parameters}
+
+    # ------------------------------------------------------------ the kernel
+
+    def kernel(self) -> ir.Kernel:
+        a = self.a
+        arrays = [
+            record_array(s.name, s.leaves, s.layout, written=False) for s in (a.target, a.source)
+        ]
+        outputs = [
+            value_array(name, kind, written=True) for name, kind in result_arrays(self.lowered)
+        ]
+        names = dict.fromkeys((self.target_order, *((ORDER,) if self.parts else ())))
+        orders = [value_array(n, I32, written=False) for n in names]
+        counts = (self.targets.name, self.sources.name, NODES)
+        return ir.Kernel(
+            identifier(f"{self.f.name}_walk"),
+            GROUP_WALK if self.lanes else WALK,
+            (
+                *arrays,
+                *table_arrays(dict(a.tables)),
+                *outputs,
+                *orders,
+                shape_arrays()[0],
+                self.record.array(written=False),
+            ),
+            tuple(self.uniforms()),
+            tuple(ir.Parameter(n, self.index) for n in counts),
+            (self.loop(),),
+            identical=a.identical,
+            reductions=tuple(self.reduced),
+            location=self.f.location,
+        )
+
+    def uniforms(self) -> Iterator[ir.Parameter]:
+        yield from uniform_leaves(
+            self.f, {**dict(self.a.uniforms), **table_lengths(dict(self.a.tables))}
+        )
+        yield ir.Parameter(THETA, self.precision)
+        if self.parts:
+            yield from itself_uniforms()
+
+    def loop(self) -> ir.Parallel:
+        if not self.lanes:
+            body = (
+                ir.Assign(self.group.name, build.divide(self.i, self.leaf)),
+                *self.load_target(),
+                *self.group_box(),
+                *self.walk(),
+                *self.stores(),
+            )
+            return ir.Parallel(self.i.name, self.targets, body)
+        inside = build.less(self.i, self.targets)
+        thread = ir.Local(THREAD, self.index)
+        body = (
+            ir.Assign(self.i.name, build.add(build.multiply(self.group, self.leaf), thread)),
+            *self.nothing(),
+            ir.If(inside, self.load_target()),
+            *self.group_box(),
+            *self.walk(),
+            ir.If(inside, self.stores()),
+        )
+        lanes = ir.Parallel(THREAD, ir.Literal(self.leaf, self.index), body)
+        return ir.Parallel(self.group.name, build.ceil_divide(self.targets, self.leaf), (lanes,))
+
+    def nothing(self) -> ir.Block:
+        """What lanes behind the last target have in place of one."""
+        kinds = {x.name: x.type for x in self.a.target.leaves}
+        types = [
+            ir.Local(variable, kinds.get(leaf, I32))
+            for s in self.load_target()
+            if isinstance(s, ir.LoadRecord)
+            for leaf, variable in s.reads
+        ]
+        return tuple(ir.Assign(x.name, build.zero(x.type)) for x in types)
+
+    def fits(self) -> bool:
+        """Whether targets can be the lanes of SIMD registers."""
+        if self.leaf % 8 or straightened(self.f) is None or self.a.tables:
+            return False
+        lanes = self.loop().body[0]
+        assert isinstance(lanes, ir.Parallel)
+        varying = spread_in_lanes(lanes.body, {THREAD})
+        return not any(
+            simd_operations.problem(e, varying)
+            for s in statements(lanes.body)
+            for e in expressions(s)
+            if not varying.isdisjoint(reads(e))
+        )
+
+    # ------------------------------------------------------------ targets
+
+    def load_target(self) -> ir.Block:
+        name = self.a.target.name
+        places = {x.name for x in self.a.position}
+        loaded = tuple(
+            (x.name, f"{name}.{x.name}")
+            for x in self.a.target.leaves
+            if x.name in places or f"{name}.{x.name}" in self.used
+        )
+        number = index_name(name)
+        asked = name in self.lowered.numbered
+        return (
+            ir.LoadRecord(name, self.i, loaded),
+            ir.LoadRecord(self.target_order, self.i, (("value", own("target")),)),
+            *((ir.Assign(number, self.number(I32)),) if asked else ()),
+            *(self.find_itself() if self.parts else ()),
+        )
+
+    @property
+    def target_order(self) -> str:
+        return ORDER if self.a.identical else TARGET_ORDER
+
+    def number(self, kind: Scalar) -> ir.Expression:
+        """The caller's index of the target."""
+        target = ir.Local(own("target"), I32)
+        return target if kind == I32 else ir.Cast(target, kind)
+
+    def find_itself(self) -> ir.Block:
+        find, _ = find_itself(self.number(self.index), self.sources)
+        return find
+
+    def group_box(self) -> ir.Block:
+        """The box of the group's targets: its middle and half of its extents."""
+        first, last, m = (self.whole(n) for n in ("group.first", "group.last", "group.m"))
+        name, kind = self.a.target.name, self.precision
+        places = [x.name for x in self.a.position]
+        members = [self.real(f"member.{c}") for c in self.axes]
+        body: list[ir.Statement] = [
+            ir.Assign(first.name, build.multiply(self.group, self.leaf)),
+            ir.Assign(last.name, build.minimum(build.add(first, self.leaf), self.targets)),
+        ]
+        for word, value in (("low", float("inf")), ("high", float("-inf"))):
+            start = ir.Literal(value, kind)
+            body += [ir.Assign(self.real(f"{word}.{c}").name, start) for c in self.axes]
+        reached = tuple((p, x.name) for p, x in zip(places, members, strict=True))
+        inner: list[ir.Statement] = [ir.LoadRecord(name, m, reached)]
+        for c, x in zip(self.axes, members, strict=True):
+            low, high = self.real(f"low.{c}"), self.real(f"high.{c}")
+            inner += [
+                ir.Assign(low.name, build.minimum(low, x)),
+                ir.Assign(high.name, build.maximum(high, x)),
+            ]
+        body.append(ir.For(m.name, first, last, ir.Literal(1, self.index), tuple(inner)))
+        half = ir.Literal(0.5, kind)
+        for c in self.axes:
+            low, high = self.real(f"low.{c}"), self.real(f"high.{c}")
+            size = self.binary("-", high, low)
+            body += [
+                ir.Assign(self.real(f"half.{c}").name, self.binary("*", half, size)),
+                ir.Assign(
+                    self.real(f"middle.{c}").name,
+                    self.binary("+", low, self.real(f"half.{c}")),
+                ),
+            ]
+        return (*body, *self.opening())
+
+    def opening(self) -> ir.Block:
+        """The square of the angle, a little smaller: roundings never take a near node for far."""
+        room = ir.Literal(1.0 - ROUNDING[self.precision.size], self.precision)
+        theta = ir.Local(THETA, self.precision)
+        square = self.binary("*", self.binary("*", theta, theta), room)
+        return (ir.Assign(self.real("theta2").name, square),)
+
+    def stores(self) -> ir.Block:
+        return tuple(stores(self.lowered, self.number(self.index)))
+
+    # ------------------------------------------------------------ the walk
+
+    def walk(self) -> ir.Block:
+        node, following, leaves = (self.whole(n) for n in ("node", "following", "leaves"))
+        beyond = build.add(node, build.subtract(build.multiply(leaves, 2), 1))
+        near = ir.If(build.equal(leaves, 1), self.near())
+        step = (
+            self.record.load(node, (*self.record.centre, "radius")),
+            *self.read_shape(node),
+            *self.distance(),
+            ir.Assign(following.name, build.add(node, 1)),
+            *self.test(),
+            ir.If(
+                ir.Local(own("far"), ir.Compare("<", leaves, leaves).type),
+                (*self.far(node), ir.Assign(following.name, beyond)),
+                (near,),
+            ),
+            ir.Assign(node.name, following),
+        )
+        starts = tuple(s for a in self.reduced for s in a.start())
+        return (
+            *starts,
+            ir.Assign(node.name, ir.Literal(0, self.index)),
+            ir.While(build.less(node, ir.Local(NODES, self.index)), step),
+        )
+
+    def distance(self) -> ir.Block:
+        """`$gap2`: the square of the distance of the node's centre from the group's box."""
+        body, squares = list[ir.Statement](), list[ir.Expression]()
+        for c, centre in zip(self.axes, self.centre, strict=True):
+            gap = self.real(f"gap.{c}")
+            apart = ir.Call("abs", (self.apart(c, centre),), self.precision)
+            beyond = self.binary("-", apart, self.real(f"half.{c}"))
+            none = ir.Literal(0.0, self.precision)
+            body.append(ir.Assign(gap.name, build.maximum(beyond, none)))
+            squares.append(self.binary("*", gap, gap))
+        total = reduce(lambda a, b: self.binary("+", a, b), squares)
+        return (*body, ir.Assign(self.real("gap2").name, total))
+
+    def apart(self, c: str, centre: ir.Expression) -> ir.Expression:
+        return self.binary("-", centre, self.real(f"middle.{c}"))
+
+    def test(self) -> ir.Block:
+        """`$far`: whether the node is far enough from all targets of the group."""
+        radius = self.record.local("radius")
+        reach = self.binary("*", self.real("theta2"), self.real("gap2"))
+        far = ir.Compare("<", self.binary("*", radius, radius), reach)
+        test: ir.Block = (ir.Assign(own("far"), far),)
+        if not self.branches:
+            return test
+        known = ir.Local(own("far"), far.type)
+        return (*test, ir.If(known, self.decide()))
+
+    @cached_property
+    def branches(self) -> tuple[int, ...]:
+        return self.operators.radial.branches
+
+    def decide(self) -> ir.Block:
+        """Whether all pairs take the same side of every branch: from the least and the largest
+        square of their distances.
+        """
+        f, kind = decided(self.operators), self.operators.kind
+        radius, room = self.record.local("radius"), 4 * ROUNDING[self.precision.size]
+        corners: list[ir.Expression] = []
+        for c, centre in zip(self.axes, self.centre, strict=True):
+            apart = ir.Call("abs", (self.apart(c, centre),), self.precision)
+            corner = self.binary("+", apart, self.real(f"half.{c}"))
+            corners.append(self.binary("*", corner, corner))
+        corner2 = reduce(lambda a, b: self.binary("+", a, b), corners)
+        near = self.binary("-", self.root(self.real("gap2")), radius)
+        zero = ir.Literal(0.0, self.precision)
+        least, largest = self.real("least"), self.real("largest")
+        given: Mapping[str, ir.Expression] = {
+            LEAST: self.cast(self.square(least, 1.0 - room), kind),
+            LARGEST: self.cast(self.square(largest, 1.0 + room), kind),
+        }
+        return (
+            ir.Assign(least.name, build.maximum(near, zero)),
+            ir.Assign(largest.name, self.binary("+", self.root(corner2), radius)),
+            *self.applied(f, given, (own(DECIDED.removeprefix("$")),), "decided"),
+            ir.Assign(
+                own("far"),
+                ir.Local(own(DECIDED.removeprefix("$")), f.results[0].type),
+            ),
+        )
+
+    def far(self, node: ir.Local) -> ir.Block:
+        """Add what the node gives to each target."""
+        names = ("scale", *self.record.moments)
+        asked = {p.name for p in self.m2p.parameters}
+        read = tuple(n for n in names if own(n) in asked)
+        return (
+            self.record.load(node, read),
+            *self.applied(self.m2p, {}, self.results, "far"),
+            *self.taken(),
+        )
+
+    def near(self) -> ir.Block:
+        """Add what each source of the leaf gives."""
+        first, begin, end, j = (self.whole(n) for n in ("first", "begin", "end", "j"))
+        one = ir.Literal(1, self.index)
+        bounds = (
+            ir.Assign(begin.name, build.multiply(first, self.leaf)),
+            ir.Assign(end.name, build.minimum(build.add(begin, self.leaf), self.sources)),
+        )
+
+        def loop(same: ir.Expression | None) -> ir.For:
+            return ir.For(j.name, begin, end, one, self.pair(j, same))
+
+        if not self.lowered.uses_same:
+            return (*bounds, loop(None))
+        if self.parts:
+            number = ir.Local(own("source"), I32)
+            found = build.equal(self.itself, self.cast(number, self.index))
+            return (*bounds, loop(found))
+        if not self.a.identical:
+            return (*bounds, loop(build.FALSE))
+        own_leaf = build.equal(first, self.group)
+        return (
+            *bounds,
+            ir.If(own_leaf, (loop(build.equal(self.i, j)),), (loop(build.FALSE),)),
+        )
+
+    def pair(self, j: ir.Local, same: ir.Expression | None) -> ir.Block:
+        name = self.a.source.name
+        loaded = tuple(
+            (x.name, f"{name}.{x.name}")
+            for x in self.a.source.leaves
+            if f"{name}.{x.name}" in self.used
+        )
+        number = (ir.LoadRecord(ORDER, j, (("value", own("source")),)),) if self.parts else ()
+        given = {} if same is None else {self.f.parameters[-1].name: same}
+        way = "itself" if isinstance(same, ir.Compare) else "near"
+        return (
+            *((ir.LoadRecord(name, j, loaded),) if loaded else ()),
+            *number,
+            *self.applied(self.f, given, self.results, way),
+            *self.taken(),
+        )
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        return tuple(own(r.name) for r in self.f.results)
+
+    def taken(self) -> ir.Block:
+        nowhere = Place(ir.Literal(0, I32), in_order=False)  # sums do not ask for it
+        return tuple(s for a in self.reduced for s in a.take(nowhere))
+
+    def applied(
+        self,
+        f: ir.Function,
+        given: Mapping[str, ir.Expression],
+        results: tuple[str, ...],
+        prefix: str,
+    ) -> ir.Block:
+        """A call of a function, which lanes write out."""
+        if self.lanes and (plain := straightened(f)) is not None:
+            return written_out(plain, given, results, prefix)
+        arguments = tuple(given.get(p.name, ir.Local(p.name, p.type)) for p in f.parameters)
+        return (ir.Apply(f, arguments, results),)
+
+    # ------------------------------------------------------------ words
+
+    @property
+    def axes(self) -> str:
+        return COMPONENTS[: len(self.a.position)]
+
+    @property
+    def centre(self) -> list[ir.Local]:
+        return [self.record.local(n) for n in self.record.centre]
+
+    def whole(self, name: str) -> ir.Local:
+        return ir.Local(own(name), self.index)
+
+    def real(self, name: str) -> ir.Local:
+        return ir.Local(own(f"walk.{name}"), self.precision)
+
+    def binary(
+        self, operator: ir.BinaryOperator, a: ir.Expression, b: ir.Expression
+    ) -> ir.Expression:
+        return ir.Binary(operator, a, b, self.precision)
+
+    def square(self, e: ir.Expression, room: float) -> ir.Expression:
+        return self.binary("*", self.binary("*", e, e), ir.Literal(room, self.precision))
+
+    def root(self, e: ir.Expression) -> ir.Expression:
+        return ir.Call("sqrt", (e,), self.precision)
+
+    def cast(self, e: ir.Expression, kind: Scalar) -> ir.Expression:
+        return e if e.type == kind else ir.Cast(e, kind)
+
+    def read_shape(self, node: ir.Local) -> ir.Block:
+        fields = (("first", self.whole("first")), ("leaves", self.whole("leaves")))
+        return read_whole(TREE, node, fields)

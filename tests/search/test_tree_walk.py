@@ -1,0 +1,127 @@
+"""Far fields by the kernels of a tree, against all pairs in float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lanewise as lw
+from lanewise.language import types as t
+from lanewise.layouts import AoS, Layout, SoAoAS
+from tests import far_kernels as kernels
+from tests.derivatives.whole_arrays import called
+from tests.search.tree_kernels import Array, TreeCall
+
+VALUES: dict[str, dict[str, float]] = {
+    "plummer": {"softening2": 1e-4},
+    "plummer32": {"softening2": 1e-4},
+    "yukawa": {"kappa": 1.5},
+    "spline": {"h": 0.3},
+    "stokeslet": {"softening2": 0.01},
+    "number_within": {"radius": 1.1},
+}
+NOTHING: dict[str, float] = {}
+
+
+def bodies(kernel: Any, count: int, seed: int = 0, *, target: bool = False) -> dict[str, Array]:
+    """Random fields of a kernel's sources, or of its targets; weights of one sign."""
+    rng = np.random.default_rng(seed)
+    record = list(kernel.signature.parameters.values())[0 if target else 1]
+    fields: dict[str, Array] = {}
+    for f in record.fields:
+        kind = t.scalar_of(f.type)
+        shape = (count, f.type.length) if isinstance(f.type, t.Vector) else (count,)
+        values = rng.normal(size=shape) if f.name == "position" else rng.uniform(0.5, 1.5, shape)
+        fields[f.name] = values.astype(kind.dtype) if kind.is_float else np.ones(shape, kind.dtype)
+    return fields
+
+
+def leaves_of(name: str, fields: dict[str, Array], axis: int) -> dict[str, Array]:
+    """Fields as parameters of a function."""
+    found: dict[str, Array] = {}
+    for n, x in fields.items():
+        columns = x if x.ndim == 2 else x[:, None]
+        names = [f"{n}.{c}" for c in "xyz"[: columns.shape[1]]] if x.ndim == 2 else [n]
+        wide = columns.astype(np.float64) if x.dtype.kind == "f" else columns
+        found |= {f"{name}.{m}": np.expand_dims(v, axis) for m, v in zip(names, wide.T, strict=True)}
+    return found
+
+
+def all_pairs(call: TreeCall) -> Array:
+    """(targets, results), in float64."""
+    f = lw.far_field(call.kernel).proof.function
+    targets = call.fields if call.targets is None else call.targets
+    count = len(targets["position"]), len(call.fields["position"])
+    same = np.eye(count[0], dtype=bool) if call.targets is None else np.zeros(count, bool)
+    env: dict[str, Any] = {"$same": same, **call.values}
+    env |= leaves_of("target", targets, 1) | leaves_of("source", call.fields, 0)
+    with np.errstate(all="ignore"):
+        pairs = called(f, {p.name: env[p.name] for p in f.parameters})
+    return np.stack([np.broadcast_to(x, count).sum(1) for x in pairs], -1)
+
+
+def errors(call: TreeCall) -> Array:
+    """Of each target, relative to its own result."""
+    found = np.concatenate([r.reshape(len(r), -1) for r in call.run()], 1)
+    exact = all_pairs(call)
+    size = np.maximum(np.linalg.norm(exact, axis=1), 1e-300)
+    return np.linalg.norm(found - exact, axis=1) / size
+
+
+@pytest.mark.parametrize("kernel", kernels.RADIAL, ids=lambda k: k.__name__)
+def test_every_kernel_on_the_interpreter(kernel: Any) -> None:
+    values = VALUES.get(kernel.__name__, NOTHING)
+    apart = None if kernel in (kernels.newton, kernels.plummer, kernels.spline) else bodies(kernel, 50, 1, target=True)
+    call = TreeCall(kernel, bodies(kernel, 61), values, apart, order=3, leaf=4, theta=0.5, device="python")
+    found = errors(call)
+    assert np.median(found) < 5e-3
+    if kernel is kernels.number_within:  # a node that all of it, or none of it, is within
+        assert not found.any()
+    else:
+        assert found.max() > 1e-9, "nothing was far"
+
+
+def test_errors_fall_with_the_order_and_the_angle() -> None:
+    found = [_median(90, p, theta, "python", 4) for p, theta in ((1, 0.7), (3, 0.7), (3, 0.4))]
+    assert found[0] > 3 * found[1] > 9 * found[2] > 0
+
+
+def test_errors_in_lanes_fall_with_the_angle() -> None:
+    found = [_median(3000, 2, theta, "cpu", 32) for theta in (0.8, 0.5)]
+    assert 5e-3 > found[0] > 2 * found[1] > 0
+
+
+def _median(count: int, order: int, theta: float, device: str, leaf: int) -> float:
+    fields = bodies(kernels.plummer, count)
+    call = TreeCall(
+        kernels.plummer,
+        fields,
+        VALUES["plummer"],
+        order=order,
+        theta=theta,
+        device=device,
+        leaf=leaf,
+    )
+    return float(np.median(errors(call)))
+
+
+@pytest.mark.parametrize("layout", [pytest.param(AoS(), marks=pytest.mark.slow), SoAoAS()], ids=str)
+def test_targets_of_their_own_and_other_layouts(layout: Layout) -> None:
+    kernel = kernels.stokeslet
+    call = TreeCall(
+        kernel,
+        bodies(kernel, 500),
+        VALUES["stokeslet"],
+        targets=bodies(kernel, 333, 1, target=True),
+        layout=layout,
+        order=3,
+        theta=0.5,
+    )
+    assert np.quantile(errors(call), 0.99) < 5e-3
+
+
+def test_an_open_angle_of_zero_is_all_pairs() -> None:
+    call = TreeCall(kernels.newton, bodies(kernels.newton, 77), theta=0.0, order=1)
+    assert errors(call).max() < 1e-12
