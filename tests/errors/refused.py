@@ -194,6 +194,13 @@ REFUSED: dict[str, dict[str, str]] = {
         "minus a truth value": element("return -(x > 0)"),
         "shift too far": element("return n << 32", "n: lw.i32", " -> lw.i32"),
         "negative shift": element("return n >> -1", "n: lw.i32", " -> lw.i32"),
+        "literal shifted by a negative one in a helper": element(
+            "return x + helper(-2)", before=HELPER.format("n", "n >> n")
+        ),
+        "literal shifted too far": element("return x * (1 << 1024)"),
+        "float literal shifted": element("return x * (1.5 << 1)"),
+        "bits of a float literal": element("return x * (3 & 1.5)"),
+        "division by zero in a helper": element("return x + helper(0)", before=HELPER.format("n", "5 // n")),
         "negative power": element("return n ** -2", "n: lw.i32", " -> lw.i32"),
         "power of a whole number": element("return n ** n", "n: lw.i32", " -> lw.i32"),
         "vector as exponent": element("return x ** v", "x: lw.f32, v: lw.vec3"),

@@ -91,6 +91,7 @@ class Block:
         default_factory=dict[str, str]
     )  # how often loops of the pattern's own go round: as written, and what that is
     leaves: bool = True  # loops may be left by `return`
+    helper: bool = False  # of a helper, whose parameters may be literals
 
     def inner(self, *, loop: bool | None = None) -> Block:
         loop = self.loop if loop is None else loop
@@ -318,7 +319,13 @@ class Writer:
                 return f"lw.{rng.choice(names)}({left}{more})" if names else f"lw.abs({left})"
 
     def operand_not_zero(self, b: Block, kind: t.Scalar, depth: int) -> str:
-        return self.operand(b, kind, depth)  # `number` gives no zero, and only a literal zero is refused
+        text = self.operand(b, kind, depth)  # `number` gives no zero, and only a literal zero is refused
+        return self.no_literal(b, text, kind)
+
+    @staticmethod
+    def no_literal(b: Block, text: str, kind: t.Scalar) -> str:
+        """A divisor, or the count of a shift. What a helper makes of literal arguments is a literal, too: a zero would be refused."""
+        return f"{NAMES[kind]}({text})" if b.helper else text
 
     def whole(self, b: Block, kind: t.Scalar, depth: int) -> str:
         rng, left = self.rng, self.expression(b, kind, depth - 1)
@@ -331,7 +338,7 @@ class Writer:
                 return f"({left} {rng.choice('&|^')} {self.operand(b, kind, depth - 1)})"
             case 8:
                 count = str(rng.randrange(8 * kind.size)) if self.chance(0.6) else self.expression(b, kind, depth - 1)
-                return f"({left} {rng.choice(('<<', '>>'))} {count})"
+                return f"({left} {rng.choice(('<<', '>>'))} {self.no_literal(b, count, kind)})"
             case 9:
                 return f"(~{left})" if self.chance(0.5) else f"(-{left})"
             case 10:
@@ -512,7 +519,7 @@ class Writer:
     def helper(self) -> list[str]:
         name, kinds = self.new("helper"), [self.type() for _ in range(self.rng.randint(1, 3))]
         result = self.type()
-        b = Block({f"p{i}": k for i, k in enumerate(kinds)})
+        b = Block({f"p{i}": k for i, k in enumerate(kinds)}, helper=True)
         typed = [f"p{i}: {NAMES[k]}" if self.chance(0.5) else f"p{i}" for i, k in enumerate(kinds)]
         self.budget = 14
         body = self.block(b, self.rng.randint(0, 3), (result,))

@@ -20,9 +20,10 @@ from lanewise.frontend.mathematics import intrinsic
 from lanewise.frontend.promotion import common_scalar, signed_scalar
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.shapes import same_shape
-from lanewise.frontend.values import Number, weak
+from lanewise.frontend.values import Number, component, weak
 from lanewise.ir import nodes as ir
 from lanewise.language import types as t
+from lanewise.support.errors import CompileError
 
 _BINARY: dict[type[ast.operator], tuple[ir.BinaryOperator, Any]] = {
     ast.Add: ("+", operator.add),
@@ -37,6 +38,7 @@ _BINARY: dict[type[ast.operator], tuple[ir.BinaryOperator, Any]] = {
     ast.LShift: ("<<", operator.lshift),
     ast.RShift: (">>", operator.rshift),
 }
+_OF_BITS = {"&", "|", "^", "<<", ">>"}
 _COMPARE: dict[type[ast.cmpop], tuple[ir.CompareOperator, Any]] = {
     ast.Eq: ("==", operator.eq),
     ast.NotEq: ("!=", operator.ne),
@@ -65,7 +67,7 @@ def binary(scope: Scope, op: ast.operator, left: Number, right: Number, node: as
             wanted="lw.dot(a, b) or lw.cross(a, b)",
         )
     symbol, function = _BINARY[type(op)]
-    _check_literal(scope, symbol, left, right, node)
+    _check_literals(scope, symbol, left, right, node)
     if left.known and right.known:
         return fold_binary(scope, symbol, function, left, right, node)
     kind = _computed_in(scope, symbol, left, right, node)
@@ -82,47 +84,66 @@ def binary(scope: Scope, op: ast.operator, left: Number, right: Number, node: as
     return Number(result, parts, open=still_open, exact=exact_result(results))
 
 
-def _check_literal(scope: Scope, symbol: str, left: Number, right: Number, node: ast.AST) -> None:
-    """Refuse divisors and shifts that can only be mistakes."""
-    value = right.constant
-    if value is None:
-        return
-    if symbol in {"/", "//", "%"} and value == 0:
-        raise scope.error(
-            "a division by zero",
-            node,
-            found=f"{symbol} {value!r}",
-            wanted="another divisor",
-            hint="infinity is math.inf" if symbol == "/" else "",
-        )
-    bits = MAX_BITS if left.constant is not None else 8 * left.scalar.size
-    if symbol in {"<<", ">>"} and isinstance(value, int) and not 0 <= value < bits:
-        raise scope.error(
-            f"{left.scalar} has {bits} bits",
-            node,
-            found=f"a shift by {value}",
-            wanted=f"0 to {bits - 1}",
-        )
+def _check_literals(scope: Scope, symbol: str, left: Number, right: Number, node: ast.AST) -> None:
+    """Refuse literals that can only be mistakes: divisors, shifts, bits of floats.
+
+    Of vectors those where both sides are literals.
+    """
+    floats = left.scalar.is_float or right.scalar.is_float
+    if symbol in _OF_BITS and left.known and right.known and floats:
+        raise _no_integers(scope, symbol, left, right, node)
+    for n in range(len(right.parts) if right.constant is not None or left.known else 0):
+        x, y = (_constant(number, n) for number in (left, right))
+        if symbol in {"/", "//", "%"} and y is not None and y == 0:
+            raise scope.error(
+                "a division by zero",
+                node,
+                found=f"{symbol} {y!r}",
+                wanted="another divisor",
+                hint="infinity is math.inf" if symbol == "/" else "",
+            )
+        bits = MAX_BITS if x is not None else 8 * left.scalar.size
+        if symbol in {"<<", ">>"} and isinstance(y, int) and not 0 <= y < bits:
+            if x is None:
+                message, found = f"{left.scalar} has {bits} bits", f"a shift by {y}"
+            else:
+                message, found = "this shift of a literal is out of range", f"{x} {symbol} {y}"
+            raise scope.error(message, node, found=found, wanted=f"a shift by 0 to {bits - 1}")
+
+
+def _constant(x: Number, n: int) -> bool | int | float | None:
+    """The Python number of a component, or of a scalar that meets each of a vector's."""
+    if not x.is_vector:
+        return x.constant
+    return component(x, n).constant if n < len(x.parts) else None
 
 
 def _computed_in(scope: Scope, symbol: str, left: Number, right: Number, node: ast.AST) -> t.Scalar:
     kind = (signed_scalar if symbol in {"//", "%", ">>"} else common_scalar)([left, right])
-    both = f"{left.describe()} and {right.describe()}"
-    if symbol in {"&", "|", "^", "<<", ">>"}:
+    if symbol in _OF_BITS:
         if kind.is_float or (kind == t.BOOL and symbol in {"<<", ">>"}):
-            raise scope.error(
-                f"{symbol!r} works on whole numbers", node, found=both, wanted="integers"
-            )
+            raise _no_integers(scope, symbol, left, right, node)
         return kind
     if kind == t.BOOL:
         raise scope.error(
             "truth values are no numbers",
             node,
-            found=both,
+            found=f"{left.describe()} and {right.describe()}",
             wanted="numbers",
             hint="lw.i32(a) makes 0 or 1 of it; combine conditions with and, or, not",
         )
     return t.float_of(kind) if symbol == "/" else kind
+
+
+def _no_integers(
+    scope: Scope, symbol: str, left: Number, right: Number, node: ast.AST
+) -> CompileError:
+    return scope.error(
+        f"{symbol!r} works on whole numbers",
+        node,
+        found=f"{left.describe()} and {right.describe()}",
+        wanted="integers",
+    )
 
 
 def power(scope: Scope, base: Number, exponent: Number, node: ast.AST) -> Number:
