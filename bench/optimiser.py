@@ -213,7 +213,7 @@ def grid(job: Job, pairs: bool) -> Iterator[Plan]:
     open.
     """
     for wanted in _gpu_grid(pairs) if job.kind == "cuda" else _cpu_grid(pairs):
-        yield complete_plan(wanted.filled(job.wish), job.machine, job.work)
+        yield complete_plan(wanted.filled(job.requested), job.machine, job.work)
 
 
 def _gpu_grid(pairs: bool) -> Iterator[Plan]:

@@ -169,7 +169,7 @@ def test_a_cap_of_the_default_plan_that_spills_is_lifted():
     relaxed = compile_kernel(kernel, found, "cuda", arch="sm_90")
     assert relaxed.program.plan.registers == 0
     assert relaxed.cubins[0].resources.spill_stores == 0
-    kept = compile_kernel(kernel, found, "cuda", wish=Plan(registers=40), arch="sm_90")
+    kept = compile_kernel(kernel, found, "cuda", requested=Plan(registers=40), arch="sm_90")
     assert kept.program.plan.registers == 40
 
 

@@ -146,7 +146,7 @@ def _gravity(precision: str, bodies: int, softened: bool, arch: str) -> None:
         _elements(physics.kick, record, ("acceleration", "survived"), bodies),
         _elements(physics.moments, record, (), bodies),
     ):
-        for cubin in compile_kernel(reference, plan, "cuda", wish=wanted, arch=arch).cubins:
+        for cubin in compile_kernel(reference, plan, "cuda", requested=wanted, arch=arch).cubins:
             check_cubin(cubin)
 
 

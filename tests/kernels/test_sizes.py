@@ -363,8 +363,8 @@ def test_threads_with_other_sizes_take_turns_at_own_memory() -> None:
         thread.join()
     assert not wrong
     (kind,) = kinds(kernel)
-    turns = {id(sized.flat.turns) for sized in kind._sizes.values()}  # pyright: ignore
-    assert len(turns) == 1
+    lease = {id(sized.flat.lease) for sized in kind._sizes.values()}  # pyright: ignore
+    assert len(lease) == 1
 
 
 # ---------------------------------------------------------------- what a call costs

@@ -68,7 +68,7 @@ def test_sizes():
 
 def check_cubins(c: Combination) -> None:
     plan = c.plan("cuda")
-    for cubin in compile_kernel(reference(LAYOUTS[c.layout], FORCE), plan, "cuda", wish=plan, arch="sm_90").cubins:
+    for cubin in compile_kernel(reference(LAYOUTS[c.layout], FORCE), plan, "cuda", requested=plan, arch="sm_90").cubins:
         assert "warning" not in cubin.log.lower(), cubin.log
         assert (cubin.resources.spill_stores, cubin.resources.stack_bytes) == (0, 0), cubin.log
         assert cubin.resources.registers > 0

@@ -157,7 +157,7 @@ def reference(layout: Layout, law: Law = ACCELERATION) -> ir.Kernel:
 def test_every_rung_compiles_for_a_gpu_and_is_predicted(name):
     pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
     plan, layout = plans_on_gpu()[name]
-    executable = compile_kernel(reference(layout), plan, "cuda", wish=plan, arch="sm_90")
+    executable = compile_kernel(reference(layout), plan, "cuda", requested=plan, arch="sm_90")
     for cubin in executable.cubins:
         assert "warning" not in cubin.log.lower(), cubin.log
         assert (cubin.resources.spill_stores, cubin.resources.stack_bytes) == (0, 0), cubin.log

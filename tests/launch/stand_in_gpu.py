@@ -161,7 +161,7 @@ def put_in(monkeypatch: pytest.MonkeyPatch) -> Launches:
     launches, module, constants = Launches(), Module(), np.zeros(CONSTANT_BYTES, np.uint8)
 
     class Kernel:
-        constant_turns: Any = None
+        constant_lease: Any = None
 
         def __init__(self, device: str, cubin: Any, name: str, threads: int, shared: int = 0) -> None:
             del device, shared

@@ -40,7 +40,7 @@ def test_spills_of_a_cap_are_the_users_own_wish():
     pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
     plan = Plan(registers=16).filled(BIG).filled(NEUTRAL)
     (cubin,) = compile_kernel(
-        reference_kernel(case("gravity"), lw.SoAoAS(), "cuda"), plan, "cuda", wish=plan, arch="sm_90"
+        reference_kernel(case("gravity"), lw.SoAoAS(), "cuda"), plan, "cuda", requested=plan, arch="sm_90"
     ).cubins
     assert cubin.resources.registers <= 24  # the least that this compiler works with
     assert cubin.resources.spill_stores > 0

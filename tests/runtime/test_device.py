@@ -59,7 +59,7 @@ def test_the_host_does_everything_at_once(name: str) -> None:
     assert np.array_equal(data, source)
     host.clear(address(data) + 8, 16)
     assert data.nonzero()[0].tolist() == [*range(1, 8), *range(24, 40)]
-    with host.use(), host.fetching(128), host.turns("a test"):
+    with host.use(), host.fetching(128), host.lease("a test"):
         assert host.arrays is np
         assert not host.is_capturing()
         host.synchronize()
@@ -119,7 +119,7 @@ def test_work_for_a_gpu_goes_to_that_gpu(monkeypatch: pytest.MonkeyPatch) -> Non
         return note
 
     names = (
-        "synchronize", "is_capturing", "turns", "use", "free_memory", "multiprocessors", "device_name", "architecture",
+        "synchronize", "is_capturing", "lease", "use", "free_memory", "multiprocessors", "device_name", "architecture",
     )  # fmt: skip
     for name in names:
         monkeypatch.setattr(cuda, name, noted(name))
@@ -127,7 +127,7 @@ def test_work_for_a_gpu_goes_to_that_gpu(monkeypatch: pytest.MonkeyPatch) -> Non
     asking = (gpu.synchronize, gpu.is_capturing, gpu.use, gpu.free_memory, gpu.units, gpu.title, gpu.architecture)
     for ask in asking:
         ask()
-    gpu.turns("a test")
+    gpu.lease("a test")
     assert sorted(asked) == sorted((name, "cuda:1") for name in names)
 
 

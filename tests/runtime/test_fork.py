@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from lanewise.runtime import cpu, devices
-from lanewise.runtime.prepared import Piece, Turns
+from lanewise.runtime.lease import Lease
+from lanewise.runtime.prepared import Piece
 from lanewise.support.errors import ArgumentError, DeviceError
 from tests.runtime.forked_kernel import Body, near
 
@@ -77,7 +78,7 @@ def in_child(work: Callable[[], str]) -> str:
 
 
 def test_a_call_that_another_thread_was_in_is_refused_in_the_child() -> None:
-    idle, busy = Turns("an idle call"), Turns("a busy call")
+    idle, busy = Lease("an idle call"), Lease("a busy call")
     entered, done = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -89,8 +90,8 @@ def test_a_call_that_another_thread_was_in_is_refused_in_the_child() -> None:
     thread.start()
     entered.wait()
 
-    def use(turns: Turns) -> str:
-        with turns:
+    def use(lease: Lease) -> str:
+        with lease:
             return "entered"
 
     try:
@@ -107,7 +108,7 @@ def test_a_call_that_another_thread_was_in_is_refused_in_the_child() -> None:
 
 
 def test_threads_of_a_child_renew_a_lock_once() -> None:
-    idle = Turns("an idle call")
+    idle = Lease("an idle call")
 
     def use_together() -> str:
         problems: list[str] = []
@@ -183,14 +184,14 @@ def test_turns_follow_streams_and_come_back_after_errors() -> None:
             raise DeviceError("no stream")
         return len(seen)
 
-    turns = Turns("a call", follow)
-    with turns:
+    lease = Lease("a call", follow)
+    with lease:
         pass
-    with pytest.raises(DeviceError), turns:
+    with pytest.raises(DeviceError), lease:
         raise AssertionError
-    with pytest.raises(ArgumentError), turns:  # the lock is free again
+    with pytest.raises(ArgumentError), lease:  # the lock is free again
         raise ArgumentError
-    with turns:
+    with lease:
         pass
     assert seen == [None, 1, 1, 3]
 

@@ -154,18 +154,18 @@ class AffineAccess:
         than the index does.
         """
         rounds = {x.variable: x.rounds for x in self.loops}
-        told: set[str] = set()
-        while len(told) < len(indices):
+        determined: set[str] = set()
+        while len(determined) < len(indices):
             new = {
                 v
                 for i in self.indices
                 if i is not None
                 for v in indices
-                if v not in told and _tells(i, v, indices, told, rounds)
+                if v not in determined and _determines(i, v, indices, determined, rounds)
             }
             if not new:
                 return False
-            told |= new
+            determined |= new
         return True
 
     def surely_shared(self, indices: tuple[str, ...]) -> tuple[str, ...]:
@@ -177,16 +177,22 @@ class AffineAccess:
         return tuple(v for v in indices if self.way(v) == "same" and v not in self.guards)
 
 
-def _tells(
-    i: Affine, v: str, indices: tuple[str, ...], told: set[str], rounds: Mapping[str, int | None]
+def _determines(
+    i: Affine,
+    v: str,
+    indices: tuple[str, ...],
+    determined: set[str],
+    rounds: Mapping[str, int | None],
 ) -> bool:
-    """Whether a dimension's place gives the value of an index, when those in `told` are known."""
+    """Whether a dimension's place gives the value of an index, when those in `determined` are
+    known.
+    """
     own = i.coefficient(v)
-    if not own or i.scaled - told:
+    if not own or i.scaled - determined:
         return False
     spread = 0
     for n, c in i.coefficients:
-        if n == v or n in told:
+        if n == v or n in determined:
             continue
         if n in indices or (turns := rounds.get(n)) is None:
             return False

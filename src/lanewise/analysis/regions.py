@@ -125,7 +125,7 @@ class _Walk:
             warps,
             least,
         )
-        self.told_turns = {
+        self.given_turns = {
             n: float(np.mean(v))
             for n, v in samples.items()
             if v is not None and n.startswith(turns_of(""))
@@ -137,7 +137,7 @@ class _Walk:
         # variables of loops that begin where data tell, and how often those turn
         self.wandering: dict[str, float] = {}
         # how often to unroll loops over sources: only a GPU's compiler is
-        self.told = kernel.grid is not None
+        self.on_gpu = kernel.grid is not None
         self.buffers = {b.name: b for b in kernel.buffers}
         self.root = Region("kernel", None, 1.0)
         self.values = Values(self.root, least=least)
@@ -280,14 +280,14 @@ class _Walk:
         return middle(start, stop, step)
 
     def unknown_turns(self, s: ir.For | ir.While) -> Sample:
-        """Of a loop whose ends are data: none for certain, else what was told, else a guess."""
+        """Of a loop whose ends are data: none for certain, else what was given, else a guess."""
         name = _name(s)
-        told = self.told_turns.get(turns_of(name))
-        if told is None:
+        given = self.given_turns.get(turns_of(name))
+        if given is None:
             self.guessed.append(name)
         else:
-            self.expected[name] = told
-        turns = 0.0 if self.least else UNKNOWN_TRIPS if told is None else told
+            self.expected[name] = given
+        turns = 0.0 if self.least else UNKNOWN_TRIPS if given is None else given
         self.wandering[name] = turns
         return np.asarray(turns)
 
@@ -295,7 +295,7 @@ class _Walk:
         most = max(1.0, float(np.max(trips, initial=1)))
         if s.unroll == 0:
             return most
-        if self.told and s.role == "sources":
+        if self.on_gpu and s.role == "sources":
             return min(most, s.unroll)
         constant = isinstance(s.start, ir.Literal) and isinstance(s.stop, ir.Literal)
         return min(

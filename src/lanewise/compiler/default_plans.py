@@ -14,27 +14,27 @@ from lanewise.planning.plan import FIELDS, CompletePlan, Plan
 CPU_TILE = 512  # sources that are summed in the result's precision before a float64 addition
 
 
-def complete_plan(wish: Plan | None, machine: Machine, work: Work) -> CompletePlan:
-    """What the user wishes, and defaults for the rest."""
-    return decide(wish, machine, work).plan
+def complete_plan(requested: Plan | None, machine: Machine, work: Work) -> CompletePlan:
+    """What the user requests, and defaults for the rest."""
+    return decide(requested, machine, work).plan
 
 
-def decide(wish: Plan | None, machine: Machine, work: Work) -> Decisions:
+def decide(requested: Plan | None, machine: Machine, work: Work) -> Decisions:
     """The same with the reasons."""
-    wish = wish or Plan()
-    made = Decisions.of(wish, work.pattern.default_plan(machine, work, wish))
+    requested = requested or Plan()
+    made = Decisions.of(requested, work.pattern.default_plan(machine, work, requested))
     if machine.target.has_blocks:
-        fewer = with_fewer_copies(made.plan, wish, work.length)
+        fewer = with_fewer_copies(made.plan, requested, work.length)
         changed = {n: v for n in FIELDS if (v := getattr(fewer, n)) != getattr(made.plan, n)}
         if changed:
             made = made.but("fewer copies, as the function is long", **changed)
-    if wish.block is not None and wish.tile is None and made.plan.tile:
+    if requested.block is not None and requested.tile is None and made.plan.tile:
         made = made.but("every thread of the block stages one source", tile=made.plan.block)
     plan = made.plan
     if (
         plan.accumulate == "f64"
         and plan.reciprocity == "off"
-        and wish.tile is None
+        and requested.tile is None
         and not plan.tile
     ):
         made = made.but("tiles are summed in the type of the result, and added", tile=CPU_TILE)

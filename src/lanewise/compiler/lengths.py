@@ -45,13 +45,13 @@ def check_copies(kernel: ir.Kernel, plan: CompletePlan) -> None:
         )
 
 
-def with_fewer_copies(plan: CompletePlan, wish: Plan, length: int) -> CompletePlan:
+def with_fewer_copies(plan: CompletePlan, requested: Plan, length: int) -> CompletePlan:
     """A default plan of a kernel of this length that writes it out less often, as long as it comes
-    to too much; what is wished stays.
+    to too much; what is requested stays.
     """
     while length * copies_of(plan) > DEFAULT_LENGTH:
         most = max(
-            (n for n in COPYING if getattr(wish, n) is None),
+            (n for n in COPYING if getattr(requested, n) is None),
             key=lambda n: getattr(plan, n),
             default="",
         )

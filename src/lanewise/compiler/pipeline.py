@@ -75,7 +75,7 @@ def build_program(
     """Apply the passes that `plan` asks for on a "cpu" or "cuda" device.
 
     `observe` sees every stage by name: print the kernel, or run it. between: verify the kernel of
-    each stage, and not only those that come out. done: is told of each kernel that comes out,
+    each stage, and not only those that come out. done: called with each kernel that comes out,
     before passes begin with the next one where they are as independent as panels. Raises
     `PlanError` for a plan that does not fit the kernel.
     """

@@ -51,10 +51,10 @@ def analyse(subject: Subject, program: Program, analyses: Analyses) -> Analysis:
         if inlined
         else _accesses(subject.reference, subject.environment)
     )
-    told, read = table_accesses(
+    of_tables, read = table_accesses(
         program.reference, subject.environment, subject.device, subject.model
     )
-    texts, rows = [*texts, *told], [*rows, *read]
+    texts, rows = [*texts, *of_tables], [*rows, *read]
     facts: dict[str, Any] = {"operations": operations, "accesses": rows}
     lines += [("accesses", text) for text in texts]
     fast = bool(program.plan.fast_math)

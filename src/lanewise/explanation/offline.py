@@ -67,7 +67,7 @@ def compile_offline(
     arch: str | None = None,
     layout: Layout | None = None,
     values: Mapping[str, float] | None = None,
-    wish: Plan | None = None,
+    requested: Plan | None = None,
 ) -> Offline:
     """`kernel` for `count` elements on "cpu" or "cuda", for all records in one layout (default: the
     device's).
@@ -92,7 +92,16 @@ def compile_offline(
     environment = {**flatten_uniforms(kernel.signature, uniforms), **sizes}
     made_up = {n: _plain(uniforms[n]) for n in invented}
     return compiled_for(
-        model, kernel.__name__, reference, device, environment, counts, layouts, work, wish, made_up
+        model,
+        kernel.__name__,
+        reference,
+        device,
+        environment,
+        counts,
+        layouts,
+        work,
+        requested,
+        made_up,
     )
 
 
@@ -105,14 +114,16 @@ def compiled_for(
     counts: Mapping[str, int],
     layouts: Mapping[str, Layout],
     work: Work,
-    wish: Plan | None = None,
+    requested: Plan | None = None,
     invented: Mapping[str, Any] = _NOTHING,
 ) -> Offline:
-    """A kernel with its default plan, or what is wished of one, for the device of a model (see
+    """A kernel with its default plan, or what is requested of one, for the device of a model (see
     `Subject`).
     """
-    plan = complete_plan(wish, model.machine, work)
-    executable = compile_kernel(reference, plan, device, wish=wish, arch=model.compiled_for)
+    plan = complete_plan(requested, model.machine, work)
+    executable = compile_kernel(
+        reference, plan, device, requested=requested, arch=model.compiled_for
+    )
     subject = Subject(
         name, reference, executable.program.plan, device, model, environment, counts, layouts, work,
         tuple(c.resources for c in executable.cubins), invented,

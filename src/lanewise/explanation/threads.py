@@ -10,7 +10,7 @@ from typing import Any
 from lanewise.analysis.affine import AffineAccess, accesses, nest_of
 from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_expression
-from lanewise.patterns.plain_sums import told
+from lanewise.patterns.plain_sums import bucket_sentence
 from lanewise.support.errors import NOWHERE
 
 WAYS = {
@@ -41,7 +41,7 @@ def thread_accesses(reference: ir.Kernel) -> tuple[list[str], list[dict[str, Any
             texts.append(f"line {where.line}: {linecache.getline(where.file, where.line).strip()}")
         facts.append(_facts(a, indices))
         texts.append(_text(a, facts[-1]))
-    if besides := told(reference):
+    if besides := bucket_sentence(reference):
         texts.append(f"  {besides}")
     return texts, facts
 

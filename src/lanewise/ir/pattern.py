@@ -143,9 +143,9 @@ class Work:
     length: int = 0
 
 
-def elementary_plan(machine: Machine, work: Work, wish: Plan) -> CompletePlan:
+def elementary_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
     """The default plan of elements that have nothing to do with each other."""
-    del wish
+    del requested
     if not machine.target.has_blocks:
         return NEUTRAL
     return Plan(block=BLOCK, targets=work.together if work.targets >= MANY else 1).filled(NEUTRAL)
@@ -185,9 +185,9 @@ class Pattern:
     one_record: each element has a record of its own, which is used once.
     inlined: the user's function is not called but is the body of the loops, with its variables and
     its accesses to arrays.
-    default_plan: of a machine, the work and the caller's wishes. plan_class: of a machine, the work
-    and a number of targets: equal classes have equal default plans, where nobody wishes anything;
-    None where more than that number decides.
+    default_plan: of a machine, the work and the caller's requests. plan_class: of a machine, the
+    work and a number of targets: equal classes have equal default plans, where nothing is
+    requested; None where more than that number decides.
     grain: elements of a CPU's pieces of work, given the kernel's last count. slabs: on a CPU the
     kernels of a program run one slab of elements after the other. divide: the kernels in place of
     one whose branches stand apart; None for a kernel for each side of the function's branch.

@@ -107,12 +107,12 @@ def _refuse(
 
 
 def _race(element: str, *threads: tuple[tuple[Thread, Location], Touch]) -> VerificationError:
-    told = [f"{t.name} {verb} it{_line(where)}" for (t, where), verb in threads]
+    sides = [f"{t.name} {verb} it{_line(where)}" for (t, where), verb in threads]
     hint = "; sums, minima and maxima that meet are lw.scatter_add, scatter_min and scatter_max"
     (one, other) = (where for (_, where), _ in threads)
     gathers = one != NOWHERE and one.line == other.line  # c[i] += 1
     return VerificationError(
-        f"a race at {element}: {' and '.join(told)}, and nothing orders "
+        f"a race at {element}: {' and '.join(sides)}, and nothing orders "
         f"them{hint if gathers else ''}"
     )
 

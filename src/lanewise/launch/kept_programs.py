@@ -73,7 +73,7 @@ def _nothing(text: str, kernel: ir.Kernel) -> None:
 def built(reference: ir.Kernel, plan: CompletePlan, device: str, begin: Begin = _nothing) -> Built:
     """What passes and emission make of a kernel, or what an earlier process made of the same.
 
-    begin: is told of each text that is made, before the next one is. Raises `PlanError` for a plan
+    begin: called with each text that is made, before the next one is. Raises `PlanError` for a plan
     that does not fit the kernel.
     """
     name = entry_name(reference, plan, device)

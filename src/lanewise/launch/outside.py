@@ -34,8 +34,8 @@ def was_outside(
     kernel: str, s: ir.ElementAccess, f: IndexFailure, where: str, shape: Sequence[int]
 ) -> VerificationError:
     """Of the first failure that tests found. where: its element or its thread."""
-    told = {MOST: f"{f.index} or more", -MOST - 1: f"{f.index} or less"}.get(f.index, str(f.index))
-    what = f"index {f.dimension} is {told}" if len(s.indices) > 1 else f"the index is {told}"
+    index = {MOST: f"{f.index} or more", -MOST - 1: f"{f.index} or less"}.get(f.index, str(f.index))
+    what = f"index {f.dimension} is {index}" if len(s.indices) > 1 else f"the index is {index}"
     return VerificationError(
         located(
             f"{kernel}: {s.array!r} is {_verb(s)} outside of its elements",

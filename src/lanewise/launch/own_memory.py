@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from lanewise.runtime.device import get_device
+from lanewise.runtime.lease import Lease
 from lanewise.runtime.memory import allocate, on
-from lanewise.runtime.prepared import Turns
 
 
 def nothing() -> None:
@@ -39,16 +39,16 @@ def mender(device: str, clean: Iterable[Any]) -> Callable[[], None] | None:
 class OwnMemory:
     """Memory by name.
 
-    `turns`: at all of it. grown: what is told when some of it has moved to a larger place.
+    lease: of all of it. grown: what is called when some of it has moved to a larger place.
     """
 
-    __slots__ = ("_clean", "_device", "_grown", "_kept", "turns")
+    __slots__ = ("_clean", "_device", "_grown", "_kept", "lease")
 
     def __init__(self, what: str, device: str, grown: Callable[[], None] = nothing) -> None:
         self._device, self._grown = device, grown
         self._kept: dict[str, Any] = {}
         self._clean: set[str] = set()
-        self.turns: Turns = get_device(device).turns(what)
+        self.lease: Lease = get_device(device).lease(what)
 
     @property
     def clean(self) -> Mapping[str, Any]:
@@ -88,5 +88,5 @@ class OwnMemory:
         """
         device = get_device(self._device)
         if not device.is_capturing():
-            with self.turns:  # which follows the stream that used it last
+            with self.lease:  # which follows the stream that used it last
                 device.synchronize()

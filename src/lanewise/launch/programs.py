@@ -29,14 +29,14 @@ class Programs:
         plan: CompletePlan,
         device: str,
         *,
-        wish: Plan | None = None,
+        requested: Plan | None = None,
     ) -> Executable:
         """The program that a plan makes of a kernel for a device. key: what the kernel, which is
-        built when it is needed, is specialised to. wish: the plan that the caller asked for.
+        built when it is needed, is specialised to. requested: the plan that the caller asked for.
         """
         whole = (key, plan, device)
         if whole not in self._known:
-            self._known[whole] = compile_kernel(reference(), plan, device, wish=wish)
+            self._known[whole] = compile_kernel(reference(), plan, device, requested=requested)
         return self._known[whole]
 
     def decided(
@@ -46,11 +46,11 @@ class Programs:
         decide: Callable[[ir.Kernel], CompletePlan],
         device: str,
         *,
-        wish: Plan | None = None,
+        requested: Plan | None = None,
     ) -> Executable:
-        """The same, where the plan follows from the kernel and `wish`: `decide` gives it."""
-        whole = (key, "decided", wish, device)
+        """The same, where the plan follows from the kernel and `requested`: `decide` gives it."""
+        whole = (key, "decided", requested, device)
         if whole not in self._known:
             kernel = reference()
-            self._known[whole] = compile_kernel(kernel, decide(kernel), device, wish=wish)
+            self._known[whole] = compile_kernel(kernel, decide(kernel), device, requested=requested)
         return self._known[whole]

@@ -44,24 +44,24 @@ def compile_kernel(
     plan: CompletePlan,
     device: str,
     *,
-    wish: Plan | None = None,
+    requested: Plan | None = None,
     arch: str | None = None,
 ) -> Executable:
     """Shape a reference kernel by a complete plan and compile it; with `arch` for that
     architecture, without a GPU.
 
     A compiler that caps the registers of a thread to fit one more block may spill them to memory.
-    Unless the user (in `wish`) decided about that cap, such a kernel is compiled again without one
-    (`min_blocks=1`).
+    Unless the user (in `requested`) decided about that cap, such a kernel is compiled again without
+    one (`min_blocks=1`).
     """
     executable = _compiled(reference, plan, device, arch)
     if not any(c.resources.spill_stores for c in executable.cubins):
         return executable
-    wish = wish or Plan()
+    requested = requested or Plan()
     looser: CompletePlan | None = None
     if plan.registers:  # a cap of the default plan, too tight for this function
-        looser = Plan(registers=0).filled(plan) if wish.registers is None else None
-    elif wish.min_blocks is None:
+        looser = Plan(registers=0).filled(plan) if requested.registers is None else None
+    elif requested.min_blocks is None:
         looser = Plan(min_blocks=1).filled(plan)
     if looser is None:
         return executable

@@ -19,13 +19,13 @@ from lanewise.launch.tasks import Buffer, Host, Primitive, Sequence, renamed
 from lanewise.layouts import Arrangement
 from lanewise.runtime import memory
 from lanewise.runtime.device import Device, get_device
+from lanewise.runtime.lease import Lease
 from lanewise.runtime.prepared import (
     Arguments,
     Flat,
     Piece,
     Places,
     Prepared,
-    Turns,
     Views,
     host_views,
 )
@@ -252,7 +252,7 @@ class TaskList:
         pieces = tuple([p for some in self._pieces(environment, shapes, own) for p in some])
         if own is None:
             return Flat(pieces, None)
-        return Flat(pieces, own.turns, self._mender(own, {}))
+        return Flat(pieces, own.lease, self._mender(own, {}))
 
     def _pieces(
         self, environment: Environment, shapes: Mapping[str, Shape], own: OwnMemory | None
@@ -268,9 +268,9 @@ class TaskList:
         return [[p.holding(views, names, kept) for p in some] for some in made]
 
     def bound(
-        self, arrays: Arrays, environment: Environment, turns: Turns | None = None
+        self, arrays: Arrays, environment: Environment, lease: Lease | None = None
     ) -> Prepared:
-        """The launches on these arrays, with these values. turns: at memory that somebody else
+        """The launches on these arrays, with these values. lease: of memory that somebody else
         owns, where it has none of its own.
         """
         shapes = {n: (b.arrangement, b.count) for n, b in arrays.items()}
@@ -285,7 +285,7 @@ class TaskList:
             pieces += filled
         return Prepared(
             tuple(pieces),
-            turns if own is None else own.turns,
+            lease if own is None else own.lease,
             checks_of(arrays, self._written),
             not self.resizable,
             self._mender(own, arrays),

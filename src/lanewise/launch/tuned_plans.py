@@ -50,7 +50,7 @@ class TunedPlans:
         self._plans: dict[Hashable, CompletePlan | None] = {}
 
     def find(
-        self, wish: Plan | None, device: str, specialisation: Hashable, key: Callable[[], Key]
+        self, requested: Plan | None, device: str, specialisation: Hashable, key: Callable[[], Key]
     ) -> CompletePlan | None:
         """The tuned plan for calls of this specialisation with these fixed fields, or None.
 
@@ -58,15 +58,15 @@ class TunedPlans:
         """
         if not is_compiled(device) or not store_enabled():
             return None
-        place = (wish or ANYTHING, specialisation)
+        place = (requested or ANYTHING, specialisation)
         if place not in self._plans:
             entry = None if _is_complete(place[0]) else read_entry(key())
             self._plans[place] = entry.plan if entry is not None else None
         return self._plans[place]
 
-    def adopt(self, wish: Plan, specialisation: Hashable, plan: CompletePlan) -> None:
+    def adopt(self, requested: Plan, specialisation: Hashable, plan: CompletePlan) -> None:
         """A plan that was tuned just now."""
-        self._plans[wish, specialisation] = plan
+        self._plans[requested, specialisation] = plan
 
 
 def _is_complete(plan: Plan) -> bool:
@@ -136,7 +136,7 @@ def make_key(
     device: str,
     work: Work,
     sources: int,
-    wish: Plan,
+    requested: Plan,
     identical: bool,
 ) -> Key:
     """The key of a call, on a device of this machine."""
@@ -154,7 +154,7 @@ def make_key(
         __version__,
         size_class(work.targets),
         size_class(sources),
-        str(wish),
+        str(requested),
     )
 
 

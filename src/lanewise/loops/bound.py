@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from lanewise.launch.by_step import SteppedLaunch
 from lanewise.launch.compiled import Call
 from lanewise.launch.steps.rows import InRows, rows_of
-from lanewise.launch.steps.task import Clock, States, Task, has_graphs, told
+from lanewise.launch.steps.task import Clock, States, Task, bound_each_step, has_graphs
 from lanewise.loops.by_steps import InSteps
 from lanewise.loops.flat import flat
 from lanewise.loops.searches import (
@@ -54,7 +54,7 @@ class Reading:
         plain = Task(name, kind, _none, device, checks=checks)
         launches = launch.launches if isinstance(launch, SearchedLaunch) else launch
         if isinstance(launches, Prepared):
-            plain = replace(plain, bound=told(call.compiled.tasks, launches, call=call))
+            plain = replace(plain, bound=bound_each_step(call.compiled.tasks, launches, call=call))
         if isinstance(call.launch, SteppedLaunch):
             return self._in_rows(plain, call, call.launch) or self._by_step(plain, call.launch)
         if isinstance(launch, SearchedLaunch):

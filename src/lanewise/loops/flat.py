@@ -11,11 +11,11 @@ from lanewise.runtime.programs import Work
 
 
 def flat(prepared: Prepared) -> tuple[Work, ...]:
-    """What a prepared program launches: a function a kernel, or one that takes turns at memory."""
+    """What a prepared program launches: a function a kernel, or one that leases memory."""
     works = tuple([p.work() for p in prepared.pieces])
-    if prepared.turns is None and prepared.mend is None:
+    if prepared.lease is None and prepared.mend is None:
         return works
-    return (at_a_stretch(works, prepared.turns, prepared.mend),)
+    return (at_a_stretch(works, prepared.lease, prepared.mend),)
 
 
 def fillable(prepared: Prepared, names: Iterable[str]) -> bool:
@@ -27,12 +27,12 @@ def fillable(prepared: Prepared, names: Iterable[str]) -> bool:
 def filling(prepared: Prepared, names: frozenset[str]) -> Callable[[Mapping[str, Any]], Work]:
     """What makes the launches of a prepared program with other numbers of these names."""
     places = [(p, [(n, at) for n, at in p.values if n in names]) for p in prepared.pieces]
-    turns, mend = prepared.turns, prepared.mend
-    if turns is None and mend is None and len(places) == 1:
+    lease, mend = prepared.lease, prepared.mend
+    if lease is None and mend is None and len(places) == 1:
         return partial(_filled, *places[0])
 
     def fill(numbers: Mapping[str, Any]) -> Work:
-        return at_a_stretch([_filled(p, values, numbers) for p, values in places], turns, mend)
+        return at_a_stretch([_filled(p, values, numbers) for p, values in places], lease, mend)
 
     return fill
 

@@ -58,7 +58,7 @@ class Searching:
         kernel: Work = launch.kernel.run
         if numbers is not None:
             kernel = filling(launch.kernel, frozenset(numbers))(numbers)
-        with launch.turns:
+        with launch.lease:
             self._fill(launch)
             kernel()
 
@@ -98,9 +98,9 @@ def named(
     searching = Searching(launch, structures, clock)
     if not apart or (structures == "follow" and launch.follow is not None):
         return [NamedLaunch("search", name, searching)]
-    calls = [NamedLaunch("search", name, at_a_stretch([launch.kernel.run], launch.turns))]
+    calls = [NamedLaunch("search", name, at_a_stretch([launch.kernel.run], launch.lease))]
     if launch.builds:
-        fill = at_a_stretch([launch.fill], launch.turns)
+        fill = at_a_stretch([launch.fill], launch.lease)
         calls.insert(0, NamedLaunch(BUILD, "structure", fill))
     if launch.guards:
         calls.insert(0, NamedLaunch(BUILD, "look at positions", searching.look))

@@ -23,7 +23,7 @@ from lanewise.loops.searches import Structures
 from lanewise.profiling.profile import Profile
 from lanewise.profiling.progress import take_steps
 from lanewise.runtime.device import get_device
-from lanewise.runtime.prepared import Turns
+from lanewise.runtime.lease import Lease
 from lanewise.runtime.programs import Work
 from lanewise.runtime.whole_steps import WholeSteps
 from lanewise.support.attributes import sealed, settings_by_name
@@ -41,7 +41,7 @@ class Steps:
     def __init__(self, rhythm: Rhythm, device: str, clock: Clock, profile: Profile | None) -> None:
         """Made by `lw.steps`, which checks what it is given."""
         self._rhythm, self._device, self._clock = rhythm, device, clock
-        self._turns, self._running = Turns("a loop of lw.steps"), 0
+        self._lease, self._running = Lease("a loop of lw.steps"), 0
         self._begun = False
         self._whole = WholeSteps(
             "the loop", "set its arrays anew, and say which step they are of with loop.step = n"
@@ -121,7 +121,7 @@ class Steps:
             raise ArgumentError(
                 "this loop is running: a callback or a function of its list cannot run it once more"
             )
-        with self._turns:
+        with self._lease:
             if count and not self._begun:
                 refuse_unwritten(self._rhythm, self.step)
                 self._begun = True
@@ -193,7 +193,7 @@ def steps(
     Python without arguments, and `lw.every(k, ...)` of these. cycle: with cycle=m, `calls` are m
     lists, one for each step of a cycle. structures: "follow" looks in each step whether a plain
     call over a search would choose another structure or other cells; "keep" goes on with those of
-    `bind`. profile: is told where the time goes.
+    `bind`. profile: records where the time goes.
 
     Nothing is fused, dropped or moved. Raises `ArgumentError` for kernels that are not bound,
     several devices, loops within loops, lists without calls, and cycles of more than 1,024 steps.

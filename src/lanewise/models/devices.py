@@ -224,10 +224,10 @@ def device_model(device: str) -> DeviceModel:
     device = resolve(device)
     there = get_device(device)
     facts = there.facts()
-    return _cpu_model() if facts is None else _told_model(there, facts)
+    return _cpu_model() if facts is None else _driver_model(there, facts)
 
 
-def _told_model(gpu: Device, facts: Facts) -> DeviceModel:
+def _driver_model(gpu: Device, facts: Facts) -> DeviceModel:
     """The model of what a driver tells of a GPU."""
     arch = gpu.architecture()
     limits = Limits(

@@ -166,16 +166,20 @@ class _Guarding:
 
     def access(self, s: ir.ElementAccess) -> ir.Block:
         site = self.numbers[id(s)]
-        told: ir.Expression | None = None
+        failed: ir.Expression | None = None
         inside: ir.Expression | None = None
         for d in sorted({d for d, _ in self.tests[site]}, reverse=True):
             test = self.test(s, d, [side for n, side in self.tests[site] if n == d])
             number = _number(site * RANK + d, s.indices[d])
-            told = number if told is None or inside is None else ir.Select(test, told, number, I64)
+            failed = (
+                number if failed is None or inside is None else ir.Select(test, failed, number, I64)
+            )
             inside = test if inside is None else ir.Logical("and", test, inside)
         assert inside is not None
-        assert told is not None
-        worst = ir.Assign(OUTSIDE, ir.Call("min", (ir.Local(OUTSIDE, I64), told), I64), s.location)
+        assert failed is not None
+        worst = ir.Assign(
+            OUTSIDE, ir.Call("min", (ir.Local(OUTSIDE, I64), failed), I64), s.location
+        )
         first: ir.Block = ()
         if isinstance(s, ir.LoadElement):
             kind = self.kinds[s.array]

@@ -321,18 +321,24 @@ class Calls:
         )
         return None if tuned is None else self._compile(arguments, tuned, plan)
 
-    def _compile(self, arguments: Arguments, chosen: Plan | None, wish: Plan | None) -> Compiled:
-        """`chosen` by the caller or by tuning; `wish`: the plan that the caller asked for, open
-        fields and all.
+    def _compile(
+        self, arguments: Arguments, chosen: Plan | None, requested: Plan | None
+    ) -> Compiled:
+        """`chosen` by the caller or by tuning; `requested`: the caller's plan, open fields and
+        all.
         """
         complete = complete_plan(chosen, machine_of(arguments.device), self.subject.work(arguments))
-        buckets = arguments.buckets if wish is None else None
+        buckets = arguments.buckets if requested is None else None
         key = (self.subject.kind(arguments), complete, buckets)
         if key in self.compiled and arguments.tests is None:
             return self.compiled[key]
         reference = self.subject.reference(arguments)
         executable = self.programs.get(
-            self.subject.kind(arguments), lambda: reference, complete, arguments.device, wish=wish
+            self.subject.kind(arguments),
+            lambda: reference,
+            complete,
+            arguments.device,
+            requested=requested,
         )
         compiled = Compiled(
             self.name,
@@ -372,7 +378,7 @@ class Calls:
         """What tuning measures."""
         return tuning_job(self.subject, self.kernel, arguments, plan, self.adopt)
 
-    def adopt(self, wish: Plan, specialisation: Hashable, best: CompletePlan) -> None:
+    def adopt(self, requested: Plan, specialisation: Hashable, best: CompletePlan) -> None:
         """Use a plan that was tuned just now."""
-        self.tuned.adopt(wish, specialisation, best)
+        self.tuned.adopt(requested, specialisation, best)
         self.repeated.clear()

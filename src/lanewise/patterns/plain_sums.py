@@ -92,7 +92,7 @@ def _sum(
     return PlainSum(scatter.array, place, value, (at, kind), scatter.operation == "sum")
 
 
-def told(reference: ir.Kernel) -> str:
+def bucket_sentence(reference: ir.Kernel) -> str:
     """What `explain()` says of a kernel that buckets may stand for; nothing of others."""
     indices, body = nest_of(reference)
     threads = reference.pattern.over_points

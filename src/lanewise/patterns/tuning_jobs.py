@@ -29,7 +29,7 @@ def tuning_job(
     plan: Plan | None,
     adopt: Callable[[Plan, Hashable, CompletePlan], None],
 ) -> Job:
-    """What tuning measures for a call. adopt: is told the fastest plan."""
+    """What tuning measures for a call. adopt: called with the fastest plan."""
     from lanewise.tuning.job import Job, Workload, check_tunable, make_workload
 
     if arguments.buckets is not None and plan is None:
@@ -39,7 +39,7 @@ def tuning_job(
             "with a plan, such as plan=lw.Plan(block=256), the kernel is tuned, for calls with "
             "that plan"
         )
-    wish = plan or Plan()
+    requested = plan or Plan()
     lengths = {n: len(a) for n, a in (arguments.records | arguments.arrays).items()}
     count, kinds = function.count(arguments), function.signature.parameters
     check_tunable(
@@ -75,11 +75,11 @@ def tuning_job(
         function.work(arguments),
         lengths if function.skeleton.pattern.over_pairs else {"elements": count},
         environment,
-        wish,
-        key_of(function, arguments, reference, wish),
+        requested,
+        key_of(function, arguments, reference, requested),
         workload,
         lambda: workload(fresh=True),
-        lambda best: adopt(wish, specialisation, best),
+        lambda best: adopt(requested, specialisation, best),
         lambda: function.skeleton.advise(arguments, kernel),
     )
 
@@ -98,7 +98,9 @@ def specialisation_of(function: KernelFunction, arguments: Arguments) -> Hashabl
     )
 
 
-def key_of(function: KernelFunction, arguments: Arguments, reference: ir.Kernel, wish: Plan) -> Key:
+def key_of(
+    function: KernelFunction, arguments: Arguments, reference: ir.Kernel, requested: Plan
+) -> Key:
     """By what the tuned plan of calls like this one is kept."""
     *_, last = function.skeleton.counts(function.name, arguments).values()
     return make_key(
@@ -107,6 +109,6 @@ def key_of(function: KernelFunction, arguments: Arguments, reference: ir.Kernel,
         arguments.device,
         function.work(arguments),
         last,
-        wish,
+        requested,
         reference.identical,
     )

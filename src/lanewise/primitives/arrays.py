@@ -31,12 +31,12 @@ def check_row(place: str, array: Any, types: tuple[str, ...], advice: str) -> No
     )
     if not known:
         raise ArgumentError(f"{wanted}, found {shown(array)}")
-    told = f"{wanted}, found one of {array.dtype} with shape {tuple(array.shape)}"
+    found = f"{wanted}, found one of {array.dtype} with shape {tuple(array.shape)}"
     if array.dtype.name not in types or not array.dtype.isnative:
-        raise ArgumentError(f"{told}; {advice}")
+        raise ArgumentError(f"{found}; {advice}")
     if array.ndim != 1:
-        raise ArgumentError(f"{told}; .reshape(-1) makes one row of it")
-    raise ArgumentError(f"{told}, which is not contiguous; pass np.ascontiguousarray(...) of it")
+        raise ArgumentError(f"{found}; .reshape(-1) makes one row of it")
+    raise ArgumentError(f"{found}, which is not contiguous; pass np.ascontiguousarray(...) of it")
 
 
 def check_out(call: str, out: Any, beside: Any, dtype: Any, shape: tuple[int, ...]) -> None:

@@ -59,15 +59,15 @@ def compact_array(array: Any, mask: Any) -> Any:
         or not array.dtype.itemsize
         or not array.flags.c_contiguous
     ):
-        told = (
+        found = (
             f"{WANTED}, found one of {array.dtype} with shape {tuple(array.shape)} on "
             f"{place_of(array)}"
         )
         apart = array.ndim and not array.flags.c_contiguous
         raise ArgumentError(
-            f"{told}, which is not contiguous; pass np.ascontiguousarray(...) of it"
+            f"{found}, which is not contiguous; pass np.ascontiguousarray(...) of it"
             if apart
-            else told
+            else found
         )
     check_mask(mask, len(array), "cpu" if here else device_of(array))
     return (on_host if here else on_gpu)(array, mask)

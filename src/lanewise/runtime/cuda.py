@@ -16,8 +16,8 @@ from typing import Any
 
 from lanewise.language.target import is_gpu
 from lanewise.runtime.devices import cuda_name, cuda_number, cuda_started
+from lanewise.runtime.lease import Lease
 from lanewise.runtime.nvrtc import CodeResources, Cubin, compile_cubin, cuda_core
-from lanewise.runtime.prepared import Turns
 from lanewise.support.errors import DeviceError
 from lanewise.support.installation import install
 from lanewise.support.interrupts import interrupts_wait
@@ -210,7 +210,7 @@ class CudaKernel:
             self._code = core.ObjectCode.from_cubin(cubin.code)
             self._kernel = self._code.get_kernel(f"{name}_kernel")
         # one, for all calls that are bound
-        self.constant_turns = turns(f"the constant memory of {name}", device)
+        self.constant_lease = lease(f"the constant memory of {name}", device)
         config = partial(core.LaunchConfig, block=threads, shmem_size=shared)
         self._config = lru_cache(MOST_GRIDS)(config)  # by the grid: sizes may change in every call
         if shared:
@@ -279,11 +279,11 @@ def copy_within(device: str, to: int, source: int, nbytes: int) -> None:
         runtime.memcpyAsync(to, source, nbytes, runtime.memcpyDeviceToDevice, stream.ptr)
 
 
-def turns(what: str, device: str) -> Turns:
-    """Turns at memory of a device (or of the host), which `what` writes anew in every call."""
+def lease(what: str, device: str) -> Lease:
+    """A lease of memory of a device (or of the host), which `what` writes anew in every call."""
     if not is_gpu(device):
-        return Turns(what)
-    return Turns(
+        return Lease(what)
+    return Lease(
         what, partial(_follow, device, cuda_number(device), cupy().cuda.get_current_stream)
     )
 

@@ -17,14 +17,14 @@ from lanewise.runtime import cuda
 from lanewise.runtime.cuda_timing import CudaStopwatch
 from lanewise.runtime.device_facts import Facts, Identity
 from lanewise.runtime.devices import cores, cuda_number
+from lanewise.runtime.lease import Lease
 from lanewise.runtime.nvrtc import Switches, begin_cubin, nvrtc_version
-from lanewise.runtime.prepared import Turns
 from lanewise.runtime.timing import Stopwatch, Work
 from lanewise.support.errors import DeviceError
 
 _DRIVER_FILE = Path("/proc/driver/nvidia/version")
 MAX_L2_FETCH_GRANULARITY = 5  # `cudaLimit`
-TOLD = {
+ATTRIBUTES = {
     "clock_khz": 13,
     "memory_khz": 36,
     "bus_bits": 37,
@@ -82,10 +82,10 @@ class Cuda:
 
     def facts(self) -> Facts:
         attribute, number = cuda.cupy().cuda.runtime.deviceGetAttribute, cuda_number(self.name)
-        told = {name: int(attribute(code, number)) for name, code in TOLD.items()}
-        clock, memory_clock = told.pop("clock_khz") * 1e3, told.pop("memory_khz") * 1e3
+        facts = {name: int(attribute(code, number)) for name, code in ATTRIBUTES.items()}
+        clock, memory_clock = facts.pop("clock_khz") * 1e3, facts.pop("memory_khz") * 1e3
         # two transfers a clock
-        return Facts(clock, 2.0 * memory_clock * told.pop("bus_bits") / 8, **told)
+        return Facts(clock, 2.0 * memory_clock * facts.pop("bus_bits") / 8, **facts)
 
     @property
     def arrays(self) -> Any:
@@ -146,8 +146,8 @@ class Cuda:
     def is_capturing(self) -> bool:
         return cuda.is_capturing(self.name)
 
-    def turns(self, what: str) -> Turns:
-        return cuda.turns(what, self.name)
+    def lease(self, what: str) -> Lease:
+        return cuda.lease(what, self.name)
 
     @contextmanager
     def fetching(self, nbytes: int) -> Generator[None]:

@@ -16,8 +16,8 @@ from lanewise.language.target import CPU, CUDA, PYTHON, Machine, Target, target_
 from lanewise.runtime.cuda_device import Cuda
 from lanewise.runtime.device_facts import Facts, Identity
 from lanewise.runtime.host_device import HostDevice
+from lanewise.runtime.lease import Lease
 from lanewise.runtime.nvrtc import Switches
-from lanewise.runtime.prepared import Turns
 from lanewise.runtime.timing import Stopwatch, Work
 
 
@@ -126,8 +126,8 @@ class Device(Protocol):
         """Whether launches go into a graph now, and run whenever that is launched."""
         ...
 
-    def turns(self, what: str) -> Turns:
-        """Turns at memory of the device that `what` writes anew in every call."""
+    def lease(self, what: str) -> Lease:
+        """A lease of memory of the device that `what` writes anew in every call."""
         ...
 
     def fetching(self, nbytes: int) -> AbstractContextManager[None]:

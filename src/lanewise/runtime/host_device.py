@@ -17,7 +17,7 @@ from lanewise.layouts import ALIGNMENT
 from lanewise.runtime import cpu
 from lanewise.runtime.device_facts import Identity, processor_name
 from lanewise.runtime.devices import cpu_threads
-from lanewise.runtime.prepared import Turns
+from lanewise.runtime.lease import Lease
 from lanewise.runtime.timing import CpuStopwatch, Stopwatch, Work
 from lanewise.support.errors import DeviceError
 
@@ -108,8 +108,8 @@ class HostDevice:
     def is_capturing(self) -> bool:
         return False
 
-    def turns(self, what: str) -> Turns:
-        return Turns(what)
+    def lease(self, what: str) -> Lease:
+        return Lease(what)
 
     def fetching(self, nbytes: int) -> AbstractContextManager[None]:
         del nbytes

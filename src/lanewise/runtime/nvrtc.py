@@ -174,32 +174,32 @@ def _compile(text: str, name: str, arch: str, switches: Switches) -> tuple[bytes
         "version": nvrtc_version(),
         "ptx": lost_signs.suspected(arch, nvrtc_version()),
     }
-    told, code = _answer(asked, text)
-    if _is_wrong(asked, told):
-        told, code = _mended(asked, text)
-    if told["error"]:
+    answer, code = _answer(asked, text)
+    if _is_wrong(asked, answer):
+        answer, code = _mended(asked, text)
+    if answer["error"]:
         raise DeviceError(
-            f"NVRTC could not compile {name} for {arch}:\n{told['error']}\n{told['log']}"
+            f"NVRTC could not compile {name} for {arch}:\n{answer['error']}\n{answer['log']}"
         )
-    return code, told["log"]
+    return code, answer["log"]
 
 
-def _is_wrong(asked: dict[str, Any], told: dict[str, str]) -> bool:
+def _is_wrong(asked: dict[str, Any], answer: dict[str, str]) -> bool:
     """Whether the assembler had an input of which it makes wrong code (see `lost_signs`)."""
-    return bool(asked["ptx"]) and not told["error"] and lost_signs.loses_sign(told["ptx"])
+    return bool(asked["ptx"]) and not answer["error"] and lost_signs.loses_sign(answer["ptx"])
 
 
-def _mended(asked: dict[str, Any], text: str) -> nvrtc_child.Told:
+def _mended(asked: dict[str, Any], text: str) -> nvrtc_child.Answer:
     """The code of a text of which the assembler would make wrong code."""
-    told, code = _answer(asked, lost_signs.apart(text))
-    if not told["error"] and not _is_wrong(asked, told):
-        return told, code
+    answer, code = _answer(asked, lost_signs.apart(text))
+    if not answer["error"] and not _is_wrong(asked, answer):
+        return answer, code
     LOGGER.info("%s is not optimised by the assembler, which would lose a sign", asked["name"])
     others = [o for o in asked["options"] if not o.startswith("--ptxas-options=-O")]
     return _answer({**asked, "options": [*others, lost_signs.WRITTEN_OUT]}, text)
 
 
-def _answer(asked: dict[str, Any], text: str) -> nvrtc_child.Told:
+def _answer(asked: dict[str, Any], text: str) -> nvrtc_child.Answer:
     if not _COMPILING.acquire(blocking=False):
         try:
             return compile_apart(asked, text)

@@ -35,7 +35,7 @@ def _seats() -> BoundedSemaphore:
     return BoundedSemaphore(cpu_threads())
 
 
-def compile_apart(asked: dict[str, Any], text: str) -> nvrtc_child.Told:
+def compile_apart(asked: dict[str, Any], text: str) -> nvrtc_child.Answer:
     """What NVRTC makes of a text and what it says; see `nvrtc_child`.
 
     Raises `NoProcess` where a process cannot be had.

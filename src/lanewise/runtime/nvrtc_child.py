@@ -16,10 +16,10 @@ import sys
 from typing import Any
 
 Asked = tuple[dict[str, Any], bytes]
-Told = tuple[dict[str, str], bytes]
+Answer = tuple[dict[str, str], bytes]
 
 
-def compiled(asked: dict[str, Any], text: bytes) -> Told:
+def compiled(asked: dict[str, Any], text: bytes) -> Answer:
     """What NVRTC makes of a text, and what it says of it."""
     library = ctypes.CDLL(asked["library"])
     major, minor = ctypes.c_int(), ctypes.c_int()

@@ -3,26 +3,23 @@
 What follows from sizes (grids, where buffers begin, how many elements there are) is in the list
 already. An open list waits for addresses and numbers, and launches with those of a call.
 
-Memory that belongs to a list is used in turns, one use at a time, whichever threads and streams
-call it.
+Memory that belongs to a list is used under a lease (`runtime/lease.py`), one use at a time.
 """
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
+from lanewise.runtime.lease import Lease
 from lanewise.runtime.programs import Work
-from lanewise.support.errors import ArgumentError
 
 Arguments = tuple[Any, ...]
 Mend = Callable[[], None] | None
-_ANY_TIME = nullcontext()  # in place of turns
+_ANY_TIME = nullcontext()  # in place of a lease
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,21 +122,21 @@ class Flat:
     """Launches that wait for arrays and values.
 
     They keep no memory alive but what a program has beside its arguments. first: those that wait
-    for nothing, where they take turns. mend: is done after an exception.
+    for nothing, where they need a lease. mend: is done after an exception.
     """
 
     pieces: tuple[Piece, ...]
-    turns: Turns | None
+    lease: Lease | None
     mend: Mend = None
     first: tuple[Work, ...] = ()
 
     def launch(self, views: Views, values: Mapping[str, Any]) -> None:
         """Launch with these. `values` are numbers of the right types."""
-        if self.turns is None and self.mend is None:
+        if self.lease is None and self.mend is None:
             for p in self.pieces:
                 p.run(p.filled(views, values))
             return
-        with self.turns or _ANY_TIME:
+        with self.lease or _ANY_TIME:
             try:
                 for work in self.first:
                     work()
@@ -158,13 +155,13 @@ class Flat:
         return replace(self, pieces=closed)
 
 
-def at_a_stretch(works: Sequence[Work], turns: Turns | None = None, mend: Mend = None) -> Work:
+def at_a_stretch(works: Sequence[Work], lease: Lease | None = None, mend: Mend = None) -> Work:
     """All of these as one, with memory that one caller uses at a time.
 
     mend: is done after an exception, wherever it came: what has to be zero before a run is so
     again.
     """
-    if turns is None and mend is None:
+    if lease is None and mend is None:
         if len(works) == 1:
             return works[0]
 
@@ -175,7 +172,7 @@ def at_a_stretch(works: Sequence[Work], turns: Turns | None = None, mend: Mend =
         return run_all
 
     def run() -> None:
-        with turns or _ANY_TIME:
+        with lease or _ANY_TIME:
             try:
                 for work in works:
                     work()
@@ -199,7 +196,7 @@ def _closed(p: Piece, arrays: frozenset[str], views: Views, values: Mapping[str,
 class Prepared:
     """The launches of a program, bound: calling it launches them.
 
-    `turns`: at memory that every launch writes anew. mend: what is done after an exception.
+    lease: of memory that every launch writes anew. mend: what is done after an exception.
 
     checks: that what is bound still lies where it did; each raises `ArgumentError` if not. fixed:
     whether values went into memory when they were bound, so that others would have to be bound
@@ -207,7 +204,7 @@ class Prepared:
     """
 
     pieces: tuple[Piece, ...]
-    turns: Turns | None = None
+    lease: Lease | None = None
     checks: tuple[Callable[[], None], ...] = ()
     fixed: bool = False
     mend: Mend = None
@@ -237,11 +234,11 @@ class Prepared:
 
     def _made(self) -> Work:
         """The launches as a function, from the first run on: by then they are compiled."""
-        self._work.append(at_a_stretch([p.work() for p in self.pieces], self.turns, self.mend))
+        self._work.append(at_a_stretch([p.work() for p in self.pieces], self.lease, self.mend))
         return self._work[0]
 
     def part(self, begin: int, end: int | None = None) -> Work:
-        """Some of the launches as a function, for whoever has turns.
+        """Some of the launches as a function, for whoever has the lease.
 
         An exception within them is mended like one within all of them.
         """
@@ -252,7 +249,7 @@ class Prepared:
         if self.fixed:
             return None
         opened = tuple(_opened(p, arrays, values) for p in self.pieces)
-        return Flat(opened, self.turns, self.mend)
+        return Flat(opened, self.lease, self.mend)
 
 
 def _opened(p: Piece, arrays: frozenset[str], values: frozenset[str]) -> Piece:
@@ -263,75 +260,3 @@ def _opened(p: Piece, arrays: frozenset[str], values: frozenset[str]) -> Piece:
     kept = tuple(memory for memory in p.kept if memory[0] not in arrays)
     still = tuple(v for v in p.values if v[0] in values)
     return replace(p, arguments=tuple(arguments), arrays=open_arrays, values=still, kept=kept)
-
-
-_RENEWING = [threading.Lock()]  # held while a forked child makes locks of its own
-
-
-def _in_child() -> None:
-    """Nobody holds the child's.
-
-    It is not one that is released here: that would stay held where Ctrl-C comes between.
-    """
-    _RENEWING[0] = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
-
-
-class Turns:
-    """A lock that is held while work is launched on memory that every call of it writes anew.
-
-    Threads wait for each other. On a GPU a launch is over before its work is: a call on another
-    stream than the call before waits for that stream first (`follow`, given the last stream,
-    returns the present one). In a forked child nobody holds the lock. Where somebody held it when
-    the process forked, the memory is half written for good, and entering raises `ArgumentError`.
-
-    Ctrl-C may come wherever Python begins or ends a call. So nothing of Python's own stands between
-    taking the lock and the block, nor between the block and giving it back: a lock that nobody
-    gives back would stop every later call.
-    """
-
-    __slots__ = ("_broken", "_follow", "_lock", "_process", "_stream", "_what")
-
-    def __init__(self, what: str, follow: Callable[[Any], Any] | None = None) -> None:
-        self._what, self._follow = what, follow
-        self._lock, self._process, self._broken = threading.Lock(), os.getpid(), False
-        self._stream: Any = None
-
-    @property
-    def __enter__(self) -> Callable[[], object]:
-        lock = self._of_process()
-        if self._broken:
-            raise ArgumentError(
-                f"{self._what}: another thread was calling it when this process was forked, and "
-                "nobody finishes that call here; "
-                "bind it again in the child"
-            )
-        return lock.__enter__ if self._follow is None else self._enter_and_follow
-
-    @property
-    def __exit__(self) -> Callable[..., None]:  # noqa: PLE0302
-        return self._of_process().__exit__
-
-    def _of_process(self) -> threading.Lock:
-        """The lock of this process: a forked child has one of its own."""
-        if self._process != os.getpid():
-            with _RENEWING[0]:
-                if self._process != os.getpid():  # several threads of the child may come here
-                    self._broken |= self._lock.locked()
-                    self._lock = threading.Lock()
-                    self._process = os.getpid()
-        return self._lock
-
-    def _enter_and_follow(self) -> None:
-        assert self._follow is not None
-        lock, taken = self._lock, list[bool]()
-        try:
-            taken.extend(map(lock.acquire, (True,)))  # at once: Ctrl-C comes before or behind it
-            self._stream = self._follow(self._stream)
-        except BaseException:
-            if taken:
-                lock.release()
-            raise

@@ -439,8 +439,8 @@ def _asked(builder: Any, pointer: Any, *, stores: bool, near: int) -> None:
     kind = ir.FunctionType(ir.VoidType(), (byte, number, number, number))
     name = "llvm.prefetch.p0i8"
     callee = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-    told = (ir.Constant(number, n) for n in (int(stores), near, 1))  # 1: data, not instructions
-    builder.call(callee, [builder.bitcast(pointer, byte), *told])
+    hints = (ir.Constant(number, n) for n in (int(stores), near, 1))  # 1: data, not instructions
+    builder.call(callee, [builder.bitcast(pointer, byte), *hints])
 
 
 def _masked(

@@ -138,7 +138,7 @@ class Interruption:
 
     @property
     def asked(self) -> bool:
-        """Whether Ctrl-C was pressed, and nobody was told so far."""
+        """Whether Ctrl-C was pressed, and not handed on so far."""
         return bool(self._kept)
 
     def note(self, number: int, frame: FrameType | None) -> None:

@@ -58,9 +58,10 @@ class Job:
     """What is tuned.
 
     counts: elements by the names of the parameters; environment: counts and uniform arguments, by
-    IR name; wish: the fields that the caller fixes; workload: makes one more set of arrays; copies:
-    makes one that shares nothing with the caller's; adopt: told the plan that was chosen, so that
-    later calls in this process use it; advise: what could help besides a plan, or nothing.
+    IR name; requested: the fields that the caller fixes; workload: makes one more set of arrays;
+    copies: makes one that shares nothing with the caller's; adopt: called with the plan that was
+    chosen, so that later calls in this process use it; advise: what could help besides a plan, or
+    nothing.
     """
 
     name: str
@@ -70,7 +71,7 @@ class Job:
     work: Work
     counts: Mapping[str, int]
     environment: Mapping[str, Any]
-    wish: Plan
+    requested: Plan
     key: Key
     workload: Callable[[], Workload]
     copies: Callable[[], Workload]
@@ -84,7 +85,7 @@ class Job:
     @property
     def default(self) -> CompletePlan:
         """The plan without tuning."""
-        return complete_plan(self.wish, self.machine, self.work)
+        return complete_plan(self.requested, self.machine, self.work)
 
 
 def check_tunable(name: str, device: str, counts: Mapping[str, int]) -> None:

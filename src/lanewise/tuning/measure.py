@@ -107,7 +107,7 @@ class KernelMeasurer:
         against.
         """
         executable = compile_kernel(
-            self._job.reference, default, self._job.device, wish=self._job.wish
+            self._job.reference, default, self._job.device, requested=self._job.requested
         )
         result, ready = self._first_run(executable)
         self._expected, self._ready[default], self._first = result, ready, executable
@@ -127,7 +127,7 @@ class KernelMeasurer:
     def _compile(self, plan: CompletePlan) -> Executable | Failure:
         try:
             executable = compile_kernel(
-                self._job.reference, plan, self._job.device, wish=self._job.wish
+                self._job.reference, plan, self._job.device, requested=self._job.requested
             )
         except PlanError as error:
             return Failure("illegal", str(error))
@@ -190,7 +190,10 @@ class KernelMeasurer:
         for plan in (default, replace(default, reciprocity="off", self_term="test")):
             try:
                 launch = self._bind(
-                    compile_kernel(reference, plan, self._job.device, wish=self._job.wish), work
+                    compile_kernel(
+                        reference, plan, self._job.device, requested=self._job.requested
+                    ),
+                    work,
                 )
             except LanewiseError:  # such as a plan that takes forces to be opposite
                 continue

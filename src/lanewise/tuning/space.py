@@ -170,7 +170,7 @@ class KernelSpace:
             return self._on_host(job)
         own = self.default.reciprocity
         ways: tuple[Any, ...] = (own,)
-        if job.work.pattern.over_pairs and job.wish.reciprocity is None:
+        if job.work.pattern.over_pairs and job.requested.reciprocity is None:
             # on a CPU, too, where the report has the words that refuse them
             every = optimisation("reciprocity").cuda
             ways = (own, *(way for way in every if way != own))
@@ -181,7 +181,7 @@ class KernelSpace:
         shape = Plan(reciprocity=way) if way == "off" else Plan(**RECIPROCAL, reciprocity=way)
         base = self.default
         if way != base.reciprocity:
-            base = complete_plan(job.wish.filled(shape), job.machine, job.work)
+            base = complete_plan(job.requested.filled(shape), job.machine, job.work)
         if refusal := self._programs.refusal(base):
             self.refused.append(("reciprocity", way, reason_of(refusal)))
             return None
@@ -206,11 +206,11 @@ class KernelSpace:
         """Plans whose threads have points of their own, or None where the caller has them
         shared.
         """
-        if job.wish.slices not in (None, 1) or job.wish.parts not in (None, 1):
+        if job.requested.slices not in (None, 1) or job.requested.parts not in (None, 1):
             return None
         base = self.default
         if self._shares(base):
-            base = complete_plan(job.wish.filled(APART), job.machine, job.work)
+            base = complete_plan(job.requested.filled(APART), job.machine, job.work)
         axes = self._axes(job, base, [n for n in EVERY if n not in ("slices", "parts")])
         return None if self._programs.refusal(base) else Family("points of a thread", base, axes)
 
@@ -220,10 +220,10 @@ class KernelSpace:
         """
         base = self.default
         if not self._shares(base):
-            if (job.wish.slices, job.wish.parts) == (1, 1):
+            if (job.requested.slices, job.requested.parts) == (1, 1):
                 return None
-            start = PARTED if job.wish.slices == 1 else SLICED
-            base = job.wish.filled(start.filled(NEUTRAL))
+            start = PARTED if job.requested.slices == 1 else SLICED
+            base = job.requested.filled(start.filled(NEUTRAL))
         if refusal := self._programs.refusal(base):
             field = "slices" if base.slices != 1 else "parts"
             self.refused.append((field, getattr(base, field), reason_of(refusal)))
@@ -244,9 +244,11 @@ class KernelSpace:
                 (getattr(self.default, n) != getattr(NEUTRAL, n)) == (n in fields[:1])
                 for n in ("across", "slices")
             )
-            wishes = [job.wish.filled(s).filled(NEUTRAL) for s in starts if _agrees(job.wish, s)]
-            wishes = [self.default] if own else wishes
-            bases = [b for b in wishes if self._programs.refusal(b) is None]
+            requests = [
+                job.requested.filled(s).filled(NEUTRAL) for s in starts if _agrees(job.requested, s)
+            ]
+            requests = [self.default] if own else requests
+            bases = [b for b in requests if self._programs.refusal(b) is None]
             if bases:
                 axes = self._axes(
                     job, bases[0], (*fields, *(n for n in EVERY if n not in OF_POINTS))
@@ -254,9 +256,9 @@ class KernelSpace:
                 families.insert(
                     0 if own else len(families), Family(_NAMES[fields[:1]], bases[0], axes)
                 )
-            elif wishes and fields:
-                reason = reason_of(self._programs.refusal(wishes[0]) or "")
-                self.refused.append((fields[0], getattr(wishes[0], fields[0]), reason))
+            elif requests and fields:
+                reason = reason_of(self._programs.refusal(requests[0]) or "")
+                self.refused.append((fields[0], getattr(requests[0], fields[0]), reason))
         self.refused[:] = dict.fromkeys(self.refused)  # what no way allows is said once
         return tuple(families)
 
@@ -270,7 +272,7 @@ class KernelSpace:
         # What matters most comes first: a search that runs out of time has decided the most.
         for o in sorted((o for o in OPTIMISATIONS if o.rank), key=lambda o: o.rank):
             name = o.field
-            if o.on_request or name not in fields or getattr(job.wish, name) is not None:
+            if o.on_request or name not in fields or getattr(job.requested, name) is not None:
                 continue
             chosen = getattr(base, name)
             values = _with(o.values(job.kind, job.work.pattern), chosen)
@@ -289,9 +291,9 @@ class KernelSpace:
         return not reason
 
 
-def _agrees(wish: Plan, start: Plan) -> bool:
-    """Whether a wish leaves open what a way begins with, or says the same."""
-    return all(getattr(wish, n) in (None, getattr(start, n)) for n in ("across", "slices"))
+def _agrees(requested: Plan, start: Plan) -> bool:
+    """Whether a request leaves open what a way begins with, or says the same."""
+    return all(getattr(requested, n) in (None, getattr(start, n)) for n in ("across", "slices"))
 
 
 def _with(values: tuple[Any, ...], value: Any) -> tuple[Any, ...]:

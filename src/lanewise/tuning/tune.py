@@ -35,8 +35,8 @@ def tune_job(
     measurer: Measurer[CompletePlan] | None = None,
     progress: Callable[[Progress], None] = lambda state: None,
 ) -> Tuning:
-    """Find the fastest plan of a job within about `seconds` (compilation counts), remember it, and
-    tell.
+    """Find the fastest plan of a job within about `seconds` (compilation counts), remember and
+    report it.
 
     Raises `ArgumentError` for a time that is no positive number, `PlanError` when the fields that
     the caller fixes are illegal for the kernel.
@@ -76,7 +76,7 @@ def tune_space(
     limit: float,
     progress: Callable[[Progress], None],
 ) -> Tuning:
-    """Find the fastest plan of a space within about `limit` seconds, remember it, and tell."""
+    """Find the fastest plan of a space within about `limit` seconds, remember and report it."""
     outcome = search(space, measurer, seconds=limit, progress=progress)
     log = {
         "about": about_of(job, measurer.elapsed()),

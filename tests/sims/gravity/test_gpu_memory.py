@@ -50,7 +50,7 @@ def test_partial_sums_on_a_gpu_take_no_more_than_documented(precision: str, coun
     kernels = {
         "force": compile_gravity("cuda", count, precision, arch="sm_90"),
         "potential": compile_offline(
-            physics.potential, count, "cuda", arch="sm_90", values={"softening2": 1e-4}, wish=WANTED_POTENTIAL
+            physics.potential, count, "cuda", arch="sm_90", values={"softening2": 1e-4}, requested=WANTED_POTENTIAL
         ),
     }
     totals = {"force": 24 if precision == "mixed" else 0, "potential": 8 if precision != "f64" else 0}

@@ -115,7 +115,7 @@ class InRows:
     ) -> None:
         """kernels: those of the launches, which are these with other values."""
         self._stepped, self._kernels, self._device = stepped, kernels, device
-        self._turns, self._mend = launches.turns, launches.mend
+        self._lease, self._mend = launches.lease, launches.mend
         self._tables: list[_Table | None] = []
         self._rows = 0  # that a graph has
         self._filled = self._taken = self._next = 0
@@ -176,7 +176,7 @@ class InRows:
         works: list[Work] = []
         for kernel, table in zip(self._kernels, self._tables, strict=True):
             works.append(kernel.piece.work() if table is None else partial(table.launch, row))
-        at_a_stretch(works, self._turns, self._mend)()
+        at_a_stretch(works, self._lease, self._mend)()
 
 
 @dataclass(frozen=True, slots=True)

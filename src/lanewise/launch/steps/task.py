@@ -111,7 +111,7 @@ class Task:
     bound: Callable[[States], Sequence[Bound]] = lambda _: ()
 
 
-def told(
+def bound_each_step(
     tasks: TaskList,
     launches: Prepared,
     others: Arrays = MappingProxyType({}),

@@ -35,35 +35,35 @@ WARP = 32
 # targets of a loop on a CPU: enough for its overhead, and their states stay in the first cache
 SIDE_BY_SIDE = 256
 LEAST_SIDE_BY_SIDE = 32  # targets: fewer do not fill the registers
-NOTHING = Plan()  # is wished
+NOTHING = Plan()  # is requested
 # decisions that want other loops
 _NOT_SIDE_BY_SIDE = ("targets", "tile", "accumulate", "self_term")
 
 
-def default_plan(machine: Machine, work: Work, wish: Plan) -> CompletePlan:
-    """Defaults that go with the `wish` of the user."""
+def default_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
+    """Defaults that go with the `requested` of the user."""
     if not machine.target.has_blocks:
         # SIMD lanes run over sources, where compilers may regroup what they give; else over
         # targets. One target a loop is fastest when a load brings a whole register of sources;
         # sources that have to be gathered first should serve four (bench/results/cpu_gravity.md).
         lanes = not work.regrouped and work.straight and work.targets >= LEAST_SIDE_BY_SIDE
         if lanes and all(
-            getattr(wish, n) in (None, getattr(NEUTRAL, n)) for n in _NOT_SIDE_BY_SIDE
+            getattr(requested, n) in (None, getattr(NEUTRAL, n)) for n in _NOT_SIDE_BY_SIDE
         ):
             return Plan(
                 across=SIDE_BY_SIDE, vector_bits=512 if machine.vector_bits == 512 else 0
             ).filled(NEUTRAL)
         targets = 4 if work.strided else 1
         return Plan(targets=targets).filled(NEUTRAL)
-    if _reciprocal(machine, work, wish):
-        return _reciprocal_plan(machine, work, wish)
-    plan = _one_sided_plan(machine, work, lengthy=work.lengthy and not wish.fast_math)
+    if _reciprocal(machine, work, requested):
+        return _reciprocal_plan(machine, work, requested)
+    plan = _one_sided_plan(machine, work, lengthy=work.lengthy and not requested.fast_math)
     # Who wants no tiles wants nothing that divides them.
-    return Plan(slices=1, parts=1).filled(plan) if wish.tile == 0 else plan
+    return Plan(slices=1, parts=1).filled(plan) if requested.tile == 0 else plan
 
 
 def plan_class(machine: Machine, work: Work, targets: int) -> Hashable:
-    """What of a number of targets decides about that plan, where nobody wishes anything."""
+    """What of a number of targets decides about that plan, where nothing is requested."""
     if not machine.target.has_blocks:
         return targets >= LEAST_SIDE_BY_SIDE
     work = replace(work, targets=targets)
@@ -152,17 +152,17 @@ _TASKS_LIGHT = {12: 1000, 8: 12, 4: 4}
 _TASKS_CONVERTING = {8: 200, 4: 12, 2: 4}
 
 
-def _reciprocal(machine: Machine, work: Work, wish: Plan) -> bool:
-    """Whether pairs are computed once: asked for, or possible, not in the way of other wishes, and
-    of use.
+def _reciprocal(machine: Machine, work: Work, requested: Plan) -> bool:
+    """Whether pairs are computed once: asked for, or possible, not in the way of other requests,
+    and of use.
     """
-    if wish.reciprocity is not None:
-        return wish.reciprocity != "off"
+    if requested.reciprocity is not None:
+        return requested.reciprocity != "off"
     if not work.exchanges or any(
-        getattr(wish, n) not in (None, v) for n, v in DECLARED["reciprocity"].needs
+        getattr(requested, n) not in (None, v) for n, v in DECLARED["reciprocity"].needs
     ):
         return False
-    if wish.self_term == "loops":
+    if requested.self_term == "loops":
         return False
     return _targets(machine, work) > 1
 
@@ -189,7 +189,7 @@ def _targets(machine: Machine, work: Work) -> int:
     return 1
 
 
-def _reciprocal_plan(machine: Machine, work: Work, wish: Plan) -> CompletePlan:
+def _reciprocal_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
     targets = _targets(machine, work)
     scratch = _fits_scratch(work, targets)
     rolled = (
@@ -202,7 +202,7 @@ def _reciprocal_plan(machine: Machine, work: Work, wish: Plan) -> CompletePlan:
         block=WARP,
         unroll=4 if rolled else 8,
         fma=work.rearranged,
-        registers=0 if wish.min_blocks else _registers(work, targets, scratch),
+        registers=0 if requested.min_blocks else _registers(work, targets, scratch),
         reciprocity="scratch" if scratch else "ordered",
     ).filled(NEUTRAL)
 

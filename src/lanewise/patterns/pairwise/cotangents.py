@@ -20,8 +20,8 @@ from lanewise.records.arrays import RecordArray
 from lanewise.records.same_elements import stand_for
 from lanewise.records.storage import Storage
 from lanewise.runtime.device import get_device
+from lanewise.runtime.lease import Lease
 from lanewise.runtime.memory import allocate
-from lanewise.runtime.prepared import Turns
 from lanewise.support.errors import ArgumentError
 
 COPY, ORIGINAL = "copy", "original"
@@ -82,11 +82,11 @@ class _Held:
     """A copy that later calls write anew, if it is `small`: a new one costs the host more than all
     the rest of a call.
 
-    turns: one use at a time, whichever stream it is on.
+    lease: one use at a time, whichever stream it is on.
     """
 
     copy: RecordArray
-    turns: Turns
+    lease: Lease
     small: bool
 
 
@@ -134,7 +134,7 @@ class Cotangent:
             if parts:  # a copy of its own: repeated calls know arrays by what they are
                 stand_for(held.copy, target)
         try:
-            with held.turns:
+            with held.lease:
                 try:
                     self._copying(**{COPY: held.copy, ORIGINAL: target}, **cotangents)
                 except ArgumentError:
@@ -163,7 +163,7 @@ class Cotangent:
         copy = RecordArray(storage, self._class)
         return _Held(
             copy,
-            get_device(target.device).turns(f"the {what} of {self._kernel}"),
+            get_device(target.device).lease(f"the {what} of {self._kernel}"),
             nbytes <= MOST_HELD,
         )
 

@@ -347,9 +347,9 @@ BLOCK = 128  # threads that walk: few enough that a slow warp holds back few oth
 GRAIN_TARGETS = 512  # some hundred nanoseconds each
 
 
-def default_plan(machine: Machine, work: Work, wish: Plan) -> CompletePlan:
+def default_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
     """Every field decided."""
-    del work, wish
+    del work, requested
     return Plan(block=BLOCK).filled(NEUTRAL) if machine.target.has_blocks else NEUTRAL
 
 

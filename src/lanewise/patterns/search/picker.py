@@ -47,8 +47,8 @@ class Picked:
 class SearchPicker:
     """Picks the structures of one kernel's calls.
 
-    reference: makes its kernel over any structure (`Searched.reference`). adopted: told when later
-    calls get what was tuned.
+    reference: makes its kernel over any structure (`Searched.reference`). adopted: called when
+    later calls get what was tuned.
     """
 
     def __init__(
@@ -70,27 +70,29 @@ class SearchPicker:
         self._adopted()
 
     def pick(
-        self, arguments: Arguments, sources: Points, wish: Plan | None, choice: Choice | None
+        self, arguments: Arguments, sources: Points, requested: Plan | None, choice: Choice | None
     ) -> Picked:
         """The structure for these sources; `choice`: the one that is measured."""
         if not all(map(len, arguments.records.values())):
             return Picked(
-                over_all_pairs(self._search), "an array without elements has nothing to sort", wish
+                over_all_pairs(self._search),
+                "an array without elements has nothing to sort",
+                requested,
             )
         if choice is not None:
             return Picked(
                 choice.configuration.search(self._search, sources), "measured", choice.plan
             )
         if not isinstance(self._search, Neighbors | Nearest):
-            return Picked(self._search.plan(sources), "asked for", wish)
+            return Picked(self._search.plan(sources), "asked for", requested)
         outlook = look(self._search, sources) if sources.count > FEW else None
         kind = kind_of_call(self._search, sources, outlook)
-        specialisation = _specialisation(arguments, kind, wish)
+        specialisation = _specialisation(arguments, kind, requested)
         tuned = self._tuned.find(
-            arguments.device, specialisation, lambda: self._key(arguments, sources, kind, wish)
+            arguments.device, specialisation, lambda: self._key(arguments, sources, kind, requested)
         )
         if tuned is None:
-            return Picked(*choose(self._search, sources, outlook), wish)
+            return Picked(*choose(self._search, sources, outlook), requested)
         return Picked(
             tuned.choice.configuration.search(self._search, sources),
             tuned.why,
@@ -101,7 +103,7 @@ class SearchPicker:
     def tuning_job(
         self,
         arguments: Arguments,
-        wish: Plan,
+        requested: Plan,
         default: CompletePlan,
         bind: Callable[[Choice], Call],
         magnitudes: Callable[[Choice], Call],
@@ -128,22 +130,22 @@ class SearchPicker:
         kind = kind_of_call(
             self._search, sources, look(self._search, sources) if sources.count > FEW else None
         )
-        specialisation = _specialisation(arguments, kind, wish)
+        specialisation = _specialisation(arguments, kind, requested)
         return SearchJob(
             self._name,
             arguments.device,
             self._search,
             sources,
             counts,
-            wish,
+            requested,
             default,
-            self._key(arguments, sources, kind, wish),
+            self._key(arguments, sources, kind, requested),
             bind,
             magnitudes,
             partial(self._adopt, specialisation),
         )
 
-    def _key(self, arguments: Arguments, sources: Points, kind: str, wish: Plan | None) -> Key:
+    def _key(self, arguments: Arguments, sources: Points, kind: str, requested: Plan | None) -> Key:
         """The function is known by its kernel over all sources: that of no structure that might be
         chosen.
         """
@@ -159,7 +161,7 @@ class SearchPicker:
             arguments.device,
             work,
             len(source),
-            wish or Plan(),
+            requested or Plan(),
             identical,
         )
         return replace(key, search=kind)
@@ -170,15 +172,15 @@ def over_all_pairs(search: Search) -> AllPairs:
     return AllPairs(radius=search.radius, k=search.k, world=search.world, position=search.position)
 
 
-def _specialisation(arguments: Arguments, kind: str, wish: Plan | None) -> tuple[Any, ...]:
+def _specialisation(arguments: Arguments, kind: str, requested: Plan | None) -> tuple[Any, ...]:
     """What of a call decides what was tuned for it, in a form that is quickly made."""
     target, source = arguments.records.values()
     sizes = (size_class(len(target)), size_class(len(source)))
     pair = (are_same(target, source), shared_elements(target, source) is not None)
-    return (target.layout, source.layout, pair, arguments.device, sizes, kind, wish or Plan())
+    return (target.layout, source.layout, pair, arguments.device, sizes, kind, requested or Plan())
 
 
-def kind_of_call(wish: Search, points: Points, outlook: Outlook | None) -> str:
+def kind_of_call(requested: Search, points: Points, outlook: Outlook | None) -> str:
     """What of a search decides which structure is best, beside numbers of elements: calls with
     equal texts are of one kind.
 
@@ -186,15 +188,14 @@ def kind_of_call(wish: Search, points: Points, outlook: Outlook | None) -> str:
     tells no more, and a flock that moves stays of one kind for long. outlook: of the sources; None
     for few of them, which nobody looks at.
     """
-    which = "all" if wish.k is None else f"{wish.k} nearest"
-    within = "" if wish.radius is None else " within a radius"
-    kind = f"{which}{within} in {points.dimension} axes, {type(wish.world).__name__.lower()} world"
+    which = "all" if requested.k is None else f"{requested.k} nearest"
+    within = "" if requested.radius is None else " within a radius"
+    world = type(requested.world).__name__.lower()
+    kind = f"{which}{within} in {points.dimension} axes, {world} world"
     if outlook is None:
         return f"{kind}; few"
     crowd = f"{4 ** round(math.log(outlook.members, 4)):,} in a cell"
-    if wish.radius is None:
+    if requested.radius is None:
         return f"{kind}; {crowd}"
-    return (
-        f"{kind}; {crowd} of {2.0 ** round(math.log2(max(outlook.side / wish.radius, 1.0))):g} "
-        "radii"
-    )
+    radii = 2.0 ** round(math.log2(max(outlook.side / requested.radius, 1.0)))
+    return f"{kind}; {crowd} of {radii:g} radii"

@@ -208,7 +208,7 @@ MOST_POINTS = 2**31 - 2**16  # their numbers have 32 bits
 
 
 def _device_of(values: Any, device: str | None) -> str:
-    """Where a query runs: where it is told to, else where the points are; from the host, on the
+    """Where a query runs: where it is asked to, else where the points are; from the host, on the
     default device.
     """
     return resolve(device if device is not None else home(values))

@@ -20,7 +20,7 @@ from lanewise.language.record import Leaf
 from lanewise.language.types import I32
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.programs import Programs
-from lanewise.launch.steps.task import Task, told
+from lanewise.launch.steps.task import Task, bound_each_step
 from lanewise.launch.support import bind_record, index_type, machine_of
 from lanewise.launch.task_list import BoundArray, Renamed, TaskList, Written
 from lanewise.launch.tasks import Buffer, Primitive, Role, reading, writing
@@ -101,5 +101,5 @@ def reorder_task(structure: Structure, device: str, moved: Sequence[Moved]) -> T
         device,
         alone="" if structure.in_graphs else HOST_BUILDS,
         checks=(prepared.check,),
-        bound=told(tasks, prepared, structure.arrays, call=(tasks, count)),
+        bound=bound_each_step(tasks, prepared, structure.arrays, call=(tasks, count)),
     )

@@ -35,7 +35,8 @@ from lanewise.patterns.search.watched import (
 )
 from lanewise.records.arrays import RecordArray
 from lanewise.records.binding import places_of
-from lanewise.runtime.prepared import Flat, Prepared, Turns
+from lanewise.runtime.lease import Lease
+from lanewise.runtime.prepared import Flat, Prepared
 from lanewise.runtime.programs import Work
 
 LEAST, MOST = 2, 64  # calls that a kernel remembers: each has a structure and a sorted copy
@@ -48,7 +49,7 @@ class SearchedLaunch:
     """The launches of one call: those of the structure, the gather of its sources, the kernel.
 
     The structure's memory is this call's own, and every call fills it anew: threads that share the
-    call take turns. launches: all of them, of which so many as `builds` come before the walk and
+    call share a lease. launches: all of them, of which so many as `builds` come before the walk and
     its tests. guards: what looks at positions before, on the host. looked: on a GPU, the
     filling together with a look at positions. follow: gives the launch of a plain call on the
     elements where they are now, or None for this one; it is None itself where this one fits
@@ -70,10 +71,10 @@ class SearchedLaunch:
         self.launches.check()
 
     @property
-    def turns(self) -> Turns:
+    def lease(self) -> Lease:
         """At the memory of the structure."""
-        assert self.launches.turns is not None
-        return self.launches.turns
+        assert self.launches.lease is not None
+        return self.launches.lease
 
     @property
     def fill(self) -> Work:
@@ -83,12 +84,12 @@ class SearchedLaunch:
     @property
     def kernel(self) -> Prepared:
         """What walks through the structure, with the tests of indices before it."""
-        return replace(self.launches, pieces=self.launches.pieces[self.builds :], turns=None)
+        return replace(self.launches, pieces=self.launches.pieces[self.builds :], lease=None)
 
     def opened(self, arrays: frozenset[str], values: frozenset[str]) -> Flat | None:
         """The same launches, of which the walk is open for these; None where values are fixed."""
         walk = self.kernel.opened(arrays, values)
-        return None if walk is None else replace(walk, turns=self.turns, first=(self.fill,))
+        return None if walk is None else replace(walk, lease=self.lease, first=(self.fill,))
 
     def __call__(self) -> None:
         self.check()
@@ -97,7 +98,7 @@ class SearchedLaunch:
         if self.looked is None:
             self.launches.run()
             return
-        with self.turns:
+        with self.lease:
             self.looked()
             self.kernel.run()
 

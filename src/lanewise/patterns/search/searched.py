@@ -302,8 +302,8 @@ class Searched:
             check_results_apart(
                 self.name, results, {n: classified.added[n][0] for n in self.signature.arrays}
             )
-        turns = get_device(classified.device).turns(f"a bound call of {self.name}")
-        launches = compiled.tasks.bound(bound, s.environment, turns)
+        lease = get_device(classified.device).lease(f"a bound call of {self.name}")
+        launches = compiled.tasks.bound(bound, s.environment, lease)
         launch = SearchedLaunch(s.structure, launches, _builds(s.structure))
         if once:
             return Call(launch, tuple(results), compiled)
@@ -331,7 +331,7 @@ class Searched:
     def _specialisation(
         self,
         classified: Arguments,
-        wish: Plan | None,
+        requested: Plan | None,
         choice: Choice | None = None,
         points: tuple[Points, Points] | None = None,
     ) -> _Specialisation:
@@ -345,7 +345,7 @@ class Searched:
             )
             self._check(classified.records, points)
         places, sources = points
-        picked = self._picker.pick(classified, sources, wish, choice)
+        picked = self._picker.pick(classified, sources, requested, choice)
         search, structure = picked.search, picked.search.make(sources)
         copied = self.copied(classified) if structure.order is not None else ()
         index = index_type(classified.device)
@@ -493,12 +493,12 @@ class Searched:
     # ------------------------------------------------------------ making it run
 
     def _compile(
-        self, s: _Specialisation, wish: Plan | None, bind: Callable[..., Call]
+        self, s: _Specialisation, requested: Plan | None, bind: Callable[..., Call]
     ) -> Compiled:
         device = s.classified.device
         complete = complete_search_plan(s.picked.plan, device)
         executable = self._programs.get(
-            s.arguments, lambda: s.reference, complete, device, wish=wish
+            s.arguments, lambda: s.reference, complete, device, requested=requested
         )
         return Compiled(
             self.name,
@@ -577,11 +577,11 @@ def _builds(structure: Structure) -> int:
 
 
 @lru_cache
-def complete_search_plan(wish: Plan | None, device: str) -> CompletePlan:
-    """What the user wishes, and defaults for a kernel over a walk, whatever its number of targets
+def complete_search_plan(requested: Plan | None, device: str) -> CompletePlan:
+    """What the user requests, and defaults for a kernel over a walk, whatever its number of targets
     is.
     """
-    return complete_plan(wish, machine_of(device), Work(SEARCH, 1))
+    return complete_plan(requested, machine_of(device), Work(SEARCH, 1))
 
 
 def check_positions(signature: Signature, field: str) -> tuple[Scalar, int]:

@@ -25,7 +25,8 @@ from lanewise.patterns.search.worlds import World
 from lanewise.primitives.survey import survey_launch
 from lanewise.runtime import cuda
 from lanewise.runtime.cpu import own_kernel
-from lanewise.runtime.prepared import Flat, Turns, Views
+from lanewise.runtime.lease import Lease
+from lanewise.runtime.prepared import Flat, Views
 from lanewise.runtime.programs import Work
 from lanewise.support.errors import DeviceError
 
@@ -146,7 +147,7 @@ class DeviceLook:
     through memory of the host.
 
     Looks are counted on both sides, so that no answer is taken for that of another look. One at a
-    time: whoever owns it has turns.
+    time: whoever owns it has its lease.
     """
 
     __slots__ = ("_answer", "_begun", "_device", "_lost", "_pinned", "_replay", "_state")
@@ -220,7 +221,7 @@ class WatchedTemplate:
     positions.
     """
 
-    __slots__ = ("_device", "_filling", "_kernel", "_look", "_looks", "_turns")
+    __slots__ = ("_device", "_filling", "_kernel", "_lease", "_look", "_looks")
 
     def __init__(
         self,
@@ -228,19 +229,19 @@ class WatchedTemplate:
         looks: tuple[Look, ...],
         filling: Sequence[Work],
         kernel: Flat,
-        turns: Turns,
+        lease: Lease,
     ) -> None:
-        self._device, self._looks, self._filling, self._kernel, self._turns = (
+        self._device, self._looks, self._filling, self._kernel, self._lease = (
             device,
             looks,
             filling,
             kernel,
-            turns,
+            lease,
         )
         self._look: DeviceLook | None = None
 
     def launch(self, views: Views, values: Mapping[str, Any]) -> None:
-        with self._turns:
+        with self._lease:
             look = self._look
             if look is None:
                 self._look = look = DeviceLook(self._device, self._looks, self._filling)
@@ -254,7 +255,7 @@ class DeviceFilling:
     """What a bound call on a GPU does before its kernel: it looks at positions, fills its
     structure, and waits for the answer.
 
-    in_graphs: whether the filling may be captured. The owner of the call has turns. While a graph
+    in_graphs: whether the filling may be captured. The owner of the call has its lease. While a graph
     is captured there is no answer to wait
     for: the structure is filled without a look.
     """
@@ -286,11 +287,11 @@ class DeviceFilling:
 
 def watched(looks: tuple[Look, ...], launches: Flat, results: Sequence[Result]) -> Sized | None:
     """The launches of a call behind a look at positions, or None; they raise `Unsound`."""
-    device, turns = looks[0][0].device, launches.turns
-    assert turns is not None
+    device, lease = looks[0][0].device, launches.lease
+    assert lease is not None
     if is_gpu(device):
-        kernel = replace(launches, first=(), turns=None)
-        behind = WatchedTemplate(device, looks, launches.first, kernel, turns)
+        kernel = replace(launches, first=(), lease=None)
+        behind = WatchedTemplate(device, looks, launches.first, kernel, lease)
         return Sized.of(behind, results, own=True)
     checks = [_host_look(*look) for look in looks]
     quick = tuple(partial(_require, *c) for c in checks if c is not None)

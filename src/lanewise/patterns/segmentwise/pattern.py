@@ -39,7 +39,7 @@ def grain(items: int) -> int:
     return max(1, GRAIN_ITEMS // max(1, items))
 
 
-def default_plan(machine: Machine, work: Work, wish: Plan) -> CompletePlan:
+def default_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
     """Every field decided. Few cells leave a GPU idle, unless several threads share each; on a CPU
     cells lie side by side.
 
@@ -47,7 +47,7 @@ def default_plan(machine: Machine, work: Work, wish: Plan) -> CompletePlan:
     idle shares it with other lists.
     """
     if not machine.target.has_blocks:
-        if machine.target is not CPU or work.alike < FEWEST or wish.hoist is True:
+        if machine.target is not CPU or work.alike < FEWEST or requested.hoist is True:
             return NEUTRAL
         # Cells side by side are as many as the widest registers hold several times over: here they
         # are worth their lower clock.
@@ -59,10 +59,10 @@ def default_plan(machine: Machine, work: Work, wish: Plan) -> CompletePlan:
         slices < min(32, work.items) and work.targets * slices * 2 <= machine.multiprocessors * FULL
     ):
         slices *= 2
-    lanes = (BLOCK if wish.block is None else wish.block) // (
-        slices if wish.slices is None else wish.slices
+    lanes = (BLOCK if requested.block is None else requested.block) // (
+        slices if requested.slices is None else requested.slices
     )
-    packed = 1 < work.alike <= lanes // 2 and wish.targets in (None, 1)
+    packed = 1 < work.alike <= lanes // 2 and requested.targets in (None, 1)
     return Plan(block=BLOCK, slices=slices, segments="packed" if packed else "apart").filled(
         NEUTRAL
     )

@@ -133,7 +133,7 @@ def compile_phase(
         boxes.check_extents(complete, sites.shape)
         return complete
 
-    return programs.decided(key, lambda: build(index_type(device)), decide, device, wish=plan)
+    return programs.decided(key, lambda: build(index_type(device)), decide, device, requested=plan)
 
 
 def result_names(count: int) -> tuple[str, ...]:

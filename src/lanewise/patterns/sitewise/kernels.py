@@ -262,10 +262,14 @@ class SiteKernels:
 
         def test(f: SiteFunction) -> SiteCall:
             lengths = {n: int(values.environment[n]) for n in table_lengths(f.tables)}
-            told = TableTests(f.name, f.update.lowered, tests[f], f.tables, lengths, sites.shape)
+            table_tests = TableTests(
+                f.name, f.update.lowered, tests[f], f.tables, lengths, sites.shape
+            )
             # The others test nothing: each failure is one of this function.
             updates = tuple(
-                replace(o.update, lowered=told.lowered if o is f else _untested(o.update.lowered))
+                replace(
+                    o.update, lowered=table_tests.lowered if o is f else _untested(o.update.lowered)
+                )
                 for o in functions
             )
 
@@ -277,7 +281,7 @@ class SiteKernels:
             phase = sites.form.phase(step, fresh=fresh)
             key = ("indices", f.number, f.name, f.version, tests[f], len(functions), phase.name)
             executable = self._for(key, sites, values, build)
-            tasks = site_tests(executable, told, sites.device)
+            tasks = site_tests(executable, table_tests, sites.device)
             return bind_phase(executable, sites, step, values, (), stage="checks", tasks=tasks)
 
         return [test(f) for f in functions if tests[f]]

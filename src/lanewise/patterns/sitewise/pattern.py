@@ -103,7 +103,7 @@ BOX_PLANS: dict[tuple[int, int], tuple[Plan, ...]] = {
 
 
 def complete_site_plan(
-    wish: Plan | None,
+    requested: Plan | None,
     machine: Machine,
     reference: ir.Kernel,
     count: int = LEAST_MERGED,
@@ -113,10 +113,10 @@ def complete_site_plan(
     shape if it is known.
 
     One plan serves all phases of a streaming form. Where all sites of a phase do the same, there is
-    nothing to split. Raises `PlanError` for a wish to keep classes apart that the kernel does not
-    allow.
+    nothing to split. Raises `PlanError` for a request to keep classes apart that the kernel does
+    not allow.
     """
-    wish = wish or Plan()
+    requested = requested or Plan()
     on_gpu = machine.target.has_blocks
     undivided = splitting.legal(reference)
     divided = undivided is None
@@ -138,9 +138,13 @@ def complete_site_plan(
         if not on_gpu and machine.vector_bits == 512 and _in_place(reference)
         else 0,
     ).filled(NEUTRAL)
-    if on_gpu and count >= LEAST_MERGED and (boxed := _boxes(wish, reference, shape)) is not None:
+    if (
+        on_gpu
+        and count >= LEAST_MERGED
+        and (boxed := _boxes(requested, reference, shape)) is not None
+    ):
         default = boxed.filled(default)
-    plan = wish.filled(default)
+    plan = requested.filled(default)
     if on_gpu and merging.is_first(reference):
         plan = Plan(targets=1).filled(plan)
     if plan.branches != "apart" or undivided == splitting.ALIKE:
@@ -149,7 +153,7 @@ def complete_site_plan(
         raise refuse("branch splitting", reference, undivided)
     if not on_gpu:
         return plan
-    if wish.targets not in (None, 1):
+    if requested.targets not in (None, 1):
         raise refuse(
             "thread merging",
             reference,
@@ -173,9 +177,9 @@ def _sites_of_a_thread(reference: ir.Kernel) -> int:
     return next((n for n in (most, 2) if merging.legal(reference, n) is None), 1)
 
 
-def _boxes(wish: Plan, reference: ir.Kernel, shape: tuple[int, ...]) -> Plan | None:
-    """Rows and layers for each thread of a stencil, where no field of the wish is about them."""
-    if any(getattr(wish, n) is not None for n in ("targets", "block", "branches", *BOXES)):
+def _boxes(requested: Plan, reference: ir.Kernel, shape: tuple[int, ...]) -> Plan | None:
+    """Rows and layers for each thread of a stencil, where no requested field is about them."""
+    if any(getattr(requested, n) is not None for n in ("targets", "block", "branches", *BOXES)):
         return None
     for plan in BOX_PLANS.get((len(shape), reference.arrays[0].leaves[0].type.size), ()):
         points = (plan.targets or 1, plan.rows or 1, plan.layers or 1)

@@ -72,7 +72,7 @@ class SiteStepper:
         return f"<{self.name}>"
 
     def profiled(self, profile: Profile | None) -> SiteStepper:
-        """The same steps, of which the profile is told where their time goes."""
+        """The same steps, of which the profile records where their time goes."""
         return SiteStepper(self.name, self.updates, self.observed, self.copied, profile)
 
     def check_observed(self) -> None:

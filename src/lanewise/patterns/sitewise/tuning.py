@@ -55,8 +55,8 @@ ROUNDS = 2  # cycles of steps before anything is measured, and between two looks
 class SiteJob:
     """What is tuned: the steps of a flow on some sites.
 
-    given: the values of a call; values: the same, bound. adopt: told what was chosen, so that later
-    steps in this process use it.
+    given: the values of a call; values: the same, bound. adopt: called with what was chosen,
+    so that later steps in this process use it.
     note: what the report says besides.
     """
 
@@ -94,7 +94,7 @@ def tune_sites(
     job: SiteJob, seconds: float | None = None, *, measurer: Measurer[CompletePlan] | None = None,
     progress: Callable[[Progress], None] = lambda state: None,
 ) -> Tuning:  # fmt: skip
-    """Find the fastest plan within about `seconds` (compilation counts), remember it, and tell.
+    """Find the fastest plan within about `seconds` (compilation counts), remember and report it.
 
     Raises `ArgumentError` for a time that is no positive number.
     """

@@ -201,7 +201,7 @@ def _holding(
 
 @dataclass(frozen=True, slots=True)
 class TableTests:
-    """The tests of a call: which indices nothing proves, and how a failure is told.
+    """The tests of a call: which indices nothing proves, and how a failure is reported.
 
     tables: with the arrays that are scattered to; wide: those whose lengths have 64 bits. row: of
     the shape that sites are counted in.

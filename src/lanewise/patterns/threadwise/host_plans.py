@@ -81,13 +81,13 @@ LINE = Plan(targets=4)
 PLAIN = Plan()  # for few points: one kernel serves all small calls
 
 
-def host_plan(machine: Machine, work: Work, wish: Plan) -> CompletePlan:
-    """Every field decided. A wish about lanes or their points leaves everything else about them
+def host_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
+    """Every field decided. A request about lanes or their points leaves everything else about them
     neutral.
     """
-    if any(getattr(wish, name) is not None for name in FIELDS):
+    if any(getattr(requested, name) is not None for name in FIELDS):
         return NEUTRAL
-    bits = wish.vector_bits or machine.vector_bits
+    bits = requested.vector_bits or machine.vector_bits
     rounds = 0 if work.rounds is None else work.rounds.count
 
     def is_even(points: int) -> bool:

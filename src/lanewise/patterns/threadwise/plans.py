@@ -80,23 +80,23 @@ STREAMS = (
 )
 
 
-def default_plan(machine: Machine, work: Work, wish: Plan) -> CompletePlan:
-    """Every field decided. A wish about the shape of blocks or threads leaves everything else about
-    it neutral.
+def default_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
+    """Every field decided. A request about the shape of blocks or threads leaves everything else
+    about it neutral.
     """
     if not machine.target.has_blocks:
-        return host_plan(machine, work, wish)
-    if (together := sharing_plan(machine, work, wish)) is not None:
+        return host_plan(machine, work, requested)
+    if (together := sharing_plan(machine, work, requested)) is not None:
         return together.filled(NEUTRAL)
     if work.rounds is not None and work.rounds.panels:
-        return _panelled(machine, work, wish)
+        return _panelled(machine, work, requested)
     plain = Plan(block=BLOCK).filled(NEUTRAL)
-    if any(getattr(wish, name) is not None for name in SHAPING):
+    if any(getattr(requested, name) is not None for name in SHAPING):
         return plain
     return _largest(machine, work, work.targets // WAVES) or plain
 
 
-def _panelled(machine: Machine, work: Work, wish: Plan) -> CompletePlan:
+def _panelled(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
     """Long recurrences go by panels; what runs ahead of a panel has as many points as fill the
     GPU.
     """
@@ -104,8 +104,10 @@ def _panelled(machine: Machine, work: Work, wish: Plan) -> CompletePlan:
         Plan(block=BLOCK).filled(NEUTRAL),
         0 if work.rounds is None else work.rounds.count,
     )
-    shaped = any(getattr(wish, name) is not None for name in (*SHAPING, "slices", "parts"))
-    panel = wish.panel if wish.panel is not None else 0 if shaped or rounds < LONG else PANEL
+    shaped = any(getattr(requested, name) is not None for name in (*SHAPING, "slices", "parts"))
+    panel = (
+        requested.panel if requested.panel is not None else 0 if shaped or rounds < LONG else PANEL
+    )
     if shaped or not panel:
         return replace(plain, panel=panel)
     points = work.targets * min(panel, rounds)

@@ -90,26 +90,28 @@ def _joining(kernel: ir.Kernel, parts: int) -> Sharing:
 # ------------------------------------------------------------ default plans
 
 
-def sharing_plan(machine: Machine, work: Work, wish: Plan) -> Plan | None:
+def sharing_plan(machine: Machine, work: Work, requested: Plan) -> Plan | None:
     """Slices and parts for calls of few points and long loops; None where a thread for each point
     is as good.
     """
     rounds = work.rounds
     if rounds is None or rounds.panels or not machine.target.has_blocks:
         return None
-    if any(getattr(wish, name) is not None for name in OTHERS) or (
-        wish.slices == 1 and wish.parts in (None, 1)
+    if any(getattr(requested, name) is not None for name in OTHERS) or (
+        requested.slices == 1 and requested.parts in (None, 1)
     ):
         return None
-    most_threads, threads = machine.multiprocessors * FULL, wish.block or COMBINE
+    most_threads, threads = machine.multiprocessors * FULL, requested.block or COMBINE
     if rounds.alone:
-        slices = wish.slices or _power(min(threads, max(WARP, rounds.count // EACH)))
+        slices = requested.slices or _power(min(threads, max(WARP, rounds.count // EACH)))
         parts = _power(max(1, min(MOST_PARTS, work.targets // (slices * EACH))))
         return Plan(block=max(slices, WARP), slices=slices, parts=parts, unroll=UNROLL)
-    if wish.slices is not None or wish.parts is not None:  # the rest is as neutral as it can be
-        return Plan(block=max(threads, wish.slices or 1), slices=1, parts=1, unroll=UNROLL)
     if (
-        wish.tile is not None
+        requested.slices is not None or requested.parts is not None
+    ):  # the rest is as neutral as it can be
+        return Plan(block=max(threads, requested.slices or 1), slices=1, parts=1, unroll=UNROLL)
+    if (
+        requested.tile is not None
         or rounds.count < SHORT
         or (rounds.reused and work.targets * FEW >= most_threads)
     ):

@@ -42,12 +42,12 @@ def ragged(
     Raises `ArgumentError` for values that are no numbers, lists of different depth, counts that do
     not go with the values, and records on several devices without `device`.
     """
-    wish = _wanted_kind(kind)
+    wanted = _wanted_kind(kind)
     if counts is None and type(values).__module__.partition(".")[0] == "awkward":
         values, counts = _from_awkward(values)
     if counts is not None:
         where = _device_of(device, [values])
-        flat = _flat(values, wish, where)
+        flat = _flat(values, wanted, where)
         return made_of(flat, _offsets(counts, flat.count), where, values)
     if isinstance(values, RecordArray) or not isinstance(values, (list, tuple)):
         raise ArgumentError(
@@ -57,7 +57,7 @@ def ragged(
     levels: list[list[int]] = []
     leaves = _leaves(cast("Sequence[Any]", values), levels, _depth(values, "the list"), "the list")
     where = _device_of(device, leaves)
-    flat = _flat(_joined(leaves, wish), wish, where)
+    flat = _flat(_joined(leaves, wanted), wanted, where)
     ends = [
         np.concatenate([[0], np.cumsum(np.asarray(c, np.int64), dtype=np.int64)]).astype(np.int64)
         for c in levels
@@ -66,7 +66,7 @@ def ragged(
 
 
 def _device_of(device: str | None, values: Sequence[Any]) -> str:
-    """Where the lists shall lie: by wish, or else where their values lie."""
+    """Where the lists shall lie: by wanted, or else where their values lie."""
     if device is not None:
         return resolve(device)
     places = {p for v in values if (p := v.device if isinstance(v, RecordArray) else home(v))}
@@ -150,7 +150,7 @@ def _leaves(
     return arrays
 
 
-def _joined(leaves: list[Any], wish: Record | t.ValueType | None) -> Any:
+def _joined(leaves: list[Any], wanted: Record | t.ValueType | None) -> Any:
     """The innermost lists one after the other."""
     arrays = [a for a in leaves if isinstance(a, RecordArray)]
     if arrays:
@@ -176,9 +176,9 @@ def _joined(leaves: list[Any], wish: Record | t.ValueType | None) -> Any:
         np.asarray(to_host(a)) if hasattr(a, "dtype") else np.asarray(a) for a in leaves if len(a)
     ]
     if not filled:
-        if wish is None or isinstance(wish, Record):
+        if wanted is None or isinstance(wanted, Record):
             return np.zeros(0)
-        return np.zeros((0, *t.shape_of(wish)), t.scalar_of(wish).dtype)
+        return np.zeros((0, *t.shape_of(wanted)), t.scalar_of(wanted).dtype)
     shapes = {a.shape[1:] for a in filled}
     if len(shapes) > 1 or any(a.dtype.kind not in "biufc" for a in filled):
         described = ", ".join(sorted({f"{a.dtype} {a.shape}" for a in filled}))
@@ -189,10 +189,10 @@ def _joined(leaves: list[Any], wish: Record | t.ValueType | None) -> Any:
     return np.concatenate(filled)
 
 
-def _flat(values: Any, wish: Record | t.ValueType | None, device: str) -> FlatValues:
+def _flat(values: Any, wanted: Record | t.ValueType | None, device: str) -> FlatValues:
     """All values, checked, on their device."""
     if isinstance(values, RecordArray):
-        if wish is not None:
+        if wanted is not None:
             raise ArgumentError(
                 f"lw.ragged: kind is for values, and these are records of {values.record.name}"
             )
@@ -207,7 +207,7 @@ def _flat(values: Any, wish: Record | t.ValueType | None, device: str) -> FlatVa
             )
         array = array.view(_PARTS[np.dtype(array.dtype)]).reshape(-1, 2)
     array = brought("lw.ragged", array, device)
-    kind = wish if wish is not None else _kind_of(array)
+    kind = wanted if wanted is not None else _kind_of(array)
     assert not isinstance(kind, Record)
     shape = t.shape_of(kind)
     if array.shape[1:] != shape or not array.ndim:

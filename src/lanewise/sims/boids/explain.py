@@ -78,10 +78,10 @@ def tuning_job(
         )
     flock = Flock(agents, device=device, precision=precision, layout=layout, **numbers)
     s = flock.settings
-    wish = find_search(
+    requested = find_search(
         "auto", s.parameters.radius, s.k, search_world(find_boundary(s.boundary).end, s.world)
     )
-    kernel, arguments = steering(s, flock.boids, wish)
+    kernel, arguments = steering(s, flock.boids, requested)
     assert kernel.searched is not None
     return kernel.searched.tuning_job(arguments, None, kernel.bind)
 

@@ -108,7 +108,7 @@ class Flock:
     `lw.StaticGrid(...)`.
     think_every: an agent steers anew in every n-th step only.
     precision: "f32" or "f64"; layout: by default the device's best.
-    profile: is told where the time goes (`lw.Profile()`); results keep their bits.
+    profile: records where the time goes (`lw.Profile()`); results keep their bits.
     constants: any number of `Parameters`, as `cohesion_weight=4`.
 
     Those constants, world, boundary, obstacles, search, k and profile may be assigned, as in
@@ -382,7 +382,7 @@ class Flock:
 
     @property
     def profile(self) -> Profile | None:
-        """What is told where the time goes."""
+        """What records where the time goes."""
         return self._profile
 
     @profile.setter

@@ -107,7 +107,7 @@ class Simulated(Protocol):
 
     @property
     def profile(self) -> Profile | None:
-        """What is told where the time goes."""
+        """What records where the time goes."""
         ...
 
     def prepare(self, run: Run[Any], /) -> None:

@@ -67,7 +67,7 @@ def compile_gravity(
         arch=arch,
         layout=layout_by_name(layout) if layout else None,
         values=numbers,
-        wish=wanted_force(precision),
+        requested=wanted_force(precision),
     )
 
 

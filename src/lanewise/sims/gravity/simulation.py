@@ -101,7 +101,7 @@ class Simulation:
     time: the time of the initial state; step: how many steps led to it.
     plan, potential_plan: decisions for the kernels of forces and of the potential energy; `plans`
     of another simulation on such a device give its bits.
-    profile: is told where the time goes (`lw.Profile()`); results keep their bits.
+    profile: records where the time goes (`lw.Profile()`); results keep their bits.
 
     Raises `InputError` for values out of range and for NaN or infinity in the bodies, `DeviceError`
     when the memory does not suffice.
@@ -247,7 +247,7 @@ class Simulation:
 
     @property
     def profile(self) -> Profile | None:
-        """What is told where the time goes."""
+        """What records where the time goes."""
         return self._profile
 
     @profile.setter

@@ -117,7 +117,7 @@ class FlowEngine:
 
     @property
     def profile(self) -> Profile | None:
-        """What is told where the time of steps goes."""
+        """What records where the time of steps goes."""
         return self._profile
 
     @profile.setter

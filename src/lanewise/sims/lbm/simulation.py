@@ -122,7 +122,7 @@ class Simulation:
     precision: of the arithmetic, "f32" or "f64"; storage: of the populations, "f16" (on GPUs),
     "f32" or "f64", by default the precision. streaming: "in-place" (half the memory), "pull" or
     "push"; layout: by default the device's best.
-    profile: is told where the time goes (`lw.Profile()`); results keep their bits.
+    profile: records where the time goes (`lw.Profile()`); results keep their bits.
 
     viscosity, omega, collision, parameters, smagorinsky, force, outflow_speed and profile may be
     assigned: the next step is then that of a new simulation with the same populations. Other
@@ -345,7 +345,7 @@ class Simulation:
 
     @property
     def profile(self) -> Profile | None:
-        """What is told where the time goes."""
+        """What records where the time goes."""
         return self._engine.profile
 
     @profile.setter

@@ -49,31 +49,33 @@ class Candidates:
     refused: tuple[tuple[Configuration, str], ...]
 
 
-def candidates(wish: Search, points: Points) -> Candidates:
+def candidates(requested: Search, points: Points) -> Candidates:
     """The structures worth measuring for a search and these sources.
 
     Raises `ArgumentError` for a world with other axes, and for more neighbours than there are
     sources.
     """
-    outlook = look(wish, points)
-    default = Configuration(type(choose(wish, points, outlook)[0]).__name__)
+    outlook = look(requested, points)
+    default = Configuration(type(choose(requested, points, outlook)[0]).__name__)
     verdicts = {
-        r: _refusal(r, wish, points, outlook) for r in _configurations(wish, points) if r != default
+        r: _refusal(r, requested, points, outlook)
+        for r in _configurations(requested, points)
+        if r != default
     }
     kept = (default, *(r for r, reason in verdicts.items() if not reason))
     return Candidates(kept, tuple((r, reason) for r, reason in verdicts.items() if reason))
 
 
-def _configurations(wish: Search, points: Points) -> Iterator[Configuration]:
+def _configurations(requested: Search, points: Points) -> Iterator[Configuration]:
     """All structures, those with the same cells once."""
-    if wish.radius is not None or not isinstance(wish.world, Periodic):
+    if requested.radius is not None or not isinstance(requested.world, Periodic):
         yield Configuration("StaticGrid")
-        seen = {_default_cells(wish, points).cells}
+        seen = {_default_cells(requested, points).cells}
         for side in SIDES:
-            cells = cells_of(wish, points, side).cells
+            cells = cells_of(requested, points, side).cells
             if (
                 cells not in seen
-                or _cells_wanted(wish, points, side) > points.count * MOST_CELLS_A_SOURCE
+                or _cells_wanted(requested, points, side) > points.count * MOST_CELLS_A_SOURCE
             ):
                 yield Configuration("StaticGrid", side=side)
             seen.add(cells)
@@ -82,11 +84,13 @@ def _configurations(wish: Search, points: Points) -> Iterator[Configuration]:
     yield Configuration("AllPairs")
 
 
-def _refusal(configuration: Configuration, wish: Search, points: Points, outlook: Outlook) -> str:
+def _refusal(
+    configuration: Configuration, requested: Search, points: Points, outlook: Outlook
+) -> str:
     """Why a structure need not be measured, or nothing."""
     if configuration.name == "AllPairs":
         # More than the limit are in a cell of a grid only where boxes along a curve do with less.
-        inside = min(outlook.members, _limit(wish, outlook))
+        inside = min(outlook.members, _limit(requested, outlook))
         looks = FEW + inside * 3**points.dimension
         clear = points.count > CLEAR_PAIRS * looks
         return (
@@ -98,15 +102,15 @@ def _refusal(configuration: Configuration, wish: Search, points: Points, outlook
         return ""
     if configuration.side is not None:
         cells, most = (
-            _cells_wanted(wish, points, configuration.side),
+            _cells_wanted(requested, points, configuration.side),
             points.count * MOST_CELLS_A_SOURCE,
         )
         if cells > most:
             return (
                 f"{cells:,.0f} cells are more than {most:,}, {MOST_CELLS_A_SOURCE} for each source"
             )
-        outlook = look_into(cells_of(wish, points, configuration.side), points)
-    crowded = outlook.members > CLEAR * _limit(wish, outlook)
+        outlook = look_into(cells_of(requested, points, configuration.side), points)
+    crowded = outlook.members > CLEAR * _limit(requested, outlook)
     return (
         f"the cell of a source would hold {outlook.members:,.0f} sources on average"
         if crowded
@@ -114,12 +118,12 @@ def _refusal(configuration: Configuration, wish: Search, points: Points, outlook
     )
 
 
-def _limit(wish: Search, outlook: Outlook) -> float:
+def _limit(requested: Search, outlook: Outlook) -> float:
     """With more sources in the cell of a source the automatic choice is a curve."""
-    if wish.k is not None:
-        return max(CROWDED, 2 * wish.k) if wish.radius is not None else CROWDED_RINGS
-    assert wish.radius is not None
-    return CROWDED_WIDE if outlook.side > WIDE * wish.radius else math.inf
+    if requested.k is not None:
+        return max(CROWDED, 2 * requested.k) if requested.radius is not None else CROWDED_RINGS
+    assert requested.radius is not None
+    return CROWDED_WIDE if outlook.side > WIDE * requested.radius else math.inf
 
 
 MOST_CELLS_A_SOURCE = 16  # with more, building takes longer than any search saves
@@ -144,14 +148,19 @@ class Configuration:
         side = "" if self.side is None else f"(side={self.side:g})"
         return f"{self.name}{side}" if self.leaf is None else f"{self.name}(leaf={self.leaf})"
 
-    def search(self, wish: Search, points: Points) -> Search:
+    def search(self, requested: Search, points: Points) -> Search:
         """The concrete search for these sources."""
-        radius, k, world, position = wish.radius, wish.k, wish.world, wish.position
+        radius, k, world, position = (
+            requested.radius,
+            requested.k,
+            requested.world,
+            requested.position,
+        )
         if self.name == "AllPairs":
             return AllPairs(radius=radius, k=k, world=world, position=position)
         if self.name == "DynamicGrid":
             return DynamicGrid(radius=radius, k=k, world=world, position=position, leaf=self.leaf)
-        cells = None if self.side is None else cells_of(wish, points, self.side).cells
+        cells = None if self.side is None else cells_of(requested, points, self.side).cells
         return StaticGrid(radius=radius, k=k, world=world, position=position, cells=cells)
 
 
@@ -177,33 +186,36 @@ def configuration_from(text: str) -> Configuration:
     return Configuration(match[1])
 
 
-def cells_of(wish: Search, points: Points, side: float) -> Geometry:
+def cells_of(requested: Search, points: Points, side: float) -> Geometry:
     """Cells with sides of at least that many radii: larger ones where they would be more than 16
     for each source.
     """
-    (low, extent), periodic = box_of(wish.world, points.sample()), isinstance(wish.world, Periodic)
+    (low, extent), periodic = (
+        box_of(requested.world, points.sample()),
+        isinstance(requested.world, Periodic),
+    )
     most = points.count * MOST_CELLS_A_SOURCE
-    return fitted(low, extent, side * _unit(wish, points), most, periodic=periodic)
+    return fitted(low, extent, side * _unit(requested, points), most, periodic=periodic)
 
 
-def _unit(wish: Search, points: Points) -> float:
+def _unit(requested: Search, points: Points) -> float:
     """What sides are measured in."""
-    if wish.radius is not None:
-        return wish.radius
-    cells = _default_cells(wish, points)
+    if requested.radius is not None:
+        return requested.radius
+    cells = _default_cells(requested, points)
     return min(
         (s for s, n in zip(cells.side, cells.cells, strict=True) if n > 1), default=cells.side[0]
     )
 
 
-def _default_cells(wish: Search, points: Points) -> Geometry:
+def _default_cells(requested: Search, points: Points) -> Geometry:
     """The cells of a static grid whose user says nothing about them."""
     return StaticGrid(
-        radius=wish.radius, k=wish.k, world=wish.world, position=wish.position
+        radius=requested.radius, k=requested.k, world=requested.world, position=requested.position
     ).geometry(points)
 
 
-def _cells_wanted(wish: Search, points: Points, side: float) -> float:
+def _cells_wanted(requested: Search, points: Points, side: float) -> float:
     """How many cells with such sides there would be without a limit."""
-    extents = box_of(wish.world, points.sample())[1]
-    return math.prod(max(1.0, e // (side * _unit(wish, points))) for e in extents)
+    extents = box_of(requested.world, points.sample())[1]
+    return math.prod(max(1.0, e // (side * _unit(requested, points))) for e in extents)

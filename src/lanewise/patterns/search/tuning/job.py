@@ -29,16 +29,16 @@ AXES = {"cuda": ("block", "min_blocks"), "cpu": ("vector_bits",)}
 class SearchJob:
     """What is tuned.
 
-    wish: what is searched for; sources: where; counts: elements by the names of the parameters;
-    asked: the fields of the plan that the caller fixes; default: the complete plan without tuning.
-    bind: a call of a choice, with memory of its own;
-    magnitudes: the same for the kernel that adds the magnitudes of what this one adds; adopt: told
-    what was chosen, so that later calls in this process use it.
+    requested: what is searched for; sources: where; counts: elements by the names of the
+    parameters; asked: the fields of the plan that the caller fixes; default: the complete plan
+    without tuning. bind: a call of a choice, with memory of its own; magnitudes: the same for the
+    kernel that adds the magnitudes of what this one adds; adopt: called with what was chosen, so
+    that later calls in this process use it.
     """
 
     name: str
     device: str
-    wish: Search
+    requested: Search
     sources: Points
     counts: Mapping[str, int]
     asked: Plan
@@ -68,7 +68,7 @@ class SearchSpace:
 
 def space_of(job: SearchJob) -> SearchSpace:
     """The space of a job, by what its sources look like."""
-    offered = candidates(job.wish, job.sources)
+    offered = candidates(job.requested, job.sources)
     free = (name for name in AXES[job.kind] if getattr(job.asked, name) is None)
     return SearchSpace(
         tuple(Choice(configuration, job.default) for configuration in offered.configurations),

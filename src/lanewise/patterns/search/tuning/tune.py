@@ -41,7 +41,7 @@ def tune_search(
     progress: Callable[[Progress], None] = lambda state: None,
 ) -> Tuning:  # fmt: skip
     """Find the fastest structure and plan within about `seconds` (compilation counts), remember
-    them, and tell.
+    and report them.
 
     Raises `ArgumentError` for a time that is no positive number, and what the call itself raises.
     """
@@ -50,7 +50,7 @@ def tune_search(
     space = space_of(job)
     outcome = _find(space, measurer, limit, progress=progress)
     entry = _entry(
-        outcome, space, {**about_of(job, measurer.elapsed()), "search": job.wish.describe()}
+        outcome, space, {**about_of(job, measurer.elapsed()), "search": job.requested.describe()}
     )
     path = write_entry(job.key, entry)
     job.adopt(tuned_of(entry))
@@ -65,7 +65,7 @@ def _find(
     progress: Callable[[Progress], None] = lambda state: None,
 ) -> Outcome[Choice]:
     """The fastest choice of a space. `allowed`: choices that are looked at, all others do not
-    exist. progress: told before each.
+    exist. progress: called before each.
     """
     default = space.structures[0]
     race = Race(default, measurer, limit)
@@ -106,7 +106,7 @@ def _find(
 def _add(race: Race[Choice], choices: Iterable[Choice], begin: Callable[[Choice], None]) -> None:
     """Measure new choices side by side, as many as the time allows.
 
-    `begin` is told of each before it is compiled.
+    `begin` is called with each before it is compiled.
     """
     ready: list[Choice] = []
     for choice in choices:
@@ -213,7 +213,9 @@ class CallMeasurer:
         call = self._job.bind(default)
         reference = call.compiled.reference
         self._tolerance = (
-            tolerance(reference) if self._job.wish.k is None else tolerance(reference, IN_ONE_ORDER)
+            tolerance(reference)
+            if self._job.requested.k is None
+            else tolerance(reference, IN_ONE_ORDER)
         )
         self._expected, self._default = self._first_run(default, call), default
 

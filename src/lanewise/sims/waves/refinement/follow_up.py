@@ -124,7 +124,7 @@ def follow_up(
     stays.
 
     directions   that the search had: with its grids they say how many templates could have been
-    chosen report       is told each candidate that is done
+    chosen report       is called with each candidate that is done
 
     rank          place among the candidates, from 0 freq, f1dot   Hz and Hz/s at the middle of the
     observation, as those of candidates; alpha, delta: radians twoF          coherent, of all data;

@@ -35,7 +35,7 @@ def in_process(
     report: Report,
     announce: Announce = None,
 ) -> Iterator[State]:
-    """One unit after another; announce: is told the memory of the first, which the others take,
+    """One unit after another; announce: called with the memory of the first, which the others take,
     too.
     """
     searches = Searches()

@@ -114,7 +114,7 @@ class Opened:
     ) -> Found:
         """Go on to the end, with a checkpoint of each unit every `seconds`.
 
-        report: is told of steps that are done, those of checkpoints first. announce: is told the
+        report: called with steps that are done, those of checkpoints first. announce: is told the
         memory that a device takes, where this process computes.
         """
         return Found(_merge(self, seconds, report, announce), self.ready, self.units)
@@ -251,8 +251,8 @@ def _merge(search: Opened, seconds: float, report: Report, announce: Announce) -
     top, open_units = np.empty(0, CANDIDATE), {u.number: u for u in search.units}
     for attempt in range(ATTEMPTS):
         refused: list[ResultError] = []
-        told = report if attempt == 0 else _silent
-        for state in _compute(search, tuple(open_units.values()), seconds, told, announce):
+        reporting = report if attempt == 0 else _silent
+        for state in _compute(search, tuple(open_units.values()), seconds, reporting, announce):
             try:
                 top = accept(search.ready, state, open_units, top)
             except ResultError as error:

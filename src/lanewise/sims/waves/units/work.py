@@ -52,7 +52,7 @@ def steps(
     checkpoints count in.
 
     A device computes ahead: the next maps while the candidates of the last ones are finished.
-    announce: is told the memory that it takes.
+    announce: called with the memory that it takes.
     """
     points = _points(ready, unit)[unit.done(sky, spin) :]
     yield from searches.of(ready, unit.frequencies).candidates(points, ready.job.most, announce)
@@ -75,7 +75,7 @@ def process(
 ) -> State:
     """The unit's complete state, which is in its checkpoint, too.
 
-    seconds: from one checkpoint to the next. report: is told of steps that are done, those of the
+    seconds: from one checkpoint to the next. report: called with steps that are done, those of the
     checkpoint first; announce: of memory.
     searches: those of the units before.
     """

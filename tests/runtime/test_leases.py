@@ -1,4 +1,4 @@
-"""Ctrl-C where Python looks for signals in a call: the memory that calls take turns at is free afterwards."""
+"""Ctrl-C where Python looks for signals in a call: the memory that calls lease is free afterwards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.runtime.prepared import Turns
+from lanewise.runtime.lease import Lease
 
 
 class Weight(lw.Record):
@@ -62,10 +62,10 @@ def next_stream(last: int | None) -> int:
 
 @pytest.mark.parametrize("follow", [None, next_stream], ids=["host", "follows a stream"])
 def test_turns_are_free_wherever_ctrl_c_comes(follow: Callable[[Any], Any] | None) -> None:
-    turns = Turns("a call", follow)
+    lease = Lease("a call", follow)
 
     def use() -> None:
-        with turns:
+        with lease:
             len("work")
 
     at = 1
