@@ -9,11 +9,11 @@ from lanewise.sims.boids import BOUNDARIES, SEMANTICS, STARTS
 from lanewise.sims.boids.choice import SEARCHES
 from lanewise.sims.boids.obstacles import KINDS
 from lanewise.sims.boids.parameters import Parameters
-from lanewise.sims.boids.pictures import FPS, MOST_FRAMES
 from lanewise.sims.boids.run import start
 from lanewise.sims.boids.state import COLUMNS
 from lanewise.sims.boids.view.camera import CAMERAS
 from lanewise.sims.boids.view.colours import COLOURINGS
+from lanewise.sims.common.films import FPS, MOST_FRAMES
 
 TEXT = (Path(__file__).parents[2] / "docs/flocks.md").read_text(encoding="utf-8")
 

@@ -47,7 +47,7 @@ class Product:
 
 FILES = {"--out", "--overwrite", "--plot", "--movie", "--vti", "--forces", "--final"}
 GRAVITY = Product(
-    "gravity", (gravity.Settings, gravity.Output, gravity.Asked),
+    "gravity", (gravity.Settings, gravity.Output, gravity.Asked, gravity.Pictures),
     {"--bodies": 20, "--softening": 0.05, "--dt": 0.01},
     {
         "ic": {"--ic": "uniform-sphere"}, "dt": {"--dt": 0.002}, "softening": {"--softening": 0.2},
@@ -107,6 +107,9 @@ ELSEWHERE = {
     "size",
     "fps",
     "bodies",
+    "projection",
+    "show",
+    "width",
 }
 """The length of the run and its start, which the tests choose themselves, and how pictures look."""
 CASES = [(p.name, setting) for p in PRODUCTS.values() for setting in p.changed]

@@ -13,8 +13,9 @@ from PIL import Image
 from lanewise.sims.boids.obstacles import Box, Obstacle, Plane, Rectangle, Sphere
 from lanewise.sims.boids.view.camera import CAMERAS, around, looking
 from lanewise.sims.boids.view.colours import COLOURINGS
-from lanewise.sims.boids.view.flock import FlockMovie, Moment, Painter, View, plot_flock
+from lanewise.sims.boids.view.flock import Moment, Painter, View, plot_flock
 from lanewise.sims.boids.view.raster import dart_length, darts
+from lanewise.sims.common.films import PaintedFilm
 from lanewise.support.errors import InputError
 from tests.plot.flocks import SIZE, alone, moment, view
 
@@ -167,7 +168,7 @@ def test_a_picture_is_a_png_of_the_wanted_size(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a.gif", "a.mp4"])
 def test_a_movie_holds_every_moment(tmp_path: Path, name: str) -> None:
-    with FlockMovie(tmp_path / name, view(colour="cluster"), fps=10) as movie:
+    with PaintedFilm(tmp_path / name, Painter(view(colour="cluster")).paint, fps=10) as movie:
         for step in range(4):
             movie.add(moment(time=step / 10, seed=step))
         assert movie.frames == 4

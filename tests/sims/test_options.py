@@ -15,8 +15,9 @@ from typer.testing import CliRunner
 
 from lanewise import sims
 from lanewise.sims.boids import Flock
-from lanewise.sims.boids.options import Asked, parse_size
+from lanewise.sims.boids.options import Asked
 from lanewise.sims.boids.parameters import NUMBERS, Parameters
+from lanewise.sims.common.films import parse_size
 from lanewise.sims.common.options import METHOD, GivenOptions, Option, option_of, run_command, setting
 from lanewise.support.errors import InputError
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lanewise.sims.common.completion import LAYOUTS
+from lanewise.sims.common.films import LOOK, parse_size
 from lanewise.sims.common.options import (
     CHECKPOINT_EVERY,
     DEVICE,
@@ -19,23 +20,8 @@ from lanewise.sims.common.options import (
     Option,
     setting,
 )
-from lanewise.support.errors import InputError
 
 DT = 1 / 60
-LOOK = "Pictures and movies"
-SIDES = (64, 7680)  # pixels
-
-
-def parse_size(text: str) -> tuple[int, int]:
-    """Height and width of WIDTHxHEIGHT. Raises `InputError`."""
-    parts = text.lower().split("x")
-    if len(parts) != 2 or not all(p.isascii() and p.isdigit() for p in parts):
-        raise InputError(f"--size {text}: wanted WIDTHxHEIGHT in pixels, such as 1280x720")
-    width, height = map(int, parts)
-    low, high = SIDES
-    if not (low <= width <= high and low <= height <= high):
-        raise InputError(f"--size {text}: wanted {low} to {high} pixels each way")
-    return height, width
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,41 +2,38 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from lanewise.io.source import FilePath
-from lanewise.plot.movie import MOST_FPS
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.options import Pictures
 from lanewise.sims.boids.rules import BOX, OPEN
 from lanewise.sims.boids.statistics import observer_of
 from lanewise.sims.boids.trajectory import Frame, frame_of
 from lanewise.sims.boids.view.flock import (
-    FILM,
-    PICTURE,
-    FlockMovie,
     Moment,
+    Painter,
     View,
     check_view,
     plot_flock,
     shown_numbers,
 )
 from lanewise.sims.boids.view.scene import Edge
+from lanewise.sims.common.films import (
+    PICTURE_SIZE,
+    PaintedFilm,
+    check_film,
+    film_size,
+    frame_interval,
+    usual_fps,
+)
 from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
     from lanewise.sims.boids.flock import Flock
-
-FPS = {".gif": 25.0, ".mp4": 30.0}
-MOST_FRAMES = {".gif": 250, ".mp4": 900}
-"""Of a movie without --every. As many as are seen at the flock's own pace, if they are not more."""
-
-GIF = (450, 800)
-"""Height and width in pixels; a GIF of the size of a film is hardly sent around."""
 
 
 def check_pictures(p: Pictures) -> None:
@@ -45,26 +42,13 @@ def check_pictures(p: Pictures) -> None:
     """
     if p.plot is not None and p.plot.suffix.lower() != ".png":
         raise InputError(f"--plot {p.plot}: pictures are PNG; wanted a name that ends in .png")
-    if p.movie is not None and p.movie.suffix.lower() not in FPS:
-        raise InputError(
-            f"--movie {p.movie}: animations are GIF or MP4; wanted a name that ends in .gif or .mp4"
-        )
-    if p.fps is None:
-        return
-    if p.movie is None:
-        raise InputError("--fps needs --movie")
-    most = MOST_FPS[p.movie.suffix.lower()]
-    if not 0 < p.fps <= most:
-        raise InputError(
-            f"--fps {p.fps:g}: wanted more than 0 and at most {most} frames a second for "
-            f"{p.movie.suffix.lower()}"
-        )
+    check_film(p.movie, p.fps)
 
 
 def check_shown(p: Pictures, flock: Flock) -> None:
     """Refuse a view of what this flock does not have."""
     if p.plot is not None or p.movie is not None:
-        check_view(view_of(p, flock, PICTURE), flock.ids)
+        check_view(view_of(p, flock, PICTURE_SIZE), flock.ids)
 
 
 def view_of(p: Pictures, flock: Flock, size: tuple[int, int]) -> View:
@@ -121,24 +105,26 @@ def write_picture(
     """The flock as it is in `frame`. course: times and polarisations on the way."""
     assert p.plot is not None
     plot_flock(
-        p.plot, moment_of(frame), view_of(p, flock, PICTURE), course=course, overwrite=overwrite
+        p.plot,
+        moment_of(frame),
+        view_of(p, flock, PICTURE_SIZE),
+        course=course,
+        overwrite=overwrite,
     )
 
 
-def open_movie(p: Pictures, flock: Flock, *, overwrite: bool) -> FlockMovie:
+def open_movie(p: Pictures, flock: Flock, *, overwrite: bool) -> PaintedFilm[Moment]:
     """What moments are added to."""
     assert p.movie is not None
-    suffix = p.movie.suffix.lower()
-    view = view_of(p, flock, GIF if suffix == ".gif" else FILM)
-    return FlockMovie(p.movie, view, fps=p.fps or FPS[suffix], overwrite=overwrite)
+    painter = Painter(view_of(p, flock, film_size(p.movie)))
+    return PaintedFilm(p.movie, painter.paint, fps=p.fps, overwrite=overwrite)
 
 
 def movie_interval(p: Pictures, steps: int, dt: float) -> int:
     """Steps between frames: the flock's own pace, unless there would be too many frames."""
     assert p.movie is not None
-    suffix = p.movie.suffix.lower()
-    own_pace = round(1 / ((p.fps or FPS[suffix]) * dt)) if dt > 1e-9 else 0
-    return max(1, min(own_pace, steps), math.ceil(steps / MOST_FRAMES[suffix]))
+    own_pace = round(1 / ((p.fps or usual_fps(p.movie)) * dt)) if dt > 1e-9 else 0
+    return frame_interval(p.movie, steps, own_pace)
 
 
 def course_interval(steps: int) -> int:

@@ -33,7 +33,8 @@ from lanewise.sims.common.run import Checkpoints, Every, Run
 from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
-    from lanewise.sims.boids.view.flock import FlockMovie
+    from lanewise.sims.boids.view.flock import Moment
+    from lanewise.sims.common.films import PaintedFilm
 
 
 @dataclass(slots=True, kw_only=True)
@@ -89,7 +90,7 @@ class SimulatedFlock:
             self.trajectory.waiting.append(self.frame())
         run.crowded = self.trajectory.nbytes >= MOST_WAITING
 
-    def _add_picture(self, film: FlockMovie) -> None:
+    def _add_picture(self, film: PaintedFilm[Moment]) -> None:
         frame = self.frame()
         with span(self.profile, "output", name="movie"):
             film.add(moment_of(frame))

@@ -41,6 +41,7 @@ from lanewise.sims.gravity.checks import (
 from lanewise.sims.gravity.diagnostics import COLUMNS, Diagnostics, from_row, to_row
 from lanewise.sims.gravity.integrators import integrator as find_integrator
 from lanewise.sims.gravity.options import Settings
+from lanewise.sims.gravity.painting import FilmPlan, film_from_json, film_to_json
 from lanewise.sims.gravity.physics import RECORDS
 from lanewise.sims.gravity.plans import Plans
 from lanewise.sims.gravity.simulation import Simulation
@@ -91,7 +92,7 @@ def resumed_target(path: Path, out: Path | None, overwrite: bool) -> Path:
     return target
 
 
-FORCE_PLAN, POTENTIAL_PLAN = "force_plan", "potential_plan"  # attributes, as JSON
+FORCE_PLAN, POTENTIAL_PLAN, FILM = "force_plan", "potential_plan", "film"  # attributes, as JSON
 
 
 def _entry(kind: str) -> Text | Whole | Real:
@@ -125,6 +126,7 @@ SCHEMA = {
     SCRIPT: Array("u1", ("characters",), needed=False),
     f"{GROUP}@{FORCE_PLAN}": Text(needed=False),  # not in the first versions
     f"{GROUP}@{POTENTIAL_PLAN}": Text(needed=False),
+    f"{GROUP}@{FILM}": Text(needed=False),
     **PACE,
 }
 """What is in the group, beside what is in every Gadget snapshot."""
@@ -163,6 +165,7 @@ class Checkpoint:
     plans: Plans | None = None
     pace: Pace | None = None
     script: str = ""
+    film: FilmPlan | None = None
 
 
 def write_checkpoint(
@@ -174,14 +177,15 @@ def write_checkpoint(
     pace: Pace,
     *,
     script: str = "",
+    film: FilmPlan | None = None,
     snapshot_of: str = "",
     overwrite: bool,
 ) -> None:
     """Write the current state whole, or leave the file as it was and raise `InputError` (a full
     disk, for one).
 
-    script: the text of the script that made the bodies. snapshot_of: the name of the run's own
-    file, for a numbered snapshot beside it.
+    script: the text of the script that made the bodies. film: how that of the run looks.
+    snapshot_of: the name of the run's own file, for a numbered snapshot beside it.
     """
     simulation.check_whole()
     plans = simulation.plans
@@ -190,6 +194,8 @@ def write_checkpoint(
         group = file.create_group(GROUP)
         own = {"version": lw.__version__, "step": simulation.step, SNAPSHOT_OF: snapshot_of}
         kept = {FORCE_PLAN: to_json(plans.force), POTENTIAL_PLAN: to_json(plans.potential)}
+        if film is not None:
+            kept[FILM] = film_to_json(film)
         set_attributes(group, {**own, **asdict(settings), **asdict(pace), **kept})
         rows = add_dataset(
             group, "history", np.array([to_row(d) for d in history]).reshape(-1, len(COLUMNS))
@@ -264,8 +270,10 @@ def read_checkpoint(path: Path) -> Checkpoint:
         plans, paces = _read_plans(values), [values[place] for place in PACE]
         kept = values[SCRIPT]
         script = "" if kept is None else kept.tobytes().decode("utf-8", errors="surrogateescape")
+        shot = values[f"{GROUP}@{FILM}"]
+        film = None if shot is None else film_from_json(shot)
     pace = None if None in paces else Pace(*paces)
-    return Checkpoint(particles, settings, step, history, plans, pace, script)
+    return Checkpoint(particles, settings, step, history, plans, pace, script, film)
 
 
 def _read_plans(values: dict[str, Any]) -> Plans | None:

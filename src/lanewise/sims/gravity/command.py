@@ -10,7 +10,7 @@ from lanewise.profiling import Profile
 from lanewise.sims.common.checks import HDF5, check_ending
 from lanewise.sims.common.frame import Product, carry_out
 from lanewise.sims.common.options import GivenOptions, product_app, run_command
-from lanewise.sims.gravity.options import ORDER, Asked, Output, Settings
+from lanewise.sims.gravity.options import ORDER, Asked, Output, Pictures, Settings
 from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,21 +19,26 @@ if TYPE_CHECKING:
 app = product_app("gravity")
 
 
-@run_command(app, Settings, Output, Asked, after=ORDER)
+@run_command(app, Settings, Output, Asked, Pictures, after=ORDER)
 def run(matched: GivenOptions) -> None:
     """Run a simulation and say how well energy and momentum were kept."""
     from lanewise.io.atomic import writable_target
     from lanewise.sims.gravity import run as runner
     from lanewise.sims.gravity.checkpoint import resumed_target
 
-    output, resumed = matched.make(Output), matched["resume"]
-    out, plot = output.out, output.plot
+    pictures, resumed = matched.make(Pictures), matched["resume"]
+    output = matched.make(Output, pictures=pictures)
+    out, plot, movie = output.out, output.plot, pictures.movie
     if output.snapshot_every and out is None and resumed is None:
         raise InputError("--snapshot-every needs --out: snapshots get its name and the step")
     if out is not None and resumed is None:
         writable_target(out, output.overwrite)
     if plot is not None:
-        _check_picture(plot, output.overwrite, out, resumed)
+        _check_picture("--plot", plot, output.overwrite, out, resumed)
+        if plot.suffix.lower() != ".png":
+            raise InputError(f"--plot {plot}: pictures are PNG; wanted a name that ends in .png")
+    if movie is not None:
+        _check_picture("--movie", movie, output.overwrite or resumed is not None, out, resumed)
     if out is not None and out != resumed:
         check_ending("--out", out, HDF5)
     if resumed is not None:
@@ -49,23 +54,21 @@ def run(matched: GivenOptions) -> None:
         return runner.resume(resumed, steps=steps, device=device, output=output, profile=profile)
 
     product = Product("gravity", lambda _: "gravity", _rate, _say)
-    carry_out(product, matched, prepare, out, plot)
+    carry_out(product, matched, prepare, out, plot, movie)
 
 
 def _rate(now: GravityRun) -> str:
     return f"{now.steps_per_second:,.1f} steps/s, {now.state.pairs_per_second(now):.2e} pairs/s"
 
 
-def _check_picture(plot: Path, overwrite: bool, *others: Path | None) -> None:
-    """The picture must not replace a checkpoint of the same command, not even with --overwrite."""
+def _check_picture(option: str, path: Path, overwrite: bool, *others: Path | None) -> None:
+    """A picture must not replace a checkpoint of the same command, not even with --overwrite."""
     from lanewise.io.atomic import writable_target
 
     for other in others:
-        if other is not None and other.resolve() == plot.resolve():
-            raise InputError(f"--plot {plot} would replace the checkpoint; wanted another file")
-    writable_target(plot, overwrite)
-    if plot.suffix.lower() != ".png":
-        raise InputError(f"--plot {plot}: pictures are PNG; wanted a name that ends in .png")
+        if other is not None and other.resolve() == path.resolve():
+            raise InputError(f"{option} {path} would replace the checkpoint; wanted another file")
+    writable_target(path, overwrite)
 
 
 def _say(done: GravityRun, s: dict[str, Any]) -> None:
@@ -84,8 +87,9 @@ def _say(done: GravityRun, s: dict[str, Any]) -> None:
         f"{s['angular_momentum_drift']:.3e}"
     )
     print(f"{drifts}, 2K/|W| = {s['virial_ratio']:.4f}")
-    if s["out"]:
-        print(f"written to {s['out']}")
+    for name in ("out", "movie"):
+        if s[name]:
+            print(f"written to {s[name]}")
     if done.state.warning:
         print(f"warning: {done.state.warning}", file=sys.stderr)
 

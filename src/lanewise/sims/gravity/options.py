@@ -6,9 +6,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lanewise.sims.common.completion import LAYOUTS
+from lanewise.sims.common.films import LOOK, parse_size
 from lanewise.sims.common.options import DEVICE, METHOD, OUTPUT, OVERWRITE, STATE, Option, setting
+
+if TYPE_CHECKING:
+    from lanewise.sims.gravity.painting import Look
 
 CHECKPOINT_SECONDS = 10.0
 INITIAL_CONDITIONS = "plummer, uniform-sphere, two-body, figure-eight, pythagorean, galaxies"
@@ -89,6 +94,70 @@ class Settings:
     start_time: float = 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pictures:
+    """The film of a run; None: chosen for it, or as before in a resumed run. `size`: (height,
+    width) in pixels. The others: see `Look` in `painting`.
+    """
+
+    movie: Path | None = setting(
+        None,
+        Option(OUTPUT, "FILE.gif|mp4", "film of the bodies; a resumed run makes one of the rest"),
+    )
+    movie_every: int | None = setting(
+        None,
+        Option(
+            OUTPUT, "N", "steps between its frames (default at most 900 frames, 250 as GIF)",
+            minimum=1,
+        ),
+    )  # fmt: skip
+    colour: str | None = setting(
+        None,
+        Option(
+            LOOK,
+            "NAME",
+            "density of the bodies, or speed in the light of it (default density)",
+            values="lanewise.sims.gravity.painting.COLOURS",
+        ),
+    )
+    projection: str | None = setting(
+        None,
+        Option(
+            LOOK, "NAME", "the plane that is seen: xy, xz or yz (default xy)",
+            values="lanewise.sims.gravity.painting.PROJECTIONS",
+        ),
+    )  # fmt: skip
+    show: str | None = setting(
+        None,
+        Option(
+            LOOK, "NAMES", "only these: gas, halo, disc, bulge, stars, boundary, with commas",
+            values="lanewise.sims.gravity.painting.COMPONENTS",
+        ),
+    )  # fmt: skip
+    width: float | None = setting(
+        None, Option(LOOK, "X", "what a frame is wide, a length (default all of the first frame)")
+    )
+    size: tuple[int, int] | None = setting(
+        None,
+        Option(LOOK, "WxH", "in pixels (default 1280x720, as GIF 800x450)", parse=parse_size),
+    )
+    fps: float | None = setting(
+        None, Option(LOOK, "X", "frames a second (default 30 as MP4, 25 as GIF)")
+    )
+
+    @property
+    def look(self) -> Look:
+        """How bodies are looked at, as far as it was said."""
+        from lanewise.sims.gravity.painting import Look
+
+        return Look(
+            colour=self.colour, projection=self.projection, show=self.show, width=self.width
+        )
+
+
+NO_PICTURES = Pictures()
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """Where results go and how often. `checkpoint_seconds` is wall time; the intervals are steps, 0
@@ -136,6 +205,7 @@ class Output:
     plot: Path | None = setting(
         None, Option(OUTPUT, "FILE.png", "picture of the bodies and of the energy error")
     )
+    pictures: Pictures = NO_PICTURES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,5 +229,7 @@ ORDER = {
     "layout": "device",
     "resume": "out",
     "overwrite": "resume",
+    "movie": "plot",
+    "movie_every": "movie",
 }
 """Where options stand in the help, if not where they are declared: behind which one."""

@@ -6,6 +6,7 @@ import glob
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,6 +20,7 @@ from lanewise.layouts import layout_by_name
 from lanewise.profiling.profile import Profile, span
 from lanewise.sims.common.checks import check_steps, check_time_step, last_step
 from lanewise.sims.common.devices import resolve, same_kind
+from lanewise.sims.common.films import PaintedFilm
 from lanewise.sims.common.run import Checkpoints, Every, Run
 from lanewise.sims.gravity.checkpoint import (
     Checkpoint,
@@ -35,6 +37,15 @@ from lanewise.sims.gravity.diagnostics import Diagnostics, energy_warning
 from lanewise.sims.gravity.initial import INITIAL_CONDITIONS, make_initial_conditions
 from lanewise.sims.gravity.initial.scripts import names_script, script_text
 from lanewise.sims.gravity.options import CHECKPOINT_SECONDS, Output, Settings
+from lanewise.sims.gravity.painting import BodiesThen, FilmPlan
+from lanewise.sims.gravity.pictures import (
+    bodies_then,
+    check_pictures,
+    check_resumed,
+    film_plan,
+    film_title,
+    open_film,
+)
 from lanewise.sims.gravity.plans import Plans
 from lanewise.sims.gravity.simulation import Simulation, make_bodies
 from lanewise.support.attributes import unknown
@@ -45,7 +56,11 @@ NO_FILES = Output()
 
 @dataclass(slots=True, kw_only=True)
 class SimulatedBodies:
-    """A simulation of gravity with its settings, its files and its history (see `Simulated`)."""
+    """A simulation of gravity with its settings, its files and its history (see `Simulated`).
+
+    script: the text of the one that made the bodies, or "". film: how the film looks, once there is
+    one.
+    """
 
     simulation: Simulation
     labels: Labels
@@ -54,6 +69,7 @@ class SimulatedBodies:
     pace: Pace
     history: list[Diagnostics]
     script: str
+    film: FilmPlan | None
 
     @property
     def step(self) -> int:
@@ -78,6 +94,19 @@ class SimulatedBodies:
         yield Every(pace.diagnostics_every, self._measure, at_end=True, taken=first)
         if self.output.out is not None:
             yield Every(pace.snapshot_every, self._write_snapshot, taken=first)
+        if (pictures := self.output.pictures).movie is not None:
+            then, before = bodies_then(self.simulation, self.labels), self.film
+            self.film = film_plan(pictures, then, before, run.steps - run.first_step)
+            title = film_title(self.simulation, then.component, self.film.shot)
+            film = files.enter_context(
+                open_film(pictures, self.film.shot, title, overwrite=self.output.overwrite)
+            )
+            taken = first if before is not None else -1  # the first part has this frame
+            yield Every(self.film.every, partial(self._add_frame, film), taken=taken)
+
+    def _add_frame(self, film: PaintedFilm[BodiesThen]) -> None:
+        with span(self.profile, "output", name="movie"):
+            film.add(bodies_then(self.simulation, self.labels))
 
     def _measure(self) -> None:
         self.history.append(self.simulation.diagnostics())
@@ -105,7 +134,7 @@ class SimulatedBodies:
     def _write(self, path: Path, *, snapshot_of: str, overwrite: bool) -> None:
         write_checkpoint(
             path, self.simulation, self.labels, self.settings, self.history, self.pace,
-            script=self.script, snapshot_of=snapshot_of, overwrite=overwrite,
+            script=self.script, film=self.film, snapshot_of=snapshot_of, overwrite=overwrite,
         )  # fmt: skip
 
     def finish(self, run: Run[Any]) -> None:
@@ -155,6 +184,7 @@ class SimulatedBodies:
             "angular_momentum_drift": end.angular_momentum_drift(start),
             "virial_ratio": end.virial_ratio,
             "out": str(self.output.out) if self.output.out else None,
+            "movie": str(movie) if (movie := self.output.pictures.movie) else None,
         }  # fmt: skip
 
 
@@ -179,6 +209,7 @@ def start(
     asked = _with_defaults(chosen)
     check_steps(asked.steps)
     check_time_step(asked.dt)
+    check_pictures(output.pictures)
     where = resolve(device)
     kind: lw.Layout | None = layout_by_name(layout) if layout else None
     with span(profile, "setup", name="initial conditions"):
@@ -236,6 +267,8 @@ def resume(
         saved: Checkpoint = read_checkpoint(path)
     s = saved.settings
     last = last_step(path, saved.step, s.steps, steps)
+    check_pictures(output.pictures)
+    check_resumed(output.pictures, saved.film, saved.step, overwrite=output.overwrite)
     where = resolve(device or s.device)
     settings = replace(s, steps=last, device=where)
     arrays = make_bodies(
@@ -250,9 +283,13 @@ def resume(
     pace = _pace(output, saved.pace, last - saved.step)
     history = _continued_history(saved, pace)
     run = _ready(
-        simulation, saved.particles, settings, output, pace, history, saved.script, resumed=path
+        simulation, saved.particles, settings, output, pace, history, saved.script, saved.film, path
     )
-    notes = (_difference(path, saved, where, same=same), _script_changed(saved))
+    notes = (
+        _difference(path, saved, where, same=same),
+        _script_changed(saved),
+        _film_left(saved, output),
+    )
     run.note = "; ".join(note for note in notes if note)
     return run
 
@@ -314,6 +351,13 @@ def _script_changed(saved: Checkpoint) -> str:
     )
 
 
+def _film_left(saved: Checkpoint, output: Output) -> str:
+    """What is said where a run had a film and goes on without one."""
+    if saved.film is None or output.pictures.movie is not None:
+        return ""
+    return "the film of this run ends here; --movie FILE makes one of the rest, on its scale"
+
+
 def _pace(output: Output, before: Pace | None, steps: int) -> Pace:
     """How often a run of that many steps measures and writes: as it is told, else as before, else
     by default.
@@ -349,12 +393,13 @@ def _continued_history(saved: Checkpoint, pace: Pace) -> list[Diagnostics]:
 
 def _ready(
     simulation: Simulation, particles: Particles, settings: Settings, output: Output, pace: Pace,
-    history: list[Diagnostics], script: str, resumed: Path | None = None,
+    history: list[Diagnostics], script: str, film: FilmPlan | None = None,
+    resumed: Path | None = None,
 ) -> GravityRun:  # fmt: skip
     """The run, from the checkpoint `resumed` or from the start; refuses snapshots that exist."""
     state = SimulatedBodies(
         simulation=simulation, labels=Labels(particles.ids, particles.component),
-        settings=settings, output=output, pace=pace, history=history, script=script,
+        settings=settings, output=output, pace=pace, history=history, script=script, film=film,
     )  # fmt: skip
     for path in state.snapshots():
         writable_target(path, output.overwrite)

@@ -11,15 +11,12 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.io.atomic import atomic_path
 from lanewise.io.source import FilePath
-from lanewise.plot.movie import MovieWriter
 from lanewise.sims.boids.obstacles import Obstacle, Sphere
 from lanewise.sims.boids.view.camera import WITH_AGENT, Camera, around, beside, check_camera
 from lanewise.sims.boids.view.colours import (
@@ -42,8 +39,8 @@ from lanewise.sims.boids.view.scene import (
     world_lines,
 )
 from lanewise.sims.boids.view.text import write_caption
+from lanewise.sims.common.films import PICTURE_SIZE, save_pixels
 from lanewise.support.errors import InputError
-from lanewise.support.interrupts import interrupts_wait
 
 
 def plot_flock(
@@ -63,47 +60,6 @@ def plot_flock(
     painter.remember(course)
     pixels = painter.paint(moment)
     save_pixels(Path(path), pixels, overwrite=overwrite)
-
-
-@interrupts_wait()
-def save_pixels(path: Path, pixels: NDArray[np.uint8], *, overwrite: bool) -> None:
-    """A PNG of (height, width, 3): whole, or not at all."""
-    from PIL import Image
-
-    with atomic_path(path, overwrite) as temporary:
-        Image.fromarray(pixels).save(temporary, format="PNG")
-
-
-class FlockMovie:
-    """Paints a flock's moments into a GIF or MP4. To be used in a `with` block."""
-
-    def __init__(
-        self, path: FilePath, view: View, *, fps: float = 25.0, overwrite: bool = False
-    ) -> None:
-        """Check everything that writing will need; raises as `MovieWriter`."""
-        self._movie, self._painter = MovieWriter(path, fps, overwrite), Painter(view)
-
-    def __enter__(self) -> FlockMovie:
-        self._movie.__enter__()
-        return self
-
-    def add(self, moment: Moment) -> None:
-        """The next frame. Raises as `MovieWriter.add`."""
-        self._movie.add(self._painter.paint(moment))
-
-    @property
-    def frames(self) -> int:
-        """How many there are."""
-        return self._movie.frames
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        """Complete the file, whatever ended the run; without a frame there is none."""
-        self._movie.__exit__(kind, error, at)
 
 
 NIGHT = np.array((5, 8, 15), np.float32)
@@ -246,10 +202,6 @@ def background(height: int) -> NDArray[np.float32]:
     return (NIGHT + glow * (HAZE - NIGHT)).astype(np.float32)
 
 
-PICTURE, FILM = (1080, 1920), (720, 1280)
-"""Height and width in pixels."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Moment:
     """Agents: vectors (n, 3), speed (n,), ids (n,). numbers: what is said about them, a line
@@ -287,7 +239,7 @@ class View:
     camera: str = "fixed"
     select: int | None = None
     max_speed: float = 9.0
-    size: tuple[int, int] = PICTURE
+    size: tuple[int, int] = PICTURE_SIZE
 
 
 def check_view(view: View, ids: NDArray[np.int64]) -> None:

@@ -38,7 +38,7 @@ _SCRIPT = re.compile(r"(?P<path>.+?\.py)(:(?P<call>.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class ScriptCall:
     """A function of a script, and the arguments of its call."""
 
     path: Path
@@ -72,7 +72,7 @@ def bodies_of_script(ic: str, bodies: int | None, seed: int | None) -> Particles
     return bodies_of(function, bodies, seed, start.arguments, start.path)
 
 
-def start_of(ic: str) -> Start:
+def start_of(ic: str) -> ScriptCall:
     """What `script.py:function` or `script.py:function(name=value, ...)` names; nothing is run but
     to list the functions of a script that is named alone.
     """
@@ -88,9 +88,9 @@ def start_of(ic: str) -> Start:
         raise InputError(f"{ic}: {call!r} is no call of a function; {wanted}") from error
     match tree:
         case ast.Name(id=name):
-            return Start(path, name, {})
+            return ScriptCall(path, name, {})
         case ast.Call(func=ast.Name(id=name), args=[], keywords=keywords):
-            return Start(path, name, {_named(k, ic): _value(k, ic) for k in keywords})
+            return ScriptCall(path, name, {_named(k, ic): _value(k, ic) for k in keywords})
         case ast.Call(func=ast.Name()):
             raise InputError(f"{ic}: arguments have names here; {wanted}")
         case _:
@@ -116,7 +116,7 @@ def _value(keyword: ast.keyword, ic: str) -> Any:
         ) from error
 
 
-def _function(module: ModuleType, start: Start) -> Callable[..., Any]:
+def _function(module: ModuleType, start: ScriptCall) -> Callable[..., Any]:
     if not hasattr(module, start.name):
         raise InputError(
             f"{start.path} has no function {start.name!r}; {_choices(start.path, module)}"
