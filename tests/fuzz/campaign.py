@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from tests.fuzz.guarded import Guarded, GuardedError
+from tests.fuzz.guarded import Guarded, GuardedError, keep
 
 MOST_FAILURES = 10  # a shard that met 10 stops: one fault is met many times
 
@@ -38,7 +38,7 @@ SHARDS = _number("SHARDS", 16)
 class Case:
     """One case: where its random numbers come from, and what it leaves behind beside its outcome.
 
-    `shown` is what reproduces the case, set as soon as it is known: a program, a command. `counts` are further things worth counting.
+    `shown` is what reproduces the case, set as soon as it is known, so that a crash loses nothing: a program, a command. `counts` are further things worth counting.
     quick: what takes long is done in some of the cases only, for the suite.
     """
 
@@ -48,10 +48,19 @@ class Case:
     quick: bool = False
     random: Random = field(init=False)
     counts: Counter[str] = field(init=False, default_factory=Counter[str])
-    shown: str = field(init=False, default="")
+    _shown: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
         self.random = Random(f"{self.campaign} {self.seed} {self.number}")
+
+    @property
+    def shown(self) -> str:
+        return self._shown
+
+    @shown.setter
+    def shown(self, text: str) -> None:
+        self._shown = text
+        keep(text)
 
     @property
     def numpy_seed(self) -> int:
@@ -183,7 +192,7 @@ class Campaign:
         try:
             return process.ask(question, self.limit)
         except GuardedError as error:
-            return {"failure": _described(self.name, seed, number, str(error)), "counts": {}}
+            return {"failure": _described(self.name, seed, number, str(error), error.shown), "counts": {}}
 
 
 def _publish(tally: Tally, record: Callable[[str, object], None]) -> None:

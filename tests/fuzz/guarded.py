@@ -1,7 +1,8 @@
 """A process that answers questions one after the other, and may crash or hang: then the caller learns it and a new one starts.
 
 The module that runs in it calls `serve(answer)`. Questions and answers are JSON, one line each, through pipes of their own: what the
-process prints goes to a file, whose end is part of the message about a crash.
+process prints goes to a file, and what it works on (`keep`) to another one. Both are part of the message about a crash: the end of what
+was printed before it, and where Python stood. Of a process that hangs the message says what each of its threads waits for, too.
 """
 
 from __future__ import annotations
@@ -24,10 +25,18 @@ import lanewise
 ROOT = Path(__file__).parents[2]
 START_LIMIT = 120.0  # seconds to import what it needs
 TAIL = 3000  # characters of what a process printed that a message shows
+STACKS = 8000  # characters of the stacks of its threads
+FATAL = "Fatal Python error"  # what faulthandler begins with
+MODULES = "\nExtension modules: "  # and what it ends with: thousands of characters that say nothing
+_KEPT: list[Path] = []  # in the guarded process: the file for what it works on
 
 
 class GuardedError(Exception):
-    """The process crashed or hung; it is gone."""
+    """The process crashed or hung; it is gone. shown: what it worked on."""
+
+    def __init__(self, what: str, shown: str) -> None:
+        super().__init__(what)
+        self.shown = shown
 
 
 class Guarded:
@@ -59,8 +68,9 @@ class Guarded:
         if line.endswith(b"\n"):
             return json.loads(line)
         what = self._hung(limit) if process.poll() is None and not self._ended else self._crashed()
+        shown = self._written("shown")
         self.stop()
-        raise GuardedError(what)
+        raise GuardedError(what, shown)
 
     def stop(self) -> None:
         """End the process and whatever it started."""
@@ -87,7 +97,7 @@ class Guarded:
             **os.environ,
             "PYTHONPATH": os.pathsep.join(p for p in paths if p),
             "LANEWISE_CACHE_DIR": str(self._folder / "cache"),
-            "LANEWISE_GUARDED": f"{write} {self._memory}",
+            "LANEWISE_GUARDED": f"{write} {self._memory} {self._folder / 'shown'}",
         }
         with (self._folder / "output").open("wb") as output:
             self._process = subprocess.Popen(
@@ -114,12 +124,13 @@ class Guarded:
 
     def _hung(self, limit: float) -> str:
         assert self._process is not None
+        waits = _waits(self._process.pid)
         self._process.send_signal(signal.SIGABRT)  # faulthandler prints where every thread stands
         try:
             self._process.wait(10)
         except subprocess.TimeoutExpired:
             pass
-        return f"HANGS: no answer for {limit:.0f} s\n{self._printed()}"
+        return f"HANGS: no answer for {limit:.0f} s\n{self._printed()}\n{waits}"
 
     def _crashed(self) -> str:
         assert self._process is not None
@@ -130,8 +141,43 @@ class Guarded:
         return f"CRASHED: the process ended with {signal.Signals(-code).name if code < 0 else code}\n{self._printed()}"
 
     def _printed(self) -> str:
+        """The end of what it printed, and where each thread stood."""
+        said, fatal, stacks = self._written("output").rpartition(FATAL)
+        if not fatal:
+            return stacks[-TAIL:]
+        stacks = stacks.partition(MODULES)[0]
+        return f"{said[-TAIL:]}{fatal}{stacks if len(stacks) <= STACKS else stacks[:STACKS] + ' ...'}"
+
+    def _written(self, name: str) -> str:
         assert self._folder is not None
-        return (self._folder / "output").read_text(errors="replace")[-TAIL:]
+        file = self._folder / name
+        return file.read_text(errors="replace") if file.exists() else ""
+
+
+def _waits(pid: int) -> str:
+    """What each thread of a process and of its children does, as Linux tells: its name, its state, seconds of a core, and the function of
+    the kernel that it sleeps in.
+    """
+    lines: list[str] = []
+    for task in sorted(Path("/proc").glob("[0-9]*/task/[0-9]*")):
+        try:
+            if os.getsid(int(task.parts[2])) != pid:  # it leads a session of its own
+                continue
+            name, _, rest = (task / "stat").read_text().rpartition(")")
+            fields, where = rest.split(), (task / "wchan").read_text()
+        except OSError:  # it ended
+            continue
+        seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        lines.append(
+            f"process {task.parts[2]}, {name.partition('(')[2]}: state {fields[0]}, {seconds:.1f} s, in {where}"
+        )
+    return "\n".join(lines)
+
+
+def keep(text: str) -> None:
+    """In a guarded process: what it works on, for the message about its end. Elsewhere nothing."""
+    if _KEPT:
+        _KEPT[0].write_text(text, encoding="utf-8")
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
@@ -144,7 +190,9 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
 
 def serve(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """In the guarded process: answer every question that comes, until there are none."""
-    channel, memory = (int(x) for x in os.environ.pop("LANEWISE_GUARDED").split())
+    asked, _, shown = os.environ.pop("LANEWISE_GUARDED").rpartition(" ")
+    channel, memory = (int(x) for x in asked.split())
+    _KEPT[:] = [Path(shown)]
     os.set_inheritable(channel, False)
     if memory:
         import resource
@@ -152,4 +200,5 @@ def serve(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     os.write(channel, b"ready\n")
     for line in sys.stdin.buffer:
+        keep("")
         os.write(channel, json.dumps(answer(json.loads(line))).encode() + b"\n")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import tempfile
 import time
@@ -83,12 +84,18 @@ class _Processes:
 def _file(failure: str) -> str:
     """A failure as a file: the program, with what was said of it behind it."""
     head, _, rest = failure.partition("\n")
-    program, _, trace = rest.partition("\nTraceback")
-    return f'{program}\n\n# run("python") and run("cuda") differ, or one of them fails:\n_ = r"""\n{head}\nTraceback{trace}\n"""\n'
+    found = re.search(r"^(Traceback|HANGS|CRASHED)", rest, re.MULTILINE)
+    program, what = (rest[: found.start()], rest[found.start() :]) if found else (rest, "")
+    return (
+        f'{program}\n\n# run("python") and run("cuda") differ, or one of them fails:\n_ = r"""\n{head}\n{what}\n"""\n'
+    )
 
 
 def _brief(failure: str) -> str:
-    return f"{failure.splitlines()[0]}: {failure.splitlines()[-1]}"
+    """The case, and what went wrong: the last line of a traceback, the first one of a crash."""
+    lines = failure.splitlines()
+    ended = next((x for x in lines if x.startswith(("HANGS", "CRASHED"))), lines[-1])
+    return f"{lines[0]}: {ended}"
 
 
 def _asked() -> argparse.Namespace:

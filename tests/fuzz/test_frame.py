@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -11,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from tests.fuzz import campaign, summary
+from tests.fuzz import campaign, many, summary
 from tests.fuzz.campaign import Campaign, Case
 from tests.fuzz.guarded import Guarded, GuardedError
 
 
 def body(case: Case) -> str:
-    """Numbers decide what happens: 3 raises, 5 crashes, 7 hangs."""
+    """Numbers decide what happens: 3 raises, 5 crashes, 7 hangs, with libraries loaded whose names say nothing of it."""
     case.shown = f"program {case.random.randrange(1000)}"
     case.counts["seen"] += 1
     match case.number:
@@ -27,6 +28,9 @@ def body(case: Case) -> str:
             print("about to crash")
             os.kill(os.getpid(), signal.SIGSEGV)
         case 7:
+            import scipy.sparse  # noqa: F401
+
+            print("about to hang")
             time.sleep(60)
     return "even" if case.number % 2 == 0 else "odd"
 
@@ -61,15 +65,34 @@ def test_a_long_run_survives_crashes_and_hangs(tmp_path: Path, monkeypatch: pyte
     text = str(failed.value)
     wanted = (
         "campaign trial shard 1/2: 5 cases, 2 odd, 3 FAILED", "case 3 ", "ValueError: three", "case 5 ",
-        "CRASHED: the process ended with SIGSEGV\nabout to crash", "case 7 ", "HANGS: no answer for 3 s",
+        "CRASHED: the process ended with SIGSEGV\nabout to crash\nFatal Python error: Segmentation fault", "case 7 ",
+        "HANGS: no answer for 3 s\nabout to hang\nFatal Python error: Aborted", "in body\n", ": state S, ",
     )  # fmt: skip
     assert [part for part in wanted if part not in text] == []
+    assert "Extension modules" not in text
+    for part in text.split("campaign trial, seed")[1:]:
+        assert re.match(r" 2, case \d .*\nprogram \d+\n", part)  # also of a process that is gone
     found = summary.read(report)
     assert recorded == [("fuzz", json.dumps(found[0]))]
     (line,) = summary.lines(found)
     assert line.startswith("campaign trial: 10 cases in 2 shards, 5 even, 2 odd, 3 failed")
     assert "| trial | 10 | 2 |" in summary.markdown(found)
     assert "**trial**: seen 8" in summary.markdown(found)
+
+
+@pytest.mark.parametrize(
+    ("number", "what"), [(3, "ValueError: three"), (5, "Fatal Python error"), (7, "about to hang")]
+)
+def test_a_failure_is_a_file_that_runs(number: int, what: str) -> None:
+    with TRIAL.process() as process:
+        failure = TRIAL.guarded(process, 1, number)["failure"]
+    text = many._file(failure.replace("\nprogram ", "\nprogram = "))
+    names: dict[str, Any] = {}
+    exec(text, names)
+    assert names["program"] == Case("trial", 1, number).random.randrange(1000)
+    assert what in names["_"]
+    assert f"case {number} " in many._brief(failure)
+    assert {3: "ValueError", 5: "CRASHED: the", 7: "HANGS: no"}[number] in many._brief(failure)
 
 
 def test_one_case_again(monkeypatch: pytest.MonkeyPatch) -> None:
