@@ -34,6 +34,9 @@ class Memory:
     def __add__(self, offset: int) -> Memory:
         return Memory(self.ptr + offset)
 
+    def memset_async(self, value: int, nbytes: int) -> None:
+        ctypes.memset(self.ptr, value, nbytes)
+
 
 class Array:
     """An array of the stand-in; `host` has its elements."""
@@ -54,6 +57,9 @@ class Array:
 
     def get(self) -> Any:
         return self.host.copy()
+
+    def set(self, values: Any) -> None:
+        self.host[...] = values
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 2, Memory.device_id

@@ -17,7 +17,7 @@ from lanewise.explanation.launches import rows_of_program, rows_of_tasks, rows_p
 from lanewise.explanation.measure import Times, made_up_arguments, measure_plans, stored_times
 from lanewise.explanation.report import Analysis, Explanation, LaunchRow
 from lanewise.explanation.rows import RowMaker
-from lanewise.explanation.subject import Subject
+from lanewise.explanation.subject import OPEN, Subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, GATHER_STEP, count_of, turns_of
 from lanewise.language.target import is_compiled, target_of
@@ -26,8 +26,8 @@ from lanewise.layouts import draw
 from lanewise.models.devices import device_model
 from lanewise.patterns.search.build import SEARCH
 from lanewise.patterns.tables.names import POINTS
-from lanewise.planning.decisions import ASKED, Decisions
-from lanewise.planning.plan import FIELDS, CompletePlan, Plan
+from lanewise.planning.decisions import ASKED, LIFTED, Decisions
+from lanewise.planning.plan import FIELDS, CompletePlan
 from lanewise.support.errors import ArgumentError
 from lanewise.tuning.job import Workload
 
@@ -119,17 +119,28 @@ def _decisions(s: Subject, measured: Times) -> Decisions:
     """The plan, and why fields of it are as they are."""
     if s.model is None:
         return Decisions(s.plan)
-    default = s.decided(Plan())
-    others = [n for n in FIELDS if getattr(s.plan, n) != getattr(default.plan, n)]
-    why = "measured by tune()" if measured.tuned == s.plan else ASKED
-    return default.but(why, **{n: getattr(s.plan, n) for n in others})
+    # who hands a complete plan back asked for what is not as it is by default
+    whole = None not in s.requested.as_dict().values()
+    decided = s.decided(OPEN if whole else s.requested)
+    why = "measured by tune()" if _is_tuned(s, measured) else ASKED
+    decided = decided.but(why, **_changed(decided.plan, s.chosen))
+    return decided.but(LIFTED, **_changed(s.chosen, s.plan))
+
+
+def _changed(plan: CompletePlan, other: CompletePlan) -> dict[str, Any]:
+    """The fields in which another plan differs, as they are there."""
+    return {n: v for n in FIELDS if (v := getattr(other, n)) != getattr(plan, n)}
+
+
+def _is_tuned(s: Subject, measured: Times) -> bool:
+    return measured.tuned is not None and measured.tuned in (s.plan, s.chosen)
 
 
 def _origin(s: Subject, measured: Times) -> str:
     """Who chose the plan."""
-    if measured.tuned == s.plan:
+    if _is_tuned(s, measured):
         return "tune()"
-    return "default" if s.model is None or s.plan == s.default(Plan()) else "given"
+    return "default" if s.model is None or s.chosen == s.default(OPEN) else "given"
 
 
 def _warnings(s: Subject, estimates: Estimates) -> list[str]:
@@ -237,6 +248,8 @@ def subject_of(compiled: Compiled) -> Subject:
         work,
         tuple(c.resources for c in compiled.executable.cubins),
         search=compiled.search,
+        requested=compiled.requested or OPEN,
+        capped=compiled.executable.capped,
     )
 
 

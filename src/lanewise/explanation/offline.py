@@ -16,7 +16,7 @@ from lanewise.explanation.build import explain
 from lanewise.explanation.report import Explanation
 from lanewise.explanation.samples import Kernel, Roles, sample_roles, sample_values
 from lanewise.explanation.sites import subject_of_step, traffic_of
-from lanewise.explanation.subject import Subject
+from lanewise.explanation.subject import OPEN, Subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, count_of
 from lanewise.ir.pattern import Work
@@ -127,6 +127,7 @@ def compiled_for(
     subject = Subject(
         name, reference, executable.program.plan, device, model, environment, counts, layouts, work,
         tuple(c.resources for c in executable.cubins), invented,
+        requested=requested or OPEN, capped=executable.capped,
     )  # fmt: skip
     return Offline(subject, executable)
 

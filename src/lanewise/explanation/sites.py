@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lanewise.analysis.instructions import count_operations
 from lanewise.explanation.build import explain
 from lanewise.explanation.launches import grid_of
+from lanewise.explanation.measure import Times
 from lanewise.explanation.report import Analysis, Explanation, LaunchRow
-from lanewise.explanation.subject import Subject
+from lanewise.explanation.subject import OPEN, Subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own
 from lanewise.ir.pattern import Work
@@ -32,11 +33,10 @@ from lanewise.patterns.sitewise.passes.runs import RUNS
 from lanewise.patterns.sitewise.passes.splitting import PARTS
 from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.patterns.sitewise.steppers import LONG_RUN
+from lanewise.planning.plan import Plan
 from lanewise.runtime.memory import to_host
 from lanewise.support.errors import ArgumentError
 
-if TYPE_CHECKING:
-    pass
 FLAGS, MARKS, SOLIDS = own("flags"), own("marks"), own("solids")
 
 
@@ -57,7 +57,8 @@ def explain_step(call: SiteCall, step: Step, *, measure_resources: bool = True) 
         f"{' x '.join(str(n) for n in reversed(sites.shape))} sites of {sites.lattice.name}, "
         f"{sites.form.name}"
     )
-    subject = subject_of_step(executable, device, model, sites.layout, traffic, box)
+    subject = subject_of_step(executable, device, model, sites.layout, traffic, box, step.plan)
+    times = Times(tuned=subject.chosen if step.tuned else None)
 
     def launches(rows: tuple[LaunchRow, ...]) -> tuple[LaunchRow, ...]:
         if model is None:
@@ -70,6 +71,7 @@ def explain_step(call: SiteCall, step: Step, *, measure_resources: bool = True) 
         subject,
         resources=kernel_resources(executable),
         measure_resources=measure_resources,
+        times=lambda _: times,
         launches=launches,
     )
 
@@ -103,6 +105,7 @@ def subject_of_step(
     layout: Layout,
     traffic: SiteTraffic,
     box: str,
+    requested: Plan | None = None,
 ) -> Subject:
     """A compiled step over sites: what it moves, and in what box."""
     reference = executable.program.reference
@@ -119,6 +122,8 @@ def subject_of_step(
         tuple(c.resources for c in executable.cubins),
         traffic=traffic,
         box=box,
+        requested=requested or OPEN,
+        capped=executable.capped,
     )
 
 

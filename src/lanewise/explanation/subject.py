@@ -19,6 +19,8 @@ from lanewise.planning.decisions import Decisions
 from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.runtime.nvrtc import Resources
 
+OPEN = Plan()
+
 
 @dataclass(frozen=True, slots=True)
 class Subject:
@@ -29,7 +31,8 @@ class Subject:
     arguments by their IR names; counts: the same counts by the names of the parameters; layouts: of
     the record parameters. taken: what the compiler says of the kernels of the plan (CUDA).
     invented: values that nobody gave. traffic, box: what a step over sites moves, and which sites.
-    search: the structure that sources are found by, and why.
+    search: the structure that sources are found by, and why. requested: the plan that was asked
+    for; capped: the one that was chosen, where its cap of registers was lifted.
     """
 
     name: str
@@ -46,6 +49,13 @@ class Subject:
     traffic: SiteTraffic | None = None
     box: str = ""
     search: str = ""
+    requested: Plan = OPEN
+    capped: CompletePlan | None = None
+
+    @property
+    def chosen(self) -> CompletePlan:
+        """The plan before a cap of registers was lifted."""
+        return self.capped or self.plan
 
     @property
     def kind(self) -> str:

@@ -105,7 +105,8 @@ class Compiled(Inspectable):
     a target meets, through which structure, and why it is that one; "" for all pairs.
     `search_tuned`: whether structure and plan are those that tune() found for calls like this one.
     `turns`: how often the loops of a search run for a target, on average, by their variables.
-    `tasks`: all that a call runs.
+    `tasks`: all that a call runs. `requested`: the plan that was asked for, with what that leaves
+    open.
     """
 
     name: str
@@ -119,6 +120,7 @@ class Compiled(Inspectable):
     search: str = ""
     search_tuned: bool = False
     turns: Callable[[], Mapping[str, float]] = dict[str, float]
+    requested: Plan | None = None
 
     def __repr__(self) -> str:
         return f"<{self.name}, compiled for {self.executable.device}: {self.plan.short()}>"

@@ -50,13 +50,15 @@ Launch = Callable[[], None]
 class Executable:
     """The compiled kernels of a program.
 
-    `prepare` binds arrays and values, and gives a function that launches.
+    `prepare` binds arrays and values, and gives a function that launches. capped: the plan that
+    was chosen, where its cap of registers was lifted, as the compiler would have spilled them.
     """
 
     program: Program
     device: str
     cubins: tuple[Cubin, ...]
     kernels: tuple[Any, ...]
+    capped: CompletePlan | None = None
 
     @cached_property
     def source(self) -> str:

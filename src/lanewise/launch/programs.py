@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 
 from lanewise.ir import nodes as ir
 from lanewise.launch.executable import Executable
-from lanewise.launch.support import compile_kernel
+from lanewise.launch.support import compile_kernel, without_cap
 from lanewise.planning.plan import CompletePlan, Plan
 
 
 class Programs:
-    """Compiles a program once, and keeps it."""
+    """Compiles a program once, and keeps it.
+
+    What a call gets does not depend on those before it.
+    """
 
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
         self._known: dict[Hashable, Executable] = {}
-
-    def __len__(self) -> int:
-        """How many were compiled."""
-        return len(self._known)
 
     def get(
         self,
@@ -34,9 +34,14 @@ class Programs:
         """The program that a plan makes of a kernel for a device. key: what the kernel, which is
         built when it is needed, is specialised to. requested: the plan that the caller asked for.
         """
-        whole = (key, plan, device)
+        # whether the cap of registers is left open is all that compiling asks of `requested`
+        whole = (key, plan, without_cap(plan, requested, device), device)
         if whole not in self._known:
-            self._known[whole] = compile_kernel(reference(), plan, device, requested=requested)
+            made = compile_kernel(reference(), plan, device, requested=requested)
+            self._known[whole] = made
+            # for whoever asks for just this, such as calls that are bound to a compiled kernel
+            alone = (key, made.program.plan, None, device)
+            self._known.setdefault(alone, replace(made, capped=None) if made.capped else made)
         return self._known[whole]
 
     def decided(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from lanewise.frontend.function import Lowered
@@ -52,21 +52,28 @@ def compile_kernel(
 
     A compiler that caps the registers of a thread to fit one more block may spill them to memory.
     Unless the user (in `requested`) decided about that cap, such a kernel is compiled again without
-    one (`min_blocks=1`).
+    one.
     """
     executable = _compiled(reference, plan, device, arch)
-    if not any(c.resources.spill_stores for c in executable.cubins):
-        return executable
-    requested = requested or Plan()
-    looser: CompletePlan | None = None
-    if plan.registers:  # a cap of the default plan, too tight for this function
-        looser = Plan(registers=0).filled(plan) if requested.registers is None else None
-    elif requested.min_blocks is None:
-        looser = Plan(min_blocks=1).filled(plan)
-    if looser is None:
+    looser = without_cap(plan, requested, device)
+    if looser is None or not _spills(executable):
         return executable
     relaxed = _compiled(reference, looser, device, arch)
-    return relaxed if _spills(relaxed) < _spills(executable) else executable
+    if _spills(relaxed) < _spills(executable):
+        return replace(relaxed, capped=plan)
+    return executable
+
+
+def without_cap(plan: CompletePlan, requested: Plan | None, device: str) -> CompletePlan | None:
+    """The plan without its cap of registers; None where it has none, or the user asked for it."""
+    if not target_of(device).has_blocks:
+        return None
+    requested = requested or Plan()
+    if plan.registers:
+        return Plan(registers=0).filled(plan) if requested.registers is None else None
+    if plan.min_blocks == 1 or requested.min_blocks is not None:
+        return None
+    return Plan(min_blocks=1).filled(plan)
 
 
 def _compiled(

@@ -329,7 +329,7 @@ class Calls:
         """
         complete = complete_plan(chosen, machine_of(arguments.device), self.subject.work(arguments))
         buckets = arguments.buckets if requested is None else None
-        key = (self.subject.kind(arguments), complete, buckets)
+        key = (self.subject.kind(arguments), complete, requested, buckets)
         if key in self.compiled and arguments.tests is None:
             return self.compiled[key]
         reference = self.subject.reference(arguments)
@@ -343,12 +343,13 @@ class Calls:
         compiled = Compiled(
             self.name,
             executable,
-            partial(self.bound_by, plan=complete, **arguments.options),
+            partial(self.bound_by, plan=executable.program.plan, **arguments.options),
             layouts_of(arguments.records),
             self.subject.environment(arguments),
             reference,
             self.kernel,
             self.tasks(replace(arguments, buckets=buckets), executable),
+            requested=requested,
         )
         if arguments.tests is None:
             self.compiled[key] = compiled

@@ -9,6 +9,7 @@ from typing import Any
 from lanewise.planning.plan import FIELDS, CompletePlan, Plan
 
 ASKED, DEFAULT = "asked for", "by default"
+LIFTED = "so that the compiler spills fewer registers to memory"
 
 
 @dataclass(frozen=True, slots=True)

@@ -512,6 +512,7 @@ class Searched:
             f"{s.structure.describe()} ({s.picked.why})",
             s.picked.tuned,
             s.structure.turns,
+            requested,
         )
 
     def _tasks(self, s: _Specialisation, kernel: Executable) -> TaskList:

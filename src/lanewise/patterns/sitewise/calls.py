@@ -51,10 +51,14 @@ Results = tuple[tuple[Any, t.ValueType], ...]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of some sites, to be explained. calls: all that it runs."""
+    """A step of some sites, to be explained. calls: all that it runs. plan: that was asked for;
+    tuned: whether tune() has found the one that it has.
+    """
 
     sites: Sites
     calls: Callable[[], Sequence[SiteCall]]
+    plan: Plan | None = None
+    tuned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,9 @@ class LatticeKernel(ABC):
         classified = self._proved(sites, values)
         step = self.kernels.step(sites, sites.step, sites.fresh, classified, plan)
         calls = self._stepper(sites, plan, classified).calls_now
-        return replace(step, step=Step(sites, calls))
+        tuned = plan is None and not sites.fresh
+        tuned = tuned and self.kernels.tuned_plan(sites, classified) is not None
+        return replace(step, step=Step(sites, calls, plan, tuned))
 
     @abstractmethod
     def _calls(
