@@ -273,7 +273,7 @@ class DeviceForm:
         )
 
         def run(bound: Arguments) -> None:
-            with compiled.constant_turns:
+            with compiled.constant_lease:
                 for (to, nbytes), source in zip(fills, bound[end:], strict=True):
                     cuda.copy_within(compiled.device, to, source, nbytes)
                 launch(bound[:end])
