@@ -182,7 +182,7 @@ class TreeCall:
             n: build_executable(build_program(k, self.plan, self.device), self.device)
             for n, k in self.reference.items()
         }
-        return [(n, made[n].prepare(self.arrays, env)) for n, env in self.steps()]
+        return [(n, made[n].tasks.bound(self.arrays, env)) for n, env in self.steps()]
 
     def run(self) -> list[Array]:
         """The results, in the caller's order."""
