@@ -6,9 +6,9 @@
             far? radius of the node < theta * distance of its centre from the box
             far:  add M2P of the node; node + 2 leaves - 1, behind its subtree
             leaf: for its sources: add the function;     else: node + 1, its left child
-The targets of a leaf are a group and take one path, for the test asks for their box and not for
-one of them: a warp of a GPU loads a node once and never parts, and on a CPU the group lies in the
-lanes of SIMD registers, one target each, while the walk itself is a thread's. The test does not
+Thirty-two neighbouring targets are a group and take one way, for the test asks for their box and
+not for one of them. A warp of a GPU loads a node once and never parts. On a CPU the group lies in
+the lanes of SIMD registers, one target each, and the walk itself is a thread's. The test does not
 divide, and what is not a number is not far: it is met as pairs.
 
 A function with branches on the distance has an expansion only where all pairs of a node and a
@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property, reduce
+from functools import cached_property
 
 from lanewise.analysis import simd_operations
 from lanewise.analysis.spreading import spread_in_lanes
-from lanewise.derivatives.expansions.branches import DECIDED, LARGEST, LEAST, decided
+from lanewise.derivatives.expansions.branches import LARGEST, LEAST, decided
 from lanewise.derivatives.expansions.operators import Operators
 from lanewise.frontend.function import Lowered
 from lanewise.ir import build
@@ -35,7 +35,7 @@ from lanewise.ir.reductions import Place
 from lanewise.ir.traverse import expressions, reads, statements
 from lanewise.ir.values import record_array, uniform_leaves, value_array
 from lanewise.language.target import Machine
-from lanewise.language.types import COMPONENTS, I32, I64, Scalar
+from lanewise.language.types import BOOL, I32, I64, Scalar
 from lanewise.patterns.results import accumulators, check_results, result_arrays, stores
 from lanewise.patterns.search.base import ORDER
 from lanewise.patterns.search.tree.arguments import (
@@ -44,6 +44,7 @@ from lanewise.patterns.search.tree.arguments import (
     THETA,
     TreeArguments,
 )
+from lanewise.patterns.search.tree.group import GROUP, GROUP_SIZE, GroupBox
 from lanewise.patterns.search.tree.inlining import straightened, written_out
 from lanewise.patterns.search.tree.nodes import ROUNDING, node_record, shape_arrays
 from lanewise.patterns.search.tree.reading import read_whole
@@ -51,10 +52,9 @@ from lanewise.patterns.search.tree.shape import TREE
 from lanewise.patterns.tables.arguments import table_arrays, table_lengths
 from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 
-GROUP, THREAD = own("group"), own("thread")
+THREAD = own("thread")
 BLOCK = 128  # threads that walk: few enough that a slow warp holds back few others
 GRAIN_TARGETS, GRAIN_GROUPS = 512, 8  # of a CPU's piece of work
-LANES = 32  # targets side by side on a CPU, where a leaf has a multiple of them
 
 
 def default_plan(machine: Machine, work: Work, wish: Plan) -> CompletePlan:
@@ -65,15 +65,25 @@ def default_plan(machine: Machine, work: Work, wish: Plan) -> CompletePlan:
     return Plan(vector_bits=512 if machine.vector_bits == 512 else 0).filled(NEUTRAL)
 
 
+def _targets(sources: int) -> int:
+    del sources
+    return GRAIN_TARGETS
+
+
+def _groups(sources: int) -> int:
+    del sources
+    return GRAIN_GROUPS
+
+
 WALK = Pattern(
     "tree walk",
     host=HostCode(inline=True, widest_stride=None),
     default_plan=default_plan,
-    grain=lambda count: GRAIN_TARGETS,
+    grain=_targets,
 )
 """One target an element."""
 
-GROUP_WALK = replace(WALK, name="tree walk in lanes", grain=lambda count: GRAIN_GROUPS)
+GROUP_WALK = replace(WALK, name="tree walk in lanes", grain=_groups)
 """One group of targets an element, which are lanes of SIMD registers."""
 
 
@@ -110,6 +120,7 @@ class _WalkBuilder:
         self.m2p = self.operators.m2p()
         self.i = ir.Local(own("i"), index)
         self.group = ir.Local(GROUP, index)
+        self.box = GroupBox(self.group, arguments.position)
         self.targets, self.sources = (
             ir.Local(count_of(s.name), index) for s in (arguments.target, arguments.source)
         )
@@ -161,9 +172,10 @@ class _WalkBuilder:
     def loop(self) -> ir.Parallel:
         if not self.lanes:
             body = (
-                ir.Assign(self.group.name, build.divide(self.i, self.leaf)),
+                ir.Assign(self.group.name, build.divide(self.i, GROUP_SIZE)),
                 *self.load_target(),
-                *self.group_box(),
+                *self.box.measure(self.a.target.name, self.targets),
+                *self.opening(),
                 *self.walk(),
                 *self.stores(),
             )
@@ -171,15 +183,16 @@ class _WalkBuilder:
         inside = build.less(self.i, self.targets)
         thread = ir.Local(THREAD, self.index)
         body = (
-            ir.Assign(self.i.name, build.add(build.multiply(self.group, self.leaf), thread)),
+            ir.Assign(self.i.name, build.add(build.multiply(self.group, GROUP_SIZE), thread)),
             *self.nothing(),
             ir.If(inside, self.load_target()),
-            *self.group_box(),
+            *self.box.measure(self.a.target.name, self.targets),
+            *self.opening(),
             *self.walk(),
             ir.If(inside, self.stores()),
         )
-        lanes = ir.Parallel(THREAD, ir.Literal(self.leaf, self.index), body)
-        return ir.Parallel(self.group.name, build.ceil_divide(self.targets, self.leaf), (lanes,))
+        lanes = ir.Parallel(THREAD, ir.Literal(GROUP_SIZE, self.index), body)
+        return ir.Parallel(self.group.name, build.ceil_divide(self.targets, GROUP_SIZE), (lanes,))
 
     def nothing(self) -> ir.Block:
         """What lanes behind the last target have in place of one."""
@@ -194,7 +207,7 @@ class _WalkBuilder:
 
     def fits(self) -> bool:
         """Whether targets can be the lanes of SIMD registers."""
-        if self.leaf % 8 or straightened(self.f) is None or self.a.tables:
+        if straightened(self.f) is None or self.a.tables:
             return False
         lanes = self.loop().body[0]
         assert isinstance(lanes, ir.Parallel)
@@ -238,41 +251,6 @@ class _WalkBuilder:
         find, _ = find_itself(self.number(self.index), self.sources)
         return find
 
-    def group_box(self) -> ir.Block:
-        """The box of the group's targets: its middle and half of its extents."""
-        first, last, m = (self.whole(n) for n in ("group.first", "group.last", "group.m"))
-        name, kind = self.a.target.name, self.precision
-        places = [x.name for x in self.a.position]
-        members = [self.real(f"member.{c}") for c in self.axes]
-        body: list[ir.Statement] = [
-            ir.Assign(first.name, build.multiply(self.group, self.leaf)),
-            ir.Assign(last.name, build.minimum(build.add(first, self.leaf), self.targets)),
-        ]
-        for word, value in (("low", float("inf")), ("high", float("-inf"))):
-            start = ir.Literal(value, kind)
-            body += [ir.Assign(self.real(f"{word}.{c}").name, start) for c in self.axes]
-        reached = tuple((p, x.name) for p, x in zip(places, members, strict=True))
-        inner: list[ir.Statement] = [ir.LoadRecord(name, m, reached)]
-        for c, x in zip(self.axes, members, strict=True):
-            low, high = self.real(f"low.{c}"), self.real(f"high.{c}")
-            inner += [
-                ir.Assign(low.name, build.minimum(low, x)),
-                ir.Assign(high.name, build.maximum(high, x)),
-            ]
-        body.append(ir.For(m.name, first, last, ir.Literal(1, self.index), tuple(inner)))
-        half = ir.Literal(0.5, kind)
-        for c in self.axes:
-            low, high = self.real(f"low.{c}"), self.real(f"high.{c}")
-            size = self.binary("-", high, low)
-            body += [
-                ir.Assign(self.real(f"half.{c}").name, self.binary("*", half, size)),
-                ir.Assign(
-                    self.real(f"middle.{c}").name,
-                    self.binary("+", low, self.real(f"half.{c}")),
-                ),
-            ]
-        return (*body, *self.opening())
-
     def opening(self) -> ir.Block:
         """The square of the angle, a little smaller: roundings never take a near node for far."""
         room = ir.Literal(1.0 - ROUNDING[self.precision.size], self.precision)
@@ -292,11 +270,11 @@ class _WalkBuilder:
         step = (
             self.record.load(node, (*self.record.centre, "radius")),
             *self.read_shape(node),
-            *self.distance(),
+            *self.box.gap(self.centre),
             ir.Assign(following.name, build.add(node, 1)),
             *self.test(),
             ir.If(
-                ir.Local(own("far"), ir.Compare("<", leaves, leaves).type),
+                ir.Local(own("far"), BOOL),
                 (*self.far(node), ir.Assign(following.name, beyond)),
                 (near,),
             ),
@@ -309,32 +287,15 @@ class _WalkBuilder:
             ir.While(build.less(node, ir.Local(NODES, self.index)), step),
         )
 
-    def distance(self) -> ir.Block:
-        """`$gap2`: the square of the distance of the node's centre from the group's box."""
-        body, squares = list[ir.Statement](), list[ir.Expression]()
-        for c, centre in zip(self.axes, self.centre, strict=True):
-            gap = self.real(f"gap.{c}")
-            apart = ir.Call("abs", (self.apart(c, centre),), self.precision)
-            beyond = self.binary("-", apart, self.real(f"half.{c}"))
-            none = ir.Literal(0.0, self.precision)
-            body.append(ir.Assign(gap.name, build.maximum(beyond, none)))
-            squares.append(self.binary("*", gap, gap))
-        total = reduce(lambda a, b: self.binary("+", a, b), squares)
-        return (*body, ir.Assign(self.real("gap2").name, total))
-
-    def apart(self, c: str, centre: ir.Expression) -> ir.Expression:
-        return self.binary("-", centre, self.real(f"middle.{c}"))
-
     def test(self) -> ir.Block:
         """`$far`: whether the node is far enough from all targets of the group."""
         radius = self.record.local("radius")
-        reach = self.binary("*", self.real("theta2"), self.real("gap2"))
+        reach = self.binary("*", self.real("theta2"), self.box.gap2)
         far = ir.Compare("<", self.binary("*", radius, radius), reach)
         test: ir.Block = (ir.Assign(own("far"), far),)
         if not self.branches:
             return test
-        known = ir.Local(own("far"), far.type)
-        return (*test, ir.If(known, self.decide()))
+        return (*test, ir.If(ir.Local(own("far"), BOOL), self.decide()))
 
     @cached_property
     def branches(self) -> tuple[int, ...]:
@@ -346,13 +307,8 @@ class _WalkBuilder:
         """
         f, kind = decided(self.operators), self.operators.kind
         radius, room = self.record.local("radius"), 4 * ROUNDING[self.precision.size]
-        corners: list[ir.Expression] = []
-        for c, centre in zip(self.axes, self.centre, strict=True):
-            apart = ir.Call("abs", (self.apart(c, centre),), self.precision)
-            corner = self.binary("+", apart, self.real(f"half.{c}"))
-            corners.append(self.binary("*", corner, corner))
-        corner2 = reduce(lambda a, b: self.binary("+", a, b), corners)
-        near = self.binary("-", self.root(self.real("gap2")), radius)
+        near = self.binary("-", self.root(self.box.gap2), radius)
+        corner = self.root(self.box.corner2(self.centre))
         zero = ir.Literal(0.0, self.precision)
         least, largest = self.real("least"), self.real("largest")
         given: Mapping[str, ir.Expression] = {
@@ -361,12 +317,8 @@ class _WalkBuilder:
         }
         return (
             ir.Assign(least.name, build.maximum(near, zero)),
-            ir.Assign(largest.name, self.binary("+", self.root(corner2), radius)),
-            *self.applied(f, given, (own(DECIDED.removeprefix("$")),), "decided"),
-            ir.Assign(
-                own("far"),
-                ir.Local(own(DECIDED.removeprefix("$")), f.results[0].type),
-            ),
+            ir.Assign(largest.name, self.binary("+", corner, radius)),
+            *self.applied(f, given, (own("far"),), "decided"),
         )
 
     def far(self, node: ir.Local) -> ir.Block:
@@ -400,11 +352,10 @@ class _WalkBuilder:
             return (*bounds, loop(found))
         if not self.a.identical:
             return (*bounds, loop(build.FALSE))
-        own_leaf = build.equal(first, self.group)
-        return (
-            *bounds,
-            ir.If(own_leaf, (loop(build.equal(self.i, j)),), (loop(build.FALSE),)),
-        )
+        members = self.box.members
+        meets = build.all_of(build.less(begin, members[1]), build.less(members[0], end))
+        itself = loop(build.equal(self.i, j))
+        return (*bounds, ir.If(meets, (itself,), (loop(build.FALSE),)))
 
     def pair(self, j: ir.Local, same: ir.Expression | None) -> ir.Block:
         name = self.a.source.name
@@ -445,10 +396,6 @@ class _WalkBuilder:
         return (ir.Apply(f, arguments, results),)
 
     # ------------------------------------------------------------ words
-
-    @property
-    def axes(self) -> str:
-        return COMPONENTS[: len(self.a.position)]
 
     @property
     def centre(self) -> list[ir.Local]:

@@ -8,11 +8,15 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.compiler.pipeline import build_program
 from lanewise.language import types as t
+from lanewise.launch.executable import build_executable
 from lanewise.layouts import AoS, Layout, SoAoAS
+from lanewise.patterns.search.tree.walk import GROUP_WALK, WALK
+from lanewise.planning.plan import NEUTRAL, Plan
 from tests import far_kernels as kernels
 from tests.derivatives.whole_arrays import called
-from tests.search.tree_kernels import Array, TreeCall
+from tests.search.tree.kernels_of_calls import Array, TreeCall
 
 VALUES: dict[str, dict[str, float]] = {
     "plummer": {"softening2": 1e-4},
@@ -125,3 +129,80 @@ def test_targets_of_their_own_and_other_layouts(layout: Layout) -> None:
 def test_an_open_angle_of_zero_is_all_pairs() -> None:
     call = TreeCall(kernels.newton, bodies(kernels.newton, 77), theta=0.0, order=1)
     assert errors(call).max() < 1e-12
+
+
+# ---------------------------------------------------------------- places and weights of all kinds
+
+
+def clumps(count: int, at: tuple[float, ...]) -> Array:
+    """Elements that share a few places."""
+    return np.array(at)[np.arange(count) % len(at)][:, None] * np.ones(3)
+
+
+PLACES = {
+    "one place": clumps(70, (1e-3,)),
+    "the origin": clumps(70, (0.0,)),
+    "few places": clumps(90, (0.0, 1.0, -3e-5)),
+    "a line": np.linspace(0, 1, 80)[:, None] * np.array([1.0, 0.0, 0.0]),
+    "an outlier": np.concatenate([np.random.default_rng(5).normal(size=(70, 3)), [[1e6, 0, 0]]]),
+    "one": np.zeros((1, 3)),
+    "a leaf and one": np.random.default_rng(6).normal(size=(9, 3)),
+}
+
+
+@pytest.mark.parametrize("places", PLACES.values(), ids=PLACES.keys())
+def test_places_of_all_kinds(places: Array) -> None:
+    """Softened, with masses over six decades; sums that are zero have nothing but rounding."""
+    rng = np.random.default_rng(7)
+    mass = 10 ** rng.uniform(-3, 3, len(places))
+    fields = {"position": places, "mass": mass, "softening": mass}
+    call = TreeCall(kernels.plummer, fields, {"softening2": 0.01}, order=4, leaf=8, theta=0.6)
+    call.device = "python"
+    found, exact = call.run()[0], all_pairs(call)
+    assert np.isfinite(found).all()
+    room = 1e-3 * np.abs(exact).max() + 1e-9 * mass.sum()
+    np.testing.assert_allclose(found, exact, rtol=2e-2, atol=room)
+
+
+def test_what_is_not_a_number_ends_no_walk() -> None:
+    """It is in every sum, as it is over all pairs."""
+    fields = bodies(kernels.plummer, 70)
+    fields["position"][11, 1] = np.nan
+    call = TreeCall(kernels.plummer, fields, VALUES["plummer"], order=2, leaf=8, device="python")
+    assert np.isnan(call.run()[0]).any(1).all()
+
+
+def test_weights_of_both_signs_that_cancel() -> None:
+    fields = bodies(kernels.newton, 150, 3)
+    fields["mass"] *= np.where(np.arange(150) % 2, 1, -1)
+    call = TreeCall(kernels.newton, fields, order=4, theta=0.5, leaf=4, device="python")
+    assert 0 < np.median(errors(call)) < 1e-3
+
+
+# ---------------------------------------------------------------- code
+
+
+@pytest.mark.parametrize("order", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_code_for_a_gpu_keeps_all_in_registers(order: int) -> None:
+    fields = bodies(kernels.plummer32, 64)
+    call = TreeCall(kernels.plummer32, fields, VALUES["plummer32"], order=order, device="cuda")
+    for kernel in call.reference.values():
+        program = build_program(kernel, Plan(block=128).filled(NEUTRAL), "cuda")
+        (cubin,) = build_executable(program, "cuda", arch="sm_90").cubins
+        assert cubin.resources.spill_stores == cubin.resources.spill_loads == 0, kernel.name
+
+
+def test_what_has_no_simd_instructions_walks_target_by_target() -> None:
+    """The kernel of a CPU is over groups in lanes where it can be, and over targets else."""
+    for kernel, pattern in ((kernels.plummer, GROUP_WALK), (kernels.logarithmic, WALK)):
+        values = VALUES.get(kernel.__name__, NOTHING)
+        call = TreeCall(kernel, bodies(kernel, 40), values)
+        assert call.reference["walk"].pattern is pattern
+    call = TreeCall(
+        kernels.logarithmic,
+        bodies(kernels.logarithmic, 400),
+        targets=bodies(kernels.logarithmic, 70, 1, target=True),
+        order=3,
+        theta=0.5,
+    )
+    assert np.median(errors(call)) < 1e-3

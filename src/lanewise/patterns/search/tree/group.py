@@ -1,0 +1,100 @@
+"""Groups of neighbouring targets, which take one way through a tree: their box, and how far a node
+is from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from lanewise.ir import build
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import own
+from lanewise.language.record import Leaf
+from lanewise.language.types import COMPONENTS, Scalar
+
+GROUP = own("group")  # the number of a group
+GROUP_SIZE = 32  # targets: a warp of a GPU, and on a CPU the lanes of a few SIMD registers
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBox:
+    """Statements and expressions about the box of a group. position: the leaves of its field."""
+
+    group: ir.Local
+    position: tuple[Leaf, ...]
+
+    @property
+    def members(self) -> tuple[ir.Local, ir.Local]:
+        """The sorted place of the first target, and the one behind the last."""
+        index = self.group.type
+        return ir.Local(own("group.first"), index), ir.Local(own("group.last"), index)
+
+    def measure(self, target: str, count: ir.Expression) -> ir.Block:
+        """The middle of the box and half of its extents, from the positions of so many targets."""
+        (first, last), m = self.members, ir.Local(own("group.m"), self.group.type)
+        body: list[ir.Statement] = [
+            ir.Assign(first.name, build.multiply(self.group, GROUP_SIZE)),
+            ir.Assign(last.name, build.minimum(build.add(first, GROUP_SIZE), count)),
+        ]
+        for word, value in (("low", float("inf")), ("high", float("-inf"))):
+            start = ir.Literal(value, self.precision)
+            body += [ir.Assign(x.name, start) for x in self._reals(word)]
+        members = self._reals("member")
+        reads = tuple((p.name, x.name) for p, x in zip(self.position, members, strict=True))
+        inner: list[ir.Statement] = [ir.LoadRecord(target, m, reads)]
+        for low, high, x in zip(self._reals("low"), self._reals("high"), members, strict=True):
+            inner += [
+                ir.Assign(low.name, build.minimum(low, x)),
+                ir.Assign(high.name, build.maximum(high, x)),
+            ]
+        one = ir.Literal(1, self.group.type)
+        body.append(ir.For(m.name, first, last, one, tuple(inner)))
+        ends = (self._reals(n) for n in ("low", "high", "half", "middle"))
+        for low, high, half, middle in zip(*ends, strict=True):
+            size = self._binary("*", ir.Literal(0.5, self.precision), self._binary("-", high, low))
+            body += [
+                ir.Assign(half.name, size),
+                ir.Assign(middle.name, self._binary("+", low, half)),
+            ]
+        return tuple(body)
+
+    @property
+    def gap2(self) -> ir.Local:
+        return ir.Local(own("walk.gap2"), self.precision)
+
+    def gap(self, centre: Sequence[ir.Expression]) -> ir.Block:
+        """`gap2`: the square of the distance of a place from the box, zero inside of it."""
+        body, gaps, none = list[ir.Statement](), self._reals("gap"), build.zero(self.precision)
+        for gap, apart, half in zip(gaps, self._apart(centre), self._reals("half"), strict=True):
+            beyond = build.maximum(self._binary("-", apart, half), none)
+            body.append(ir.Assign(gap.name, beyond))
+        return (*body, ir.Assign(self.gap2.name, self._squares(gaps)))
+
+    def corner2(self, centre: Sequence[ir.Expression]) -> ir.Expression:
+        """The square of the distance of a place from the farthest corner."""
+        halves = zip(self._apart(centre), self._reals("half"), strict=True)
+        return self._squares([self._binary("+", apart, half) for apart, half in halves])
+
+    @property
+    def precision(self) -> Scalar:
+        return self.position[0].type
+
+    def _apart(self, centre: Sequence[ir.Expression]) -> list[ir.Expression]:
+        both = zip(centre, self._reals("middle"), strict=True)
+        return [ir.Call("abs", (self._binary("-", c, m),), self.precision) for c, m in both]
+
+    def _reals(self, word: str) -> list[ir.Local]:
+        axes = COMPONENTS[: len(self.position)]
+        return [ir.Local(own(f"walk.{word}.{c}"), self.precision) for c in axes]
+
+    def _squares(self, lengths: Iterable[ir.Expression]) -> ir.Expression:
+        return reduce(
+            lambda a, b: self._binary("+", a, b), [self._binary("*", x, x) for x in lengths]
+        )
+
+    def _binary(
+        self, operator: ir.BinaryOperator, a: ir.Expression, b: ir.Expression
+    ) -> ir.Expression:
+        return ir.Binary(operator, a, b, self.precision)
