@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.language.target import target_of
 from lanewise.patterns.search.automatic import Nearest, Neighbors
 from lanewise.patterns.search.base import (
     MOST_NEIGHBORS,
@@ -133,16 +134,16 @@ def _rows(call: Queried) -> Ragged:
     counts = _empty(device, (count,), "int32", what)
     call.count(counts)
     offsets[1:] = module.cumsum(counts, dtype="int64")
-    total, on_host = int(offsets[-1]), module is np
-    if not on_host and total > MOST_PAIRS_ON_A_GPU:
+    total, as_keys = int(offsets[-1]), target_of(device).has_blocks
+    if as_keys and total > MOST_PAIRS_ON_A_GPU:
         raise ArgumentError(
             f"neighbors: {total:,} pairs are nearer than the radius, and a GPU lists at most "
             f"{MOST_PAIRS_ON_A_GPU:,}; choose a smaller "
             "radius, or give the queries in parts"
         )
-    entries = _empty(device, (total,), "int32" if on_host else "int64", what)
+    entries = _empty(device, (total,), "int64" if as_keys else "int32", what)
     call.fill(offsets, entries)
-    if not on_host:
+    if as_keys:
         return Ragged(sort_keys(module, entries), offsets)
     sort_rows(entries, offsets)
     return Ragged(entries, offsets)
