@@ -25,7 +25,7 @@ DAYS_KEPT = 14  # of a compiled kernel
 
 # Examples that compile kernels take long the first time, so there are no deadlines. `ci` repeats the same examples in
 # every run, and `many`, of the slow tests, more of them; `--hypothesis-profile explore` looks for new ones.
-for profile, examples in (("ci", 15), ("many", 100)):
+for profile, examples in (("ci", 10), ("many", 100)):
     settings.register_profile(
         profile, derandomize=True, deadline=None, max_examples=examples, suppress_health_check=[HealthCheck.too_slow]
     )
@@ -102,7 +102,7 @@ def _set_apart() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest looks at marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in left_for_slow(items):
+    for item in [*left_for_slow(items), *not_quick(items)]:
         item.add_marker(pytest.mark.slow)
     for item in items:
         if item.get_closest_marker("cuda") and (missing := why_no_gpu()):
@@ -128,6 +128,25 @@ def left_for_slow(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
         kept = _cases_with_every_value(cases)
         others = [case for case in cases if case not in kept]
         yield from (case for n, case in enumerate(others, 1) if n % mark.kwargs["every"])
+
+
+def not_quick(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    """Of tests whose quick cases are named (`@pytest.mark.quick(*ids)`), the other cases.
+
+    What runs on a GPU is quick.
+    """
+    named: dict[tuple[Path, str], list[pytest.Function]] = {}
+    for item in items:
+        if item.get_closest_marker("quick") is not None and item.get_closest_marker("cuda") is None:
+            assert isinstance(item, pytest.Function)
+            named.setdefault((item.path, item.originalname), []).append(item)
+    for (path, name), cases in named.items():
+        mark = cases[0].get_closest_marker("quick")
+        assert mark is not None
+        missing = {*mark.args} - {case.callspec.id for case in cases}
+        if missing and len(cases) > len(mark.args):  # all cases were asked for
+            raise pytest.UsageError(f"{path}: {name} has no cases {sorted(missing)}, which are named quick")
+        yield from (case for case in cases if case.callspec.id not in mark.args)
 
 
 def _cases_with_every_value(cases: list[pytest.Function]) -> set[pytest.Function]:

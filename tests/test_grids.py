@@ -1,4 +1,5 @@
-"""Which cases of a grid run by default: those that cover each value of each parameter, and one in so many of the others."""
+"""Which cases run by default: of a grid those that cover each value of each parameter, and one in so many of the others; of other
+tests those that are named."""
 
 import subprocess
 import sys
@@ -17,21 +18,32 @@ def test_all(size, plan):
 
 def test_alone():
     pass
+
+@pytest.mark.quick("b", "c")
+@pytest.mark.parametrize("letter", ["a", "b", "c", pytest.param("d", marks=pytest.mark.cuda)])
+def test_named(letter):
+    pass
 """
+MISNAMED = '@pytest.mark.quick("b", "c")', '@pytest.mark.quick("b", "e")'
 
 
 def test_every_value_runs(tmp_path: Path) -> None:
     (tmp_path / "test_grid.py").write_text(GRID)
     (tmp_path / "conftest.py").write_text("from tests.conftest import pytest_collection_modifyitems\n")
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  grid(every): g\n  slow: s\n  cuda: c\n")
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\nmarkers =\n  grid(every): g\n  quick(ids): q\n  slow: s\n  cuda: c\n"
+    )
+
+    def said(*arguments: str) -> str:
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q", *arguments]
+        done = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, check=False, cwd=ROOT)
+        return done.stdout + done.stderr
 
     def collected(*arguments: str) -> list[str]:
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q", *arguments]
-        done = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, check=True, cwd=ROOT)
-        return [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
+        return [line.partition("::")[2] for line in said(*arguments).splitlines() if "::" in line]
 
     everything, quick, slow = collected(), collected("-m", "not slow"), collected("-m", "slow")
-    assert len(everything) == 13
+    assert len(everything) == 17
     assert quick == [
         "test_all[1-a]",
         "test_all[1-c]",
@@ -40,5 +52,8 @@ def test_every_value_runs(tmp_path: Path) -> None:
         "test_all[2-c]",  # the third of the others
         *(f"test_all[3-{p}]" for p in "abcd"),  # on a GPU all
         "test_alone",
+        *(f"test_named[{n}]" for n in "bcd"),
     ]
     assert sorted(quick + slow) == sorted(everything)
+    (tmp_path / "test_grid.py").write_text(GRID.replace(*MISNAMED))
+    assert "test_named has no cases ['e'], which are named quick" in said()

@@ -40,6 +40,7 @@ def limited(limit: int, *arguments: object) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.quick("gravity")
 @pytest.mark.parametrize("command", [GRAVITY, FLOCK, FLOW], ids=["gravity", "boids", "lbm"])
 def test_a_limit_of_file_sizes_is_one_line_and_no_crash(lanewise: Command, command: tuple[object, ...]) -> None:
     assert lanewise(*command, "--steps", 2, "--out", "a.h5").code == 0

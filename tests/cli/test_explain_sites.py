@@ -65,11 +65,11 @@ def test_the_flow_of_the_product(lanewise: Command) -> None:
     assert_refused(lanewise("explain", "lbm", "--set", "dimension=4"), "--set dimension=4: wanted 2 or 3")
 
 
-def test_as_wide_as_the_terminal(lanewise: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    for columns, most in ((80, 80), (200, 120)):
-        monkeypatch.setenv("COLUMNS", str(columns))
-        lines = lanewise("explain", "gravity", "--device", "cuda", "--arch", "sm_90").out.splitlines()
-        assert max(map(len, lines[:-1])) <= most
+@pytest.mark.parametrize(("columns", "most"), [pytest.param(80, 80, marks=pytest.mark.slow), (200, 120)])
+def test_as_wide_as_the_terminal(columns: int, most: int, lanewise: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = lanewise("explain", "gravity", "--device", "cuda", "--arch", "sm_90").out.splitlines()
+    assert max(map(len, lines[:-1])) <= most
 
 
 def test_what_is_applied_comes_first(lanewise: Command) -> None:

@@ -322,6 +322,7 @@ def test_a_velocity_that_alternates_is_said(lanewise: Command, monkeypatch: pyte
 # ------------------------------------------------------------ going on
 
 
+@pytest.mark.quick("parts0", "parts2")
 @pytest.mark.parametrize("parts", [(1, 22), (9, 14), (8, 8, 7)])
 def test_parts_give_the_bits_of_the_whole(lanewise: Command, parts: tuple[int, ...]) -> None:
     run = ("lbm", "run", "karman", "--size", 4)

@@ -44,6 +44,7 @@ def test_every_precision_and_integrator(lanewise: Command, precision: str, integ
     assert state(Path("parts.h5")) == state(Path("whole.h5"))
 
 
+@pytest.mark.quick("soa", "aosoa")
 @pytest.mark.parametrize("layout", ["soa", "aos", "aoas", "soaoas", "aosoa"])
 def test_every_layout(lanewise: Command, layout: str) -> None:
     run(lanewise, STEPS, "whole.h5", "--layout", layout)

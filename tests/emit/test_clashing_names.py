@@ -94,6 +94,7 @@ def test_as_names_of_local_variables(start):
 FIELDS = [w for w in WORDS if w not in ("layout", "array")]
 
 
+@pytest.mark.quick("50")
 @pytest.mark.parametrize("start", range(0, len(FIELDS), 50))
 def test_as_names_of_fields(start):
     names = FIELDS[start : start + 50]

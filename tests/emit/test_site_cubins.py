@@ -75,6 +75,7 @@ def test_flow(row) -> None:
     compile_one(*row)
 
 
+@pytest.mark.quick("odd")
 @pytest.mark.parametrize(
     ("phase", "layout", "types"), [("pull", "AoSoA", TYPES[0]), ("odd", "AoSoA", TYPES[1])], ids=["pull", "odd"]
 )

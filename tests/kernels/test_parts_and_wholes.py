@@ -123,17 +123,18 @@ def check(bodies: Any, pair: tuple[slice, slice], name: str, kernel: Pairwise = 
 
 QUICK = {
     "python": ["every pair", "static grid", "curve, k", "nearest, no structure"],
-    "cpu": ["every pair", "static grid", "curve, k", "all within, no structure", "static grid, k anywhere", "nearest"],
+    "cpu": ["every pair", "static grid", "curve, k"],
     "cuda": list(SEARCHES),
 }
+SLOW = {"cpu": ["all within, no structure", "static grid, k anywhere", "nearest"]}
 
 
-@pytest.mark.grid(every=12)
 @pytest.mark.parametrize(
     ("device", "search"),
     [
-        pytest.param(d, s, marks=[pytest.mark.cuda] if d == "cuda" else [])
-        for d, chosen in QUICK.items()
+        pytest.param(d, s, marks=[pytest.mark.cuda] if d == "cuda" else mark)
+        for searches, mark in ((QUICK, []), (SLOW, [pytest.mark.slow]))
+        for d, chosen in searches.items()
         for s in chosen
     ],
 )
@@ -153,7 +154,7 @@ def test_an_element_of_any_part_is_the_same(layout: lw.Layout, search: str, devi
         check(bodies, pair, search)
 
 
-@pytest.mark.parametrize("search", ["every pair", "static grid", "curve, k"])
+@pytest.mark.parametrize("search", ["every pair", pytest.param("static grid", marks=pytest.mark.slow), "curve, k"])
 def test_blocks_of_aosoa(search: str) -> None:
     bodies = some(3, lw.AoSoA(4), "cpu")
     for pair in itertools.product(BLOCKS, BLOCKS):
@@ -161,17 +162,16 @@ def test_blocks_of_aosoa(search: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_rows_of_a_part_are_rows_of_the_whole(device: str) -> None:
+@pytest.mark.parametrize("search", ["every pair", pytest.param("static grid", marks=pytest.mark.slow), "curve"])
+def test_rows_of_a_part_are_rows_of_the_whole(search: str, device: str) -> None:
     """Unsoftened potentials are not a number where an element meets itself unseen."""
-    bodies = some(4, lw.SoA(), device)
-    for search in (lw.AllPairs(), lw.StaticGrid(radius=RADIUS), lw.DynamicGrid(radius=RADIUS)):
-        kernel = potential.using(search)
-        (whole,) = numbers(kernel(bodies, bodies))
-        for part in SLICES:
-            (rows,) = numbers(kernel(bodies[part], bodies))
-            np.testing.assert_allclose(rows, whole[part], rtol=1e-12)
-        halves = [numbers(kernel(bodies, bodies[p]))[0] for p in (slice(None, 20), slice(20, None))]
-        np.testing.assert_allclose(sum(halves), whole, rtol=1e-12)
+    bodies, kernel = some(4, lw.SoA(), device), potential.using(SEARCHES[search])
+    (whole,) = numbers(kernel(bodies, bodies))
+    for part in SLICES:
+        (rows,) = numbers(kernel(bodies[part], bodies))
+        np.testing.assert_allclose(rows, whole[part], rtol=1e-12)
+    halves = [numbers(kernel(bodies, bodies[p]))[0] for p in (slice(None, 20), slice(20, None))]
+    np.testing.assert_allclose(sum(halves), whole, rtol=1e-12)
 
 
 PLANS = [
@@ -187,10 +187,13 @@ GPU_PLANS = [
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
-def test_plans_keep_what_is_the_same(device: str) -> None:
+@pytest.mark.parametrize("turn", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_plans_keep_what_is_the_same(turn: int, device: str) -> None:
+    """Each plan with one of two functions; in the other turn with the other one."""
     bodies, done = some(5, lw.SoA(), device), 0
-    for plan in [*PLANS, *(GPU_PLANS if device == "cuda" else [])]:
-        for kernel, values in ((met, ()), (softened, (0.01,))):
+    functions = ((met, ()), (softened, (0.01,)))
+    for n, plan in enumerate([*PLANS, *(GPU_PLANS if device == "cuda" else [])]):
+        for kernel, values in functions if device == "cuda" else (functions[(n + turn) % 2],):
             (targets, sources) = SOME_PAIRS[done % 5]
             try:
                 found = numbers(kernel(bodies[targets], bodies[sources], *values, plan=plan))
@@ -201,7 +204,7 @@ def test_plans_keep_what_is_the_same(device: str) -> None:
                 np.testing.assert_allclose(one, other, rtol=2e-4, atol=1e-4, err_msg=str(plan))
             if kernel is met:
                 assert (found[0] == wanted(bodies, targets, sources, lw.AllPairs())[0]).all(), plan
-    assert done >= 12
+    assert done >= (12 if device == "cuda" else 6)
 
 
 def test_only_parts_pay_for_what_is_the_same() -> None:
@@ -268,7 +271,9 @@ def test_calls_do_not_take_each_others_parts() -> None:
                     assert (found[0] == 0).all()
 
 
-@pytest.mark.parametrize("search", ["every pair", "static grid", "nearest"])
+@pytest.mark.parametrize(
+    "search", ["static grid", *(pytest.param(s, marks=pytest.mark.slow) for s in ("every pair", "nearest"))]
+)
 def test_two_sides_have_the_same_elements(search: str) -> None:
     fields = {"position": some(8, lw.SoA(), "cpu").position, "mass": some(8, lw.SoA(), "cpu").mass}
     bodies = Body.array(**fields, layout=lw.AoS(), host_layout=lw.SoA(), device="cpu")
@@ -300,7 +305,7 @@ def test_memory_of_others() -> None:
         pytest.param([*SLICES[3:6], *SLICES[1:3]], id="others", marks=pytest.mark.slow),
     ],
 )
-@pytest.mark.parametrize("search", ["every pair", "static grid"])
+@pytest.mark.parametrize("search", [pytest.param("every pair", marks=pytest.mark.slow), "static grid"])
 def test_gradients_know_the_element_itself(search: str, parts: list[slice]) -> None:
     bodies, kernel = some(10, lw.SoA(), "cpu"), potential.using(SEARCHES[search])
     of_targets, of_sources = kernel.gradient("target.position"), kernel.gradient("source.position")

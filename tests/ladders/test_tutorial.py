@@ -153,6 +153,19 @@ def reference(layout: Layout, law: Law = ACCELERATION) -> ir.Kernel:
     )
 
 
+@pytest.mark.quick(
+    "one GPU thread",
+    "N threads",
+    "scalar arrays",
+    "constant-memory parameters",
+    "shared-memory blocking",
+    "unroll 8",
+    "FMA rearrangement",
+    "fast-math flags",
+    "prefetch",
+    "reciprocity, ordered",
+    "automatic plan",
+)
 @pytest.mark.parametrize("name", NAMES[1:])
 def test_every_rung_compiles_for_a_gpu_and_is_predicted(name):
     pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")

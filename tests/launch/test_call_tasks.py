@@ -160,6 +160,24 @@ def test_buckets_run_in_place_of_a_kernel() -> None:
     assert names(sequence_of(planned)) == ["counted"]
 
 
+@pytest.mark.quick(
+    "cells-True",
+    "cells in open space-True",
+    "rings of cells-True",
+    "cells by the host-True",
+    "curve-True",
+    "curve, nearest-True",
+    "sort-True",
+    "1-D-True",
+    "3-D-True",
+    "pairs-True",
+    "automatic-True",
+    "cells in open space-False",
+    "cells by the host-False",
+    "curve, nearest-False",
+    "pairs-False",
+    "automatic-False",
+)
 @pytest.mark.parametrize("checks", [False, True])
 @pytest.mark.parametrize("search", SEARCHES)
 def test_searches_fill_gather_and_walk(search: str, checks: bool) -> None:

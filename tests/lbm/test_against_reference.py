@@ -170,6 +170,7 @@ def check_lacking(device: str, kinds: tuple[int, ...], form: str, plan: lw.Plan 
         check_colliding(Box(lw.D2Q9, shape, mask, edges), Way(device, form, None, plan=plan), 3)
 
 
+@pytest.mark.quick("(7,)-push-branches='apart'")
 @pytest.mark.parametrize(("kinds", "form", "plan"), FEW, ids=str)
 def test_masks_that_lack_kinds_compiled(kinds: tuple[int, ...], form: str, plan: lw.Plan) -> None:
     check_lacking("cpu", kinds, form, plan)
@@ -226,6 +227,7 @@ def test_several_sites_a_thread_on_a_gpu(
 # ------------------------------------------------------------ a user's own lattice
 
 
+@pytest.mark.quick("in-place")
 @pytest.mark.parametrize("form", FORMS)
 def test_a_lattice_of_the_users_own(form: str) -> None:
     empty = Box(D3Q15, (3, 2, 2), np.zeros((3, 2, 2), np.int32), {"x": "wall", "y": ("slip", "lid")})

@@ -386,6 +386,29 @@ def test_what_a_branch_leaves_out_is_not_in_the_bound() -> None:
     assert predict(one.executable.program, one.subject.environment, H200).busy.details["special"] > 0.5 * b["special"]
 
 
+@pytest.mark.quick(
+    "cpu-kick_drift",
+    "cpu-speed",
+    "cpu-grow",
+    "cpu-saxpy_norm",
+    "cpu-march",
+    "cpu-histogram",
+    "cpu-gravity",
+    "cpu-gravity_f64",
+    "cpu-gravity_mixed",
+    "cpu-gravity_potential",
+    "cpu-lennard_jones",
+    "cpu-yukawa",
+    "cpu-count_ranks",
+    "cpu-order",
+    "cpu-ranked_distance",
+    "cuda-kick_drift",
+    "cuda-speed",
+    "cuda-histogram",
+    "cuda-gravity",
+    "cuda-count_ranks",
+    "cuda-ranked_distance",
+)
 @pytest.mark.parametrize("name", [c.name for c in (*ELEMENTWISE, *PAIRWISE)])
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_explanations_and_ladders_print_one_bound(name: str, device: str) -> None:

@@ -92,6 +92,7 @@ def test_default_plans_are_predicted(row: Row) -> None:
     assert found.seconds == pytest.approx(row.seconds, rel=row.within)
 
 
+@pytest.mark.quick("gravity", "gravity_f64", "streamed", "gathered")
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda s: s.name)
 def test_more_elements_take_longer(subject: Subject) -> None:
     """At every size of the benchmark a default plan can be compiled and predicted, measured or not."""

@@ -218,13 +218,13 @@ def far_normal(y: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
         c[y, k] = a[y, k] / s
 
 
-@pytest.mark.parametrize(
-    "shapes", [SHAPES[::2], pytest.param(SHAPES[1::2], marks=pytest.mark.slow)], ids=["few", "others"]
-)
+@pytest.mark.quick("kernels0-few")
+@pytest.mark.parametrize("shapes", [SHAPES[::2], SHAPES[1::2]], ids=["few", "others"])
+@pytest.mark.parametrize("kernels", [((far_softmax, 0), (far_normal, 0)), ((far_softmax, 1024),)])
 def test_the_same_bits_wherever_rows_begin(
-    all_is_far: None, monkeypatch: pytest.MonkeyPatch, shapes: tuple[tuple[int, int], ...]
+    all_is_far: None, monkeypatch: pytest.MonkeyPatch, kernels: Any, shapes: tuple[tuple[int, int], ...]
 ) -> None:
-    for kernel, tile in ((far_softmax, 0), (far_softmax, 1024), (far_normal, 0)):
+    for kernel, tile in kernels:
         for rows_, length in shapes:
             a = np.random.default_rng(length).normal(size=(rows_, length)).astype("f4")
             for before, threads in ((0, "1"), (1, "3"), (4, "1"), (13, "3")):

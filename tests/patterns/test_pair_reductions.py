@@ -60,6 +60,7 @@ def test_layouts(case: Case, layout: Any, sources: int | None) -> None:
     close(made, run_public(made, layout, "cpu"))
 
 
+@pytest.mark.quick("boxes")
 @pytest.mark.parametrize("case", EXACT, ids=str)
 def test_exact_reductions_have_the_same_bits_in_every_plan(case: Case) -> None:
     made = Input(case, 41, 300, seed=2)

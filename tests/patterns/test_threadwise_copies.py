@@ -382,7 +382,7 @@ def test_how_the_statements_are_printed() -> None:
 # ------------------------------------------------------------ as machine code
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.quick("async-16-sm_80")
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 @pytest.mark.parametrize(("how", "tile"), [("async", 16), ("async3", 16), ("async4", 8)])
 def test_products_fit_the_registers(how: Any, tile: int, arch: str) -> None:

@@ -137,7 +137,7 @@ def arguments(rows: int, columns: int) -> dict[str, Any]:
 @pytest.mark.parametrize("name", PLANS)
 @pytest.mark.parametrize("case", CASES)
 def test_all_shapes_have_the_bits_of_points_that_go_down_columns(case: str, name: str) -> None:
-    @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(deadline=None, suppress_health_check=list(HealthCheck))
     @given(EXTENTS, EXTENTS)
     def holds(rows: int, columns: int) -> None:
         kernel, least = CASES[case].kernel, CASES[case].rows

@@ -20,7 +20,10 @@ from tests.patterns.threadwise import stages
 
 EXTENTS = st.sampled_from([0, 1, 3, 4, 7, 8, 15, 16, 17, 31, 33, 64, 70])
 SQUARES = [Plan(across=4, rows=4), Plan(across=8, rows=8), Plan(across=16, rows=16)]
-PLANS = st.sampled_from([*SQUARES, Plan(across=4, rows=4, tile=8), Plan(across=8, rows=8, tile=64)])
+PLANS = [*SQUARES, Plan(across=4, rows=4, tile=8), Plan(across=8, rows=8, tile=64)]
+some_plans = pytest.mark.parametrize(
+    "plans", [[PLANS[0], PLANS[4]], pytest.param(PLANS[1:4], marks=pytest.mark.slow)], ids=["few", "others"]
+)
 
 
 @lw.threadwise
@@ -97,17 +100,21 @@ def numbers(*shape: int) -> Any:
     return values
 
 
+@some_plans
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
-@given(EXTENTS, EXTENTS, PLANS)
-def test_what_is_written_in_columns(m: int, n: int, plan: Plan) -> None:
+@given(EXTENTS, EXTENTS, st.integers(0, 5))
+def test_what_is_written_in_columns(plans: list[Plan], m: int, n: int, number: int) -> None:
+    plan = plans[number % len(plans)]
     a, c = numbers(m, n), np.full((n, m), 7, np.float32)
     write_turned(a, c, grid=(m, n), plan=plan)
     np.testing.assert_array_equal(c, a.T)
 
 
+@some_plans
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
-@given(EXTENTS, PLANS)
-def test_reads_and_writes_in_both_directions(n: int, plan: Plan) -> None:
+@given(EXTENTS, st.integers(0, 5))
+def test_reads_and_writes_in_both_directions(plans: list[Plan], n: int, number: int) -> None:
+    plan = plans[number % len(plans)]
     a = np.random.default_rng(n).normal(size=(n, n)).astype(np.float32)
     results = []
     for chosen in (plan, Plan(across=0)):

@@ -55,6 +55,7 @@ def test_precision_shows_in_the_drift() -> None:
     assert errors["mixed"] < errors["f32"] < 1e-3
 
 
+@pytest.mark.quick("f32")
 @pytest.mark.parametrize("precision", ["f32", "mixed", "f64"])
 def test_all_layouts_agree(precision: str) -> None:
     """The same physics; only the order of sums may differ."""

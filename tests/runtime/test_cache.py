@@ -43,10 +43,10 @@ def test_processes_that_start_together_share_an_empty_cache(own_cache: Path) -> 
     command = [sys.executable, "-c", RACER.format(kernel=KERNEL)]
     racers = [
         subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for _ in range(4)
+        for _ in range(3)
     ]
     outputs = [racer.communicate(timeout=300) for racer in racers]
-    assert [racer.returncode for racer in racers] == [0] * 4, outputs
+    assert [racer.returncode for racer in racers] == [0] * 3, outputs
     assert len({out for out, _ in outputs}) == 1
     assert not list(own_cache.rglob(".writing-*"))  # nobody left a half-written file
 

@@ -28,6 +28,7 @@ def said(case: str, cache: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.quick("used")
 @pytest.mark.parametrize("case", ["plain", "used"])
 def test_workers_compile_what_is_bound(case: str, tmp_path: Path) -> None:
     wanted = ["ended: True open: 0", "equal: True"]

@@ -39,6 +39,7 @@ def check(geometry: Geometry, sources: Points) -> None:
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++) on this machine")
 
 
+@pytest.mark.quick("uniform", "clusters", "outliers", "single place")
 @needs_compiler
 @pytest.mark.parametrize("name", CLOUDS)
 def test_every_cloud(name):

@@ -64,7 +64,7 @@ def finds(way: dict[str, Any], radius: float) -> list[dict[str, Any]]:
 # ------------------------------------------------------------ interpreted: no compilation, so every combination is cheap
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=50)
 @pytest.mark.parametrize("way", [*WAYS, AROUND], ids=str)
 @pytest.mark.parametrize("name", CLOUDS)
 def test_every_cloud_interpreted(name: str, way: dict[str, Any]) -> None:

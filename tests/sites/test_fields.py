@@ -44,6 +44,7 @@ def test_shan_chen_is_what_numpy_computes(device, form, layout):
     np.testing.assert_allclose(host(density(sites)).reshape(shape), f.sum(0), rtol=0, atol=1e-5)
 
 
+@pytest.mark.quick("in-place")
 @pytest.mark.parametrize("form", ["pull", "in-place"])
 def test_a_body_and_walls_on_a_cpu(form):
     kinds = np.zeros((5, 8), np.uint8)

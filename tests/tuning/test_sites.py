@@ -51,6 +51,7 @@ def make_sites(flow: Any, streaming: str, device: str) -> Any:
     return sites
 
 
+@pytest.mark.quick("in-place-cpu")
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
 @pytest.mark.parametrize("streaming", ["pull", "in-place"])
 def test_a_flow_is_tuned_and_keeps_its_bits(streaming: str, device: str, own_store: Path) -> None:

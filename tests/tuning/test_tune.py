@@ -61,17 +61,17 @@ def test_another_process_uses_it(own_store: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from lanewise.launch import tuned_plans as store; store.store_directory = lambda: Path(sys.argv[1])\n"
         "from tests.tuning.kernels import attraction, points\n"
-        "cloud = points(int(sys.argv[2])); print(attraction.compile(cloud, cloud, softening2=0.5).plan.targets)"
+        "clouds = map(points, map(int, sys.argv[2:]))\n"
+        "print(*(attraction.compile(c, c, softening2=0.5).plan.targets for c in clouds))"
     )
     root = Path(__file__).parents[2]
 
-    def targets(count: int, **more: str) -> str:
+    def targets(*counts: int, **more: str) -> str:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), str(root / "src")]), **more}
-        command = [sys.executable, "-W", "error", "-c", code, str(own_store), str(count)]
+        command = [sys.executable, "-W", "error", "-c", code, str(own_store), *map(str, counts)]
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
 
-    assert targets(70) == "4"  # the nearest power of two is 64
-    assert targets(128) == "1"
+    assert targets(70, 128) == "4 1"  # the nearest power of two is 64, and is not
     assert targets(64, LANEWISE_TUNED="off") == "1"
     assert targets(64, LANEWISE_THREADS="7") == "1"  # another machine, as far as kernels can tell
 

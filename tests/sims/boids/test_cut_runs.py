@@ -43,6 +43,7 @@ def check_cuts(cuts: tuple[int, ...], steps: int, folder: Path, boundary: str, *
     assert part.describe_search() == whole.describe_search()
 
 
+@pytest.mark.quick("open-{}", "open-{'k': 5, 'search': 'static-grid'}")
 @pytest.mark.parametrize(
     ("boundary", "chosen"),
     [

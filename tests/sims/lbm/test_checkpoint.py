@@ -212,6 +212,7 @@ def test_an_outflow_has_a_speed() -> None:
         Simulation(shape=(4, 4), viscosity=0.1, edges={"x": ("slip", "outflow")}, outflow_speed=0)
 
 
+@pytest.mark.quick("in-place")
 @pytest.mark.parametrize("streaming", ["in-place", "pull", "push"])
 def test_interpolated_walls_go_on_with_the_same_bits(tmp_path: Path, streaming: str) -> None:
     body: dict[str, Any] = {

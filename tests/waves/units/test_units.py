@@ -105,6 +105,7 @@ def test_the_list_does_not_depend_on_the_units(pattern: str, whole: bytes, tmp_p
     assert search_bytes(a_job(pattern), tmp_path / "u", units=units) == whole
 
 
+@pytest.mark.quick("3")
 @pytest.mark.parametrize("units", [3, pytest.param(10, marks=pytest.mark.slow), 24])
 def test_nor_on_a_device(pattern: str, on_cpu: bytes, tmp_path: Path, units: int) -> None:
     assert search_bytes(a_job(pattern, device="cpu"), tmp_path / "u", units=units) == on_cpu
