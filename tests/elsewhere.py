@@ -20,7 +20,7 @@ HOST_ALONE = {
     "lanewise.primitives.": "a GPU has functions of its own",
     "lanewise.ir.interpreter": "the interpreter runs on the host",
     "lanewise.launch.slabs": "slabs of sites are those of a CPU",
-    "lanewise.patterns.elementwise.kernel": "sums and extremes of whole arrays ask the array for its library",
+    "lanewise.patterns.elementwise.totals": "sums and extremes of whole arrays ask the array for its library",
     "lanewise.patterns.search.": "a GPU builds structures, and looks at positions, by kernels",
     "lanewise.records.arrays": "rows are put together on the host",
     "lanewise.records.rows": "the values of a row are rounded on the host",

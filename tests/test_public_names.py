@@ -99,9 +99,10 @@ PRODUCTS: Inside = {
 }  # fmt: skip
 
 LADDERS: Inside = {
-    "ladders.boids_run": (
-        "constants of structures, as papers have them", ("models.devices", "patterns.search.dynamic_grid", "patterns.search.static_grid", "runtime.programs"),
+    "ladders.boids_meetings": (
+        "constants of structures, as papers have them", ("models.devices", "patterns.search.dynamic_grid", "patterns.search.static_grid"),
     ),
+    "ladders.boids_run": ("the model of a device, and how long graphs are", ("models.devices", "runtime.programs")),
     "ladders.compiler": ("complete plans", ("planning.plan",)),
     "ladders.compiler_plans": ("plans by their declarations", ("ir.pattern", "planning.plan")),
     "ladders.compiler_run": (

@@ -5,8 +5,8 @@ from lanewise.language.record import RecordBase as Record
 from lanewise.language.values import abs_ as abs
 from lanewise.language.values import bool_ as bool
 from lanewise.language.values import pow_ as pow
-from lanewise.patterns.elementwise.kernel import max_ as max
-from lanewise.patterns.elementwise.kernel import min_ as min
-from lanewise.patterns.elementwise.kernel import sum_ as sum
+from lanewise.patterns.elementwise.totals import max_ as max
+from lanewise.patterns.elementwise.totals import min_ as min
+from lanewise.patterns.elementwise.totals import sum_ as sum
 
 __all__ = ["Any", "Record", "abs", "bool", "max", "min", "pow", "sum"]

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.analysis.affine import AffineAccess, accesses, groups, nest_of
+from lanewise.analysis.access_groups import groups
+from lanewise.analysis.affine import AffineAccess, accesses, nest_of
 from lanewise.patterns.threadwise.kernel import threadwise
 from lanewise.support.errors import CompileError
 

@@ -19,7 +19,8 @@ import lanewise as lw
 from lanewise.compiler.default_plans import complete_plan
 from lanewise.language.target import Machine
 from lanewise.launch.own_memory import OwnMemory
-from lanewise.launch.repeated import MOST_SIZES, Repeatable, Repeated
+from lanewise.launch.repeatable import MOST_SIZES, Repeatable
+from lanewise.launch.repeated import Repeated
 from lanewise.launch.support import machine_of
 from lanewise.patterns.kernels import AbstractKernel
 from lanewise.runtime.memory import to_host

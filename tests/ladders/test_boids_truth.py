@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.ladders.boids_run import make_start, met, own_cells, predicted_seconds
+from lanewise.ladders.boids_meetings import met, own_cells, predicted_seconds
+from lanewise.ladders.boids_run import make_start
 from lanewise.ladders.boids_truth import FEW, IN_TURN, LARGE, MANY, make_truth, make_truth_in_turn
 from lanewise.ladders.boids_versions import (
     ALL,

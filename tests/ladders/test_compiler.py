@@ -16,6 +16,7 @@ import lanewise as lw
 from bench import gpu_threadwise
 from lanewise.ladders import compiler, compiler_kernels, compiler_run, find_ladder
 from lanewise.ladders.compiler import BESIDES, DEFAULT, LADDER, LIBRARY, NAIVE, climb, climb_benchmark, summary
+from lanewise.ladders.compiler_inputs import LibraryNames
 from lanewise.ladders.compiler_plans import (
     CAMPING,
     COPIES,
@@ -27,7 +28,7 @@ from lanewise.ladders.compiler_plans import (
     naive_plan,
 )
 from lanewise.ladders.compiler_plot import plot_compiler
-from lanewise.ladders.compiler_problems import BENCHMARKS, Benchmark, LibraryNames, make_case, sample
+from lanewise.ladders.compiler_problems import BENCHMARKS, Benchmark, make_case, sample
 from lanewise.ladders.compiler_run import LeastTime, Runner, bound_of
 from lanewise.ladders.rung import Options, Rung, as_json
 from lanewise.launch.support import compile_kernel

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.launch.repeated import Repeatable
+from lanewise.launch.repeatable import Repeatable
 
 
 class Weight(lw.Record):

@@ -39,17 +39,11 @@ from lanewise.sims.waves.device.memory import Memory
 from lanewise.sims.waves.device.spectra import records
 from lanewise.sims.waves.device.top import first_cells
 from lanewise.sims.waves.device.work import grouped
-from lanewise.sims.waves.hierarchical import (
-    Grids,
-    MapMaker,
-    candidates,
-    hierarchical_search,
-    hough_maps,
-    search_maps,
-    set_up,
-)
+from lanewise.sims.waves.hierarchical import candidates, hierarchical_search, hough_maps, search_maps
+from lanewise.sims.waves.hierarchical_setup import Grids, set_up
 from lanewise.sims.waves.hough import pixel_offsets
 from lanewise.sims.waves.kernels import Sft
+from lanewise.sims.waves.map_maker import MapMaker
 from lanewise.sims.waves.prepared import earth_states, geometry, prepare, search_margin
 from lanewise.sims.waves.sft import load_sfts
 from lanewise.sims.waves.timing import Ephemeris, Orbit

@@ -11,17 +11,8 @@ import pytest
 
 from lanewise.sims.waves.demodulation import f_statistic
 from lanewise.sims.waves.gps import SECOND
-from lanewise.sims.waves.hierarchical import (
-    CANDIDATE,
-    DOPPLER,
-    Search,
-    candidates,
-    hierarchical_search,
-    hough_maps,
-    merged,
-    middle_time,
-    set_up,
-)
+from lanewise.sims.waves.hierarchical import CANDIDATE, candidates, hierarchical_search, hough_maps, merged, middle_time
+from lanewise.sims.waves.hierarchical_setup import DOPPLER, Search, set_up
 from lanewise.sims.waves.hough import (
     Significance,
     StackMotion,

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from lanewise.sims import waves
-from lanewise.sims.waves.hierarchical import CANDIDATE, Grids
+from lanewise.sims.waves.hierarchical import CANDIDATE
+from lanewise.sims.waves.hierarchical_setup import Grids
 from lanewise.sims.waves.refinement import follow_up, lattice, phase_metric, regrouped, some_stacks
 from lanewise.sims.waves.refinement.follow_up import false_alarm, pixel_size
 from lanewise.sims.waves.refinement.metric import tangents

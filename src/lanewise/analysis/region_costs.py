@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lanewise.analysis.instructions import contracted, latency_of, mix, node_cost
+from lanewise.analysis.instructions import contracted, mix, node_cost
+from lanewise.analysis.operation_costs import latency_of
 from lanewise.analysis.region import SECTOR, Pattern, Region, Values
 from lanewise.analysis.sampling import Known, Sample, value_of
 from lanewise.ir import nodes as ir

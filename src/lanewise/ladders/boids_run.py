@@ -9,7 +9,6 @@ sorting.
 
 from __future__ import annotations
 
-import math
 import statistics
 import time
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from functools import cached_property
 from typing import Any
 
 import lanewise as lw
+from lanewise.ladders.boids_meetings import met, predicted_seconds
 from lanewise.ladders.boids_truth import TOLERANCE, Truth, make_truth, make_truth_in_turn
 from lanewise.ladders.boids_versions import (
     ALL,
@@ -31,9 +31,7 @@ from lanewise.ladders.boids_versions import (
 )
 from lanewise.ladders.run import duration, skipped
 from lanewise.ladders.rung import Options, Rung, number
-from lanewise.models.devices import DeviceModel, device_model
-from lanewise.patterns.search.dynamic_grid import CURVE_LEAF, THESIS_LEAF
-from lanewise.patterns.search.static_grid import CELLS_A_SOURCE
+from lanewise.models.devices import device_model
 from lanewise.profiling.profile import Profile
 from lanewise.runtime.programs import LONG_GRAPH
 from lanewise.sims.boids import Flock, State, make_state
@@ -344,75 +342,3 @@ def clock(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
-
-
-# share of a sphere in a slice as thick as its radius, averaged over the agents in the sphere: 9/16
-# x 16/15
-SLICE = 0.6
-FILLED = 0.62  # of a leaf of the recursive orders: the thesis's table 7.1 has 59.5 % and 62.5 %
-FAN_OUT = 4  # boxes below one of the tree along the curve
-STATE_BYTES = 2 * 52 + 2 * 36  # an agent is read and written, so are its three urges
-BUILD_BYTES = 2 * 24 + 8 * 4  # the sorted copy of positions and headings; cells, places and order
-
-
-@dataclass(frozen=True, slots=True)
-class Met:
-    """What a target looks at, on average: sources whose distance is computed, and boxes or rows of
-    cells that may hold some.
-    """
-
-    sources: float
-    boxes: float = 0.0
-
-    @property
-    def total(self) -> float:
-        return self.sources + self.boxes
-
-
-def met(search: lw.Search, agents: int, world: float) -> Met | None:
-    """What a target looks at in a sphere of this radius; None for searches that choose
-    themselves.
-    """
-    reach, density = 2 * THESIS.radius, agents / (4 / 3 * math.pi * world**3)
-
-    def around(side: float) -> float:
-        """Agents in the cells or leaves of this side that the search radius touches."""
-        return min(agents, density * (reach + side) ** 3)
-
-    match search:
-        case lw.AllPairs():
-            return Met(agents)
-        case lw.StaticGrid():
-            cells = search.cells if isinstance(search.cells, int) else own_cells(agents, world)
-            side = 2 * world / cells
-            return Met(around(side), min(cells, reach / side + 1) ** 2)
-        case lw.DynamicGrid(order="curve"):
-            side = (CURVE_LEAF / density) ** (1 / 3)
-            return Met(around(side), FAN_OUT * around(side) / CURVE_LEAF * FAN_OUT / (FAN_OUT - 1))
-        case lw.DynamicGrid(order=order):
-            # "3-D" divides along one axis, too: see patterns/search/builders/ordering.py
-            members = THESIS_LEAF if order == "sort" else FILLED * THESIS_LEAF
-            inside = min(agents, agents * SLICE * reach / world + 2 * members)
-            listed = agents / members if search.leaves == "all" else inside / members
-            return Met(inside, listed if order == "3-D" else 0.0)
-        case _:
-            return None
-
-
-def own_cells(agents: int, world: float) -> int:
-    """Cells along an axis of a static grid that chooses them: sides of the radius, at most two for
-    each source.
-    """
-    most = round((CELLS_A_SOURCE * agents) ** (1 / 3))
-    return max(1, min(most, int(2 * world / THESIS.radius)))
-
-
-def predicted_seconds(
-    search: lw.Search, agents: int, world: float, pair_seconds: float, model: DeviceModel
-) -> float | None:
-    """The model's time of a step, or None for searches that choose themselves."""
-    looked = met(search, agents, world)
-    if looked is None:
-        return None
-    nbytes = STATE_BYTES + (0 if isinstance(search, lw.AllPairs) else BUILD_BYTES)
-    return agents * (looked.total * pair_seconds + nbytes / model.memory_bandwidth)

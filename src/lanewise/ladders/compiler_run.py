@@ -11,8 +11,9 @@ from typing import Any
 import lanewise as lw
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import statements
+from lanewise.ladders.compiler_inputs import LibraryNames
 from lanewise.ladders.compiler_plans import naive_plan
-from lanewise.ladders.compiler_problems import Benchmark, LibraryNames, PreparedProblem, make_case
+from lanewise.ladders.compiler_problems import Benchmark, PreparedProblem, make_case
 from lanewise.ladders.run import duration, skipped
 from lanewise.ladders.rung import Options, Rung, number
 from lanewise.models.devices import DeviceModel, device_model

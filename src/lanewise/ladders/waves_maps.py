@@ -33,7 +33,8 @@ from lanewise.sims.waves import (
     search_maps,
 )
 from lanewise.sims.waves.demodulation import antenna_matrices, assembled
-from lanewise.sims.waves.hierarchical import Candidates, Grids, candidates
+from lanewise.sims.waves.hierarchical import Candidates, candidates
+from lanewise.sims.waves.hierarchical_setup import Grids
 from lanewise.sims.waves.hough import (
     Significance,
     drift_offsets,

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from lanewise.language.record import Leaf
 from lanewise.layouts.base import VECTOR_BYTES, Arrangement, Buffer, Layout, Slot, place_structure
 from lanewise.support.attributes import frozen
-from lanewise.support.checks import Unfit, listed, shown
+from lanewise.support.checks import shown
 from lanewise.support.errors import RecordError
+from lanewise.support.kinds import Unfit, listed
 
 Groups = tuple[tuple[str, ...], ...]
 

@@ -29,9 +29,10 @@ from lanewise.launch.arguments import (
 from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.executable import Executable
 from lanewise.launch.programs import Programs
-from lanewise.launch.repeated import Holds, Repeated, both
+from lanewise.launch.repeated import Repeated
 from lanewise.launch.result_memory import check_beside_records, check_in_place
 from lanewise.launch.shaped_arrays import check_results_apart, writable_checks
+from lanewise.launch.sized import Holds, both
 from lanewise.launch.slots import NOTHING, Slot, ValueSlot
 from lanewise.launch.support import (
     layouts_of,

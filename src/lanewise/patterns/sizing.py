@@ -17,7 +17,7 @@ from lanewise.language import types as t
 from lanewise.launch.arguments import Arguments, axes_of, flat
 from lanewise.launch.forms import Shape
 from lanewise.launch.own_memory import OwnMemory
-from lanewise.launch.repeated import Holds, Result, Sized, shapes_of
+from lanewise.launch.sized import Holds, Result, Sized, shapes_of
 from lanewise.launch.slots import Given
 from lanewise.launch.support import machine_of, value_type
 from lanewise.launch.task_list import BoundArray, TaskList
@@ -37,7 +37,7 @@ Classify = Callable[[tuple[Any, ...], Mapping[str, Any]], Arguments]
 class Program:
     """What a call runs.
 
-    environment: its values and counts, by IR name. holds: see `launch.repeated.Sized`.
+    environment: its values and counts, by IR name. holds: see `launch.sized.Sized`.
     """
 
     tasks: TaskList

@@ -23,7 +23,7 @@ from lanewise.launch.arguments import (
     name_arguments,
 )
 from lanewise.launch.compiled import Tunable
-from lanewise.launch.repeated import Repeats, Result
+from lanewise.launch.sized import Repeats, Result
 from lanewise.launch.support import Uses, bind_record, index_type, uses_of, value_type
 from lanewise.launch.task_list import BoundArray
 from lanewise.patterns.results import result_arrays, total_type

@@ -19,8 +19,9 @@ import numpy as np
 
 from lanewise.language.vectors import LiteralVector
 from lanewise.support.attributes import describe, frozen
-from lanewise.support.checks import Unfit, checked, listed, shown
+from lanewise.support.checks import checked, shown
 from lanewise.support.errors import ArgumentError
+from lanewise.support.kinds import Unfit, listed
 
 Velocity = tuple[int, ...]
 

@@ -10,18 +10,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from lanewise.compiler.default_plans import complete_plan
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, LANES, WORK, partial_of
-from lanewise.language import values as v
 from lanewise.language.target import target_of
 from lanewise.language.types import Scalar
 from lanewise.launch.arguments import Arguments, bind_value_array, make_output
 from lanewise.launch.executable import Executable
-from lanewise.launch.repeated import Repeated, Result
+from lanewise.launch.repeated import Repeated
+from lanewise.launch.sized import Result
 from lanewise.launch.support import index_type, machine_of, value_type
 from lanewise.patterns.elementwise.build import (
     ELEMENTWISE,
@@ -43,6 +41,7 @@ from lanewise.patterns.elementwise.scattered import (
     wide_lengths,
 )
 from lanewise.patterns.elementwise.scattering import build_scattering, scatters
+from lanewise.patterns.elementwise.totals import NO_EXTREME, max_, min_, sum_
 from lanewise.patterns.kernels import AbstractKernel
 from lanewise.patterns.results import result_arrays
 from lanewise.patterns.sizing import Program
@@ -50,12 +49,9 @@ from lanewise.patterns.skeleton import CHECKS, Derived, KernelFunction, Skeleton
 from lanewise.patterns.tables.names import POINTS
 from lanewise.patterns.tables.ranges import kernel_of_tests
 from lanewise.planning.plan import Plan
-from lanewise.records.field_values import brought
 from lanewise.records.same_elements import are_same, overlapping
-from lanewise.runtime.devices import default_device
-from lanewise.runtime.memory import home, module_of
 from lanewise.support.attributes import sealed
-from lanewise.support.checks import check_unmasked, plain_function, shown
+from lanewise.support.checks import plain_function
 from lanewise.support.errors import ArgumentError, LanewiseError, brief, shortened
 from lanewise.support.naming import by_name
 
@@ -136,9 +132,6 @@ SKELETON = Skeleton(
     tested=kernel_of_tests,
     scatters=True,
 )
-
-
-NO_EXTREME = "an array without elements has no smallest and no largest one"
 
 
 @sealed()
@@ -324,81 +317,3 @@ def elementwise(function: Callable[..., Any]) -> Elementwise:
     f32): ...`.
     """
     return Elementwise(plain_function("elementwise", function))
-
-
-def _numbers(array: Any) -> tuple[Any, Any]:
-    """The library of an array of numbers, and the array as that library's own."""
-    if isinstance(array, np.ndarray):
-        check_unmasked("a reduction", array)
-        module: Any = np
-    elif hasattr(array, "__cuda_array_interface__") and not isinstance(array, type):
-        array = brought("a reduction", array, home(array) or default_device())
-        module = module_of(array)
-    else:
-        raise ArgumentError(f"a reduction takes an array of values, found {type(array).__name__}")
-    if array.dtype.kind not in "biuf" or not array.ndim:
-        raise ArgumentError(
-            f"a reduction takes an array of numbers with at least one axis, found {shown(array)}"
-        )
-    if array.ndim > 2:
-        raise ArgumentError(
-            "a reduction takes numbers of shape (n,) or vectors of shape (n, components), found "
-            f"the shape {tuple(array.shape)}: "
-            "reshape it; kernel.sum, .min and .max reduce the results of arrays of any shape"
-        )
-    return module, array
-
-
-def _filled(array: Any) -> tuple[Any, Any]:
-    """An array that has at least one element, behind its library."""
-    module, array = _numbers(array)
-    if not len(array):
-        raise ArgumentError(NO_EXTREME)
-    return module, array
-
-
-def _host(result: Any) -> Any:
-    """A Python number, or a NumPy array of one number a component."""
-    host = result.get() if hasattr(result, "get") else np.asarray(result)
-    return host.item() if host.ndim == 0 else host
-
-
-def sum_(array: Any) -> Any:
-    """The sum over the elements of an array of shape (n,) or (n, components), accumulated in
-    float64 (or int64).
-    """
-    module, array = _numbers(array)
-    return _host(
-        module.sum(array, axis=0, dtype=np.float64 if array.dtype.kind == "f" else np.int64)
-    )
-
-
-def min_(first: Any, *others: Any) -> Any:
-    """The smallest element of one array (by component), or the smaller of several numbers or
-    vectors.
-    """
-    if others:
-        for other in others:
-            first = v.minimum(first, other)
-        return first
-    module, array = _filled(first)
-    return _host(module.min(array, axis=0))
-
-
-def max_(first: Any, *others: Any) -> Any:
-    """The largest element of one array (by component), or the larger of several numbers or
-    vectors.
-    """
-    if others:
-        for other in others:
-            first = v.maximum(first, other)
-        return first
-    module, array = _filled(first)
-    return _host(module.max(array, axis=0))
-
-
-# What the frontend knows them by: with several arguments `min` and `max` are the functions of
-# kernels, with one they are not.
-min_.__lanewise_intrinsic__ = "min"  # type: ignore[attr-defined]
-max_.__lanewise_intrinsic__ = "max"  # type: ignore[attr-defined]
-sum_.__lanewise_reduction__ = "sum"  # type: ignore[attr-defined]

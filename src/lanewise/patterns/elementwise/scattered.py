@@ -14,8 +14,8 @@ from lanewise.ir.names import length_of, owner
 from lanewise.language import types as t
 from lanewise.language.record import Record
 from lanewise.launch.arguments import Arguments
-from lanewise.launch.repeated import Repeats
 from lanewise.launch.shaped_arrays import NARROW, check_shaped, writable_checks
+from lanewise.launch.sized import Repeats
 from lanewise.patterns.elementwise.scattering import ScatteredArrays
 from lanewise.patterns.plain_sums import prefer_buckets
 from lanewise.patterns.skeleton import KernelFunction

@@ -18,13 +18,11 @@ from typing import Any
 
 from lanewise.derivatives.gradient import Cotangents, Gradient, GradientValue, gradient
 from lanewise.frontend.function import Lowered, Signature
-from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import expressions, statements, subexpressions
 from lanewise.language import types as t
 from lanewise.language.record import Field, Record
-from lanewise.launch.arguments import describe, name_arguments
+from lanewise.launch.arguments import name_arguments
 from lanewise.launch.compiled import Call, Compiled
-from lanewise.patterns.elementwise.kernel import sum_
+from lanewise.patterns.elementwise.totals import sum_
 from lanewise.patterns.gradients import (
     Places,
     by_place,
@@ -36,8 +34,9 @@ from lanewise.patterns.gradients import (
 )
 from lanewise.patterns.no_gradient import no_second_gradient
 from lanewise.patterns.pairwise.cotangents import Cotangent
+from lanewise.patterns.pairwise.gradient_checks import check_exchange, check_target, pair_of_records
 from lanewise.patterns.pairwise.kernel import Pairwise
-from lanewise.patterns.search import AllPairs, Periodic, Search
+from lanewise.patterns.search import AllPairs, Search
 from lanewise.patterns.variables import cotangent_leaves, cotangents_of
 from lanewise.planning.plan import Plan
 from lanewise.records.arrays import RecordArray
@@ -68,7 +67,7 @@ class _Part:
 
     def gradient(self, written: Signature, lowered: Lowered) -> Gradient:
         """The function that is summed, and how it was made."""
-        records = _records(written)
+        records = pair_of_records(written)
         none = (None,) * len(lowered.function.results)
         cotangents = Cotangents(cotangent_leaves(lowered) if self.weighed else none)
         return gradient(
@@ -82,7 +81,7 @@ class _Part:
         """The element of a result comes first; where there are cotangents the targets have them as
         fields.
         """
-        target, source = _records(written)
+        target, source = pair_of_records(written)
         kinds: dict[str, Record | t.ValueType] = dict(written.parameters)
         if self.weighed:
             kinds[target] = self.weighed_record(written)
@@ -98,7 +97,7 @@ class _Part:
         """The targets with their cotangents: all fields of the record that a kernel may read, and
         the cotangents.
         """
-        target, _ = _records(written)
+        target, _ = pair_of_records(written)
         record = written.parameters[target]
         assert isinstance(record, Record)
         added = tuple(Field(n, k) for n, k in cotangent_kinds(written.results).items())
@@ -168,7 +167,7 @@ class PairwiseGradient:
         if cotangent is None:
             return self._run(made, values, None, plan)
         target, source = (values[n] for n in self._roles())
-        _check_target(self._kernel, target)
+        check_target(self._kernel, target)
         parts = shared_elements(target, source) is not None
         try:
             with self._weighed(made.parts[0][0], target, cotangent, parts=parts) as weighed:
@@ -241,7 +240,7 @@ class PairwiseGradient:
         """The parameters that are targets and sources."""
         kept = self._sought.kept()
         if "roles" not in kept:
-            kept["roles"] = _records(self._kernel.signature)
+            kept["roles"] = pair_of_records(self._kernel.signature)
         return kept["roles"]
 
     def _prepared(
@@ -301,7 +300,7 @@ class PairwiseGradient:
 
     def _made(self, identical: bool, *, weighed: bool) -> _Made:
         """The kernels for calls with one array or two."""
-        target, source = _records(self._kernel.signature)
+        target, source = pair_of_records(self._kernel.signature)
         here: list[tuple[int, GradientValue]] = []
         exchanged: list[tuple[int, GradientValue]] = []
         for place, v in enumerate(self._sought.variables()):
@@ -327,7 +326,7 @@ class PairwiseGradient:
                 exchanged.append((place, GradientValue(v.leaves(source), v.kind)))
         search = self._kernel.search
         if exchanged or any(a.there for _, a in here):
-            _check_exchange(self._kernel, search)
+            check_exchange(self._kernel, search)
         position = None if isinstance(search, AllPairs) and search.is_plain else search.position
         parts = [
             _Part(self._kernel.__name__, tuple(group), other, weighed, identical, position)
@@ -339,66 +338,3 @@ class PairwiseGradient:
 def gradient_of(kernel: Pairwise, wrt: str | Iterable[str]) -> PairwiseGradient:
     """What `kernel.gradient(wrt)` gives."""
     return PairwiseGradient(kernel, wrt)
-
-
-def _records(signature: Signature) -> tuple[str, str]:
-    target, source = (n for n, k in signature.parameters.items() if isinstance(k, Record))
-    return target, source
-
-
-def _check_target(kernel: Pairwise, target: RecordArray) -> None:
-    """Refuse an array of another record, of which a copy would be made."""
-    name, _ = _records(kernel.signature)
-    if target.record != kernel.signature.parameters[name]:
-        raise ArgumentError(
-            f"{kernel.__name__}: {name!r} must be an array of "
-            f"{kernel.signature.parameters[name].name}, found {describe(target)}"
-        )  # type: ignore[union-attr]
-
-
-def _check_exchange(kernel: Pairwise, search: Search) -> None:
-    """Refuse to sum over the targets of a source where a search knows only the sources of a
-    target.
-    """
-    name = kernel.__name__
-    target, source = _records(kernel.signature)
-    if search.k is not None:
-        raise ArgumentError(
-            f"{name}.gradient: a search for {search.in_words()} gives each target sources of its "
-            "own, and a source does not know "
-            f"whose it is; take the gradient with respect to fields of {target}, or search with "
-            "lw.Neighbors(radius=...)"
-        )
-    if isinstance(search.world, Periodic) and (
-        leaf := _absolute(kernel, (target, source), search.position)
-    ):
-        raise ArgumentError(
-            f"{name}.gradient: in a periodic world a source is seen at its image nearest to the "
-            f"target, and {name} uses {leaf} by itself; "
-            f"a gradient with respect to {source} needs a function of {source}.{search.position} - "
-            f"{target}.{search.position}"
-        )
-
-
-def _absolute(kernel: Pairwise, records: tuple[str, str], position: str) -> str:
-    """A coordinate that is used otherwise than in the difference of the two positions, or
-    nothing.
-    """
-    leaves = {
-        f"{r}.{position}.{c}": f"{o}.{position}.{c}"
-        for r, o in (records, records[::-1])
-        for c in t.COMPONENTS
-    }
-    paired: dict[str, int] = {}
-    for s in statements(kernel.lowered.function.body):
-        for e in (x for top in expressions(s) for x in subexpressions(top)):
-            match e:
-                case ir.Binary(operator="-", left=ir.Local(name=a), right=ir.Local(name=b)) if (
-                    leaves.get(a) == b
-                ):
-                    paired |= {a: paired.get(a, 0) - 1, b: paired.get(b, 0) - 1}
-                case ir.Local(name=a) if a in leaves:
-                    paired[a] = paired.get(a, 0) + 1
-                case _:
-                    pass
-    return next((n for n, count in paired.items() if count), "")

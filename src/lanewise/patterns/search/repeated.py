@@ -20,7 +20,8 @@ import numpy as np
 from lanewise.frontend.function import Signature
 from lanewise.language.target import is_gpu
 from lanewise.launch.arguments import Arguments, flatten_uniforms
-from lanewise.launch.repeated import Repeatable, Result, Sized
+from lanewise.launch.repeatable import Repeatable
+from lanewise.launch.sized import Result, Sized
 from lanewise.launch.slots import Given, SameRecords, sizes_of, slots_of
 from lanewise.launch.support import Uses
 from lanewise.launch.tuned_plans import store_enabled

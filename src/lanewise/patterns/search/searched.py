@@ -26,9 +26,9 @@ from lanewise.launch.arguments import (
 from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.executable import Executable
 from lanewise.launch.programs import Programs
-from lanewise.launch.repeated import Result
 from lanewise.launch.result_memory import check_beside_records, check_in_place
 from lanewise.launch.shaped_arrays import check_results_apart, writable_checks
+from lanewise.launch.sized import Result
 from lanewise.launch.support import (
     Uses,
     bind_record,

@@ -19,7 +19,7 @@ import numpy as np
 
 from lanewise.language.target import is_gpu
 from lanewise.language.types import component
-from lanewise.launch.repeated import Result, Sized
+from lanewise.launch.sized import Result, Sized
 from lanewise.patterns.search.points import Bounds, Points
 from lanewise.patterns.search.worlds import World
 from lanewise.primitives.survey import survey_launch

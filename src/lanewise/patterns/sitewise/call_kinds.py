@@ -15,14 +15,10 @@ from lanewise.language.lattices.base import Lattice
 from lanewise.language.types import Scalar
 from lanewise.launch.arguments import describe
 from lanewise.patterns.sitewise.builder import check_tables, check_uniforms
-from lanewise.patterns.sitewise.function import (
-    CALL_ARGUMENTS,
-    SiteFunction,
-    SiteValues,
-    classify_values,
-)
+from lanewise.patterns.sitewise.function import CALL_ARGUMENTS, SiteFunction
 from lanewise.patterns.sitewise.kinds import AXES, OUTFLOW, Wall, check_new
 from lanewise.patterns.sitewise.sites import Sites
+from lanewise.patterns.sitewise.values import SiteValues, classify_values
 from lanewise.runtime.memory import array_module
 from lanewise.support.checks import plain_function, shown
 from lanewise.support.errors import ArgumentError

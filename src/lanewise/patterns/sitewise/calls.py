@@ -19,7 +19,6 @@ from lanewise.launch.support import bind_record, index_type, machine_of
 from lanewise.launch.task_list import BoundArray, TaskList
 from lanewise.layouts import AoS
 from lanewise.patterns.sitewise.builder import ARRIVED, MARKS, NEXT, SOLIDS
-from lanewise.patterns.sitewise.function import SiteValues
 from lanewise.patterns.sitewise.interpolated_walls import CURVED, CURVED_COUNT, WEIGHTS
 from lanewise.patterns.sitewise.links import FLAGS, box_counts
 from lanewise.patterns.sitewise.momentum_exchange import WALLED, WALLED_COUNT
@@ -36,6 +35,7 @@ from lanewise.patterns.sitewise.passes import runs as site_runs
 from lanewise.patterns.sitewise.passes import splitting as site_splitting
 from lanewise.patterns.sitewise.pattern import complete_site_plan
 from lanewise.patterns.sitewise.sites import Sites
+from lanewise.patterns.sitewise.values import SiteValues
 from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.records.arrays import RecordArray
 from lanewise.runtime.memory import on

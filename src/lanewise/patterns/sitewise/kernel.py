@@ -19,7 +19,7 @@ from lanewise.patterns.no_gradient import no_gradient
 from lanewise.patterns.sitewise.call_kinds import SiteKinds, require_flow
 from lanewise.patterns.sitewise.calls import SiteCall
 from lanewise.patterns.sitewise.fractions import WallFractions, make_interpolation
-from lanewise.patterns.sitewise.function import SiteFunction, SiteValues, shape_of
+from lanewise.patterns.sitewise.function import SiteFunction
 from lanewise.patterns.sitewise.kinds import Rule, Wall
 from lanewise.patterns.sitewise.lattice_kernel import LatticeKernel
 from lanewise.patterns.sitewise.making import (
@@ -30,6 +30,7 @@ from lanewise.patterns.sitewise.making import (
 )
 from lanewise.patterns.sitewise.observer import Observer
 from lanewise.patterns.sitewise.sites import Sites
+from lanewise.patterns.sitewise.values import SiteValues, shape_of
 from lanewise.planning.plan import Plan
 from lanewise.records.field_values import brought, check_fits
 from lanewise.runtime.devices import resolve

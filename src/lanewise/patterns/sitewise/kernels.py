@@ -32,18 +32,14 @@ from lanewise.patterns.sitewise.calls import (
     bind_phase,
     compile_phase,
 )
-from lanewise.patterns.sitewise.function import (
-    Observed,
-    SiteFunction,
-    SiteValues,
-    in_order,
-)
+from lanewise.patterns.sitewise.function import SiteFunction
 from lanewise.patterns.sitewise.interpolated_walls import build_interpolated_walls
 from lanewise.patterns.sitewise.momentum_exchange import build_momentum_exchange
 from lanewise.patterns.sitewise.outflow import Outlet, build_outflow
 from lanewise.patterns.sitewise.passes import boxes
 from lanewise.patterns.sitewise.pattern import LEAST_MERGED, SITEWISE, complete_site_plan
 from lanewise.patterns.sitewise.sites import Sites, arrival_array
+from lanewise.patterns.sitewise.values import Observed, SiteValues, in_order
 from lanewise.patterns.tables.arguments import check_countable, table_lengths
 from lanewise.patterns.tables.ranges import (
     TableTests,

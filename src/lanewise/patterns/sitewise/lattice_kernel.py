@@ -16,10 +16,10 @@ from lanewise.launch.steps.loop import StepLoop, check_steps, loop_of, take
 from lanewise.launch.steps.task import States, Task
 from lanewise.patterns.sitewise.call_kinds import SiteKinds
 from lanewise.patterns.sitewise.calls import SiteCall, Step, run_calls
-from lanewise.patterns.sitewise.function import SiteValues, is_unchanging, same_values
 from lanewise.patterns.sitewise.kernels import SiteKernels
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.patterns.sitewise.steppers import SiteStepper, around_steps
+from lanewise.patterns.sitewise.values import SiteValues, is_unchanging, same_values
 from lanewise.planning.plan import Plan
 from lanewise.runtime.programs import NamedLaunch
 from lanewise.support.errors import LanewiseError, brief, shortened

@@ -11,7 +11,7 @@ from lanewise.ir import nodes as ir
 from lanewise.language import types as t
 from lanewise.launch.executable import Launch
 from lanewise.launch.programs import Programs
-from lanewise.launch.repeated import views_of
+from lanewise.launch.repeatable import views_of
 from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.builder import check_tables, check_uniforms
 from lanewise.patterns.sitewise.calls import (
@@ -21,17 +21,17 @@ from lanewise.patterns.sitewise.calls import (
     result_names,
     run_calls,
 )
-from lanewise.patterns.sitewise.function import (
+from lanewise.patterns.sitewise.function import SiteFunction
+from lanewise.patterns.sitewise.kernels import SiteKernels
+from lanewise.patterns.sitewise.sites import Sites
+from lanewise.patterns.sitewise.values import (
     Observed,
-    SiteFunction,
     SiteValues,
     classify_values,
     in_order,
     is_unchanging,
     same_values,
 )
-from lanewise.patterns.sitewise.kernels import SiteKernels
-from lanewise.patterns.sitewise.sites import Sites
 from lanewise.patterns.tables.ranges import refuse_checks
 from lanewise.planning.plan import Plan, check_plan
 from lanewise.runtime.memory import array_module, module_of

@@ -17,13 +17,14 @@ from lanewise.launch.arguments import describe
 from lanewise.layouts import Layout
 from lanewise.patterns.sitewise.call_kinds import SiteKinds
 from lanewise.patterns.sitewise.calls import SiteCall
-from lanewise.patterns.sitewise.function import SiteFunction, SiteValues
+from lanewise.patterns.sitewise.function import SiteFunction
 from lanewise.patterns.sitewise.kinds import Rule, Wall
 from lanewise.patterns.sitewise.lattice_kernel import LatticeKernel
 from lanewise.patterns.sitewise.making import field_memory, site_kinds, site_shape
 from lanewise.patterns.sitewise.observer import Observer
 from lanewise.patterns.sitewise.sites import Sites, field_record, solid_sites
 from lanewise.patterns.sitewise.streaming import TWO_COPIES
+from lanewise.patterns.sitewise.values import SiteValues
 from lanewise.planning.plan import Plan
 from lanewise.records.field_values import brought, check_fits
 from lanewise.runtime.devices import resolve

@@ -22,8 +22,8 @@ from lanewise.launch.steps.task import Around, States, Task
 from lanewise.launch.tasks import Role
 from lanewise.launch.tasks import Sequence as Tasks
 from lanewise.patterns.sitewise.calls import SiteCall
-from lanewise.patterns.sitewise.function import Observed, in_order
 from lanewise.patterns.sitewise.sites import Sites
+from lanewise.patterns.sitewise.values import Observed, in_order
 from lanewise.profiling.profile import Profile
 from lanewise.runtime.device import get_device
 from lanewise.support.errors import ArgumentError, brief

@@ -23,10 +23,10 @@ from lanewise.language.target import target_of
 from lanewise.launch.trial import Failure
 from lanewise.launch.tuned_plans import Key
 from lanewise.models.devices import device_model
-from lanewise.patterns.sitewise.function import SiteValues
 from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.patterns.sitewise.steppers import SiteStepper
+from lanewise.patterns.sitewise.values import SiteValues
 from lanewise.planning.plan import CompletePlan
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import bring, module_of, on, to_host

@@ -25,7 +25,7 @@ from lanewise.language.array_types import ArrayType
 from lanewise.language.target import target_of
 from lanewise.launch.arguments import Arguments, device_without_records
 from lanewise.launch.outside import surely_outside, was_outside
-from lanewise.launch.repeated import Repeats
+from lanewise.launch.sized import Repeats
 from lanewise.launch.support import index_type
 from lanewise.passes.index_tests import NONE, Guards, failure, guards_of, testing
 from lanewise.patterns.call_tasks import RESULT

@@ -16,8 +16,8 @@ from lanewise.frontend.scattered import scattered_arrays
 from lanewise.ir.names import WORK, extent_of, length_of
 from lanewise.language.target import CPU, PYTHON
 from lanewise.launch.arguments import Arguments, classify_arguments
-from lanewise.launch.repeated import Repeats
 from lanewise.launch.shaped_arrays import NARROW, check_shaped, writable_checks
+from lanewise.launch.sized import Repeats
 from lanewise.patterns.tables.names import POINTS
 from lanewise.patterns.words import add_words
 from lanewise.runtime.devices import default_device

@@ -17,7 +17,8 @@ from dataclasses import replace
 from math import ceil
 from typing import Any
 
-from lanewise.analysis.affine import AffineAccess, accesses, groups, nest_of
+from lanewise.analysis.access_groups import groups
+from lanewise.analysis.affine import AffineAccess, accesses, nest_of
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Suggestions, Work
 from lanewise.language.target import Machine

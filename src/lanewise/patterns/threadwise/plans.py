@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lanewise.analysis.affine import AffineAccess, accesses, groups, nest_of
+from lanewise.analysis.access_groups import groups
+from lanewise.analysis.affine import AffineAccess, accesses, nest_of
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import BLOCK, Suggestions, Work
 from lanewise.ir.shared import shared_bytes

@@ -19,7 +19,7 @@ from lanewise.ir.names import extent_of, length_of
 from lanewise.language import types as t
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.outside import surely_outside, was_outside
-from lanewise.launch.repeated import Repeats
+from lanewise.launch.sized import Repeats
 from lanewise.passes.index_tests import NONE, Guards, failure, guards_of
 from lanewise.patterns.plain_sums import prefer_buckets_of_threads
 from lanewise.patterns.skeleton import CHECKS, KernelFunction

@@ -9,16 +9,8 @@ int64 nanoseconds (`gps_time`), unless a name says seconds.
 from lanewise.sims.waves.demodulation import Atoms, FStatistic, atoms, f_statistic
 from lanewise.sims.waves.detectors import DETECTORS, Detector, detector
 from lanewise.sims.waves.gps import gps_time, leap_seconds
-from lanewise.sims.waves.hierarchical import (
-    Maps,
-    MapSearch,
-    Search,
-    hierarchical_search,
-    hough_maps,
-    search_cover,
-    search_maps,
-    set_up,
-)
+from lanewise.sims.waves.hierarchical import MapSearch, hierarchical_search, hough_maps, search_maps
+from lanewise.sims.waves.hierarchical_setup import Maps, Search, search_cover, set_up
 from lanewise.sims.waves.kernels import Method as KernelMethod
 from lanewise.sims.waves.lost import SignalLossWarning
 from lanewise.sims.waves.prepared import (

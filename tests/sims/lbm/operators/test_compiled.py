@@ -14,8 +14,8 @@ from lanewise.language import types as t
 from lanewise.language.lattices.base import Lattice
 from lanewise.language.target import Machine
 from lanewise.patterns.sitewise.build import build_sitewise
-from lanewise.patterns.sitewise.function import SiteValues
 from lanewise.patterns.sitewise.pattern import complete_site_plan
+from lanewise.patterns.sitewise.values import SiteValues
 from lanewise.sims.lbm.boundaries import BOUNDARIES
 from lanewise.sims.lbm.operators import OPERATORS
 from tests.sims.lbm.operators.arrays import Vectors, on_arrays, stream

@@ -15,8 +15,9 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.support.checks import check_fields, checked, listed, shown
+from lanewise.support.checks import check_fields, checked, shown
 from lanewise.support.errors import InputError
+from lanewise.support.kinds import listed
 
 AXES = "xyz"
 Mask = NDArray[np.bool_]

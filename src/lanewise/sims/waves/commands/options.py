@@ -254,7 +254,7 @@ class Directions:
             METHOD,
             "NAME",
             "demod, or resamp: F by Fourier transforms, on the host (default {default})",
-            values="lanewise.sims.waves.hierarchical.METHODS",
+            values="lanewise.sims.waves.hierarchical_setup.METHODS",
         ),
     )
     most: int = setting(

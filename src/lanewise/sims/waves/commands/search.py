@@ -24,7 +24,8 @@ from lanewise.sims.waves.commands.files import check_device, check_outputs, say_
 from lanewise.sims.waves.commands.options import Directions, Input, InUnits, SearchGrid
 from lanewise.sims.waves.commands.sky import directions
 from lanewise.sims.waves.device.memory import Memory
-from lanewise.sims.waves.hierarchical import COLUMNS, METHODS, Candidates, middle_time
+from lanewise.sims.waves.hierarchical import COLUMNS, Candidates, middle_time
+from lanewise.sims.waves.hierarchical_setup import METHODS
 from lanewise.sims.waves.lost import said
 from lanewise.sims.waves.refinement import follow_up
 from lanewise.sims.waves.tables import write_table

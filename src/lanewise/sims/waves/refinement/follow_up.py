@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.sims.waves.demodulation import EXPECTED, demodulated
-from lanewise.sims.waves.hierarchical import CANDIDATE, Candidates, Grids
+from lanewise.sims.waves.hierarchical import CANDIDATE, Candidates
+from lanewise.sims.waves.hierarchical_setup import Grids
 from lanewise.sims.waves.hough import ORBITAL_SPEED, PIXEL_FACTOR
 from lanewise.sims.waves.prepared import SearchData
 from lanewise.sims.waves.refinement.lattice import lattice

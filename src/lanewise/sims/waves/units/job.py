@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lanewise.sims.common.devices import is_gpu
-from lanewise.sims.waves.hierarchical import METHODS, Grids, Search, search_cover, set_up
+from lanewise.sims.waves.hierarchical_setup import METHODS, Grids, Search, search_cover, set_up
 from lanewise.sims.waves.prepared import search_margin
 from lanewise.sims.waves.ranges import check_values
 from lanewise.sims.waves.sft import DetectorSfts, LeftOut, load_sfts

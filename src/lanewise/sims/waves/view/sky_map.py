@@ -15,7 +15,7 @@ from lanewise.plot.canvas import FAINT, TEXT, dark_axes, dark_figure, save_png, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from lanewise.sims.waves.hierarchical import Maps
+    from lanewise.sims.waves.hierarchical_setup import Maps
 
 BEST = "#7ddc8a"
 

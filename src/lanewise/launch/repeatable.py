@@ -1,0 +1,251 @@
+"""Calls of one kind: recognised by their slots, sized, and launched."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial
+from typing import Any
+
+from lanewise.language.target import is_gpu
+from lanewise.launch.again import Again
+from lanewise.launch.arguments import (
+    make_outputs,
+)
+from lanewise.launch.result_memory import check_beside_records, check_in_place
+from lanewise.launch.shaped_arrays import check_results_apart
+from lanewise.launch.sized import Resize, Sized
+from lanewise.launch.slots import (
+    NOTHING,
+    ArraySlot,
+    Given,
+    SameRecords,
+    SizeSlot,
+    Slot,
+    ValueSlot,
+)
+from lanewise.launch.support import Uses
+from lanewise.records.arrays import RecordArray, storage_of
+from lanewise.records.binding import places_of, side_of
+from lanewise.records.same_elements import are_parts, are_same
+from lanewise.runtime.memory import array_module, on, overlap
+from lanewise.runtime.prepared import Places, Views
+
+MOST_SIZES = 256  # of each kind
+
+
+def _never(*_: Any) -> None: ...
+
+
+class Repeatable:
+    """Calls that differ in sizes, memory and numbers alone."""
+
+    __slots__ = (
+        "_again",
+        "_apart",
+        "_changed",
+        "_device",
+        "_from",
+        "_identical",
+        "_kernel",
+        "_last",
+        "_module",
+        "_named",
+        "_others",
+        "_own_only",
+        "_resize",
+        "_several",
+        "_sizes",
+        "_slots",
+        "_uses",
+        "_values",
+        "_views",
+        "_whole",
+    )
+
+    def __init__(
+        self,
+        kernel: str,
+        named: tuple[str, ...],
+        slots: tuple[Slot, ...],
+        device: str,
+        resize: Resize = _never,
+        sizes: dict[Hashable, Sized] | None = None,
+        *,
+        device_of: Callable[[], str] | None = None,
+        identical: tuple[str, str, bool] | None = None,
+        apart: tuple[tuple[str, str], ...] = (),
+        uses: Mapping[str, Uses] = NOTHING,
+        own_only: bool = False,
+        whole: tuple[str, ...] = (),
+    ) -> None:
+        """named: the keyword arguments, in their order; the others are positional.
+
+        sizes: what is known already, by the sizes of slots. device_of: where a call like this runs,
+        if no record says it. identical: the two parameters whose arrays are one, or are two. apart:
+        pairs of arrays that share no memory. uses: of records. own_only: whether an element reads
+        no fields but its own. whole: arrays in whose memory no result may lie.
+        """
+        self._whole = whole
+        self._changed = tuple((n, u.writes) for n, u in uses.items() if u.writes)
+        self._kernel, self._named, self._slots, self._device = kernel, named, slots, device
+        self._resize, self._sizes = resize, {} if sizes is None else sizes
+        self._apart, self._values = (
+            apart,
+            tuple(s.name for s in slots if type(s) is ArraySlot and s.name not in whole),
+        )
+        # Arrays of records that may be others than before; the very same ones share what they
+        # shared when a first call took them.
+        self._several = (
+            sum(type(s) not in (ArraySlot, SizeSlot, ValueSlot, SameRecords) for s in slots) > 1
+        )
+        self._from, self._identical, self._uses, self._own_only = (
+            device_of,
+            identical,
+            uses,
+            own_only,
+        )
+        self._module, self._views = array_module(device), _views_on(device)
+        self._again: Again | None = None
+        self._last: Sized | None = None
+        self._others = 0  # calls, less those that were the very same again
+
+    def match(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Given | None:
+        """The arguments of a call like this one; None for another one."""
+        positional = arguments
+        if named:
+            if tuple(named) != self._named:
+                return None
+            arguments = (*arguments, *named.values())
+        elif self._named:
+            return None
+        if len(arguments) != len(self._slots) or (
+            self._from is not None and self._from() != self._device
+        ):
+            return None
+        kept = self._again  # once: other threads may put another one there
+        if kept is not None and (again := kept.take(arguments)) is not None:
+            if self._others > 1:
+                self._others -= 1
+            return None if self._apart and self._overlap(again.complete()) else again
+        matched = Given({}, {})
+        for slot, value in zip(self._slots, arguments, strict=True):
+            if not slot.take(value, matched):
+                return None
+        if self._identical is not None:
+            first, second, same = self._identical
+            if are_same(matched.arrays[first], matched.arrays[second]) is not same:
+                return None
+        if self._several and _share(matched.arrays):
+            return None
+        if self._apart and self._overlap(matched.arrays):
+            return None
+        sized = self._sized(positional, named, matched)
+        if sized is None or (sized.holds is not None and not sized.holds(matched.values)):
+            return None
+        matched.sized = sized
+        self._others = others = self._others + 1
+        # Ever more seldom, as others may come one after the other; not where sizes come in turn.
+        if not others & (others - 1) and (sized is self._last or self._again is None):
+            self._keep(arguments, matched)
+        self._last = sized
+        return matched
+
+    def _keep(self, arguments: tuple[Any, ...], matched: Given) -> None:
+        """Recognise the very same call from now on.
+
+        Other threads see it when it launches what it recognises.
+        """
+        again = Again.of(self._slots, arguments, matched)
+        if again is not None:
+            again.fill(matched.sized, partial(self._views, matched.arrays), matched)
+        self._again = again
+
+    def _sized(
+        self, positional: tuple[Any, ...], named: Mapping[str, Any], matched: Given
+    ) -> Sized | None:
+        """What follows from the sizes of a call; None for one that has to go another way."""
+        sizes = tuple(matched.sizes)
+        try:
+            sized = self._sizes.get(sizes)
+        except TypeError:  # what is no size
+            return None
+        if sized is None and (sized := self._resize(positional, named, matched)) is not None:
+            if len(self._sizes) >= MOST_SIZES:
+                for oldest in [*self._sizes][:1]:  # other threads may let it go, too
+                    self._sizes.pop(oldest, None)
+            self._sizes[sizes] = sized
+        return sized
+
+    def _overlap(self, arrays: Mapping[str, Any]) -> bool:
+        """Whether arrays share memory that have to be apart."""
+        return any(overlap(*(_memory(arrays[n]) for n in pair)) for pair in self._apart)
+
+    def run(self, matched: Given, out: Any) -> tuple[Any, ...]:
+        """The results, new or those of `out`."""
+        with on(self._device):
+            return self._run(matched, out)
+
+    def _run(self, matched: Given, out: Any) -> tuple[Any, ...]:
+        arrays, sized = matched.arrays, matched.sized
+        results: list[Any] = []
+        if out is None:
+            empty = self._module.empty
+            for name, shape, dtype in sized.made:
+                arrays[name] = made = empty(shape, dtype)
+                results.append(made)
+        else:
+            results = self._given(matched, out)
+        for name, fields in self._changed:
+            array = arrays.get(name)  # of the very same call those alone that have two sides
+            if array is not None and (side := side_of(array)).sides is not None:
+                side.write(fields)
+        sized.flat.launch(partial(self._views, arrays), matched.values)
+        return tuple(results)
+
+    def _given(self, matched: Given, out: Any) -> list[Any]:
+        """The arrays of the caller for the results, checked."""
+        arrays, made = matched.complete(), matched.sized.results
+        count, axes = (made[0].count, made[0].axes) if made else (0, ())
+        results = make_outputs(self._kernel, [r.kind for r in made], count, self._device, out, axes)
+        check_in_place(self._kernel, results, arrays, self._values)
+        check_beside_records(self._kernel, results, arrays, self._uses, own_only=self._own_only)
+        check_results_apart(self._kernel, results, {n: arrays[n] for n in self._whole}, self._whole)
+        arrays |= {r.name: array for r, array in zip(made, results, strict=True)}
+        return results
+
+
+def _memory(array: Any) -> Any:
+    return places_of(array).data if type(array) is RecordArray else array
+
+
+def views_of(arrays: Mapping[str, Any], device: str) -> Views:
+    """What launches ask for that wait for arrays: their arguments for the buffers of these."""
+    return partial(_views_on(device), arrays)
+
+
+def _views_on(device: str) -> Callable[[Mapping[str, Any], str, Places], list[Any]]:
+    return _on_gpu if is_gpu(device) else _on_host
+
+
+def _on_gpu(arrays: Mapping[str, Any], name: str, places: Places) -> list[Any]:
+    array = arrays[name]
+    base = (places_of(array).data if type(array) is RecordArray else array).data.ptr
+    return [base + start for start in places.starts]
+
+
+def _on_host(arrays: Mapping[str, Any], name: str, places: Places) -> list[Any]:
+    array = arrays[name]
+    if type(array) is not RecordArray:
+        return [array if array.ndim == 1 else array.reshape(-1)]  # of one type, in one buffer
+    return storage_of(array).parts_at(places)
+
+
+def _share(arrays: Mapping[str, Any]) -> bool:
+    """Whether some of the records are different parts of one array: then a first call says what is
+    right.
+    """
+    records = [a for a in arrays.values() if type(a) is RecordArray]
+    if len(records) == 2 and records[0] is records[1]:
+        return False
+    return any(are_parts(a, b) for a, b in itertools.combinations(records, 2))
