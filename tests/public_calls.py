@@ -48,14 +48,14 @@ EXEMPT = {
         ["ArgumentError", "CompileError", "CompileError.in_call", "DeviceError", "FileWarning", "InputError", "LanewiseError", "LanewiseWarning", "PlanError", "RecordError",
          "StateError", "VerificationError", "boids.ResumeWarning", "lbm.FlowWarning"], "raised, not called",
     ),
-    **{f"{s}.{m}": _INSIDE for s in ("AllPairs", "DynamicGrid", "Nearest", "Neighbors", "StaticGrid") for m in ("make", "plan")},
+    **{f"{s}.{m}": _INSIDE for s in ("AllPairs", "DynamicGrid", "Nearest", "Neighbors", "StaticGrid", "Tree") for m in ("make", "plan", "structure")},
     **{f"{s}.arrange": _INSIDE for s in ("AoAS", "AoS", "AoSoA", "Layout", "SoA", "SoAoAS")},
     **dict.fromkeys(["StaticGrid.geometry", "SoAoAS.grouped", "Plan.filled", "Elementwise.tuning_job", "Pairwise.tuning_job", "Segmentwise.tuning_job", "Threadwise.tuning_job", "Sitewise.tuning_job"], _INSIDE),
     **dict.fromkeys(["Profile.loop", "Profile.running", "Profile.sample"], _INSIDE),
     **dict.fromkeys(["RecordArray.from_fields", "RecordArray.zeros"], _INSIDE),
     "Fate": "its three members",
     **dict.fromkeys(["Call", "Elementwise", "Pairwise", "Segmentwise", "Threadwise"], "made by kernels and decorators"),
-    **{f"Search{m}": "what all searches have" for m in ("", ".describe", ".in_words", ".make", ".plan")},
+    **{f"Search{m}": "what all searches have" for m in ("", ".describe", ".in_words", ".make", ".plan", ".structure")},
     **{f"{r}.row_of": _INSIDE for r in ("Record", "gravity.Body", "gravity.Body64", "gravity.BodyMixed", "boids.Boid", "boids.Boid64")},
     **dict.fromkeys(["Layout"], "abstract"),
     **dict.fromkeys(["index_of"], "of elements in kernels: in Python it raises"),
@@ -219,6 +219,7 @@ CALLS: dict[str, Callable[[], Good]] = {
     "far_field": lambda: (lw.far_field, [attract], {"position": "position"}),
     "AllPairs": lambda: (lw.AllPairs, [], {"radius": 1.0, "k": 3, "world": lw.Open(), "position": "position"}),
     "StaticGrid": lambda: (lw.StaticGrid, [], {"radius": 1.0, "k": 3, "cells": (2, 2, 2), "over": ((-1, 1), (-1, 1), (0, 2)), "build": "host", "index": "global"}),
+    "Tree": lambda: (lw.Tree, [], {"theta": 0.5, "order": 3, "leaf": 16, "method": "walk"}),
     "DynamicGrid": lambda: (lw.DynamicGrid, [], {"radius": 1.0, "k": 3, "order": "sort", "leaf": 8, "leaves": "all"}),
     "Nearest": lambda: (lw.Nearest, [], {"radius": 1.0, "k": 3, "world": lw.Periodic((9, 9))}),
     "Neighbors": lambda: (lw.Neighbors, [], {"radius": 1.0, "position": "place"}),
@@ -247,6 +248,7 @@ CALLS: dict[str, Callable[[], Good]] = {
     "Profile.write_trace": lambda: (lw.Profile().write_trace, [_file("trace.json")], {"overwrite": True}),
     **{f"{s}.{m}": lambda s=s, m=m: (getattr(getattr(lw, s)(radius=1.0, k=None if s == "Neighbors" else 2), m), [], {})
        for s in ("AllPairs", "DynamicGrid", "Nearest", "Neighbors", "StaticGrid") for m in ("describe", "in_words")},
+    **{f"Tree.{m}": lambda m=m: (getattr(lw.Tree(), m), [], {}) for m in ("describe", "in_words")},
     "Record.array": lambda: (
         Grain.array, [], {"position": positions(), "mass": np.ones(6), "kind": [1] * 6, "layout": lw.AoS(), "device": "cpu"}
     ),

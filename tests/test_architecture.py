@@ -128,7 +128,7 @@ def test_what_it_names_to_add_to_is_there() -> None:
     assert callable(choose.candidates)
     assert callable(lw.SoA().arrange)
     assert issubclass(lw.StaticGrid, base.Search)
-    assert base.Structure.walk.__annotations__["return"] == base.Walk.__name__
+    assert base.Walked.walk.__annotations__["return"] == base.Walk.__name__
     assert plummer.CONDITION.name == "plummer"
     assert cavity.CASE.name == "cavity"
     assert set(arguments.LATTICES) == set(LATTICES)

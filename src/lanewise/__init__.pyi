@@ -103,6 +103,7 @@ from .patterns.search import (
     Periodic,
     Search,
     StaticGrid,
+    Tree,
 )
 from .patterns.search.queries import nearest, neighbors
 from .patterns.search.ragged import Ragged
@@ -202,6 +203,7 @@ __all__ = [
     "StaticGrid",
     "Stencil",
     "Threadwise",
+    "Tree",
     "Use",
     "VerificationError",
     "WallFractions",

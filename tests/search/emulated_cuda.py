@@ -70,7 +70,12 @@ template <class T> static void __stcs(T *to, T v) { *to = v; }
 static int __ffs(unsigned v) { return __builtin_ffs((int)v); }
 static int __popc(unsigned v) { return __builtin_popcount(v); }
 static float __int_as_float(int v) { return value<float>((unsigned)v); }
+static int __float_as_int(float v) { return (int)bits(v); }
+static double __longlong_as_double(long long v) { return value<double>((unsigned long long)v); }
+static long long __double_as_longlong(double v) { return (long long)bits(v); }
 template <class T> static T atomicAdd(T *to, T v) { const T old = *to; *to += v; return old; }
+template <class T> static T atomicMin(T *to, T v) { const T old = *to; *to = std::min(old, v); return old; }
+template <class T> static T atomicMax(T *to, T v) { const T old = *to; *to = std::max(old, v); return old; }
 static void (*body)();
 static void enter() { body(); fibres[current].done = true; swapcontext(&fibres[current].context, &scheduler); }
 static bool arrived(int first, int last, int what) {

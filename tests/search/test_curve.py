@@ -9,7 +9,7 @@ import lanewise as lw
 from lanewise.patterns.search.builders import curve
 from lanewise.patterns.search.builders.curve import Grains, kernel_texts
 from lanewise.patterns.search.builders.curve_host import HostCurve
-from lanewise.patterns.search.builders.tree import Tree, columns_of, margin
+from lanewise.patterns.search.builders.tree import BoxTree, columns_of, margin
 from lanewise.patterns.search.points import Points, points_of
 from lanewise.primitives.curve_order import THREADS
 from lanewise.runtime.nvrtc import compile_cubin
@@ -46,7 +46,7 @@ def compare(points: Points, world: Any, leaf: int) -> None:
             check_elements(points, here, columns)
 
 
-def check_boxes(tree: Tree, columns: dict[str, Any], axes: int) -> None:
+def check_boxes(tree: BoxTree, columns: dict[str, Any], axes: int) -> None:
     """Every box has those of the nodes below it in it, and none is much larger than they are together."""
     places = tree.places()
     for level in range(1, len(places)):
@@ -148,7 +148,7 @@ def test_the_text_of_keys(golden: Any) -> None:
     ("count", "leaf", "levels"), [(1, 8, (1,)), (1000, 8, (125, 32, 8, 2, 1)), (4096, 4, (1024, 256, 64, 16, 4, 1))]
 )
 def test_the_shape_of_a_tree(count: int, leaf: int, levels: tuple[int, ...]) -> None:
-    tree = Tree(count, leaf)
+    tree = BoxTree(count, leaf)
     assert tree.levels == levels
     places = np.concatenate(tree.places())
     np.testing.assert_array_equal(np.sort(places), np.arange(tree.nodes))  # every node has a place of its own

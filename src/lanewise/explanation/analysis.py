@@ -43,7 +43,7 @@ def analyse(subject: Subject, program: Program, analyses: Analyses) -> Analysis:
     inlined = subject.reference.pattern.inlined
     called = functions(subject.reference.body)
     # helpers come before their users
-    function = body_function(subject.reference) if inlined else called[-1]
+    function = called[-1] if called and not inlined else body_function(subject.reference)
     operations = dict(sorted(count_operations(function).items()))
     lines = [("operations", ", ".join(f"{n} {name}" for name, n in operations.items()) or "none")]
     texts, rows = (

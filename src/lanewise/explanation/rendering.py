@@ -157,7 +157,7 @@ def launch_lines(launches: tuple[LaunchRow, ...], of: str) -> list[str]:
                 "" if time is None else f"{seconds(time)} {how}{part}",
             )
         )
-    widths = [max(len(c[n]) for c in cells) for n in range(3)]
+    widths = [max((len(c[n]) for c in cells), default=0) for n in range(3)]
     return [f"{a:{widths[0]}}  {b:{widths[1]}}  {c}".rstrip() for a, b, c in cells]
 
 

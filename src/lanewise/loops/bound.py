@@ -11,6 +11,7 @@ from lanewise.launch.steps.rows import InRows, rows_of
 from lanewise.launch.steps.task import Clock, States, Task, bound_each_step, has_graphs
 from lanewise.loops.by_steps import InSteps
 from lanewise.loops.flat import flat
+from lanewise.loops.orders import keeping_order, order_task, searched_launch
 from lanewise.loops.searches import (
     FOLLOWS,
     DeviceLooks,
@@ -45,6 +46,13 @@ class Reading:
 
     def task(self, call: Call) -> Task:
         """The task of a bound call."""
+        searched = searched_launch(call)
+        if searched is None or not searched.orders:
+            return self._task(call)
+        made = self._task(keeping_order(call, searched))
+        return replace(made, before=order_task(call, searched), kept=searched.structure.every)
+
+    def _task(self, call: Call) -> Task:
         name, device = call.compiled.name, call.compiled.executable.device
         kind = call.compiled.executable.program.reference.pattern.name
         launch: Work = call.launch

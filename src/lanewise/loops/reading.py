@@ -13,6 +13,7 @@ from lanewise.launch.steps.task import Clock, States, Task, Timed, has_graphs
 from lanewise.loops.bound import Reading
 from lanewise.loops.every import Every, whole
 from lanewise.loops.functions import asked_by, function_task
+from lanewise.loops.orders import with_orders
 from lanewise.loops.searches import BUILD, Structures
 from lanewise.loops.staged import Staged
 from lanewise.patterns.sitewise.calls import SiteCall
@@ -39,9 +40,17 @@ class Loop(Protocol):
 
 
 def read_lists(
-    calls: Any, cycle: int | None, structures: Structures, clock: Clock, *, apart: bool
+    calls: Any,
+    cycle: int | None,
+    structures: Structures,
+    clock: Clock,
+    *,
+    apart: bool,
+    longest: int,
 ) -> tuple[Rhythm, str]:
-    """The tasks of a loop, and the device that they run on. Raises `ArgumentError`."""
+    """The tasks of a loop, and the device that they run on. longest: the cycle that orders may make
+    of it. Raises `ArgumentError`.
+    """
     lists = [_many("lw.steps", calls)] if cycle is None else _of_cycle(calls, cycle)
     reader = _Reader(Reading(structures, clock, apart))
     made = tuple(
@@ -56,7 +65,7 @@ def read_lists(
             "a loop for each of them"
         )
     device = next(iter(devices), "cpu")
-    return Rhythm(made, cut=has_graphs(device)), device
+    return Rhythm(with_orders(made, longest), cut=has_graphs(device)), device
 
 
 def _refuse_never(lists: Sequence[Sequence[Timed]]) -> None:

@@ -7,6 +7,7 @@ them as a plain call does. `keep`: the structure of `bind` stays, and launches f
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import groupby
 from typing import Any, Literal
 
 import numpy as np
@@ -98,13 +99,32 @@ def named(
     searching = Searching(launch, structures, clock)
     if not apart or (structures == "follow" and launch.follow is not None):
         return [NamedLaunch("search", name, searching)]
-    calls = [NamedLaunch("search", name, at_a_stretch([launch.kernel.run], launch.lease))]
-    if launch.builds:
-        fill = at_a_stretch([launch.fill], launch.lease)
-        calls.insert(0, NamedLaunch(BUILD, "structure", fill))
+    calls = [
+        NamedLaunch(stage, told, at_a_stretch([launch.launches.part(*ends)], launch.lease))
+        for stage, told, ends in _stages(launch, name)
+    ]
     if launch.guards:
         calls.insert(0, NamedLaunch(BUILD, "look at positions", searching.look))
     return calls
+
+
+def _stages(launch: SearchedLaunch, name: str) -> list[tuple[str, str, tuple[int, int]]]:
+    """The launches of a call: stage, name, and the first and the end of them. What fills a
+    structure is one thing to people; a gather alone, and launches between it and the walk, go by
+    their own names.
+    """
+    pieces, begin = launch.launches.pieces, launch.builds
+    made: list[tuple[str, str, tuple[int, int]]] = []
+    if begin:
+        fills = {p.name for p in pieces[:begin]}
+        told = fills.pop() if len(fills) == 1 else ""
+        made.append((BUILD, told or "structure", (0, begin)))
+    if not launch.kernel.waits:
+        for own, some in groupby(pieces[begin:-1], key=lambda p: p.name):
+            end = begin + len(list(some))
+            made.append(("search", own, (begin, end)))
+            begin = end
+    return [*made, ("search", name, (begin, len(pieces)))]
 
 
 class DeviceLooks:
@@ -161,7 +181,12 @@ def in_graph(
     """The launches of a call on a GPU, for a graph: nothing waits for the host. walk: in place of
     its own.
     """
-    calls = [NamedLaunch(BUILD, "structure", launch.fill)] if launch.builds else []
+    calls = [
+        NamedLaunch(stage, told, launch.launches.part(*ends))
+        for stage, told, ends in _stages(launch, name)
+    ]
     if looks is not None:
         calls.insert(0, NamedLaunch(BUILD, "look at positions", looks.launch))
-    return [*calls, NamedLaunch("search", name, walk or launch.kernel.run)]
+    if walk is not None:
+        calls = [*[c for c in calls if c.stage == BUILD], NamedLaunch("search", name, walk)]
+    return calls

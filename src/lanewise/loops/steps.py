@@ -216,7 +216,9 @@ def make_loop(
 ) -> Steps:
     """The loop of `steps`. longest: the cycle that it may have at most, in steps."""
     clock = Clock()
-    rhythm, device = read_lists(calls, cycle, structures, clock, apart=profile is not None)
+    rhythm, device = read_lists(
+        calls, cycle, structures, clock, apart=profile is not None, longest=LONGEST_CYCLE
+    )
     cycle_of_all = rhythm.steps  # sites may lengthen it, which takes a look at each of its steps
     if cycle_of_all <= longest:
         cycle_of_all = rhythm.period

@@ -28,8 +28,8 @@ from lanewise.patterns.search.tree.arguments import (
     TARGET_ORDER,
     THETA,
     TreeArguments,
-    proof_of,
 )
+from lanewise.patterns.search.tree.call import prove
 from lanewise.patterns.search.tree.moments import build_leaf_moments, build_parent_moments
 from lanewise.patterns.search.tree.nodes import node_buffers
 from lanewise.patterns.search.tree.shape import HEIGHTS, TREE, KdShape, tree_arrangement
@@ -112,7 +112,9 @@ class TreeCall:
 
     @cached_property
     def operators(self) -> Operators:
-        return Operators(proof_of(self.kernel.lowered, self.arguments), self.order)
+        axes, position = len(self.arguments.position), self.arguments.position[0].field
+        proof = prove(self.kernel.signature, self.kernel.lowered, position, axes)
+        return Operators(proof, self.order)
 
     @cached_property
     def shapes(self) -> tuple[KdShape, KdShape]:

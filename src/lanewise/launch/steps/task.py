@@ -91,6 +91,7 @@ class Task:
     device: None for a function of Python. stepped: what a step of it advances. counted: whether it
     wants to know the step. alone: why no CUDA graph can hold it, and what to do; "" where one can.
     costs: whether that costs time on a CPU, too.
+    before: a task that runs before it, each `kept` times that it runs.
     checks: what is asked before every piece of steps. ahead: its values by step. flag: read after
     every piece on a GPU. around: contexts in which so many steps run. bound: what a step runs, as
     tasks over memory.
@@ -109,6 +110,8 @@ class Task:
     flag: Flag | None = None
     around: tuple[Around, ...] = ()
     bound: Callable[[States], Sequence[Bound]] = lambda _: ()
+    before: Task | None = None
+    kept: int = 1
 
 
 def bound_each_step(

@@ -4,18 +4,18 @@ away.
 
 from __future__ import annotations
 
-import ast
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from lanewise.analysis.algebra import Algebra
-from lanewise.analysis.far_field import FarProof, Radial, Term, prove_far_field
+from lanewise.analysis.far_field import FarProof, Radial, Term
 from lanewise.analysis.formulas import formula
 from lanewise.analysis.value_numbering import Value
 from lanewise.derivatives.jets import Jets
 from lanewise.language import types as t
 from lanewise.language.record import Record
 from lanewise.patterns.pairwise.kernel import Pairwise
+from lanewise.patterns.search.tree.call import prove
 from lanewise.support.attributes import sealed
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, ArgumentTypeError, Location, brief
@@ -62,20 +62,7 @@ def far_field(function: Pairwise, position: str | None = None) -> FarField:
             f"{' and '.join(map(str, sorted(axes)))} axes in the two records; the difference of "
             "two positions has one number of axes"
         )
-    proof = prove_far_field(
-        lowered.function,
-        (target, source),
-        position,
-        axes.pop(),
-        reductions=lowered.reductions,
-        tables={n: kind.element for n, kind in signature.tables.items()},
-    )
-    if proof.refusal is not None and proof.refusal.location == lowered.function.location:
-        # about its results
-        returns = signature.source.tree.returns
-        if isinstance(returns, ast.expr):
-            where = signature.source.location(returns)
-            proof = replace(proof, refusal=replace(proof.refusal, location=where))
+    proof = prove(signature, lowered, position, axes.pop())
     return FarField(function.__name__, proof)
 
 

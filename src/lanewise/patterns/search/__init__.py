@@ -5,6 +5,7 @@ from lanewise.patterns.search.automatic import Nearest, Neighbors
 from lanewise.patterns.search.base import Search
 from lanewise.patterns.search.dynamic_grid import DynamicGrid
 from lanewise.patterns.search.static_grid import StaticGrid
+from lanewise.patterns.search.tree.search import Tree
 from lanewise.patterns.search.worlds import Bounded, Open, Periodic, World
 
 __all__ = [
@@ -17,5 +18,6 @@ __all__ = [
     "Periodic",
     "Search",
     "StaticGrid",
+    "Tree",
     "World",
 ]

@@ -15,9 +15,9 @@ from lanewise.launch.task_list import BoundArray
 from lanewise.patterns.search.base import (
     Search,
     Statistics,
-    Structure,
     Visit,
     Walk,
+    Walked,
     check_sources,
 )
 from lanewise.patterns.search.points import Points
@@ -44,7 +44,7 @@ class AllPairs(Search):
         """
         return self.radius is None and self.k is None and isinstance(self.world, Open)
 
-    def make(self, sources: Points) -> Structure:
+    def make(self, sources: Points) -> Walked:
         check_sources(self, sources)
         return _Nothing(self, sources)
 
@@ -68,7 +68,7 @@ class AllWalk(Walk):
         return (ir.For(j.name, zero, ir.Local(SOURCES, self.index), one, visit(j)),)
 
 
-class _Nothing(Structure):
+class _Nothing(Walked):
     def __init__(self, search: AllPairs, sources: Points) -> None:
         self._search, self._count = search, sources.count
 

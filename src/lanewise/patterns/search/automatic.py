@@ -31,7 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lanewise.patterns.search.all_pairs import AllPairs
-from lanewise.patterns.search.base import STRUCTURED, Search, Structure, check_sources
+from lanewise.patterns.search.base import STRUCTURED, Search, Walked, check_sources
 from lanewise.patterns.search.builders.geometry import Geometry, box_of, fitted, pairs_in_cells
 from lanewise.patterns.search.dynamic_grid import DynamicGrid
 from lanewise.patterns.search.points import Points
@@ -66,7 +66,7 @@ class Neighbors(Search):
     def plan(self, points: Points) -> Search:
         return choose(self, points)[0]
 
-    def make(self, sources: Points) -> Structure:
+    def make(self, sources: Points) -> Walked:
         return self.plan(sources).make(sources)
 
 
@@ -89,7 +89,7 @@ class Nearest(Search):
     def plan(self, points: Points) -> Search:
         return choose(self, points)[0]
 
-    def make(self, sources: Points) -> Structure:
+    def make(self, sources: Points) -> Walked:
         return self.plan(sources).make(sources)
 
 

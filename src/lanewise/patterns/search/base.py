@@ -46,6 +46,7 @@ class Search(ABC):
     world: World = field(default_factory=Open)
     position: str = "position"
     any_axes: ClassVar[bool] = False  # whether positions may have any number of axes
+    any_distance: ClassVar[bool] = False  # whether the farthest of all sources counts
 
     def __post_init__(self) -> None:
         for name in ("radius", "k"):
@@ -80,12 +81,17 @@ class Search(ABC):
         """What it does, in a few words, for reports."""
 
     @abstractmethod
-    def make(self, sources: Points) -> Structure:
+    def make(self, sources: Points) -> Walked:
         """A structure for these sources; its memory is allocated now, and filled by its launches.
 
         Raises `ArgumentError` for what does not fit together, `DeviceError` for what does not fit
         the memory.
         """
+
+    def structure(self, targets: Points, sources: Points) -> Structure:
+        """A structure for a call; targets: of the same elements the same object."""
+        del targets
+        return self.make(sources)
 
     def plan(self, points: Points) -> Search:
         """The concrete search for these sources: automatic ones choose, all others are that
@@ -146,7 +152,12 @@ class Statistics:
 
 
 class Structure(ABC):
-    """What was built for some sources. It owns its memory on their device."""
+    """What was built for some sources. It owns its memory on their device.
+
+    every: of a loop's steps, those whose number is a multiple of it fill it anew.
+    """
+
+    every: ClassVar[int] = 1
 
     @property
     @abstractmethod
@@ -165,9 +176,10 @@ class Structure(ABC):
     def uniforms(self) -> Mapping[str, Any]:
         """The uniform arguments that the walk reads, by name."""
 
-    @abstractmethod
-    def walk(self, index: Scalar) -> Walk:
-        """The way through it, with indices of this type."""
+    @property
+    def target_order(self) -> Any:
+        """The same of targets that are other elements; None where they stay in their own order."""
+        return None
 
     @abstractmethod
     def tasks(self) -> Sequence[Primitive]:
@@ -179,7 +191,7 @@ class Structure(ABC):
         """Its memory: what a walk reads, the order, and what its tasks use among themselves."""
         arrays = {n: b.arrangement for n, b in self.arrays.items()}
         touched = dict.fromkeys(a.buffer for task in self.tasks() for a in task.accesses)
-        names = [n for n in {**arrays, **touched} if n != POSITIONS]
+        names = [n for n in {**arrays, **touched} if n not in (POSITIONS, TARGET_POSITIONS)]
         clean = self.clean
         return {
             n: Buffer(
@@ -241,8 +253,17 @@ class Structure(ABC):
         """What was built, with its figures, in one line."""
 
 
+class Walked(Structure):
+    """A structure that the kernel of any pairwise function runs through."""
+
+    @abstractmethod
+    def walk(self, index: Scalar) -> Walk:
+        """The way through it, with indices of this type."""
+
+
 HOST_BUILDS = 'the host builds its structure; build="device" of the search leaves that to the GPU'
 RADIUS2 = own("radius2")  # the uniform with the squared radius
+TARGET_POSITIONS = own("target.positions")  # and the targets, where these are others
 ORDER = own("order")  # the array with the caller's index of every sorted place
 POSITIONS = own("positions")  # what tasks of a structure name the sources
 
@@ -266,14 +287,13 @@ def radius2(search: Search, precision: Scalar) -> Any:
 def reach(search: Search, precision: Scalar, axes: int) -> float:
     """The largest coordinate that the arithmetic of a search holds.
 
-    Without a radius the squares of all distances have to be finite: 4 axes reach^2 is the largest
-    number. With one an infinite square is only farther than the radius, but differences have to be
-    finite.
+    Where the farthest source counts, or may be one of the nearest, the squares of all distances
+    have to be finite: 4 axes reach^2 is the largest number. Else an infinite square is only farther
+    than the radius, but differences have to be finite.
     """
     most = _largest(precision)
-    return (
-        math.sqrt(most / 4 / axes) if search.k is not None and search.radius is None else most / 4
-    )
+    farthest = search.any_distance or (search.k is not None and search.radius is None)
+    return math.sqrt(most / 4 / axes) if farthest else most / 4
 
 
 @cache

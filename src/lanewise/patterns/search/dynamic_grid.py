@@ -24,8 +24,8 @@ from lanewise.patterns.search.base import (
     POSITIONS,
     Search,
     Statistics,
-    Structure,
     Walk,
+    Walked,
     check_sources,
     radius2,
 )
@@ -115,7 +115,7 @@ class DynamicGrid(Search):
         ]
         return f"dynamic grid {kinds[self.order]}{looks}: {self.in_words()}"
 
-    def make(self, sources: Points) -> Structure:
+    def make(self, sources: Points) -> Walked:
         check_sources(self, sources)
         radius2(self, sources.precision)
         if self.order == "curve":
@@ -163,7 +163,7 @@ def waiting_leaves(index: Scalar) -> int:
     return WAITING if index == I32 else 1
 
 
-class CurveGrid(Structure):
+class CurveGrid(Walked):
     """Leaves of exactly `leaf` elements along a Hilbert curve, built where the sources are."""
 
     def __init__(self, search: Search, sources: Points, leaf: int) -> None:
@@ -227,7 +227,7 @@ class CurveGrid(Structure):
         return f"{self._search.describe()}; {shape}"
 
 
-class LeafGrid(Structure):
+class LeafGrid(Walked):
     """Leaves of at most `leaf` elements in one of the thesis's orders, built on the host."""
 
     def __init__(

@@ -54,7 +54,8 @@ class SearchedLaunch:
     its tests. guards: what looks at positions before, on the host. looked: on a GPU, the
     filling together with a look at positions. follow: gives the launch of a plain call on the
     elements where they are now, or None for this one; it is None itself where this one fits
-    wherever they are. looks: the guards, also on a GPU.
+    wherever they are. looks: the guards, also on a GPU. orders: so many first launches make an
+    order that a loop may keep for some steps.
     """
 
     structure: Structure
@@ -64,6 +65,7 @@ class SearchedLaunch:
     looked: Callable[[], None] | None = None
     follow: Callable[[], SearchedLaunch | None] | None = None
     looks: tuple[Guard, ...] = ()
+    orders: int = 0
 
     def check(self) -> None:
         """Raise `ArgumentError` where an array was changed in length since the structure was made
@@ -102,6 +104,16 @@ class SearchedLaunch:
         with self.lease:
             self.looked()
             self.kernel.run()
+
+    @property
+    def ordering(self) -> Prepared:
+        """What makes an order that may be kept."""
+        return replace(self.launches, pieces=self.launches.pieces[: self.orders])
+
+    def keeping_order(self) -> SearchedLaunch:
+        """The same launches without these."""
+        launches = replace(self.launches, pieces=self.launches.pieces[self.orders :])
+        return replace(self, launches=launches, builds=self.builds - self.orders, orders=0)
 
     def guarded(self, device: str, guards: tuple[Guard, ...]) -> SearchedLaunch:
         """The same launches behind a look at positions, for a call that runs many times."""

@@ -4,7 +4,7 @@ walk through it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from lanewise.compiler.default_plans import complete_plan
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, count_of
-from lanewise.ir.pattern import Work
+from lanewise.ir.pattern import Pattern, Work
 from lanewise.language import types as t
 from lanewise.language.record import Leaf, Record
 from lanewise.language.types import Scalar
@@ -49,8 +49,10 @@ from lanewise.patterns.search.base import (
     ORDER,
     POSITIONS,
     RADIUS2,
+    TARGET_POSITIONS,
     Search,
     Structure,
+    Walked,
     radius2,
     reach,
 )
@@ -66,6 +68,14 @@ from lanewise.patterns.search.gather import SORTED, build_gather
 from lanewise.patterns.search.picker import Picked, SearchPicker
 from lanewise.patterns.search.points import Points, points_of
 from lanewise.patterns.search.repeated import RepeatedSearches, SearchedLaunch
+from lanewise.patterns.search.tree.arguments import (
+    TARGET_ORDER,
+    TARGET_SORTED,
+    TreeArguments,
+)
+from lanewise.patterns.search.tree.call import FarFields
+from lanewise.patterns.search.tree.search import Tree
+from lanewise.patterns.search.tree.structure import TreeStructure
 from lanewise.patterns.search.tuning.job import Choice
 from lanewise.patterns.search.watched import Guard, Look, Unsound
 from lanewise.patterns.search.worlds import Periodic
@@ -107,10 +117,10 @@ class _Specialisation:
     places: Points
     sources: Points
     structure: Structure
-    arguments: SearchArguments
+    arguments: SearchArguments | TreeArguments
     reference: ir.Kernel
-    # what the sorted copy holds; nothing where sources stay in their own order
-    copied: tuple[Leaf, ...]
+    # what the sorted copies hold, by parameter; nothing where elements stay in their own order
+    copied: Mapping[str, tuple[Leaf, ...]]
     environment: dict[str, Any]
 
 
@@ -131,14 +141,18 @@ class Searched:
         )
         self._programs = Programs()
         self._reference: dict[
-            tuple[SearchArguments, Scalar], ir.Kernel
+            tuple[SearchArguments | TreeArguments, Scalar], ir.Kernel
         ] = {}  # by what they are specialised to: quicker than by themselves
         self._picker, self._repeated = (
             SearchPicker(name, search, self.reference, self.forget),
             RepeatedSearches(),
         )
         self._records = [n for n, kind in signature.parameters.items() if isinstance(kind, Record)]
-        self._reach = reach(search, *check_positions(signature, search.position))
+        precision, axes = check_positions(signature, search.position)
+        self._reach = reach(search, precision, axes)
+        self._far = (
+            FarFields(signature, lowered, search, axes) if isinstance(search, Tree) else None
+        )
 
     def compile(
         self, arguments: Arguments, plan: Plan | None, bind: Callable[..., Call]
@@ -293,8 +307,8 @@ class Searched:
             check_in_place(self.name, results, {}, ())
             check_beside_records(self.name, results, classified.records, uses, own_only=False)
         bound = {n: bind_record(r, uses[n]) for n, r in classified.records.items()}
-        if s.structure.order is not None:
-            bound[ORDER] = bind_value_array(s.structure.order, t.I32)
+        for order, name in _orders(s.structure):
+            bound[name] = bind_value_array(order, t.I32)
         bound |= {n: bind_value_array(a, kind) for (n, kind), a in zip(named, results, strict=True)}
         bound |= {**s.structure.arrays, **s.structure.clean}
         bound |= {n: bind_value_array(a, kind) for n, (a, kind) in classified.added.items()}
@@ -304,7 +318,8 @@ class Searched:
             )
         lease = get_device(classified.device).lease(f"a bound call of {self.name}")
         launches = compiled.tasks.bound(bound, s.environment, lease)
-        launch = SearchedLaunch(s.structure, launches, _builds(s.structure))
+        orders = len(s.structure.tasks()) if s.structure.every > 1 else 0
+        launch = SearchedLaunch(s.structure, launches, _builds(s.structure), orders=orders)
         if once:
             return Call(launch, tuple(results), compiled)
         asked = writable_checks(f"{self.name}: out", *results) if out is not None else ()
@@ -346,8 +361,8 @@ class Searched:
             self._check(classified.records, points)
         places, sources = points
         picked = self._picker.pick(classified, sources, requested, choice)
-        search, structure = picked.search, picked.search.make(sources)
-        copied = self.copied(classified) if structure.order is not None else ()
+        search, structure = picked.search, picked.search.structure(places, sources)
+        copied = self._copied(classified, structure)
         index = index_type(classified.device)
         arguments = self._arguments(classified, search, structure, copied, index)
         return _Specialisation(
@@ -392,17 +407,27 @@ class Searched:
         position first.
         """
         (target_name, target), (source_name, source) = arguments.records.items()
-        used = {p.name for p in self.lowered.function.parameters}
         names = [source_name, *([target_name] if are_same(target, source) else [])]
-        place = [x for x in source.record.leaves if x.field == self.search.position]
-        return (
-            *place,
-            *(
-                x
-                for x in source.record.leaves
-                if x not in place and any(f"{n}.{x.name}" in used for n in names)
-            ),
-        )
+        return self._read(source, names)
+
+    def _copied(self, arguments: Arguments, structure: Structure) -> dict[str, tuple[Leaf, ...]]:
+        """What is read of the elements that are put in order, by parameter."""
+        target_name, source_name = arguments.records
+        copied: dict[str, tuple[Leaf, ...]] = {}
+        if structure.order is not None:
+            copied[source_name] = self.copied(arguments)
+        if structure.target_order is not None:
+            copied[target_name] = self._read(arguments.records[target_name], [target_name])
+        return copied
+
+    def _read(self, array: RecordArray, names: Sequence[str]) -> tuple[Leaf, ...]:
+        """The leaves of an array that the function reads as one of these parameters, behind those
+        of its position.
+        """
+        used, leaves = {p.name for p in self.lowered.function.parameters}, array.record.leaves
+        place = [x for x in leaves if x.field == self.search.position]
+        rest = (x for x in leaves if any(f"{n}.{x.name}" in used for n in names))
+        return tuple(dict.fromkeys((*place, *rest)))
 
     def reference(
         self,
@@ -415,11 +440,18 @@ class Searched:
         """The kernel before any decision about it. `copied`: what the sorted copy of the sources
         holds, if there is one.
         """
-        return self._made(self._arguments(arguments, search, structure, copied, index), index)
+        sorted_source = {next(reversed(arguments.records)): copied} if copied else {}
+        made = self._arguments(arguments, search, structure, sorted_source, index)
+        return self._made(made, index)
 
-    def _made(self, arguments: SearchArguments, index: Scalar) -> ir.Kernel:
+    def _made(self, arguments: SearchArguments | TreeArguments, index: Scalar) -> ir.Kernel:
         if (arguments, index) not in self._reference:
-            self._reference[arguments, index] = build_search(self.lowered, arguments, index)
+            if isinstance(arguments, TreeArguments):
+                assert self._far is not None
+                made = self._far.walk(arguments, index)
+            else:
+                made = build_search(self.lowered, arguments, index)
+            self._reference[arguments, index] = made
         return self._reference[arguments, index]
 
     def _arguments(
@@ -427,21 +459,29 @@ class Searched:
         arguments: Arguments,
         search: Search,
         structure: Structure,
-        copied: tuple[Leaf, ...],
+        copied: Mapping[str, tuple[Leaf, ...]],
         index: Scalar,
-    ) -> SearchArguments:
+    ) -> SearchArguments | TreeArguments:
         (target_name, target), (source_name, source) = arguments.records.items()
         identical, ordered = are_same(target, source), structure.order is not None
         sides = {n: Side(n, r.record.leaves, r.layout) for n, r in arguments.records.items()}
-        if ordered:
-            sides[source_name] = Side(source_name, copied, SoAoAS())
-            if identical:
-                sides[target_name] = Side(target_name, copied, SoAoAS())
+        for n, leaves in copied.items():
+            sides[n] = Side(n, leaves, SoAoAS())
+        if ordered and identical:
+            sides[target_name] = Side(target_name, copied[source_name], SoAoAS())
+        uniforms = tuple((n, value_type(self.signature.parameters[n])) for n in arguments.uniforms)
+        place = tuple(x for x in source.record.leaves if x.field == search.position)
+        parts = shared_elements(target, source) is not None
+        if isinstance(structure, TreeStructure):
+            both = sides[target_name], sides[source_name]
+            order, leaf = structure.terms, structure.shape.leaf
+            return TreeArguments(*both, uniforms, place, identical, order, leaf, parts=parts)
+        assert isinstance(structure, Walked)
         return SearchArguments(
             sides[target_name],
             sides[source_name],
-            tuple((n, value_type(self.signature.parameters[n])) for n in arguments.uniforms),
-            tuple(x for x in source.record.leaves if x.field == search.position),
+            uniforms,
+            place,
             structure.walk(index),
             identical,
             ordered,
@@ -449,7 +489,7 @@ class Searched:
             isinstance(search.world, Periodic),
             search.k,
             tuple(self.signature.arrays.items()),
-            shared_elements(target, source) is not None,
+            parts,
         )
 
     def picked(self, arguments: Arguments) -> Picked:
@@ -496,7 +536,7 @@ class Searched:
         self, s: _Specialisation, requested: Plan | None, bind: Callable[..., Call]
     ) -> Compiled:
         device = s.classified.device
-        complete = complete_search_plan(s.picked.plan, device)
+        complete = complete_search_plan(s.picked.plan, device, s.reference.pattern)
         executable = self._programs.get(
             s.arguments, lambda: s.reference, complete, device, requested=requested
         )
@@ -522,22 +562,29 @@ class Searched:
         It keeps no array of a call.
         """
         device, tests = s.classified.device, s.classified.tests
-        source = next(reversed(s.classified.records))
-        parts = s.structure.parts({POSITIONS: source}, device)
+        target, source = s.classified.records
+        parts = s.structure.parts({POSITIONS: source, TARGET_POSITIONS: target}, device)
         buffers, walked = dict[str, Buffer](), dict[str, str]()
-        if s.structure.order is not None:
-            gather = self._gather(s, source, s.classified.records[source])
-            parts.append(Renamed(gather, {}, {COUNT: count_of(source)}))
-            walked = dict.fromkeys(
-                s.classified.records if s.reference.identical else [source], SORTED
-            )
-            buffers[SORTED] = Buffer(
-                SORTED,
+        for name, leaves in s.copied.items():
+            order, copy = (ORDER, SORTED) if name == source else (TARGET_ORDER, TARGET_SORTED)
+            gather = self._gather(s, name, s.classified.records[name])
+            parts.append(Renamed(gather, {ORDER: order, SORTED: copy}, {COUNT: count_of(name)}))
+            walked[name] = copy
+            if s.reference.identical:
+                walked[target] = copy
+            buffers[copy] = Buffer(
+                copy,
                 Role.TEMPORARY,
-                SoAoAS().arrange(s.copied),
-                ir.Local(count_of(source), t.I64),
-                what=f"the sorted copy of {source!r}",
+                SoAoAS().arrange(leaves),
+                ir.Local(count_of(name), t.I64),
+                what=f"the sorted copy of {name!r}",
             )
+        if isinstance(s.structure, TreeStructure):
+            assert self._far is not None
+            assert isinstance(s.arguments, TreeArguments)
+            moments = self._far.moments(self._programs, s.arguments, s.structure, device, walked)
+            parts += moments
+            buffers |= self._far.buffers(s.arguments)
         if tests is not None:
             parts += [
                 Renamed(self._tests(s), {RESULT: OUTSIDE, **walked}),
@@ -551,10 +598,12 @@ class Searched:
         """The kernel that tests indices, which walks through the same structure."""
         tests, device = s.classified.tests, s.classified.device
         assert isinstance(tests, TableTests)
+        assert isinstance(s.arguments, SearchArguments)  # functions over trees read no tables
+        arguments = s.arguments
         function, index = tests.lowered, index_type(device)
         return self._programs.get(
-            (s.arguments, tests.tested),
-            lambda: smallest(build_search(function, s.arguments, index)),
+            (arguments, tests.tested),
+            lambda: smallest(build_search(function, arguments, index)),
             complete_search_plan(None, device),
             device,
         )
@@ -562,11 +611,10 @@ class Searched:
     def _gather(self, s: _Specialisation, name: str, source: RecordArray) -> Executable:
         """What fills the sorted copy."""
         device, record, layout = s.classified.device, source.record, source.layout
+        copied = s.copied[name]
         return self._programs.get(
-            (name, record, layout, s.copied),
-            lambda: build_gather(
-                name, record.leaves, layout, s.copied, SoAoAS(), index_type(device)
-            ),
+            (name, record, layout, copied),
+            lambda: build_gather(name, record.leaves, layout, copied, SoAoAS(), index_type(device)),
             complete_plan(None, machine_of(device), Work(ELEMENTWISE, 1)),
             device,
         )
@@ -574,15 +622,23 @@ class Searched:
 
 def _builds(structure: Structure) -> int:
     """How many launches of a call come before its walk."""
-    return len(structure.tasks()) + (structure.order is not None)
+    return len(structure.tasks()) + len(_orders(structure))
+
+
+def _orders(structure: Structure) -> list[tuple[Any, str]]:
+    """The orders that a structure has, and their names."""
+    orders = ((structure.order, ORDER), (structure.target_order, TARGET_ORDER))
+    return [(order, name) for order, name in orders if order is not None]
 
 
 @lru_cache
-def complete_search_plan(requested: Plan | None, device: str) -> CompletePlan:
+def complete_search_plan(
+    requested: Plan | None, device: str, pattern: Pattern = SEARCH
+) -> CompletePlan:
     """What the user requests, and defaults for a kernel over a walk, whatever its number of targets
     is.
     """
-    return complete_plan(requested, machine_of(device), Work(SEARCH, 1))
+    return complete_plan(requested, machine_of(device), Work(pattern, 1))
 
 
 def check_positions(signature: Signature, field: str) -> tuple[Scalar, int]:

@@ -21,8 +21,8 @@ from lanewise.launch.tasks import Primitive
 from lanewise.patterns.search.base import (
     Search,
     Statistics,
-    Structure,
     Walk,
+    Walked,
     check_sources,
     radius2,
 )
@@ -107,7 +107,7 @@ class StaticGrid(Search):
     def describe(self) -> str:
         return f"static grid: {self.in_words()}"
 
-    def make(self, sources: Points) -> Structure:
+    def make(self, sources: Points) -> Walked:
         check_sources(self, sources)
         radius2(self, sources.precision)
         geometry = self.geometry(sources)
@@ -225,7 +225,7 @@ def check_constant(search: StaticGrid, geometry: Geometry, sources: Points) -> N
         )
 
 
-class _Grid(Structure):
+class _Grid(Walked):
     def __init__(
         self, search: StaticGrid, geometry: Geometry, sources: Points, built: CellBuilder
     ) -> None:

@@ -220,7 +220,7 @@ class TreeWalk(Walk):
         )
 
     def place_of(self, leaf: ir.Local) -> ir.Block:
-        """`$walk.node`: where a leaf lies in memory, as `Tree.places` computes it."""
+        """`$walk.node`: where a leaf lies in memory, as `BoxTree.places` computes it."""
         b, top = self.boxes, ir.Local(TOP, self.index)
         node, number, nodes, level = (b.whole(n) for n in ("node", "number", "nodes", "level"))
         up = (

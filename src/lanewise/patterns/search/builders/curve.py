@@ -18,7 +18,7 @@ from lanewise.ir.names import own
 from lanewise.launch.tasks import Access, Primitive, changing, reading, writing
 from lanewise.patterns.search.base import ORDER, POSITIONS
 from lanewise.patterns.search.box_expressions import BOXES
-from lanewise.patterns.search.builders.tree import Tree, margin, node_arrangement
+from lanewise.patterns.search.builders.tree import BoxTree, margin, node_arrangement
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.worlds import Periodic, World
 from lanewise.primitives import curve_order, curve_text, radix_sort
@@ -76,7 +76,7 @@ class DeviceCurve:
     """
 
     def __init__(self, points: Points, leaf: int, kernels: Mapping[str, WrittenKernel]) -> None:
-        self._points, self._kernels, self.tree = points, kernels, Tree(points.count, leaf)
+        self._points, self._kernels, self.tree = points, kernels, BoxTree(points.count, leaf)
         self._tiles = radix_sort.tiles(points.count, grains(points.count).sort)
         self.arrangement = node_arrangement(points.dimension, points.precision)
         self._memory = allocate_pieces(points.device, self._sizes(), "a dynamic grid")

@@ -13,7 +13,7 @@ from lanewise.launch.tasks import Primitive, reading, writing
 from lanewise.patterns.search.base import ORDER, POSITIONS
 from lanewise.patterns.search.box_expressions import BOXES
 from lanewise.patterns.search.builders.parts import places_of
-from lanewise.patterns.search.builders.tree import Tree, columns_of, margin, node_arrangement
+from lanewise.patterns.search.builders.tree import BoxTree, columns_of, margin, node_arrangement
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.worlds import World
 from lanewise.primitives import radix_sort
@@ -170,7 +170,7 @@ class HostCurve:
     """The order and the tree on a CPU, in memory of their own."""
 
     def __init__(self, points: Points, world: World, leaf: int) -> None:
-        self._points, self._world, self.tree = points, world, Tree(points.count, leaf)
+        self._points, self._world, self.tree = points, world, BoxTree(points.count, leaf)
         self.arrangement = node_arrangement(points.dimension, points.precision)
         self.nodes = allocate(
             "cpu", self.arrangement.nbytes(self.tree.nodes), "the boxes of a dynamic grid"

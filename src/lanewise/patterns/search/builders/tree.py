@@ -27,7 +27,7 @@ EXACT_LINKS = {4: 2**24, 8: 2**53}  # whole numbers that a float of 4 or 8 bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class BoxTree:
     """The shape of the tree of `count` elements."""
 
     count: int
@@ -74,7 +74,7 @@ class Tree:
 def fitting_leaf(count: int, asked: int, precision: Scalar) -> int:
     """The leaf size, doubled until all links are exact in the precision of the boxes."""
     leaf = asked
-    while Tree(count, leaf).nodes >= EXACT_LINKS[precision.size]:
+    while BoxTree(count, leaf).nodes >= EXACT_LINKS[precision.size]:
         leaf *= 2
     return leaf
 

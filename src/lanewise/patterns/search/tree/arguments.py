@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lanewise.analysis.far_field import FarProof, prove_far_field
-from lanewise.frontend.function import Lowered
 from lanewise.ir.names import own
 from lanewise.language import types as t
 from lanewise.language.array_types import ArrayType
@@ -41,15 +39,3 @@ class TreeArguments:
     @property
     def precision(self) -> t.Scalar:
         return self.position[0].type
-
-
-def proof_of(lowered: Lowered, arguments: TreeArguments) -> FarProof:
-    """What is proved of a function about groups of sources."""
-    return prove_far_field(
-        lowered.function,
-        (arguments.target.name, arguments.source.name),
-        arguments.position[0].field,
-        len(arguments.position),
-        reductions=lowered.reductions,
-        tables={n: kind.element for n, kind in arguments.tables},
-    )

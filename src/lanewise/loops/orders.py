@@ -1,0 +1,82 @@
+"""Calls that keep an order of their elements for some steps of a loop.
+
+    order of far: in every 32nd step of those that have the call; far: in all of them
+Any order gives right results, and a worse one takes longer: so it is made in steps whose numbers
+say so, wherever a run is cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import lcm
+
+from lanewise.launch.by_step import SteppedLaunch
+from lanewise.launch.compiled import Call
+from lanewise.launch.steps.task import States, Task, Timed, bound_each_step
+from lanewise.loops.searches import BUILD
+from lanewise.patterns.search.repeated import SearchedLaunch
+from lanewise.runtime.programs import NamedLaunch, Work
+
+
+def searched_launch(call: Call) -> SearchedLaunch | None:
+    """The launches of a call over a search; None for other calls."""
+    launch: Work = call.launch
+    if isinstance(launch, SteppedLaunch):
+        launch = launch.launch
+    return launch if isinstance(launch, SearchedLaunch) else None
+
+
+def keeping_order(call: Call, searched: SearchedLaunch) -> Call:
+    """The same call on the order that is there."""
+    launch: Work = searched.keeping_order()
+    if isinstance(call.launch, SteppedLaunch):
+        launch = replace(call.launch, launch=launch)
+    tasks = call.compiled.tasks
+    left = replace(tasks, parts=tasks.parts[searched.orders :])
+    return replace(call, launch=launch, compiled=replace(call.compiled, tasks=left))
+
+
+def order_task(call: Call, searched: SearchedLaunch) -> Task:
+    """What makes the order. It is made once now: a loop may begin at any step."""
+    ordering, tasks = searched.ordering, call.compiled.tasks
+    ordering.run()
+    launches = [NamedLaunch(BUILD, "order", ordering.run)]
+    first = replace(tasks, parts=tasks.parts[: searched.orders])
+    bound = bound_each_step(first, ordering, call=(first, call.compiled.environment))
+
+    def launches_of(states: States) -> Sequence[NamedLaunch]:
+        del states
+        return launches
+
+    name, device = f"order of {call.compiled.name}", call.compiled.executable.device
+    return Task(name, "search", launches_of, device, checks=(searched.check,), bound=bound)
+
+
+def with_orders(lists: Sequence[Sequence[Timed]], longest: int) -> tuple[tuple[Timed, ...], ...]:
+    """The lists of a loop with orders in front of the calls that keep them. longest: the cycle that
+    they may make, in steps; where it would be longer an order is made for each run of its call.
+    """
+    cycle = len(lists)
+
+    def due(place: int, timed: Timed, times: int) -> tuple[int, int]:
+        """Every how many steps a call has run so many times, and at which of them."""
+        both = lcm(cycle, timed.every)
+        at = next(n for n in range(place, both, cycle) if n % timed.every == timed.at)
+        return both * times, at
+
+    def ahead(place: int, timed: Timed, *, kept: bool) -> tuple[Timed, ...]:
+        task = timed.task
+        if task.before is None:
+            return (timed,)
+        return Timed(task.before, *due(place, timed, task.kept if kept else 1)), timed
+
+    def made(*, kept: bool) -> tuple[tuple[Timed, ...], ...]:
+        return tuple(
+            tuple(t for timed in some for t in ahead(place, timed, kept=kept))
+            for place, some in enumerate(lists)
+        )
+
+    whole = made(kept=True)
+    steps = lcm(cycle, *(t.every for some in whole for t in some))
+    return whole if steps <= longest else made(kept=False)

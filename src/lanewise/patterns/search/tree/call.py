@@ -1,0 +1,141 @@
+"""What a call over a tree runs beside the order and the sorted copies: moments, and the walk."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lanewise.analysis.far_field import FarProof, prove_far_field
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.derivatives.expansions.operators import Operators
+from lanewise.frontend.function import Lowered, Signature
+from lanewise.ir import nodes as ir
+from lanewise.ir.pattern import Work
+from lanewise.language import types as t
+from lanewise.language.types import Scalar
+from lanewise.launch.programs import Programs
+from lanewise.launch.support import index_type, machine_of
+from lanewise.launch.task_list import Part, Renamed
+from lanewise.launch.tasks import Buffer, Role
+from lanewise.patterns.elements import ELEMENTWISE
+from lanewise.patterns.search.tree.arguments import (
+    HEIGHT_COUNT,
+    HEIGHT_FIRST,
+    NODES,
+    TreeArguments,
+)
+from lanewise.patterns.search.tree.moments import build_leaf_moments, build_parent_moments
+from lanewise.patterns.search.tree.nodes import node_buffers
+from lanewise.patterns.search.tree.structure import TreeStructure, height_numbers
+from lanewise.patterns.search.tree.walk import build_tree_walk
+from lanewise.support.errors import CompileError
+
+if TYPE_CHECKING:
+    from lanewise.patterns.search.tree.search import Tree
+
+
+class FarFields:
+    """The kernels of a function's calls over a tree.
+
+    Raises `CompileError` for a function of which no far field is derived, with the line.
+    """
+
+    def __init__(self, signature: Signature, lowered: Lowered, search: Tree, axes: int) -> None:
+        self.lowered, self.search = lowered, search
+        proof = _proved(signature, lowered, search.position, axes)
+        self.operators = Operators(proof, search.terms)
+
+    def walk(self, arguments: TreeArguments, index: Scalar) -> ir.Kernel:
+        """The kernel that meets near sources and far groups."""
+        return build_tree_walk(self.lowered, self.operators, arguments, index)
+
+    def moments(
+        self,
+        programs: Programs,
+        arguments: TreeArguments,
+        structure: TreeStructure,
+        device: str,
+        names: Mapping[str, str],
+    ) -> list[Part]:
+        """What fills the groups, from the leaves up. names: of a call, by those of the kernels."""
+        index = index_type(device)
+        plan = complete_plan(None, machine_of(device), Work(ELEMENTWISE, 1))
+
+        leaves = programs.get(
+            (arguments, "leaf moments"),
+            lambda: build_leaf_moments(self.operators, arguments, index),
+            plan,
+            device,
+        )
+        parts: list[Part] = [Renamed(leaves, names)]
+        if structure.shape.top:
+            parents = programs.get(
+                (arguments, "parent moments"),
+                lambda: build_parent_moments(self.operators, arguments, index),
+                plan,
+                device,
+            )
+            for height in range(1, structure.shape.top + 1):
+                first, count = height_numbers(height)
+                parts.append(Renamed(parents, names, {HEIGHT_FIRST: first, HEIGHT_COUNT: count}))
+        return parts
+
+    def buffers(self, arguments: TreeArguments) -> dict[str, Buffer]:
+        """The memory of the groups."""
+        count = ir.Local(NODES, t.I64)
+        return {
+            n: Buffer(n, Role.TEMPORARY, arrangement, count, what="the groups of a tree")
+            for n, arrangement in node_buffers(self.operators, arguments).items()
+        }
+
+
+def prove(signature: Signature, lowered: Lowered, position: str, axes: int) -> FarProof:
+    """What is proved of a pairwise function. position: a field of so many axes."""
+    target, source = list(signature.parameters)[:2]
+    proof = prove_far_field(
+        lowered.function,
+        (target, source),
+        position,
+        axes,
+        reductions=lowered.reductions,
+        tables={n: kind.element for n, kind in signature.tables.items()},
+    )
+    if proof.refusal is not None and proof.refusal.location == lowered.function.location:
+        # about its results
+        returns = signature.source.tree.returns
+        if isinstance(returns, ast.expr):
+            where = signature.source.location(returns)
+            proof = replace(proof, refusal=replace(proof.refusal, location=where))
+    return proof
+
+
+def _proved(signature: Signature, lowered: Lowered, position: str, axes: int) -> FarProof:
+    """A proof of a function that has expansions."""
+    proof = prove(signature, lowered, position, axes)
+    if proof.refusal is not None:
+        raise proof.refusal.error()
+    if signature.arrays:
+        name = next(iter(signature.arrays))
+        raise signature.source.error(
+            f"a function over lw.Tree reads no tables, and this one reads {name!r}",
+            signature.source.tree,
+            found=f"{name}: {signature.arrays[name]}",
+            wanted="records and values",
+            hint="keep what it reads in a field of the record, or use lw.AllPairs(), which meets "
+            "every source",
+        )
+    if proof.radial is None:
+        why = proof.not_radial
+        assert why is not None
+        raise CompileError(
+            f"no expansion of this function is known: {why.text}",
+            why.location,
+            found="a function that is linear in the fields of the source, but not radial",
+            wanted="sums of products of components of d = source.position - target.position and "
+            "functions of dot(d, d)",
+            hint="lw.far_field(...) shows what is proved; use lw.AllPairs(), which meets every "
+            "source",
+        )
+    return proof

@@ -1,0 +1,33 @@
+"""The order of a tree's elements, where they are."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from lanewise.language.target import target_of
+from lanewise.launch.tasks import Primitive
+from lanewise.patterns.search.builders.kd_host import HostOrder
+from lanewise.patterns.search.points import Points
+from lanewise.patterns.search.tree.shape import KdShape
+
+
+class Order(Protocol):
+    """The caller's index of each sorted place, in memory of its own."""
+
+    @property
+    def order(self) -> Any:
+        """int32, shape (count,), on the device of the points."""
+        ...
+
+    def tasks(self, positions: str, order: str) -> tuple[Primitive, ...]:
+        """What makes it of the present positions. positions, order: what a call names them."""
+        ...
+
+
+def made_order(points: Points, shape: KdShape) -> Order:
+    """An order for these points, not made yet: that in which they are."""
+    if target_of(points.device).host_memory:
+        return HostOrder(points, shape)
+    from lanewise.patterns.search.builders.kd_device import device_order
+
+    return device_order(points, shape)

@@ -1,0 +1,132 @@
+"""lw.Tree: near sources one by one, far ones as groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NoReturn, get_args
+
+from lanewise.patterns.search.base import (
+    Search,
+    Structure,
+    Walked,
+    check_sources,
+    plain_number,
+)
+from lanewise.patterns.search.points import Points
+from lanewise.patterns.search.tree.shape import LEAF
+from lanewise.patterns.search.tree.structure import TreeStructure
+from lanewise.patterns.search.worlds import Open
+from lanewise.support.attributes import frozen
+from lanewise.support.checks import finite, shown
+from lanewise.support.errors import ArgumentError
+
+Method = Literal["walk", "dual"]
+THETA, ORDER = 0.6, 4  # where neither is asked for
+MOST_THETA = 0.9  # a group is farther away than it is wide
+MOST_ORDER = 8
+MOST_LEAF = 256
+
+
+@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree(Search):
+    """A tree of groups: a target meets near sources one by one, and groups of far ones by their
+    multipole expansions, which lanewise derives from the function itself.
+
+    For functions whose results are sums, and which `lw.far_field` says are of tier R: gravity,
+    Coulomb's and Yukawa's forces, Stokeslets. Results are close to those over all pairs, and not
+    the same: the error falls with theta and with the order.
+
+    theta: a group is far away where its radius is less than theta times its distance (None: 0.6; at
+    most 0.9). order: of the expansions, from 0 (a group is one source at its centre) to 8 (None:
+    4). leaf: elements of the smallest groups. method: "walk", where each group of targets walks
+    through the tree (None). position: the field that says where an element is, a vec2, vec3, dvec2
+    or dvec3. accuracy, method="dual", radius, k and worlds other than lw.Open() are refused.
+
+    Method: J. Barnes and P. Hut 1986, with a tree by halves along the longest side.
+    """
+
+    any_distance: ClassVar[bool] = True
+    accuracy: float | None = None
+    theta: float | None = None
+    order: int | None = None
+    leaf: int = LEAF
+    method: Method | None = None
+
+    def __post_init__(self) -> None:
+        self._check_asked()
+        super(Tree, self).__post_init__()
+        if not isinstance(self.world, Open):
+            _refuse(
+                f"world={self.world}",
+                "the images of far groups are an infinite sum, which a tree does not have; wanted "
+                "lw.Open()",
+            )
+        for name in ("theta", "order", "leaf"):
+            object.__setattr__(self, name, plain_number(getattr(self, name)))
+        theta: Any = self.theta
+        number = isinstance(theta, int | float) and not isinstance(theta, bool) and finite(theta)
+        if theta is not None and not (number and 0 < theta <= MOST_THETA):
+            _refuse(
+                f"theta={shown(theta)}",
+                f"wanted a number above 0 and at most {MOST_THETA}: a group counts as far where "
+                "its radius is less than theta times its distance",
+            )
+        if self.order is not None and not _whole(self.order, 0, MOST_ORDER):
+            _refuse(f"order={shown(self.order)}", f"wanted a whole number from 0 to {MOST_ORDER}")
+        if not _whole(self.leaf, 1, MOST_LEAF):
+            _refuse(f"leaf={shown(self.leaf)}", f"wanted a whole number from 1 to {MOST_LEAF}")
+
+    def _check_asked(self) -> None:
+        """Refuse what other searches have, and what trees do not have yet."""
+        for name in ("radius", "k"):
+            if getattr(self, name) is not None:
+                _refuse(
+                    f"{name}={shown(getattr(self, name))}",
+                    "a far field has all sources in it, near and far; lw.Neighbors(radius=...) and "
+                    "lw.Nearest(k=...) find near ones",
+                )
+        if self.accuracy is not None:
+            _refuse(
+                f"accuracy={shown(self.accuracy)}",
+                "errors are not measured beforehand yet; choose theta= and order= instead, and "
+                "compare a sample of the results with lw.AllPairs()",
+            )
+        method: Any = self.method
+        if method is not None and (not isinstance(method, str) or method not in get_args(Method)):
+            _refuse(f"method={shown(method)}", "wanted 'walk'")
+        if method == "dual":
+            _refuse("method='dual'", "pairs of groups are not there yet; wanted 'walk'")
+
+    @property
+    def angle(self) -> float:
+        """The opening angle."""
+        return THETA if self.theta is None else float(self.theta)
+
+    @property
+    def terms(self) -> int:
+        """The order of the expansions."""
+        return ORDER if self.order is None else self.order
+
+    def describe(self) -> str:
+        return f"tree: theta {self.angle:g}, order {self.terms}, leaves of {self.leaf}"
+
+    def in_words(self) -> str:
+        return "near ones, and far ones in groups"
+
+    def make(self, sources: Points) -> Walked:
+        del sources
+        _refuse("", "groups of sources stand for what a pairwise function reads of them; use it "
+                "as function.using(search=lw.Tree(...))")  # fmt: skip
+
+    def structure(self, targets: Points, sources: Points) -> Structure:
+        check_sources(self, sources)
+        return TreeStructure(self.describe(), self.angle, self.terms, self.leaf, targets, sources)
+
+
+def _whole(value: Any, least: int, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def _refuse(given: str, why: str) -> NoReturn:
+    raise ArgumentError(f"Tree({given}): {why}")

@@ -1,0 +1,124 @@
+"""What a call over a tree has in memory: the shape of the tree, and the orders of its elements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanewise.ir.names import own
+from lanewise.language.types import I32
+from lanewise.launch.arguments import bind_value_array
+from lanewise.launch.task_list import BoundArray
+from lanewise.launch.tasks import Buffer, Primitive, Role
+from lanewise.patterns.search.base import (
+    ORDER,
+    POSITIONS,
+    TARGET_POSITIONS,
+    Statistics,
+    Structure,
+)
+from lanewise.patterns.search.points import Points
+from lanewise.patterns.search.tree.arguments import LEAVES, NODES, TARGET_ORDER, THETA
+from lanewise.patterns.search.tree.order import made_order
+from lanewise.patterns.search.tree.shape import HEIGHTS, TREE, KdShape, tree_arrangement
+from lanewise.runtime.memory import allocate, on
+
+STEPS = 32  # of a loop, between two orders: a graph holds so many
+
+
+class TreeStructure(Structure):
+    """The tree of a call, and the order of targets that are other elements.
+
+    described: what is searched, in a few words.
+    """
+
+    every: ClassVar[int] = STEPS
+
+    def __init__(
+        self,
+        described: str,
+        theta: float,
+        terms: int,
+        leaf: int,
+        targets: Points,
+        sources: Points,
+    ) -> None:
+        self._described, self._theta, self.terms = described, theta, terms
+        self._sources = sources
+        self.shape = KdShape(sources.count, leaf)
+        self._order = made_order(sources, self.shape)
+        self._target_order = (
+            None if targets is sources else made_order(targets, KdShape(targets.count, leaf))
+        )
+        nodes, self._starts = self.shape.heights
+        self._tree = _copy(self.shape.table, sources.device)
+        self._heights = _copy(nodes, sources.device)
+
+    @property
+    def order(self) -> Any:
+        return self._order.order
+
+    @property
+    def target_order(self) -> Any:
+        return None if self._target_order is None else self._target_order.order
+
+    @property
+    def arrays(self) -> Mapping[str, BoundArray]:
+        return {
+            TREE: BoundArray(self._tree, tree_arrangement(), self.shape.nodes),
+            HEIGHTS: bind_value_array(self._heights.view("int32"), I32),
+        }
+
+    @property
+    def uniforms(self) -> Mapping[str, Any]:
+        theta = self._sources.precision.dtype.type(self._theta)
+        values: dict[str, Any] = {LEAVES: self.shape.leaves, NODES: self.shape.nodes, THETA: theta}
+        for height in range(1, self.shape.top + 1):
+            first, count = height_numbers(height)
+            values[first] = self._starts[height]
+            values[count] = self._starts[height + 1] - self._starts[height]
+        return values
+
+    @property
+    def settled(self) -> bool:
+        return True  # what follows positions is filled by the tasks
+
+    def tasks(self) -> tuple[Primitive, ...]:
+        orders = [(self._order, POSITIONS, ORDER)]
+        if self._target_order is not None:
+            orders.append((self._target_order, TARGET_POSITIONS, TARGET_ORDER))
+        return tuple(t for o, positions, order in orders for t in o.tasks(positions, order))
+
+    def buffers(self) -> Mapping[str, Buffer]:
+        return {n: replace(b, role=Role.KEPT) for n, b in super().buffers().items()}
+
+    def statistics(self) -> Statistics:
+        s = self.shape
+        idle = s.leaves * s.leaf - s.count
+        least = min(s.leaf - idle, s.count)
+        return Statistics(s.leaves, s.leaves, least, min(s.leaf, s.count), s.count / s.leaves, idle)
+
+    def describe(self) -> str:
+        s = self.shape
+        return f"{self._described}; {s.leaves:,} leaves, {s.nodes:,} groups, {s.top + 1} levels"
+
+
+def height_numbers(height: int) -> tuple[str, str]:
+    """The numbers of a call that say which nodes have this height."""
+    return own(f"height{height}.first"), own(f"height{height}.count")
+
+
+def _copy(values: NDArray[np.int32], device: str) -> Any:
+    """Bytes on a device, with these numbers."""
+    data = allocate(device, values.nbytes, "the shape of a tree", zeroed=False)
+    source = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+    if isinstance(data, np.ndarray):
+        data[:] = source
+        return data
+    with on(device):
+        data.set(source)
+    return data

@@ -1,0 +1,226 @@
+"""Calls over lw.Tree, against all pairs in float64."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import lanewise as lw
+
+Array = NDArray[Any]
+SOFTENING2 = 1e-3
+
+
+@lw.record
+class Body:
+    position: lw.vec3
+    velocity: lw.vec3
+    mass: lw.f32
+
+
+@lw.record
+class Flat:
+    position: lw.dvec2
+    mass: lw.f64
+
+
+@lw.pairwise
+def gravity(target: Body, source: Body, softening2: lw.f32) -> lw.vec3:
+    if lw.same(target, source):
+        return lw.vec3(0.0)
+    d = source.position - target.position
+    inv = lw.rsqrt(lw.dot(d, d) + softening2)
+    return source.mass * inv * inv * inv * d
+
+
+@lw.pairwise
+def in_a_plane(target: Flat, source: Flat, softening2: lw.f64) -> lw.dvec2:
+    if lw.same(target, source):
+        return lw.dvec2(0.0)
+    d = source.position - target.position
+    return source.mass / (lw.dot(d, d) + softening2) * d
+
+
+@lw.elementwise
+def kick_drift(body: Body, acceleration: lw.vec3, dt: lw.f32):
+    body.velocity += acceleration * dt
+    body.position += body.velocity * dt
+
+
+def far(theta: float = 0.3, order: int = 1, leaf: int = 32) -> Any:
+    return gravity.using(search=lw.Tree(theta=theta, order=order, leaf=leaf))
+
+
+def bodies(count: int, seed: int = 0, device: str = "cpu", layout: Any = None) -> Any:
+    rng = np.random.default_rng(seed)
+    fields = {"position": rng.normal(size=(count, 3)), "mass": rng.uniform(0.5, 1.5, count)}
+    return Body.array(**fields, device=device, layout=layout)
+
+
+def exact(targets: Any, sources: Any, same: Callable[[int], int] = lambda i: -1) -> Array:
+    """All pairs. same: which source a target is, -1 for none."""
+    t, s = (np.asarray(a.position, np.float64) for a in (targets, sources))
+    mass, axes = np.asarray(sources.mass, np.float64), t.shape[1]
+    d = s[None] - t[:, None]
+    factor = mass / ((d * d).sum(-1) + SOFTENING2) ** (axes / 2)
+    for i in range(len(t)):
+        if same(i) >= 0:
+            factor[i, same(i)] = 0
+    return (factor[..., None] * d).sum(1)
+
+
+def errors(found: Any, wanted: Array) -> Array:
+    """Of each target, relative to its own result."""
+    away = np.linalg.norm(np.asarray(found, np.float64) - wanted, axis=1)
+    return away / np.maximum(np.linalg.norm(wanted, axis=1), 1e-300)
+
+
+def test_errors_fall_with_theta() -> None:
+    b = bodies(1500)
+    wanted = exact(b, b, lambda i: i)
+    wide, narrow = (np.quantile(errors(far(theta)(b, b, SOFTENING2), wanted), 0.99) for theta in (0.8, 0.3))
+    assert wide > 5 * narrow
+    assert narrow < 5e-3
+
+
+@pytest.mark.slow
+def test_errors_fall_with_the_order() -> None:
+    b = bodies(3000)
+    wanted = exact(b, b, lambda i: i)
+    typical = [np.median(errors(far(0.6, n)(b, b, SOFTENING2), wanted)) for n in range(5)]
+    assert all(more > 1.5 * less for more, less in itertools.pairwise(typical))
+    assert typical[-1] < 1e-4
+
+
+def test_a_small_angle_meets_every_pair() -> None:
+    b = bodies(500)
+    found = far(1e-6)(b, b, SOFTENING2)
+    assert errors(found, exact(b, b, lambda i: i)).max() < 2e-6
+
+
+@pytest.mark.parametrize("count", [1, 2, 31, 33])
+def test_few_bodies(count: int) -> None:
+    b = bodies(count)
+    assert errors(far()(b, b, SOFTENING2), exact(b, b, lambda i: i)).max() < 2e-6
+
+
+def test_no_bodies() -> None:
+    some, none = bodies(3), bodies(0)
+    assert np.asarray(far()(none, some, SOFTENING2)).shape == (0, 3)
+    assert np.array_equal(np.asarray(far()(some, none, SOFTENING2)), np.zeros((3, 3)))
+
+
+def test_all_bodies_in_one_place() -> None:
+    b = bodies(200)
+    b.position = [0.1, 0.2, 0.3]
+    assert np.array_equal(np.asarray(far()(b, b, SOFTENING2)), np.zeros((200, 3)))
+    apart = bodies(50, 1)
+    assert errors(far()(apart, b, SOFTENING2), exact(apart, b)).max() < 1e-5
+
+
+def test_one_body_far_away() -> None:
+    b = bodies(400)
+    b.position[7] = 1e6
+    assert np.quantile(errors(far()(b, b, SOFTENING2), exact(b, b, lambda i: i)), 0.99) < 3e-3
+
+
+def test_targets_are_others() -> None:
+    targets, b = bodies(333, 1), bodies(700)
+    assert np.quantile(errors(far()(targets, b, SOFTENING2), exact(targets, b)), 0.99) < 3e-3
+
+
+def test_targets_are_a_part_of_the_sources() -> None:
+    b = bodies(700)
+    found = far()(b[100:300], b, SOFTENING2)
+    assert np.quantile(errors(found, exact(b[100:300], b, lambda i: i + 100)), 0.99) < 3e-3
+    b.position[:] = [1.0, 2.0, 3.0]  # nothing but pairs with itself, and pairs without a distance
+    assert not np.asarray(far()(b[100:300], b, SOFTENING2)).any()
+
+
+@pytest.mark.parametrize("layout", [lw.AoS(), lw.SoA(), lw.AoSoA(8)], ids=str)
+def test_layouts_change_no_bit(layout: Any) -> None:
+    found = [np.asarray(far()(b, b, SOFTENING2)) for b in (bodies(600), bodies(600, layout=layout))]
+    assert np.array_equal(*found)
+
+
+@pytest.mark.slow
+def test_two_axes_in_float64() -> None:
+    rng = np.random.default_rng(4)
+    b = Flat.array(position=rng.normal(size=(500, 2)), mass=1.0, device="cpu")
+    found = in_a_plane.using(lw.Tree(theta=0.3, order=2))(b, b, SOFTENING2)
+    assert np.quantile(errors(found, exact(b, b, lambda i: i)), 0.99) < 3e-3
+
+
+def test_the_interpreter_walks_through_the_same_tree() -> None:
+    found = [np.asarray(far(0.6, 1, leaf=4)(b, b, SOFTENING2)) for b in (bodies(50, device="python"), bodies(50))]
+    assert np.allclose(*found, rtol=1e-4, atol=1e-5)
+
+
+def test_results_follow_the_bodies() -> None:
+    b, search = bodies(600), far()
+    search(b, b, SOFTENING2)
+    b.position *= np.float32(2.0)
+    b.position[::2] += np.float32(1.0)
+    again = np.asarray(search(b, b, SOFTENING2))
+    assert np.quantile(errors(again, exact(b, b, lambda i: i)), 0.99) < 3e-3
+    bound = search.bind(b, b, SOFTENING2)
+    bound()
+    assert np.array_equal(np.asarray(bound.results[0]), again)
+
+
+def run_in(pieces: tuple[int, ...], every: int = 1) -> Array:
+    b = bodies(300)
+    force = far(0.7).bind(b, b, SOFTENING2)
+    loop = lw.steps([lw.every(every, force), kick_drift.bind(b, force.results[0], 1e-3)])
+    force()
+    for piece in pieces:
+        loop.run(piece)
+    return np.asarray(b.position)
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_no_bit_depends_on_where_a_run_is_cut(every: int) -> None:
+    assert np.array_equal(run_in((70,), every), run_in((1, 30, 2, 37), every))
+
+
+def test_a_loop_makes_the_order_at_every_32nd_step() -> None:
+    b = bodies(300)
+    force = far(0.7).bind(b, b, SOFTENING2)
+    rows = {r.name: r.steps for r in lw.steps([force]).explain().calls}
+    assert rows == {"order of gravity": "n % 32 == 0", "gravity": "all"}
+    rows = {r.name: r.steps for r in lw.steps([lw.every(3, force, at=1)]).explain().calls}
+    assert rows == {"order of gravity": "n % 96 == 1", "gravity": "n % 3 == 1"}
+    lists = lw.steps([[force], [kick_drift.bind(b, force.results[0], 1e-3)]], cycle=2)
+    assert lists.explain().calls[0].steps == "n % 2 == 0, n % 64 == 0"
+    long = [force, lw.every(1000, kick_drift.bind(b, force.results[0], 1e-3))]
+    assert lw.steps(long).explain().calls[0].steps == "all"
+
+
+def test_a_loop_refuses_places_that_are_no_numbers() -> None:
+    b = bodies(300)
+    force = far(0.7).bind(b, b, SOFTENING2)
+    loop = lw.steps([force])
+    loop.run(2)
+    b.position[17] = np.nan
+    with pytest.raises(lw.ArgumentError, match="the position of element 17 is") as caught:
+        loop.run(1)
+    assert "found in step 2 of the loop" in str(caught.value)
+
+
+def test_reports_name_every_task() -> None:
+    b = bodies(300)
+    compiled = far(0.7).compile(b, b, SOFTENING2)
+    assert compiled.search == ("tree: theta 0.7, order 1, leaves of 32; 10 leaves, 19 groups, 5 levels (asked for)")
+    names = [row.name for row in compiled.explain().launches]
+    assert names[:3] == ["tree order", "gather", "gravity_leaf_moments"]
+    assert names[3:] == ["gravity_parent_moments"] * 4 + ["gravity_walk"]
+    profile = lw.Profile()
+    lw.steps([far(0.7).bind(b, b, SOFTENING2)], profile=profile).run(5)
+    told = str(profile)
+    for name in ("order", "gather", "gravity_leaf_moments", "gravity_parent_moments", "gravity"):
+        assert name in told
