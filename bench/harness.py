@@ -12,8 +12,8 @@ import shutil
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -48,6 +48,18 @@ class Measurement:
     def rate(self) -> float:
         """Work per second."""
         return self.work / self.median
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """Relative errors of one version against float64, of `sample` results: the median, the one that
+    99 % are below, and the largest.
+    """
+
+    median: float
+    most: float
+    largest: float
+    sample: int
 
 
 def interleave(versions: dict[str, Callable[[], None]], rounds: int) -> dict[str, list[float]]:
@@ -124,21 +136,28 @@ def _first_line(*command: str) -> str:
 
 
 def write_results(
-    path: Path, title: str, rows: Sequence[Measurement], machine: dict[str, str]
-) -> str:
+    path: Path, title: str, rows: Sequence[Measurement], machine: dict[str, str],
+    errors: Mapping[str, Errors] | None = None,
+) -> str:  # fmt: skip
     """Writes `path` (a markdown table) and the same numbers as JSON beside it; returns the markdown
     text.
+
+    errors: of every version by its name, where results are approximate; raises ValueError for a
+    version without.
     """
+    if errors is not None and (missing := [r.name for r in rows if r.name not in errors]):
+        raise ValueError(f"nothing is written: nobody has checked {', '.join(missing)}")
     best = min(row.median for row in rows)
     unit = next((row.unit for row in rows if row.unit), "work")
     # of a bound where one is stated, else of the best version
     share = any(row.bound for row in rows)
     compared = "% of the bound" if share else "best / this"
+    beside = " error: median | 99 % | largest |" if errors else ""
     lines = [
         f"# {title}",
         "",
-        f"| version | median s | {unit}/s | {compared} | rounds |",
-        "|---|---:|---:|---:|---:|",
+        f"| version | median s | {unit}/s | {compared} | rounds |{beside}",
+        f"|---|---:|---:|---:|---:|{'---:|---:|---:|' if errors else ''}",
     ]
     for row in rows:
         rate = f"{row.rate:.3e}" if row.work else ""
@@ -149,7 +168,11 @@ def write_results(
             if row.bound
             else ""
         )
-        lines.append(f"| {row.name} | {row.median:.6f} | {rate} | {part} | {len(row.seconds)} |")
+        line = f"| {row.name} | {row.median:.6f} | {rate} | {part} | {len(row.seconds)} |"
+        if errors:
+            e = errors[row.name]
+            line += f" {e.median:.1e} | {e.most:.1e} | {e.largest:.1e} |"
+        lines.append(line)
     lines += ["", "Machine:", "", *(f"- {name}: {value}" for name, value in machine.items())]
     text = "\n".join(lines) + "\n"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -164,6 +187,7 @@ def write_results(
                 "median": row.median,
                 "work": row.work,
                 "unit": row.unit,
+                **({"errors": asdict(errors[row.name])} if errors else {}),
             }
             for row in rows
         ],

@@ -23,6 +23,10 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "reductions": (["10000"], ["kinetic energy 1.5", "again the same bits: True"]),
     "figure_eight": (["{tmp}/eight.png"], ["t = 6.325914", "picture: "]),
+    "galaxy_collision": (
+        ["300", "10", "{tmp}/film.gif", "{tmp}/end.png"],
+        ["t =  0.50   energy error", "e-0", "movie: ", "picture: "],
+    ),
     "explain_a_kernel": (
         ["512"],
         ["only on request: 1 / sqrt(x)", "chosen by default", "with rsqrt='hardware': predicted"],

@@ -1,0 +1,190 @@
+"""How fast are forces by all pairs, by other libraries' trees and by lw.Tree, and how wrong is each?
+
+`python -m bench.far_field [--bodies 1e5] [--device cpu] [--threads 1]` writes
+bench/results/far_field_DEVICE_BODIES.{md,json}: a Plummer sphere cut off at ten scale lengths, all
+versions in turns in one run. Errors are those of |a| for bodies chosen at random, against all pairs
+in float64; a version whose errors are not below its limit ends the run, and nothing is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import lanewise as lw
+from bench.far_field_peers import Forces, peers
+from bench.harness import Errors, Measurement, describe_machine, interleave, write_results
+from lanewise.ladders.run import predict_executable
+from lanewise.models.devices import device_model
+from lanewise.sims.common.devices import to_host
+from lanewise.sims.gravity.initial.plummer import plummer_sphere
+from lanewise.sims.gravity.physics import Body, make_physics
+
+SAMPLE = 400  # bodies whose forces are compared
+CHUNK = 100_000  # sources of one block in float64
+EDGE = 10.0  # scale lengths
+LIMIT, EXACT_LIMIT = 0.2, 2e-3
+"""Of the 99 % error: of a tree at its widest opening, and of all pairs in float32."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cluster:
+    """Positions (n, 3) and masses (n,), rounded to float32 as all versions see them, in float64.
+
+    wanted: accelerations (SAMPLE, 3) of the bodies `sample`, in float64.
+    """
+
+    position: NDArray[np.float64]
+    mass: NDArray[np.float64]
+    softening: float
+    sample: NDArray[np.int64]
+    wanted: NDArray[np.float64]
+
+
+def cluster(count: int, softening: float, seed: int = 1) -> Cluster:
+    """A Plummer sphere, G = M = a = 1, of which no body is farther out than EDGE."""
+    rng = np.random.default_rng(seed)
+    within = EDGE**3 / (1 + EDGE**2) ** 1.5
+    position = plummer_sphere(count, rng, within)[0].astype(np.float32).astype(np.float64)
+    mass = np.full(count, np.float32(1 / count), np.float64)
+    sample = np.sort(rng.choice(count, min(SAMPLE, count), replace=False))
+    return Cluster(position, mass, softening, sample, exact(position, mass, softening, sample))
+
+
+def exact(
+    position: NDArray[np.float64], mass: NDArray[np.float64], softening: float,
+    sample: NDArray[np.int64],
+) -> NDArray[np.float64]:  # fmt: skip
+    """Accelerations of some bodies by all pairs in float64: (len(sample), 3)."""
+    total = np.zeros((len(sample), 3))
+    for begin in range(0, len(mass), CHUNK):
+        part = slice(begin, begin + CHUNK)
+        for row, body in enumerate(sample):
+            d = position[part] - position[body]
+            squared = np.einsum("ij,ij->i", d, d) + softening**2
+            if begin <= body < begin + CHUNK:
+                squared[body - begin] = np.inf
+            total[row] += (mass[part] * squared**-1.5) @ d
+    return total
+
+
+def errors_of(found: Any, bodies: Cluster) -> Errors:
+    """Relative errors of |a| of the sampled bodies; refuses what is not (n, 3) finite numbers."""
+    values = np.asarray(to_host(found), np.float64)
+    if values.shape != bodies.position.shape:
+        raise ValueError(f"accelerations of shape {values.shape}")
+    away = np.linalg.norm(values[bodies.sample] - bodies.wanted, axis=1)
+    relative = away / np.linalg.norm(bodies.wanted, axis=1)
+    if not np.isfinite(relative).all():
+        raise ValueError("accelerations that are no finite numbers")
+    return Errors(
+        float(np.median(relative)), float(np.percentile(relative, 99)), float(relative.max()),
+        len(relative),
+    )  # fmt: skip
+
+
+def lanewise_versions(bodies: Cluster, device: str) -> tuple[Forces, float | None]:
+    """All pairs, and trees where there are any; and the seconds that all pairs take at least."""
+    records: Any = Body.array(position=bodies.position, mass=bodies.mass, device=device)  # type: ignore[attr-defined]
+    values: dict[str, Any] = {"softening2": bodies.softening**2}
+    force = make_physics(Body, bodies.softening > 0).acceleration
+    direct = force.bind(records, records, **values)
+    versions: Forces = {ALL_PAIRS: partial(_run, direct, device)}
+    for name, search in trees().items():
+        call = force.using(search=search).bind(records, records, **values)
+        versions[name] = partial(_run, call, device)
+    model, count = device_model(device), len(bodies.mass)
+    bound = predict_executable(direct.compiled.executable, model, count, values).bound
+    return versions, bound
+
+
+ALL_PAIRS = "lanewise, all pairs"
+
+
+def trees() -> dict[str, Any]:
+    """Searches by name, as far as this lanewise has them."""
+    search: Any = getattr(lw, "Tree", None)
+    if search is None:
+        return {}
+    made: dict[str, Any] = {}
+    for theta, order in ((0.7, 1), (0.7, 2), (0.5, 2), (0.7, 4), (0.5, 4)):
+        made[f"lanewise, lw.Tree, order {order}, theta {theta}"] = search(theta=theta, order=order)
+    return made
+
+
+def _run(call: lw.Call, device: str) -> Any:
+    result = call()
+    if device != "cpu":
+        from lanewise.runtime.device import get_device
+
+        get_device(device).synchronize()
+    return result
+
+
+def checked(versions: Forces, bodies: Cluster) -> tuple[dict[str, Callable[[], None]], Any]:
+    """The versions to time, and the errors of each; raises ValueError for one that is wrong."""
+    errors: dict[str, Errors] = {}
+    for name, run in versions.items():
+        try:
+            found = errors_of(run(), bodies)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+        limit = EXACT_LIMIT if name == ALL_PAIRS else LIMIT
+        if not found.most < limit:
+            raise ValueError(f"{name}: 99 % of the errors are below {found.most:.1e}, not {limit}")
+        errors[name] = found
+        print(f"{name}: median {found.median:.1e}, 99 % {found.most:.1e}", flush=True)
+    return {name: partial(_drop, run) for name, run in versions.items()}, errors
+
+
+def _drop(run: Callable[[], Any]) -> None:
+    run()
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--bodies", type=float, default=1e5)
+    options.add_argument("--device", default="cpu")
+    options.add_argument("--threads", type=int, default=1)
+    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--softening", type=float, default=None, help="0, on a GPU 1e-3")
+    given = options.parse_args()
+    count, on_cpu = int(given.bodies), given.device == "cpu"
+    softening = (0.0 if on_cpu else 1e-3) if given.softening is None else given.softening
+    for variable in ("LANEWISE_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
+        if on_cpu and os.environ.get(variable) != str(given.threads):
+            raise SystemExit(f"set {variable}={given.threads}: libraries read it when they load")
+
+    bodies = cluster(count, softening)
+    own, bound = lanewise_versions(bodies, given.device)
+    kind = "cpu" if on_cpu else "cuda"
+    others, left = peers(kind, bodies.position, bodies.mass, softening, given.threads)
+    versions, errors = checked(own | others, bodies)
+    times = interleave(versions, given.rounds)
+    rows = [
+        Measurement(
+            name, seconds, count, "bodies", count / bound if bound and name == ALL_PAIRS else 0.0
+        )
+        for name, seconds in times.items()
+    ]
+    machine = describe_machine() | {"programs running at the end": f"{os.getloadavg()[0]:.1f}"}
+    if left:
+        machine["left out"] = "; ".join(left)
+    title = (
+        f"Forces of a Plummer sphere (r < {EDGE:g} a), {count:,} bodies, softening {softening:g}, "
+        f"{f'{given.threads} thread(s)' if on_cpu else given.device}"
+    )
+    path = Path(f"bench/results/far_field_{kind}_{count}.md")
+    print(write_results(path, title, rows, machine, errors))
+
+
+if __name__ == "__main__":
+    main()
