@@ -45,7 +45,7 @@ def main() -> int:
                     tallies[campaign.name].seconds += time.monotonic() - start
                     if "failure" in answer:
                         (folder / f"{campaign.name}-{asked.seed}-{number}.py").write_text(
-                            _file(answer["failure"]), encoding="utf-8"
+                            _file(str(answer["failure"])), encoding="utf-8"
                         )
 
     with ThreadPoolExecutor(asked.processes) as pool:

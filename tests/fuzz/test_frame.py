@@ -80,19 +80,17 @@ def test_a_long_run_survives_crashes_and_hangs(tmp_path: Path, monkeypatch: pyte
     assert "**trial**: seen 8" in summary.markdown(found)
 
 
-@pytest.mark.parametrize(
-    ("number", "what"), [(3, "ValueError: three"), (5, "Fatal Python error"), (7, "about to hang")]
-)
-def test_a_failure_is_a_file_that_runs(number: int, what: str) -> None:
+def test_failures_are_files_that_run() -> None:
     with TRIAL.process() as process:
-        failure = TRIAL.guarded(process, 1, number)["failure"]
-    text = many._file(failure.replace("\nprogram ", "\nprogram = "))
-    names: dict[str, Any] = {}
-    exec(text, names)
-    assert names["program"] == Case("trial", 1, number).random.randrange(1000)
-    assert what in names["_"]
-    assert f"case {number} " in many._brief(failure)
-    assert {3: "ValueError", 5: "CRASHED: the", 7: "HANGS: no"}[number] in many._brief(failure)
+        hung = TRIAL.guarded(process, 1, 7)["failure"]
+    raised = campaign.run_case("trial", body, 1, 3)["failure"]
+    for number, failure, what in ((3, raised, "ValueError: three"), (7, hung, "HANGS: no answer for 3 s")):
+        names: dict[str, Any] = {}
+        exec(many._file(failure.replace("\nprogram ", "\nprogram = ")), names)
+        assert names["program"] == Case("trial", 1, number).random.randrange(1000)
+        assert f"case {number} " in names["_"]
+        assert what in names["_"]
+        assert re.match(rf"campaign trial, seed 1, case {number} .*: {what}$", many._brief(failure))
 
 
 def test_one_case_again(monkeypatch: pytest.MonkeyPatch) -> None:
