@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 from lanewise.language import types as t
@@ -21,6 +22,7 @@ REDUCTIONS = (
 )
 TRUTHS = ("lw.Any", "lw.All", "lw.Count")
 PERIOD = 8.25  # no two places, multiples of 1/4, are half of it apart: one image is the nearest
+TIED_PERIOD = 10.0  # nor are two of few places, multiples of 2
 SEARCHED = """
 
 def run(device, plan=None):
@@ -142,6 +144,9 @@ def _write(rng: Random, *, searched: bool) -> str:
     made = [
         f"R.array(device=device, layout={layout(rng, fields)}, {record(rng, fields, str(n))})" for n in (count, sources)
     ]
+    tied = searched and rng.random() < 0.5  # few places: many are one, or equally far from a third
+    if tied:
+        made = [re.sub(r"\bf0=(drawn\(.*?\)\))", r"f0=np.round(\1 / 2) * 2", m, count=1) for m in made]
     named = [f"{n}={value(rng, k)}" for n, k in uniforms.items()]
     named += [f"{n}=on(device, {array(rng, k, str(tuple(3 + i for i in range(d))))})" for n, (k, d) in tables.items()]
     text = [
@@ -160,7 +165,7 @@ def _write(rng: Random, *, searched: bool) -> str:
     )
     if not searched:
         return "\n".join(text) + "\n" + told + (ALL if told else "")
-    return "\n".join(text) + "\n" + _searches(rng, position, sources, told)
+    return "\n".join(text) + "\n" + _searches(rng, position, sources, told, tied)
 
 
 ALL = """
@@ -196,11 +201,14 @@ def meeting(target, sources):
 """
 
 
-def _searches(rng: Random, position: t.Vector, sources: int, told: str) -> str:
+def _searches(rng: Random, position: t.Vector, sources: int, told: str, tied: bool) -> str:
     """The same sources through every structure: all within a radius, or so many of the nearest."""
-    k = rng.choice((None, None, 1, 2)) if sources > 2 else None
-    radius = rng.choice((0.7, 1.1, 2.3, 3.9))
-    world = rng.choice(("lw.Open()", "lw.Open()", f"lw.Periodic({(PERIOD,) * position.length}, origin={-PERIOD / 2})"))
+    counts = (None, 1, 2, 3, 5, 8) if tied else (None, None, 1, 2)
+    k = rng.choice([n for n in counts if n is None or n < sources])
+    # of few places some are exactly as far as the radius, and not met
+    radius = rng.choice((2.0, 2.3, 3.9, 4.0, 4.5) if tied else (0.7, 1.1, 2.3, 3.9))
+    period = TIED_PERIOD if tied else PERIOD
+    world = rng.choice(("lw.Open()", "lw.Open()", f"lw.Periodic({(period,) * position.length}, origin={-period / 2})"))
     options = f'dict(radius={radius}, position="f0", world={world}' + (f", k={k})" if k else ")")
     names = ["lw.StaticGrid(**options)", "lw.DynamicGrid(**options)", "lw.AllPairs(**options)"]
     names.append("lw.Nearest(**options)" if k else "lw.Neighbors(**options)")
@@ -210,7 +218,7 @@ def _searches(rng: Random, position: t.Vector, sources: int, told: str) -> str:
         else f"lw.DynamicGrid(**options, leaf={rng.choice((4, 16))})"
     )
     chosen = rng.sample(names, 2)
-    expected = told + FOUND + f"\n\nperiod = {0 if 'Open' in world else PERIOD}\n" if told else ""
+    expected = told + FOUND + f"\n\nperiod = {0 if 'Open' in world else period}\n" if told else ""
     return (
         SEARCHED
         + expected
