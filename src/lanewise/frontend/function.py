@@ -77,55 +77,55 @@ def lower_function(
     become the parameters `f.q0`, `f.q1`, ... of the result, as far as they are used, before the
     others.
     """
-    source, results = signature.source, signature.results
-    values: dict[str, Value] = {}
-    if lattice is not None:
-        values = {
-            n: PopulationsReference(n, lattice, k, n == mutable)
-            for n, k in signature.populations.items()
-        }
-        values |= {
-            n: PopulationsReference(n, lattice, k, False, field=True)
-            for n, k in signature.fields.items()
-        }
-    values |= {
-        n: formal_parameter(n, kind, n == mutable) for n, kind in signature.parameters.items()
-    }
-    values |= {n: RowReference(n, kind) for n, kind in signature.rows.items()}
-    tables = signature.tables
-    values |= {
-        n: ElementsReference(n, kind, t.I32 if n in tables else index, n in tables)
-        for n, kind in signature.arrays.items()
-    }
-    values |= {n: formal_parameter(n, index, False) for n in signature.indices}
+    results = signature.results
     if results is None:
-        returns = next(
-            (n for n in ast.walk(source.tree) if isinstance(n, ast.Return) and n.value is not None),
-            None,
-        )
-        if returns is not None:
-            raise source.error(
-                "the result has no type",
-                returns,
-                found=ast.unparse(returns),
-                wanted="-> lw.vec3 (or another type) behind the parameters",
-            )
+        _refuse_results(signature.source)
         results = []
-    indices = frozenset(signature.indices)
     lowered = lower_body(
-        source,
-        values,
+        signature.source,
+        _formal_values(signature, mutable, lattice, index),
         results,
         Helpers(lower_body).call,
         same_allowed=mutable is None,
-        indices=indices,
+        indices=frozenset(signature.indices),
         elements=elements,
     )
-    flat = with_flat_tables(lowered.function, tables)
+    flat = with_flat_tables(lowered.function, signature.tables)
     if flat is not lowered.function or signature.scattered:
         lowered = replace(lowered, function=flat, indexed=lowered.function)
     sums = all(r == SUM for r in signature.reductions)
     return lowered if sums else replace(lowered, reductions=signature.reductions)
+
+
+def _formal_values(
+    signature: Signature, mutable: str | None, lattice: Lattice | None, index: t.Scalar
+) -> dict[str, Value]:
+    """What each parameter is within the function."""
+    values: dict[str, Value] = {}
+    if lattice is not None:
+        for n, k in signature.populations.items():
+            values[n] = PopulationsReference(n, lattice, k, n == mutable)
+        for n, k in signature.fields.items():
+            values[n] = PopulationsReference(n, lattice, k, False, field=True)
+    for n, kind in signature.parameters.items():
+        values[n] = formal_parameter(n, kind, n == mutable)
+    values |= {n: RowReference(n, kind) for n, kind in signature.rows.items()}
+    tables = signature.tables
+    for n, kind in signature.arrays.items():
+        values[n] = ElementsReference(n, kind, t.I32 if n in tables else index, n in tables)
+    return values | {n: formal_parameter(n, index, False) for n in signature.indices}
+
+
+def _refuse_results(source: Source) -> None:
+    """Raise `CompileError` where a function without a type of result returns something."""
+    for n in ast.walk(source.tree):
+        if isinstance(n, ast.Return) and n.value is not None:
+            raise source.error(
+                "the result has no type",
+                n,
+                found=ast.unparse(n),
+                wanted="-> lw.vec3 (or another type) behind the parameters",
+            )
 
 
 def lower_body(

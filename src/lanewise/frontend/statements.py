@@ -189,6 +189,36 @@ def _range(
     """The type of the loop variable, and the start, the end (computed once, as Python does) and the
     step.
     """
+    call = _range_call(scope, node)
+    bounds = [scalar(scope, a) for a in call.args]
+    for b, a in zip(bounds, call.args, strict=True):
+        if not b.scalar.is_integer:
+            raise scope.error(
+                "the bounds of range() are whole numbers",
+                a,
+                found=b.describe(),
+                wanted="an integer",
+                hint="lw.i32(x)",
+            )
+    if len(bounds) == 3 and not bounds[2].constant:
+        described = "0" if bounds[2].constant == 0 else bounds[2].describe()
+        raise scope.error(
+            "the step of range() is a literal",
+            call.args[2],
+            found=described,
+            wanted="a literal that is not 0",
+            hint="a while loop",
+        )
+    kind = t.I64 if any(b.scalar in (t.I64, t.U32) for b in bounds) else t.I32
+    ends = [scope.settle(b, kind).parts[0] for b in bounds]
+    start, stop = (ir.Literal(0, kind), ends[0]) if len(ends) == 1 else (ends[0], ends[1])
+    step = ends[2] if len(ends) == 3 else ir.Literal(1, kind)
+    keeps = isinstance(stop, ir.Literal) or scope.is_steady(stop)
+    return kind, start, stop if keeps else scope.copy(stop), step
+
+
+def _range_call(scope: Scope, node: ast.For) -> ast.Call:
+    """The call of `range` with one to three arguments that a loop runs over."""
     call = node.iter
     callee = (
         lower(scope, call.func)
@@ -219,31 +249,7 @@ def _range(
             found=ast.unparse(call),
             wanted="range(end) or range(start, end, step)",
         )
-    bounds = [scalar(scope, a) for a in call.args]
-    for b, a in zip(bounds, call.args, strict=True):
-        if not b.scalar.is_integer:
-            raise scope.error(
-                "the bounds of range() are whole numbers",
-                a,
-                found=b.describe(),
-                wanted="an integer",
-                hint="lw.i32(x)",
-            )
-    if len(bounds) == 3 and not bounds[2].constant:
-        described = "0" if bounds[2].constant == 0 else bounds[2].describe()
-        raise scope.error(
-            "the step of range() is a literal",
-            call.args[2],
-            found=described,
-            wanted="a literal that is not 0",
-            hint="a while loop",
-        )
-    kind = t.I64 if any(b.scalar in (t.I64, t.U32) for b in bounds) else t.I32
-    ends = [scope.settle(b, kind).parts[0] for b in bounds]
-    start, stop = (ir.Literal(0, kind), ends[0]) if len(ends) == 1 else (ends[0], ends[1])
-    step = ends[2] if len(ends) == 3 else ir.Literal(1, kind)
-    keeps = isinstance(stop, ir.Literal) or scope.is_steady(stop)
-    return kind, start, stop if keeps else scope.copy(stop), step
+    return call
 
 
 def _while(scope: Scope, node: ast.While) -> bool:

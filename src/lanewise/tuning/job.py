@@ -133,7 +133,6 @@ def make_workload(
     bound |= {n: bind_value_array(a, kind) for n, (a, kind) in plain.items()}
     bound |= {n: bind_value_array(a, kind) for (n, kind), a in zip(named, outputs, strict=True)}
     changed = [(own[n], records[n]) for n in own if n in written]
-
     filled = [(plain[n][0], arrays[n][0]) for n in plain if n in written]
 
     def reset() -> None:
@@ -149,24 +148,20 @@ def make_workload(
         return [*(np.array(to_host(o)) for o in (*outputs, *(copy for copy, _ in filled))), *fields]
 
     every = [(own[n], records[n]) for n in own], [(plain[n][0], arrays[n][0]) for n in plain]
-    first = {
-        id(original): number
-        for number, (_, original) in reversed([*enumerate([*every[0], *every[1]])])
-    }
+    originals = [original for some in every for _, original in some]
+    first = {id(original): n for n, original in reversed([*enumerate(originals)])}
 
     def move(sample: int, relative: float) -> None:
         assert fresh  # the caller's arrays stay as they are
-        for copy, original in every[0]:  # an array that is given twice moves in the same way
+
+        def other(original: Any, values: Any) -> Any:
+            # an array that is given twice moves in the same way
+            return moved(values, sample, first[id(original)], relative)
+
+        for copy, original in every[0]:
             for name, values in original.numpy().items():
-                setattr(
-                    copy, name, bring(moved(values, sample, first[id(original)], relative), device)
-                )
+                setattr(copy, name, bring(other(original, values), device))
         for copy, original in every[1]:
-            copy_whole(
-                copy,
-                moved(
-                    np.ascontiguousarray(to_host(original)), sample, first[id(original)], relative
-                ),
-            )
+            copy_whole(copy, other(original, np.ascontiguousarray(to_host(original))))
 
     return Workload(bound, environment, read, reset, move)

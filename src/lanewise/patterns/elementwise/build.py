@@ -56,25 +56,12 @@ def build_elementwise(
     body: list[ir.Statement] = []
     stores: list[ir.Statement] = []
     for name, (record, layout) in arguments.records.items():
-        written = tuple(x for x in record.leaves if f"{name}.{x.name}" in changed)
+        leaves = [(x, f"{name}.{x.name}") for x in record.leaves]
+        written = tuple((x.name, ir.Local(v, x.type)) for x, v in leaves if v in changed)
         arrays.append(record_array(name, record.leaves, layout, written=bool(written)))
-        body.append(
-            ir.LoadRecord(
-                name,
-                i,
-                tuple(
-                    (x.name, f"{name}.{x.name}")
-                    for x in record.leaves
-                    if f"{name}.{x.name}" in used
-                ),
-            )
-        )
+        body.append(ir.LoadRecord(name, i, tuple((x.name, v) for x, v in leaves if v in used)))
         if written:
-            stores.append(
-                ir.StoreRecord(
-                    name, i, tuple((x.name, ir.Local(f"{name}.{x.name}", x.type)) for x in written)
-                )
-            )
+            stores.append(ir.StoreRecord(name, i, written))
     for name, kind in arguments.arrays.items():
         arrays.append(value_array(name, kind, written=False))
         body.append(
@@ -86,13 +73,9 @@ def build_elementwise(
     body.append(ir.Apply(f, values, tuple(own(r.name) for r in f.results)))
     for name, kind in result_arrays(lowered):
         arrays.append(value_array(name, kind, written=True))
-        stores.append(
-            ir.StoreRecord(
-                name,
-                i,
-                tuple((leaf, ir.Local(v, t.scalar_of(kind))) for leaf, v in pairs(name, kind)),
-            )
-        )
+        scalar = t.scalar_of(kind)
+        written = tuple((leaf, ir.Local(v, scalar)) for leaf, v in pairs(name, kind))
+        stores.append(ir.StoreRecord(name, i, written))
     uniforms = uniform_leaves(f, {**arguments.uniforms, **table_lengths(arguments.tables)})
     loads = tuple(s for s in body if not (isinstance(s, ir.LoadRecord) and not s.reads))
     loop = ir.Parallel(i.name, ir.Local(count.name, index), (*loads, *stores))

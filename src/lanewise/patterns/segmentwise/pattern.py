@@ -74,23 +74,7 @@ def shape(
     """One kernel, mapped to threads on a GPU."""
     targets, slices, unroll = plan.targets, plan.slices, plan.unroll
     if not target.has_blocks:
-        if unroll != 1:
-            raise refuse(
-                "unrolling", kernel, "on a CPU LLVM decides how often a loop is written out"
-            )
-        if targets > 1 and plan.hoist:
-            reason = (
-                "cells side by side would keep what moves out in memory; LLVM moves what all of "
-                "them share"
-            )
-            raise refuse(
-                "invariant code motion", kernel, f"{reason}; choose hoist=False or targets=1"
-            )
-        return (
-            (kernel,)
-            if targets == 1
-            else (checked("thread merging", lanes_of.apply(kernel, targets)),)
-        )
+        return (_on_cpu(kernel, plan, checked),)
     threads, min_blocks = plan.block, plan.min_blocks
     if reason := thread_mapping.legal(kernel, threads):
         raise refuse("mapping to threads", kernel, reason)
@@ -133,6 +117,21 @@ def shape(
     if dense and not packed:
         mapped = replace(mapped, grid=ir.Grid(outer.extent, 1, threads, 1, min_blocks))
     return (checked("mapping to threads", mapped),)
+
+
+def _on_cpu(kernel: ir.Kernel, plan: CompletePlan, checked: Checked) -> ir.Kernel:
+    """Cells side by side in SIMD lanes, if there are several."""
+    if plan.unroll != 1:
+        raise refuse("unrolling", kernel, "on a CPU LLVM decides how often a loop is written out")
+    if plan.targets == 1:
+        return kernel
+    if plan.hoist:
+        reason = (
+            "cells side by side would keep what moves out in memory; LLVM moves what all of them "
+            "share"
+        )
+        raise refuse("invariant code motion", kernel, f"{reason}; choose hoist=False or targets=1")
+    return checked("thread merging", lanes_of.apply(kernel, plan.targets))
 
 
 def _packed(kernel: ir.Kernel, loop: ir.Parallel, lanes: int) -> ir.Kernel:

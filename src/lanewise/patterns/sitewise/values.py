@@ -118,41 +118,12 @@ def classify_values(
     those in `written`: no call brings them. Values that belong to a kind that does not occur
     (`elsewhere`) are allowed and left alone. Raises `ArgumentError`.
     """
-    for name, kind in velocities.items():
-        if parameters.get(name, kind) != kind:
-            what = "a value" if isinstance(kind, Scalar) else "the velocity"
-            raise ArgumentError(
-                f"{name!r} is a {parameters[name]} of {kernel} and {what} of a wall, a {kind}; "
-                "wanted one type"
-            )
     brought_fields = {n: k for n, k in fields.items() if n not in written}
     kinds = {**parameters, **velocities, **brought_fields}
-    for name in tables.keys() & kinds.keys() or fields.keys() & parameters.keys():
-        one, other = (
-            (tables[name], kinds[name])
-            if name in tables
-            else (f"Field[{fields[name]}]", parameters[name])
-        )
-        raise ArgumentError(
-            f"{name!r} is {one} in one function of {kernel}, and {other} in another; wanted one "
-            "type"
-        )
+    _check_types(kernel, parameters, velocities, fields, tables, kinds)
     arguments = dict(arguments)
     speed = _outflow_speed(kernel, sites, arguments)
-    for name in arguments:
-        if name in written:
-            raise ArgumentError(
-                f"{kernel}: the field {name!r} is written by an observer before every step; no "
-                "call brings it"
-            )
-        if name not in kinds and name not in tables and name not in elsewhere:
-            wanted = ", ".join([*kinds, *tables]) or "none"
-            raise ArgumentError(f"{kernel} has no parameter {name!r}; its parameters are {wanted}")
-    if missing := [n for n in (*kinds, *tables) if n not in arguments]:
-        raise ArgumentError(
-            f"{kernel} misses {', '.join(missing)}; its parameters are "
-            f"{', '.join([*kinds, *tables])}"
-        )
+    _check_names(kernel, arguments, [*kinds, *tables], elsewhere, written)
     arrays: dict[str, BoundArray] = {}
     environment: dict[str, Any] = {}
     observed: list[Observed] = []
@@ -160,25 +131,20 @@ def classify_values(
     for name in written & fields.keys():
         arrays[name] = bind_value_array(sites.field(name, fields[name]), fields[name])
     for name, kind in kinds.items():
-        place = f"{kernel}: {name!r}"
-        if isinstance(value := arguments[name], Observed):
-            _check_observed(place, value, kind, sites, may_vary=name not in velocities)
+        place, value, may_vary = f"{kernel}: {name!r}", arguments[name], name not in velocities
+        if isinstance(value, Observed):
+            _check_observed(place, value, kind, sites, may_vary=may_vary)
             observed.append(value)
-            arrays[name] = bind_value_array(value.array, kind)
-            continue
-        if name in brought_fields:
-            field = _field(place, value, fields[name], sites)
-            copied += [name] if is_copy(value, field) else []
-            arrays[name] = bind_value_array(field, kind)
-            continue
-        array = None if name in velocities else _array(place, arguments[name], kind, sites)
-        if array is not None:
-            copied += [name] if is_copy(value, array) else []
-            arrays[name] = bind_value_array(array, kind)
+            array = value.array
+        elif name in brought_fields:
+            array = _field(place, value, fields[name], sites)
         else:
-            environment.update(
-                _uniform(place, name, arguments[name], kind, may_vary=name not in velocities)
-            )
+            array = _array(place, value, kind, sites) if may_vary else None
+        if array is None:
+            environment |= _uniform(place, name, value, kind, may_vary=may_vary)
+            continue
+        copied += [name] if is_copy(value, array) else []
+        arrays[name] = bind_value_array(array, kind)
     brought_tables = Arguments(device=sites.device)
     bring_tables(kernel, tables, arguments, brought_tables)
     lengths: dict[str, t.ValueType] = table_lengths(tables)
@@ -193,6 +159,59 @@ def classify_values(
         observed=tuple(observed),
         copied=tuple(copied),
     )
+
+
+def _check_types(
+    kernel: str,
+    parameters: Kinds,
+    velocities: Kinds,
+    fields: Mapping[str, Scalar],
+    tables: Tables,
+    brought: Kinds,
+) -> None:
+    """Refuse a name that has two types. brought: all but tables that a call brings."""
+    for name, kind in velocities.items():
+        if parameters.get(name, kind) != kind:
+            what = "a value" if isinstance(kind, Scalar) else "the velocity"
+            raise ArgumentError(
+                f"{name!r} is a {parameters[name]} of {kernel} and {what} of a wall, a {kind}; "
+                "wanted one type"
+            )
+    for name in tables.keys() & brought.keys() or fields.keys() & parameters.keys():
+        one, other = (
+            (tables[name], brought[name])
+            if name in tables
+            else (f"Field[{fields[name]}]", parameters[name])
+        )
+        raise ArgumentError(
+            f"{name!r} is {one} in one function of {kernel}, and {other} in another; wanted one "
+            "type"
+        )
+
+
+def _check_names(
+    kernel: str,
+    arguments: Mapping[str, Any],
+    wanted: Sequence[str],
+    elsewhere: frozenset[str],
+    written: frozenset[str],
+) -> None:
+    """Refuse names that the kernel does not have, and a call that misses some."""
+    parameters = ", ".join(wanted)
+    for name in arguments:
+        if name in written:
+            raise ArgumentError(
+                f"{kernel}: the field {name!r} is written by an observer before every step; no "
+                "call brings it"
+            )
+        if name not in wanted and name not in elsewhere:
+            raise ArgumentError(
+                f"{kernel} has no parameter {name!r}; its parameters are {parameters or 'none'}"
+            )
+    if missing := [n for n in wanted if n not in arguments]:
+        raise ArgumentError(
+            f"{kernel} misses {', '.join(missing)}; its parameters are {parameters}"
+        )
 
 
 def _check_observed(

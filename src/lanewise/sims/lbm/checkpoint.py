@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,38 +93,6 @@ def write_checkpoint(
     parameters become attributes of the file, `history` a group that others read; attributes and
     arrays come back from `read_checkpoint`.
     """
-    geometry = simulation.geometry
-
-    def add_group(file: Any) -> None:
-        group = file.create_group(GROUP)
-        texts = {
-            "settings": settings_to_json(simulation.settings),
-            "geometry": geometry_to_json(geometry),
-        }
-        set_attributes(
-            group, {"format": FORMAT, "version": lw.__version__, "step": simulation.step, **texts}
-        )
-        if simulation.first_mass is not None:
-            set_attributes(group, {"first_mass": simulation.first_mass})
-        if geometry.mask is not None:
-            add_dataset(group, "mask", geometry.mask, **COMPRESSED)
-        if geometry.fractions is not None:
-            add_dataset(group, "fractions/places", geometry.fractions.places)
-            add_dataset(group, "fractions/fractions", geometry.fractions.fractions, **COMPRESSED)
-        for number, kind in geometry.openings.items():
-            if kind.profile is not None:
-                add_dataset(group, f"profiles/{number}", np.asarray(kind.profile, np.float64))
-        with span(simulation.profile, "transfer", name="populations to the host"):
-            saved = dict(simulation.engine.save())
-        state = group.create_group("state")
-        set_attributes(state, {name: int(saved.pop(name)) for name in PHASE})
-        for name, value in saved.items():
-            add_dataset(state, name, value)
-        run = group.create_group("run")
-        set_attributes(run, attributes or {})
-        for name, array in (arrays or {}).items():
-            add_dataset(run, name, array)
-
     solid = simulation.solid
     shown = {"step": simulation.step, **_shown(simulation), **(parameters or {})}
     density, velocity = simulation.density, simulation.velocity
@@ -140,9 +109,43 @@ def write_checkpoint(
         shown,
         solid=solid if solid.any() else None,
         history=history,
-        extra=add_group,
+        extra=partial(_add_group, simulation, attributes or {}, arrays or {}),
         overwrite=overwrite,
     )
+
+
+def _add_group(
+    simulation: Simulation, attributes: Mapping[str, str], arrays: Mapping[str, Any], file: Any
+) -> None:
+    """All that the run needs to go on, beside the fields that others read."""
+    group, geometry = file.create_group(GROUP), simulation.geometry
+    texts = {
+        "settings": settings_to_json(simulation.settings),
+        "geometry": geometry_to_json(geometry),
+    }
+    set_attributes(
+        group, {"format": FORMAT, "version": lw.__version__, "step": simulation.step, **texts}
+    )
+    if simulation.first_mass is not None:
+        set_attributes(group, {"first_mass": simulation.first_mass})
+    if geometry.mask is not None:
+        add_dataset(group, "mask", geometry.mask, **COMPRESSED)
+    if geometry.fractions is not None:
+        add_dataset(group, "fractions/places", geometry.fractions.places)
+        add_dataset(group, "fractions/fractions", geometry.fractions.fractions, **COMPRESSED)
+    for number, kind in geometry.openings.items():
+        if kind.profile is not None:
+            add_dataset(group, f"profiles/{number}", np.asarray(kind.profile, np.float64))
+    with span(simulation.profile, "transfer", name="populations to the host"):
+        saved = dict(simulation.engine.save())
+    state = group.create_group("state")
+    set_attributes(state, {name: int(saved.pop(name)) for name in PHASE})
+    for name, value in saved.items():
+        add_dataset(state, name, value)
+    run = group.create_group("run")
+    set_attributes(run, attributes)
+    for name, array in arrays.items():
+        add_dataset(run, name, array)
 
 
 def _shown(simulation: Simulation) -> dict[str, Any]:

@@ -108,21 +108,7 @@ def prepare(
     """
     search_margin(dterms, window)
     parts = [sfts] if stacks is None else list(stacks)
-    if not len(sfts) or not parts or not all(len(p) for p in parts):
-        raise InputError(
-            "there are no SFTs to search, or a stack has none; wanted at least one in every stack"
-        )
-    if sqrt_s is not None and (missing := [n for n in sfts.names if n not in sqrt_s]):
-        raise InputError(
-            f"sqrt_s has no value for {', '.join(missing)}; wanted one for every detector"
-        )
-    for name in sfts.names:
-        detector(name)  # it is known
-        if sqrt_s is not None and not 0 < sqrt_s[name] < 1:
-            raise InputError(
-                f"sqrt_s of {name} is {numerals(sqrt_s[name], 1)[0]}; wanted above 0 and below "
-                "1 / sqrt(Hz)"
-            )
+    _check_given(sfts, parts, sqrt_s)
     if cover is not None:
         if not 0 <= cover[0] <= cover[1] <= RANGES["freq"].high:
             low, high = numerals(*cover)
@@ -170,6 +156,25 @@ def prepare(
     for array in (made.data, made.offset, made.first_bin):
         array.flags.writeable = False  # what is computed of them once holds for every search
     return made
+
+
+def _check_given(sfts: SftSet, parts: Sequence[SftSet], sqrt_s: Mapping[str, float] | None) -> None:
+    """Refuse stacks without SFTs, unknown detectors, and noise that is missing or impossible."""
+    if not len(sfts) or not parts or not all(len(p) for p in parts):
+        raise InputError(
+            "there are no SFTs to search, or a stack has none; wanted at least one in every stack"
+        )
+    if sqrt_s is not None and (missing := [n for n in sfts.names if n not in sqrt_s]):
+        raise InputError(
+            f"sqrt_s has no value for {', '.join(missing)}; wanted one for every detector"
+        )
+    for name in sfts.names:
+        detector(name)  # it is known
+        if sqrt_s is not None and not 0 < sqrt_s[name] < 1:
+            raise InputError(
+                f"sqrt_s of {name} is {numerals(sqrt_s[name], 1)[0]}; wanted above 0 and below "
+                "1 / sqrt(Hz)"
+            )
 
 
 def _check_floor(sfts: DetectorSfts, floor: Floats) -> None:

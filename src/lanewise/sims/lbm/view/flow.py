@@ -146,14 +146,8 @@ def plot_flow(
     if streamlines and len(shown) > 1:
         raise ArgumentError("streamlines can be drawn in 2-D only")
     unit = unit_of(quantity, reference)
-    low, high = (
-        value_range(shown, quantity) if limits is None else (limits[0] * unit, limits[1] * unit)
-    )
-    if not (np.isfinite([low, high]).all() and low < high and unit > 0):
-        raise ArgumentError(
-            f"the values at the ends of the colours are {low / unit} and {high / unit}; wanted "
-            "growing ones"
-        )
+    ends = value_range(shown, quantity) if limits is None else (limits[0] * unit, limits[1] * unit)
+    low, high = _growing(*ends, unit)
     layout = layout_of(shown)
     figure = dark_figure(layout.width / DOTS_PER_INCH, layout.height / DOTS_PER_INCH)
     _draw_title(figure, title, layout)
@@ -170,6 +164,16 @@ def plot_flow(
         _extent(shown, low, high),
     )
     save_png(figure, Path(path))
+
+
+def _growing(low: float, high: float, unit: float) -> tuple[float, float]:
+    """The values at the ends of the colours; raises `ArgumentError` unless they grow."""
+    if not (np.isfinite([low, high]).all() and low < high and unit > 0):
+        raise ArgumentError(
+            f"the values at the ends of the colours are {low / unit} and {high / unit}; wanted "
+            "growing ones"
+        )
+    return low, high
 
 
 def _draw_title(figure: Figure, title: str, layout: FigureLayout) -> None:

@@ -40,9 +40,7 @@ def draw_band(
         f"2F by {METHODS.get(method, method)}: {len(frequencies):,} "
         f"frequencies{where and f' {where}'}, {largest}"
     )
-    # A short tick label needs a round number to count from.
-    digits = max(0, int(-np.floor(np.log10(max(float(np.ptp(frequencies)), 1e-9)))))
-    base = float(np.round(frequencies.mean(), min(9, digits)))
+    base = _round_number(frequencies)
     dark_axes(axes, title, f"frequency − {base:g} Hz  [mHz]", "2F")
     axes.grid(color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
@@ -82,6 +80,12 @@ def draw_band(
         loc="upper right",
     )
     save_png(figure, path)
+
+
+def _round_number(frequencies: NDArray[np.float64]) -> float:
+    """What ticks count from, so that their labels are short."""
+    digits = max(0, int(-np.floor(np.log10(max(float(np.ptp(frequencies)), 1e-9)))))
+    return float(np.round(frequencies.mean(), min(9, digits)))
 
 
 def _thinned(
