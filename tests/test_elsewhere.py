@@ -12,12 +12,12 @@ from tests.elsewhere import HOST_ALONE
 
 ROOT = Path(__file__).parent.parent
 QUICK = [
-    "tests/sims/boids/test_flock_settings.py", "-k",
-    "cpu and (max_speed or thinkers or k-5 or boundary-open) or ragged",
+    "tests/sims/boids/test_flock_settings.py", "tests/search/test_queries.py", "-k",
+    "cpu and (max_speed or thinkers or k-5 or boundary-open) or ragged or test_a_list_of_rows",
 ]  # fmt: skip
 FOLDERS = [
     ["tests/sims/lbm"], ["tests/sims/gravity"], ["tests/sims/boids", "tests/boids"], ["tests/waves"], ["tests/sites", "tests/lbm"],
-    ["tests/patterns"], ["tests/kernels"], ["tests/primitives", "tests/loops", "tests/test_ragged.py", "tests/test_population.py"],
+    ["tests/patterns"], ["tests/search"], ["tests/kernels"], ["tests/primitives", "tests/loops", "tests/test_ragged.py", "tests/test_population.py"],
 ]  # fmt: skip
 
 
@@ -41,10 +41,11 @@ def run(*words: str) -> str:
     return done.stdout
 
 
-def test_flocks_and_lists() -> None:
+def test_flocks_lists_and_queries() -> None:
     found = run(*QUICK, "tests/test_ragged.py")
     assert "outside of on(device)" not in found, found
     assert " passed" in found
+    assert " failed" not in found, found
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -64,8 +65,13 @@ def test_the_host_does_everything_at_once(name: str) -> None:
         assert not host.is_capturing()
         host.synchronize()
     calls: list[int] = []
-    assert host.seconds(lambda: calls.append(1)) >= 0
-    assert host.stopwatch([lambda: calls.append(2)], 1.0)() >= 0
+
+    def work(number: int) -> None:
+        calls.append(number)
+        time.sleep(2e-3)  # on a busy machine it takes longer, and never less
+
+    assert host.seconds(lambda: work(1)) >= 2e-3
+    assert host.stopwatch([lambda: work(2)], 1.0)() >= 2e-3
     assert calls == [1, 2]
     assert host.facts() is None
     assert host.identity().threads == host.units() == host.machine().multiprocessors
