@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.analysis.instructions import Instructions, count_operations, count_values, mix
+from lanewise.analysis.instructions import Instructions, contracted, count_operations, mix, node_cost
 from lanewise.analysis.value_numbering import NotNumbered, Value, ValueTable, number_function
 from lanewise.ir import nodes as ir
 from tests.corpus import PAIRWISE, case
@@ -42,7 +44,9 @@ def pair_instructions(function: ir.Function, *, fast_math: bool = False) -> Inst
     for r, value in zip(function.results, results, strict=True):
         total = table.leaf(f"$sum.{r.name}", r.type)
         sums.append(table.add("-" if value.negative else "+", (value.number, total.number), r.type))
-    return count_values(table, sums, fast_math=fast_math)
+    live = table.below(set(sums))
+    gone = contracted(table, live)
+    return mix(sum((Counter(node_cost(table, n, gone, fast_math=fast_math)) for n in live), Counter()))
 
 
 def counted(kernel, **options) -> str:

@@ -14,7 +14,7 @@ import pytest
 import lanewise as lw
 from lanewise.planning.plan import Plan
 from lanewise.runtime import cuda
-from lanewise.runtime.nvrtc import CodeResources, compile_cubin
+from lanewise.runtime.nvrtc import compile_cubin
 from lanewise.runtime.occupancy import LIMITS, resident
 from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions
 from lanewise.support.errors import ArgumentError, DeviceError, InputError
@@ -165,9 +165,9 @@ def test_the_driver_says_of_a_kernel_what_its_machine_code_says(c: Case) -> None
     records, arrays = given.records(lw.SoAoAS(), DEVICE), {k: _on_device(a) for k, a in given.arrays.items()}
     executable = c.kernel.compile(*records, **arrays, **c.values).executable
     for cubin, kernel in zip(executable.cubins, executable.kernels, strict=True):
-        assert kernel.code_resources() == CodeResources(
-            cubin.resources.registers, cubin.resources.shared_bytes, cubin.resources.stack_bytes
-        )
+        said, stated = kernel._kernel.attributes, cubin.resources
+        found = (int(said.num_regs), int(said.shared_size_bytes), int(said.local_size_bytes))
+        assert found == (stated.registers, stated.shared_bytes, stated.stack_bytes)
 
 
 def test_what_has_been_compiled_before_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +203,8 @@ def test_occupancy_model_agrees_with_the_driver(name: str, plan: Plan) -> None:
     executable = c.kernel.compile(*records, **c.values, plan=complete(c, plan)).executable
     resources, threads = executable.cubins[0].resources, executable.program.kernels[0].grid.threads
     found = resident(arch, threads, resources.registers, resources.shared_bytes).blocks
-    assert found == executable.kernels[0].blocks_per_multiprocessor(), resources
+    occupancy = executable.kernels[0]._kernel.occupancy  # the driver's own calculation
+    assert found == int(occupancy.max_active_blocks_per_multiprocessor(threads, 0)), resources
 
 
 # ---------------------------------------------------------------- gravity

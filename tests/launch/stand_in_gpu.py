@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 
 from lanewise.runtime import cuda, devices
-from lanewise.runtime.nvrtc import CodeResources
 
 DEVICE = "cuda:98"  # what is kept by the names of devices is found by no test on a GPU
 CONSTANT_BYTES = 1 << 16
@@ -182,12 +181,6 @@ def put_in(monkeypatch: pytest.MonkeyPatch) -> Launches:
         def constant(self, name: str) -> tuple[int, int]:
             del name
             return constants.ctypes.data, CONSTANT_BYTES
-
-        def code_resources(self) -> CodeResources:
-            return CodeResources(32, 0, 0)
-
-        def blocks_per_multiprocessor(self) -> int:
-            return 8
 
     class Graph:
         def __init__(self, device: str, work: Callable[[], None]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 
 import lanewise as lw
 from lanewise.launch.compiled import Call
+from lanewise.launch.task_list import TaskList
 from lanewise.launch.task_verifier import verify
-from lanewise.launch.tasks import Host, Launch, Primitive, Role, Sequence
+from lanewise.launch.tasks import Buffer, Host, Launch, Primitive, Role, Sequence
+from lanewise.patterns.search.gather import SORTED
 from lanewise.patterns.search.points import points_of_values
 from lanewise.patterns.search.query_calls import TURNING, Queried
 from lanewise.primitives import buckets, exact_sums
@@ -266,6 +269,38 @@ def test_memory_that_calls_of_another_size_have_left_is_mended_too(monkeypatch: 
     np.testing.assert_array_equal(sums, first)
 
 
+def sequence_of_query(make: Callable[[], Queried], what: str) -> Sequence:
+    """All that a query runs, from its structures on, as one sequence."""
+    ran: list[Sequence] = []
+    bound = TaskList.bound
+
+    def watched(tasks: TaskList, *given: Any) -> Any:
+        ran.append(tasks.sequence)
+        return bound(tasks, *given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TaskList, "bound", watched)
+        query = make()
+        count, k = query.targets.count, query.search.k or 1
+        match what:
+            case "nearest":
+                query.nearest(np.empty((count, k), np.int32), np.empty((count, k)))
+            case "count":
+                query.count(np.empty(count, np.int32))
+            case _:
+                found = np.empty(count, np.int32)
+                query.count(found)
+                del ran[-1]
+                query.fill(np.cumsum(found) - found, np.empty(int(found.sum()), np.int32))
+    buffers = {n: b for s in reversed(ran) for n, b in s.buffers.items()}
+    # the order of targets alone is read; what else their structure has goes unread
+    kept = {n: replace(b, role=Role.KEPT) for n, b in buffers.items() if n.startswith(("$targets", "$turns"))}
+    copied = {n: Buffer(n, Role.TEMPORARY) for n in buffers if n == SORTED}
+    tasks = tuple(task for s in ran for task in s.tasks)
+    changed = frozenset[str]().union(*(s.changed for s in ran))
+    return Sequence(what, {**buffers, **copied, **kept}, tasks, changed)
+
+
 QUERIED: dict[str, lw.Search] = {
     "cells": lw.StaticGrid(k=3),
     "curve": lw.DynamicGrid(k=3),
@@ -279,9 +314,9 @@ def test_queries_fill_gather_order_their_targets_and_walk(search: str) -> None:
     random = np.random.default_rng(5)
     sources, targets = (points_of_values(random.random((n, 3)), "cpu") for n in (300, TURNING))
     built = [] if search == "pairs" else [search, "gather"]
-    same = verify(Queried(QUERIED[search], sources, None).tasks("nearest").sequence)
+    same = verify(sequence_of_query(lambda: Queried(QUERIED[search], sources, None), "nearest"))
     assert names(same) == [*built, "nearest"]
-    others = verify(Queried(QUERIED[search], sources, targets).tasks("nearest").sequence)
+    others = verify(sequence_of_query(lambda: Queried(QUERIED[search], sources, targets), "nearest"))
     assert names(others) == [*built, *([] if search == "pairs" else [search]), "nearest"]
     for n in range(len(built)):
         with pytest.raises(VerificationError, match="which nothing has written before"):
@@ -290,6 +325,7 @@ def test_queries_fill_gather_order_their_targets_and_walk(search: str) -> None:
 
 def test_lists_of_neighbours_are_counted_and_filled_over_one_structure() -> None:
     sources = points_of_values(np.random.default_rng(6).random((300, 3)), "cpu")
-    query = Queried(lw.StaticGrid(radius=0.1), sources, None)
+    search = lw.StaticGrid(radius=0.1)
     for what in ("count", "fill"):
-        assert names(verify(query.tasks(what).sequence)) == ["cells", "gather", f"neighbors_{what}"]
+        sequence = verify(sequence_of_query(lambda: Queried(search, sources, None), what))
+        assert names(sequence) == ["cells", "gather", f"neighbors_{what}"]

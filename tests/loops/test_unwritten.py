@@ -182,7 +182,7 @@ def test_marks_in_memory_of_every_other_kind(name: str) -> None:
     assert others
     for data in others:
         fill_with_marks(unlocked(data))
-    refuse_unwritten(loop._rhythm, 0)
+    refuse_unwritten("lw.steps", loop._rhythm, 0)
 
 
 @pytest.mark.usefixtures("marked_memory")

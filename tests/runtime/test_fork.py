@@ -98,7 +98,7 @@ def test_a_call_that_another_thread_was_in_is_refused_in_the_child() -> None:
         assert in_child(lambda: use(idle)) == "entered"
         assert in_child(lambda: use(busy)) == (
             "ArgumentError: a busy call: another thread was calling it when this process was forked, and nobody finishes that "
-            "call here; bind it again in the child"
+            "call here; make it again in the child"
         )
     finally:
         done.set()

@@ -25,11 +25,10 @@ from lanewise.analysis.known_bounds import (
     evaluate,
     forget_names,
     joined_states,
-    returns,
     type_limits,
 )
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import expressions, reads, statements, writes
+from lanewise.ir.traverse import expressions, reads, returns, statements, writes
 from lanewise.language.types import BOOL, Scalar
 
 

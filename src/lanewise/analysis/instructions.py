@@ -148,18 +148,6 @@ def node_cost(
     return dict(operation_cost(node.operation, node.type, operands, fast_math=fast_math))
 
 
-def count_values(
-    table: ValueTable, values: Iterable[int], *, fast_math: bool = False
-) -> Instructions:
-    """The instructions that compute these values from the leaves of a table."""
-    live = table.below(set(values))
-    gone = contracted(table, live)
-    total: Counter[str] = Counter()
-    for n in live:
-        total.update(node_cost(table, n, gone, fast_math=fast_math))
-    return mix(total)
-
-
 def count_operations(function: ir.Function) -> Counter[str]:
     """Operations as the text has them: `+`, `*`, `rsqrt`, ... Loops count once."""
     counts: Counter[str] = Counter()

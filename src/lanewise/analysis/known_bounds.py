@@ -113,11 +113,6 @@ class KnownTruth:
     truths: dict[str, KnownTruth]
 
 
-def returns(s: ir.Statement) -> bool:
-    """Whether some threads do not come to what follows."""
-    return any(isinstance(x, ir.Return) for x in statements((s,)))
-
-
 def forget_names(state: KnownBounds, block: ir.Block) -> None:
     """What a block assigns to may be anything."""
     for s in statements(block):

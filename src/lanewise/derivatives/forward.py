@@ -14,6 +14,7 @@ from typing import assert_never
 
 from lanewise.analysis.spreading import spread
 from lanewise.derivatives.rules import DIFFERENTIABLE, OUT, operand, partials
+from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import rewrite
@@ -60,7 +61,7 @@ def _weighted(
     for value, weight in zip(values, weights, strict=True):
         if (d := tangent.of(value, k)) is not None:
             d = d if weight is None else ir.Binary("*", weight, d, d.type)
-            terms.append(d if d.type == kind else ir.Cast(d, kind))
+            terms.append(build.cast(d, kind))
     return (
         reduce(lambda a, b: ir.Binary("+", a, b, kind), terms) if terms else ir.Literal(0.0, kind)
     )

@@ -8,7 +8,7 @@ from lanewise.explanation.build import rows_of_compiled
 from lanewise.explanation.launches import rows_of_tasks
 from lanewise.explanation.rendering import launch_lines
 from lanewise.explanation.report import LaunchRow
-from lanewise.explanation.sites import rows_of_call
+from lanewise.explanation.sites import rates_of, rows_of_call
 from lanewise.language.target import is_compiled
 from lanewise.launch.compiled import Call
 from lanewise.launch.joined import Bound
@@ -18,15 +18,15 @@ from lanewise.patterns.sitewise.calls import SiteCall
 
 
 def launches_of(calls: Iterable[Bound], device: str) -> tuple[tuple[LaunchRow, ...], list[str]]:
-    """A row for each launch of these calls, and the rows as lines of text. Over sites a launch
-    takes the time of its bytes at the bandwidth of the memory.
-    """
-    model = device_model(device) if is_compiled(device) else None
+    """A row for each launch of these calls, and the rows as lines of text."""
+    model, calls = device_model(device) if is_compiled(device) else None, list(calls)
+    over_sites = [b.call for b in calls if isinstance(b.call, SiteCall)]
+    rates = {} if model is None else rates_of(over_sites, model)
     rows: list[LaunchRow] = []
     for bound in calls:
         match bound.call:
             case SiteCall() if model is not None:
-                rows += rows_of_call(bound.call, 1 / model.memory_bandwidth, model)
+                rows += rows_of_call(bound.call, rates[id(bound.call)], model)
             case Call():
                 rows += rows_of_compiled(bound.call.compiled)
             case (TaskList() as tasks, environment):

@@ -24,7 +24,7 @@ from lanewise.layouts import Layout
 from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.roofline import ASSUMED, SiteTraffic, step_time
 from lanewise.patterns.sitewise.builder import FIELDS
-from lanewise.patterns.sitewise.calls import SiteCall, Step
+from lanewise.patterns.sitewise.calls import STENCIL, STREAM, SiteCall, Step
 from lanewise.patterns.sitewise.flags import SECTOR
 from lanewise.patterns.sitewise.interpolated_walls import CURVED
 from lanewise.patterns.sitewise.outflow import OUTLET
@@ -42,17 +42,10 @@ FLAGS, MARKS, SOLIDS = own("flags"), own("marks"), own("solids")
 
 def explain_step(call: SiteCall, step: Step, *, measure_resources: bool = True) -> Explanation:
     """The explanation of a compiled step of these sites."""
-    executable, sites = call.executable, step.sites
+    executable, sites = call.executable, call.sites
     device = executable.device
     model = None if not is_compiled(device) else device_model(device)
-    traffic = traffic_of(
-        executable.program.reference,
-        sites.count,
-        sites.count - sites.wall_sites,
-        sites.special,
-        len(sites.copies),
-        dense=sites.dense,
-    )
+    traffic = _traffic(call)
     box = (
         f"{' x '.join(str(n) for n in reversed(sites.shape))} sites of {sites.lattice.name}, "
         f"{sites.form.name}"
@@ -63,9 +56,9 @@ def explain_step(call: SiteCall, step: Step, *, measure_resources: bool = True) 
     def launches(rows: tuple[LaunchRow, ...]) -> tuple[LaunchRow, ...]:
         if model is None:
             return rows
-        operations = operations_of(executable.program.reference)
-        seconds = step_time(traffic, *operations, model, subject.plan.targets or 1)[2]
-        return rows_of_step(call, step.calls(), seconds, model)
+        calls = step.calls()
+        rates = rates_of(calls, model)
+        return tuple(row for c in calls for row in rows_of_call(c, rates[id(c)], model))
 
     return explain(
         subject,
@@ -73,6 +66,19 @@ def explain_step(call: SiteCall, step: Step, *, measure_resources: bool = True) 
         measure_resources=measure_resources,
         times=lambda _: times,
         launches=launches,
+    )
+
+
+def _traffic(call: SiteCall) -> SiteTraffic:
+    """What an update of sites moves."""
+    sites = call.sites
+    return traffic_of(
+        call.executable.program.reference,
+        sites.count,
+        sites.count - sites.wall_sites,
+        sites.special,
+        len(sites.copies),
+        dense=sites.dense,
     )
 
 
@@ -139,15 +145,29 @@ end.
 """
 
 
-def rows_of_step(
-    update: SiteCall, calls: Sequence[SiteCall], seconds: float, device: DeviceModel
-) -> tuple[LaunchRow, ...]:
-    """A row for each launch of the calls of a step. seconds: of the update, which is one of
-    them.
+def rates_of(calls: Sequence[SiteCall], device: DeviceModel) -> dict[int, float | None]:
+    """The seconds a byte of the calls of a step, by `id`; None where they are not known.
+
+    They are those of the update that a call comes before: of the same sites, or of any where its
+    own are only looked at.
     """
+    own = {id(c): _rate(c, device) for c in calls if c.stage in (STENCIL, STREAM)}
+    coming, last = dict[int, float | None](), next(reversed(own.values()), None)
+    rates: dict[int, float | None] = {}
+    for c in reversed(calls):
+        if id(c) in own:
+            coming[id(c.sites)] = last = own[id(c)]
+        rates[id(c)] = coming.get(id(c.sites), last)
+    return rates
+
+
+def _rate(update: SiteCall, device: DeviceModel) -> float | None:
+    program = update.executable.program
     moved = sum(_bytes(update, launch)[1] for launch in update.executable.sequence.launches)
-    rate = seconds / moved if moved else None
-    return tuple(row for call in calls for row in rows_of_call(call, rate, device))
+    if not moved:
+        return None
+    operations, sites_a_thread = operations_of(program.reference), program.plan.targets or 1
+    return step_time(_traffic(update), *operations, device, sites_a_thread)[2] / moved
 
 
 def rows_of_call(call: SiteCall, rate: float | None, device: DeviceModel) -> list[LaunchRow]:

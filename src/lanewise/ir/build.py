@@ -38,8 +38,13 @@ def _bounded(
 
 
 def index_of(e: ir.Expression, scalar: Scalar) -> ir.Expression:
-    """A float of lanewise's own, which surely fits, as an index."""
+    """A number of lanewise's own, which surely fits, as an index or a number of another type."""
     return e if e.type == scalar else ir.Cast(e, scalar, bounded=True)
+
+
+def cast(e: ir.Expression, scalar: Scalar) -> ir.Expression:
+    """A value in another type, if it is not of that type."""
+    return e if e.type == scalar else ir.Cast(e, scalar)
 
 
 def zero(kind: Scalar) -> ir.Literal:

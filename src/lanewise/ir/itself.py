@@ -11,7 +11,7 @@ from __future__ import annotations
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
-from lanewise.language.types import I64, Scalar
+from lanewise.language.types import I64
 
 STEP, SHIFT, APART = own("itself.step"), own("itself.shift"), own("itself.apart")
 ITSELF = own("itself")
@@ -36,14 +36,10 @@ def find_itself(i: ir.Expression, sources: ir.Local) -> tuple[ir.Block, ir.Local
     among = build.all_of(
         ir.Compare(">=", place, ir.Literal(0, I64)),
         build.equal(build.remainder(place, apart), 0),
-        build.less(number, _as(sources, I64)),
+        build.less(number, build.index_of(sources, I64)),
     )
     found = ir.Select(among, number, ir.Literal(NO_SOURCE, I64), I64)
     return (
-        ir.Assign(place.name, build.add(build.multiply(_as(i, I64), step), shift)),
-        ir.Assign(index.name, _as(found, index.type)),
+        ir.Assign(place.name, build.add(build.multiply(build.index_of(i, I64), step), shift)),
+        ir.Assign(index.name, build.index_of(found, index.type)),
     ), index
-
-
-def _as(e: ir.Expression, scalar: Scalar) -> ir.Expression:
-    return e if e.type == scalar else ir.Cast(e, scalar, bounded=True)

@@ -71,6 +71,11 @@ def print_expression(e: ir.Expression, level: int = 0) -> str:
             assert_never(e)
 
 
+def print_place(s: ir.ElementAccess) -> str:
+    """Which element of an array a statement reads or writes."""
+    return f"{s.array}[{', '.join(print_expression(i) for i in s.indices)}]"
+
+
 def _wrap(text: str, own: int, level: int) -> str:
     return f"({text})" if own < level else text
 

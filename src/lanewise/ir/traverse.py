@@ -171,6 +171,11 @@ def statements(block: ir.Block) -> Iterator[ir.Statement]:
                 yield from statements(nested)
 
 
+def returns(s: ir.Statement) -> bool:
+    """Whether some threads do not come to what follows."""
+    return any(isinstance(x, ir.Return) for x in statements((s,)))
+
+
 def writes(s: ir.Statement) -> tuple[str, ...]:
     """The variables that a statement itself gives a value."""
     match s:

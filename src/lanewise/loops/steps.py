@@ -31,6 +31,7 @@ from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, brief
 
 LONGEST_CYCLE = 1024  # steps: each of them has a list of launches
+OWN = "lw.steps"  # what made the loops of users' own
 Callback = Callable[["Steps"], object]
 
 
@@ -38,15 +39,20 @@ Callback = Callable[["Steps"], object]
 class Steps:
     """A loop of bound calls. It counts its steps, and goes on where it was."""
 
-    def __init__(self, rhythm: Rhythm, device: str, clock: Clock, profile: Profile | None) -> None:
-        """Made by `lw.steps`, which checks what it is given."""
-        self._rhythm, self._device, self._clock = rhythm, device, clock
-        self._lease, self._running = Lease("a loop of lw.steps"), 0
+    def __init__(
+        self, rhythm: Rhythm, device: str, clock: Clock, profile: Profile | None, of: str
+    ) -> None:
+        """Made by `lw.steps`, which checks what it is given. of: what its user has called, or
+        holds.
+        """
+        self._rhythm, self._device, self._clock, self._of = rhythm, device, clock, of
+        name = f"a loop of {OWN}" if of == OWN else f"the {of}"
+        self._lease, self._running = Lease(name), 0
         self._begun = False
         self._whole = WholeSteps(
             "the loop", "set its arrays anew, and say which step they are of with loop.step = n"
         )
-        self._loop = StepLoop(device, rhythm, self._whole, profile, clock)
+        self._loop = StepLoop(device, name, rhythm, self._whole, profile, clock)
         wait: Work | None = get_device(device).synchronize if has_graphs(device) else None
         end_called(rhythm.tasks, self._loop.checks, wait)
 
@@ -123,7 +129,7 @@ class Steps:
             )
         with self._lease:
             if count and not self._begun:
-                refuse_unwritten(self._rhythm, self.step)
+                refuse_unwritten(self._of, self._rhythm, self.step)
                 self._begun = True
             self._clock.begin(self._loop.step)
             self._running = threading.get_ident()
@@ -213,8 +219,11 @@ def make_loop(
     structures: Structures,
     profile: Profile | None,
     longest: int = MOST_STEPS,
+    of: str = OWN,
 ) -> Steps:
-    """The loop of `steps`. longest: the cycle that it may have at most, in steps."""
+    """The loop of `steps`. longest: the cycle that it may have at most, in steps. of: what has it,
+    where that is not its user: a word for errors.
+    """
     clock = Clock()
     rhythm, device = read_lists(
         calls, cycle, structures, clock, apart=profile is not None, longest=LONGEST_CYCLE
@@ -228,4 +237,4 @@ def make_loop(
             f"of these has a list of its own; wanted at most {longest:,}: let the numbers of "
             "lw.every have common factors, or call a function that looks at loop.step itself"
         )
-    return Steps(rhythm, device, clock, profile)
+    return Steps(rhythm, device, clock, profile, of)

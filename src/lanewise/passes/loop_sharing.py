@@ -477,7 +477,8 @@ class _Writer:
         """The rounds of this slice, `across` neighbouring ones in every `slices` times as many."""
         kind, slices = loop.start.type, self.sharing.slices
         begin = build.add(
-            start, build.multiply(_as(self.slice, kind), build.multiply(loop.step, across))
+            start,
+            build.multiply(build.index_of(self.slice, kind), build.multiply(loop.step, across)),
         )
         done = replace(
             loop,
@@ -597,10 +598,6 @@ def _both(one: ir.Expression | None, other: ir.Expression | None) -> ir.Expressi
     if one is None or other is None:
         return one if other is None else other
     return ir.Logical("and", one, other)
-
-
-def _as(e: ir.Expression, kind: Scalar) -> ir.Expression:
-    return e if e.type == kind else ir.Cast(e, kind, bounded=True)
 
 
 def nest_index(kernel: ir.Kernel) -> Scalar:

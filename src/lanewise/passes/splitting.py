@@ -20,7 +20,7 @@ from lanewise.ir.names import MARK, copy_of, own, partial_of
 from lanewise.ir.pattern import COMBINE
 from lanewise.ir.reductions import Accumulator
 from lanewise.ir.traverse import flat_map, reads, statements
-from lanewise.language.types import F64, Scalar
+from lanewise.language.types import F64
 from lanewise.passes.base import find_parallel, has_tiles, refuse
 from lanewise.passes.states import is_plain, of_array, state_array
 
@@ -182,7 +182,7 @@ def add_parts(
     )
     load = ir.LoadRecord(partial, place, tuple((leaf, x.name) for leaf, x in pieces.items()))
     adds = tuple(
-        ir.Assign(x.name, ir.Binary("+", x, cast(pieces[leaf], x.type), x.type))
+        ir.Assign(x.name, ir.Binary("+", x, build.cast(pieces[leaf], x.type), x.type))
         for leaf, x in totals.items()
     )
     zero, one = ir.Literal(0, part.type), ir.Literal(1, part.type)
@@ -190,10 +190,7 @@ def add_parts(
     return (
         *clear,
         loop,
-        ir.StoreRecord(a.name, i, tuple((x.name, cast(totals[x.name], x.type)) for x in a.leaves)),
+        ir.StoreRecord(
+            a.name, i, tuple((x.name, build.cast(totals[x.name], x.type)) for x in a.leaves)
+        ),
     )
-
-
-def cast(e: ir.Expression, kind: Scalar) -> ir.Expression:
-    """The value in another type, or as it is."""
-    return e if e.type == kind else ir.Cast(e, kind)

@@ -17,7 +17,7 @@ from typing import Any
 from lanewise.language.target import is_gpu
 from lanewise.runtime.devices import cuda_name, cuda_number, cuda_started
 from lanewise.runtime.lease import Lease
-from lanewise.runtime.nvrtc import CodeResources, Cubin, compile_cubin, cuda_core
+from lanewise.runtime.nvrtc import Cubin, compile_cubin, cuda_core
 from lanewise.support.errors import DeviceError
 from lanewise.support.installation import install
 from lanewise.support.interrupts import interrupts_wait
@@ -258,17 +258,6 @@ class CudaKernel:
                 f"{status.name}"
             )
         return int(address), int(size)
-
-    def code_resources(self) -> CodeResources:
-        """What the driver says of the loaded kernel."""
-        said = self._kernel.attributes
-        return CodeResources(
-            int(said.num_regs), int(said.shared_size_bytes), int(said.local_size_bytes)
-        )
-
-    def blocks_per_multiprocessor(self) -> int:
-        """The driver's own occupancy calculation."""
-        return int(self._kernel.occupancy.max_active_blocks_per_multiprocessor(self.threads, 0))
 
 
 def copy_within(device: str, to: int, source: int, nbytes: int) -> None:

@@ -53,7 +53,7 @@ class Lease:
             raise ArgumentError(
                 f"{self._what}: another thread was calling it when this process was forked, and "
                 "nobody finishes that call here; "
-                "bind it again in the child"
+                "make it again in the child"
             )
         return lock.__enter__ if self._follow is None else self._enter_and_follow
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.loops.searches import Searching
 from lanewise.sims.boids import Flock, Sphere
 from lanewise.sims.boids import run as runner
 from lanewise.sims.boids.checkpoint import ResumeWarning
@@ -114,3 +115,16 @@ def test_older_files_resume_and_say_that_bits_may_differ(tmp_path: Path) -> None
     resumed.execute()
     with h5py.File(path) as file:
         assert "laid" in file["lanewise"].attrs
+
+
+def test_what_is_raised_within_a_step_says_that_it_is_one_of_the_flock(monkeypatch: pytest.MonkeyPatch) -> None:
+    flock = flock_of("periodic", search="static-grid")
+    flock.advance(3)
+
+    def fail(*_: Any) -> None:
+        raise ValueError("a fault")
+
+    monkeypatch.setattr(Searching, "__call__", fail)
+    with pytest.raises(ValueError, match="a fault") as raised:
+        flock.advance(1)
+    assert raised.value.__notes__ == ["raised in step 3 of the flock"]

@@ -46,6 +46,7 @@ class StepLoop:
         "_checks",
         "_clock",
         "_device",
+        "_name",
         "_runner",
         "_whole",
         "rhythm",
@@ -56,13 +57,14 @@ class StepLoop:
     def __init__(
         self,
         device: str,
+        name: str,
         rhythm: Rhythm,
         whole: WholeSteps,
         profile: Profile | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """whole: knows of steps of this loop that were stopped in the middle."""
-        self._device, self.rhythm, self._whole = device, rhythm, whole
+        """name: what its user calls it. whole: knows of steps that were stopped in the middle."""
+        self._device, self._name, self.rhythm, self._whole = device, name, rhythm, whole
         self._clock = Clock() if clock is None else clock
         self._runner = Runner(device, rhythm, self._clock, profile)
         self._checks = tuple(dict.fromkeys(check for t in rhythm.tasks for check in t.checks))
@@ -155,7 +157,7 @@ class StepLoop:
             self._runner.run(rhythm.schedule(begin, end))
         except Exception as error:
             if rhythm.counted:
-                error.add_note(f"raised in step {self._clock.step} of a loop of lw.steps")
+                error.add_note(f"raised in step {self._clock.step} of {self._name}")
             raise
         finally:
             self.within = False
@@ -190,7 +192,7 @@ def rhythm_of(task: Task) -> Rhythm:
 def loop_of(task: Task, profile: Profile | None = None) -> StepLoop:
     """A loop of one call, whose steps are those of what it steps first."""
     assert task.device is not None
-    return StepLoop(task.device, rhythm_of(task), task.stepped[0].whole, profile)
+    return StepLoop(task.device, task.name, rhythm_of(task), task.stepped[0].whole, profile)
 
 
 def take(loop: StepLoop, steps: int, counted: Counted | None = None) -> None:

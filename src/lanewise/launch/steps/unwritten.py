@@ -62,23 +62,25 @@ def _marked(array: Any) -> Any:
     return lent.view(array.dtype).reshape(array.shape)
 
 
-def refuse_unwritten(rhythm: Rhythm, step: int) -> None:
+def refuse_unwritten(place: str, rhythm: Rhythm, step: int) -> None:
     """Raise `ArgumentError` where a task reads results that nothing has filled, and nothing before
     it fills.
 
-    step: the next one of the rhythm. What a function of Python does is unknown: nothing
-    behind one is refused.
+    place: what the error is about. step: the next one of the rhythm. What a function of Python does
+    is unknown: nothing behind one is refused.
     """
     filled: list[Any] = []
     order = _until_unknown(rhythm, step)
     for task, bound in order:
         for data in _memory(bound, _read_first(bound)):
             if _is_unwritten(data) and not any(overlap(data, f) for f in filled):
-                raise _unwritten(task, data, order)
+                raise _unwritten(place, task, data, order)
         filled += _memory(bound, {a.buffer for a in _accesses(bound) if a.writes})
 
 
-def _unwritten(task: Task, data: Any, order: Sequence[tuple[Task, Bound]]) -> ArgumentError:
+def _unwritten(
+    place: str, task: Task, data: Any, order: Sequence[tuple[Task, Bound]]
+) -> ArgumentError:
     """Of results that nothing has filled. Who fills them is named where the loop has it."""
     owners = (
         other.name
@@ -89,11 +91,11 @@ def _unwritten(task: Task, data: Any, order: Sequence[tuple[Task, Bound]]) -> Ar
     owner = next(owners, None)
     if owner is None:
         return ArgumentError(
-            f"lw.steps: {task.name} reads the results of a bound call that has not run: nothing is "
+            f"{place}: {task.name} reads the results of a bound call that has not run: nothing is "
             "in them. Call it once before the loop, put it in front, or fill its results"
         )
     return ArgumentError(
-        f"lw.steps: {task.name} reads the results of {owner}, which has not run yet: nothing is in "
+        f"{place}: {task.name} reads the results of {owner}, which has not run yet: nothing is in "
         f"them. Call {owner} once before the loop, put it before {task.name}, or fill its results"
     )
 

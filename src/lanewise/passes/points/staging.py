@@ -28,7 +28,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import blocks, flat_map, reads, statements, writes
 from lanewise.ir.verify import RANK
-from lanewise.language.types import I64, Scalar
+from lanewise.language.types import I64
 from lanewise.passes.base import refuse
 from lanewise.passes.points.boxes import WORD, ReadBox, Site, boxes, sums_of
 from lanewise.passes.points.bringing import Bringing
@@ -571,7 +571,7 @@ class _Staging:
             tiles = build.ceil_divide(build.subtract(loop.stop, loop.start), self.tile)
             # of none two negative numbers would make a positive one
             least = build.maximum(tiles, 0)
-            counts.append(ir.Assign(_tiles(loop), _as(least, I64)))
+            counts.append(ir.Assign(_tiles(loop), build.index_of(least, I64)))
             total = build.multiply(total, ir.Local(_tiles(loop), I64))
         every = ir.Local(own("tiles"), I64)
 
@@ -581,7 +581,9 @@ class _Staging:
                 last = loop is loops[0]
                 here = tile if last else build.remainder(tile, ir.Local(_tiles(loop), I64))
                 tile = tile if last else build.divide(tile, ir.Local(_tiles(loop), I64))
-                begin.append(ir.Assign(_start(loop), self._start_at(loop, _as(here, kind))))
+                begin.append(
+                    ir.Assign(_start(loop), self._start_at(loop, build.index_of(here, kind)))
+                )
             return tuple(begin)
 
         def copies(place: ir.Expression) -> ir.Block:
@@ -628,11 +630,6 @@ def _is_definition(s: ir.Statement, definitions: Mapping[str, IndexSum]) -> bool
 
 def _tiles(loop: ir.For) -> str:
     return own(f"{loop.variable}.tiles")
-
-
-def _as(e: ir.Expression, kind: Scalar) -> ir.Expression:
-    """A whole number that surely fits as one of another type."""
-    return e if e.type == kind else ir.Cast(e, kind, bounded=True)
 
 
 def _start(loop: ir.For) -> str:

@@ -22,7 +22,6 @@ from lanewise.passes.reciprocity.tasks import (
     following,
     keeping,
 )
-from lanewise.passes.splitting import cast
 
 ONE_SIDED_UNROLL = 4
 
@@ -261,7 +260,10 @@ def _merge(shape: PairShape, given: tuple[ir.Local, ...], index: ir.Local) -> ir
         if a.reduction.adds:  # maybe in float64
             ((total,), (value,)) = there, here
             merges.append(
-                ir.Assign(total.name, ir.Binary("+", total, cast(value, total.type), total.type))
+                ir.Assign(
+                    total.name,
+                    ir.Binary("+", total, build.cast(value, total.type), total.type),
+                )
             )
         else:
             merges += replace(a, state=there).merge(here)
@@ -271,7 +273,9 @@ def _merge(shape: PairShape, given: tuple[ir.Local, ...], index: ir.Local) -> ir
 def _store(kept: KeptStates, values: dict[str, ir.Local], index: ir.Expression) -> ir.StoreRecord:
     leaves = zip(kept.states, kept.array.leaves, strict=True)
     return ir.StoreRecord(
-        kept.array.name, index, tuple((x.name, cast(values[name], x.type)) for name, x in leaves)
+        kept.array.name,
+        index,
+        tuple((x.name, build.cast(values[name], x.type)) for name, x in leaves),
     )
 
 

@@ -114,7 +114,7 @@ class PairShape:
 
     def place(self, index: ir.Local, *, in_order: bool = False) -> Place:
         """An element as the caller counts. Tasks meet elements in the order of neither."""
-        return Place(index if self.type == I32 else ir.Cast(index, I32), in_order=in_order)
+        return Place(build.cast(index, I32), in_order=in_order)
 
     def count(
         self, stop: int, body: ir.Block, variable: ir.Local, role: Literal["tiles", "slices"]

@@ -21,7 +21,7 @@ from lanewise.language.record import Leaf
 from lanewise.language.types import F64, I32
 from lanewise.layouts import SoA, SoAoAS
 from lanewise.passes.reciprocity.shape import WARP, PairShape, narrow, states
-from lanewise.passes.splitting import add_parts, cast, merge_parts
+from lanewise.passes.splitting import add_parts, merge_parts
 from lanewise.passes.states import is_plain, of_array, state_array
 
 TURN_A, TURN_B = "turn.a", "turn.b"
@@ -217,7 +217,7 @@ def _finish(shape: PairShape, aside: list[KeptStates]) -> ir.Kernel:
             first += len(a.state)
             values += a.reduction.finish(mine)
         writes = tuple(
-            (x.name, cast(v, x.type)) for x, v in zip(k.result.leaves, values, strict=True)
+            (x.name, build.cast(v, x.type)) for x, v in zip(k.result.leaves, values, strict=True)
         )
         body.append(ir.StoreRecord(k.result.name, i, writes))
     return _last(

@@ -179,11 +179,8 @@ class _SearchBuilder:
         if self.a.ordered and self.a.identical:
             target = ir.Local(own("target"), I32)
             body.append(ir.LoadRecord(ORDER, self.i, (("value", target.name),)))
-            place = self.wide(target)
+            place = build.cast(target, self.index)
         return (*body, *stores(self.lowered, place))
-
-    def wide(self, e: ir.Expression) -> ir.Expression:
-        return e if e.type == self.index else ir.Cast(e, self.index)
 
     # ------------------------------------------------------------ sources
 
@@ -261,7 +258,7 @@ class _SearchBuilder:
             return (), build.equal(self.itself, j)
         number = ir.Local(own("source.number"), I32)
         return (ir.LoadRecord(ORDER, j, (("value", number.name),)),), build.equal(
-            self.itself, self.wide(number)
+            self.itself, build.cast(number, self.index)
         )
 
     def other(self, j: ir.Local) -> tuple[ir.Block, ir.Expression | None]:

@@ -132,14 +132,11 @@ class _QueryBuilder:
         if table is not None:
             number = (
                 ir.LoadRecord(table, self.i, (("value", turn.name),)),
-                ir.Assign(self.number.name, self.wide(turn)),
+                ir.Assign(self.number.name, build.cast(turn, self.index)),
             )
         at = self.i if a.identical else self.number
         names = zip(self.leaves, self.candidates.place, strict=True)
         return (*number, ir.LoadRecord(self.targets, at, tuple((x.name, p.name) for x, p in names)))
-
-    def wide(self, e: ir.Expression) -> ir.Expression:
-        return e if e.type == self.index else ir.Cast(e, self.index)
 
     # ------------------------------------------------------------ what is done with the sources
 

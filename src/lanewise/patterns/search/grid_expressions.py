@@ -175,16 +175,19 @@ class GridExpressions:
             self.whole("j"),
         )
         start = self.whole("row")
-        loop = ir.For(j.name, self.wide(begin), self.wide(end), ir.Literal(1, self.index), visit(j))
+        loop = ir.For(
+            j.name,
+            build.cast(begin, self.index),
+            build.cast(end, self.index),
+            ir.Literal(1, self.index),
+            visit(j),
+        )
         return (
             ir.Assign(start.name, row),
             ir.LoadRecord(STARTS, build.add(start, first), (("value", begin.name),)),
             ir.LoadRecord(STARTS, build.add(build.add(start, last), 1), (("value", end.name),)),
             loop,
         )
-
-    def wide(self, e: ir.Expression) -> ir.Expression:
-        return e if e.type == self.index else ir.Cast(e, self.index)
 
     def row(self, coordinates: Sequence[ir.Expression]) -> ir.Expression:
         """The number of the first cell of a row, from its y and z."""

@@ -17,7 +17,6 @@ from lanewise.launch.executable import Executable
 from lanewise.launch.programs import Programs
 from lanewise.launch.support import index_type, machine_of
 from lanewise.launch.task_list import BoundArray, Part, Renamed, TaskList
-from lanewise.launch.tasks import Buffer, Role
 from lanewise.layouts import AoS, Arrangement, SoAoAS
 from lanewise.patterns.elements import ELEMENTWISE
 from lanewise.patterns.search.base import ORDER, POSITIONS, RADIUS2, Search, Structure, radius2
@@ -100,15 +99,6 @@ class Queried:
             s.k,
             numbered=target_of(device).has_blocks,
         )
-
-    def tasks(self, what: Wanted) -> TaskList:
-        """All that a query runs: what fills the structures, the gather, the walk."""
-        buffers = {**self.structure.buffers(), SORTED: Buffer(SORTED, Role.TEMPORARY)}
-        if self._turning is not None:
-            for n in self._turning.buffers():
-                buffers[_turned_name(n)] = Buffer(_turned_name(n), Role.KEPT)
-        parts = (*self._build(), self._walk(what))
-        return TaskList(what, self.sources.device, parts, buffers)
 
     def _build(self) -> tuple[Part, ...]:
         """What comes before the walk: the structure, the sources in its order, that of targets."""

@@ -86,7 +86,7 @@ class SiteBuilder:
 
     def converted(self, value: ir.Expression) -> ir.Expression:
         """A value as populations are stored."""
-        return converted(value, self.a.storage)
+        return build.cast(value, self.a.storage)
 
     @property
     def target(self) -> str:
@@ -165,11 +165,6 @@ class SiteBuilder:
 def zero_of(scalar: Scalar) -> ir.Literal:
     """Nothing, in this type."""
     return build.zero(scalar)
-
-
-def converted(value: ir.Expression, to: Scalar) -> ir.Expression:
-    """A value in another type, if it is not of that type."""
-    return value if value.type == to else ir.Cast(value, to)
 
 
 def negated(e: ir.Expression) -> ir.Expression:

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 
 Results = tuple[tuple[Any, t.ValueType], ...]
+STENCIL, STREAM = "stencil", "collide-stream"
+"""The stages of what updates sites: a stencil of fields, or populations that collide and stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,6 @@ class Step:
     tuned: whether tune() has found the one that it has.
     """
 
-    sites: Sites
     calls: Callable[[], Sequence[SiteCall]]
     plan: Plan | None = None
     tuned: bool = False
@@ -66,7 +67,8 @@ class SiteCall(Inspectable):
     """A kernel over some sites, bound. Calling it runs it on that memory; it counts no steps.
 
     arrays, environment: what it is bound to, and its counts and values. tasks: all that it runs;
-    its kernel is one of them. stage: what it does in a step, for profiles.
+    its kernel is one of them. sites: those that it runs over. stage: what it does in a step, for
+    profiles.
     """
 
     launch: Launch
@@ -74,6 +76,7 @@ class SiteCall(Inspectable):
     arrays: Mapping[str, BoundArray]
     environment: Mapping[str, Any]
     tasks: TaskList
+    sites: Sites
     stage: str = ""
     step: Step | None = None
 
@@ -199,7 +202,7 @@ def _bound(
     arrays = {n: b for n, b in bound.items() if n in used}
     tasks = executable.tasks if tasks is None else tasks
     launch = tasks.bound(arrays, environment)
-    return SiteCall(launch, executable, arrays, environment, tasks, stage)
+    return SiteCall(launch, executable, arrays, environment, tasks, sites, stage)
 
 
 def bind_outflow(

@@ -26,6 +26,8 @@ from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.builder import SitewiseArguments, Update
 from lanewise.patterns.sitewise.call_kinds import SiteKinds
 from lanewise.patterns.sitewise.calls import (
+    STENCIL,
+    STREAM,
     SiteCall,
     bind_interpolated_walls,
     bind_outflow,
@@ -88,7 +90,7 @@ class SiteKernels:
             return build_sitewise(arguments, index)
 
         executable = compile_phase(self.programs, key, build, sites, plan)
-        stage = "stencil" if self.kinds.stencil else "collide-stream"
+        stage = STENCIL if self.kinds.stencil else STREAM
         return bind_phase(executable, sites, step, values, (), stage=stage)
 
     def tuned_plan(self, sites: Sites, values: SiteValues) -> CompletePlan | None:

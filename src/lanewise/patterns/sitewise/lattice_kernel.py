@@ -126,7 +126,7 @@ class LatticeKernel(ABC):
         calls = self._stepper(sites, plan, classified).calls_now
         tuned = plan is None and not sites.fresh
         tuned = tuned and self.kernels.tuned_plan(sites, classified) is not None
-        return replace(step, step=Step(sites, calls, plan, tuned))
+        return replace(step, step=Step(calls, plan, tuned))
 
     @abstractmethod
     def _calls(

@@ -126,17 +126,17 @@ def _link(
     is_measured = tests[0]
     for test in tests[1:]:
         is_measured = ir.Logical("or", is_measured, test)
-    arrived: ir.Expression = _double(value)
+    arrived: ir.Expression = build.cast(value, F64)
     if weights:
         arrived = ir.Binary("+", arrived, ir.Literal(float(links.lattice.weights[q]), F64), F64)
     into = ir.Local(own(f"in.{q}"), F64)
     out = ir.Local(own(f"out.{q}"), F64)
     term = links.added(q, hit)
-    left: ir.Expression = into if term is None else ir.Binary("-", into, _double(term), F64)
+    left: ir.Expression = into if term is None else ir.Binary("-", into, build.cast(term, F64), F64)
     body: list[ir.Statement] = [ir.Assign(into.name, arrived), ir.Assign(out.name, left)]
     if curved:
         before, added = unadded(builder, q, builder.value(links.lattice.opposite[q]), hit, value)
-        less = ir.Assign(out.name, ir.Binary("-", out, _double(added), F64))
+        less = ir.Assign(out.name, ir.Binary("-", out, build.cast(added, F64), F64))
         body.append(ir.If(interpolated(builder, q), (*before, less)))
     for axis, total in enumerate(sums):
         if change_of_sum := _component(links, q, axis, hit, into, out):
@@ -144,10 +144,6 @@ def _link(
     return (
         ir.If(links.is_cut(q), (*mover_met(links, q, hit.name), ir.If(is_measured, tuple(body)))),
     )
-
-
-def _double(value: ir.Expression) -> ir.Expression:
-    return value if value.type == F64 else ir.Cast(value, F64)
 
 
 def _component(

@@ -20,7 +20,7 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own
 from lanewise.language.types import I32, Scalar
-from lanewise.patterns.sitewise.builder import SiteBuilder, converted
+from lanewise.patterns.sitewise.builder import SiteBuilder
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _load(r: FieldRead, place: ir.Expression, tag: str) -> ir.Block:
     stored = ir.Local(own(f"{r.name}.{tag}.{r.q}"), r.stored)
     return (
         ir.LoadRecord(r.array, place, ((r.leaf, stored.name),)),
-        ir.Assign(r.variable.name, converted(stored, r.variable.type)),
+        ir.Assign(r.variable.name, build.cast(stored, r.variable.type)),
     )
 
 

@@ -6,6 +6,7 @@ They depart to the site's own record, along its links, or with the walls of its 
 
 from __future__ import annotations
 
+from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.language.types import BOOL, I32, U32, Scalar
@@ -14,7 +15,6 @@ from lanewise.patterns.sitewise.builder import (
     PUTS,
     WALL,
     SiteBuilder,
-    converted,
     default_flags,
     flag_word,
     learn,
@@ -75,7 +75,7 @@ def _load_by_flags(b: SiteBuilder) -> ir.Block:
     stored = [ir.Local(own(f"anew.{q}"), b.a.storage) for q in size]
     zeros = (ir.Assign(v.name, ir.Literal(0.0, b.a.storage)) for v in stored)
     loaded = (s for q in size for s in load_anew(b, q, stored[q], bulk=True))
-    taken = (ir.Assign(b.value(q).name, converted(stored[q], b.a.real)) for q in size)
+    taken = (ir.Assign(b.value(q).name, build.cast(stored[q], b.a.real)) for q in size)
     return (*learn(b), *zeros, *loaded, *taken, *add_at_moving_walls(b))
 
 
@@ -100,7 +100,7 @@ def load_own(b: SiteBuilder, opposite: bool) -> ir.Block:
     size = range(b.a.lattice.size)
     stored = [ir.Local(own(f"own.{q}"), b.a.storage) for q in size]
     reads = tuple((f"q{b.leaf(q, opposite)}", stored[q].name) for q in size)
-    values = tuple(ir.Assign(b.value(q).name, converted(stored[q], b.a.real)) for q in size)
+    values = tuple(ir.Assign(b.value(q).name, build.cast(stored[q], b.a.real)) for q in size)
     return (ir.LoadRecord(b.populations, b.site, reads), *values)
 
 
@@ -109,7 +109,7 @@ def load(b: SiteBuilder, place: ir.Expression, leaf: int, q: int, tag: str) -> i
     stored = ir.Local(own(f"{tag}"), b.a.storage)
     return (
         ir.LoadRecord(b.populations, place, ((f"q{leaf}", stored.name),)),
-        ir.Assign(b.value(q).name, converted(stored, b.a.real)),
+        ir.Assign(b.value(q).name, build.cast(stored, b.a.real)),
     )
 
 
@@ -149,14 +149,14 @@ def load_anew(b: SiteBuilder, q: int, stored: ir.Local, *, bulk: bool = False) -
 
 def _use_anew(b: SiteBuilder, q: int, stored: ir.Local) -> ir.Block:
     value, bends = b.value(q), b.links.bends(q, -1)
-    taken = ir.Assign(value.name, converted(stored, b.a.real))
+    taken = ir.Assign(value.name, build.cast(stored, b.a.real))
     free: ir.Block = () if bends is None else (ir.If(bends, (taken,)),)
     if not (q and b.links.can_be_cut):
         return free
     met = ir.Local(own(f"met.{q}"), I32)
     cut: ir.Block = (taken,)
     if (term := b.links.added(q, met)) is not None:
-        total = ir.Binary("+", converted(stored, b.a.real), term, b.a.real)
+        total = ir.Binary("+", build.cast(stored, b.a.real), term, b.a.real)
         cut = (*mover_met(b.links, q, met.name), ir.Assign(value.name, total))
     return (ir.If(b.links.is_cut(q), cut, free),)
 
@@ -168,7 +168,7 @@ def puts(b: SiteBuilder) -> ir.Block:
         writes = ((f"q{b.leaf(q, phase.put_opposite)}", b.value(q)) for q in range(size))
         return (
             ir.StoreRecord(
-                b.target, b.site, tuple((n, converted(v, b.a.storage)) for n, v in writes)
+                b.target, b.site, tuple((n, build.cast(v, b.a.storage)) for n, v in writes)
             ),
         )
     bulk = tuple(
@@ -184,7 +184,7 @@ def put_fields(b: SiteBuilder) -> ir.Block:
     values = [ir.Local(name, kind) for name, kind in _result_names(b)]
     pairs = zip((name for name, _ in b.a.state), values, strict=True)
     return (
-        ir.StoreRecord(b.target, b.site, tuple((n, converted(v, b.a.storage)) for n, v in pairs)),
+        ir.StoreRecord(b.target, b.site, tuple((n, build.cast(v, b.a.storage)) for n, v in pairs)),
     )
 
 
@@ -193,7 +193,7 @@ def _result_names(b: SiteBuilder) -> list[tuple[str, Scalar]]:
 
 
 def _put(b: SiteBuilder, place: ir.Expression, leaf: int, value: ir.Expression) -> ir.Statement:
-    return ir.StoreRecord(b.target, place, ((f"q{leaf}", converted(value, b.a.storage)),))
+    return ir.StoreRecord(b.target, place, ((f"q{leaf}", build.cast(value, b.a.storage)),))
 
 
 def _put_special(b: SiteBuilder, q: int) -> ir.Block:

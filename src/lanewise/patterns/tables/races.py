@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from lanewise.analysis.affine import AffineAccess, accesses
 from lanewise.ir import nodes as ir
-from lanewise.ir.printer import print_expression
+from lanewise.ir.printer import print_place
 from lanewise.support.errors import CompileError
 
 
@@ -42,7 +42,7 @@ def _refuse_mixtures(every: tuple[AffineAccess, ...]) -> None:
         raise CompileError(
             f"an array that is scattered to is touched by lw.{scatter.name} alone",
             s.location,
-            found=f"{_place(s)}, {does} while other threads scatter to {s.array}",
+            found=f"{print_place(s)}, {does} while other threads scatter to {s.array}",
             wanted="another array, or another kernel for it",
         )
 
@@ -53,14 +53,10 @@ def _race(access: AffineAccess, shared: tuple[str, ...]) -> CompileError:
     return CompileError(
         "several threads write one element",
         s.location,
-        found=f"{_place(s)}, the same for all values of {which}",
+        found=f"{print_place(s)}, the same for all values of {which}",
         wanted=f"{which} among the indices, or a condition that one value of {which} meets: if "
         f"{shared[0]} == 0:",
         hint=f"a sum over {shared[0]} is a loop in one thread: leave {shared[0]} out of the "
         "indices; numbers are added by many "
         "threads with lw.scatter_add",
     )
-
-
-def _place(s: ir.ElementAccess) -> str:
-    return f"{s.array}[{', '.join(print_expression(i) for i in s.indices)}]"

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
-from lanewise.ir.traverse import statements
+from lanewise.ir.traverse import returns, statements
 from lanewise.language.types import BOOL
 from lanewise.support.errors import CompileError
 
@@ -30,7 +30,7 @@ def _without(block: ir.Block) -> tuple[ir.Block, bool]:
     for n, s in enumerate(block):
         if isinstance(s, ir.Return):
             return block[:n], False
-        if not isinstance(s, ir.If) or not _returns(s):
+        if not isinstance(s, ir.If) or not returns(s):
             continue
         before, rest = block[:n], block[n + 1 :]
         ends = _ends(s.then), _ends(s.otherwise)
@@ -57,7 +57,7 @@ def _flagging(block: ir.Block) -> ir.Block:
     for n, s in enumerate(block):
         if isinstance(s, ir.Return):
             return (*block[:n], ir.Assign(GONE, ir.Literal(True, BOOL), s.location))
-        if isinstance(s, ir.If) and _returns(s):
+        if isinstance(s, ir.If) and returns(s):
             branch = replace(s, then=_flagging(s.then), otherwise=_flagging(s.otherwise))
             rest = _flagging(block[n + 1 :])
             test = ir.Unary("not", ir.Local(GONE, BOOL), BOOL)
@@ -88,10 +88,6 @@ def negated(e: ir.Expression) -> ir.Expression:
             return e.operand
         case _:
             return ir.Unary("not", e, BOOL, e.location)
-
-
-def _returns(s: ir.Statement) -> bool:
-    return any(isinstance(x, ir.Return) for x in statements((s,)))
 
 
 def _ends(block: ir.Block) -> bool:

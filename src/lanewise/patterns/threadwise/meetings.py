@@ -20,7 +20,7 @@ import numpy as np
 
 from lanewise.analysis.affine import accesses
 from lanewise.ir import nodes as ir
-from lanewise.ir.printer import print_expression
+from lanewise.ir.printer import print_place
 from lanewise.ir.traverse import statements, writes
 from lanewise.support.errors import ArgumentError, located
 
@@ -191,7 +191,9 @@ def refusal(kernel: str, indices: tuple[str, ...], met: Meeting, grid: str) -> A
     (one, other), s = met.threads, met.one
     element = f"{s.array}[{', '.join(map(str, met.element))}]"
     other_does = "writes it, too," if isinstance(met.other, ir.StoreElement) else "reads it"
-    where = "" if met.other is s else f"in line {met.other.location.line}, {_place(met.other)}, "
+    where = (
+        "" if met.other is s else f"in line {met.other.location.line}, {print_place(met.other)}, "
+    )
     return ArgumentError(
         located(
             f"{kernel}: threads meet at an element that one of them writes",
@@ -203,10 +205,6 @@ def refusal(kernel: str, indices: tuple[str, ...], met: Meeting, grid: str) -> A
             "many threads are lw.scatter_add",
         )
     )
-
-
-def _place(s: ir.ElementAccess) -> str:
-    return f"{s.array}[{', '.join(print_expression(i) for i in s.indices)}]"
 
 
 def _named(indices: tuple[str, ...], thread: Threads) -> str:

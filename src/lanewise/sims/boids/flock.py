@@ -416,7 +416,7 @@ class Flock:
             calls: list[list[Any]] = [list(phase) for phase in self._semantics.calls(dt)]
             if self._storage is not None:
                 calls[0].insert(0, lw.every(REORDER, self._storage.call()))
-            self._loop = make_loop(calls, len(calls), "keep", self._profile)
+            self._loop = make_loop(calls, len(calls), "keep", self._profile, of="flock")
             self._loop.step = self.step
 
     @checked(InputError)

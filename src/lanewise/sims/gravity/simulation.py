@@ -17,7 +17,7 @@ import lanewise as lw
 from lanewise.io.particles import Particles
 from lanewise.launch.compiled import Compiled
 from lanewise.layouts import default_layout
-from lanewise.loops.steps import Steps
+from lanewise.loops.steps import Steps, make_loop
 from lanewise.profiling.profile import Profile, span
 from lanewise.profiling.progress import take_steps
 from lanewise.records.arrays import class_of
@@ -362,7 +362,7 @@ class Simulation:
                 dt,
                 law.gravitational_constant,
             )
-            self._loop = lw.steps(calls, structures="keep", profile=self._profile)
+            self._loop = make_loop(calls, None, "keep", self._profile, of="simulation")
 
     @checked(InputError)
     def continue_from(self, step: int, dt: float) -> None:
