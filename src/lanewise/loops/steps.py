@@ -106,9 +106,10 @@ class Steps:
     ) -> Steps:
         """So many steps; it returns when they are done.
 
-        The bits are those of a Python loop of the same calls, however runs are divided. On a GPU
-        the steps are graphs. callback: called with this loop after every `every` steps and after
-        the last one; it sees whole steps, and may write to arrays and raise. progress: with a bar.
+        The bits are the same however runs are divided, and those of a Python loop of the same calls
+        (but for calls over `lw.Tree`, which keep an order for 32 steps). On a GPU the steps are
+        graphs. callback: called with this loop after every `every` steps and after the last one; it
+        sees whole steps, and may write to arrays and raise. progress: with a bar.
 
         Ctrl-C ends it after whole steps. Raises `StateError` after steps that were stopped in the
         middle, `ArgumentError` for arrays whose length was changed, and for positions that a search

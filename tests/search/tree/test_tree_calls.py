@@ -173,6 +173,18 @@ def test_results_follow_the_bodies() -> None:
     assert np.array_equal(np.asarray(bound.results[0]), again)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("wrt", ["target.position", "source.position", "source.mass"])
+def test_the_gradient_of_a_far_field_is_a_far_field(wrt: str) -> None:
+    b = bodies(1500)
+    found, wanted = (
+        np.asarray(f.gradient(wrt)(b, b, SOFTENING2), np.float64).reshape(1500, -1) for f in (far(0.5, 2), gravity)
+    )
+    error = np.linalg.norm(found - wanted, axis=1) / np.linalg.norm(wanted, axis=1)
+    assert 1e-6 < np.median(error) < 1e-3
+    assert np.quantile(error, 0.99) < 2e-2
+
+
 def run_in(pieces: tuple[int, ...], every: int = 1) -> Array:
     b = bodies(300)
     force = far(0.7).bind(b, b, SOFTENING2)

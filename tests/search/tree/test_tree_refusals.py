@@ -174,3 +174,9 @@ def test_what_a_tree_takes_is_said_before_it_is_taken(monkeypatch: pytest.Monkey
     monkeypatch.setattr(memory, "available_memory", almost_none)
     text = refused(lw.DeviceError, lambda: gravity.using(lw.Tree())(b, b))
     assert text == ("the order of a tree needs 36,000,000 bytes on 'cpu', and 1,000 are available")
+
+
+def test_a_tree_leaves_nothing_to_tune() -> None:
+    b = bodies()
+    text = refused(lw.ArgumentError, lambda: gravity.using(lw.Tree()).tune(b, b))
+    assert text.startswith("gravity runs over tree: theta 0.6, order 4, leaves of 32, which was asked")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from lanewise.compiler.default_plans import complete_plan
@@ -520,14 +520,19 @@ class Searched:
 
         asked = plan or Plan()
         default = complete_search_plan(asked, arguments.device)
-        sizes = replace(self.lowered, function=positive(self.lowered.function))
-        sums = Searched(self.name, self.signature, sizes, self.search, self.kernel)
+
+        @cache
+        def sums() -> Searched:
+            """Of the sizes of what is added."""
+            sizes = replace(self.lowered, function=positive(self.lowered.function))
+            return Searched(self.name, self.signature, sizes, self.search, self.kernel)
+
         return self._picker.tuning_job(
             arguments,
             asked,
             default,
             lambda choice: self.bind(arguments, None, asked, bind, choice),
-            lambda choice: sums.bind(arguments, None, asked, bind, choice),
+            lambda choice: sums().bind(arguments, None, asked, bind, choice),
         )
 
     # ------------------------------------------------------------ making it run
