@@ -30,10 +30,12 @@ from lanewise.patterns.search.tree.arguments import (
     TreeArguments,
 )
 from lanewise.patterns.search.tree.call import prove
+from lanewise.patterns.search.tree.estimates import ACCURACY, ENTRIES, SIZES, STRENGTHS, build_sizes
+from lanewise.patterns.search.tree.group import GROUP_SIZE
 from lanewise.patterns.search.tree.moments import build_leaf_moments, build_parent_moments
 from lanewise.patterns.search.tree.nodes import node_buffers
 from lanewise.patterns.search.tree.shape import HEIGHTS, TREE, KdShape, tree_arrangement
-from lanewise.patterns.search.tree.walk import build_tree_walk
+from lanewise.patterns.search.tree.walk import build_sample_walk, build_tree_walk
 from lanewise.planning.plan import NEUTRAL, CompletePlan
 from tests.harness import run_kernel
 
@@ -71,6 +73,7 @@ class TreeCall:
     leaf: int = 32
     layout: Layout = field(default_factory=SoA)
     device: str = "cpu"
+    accuracy: float | None = None
     plan: CompletePlan = NEUTRAL
 
     @cached_property
@@ -95,6 +98,7 @@ class TreeCall:
             self.targets is None,
             self.order,
             self.leaf,
+            estimated=self.accuracy is not None,
         )
 
     @property
@@ -104,11 +108,10 @@ class TreeCall:
     @cached_property
     def reference(self) -> dict[str, ir.Kernel]:
         of, lowered = (self.operators, self.arguments, self.index), self.kernel.lowered
-        return {
-            "leaves": build_leaf_moments(*of),
-            "parents": build_parent_moments(*of),
-            "walk": build_tree_walk(lowered, *of),
-        }
+        made = {"leaves": build_leaf_moments(*of), "parents": build_parent_moments(*of)}
+        if self.accuracy is not None:
+            made |= {"sizes": build_sizes(*of), "sample": build_sample_walk(lowered, *of)}
+        return {**made, "walk": build_tree_walk(lowered, *of)}
 
     @cached_property
     def operators(self) -> Operators:
@@ -152,6 +155,8 @@ class TreeCall:
             data = np.zeros(size + 64, np.uint8)
             data = data[-data.ctypes.data % 64 :][:size]  # as a device gives it
             bound[name] = BoundArray(data, arrangement, shape.nodes)
+        for name, count in ((SIZES, ENTRIES), (STRENGTHS, -(-len(to) // GROUP_SIZE))):
+            bound[name] = bind_value_array(np.full(count, 77, np.float32), t.F32)
         for name, kind in result_arrays(self.kernel.lowered):
             rows = (len(to), kind.length) if isinstance(kind, t.Vector) else (len(to),)
             self.results.append(np.full(rows, 77, t.scalar_of(kind).dtype))
@@ -169,13 +174,17 @@ class TreeCall:
         counts = {count_of(n): s.count for n, s in zip(self.names[:2], self.shapes, strict=True)}
         shape = self.shapes[1]
         theta = self.arguments.precision.dtype.type(self.theta)
-        return {**env, **counts, LEAVES: shape.leaves, NODES: shape.nodes, THETA: theta}
+        numbers = {LEAVES: shape.leaves, NODES: shape.nodes, THETA: theta}
+        if self.accuracy is not None:
+            numbers[ACCURACY] = self.arguments.precision.dtype.type(self.accuracy)
+        return {**env, **counts, **numbers}
 
     def steps(self) -> list[tuple[str, dict[str, Any]]]:
         """The kernels in order, each with its numbers."""
         begin = self.shapes[1].heights[1]
         ups = [("parents", {**self.numbers, HEIGHT_FIRST: a, HEIGHT_COUNT: b - a}) for a, b in pairwise(begin[1:])]
-        return [("leaves", self.numbers), *ups, ("walk", self.numbers)]
+        names = ("walk",) if self.accuracy is None else ("sizes", "sample", "walk")
+        return [("leaves", self.numbers), *ups, *((n, self.numbers) for n in names)]
 
     @cached_property
     def launches(self) -> list[tuple[str, Any]]:

@@ -9,9 +9,12 @@ import pytest
 
 import lanewise as lw
 from lanewise.compiler.pipeline import build_program
+from lanewise.ir.interpreted_memory import ArrayMemory
 from lanewise.language import types as t
 from lanewise.launch.executable import build_executable
 from lanewise.layouts import AoS, Layout, SoAoAS
+from lanewise.patterns.search.tree.estimates import cannot_estimate
+from lanewise.patterns.search.tree.nodes import RECORDS
 from lanewise.patterns.search.tree.walk import GROUP_WALK, WALK
 from lanewise.planning.plan import NEUTRAL, Plan
 from tests import far_kernels as kernels
@@ -177,6 +180,61 @@ def test_weights_of_both_signs_that_cancel() -> None:
     fields["mass"] *= np.where(np.arange(150) % 2, 1, -1)
     call = TreeCall(kernels.newton, fields, order=4, theta=0.5, leaf=4, device="python")
     assert 0 < np.median(errors(call)) < 1e-3
+
+
+# ---------------------------------------------------------------- estimated errors
+
+
+@pytest.mark.parametrize(("kernel", "wide"), [(kernels.newton, 3e-2), (kernels.yukawa, 3e-2), (kernels.stokeslet, 1.0)])
+def test_errors_follow_the_accuracy(kernel: Any, wide: float) -> None:
+    values, found = VALUES.get(kernel.__name__, NOTHING), list[float]()
+    targets = bodies(kernel, 40, 1, target=True)
+    for accuracy in (wide, wide / 30):
+        call = TreeCall(kernel, bodies(kernel, 160), values, targets, order=3, theta=0.9)
+        call.leaf, call.device, call.accuracy = 4, "python", accuracy
+        found.append(float(np.quantile(errors(call), 0.95)))
+        assert found[-1] < accuracy
+    assert found[0] > 3 * found[1]
+
+
+def test_errors_of_a_cluster_have_no_tail() -> None:
+    """Its halo is sparse and its core dense: by angles alone one error in a hundred is larger."""
+    rng = np.random.default_rng(1)
+    radius = 1 / np.sqrt(rng.uniform(0.01, 1, 4000) ** (-2 / 3) - 1)
+    way = rng.normal(size=(4000, 3))
+    places = way * np.minimum(radius, 10)[:, None] / np.linalg.norm(way, axis=1)[:, None]
+    mass = np.full(4000, 1 / 4000)
+    fields = {"position": places, "mass": mass, "softening": mass}
+    call = TreeCall(kernels.plummer, fields, VALUES["plummer"], order=2, theta=0.9, accuracy=4e-3)
+    found = errors(call)
+    assert 1e-4 < np.quantile(found, 0.99) < 4e-3
+    assert found.max() < 20 * np.median(found)
+
+
+def test_sizes_of_nodes_are_at_least_those_of_their_sources() -> None:
+    kernel, order = kernels.plummer, 2
+    call = TreeCall(kernel, bodies(kernel, 100), VALUES["plummer"], order=order, leaf=4)
+    call.device, call.accuracy = "python", 1e-3
+    call.run()
+    records = call.arrays[RECORDS]
+    memory = ArrayMemory(records.data, records.arrangement, records.count)
+    shape, of = call.shapes[1], call.orders[1]
+    places, mass = call.fields["position"][of], call.fields["mass"][of]
+    for n, (first, leaves) in enumerate(shape.table):
+        inside = slice(first * 4, min((first + leaves) * 4, 100))
+        centre = [memory.read(f"centre.{c}", n) for c in "xyz"]
+        away = np.linalg.norm(places[inside] - centre, axis=1)
+        exact = float(np.log2((mass[inside] * away ** (order + 1)).sum()))
+        assert memory.read("radius", n) >= away.max()
+        assert exact - 1e-9 <= memory.read("size", n) <= exact + (1e-9 if leaves == 1 else 6)
+
+
+def test_what_is_not_estimated() -> None:
+    operators = TreeCall(kernels.plummer, bodies(kernels.plummer, 2)).operators
+    assert cannot_estimate(operators, 1) is None
+    assert "several results" in str(cannot_estimate(operators, 2))
+    operators = TreeCall(kernels.moving, bodies(kernels.moving, 2)).operators
+    assert "different values of the target" in str(cannot_estimate(operators, 1))
 
 
 # ---------------------------------------------------------------- code

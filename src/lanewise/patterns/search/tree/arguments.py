@@ -23,7 +23,8 @@ class TreeArguments:
     target, source: sorted copies, the position first. uniforms: of the call. position: the leaves
     of the position's field, one an axis. identical: targets and sources are one array, and one
     sorted copy; parts: they are different parts of one. tables: what the function reads by index.
-    order: of the expansions. leaf: elements of a leaf.
+    order: of the expansions. leaf: elements of a leaf. estimated: nodes are far where the error
+    that is estimated of them is small enough (`estimates.py`), and not by their angle alone.
     """
 
     target: Side
@@ -35,6 +36,7 @@ class TreeArguments:
     leaf: int
     tables: tuple[tuple[str, ArrayType], ...] = ()
     parts: bool = False
+    estimated: bool = False
 
     @property
     def precision(self) -> t.Scalar:

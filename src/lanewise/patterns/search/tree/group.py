@@ -27,12 +27,14 @@ class GroupBox:
 
     @property
     def members(self) -> tuple[ir.Local, ir.Local]:
-        """The sorted place of the first target, and the one behind the last."""
+        """The number of the first target, and the one behind the last."""
         index = self.group.type
         return ir.Local(own("group.first"), index), ir.Local(own("group.last"), index)
 
-    def measure(self, target: str, count: ir.Expression) -> ir.Block:
-        """The middle of the box and half of its extents, from the positions of so many targets."""
+    def measure(self, target: str, count: ir.Expression, step: int = 1) -> ir.Block:
+        """The middle of the box and half of its extents, from the positions of so many targets,
+        which lie `step` sorted places apart.
+        """
         (first, last), m = self.members, ir.Local(own("group.m"), self.group.type)
         body: list[ir.Statement] = [
             ir.Assign(first.name, build.multiply(self.group, GROUP_SIZE)),
@@ -43,7 +45,7 @@ class GroupBox:
             body += [ir.Assign(x.name, start) for x in self._reals(word)]
         members = self._reals("member")
         reads = tuple((p.name, x.name) for p, x in zip(self.position, members, strict=True))
-        inner: list[ir.Statement] = [ir.LoadRecord(target, m, reads)]
+        inner: list[ir.Statement] = [ir.LoadRecord(target, build.multiply(m, step), reads)]
         for low, high, x in zip(self._reals("low"), self._reals("high"), members, strict=True):
             inner += [
                 ir.Assign(low.name, build.minimum(low, x)),

@@ -26,6 +26,7 @@ from lanewise.patterns.search.tree.arguments import (
     LEAVES,
     TreeArguments,
 )
+from lanewise.patterns.search.tree.estimates import Spread
 from lanewise.patterns.search.tree.nodes import CLOSEST, ROUNDING, node_record, shape_arrays
 from lanewise.patterns.search.tree.reading import read_whole
 from lanewise.patterns.search.tree.shape import HEIGHTS, TREE
@@ -55,6 +56,7 @@ class _Builder:
         self.record = node_record(operators, arguments)
         self.precision = arguments.precision
         self.source = arguments.source
+        self.spread = Spread(operators, self.record) if arguments.estimated else None
         self.count = ir.Local(count_of(self.source.name), index)
 
     # ------------------------------------------------------------ leaves
@@ -95,7 +97,9 @@ class _Builder:
             *self.radius(self.root(farthest)),
             *self.scale(),
             *(ir.Assign(m.name, ir.Literal(0.0, m.type)) for m in self.moments()),
-            self.each(first, last, self.used(p2m), self.apply(p2m, {})),
+            *(self.spread.start() if self.spread else ()),
+            self.each(first, last, self.asked(p2m), self.met(p2m)),
+            *(self.spread.leaf() if self.spread else ()),
             self.record.store(node),
         )
         return self.kernel("leaf", ir.Parallel(leaf.name, ir.Local(LEAVES, self.index), body))
@@ -106,8 +110,19 @@ class _Builder:
         load = ir.LoadRecord(name, j, tuple((n, f"{name}.{n}") for n in names))
         return ir.For(j.name, first, last, ir.Literal(1, self.index), (load, *body))
 
+    def met(self, p2m: ir.Function) -> ir.Block:
+        """What a leaf takes of one source."""
+        away = self.square_distance(self.place(), self.centre())
+        spread = self.spread.source(away) if self.spread else ()
+        return (*self.apply(p2m, {}), *spread)
+
     def places(self) -> tuple[str, ...]:
         return tuple(x.name for x in self.a.position)
+
+    def asked(self, p2m: ir.Function) -> tuple[str, ...]:
+        """The fields of a source that its leaf takes something of."""
+        places = self.places() if self.spread else ()
+        return tuple(dict.fromkeys((*places, *self.used(p2m))))
 
     def used(self, f: ir.Function) -> tuple[str, ...]:
         """The fields of a source that a function reads."""
@@ -140,11 +155,13 @@ class _Builder:
         for c, a, b in zip(centre, self.centre("left"), self.centre("right"), strict=True):
             apart = ir.Binary("-", b, a, self.precision)
             body.append(ir.Assign(c.name, self.sum(a, self.product(apart, share))))
-        ends: list[ir.Expression] = []
-        for side in ("left", "right"):
-            way = self.root(self.square_distance(self.centre(side), centre))
-            ends.append(self.sum(way, self.record.local("radius", side)))
+        ways = {side: ir.Local(own(f"{side}.way"), self.precision) for side in ("left", "right")}
+        for side, way in ways.items():
+            away = self.root(self.square_distance(self.centre(side), centre))
+            body.append(ir.Assign(way.name, away))
+        ends = [self.sum(way, self.record.local("radius", side)) for side, way in ways.items()]
         body += self.radius(build.maximum(*ends))
+        body += self.spread.parent(dict(ways)) if self.spread else ()
         body += self.scale()
         body += [ir.Assign(m.name, ir.Literal(0.0, m.type)) for m in self.moments()]
         for side in ("left", "right"):
@@ -220,7 +237,7 @@ class _Builder:
         """The power of two at or below the radius; of sources in one place, far below the distance
         of that from the origin.
         """
-        kind, size = self.operators.kind, ir.Local(own("size"), self.precision)
+        kind, size = self.operators.kind, ir.Local(own("extent"), self.precision)
         away = reduce(
             build.maximum,
             [ir.Call("abs", (c,), self.precision) for c in self.centre()],

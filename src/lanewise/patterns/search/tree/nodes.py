@@ -32,12 +32,13 @@ CLOSEST = {4: 2.0**-20, 8: 2.0**-48}
 
 @dataclass(frozen=True, slots=True)
 class NodeRecord:
-    """The fields of a node. precision: of places; kind: of moments."""
+    """The fields of a node. precision: of places; kind: of moments; estimated: its error is."""
 
     axes: int
     precision: Scalar
     kind: Scalar
     moments: tuple[str, ...]
+    estimated: bool = False
 
     @property
     def centre(self) -> tuple[str, ...]:
@@ -45,7 +46,8 @@ class NodeRecord:
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
-        place = [Leaf(n, self.precision) for n in (*self.centre, "radius")]
+        spread = ("size", "weight", "spread") if self.estimated else ()
+        place = [Leaf(n, self.precision) for n in (*self.centre, "radius", *spread)]
         return (*place, *(Leaf(n, self.kind) for n in ("scale", *self.moments)))
 
     def array(self, *, written: bool) -> ir.ArrayArgument:
@@ -70,7 +72,7 @@ def node_record(operators: Operators, arguments: TreeArguments) -> NodeRecord:
     """The record of the nodes of a call."""
     moments = tuple(p.name.removeprefix(own("")) for p in operators.moments())
     axes = len(arguments.position)
-    return NodeRecord(axes, arguments.precision, operators.kind, moments)
+    return NodeRecord(axes, arguments.precision, operators.kind, moments, arguments.estimated)
 
 
 def node_buffers(operators: Operators, arguments: TreeArguments) -> Mapping[str, Arrangement]:

@@ -22,7 +22,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from lanewise.analysis import simd_operations
-from lanewise.analysis.spreading import spread_in_lanes
+from lanewise.analysis.spreading import control, spread_in_lanes
 from lanewise.derivatives.expansions.branches import LARGEST, LEAST, decided
 from lanewise.derivatives.expansions.operators import Operators
 from lanewise.frontend.function import Lowered
@@ -35,7 +35,7 @@ from lanewise.ir.reductions import Place
 from lanewise.ir.traverse import expressions, reads, statements
 from lanewise.ir.values import record_array, uniform_leaves, value_array
 from lanewise.language.target import Machine
-from lanewise.language.types import BOOL, I32, I64, Scalar
+from lanewise.language.types import BOOL, F32, I32, I64, Scalar
 from lanewise.patterns.results import accumulators, check_results, result_arrays, stores
 from lanewise.patterns.search.base import ORDER
 from lanewise.patterns.search.tree.arguments import (
@@ -43,6 +43,15 @@ from lanewise.patterns.search.tree.arguments import (
     TARGET_ORDER,
     THETA,
     TreeArguments,
+)
+from lanewise.patterns.search.tree.estimates import (
+    ACCURACY,
+    SIZES,
+    STRENGTHS,
+    factor_of,
+    limit_of,
+    small_enough,
+    strength_of,
 )
 from lanewise.patterns.search.tree.group import GROUP, GROUP_SIZE, GroupBox
 from lanewise.patterns.search.tree.inlining import straightened, written_out
@@ -54,6 +63,7 @@ from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 
 THREAD = own("thread")
 BLOCK = 128  # threads that walk: few enough that a slow warp holds back few others
+WIDE = 0.8  # the opening angle of the walk that finds how large results are
 GRAIN_TARGETS, GRAIN_GROUPS = 512, 8  # of a CPU's piece of work
 
 
@@ -96,11 +106,25 @@ def build_tree_walk(
     Raises `CompileError` for results that cannot be summed.
     """
     check_results(lowered)
-    if index == I64:
-        in_lanes = _WalkBuilder(lowered, operators, arguments, index, lanes=True)
-        if in_lanes.fits():
-            return in_lanes.kernel()
-    return _WalkBuilder(lowered, operators, arguments, index, lanes=False).kernel()
+    return _built(lowered, operators, arguments, index, sample=False)
+
+
+def build_sample_walk(
+    lowered: Lowered, operators: Operators, arguments: TreeArguments, index: Scalar
+) -> ir.Kernel:
+    """The same for the first target of each group, at a wide angle: it fills `STRENGTHS`."""
+    return _built(lowered, operators, arguments, index, sample=True)
+
+
+def _built(
+    lowered: Lowered, operators: Operators, arguments: TreeArguments, index: Scalar, *, sample: bool
+) -> ir.Kernel:
+    def builder(*, lanes: bool) -> _WalkBuilder:
+        return _WalkBuilder(lowered, operators, arguments, index, lanes=lanes, sample=sample)
+
+    if index == I64 and (in_lanes := builder(lanes=True)).fits():
+        return in_lanes.kernel()
+    return builder(lanes=False).kernel()
 
 
 class _WalkBuilder:
@@ -112,9 +136,11 @@ class _WalkBuilder:
         index: Scalar,
         *,
         lanes: bool,
+        sample: bool,
     ) -> None:
         self.lowered, self.f, self.a, self.index = lowered, lowered.function, arguments, index
-        self.lanes = lanes
+        self.lanes, self.sample = lanes, sample
+        self.step = GROUP_SIZE if sample else 1  # sorted places from one target to the next
         self.precision, self.leaf = arguments.precision, arguments.leaf
         self.operators, self.record = operators, node_record(operators, arguments)
         self.m2p = self.operators.m2p()
@@ -128,6 +154,9 @@ class _WalkBuilder:
         self.parts = arguments.parts and lowered.uses_same
         self.find, self.itself = find_itself(self.i, self.sources)
         self.used = {p.name for p in self.f.parameters}
+        self.place = build.multiply(self.i, self.step)
+        self.count = build.ceil_divide(self.targets, self.step)
+        self.estimated = arguments.estimated and not sample
 
     # ------------------------------------------------------------ the kernel
 
@@ -139,11 +168,15 @@ class _WalkBuilder:
         outputs = [
             value_array(name, kind, written=True) for name, kind in result_arrays(self.lowered)
         ]
+        if self.sample:
+            outputs = [value_array(STRENGTHS, F32, written=True)]
+        if self.estimated:
+            outputs += [value_array(n, F32, written=False) for n in (STRENGTHS, SIZES)]
         names = dict.fromkeys((self.target_order, *((ORDER,) if self.parts else ())))
         orders = [value_array(n, I32, written=False) for n in names]
         counts = (self.targets.name, self.sources.name, NODES)
         return ir.Kernel(
-            identifier(f"{self.f.name}_walk"),
+            identifier(f"{self.f.name}_{'sample_walk' if self.sample else 'walk'}"),
             GROUP_WALK if self.lanes else WALK,
             (
                 *arrays,
@@ -165,7 +198,10 @@ class _WalkBuilder:
         yield from uniform_leaves(
             self.f, {**dict(self.a.uniforms), **table_lengths(dict(self.a.tables))}
         )
-        yield ir.Parameter(THETA, self.precision)
+        if not self.sample:
+            yield ir.Parameter(THETA, self.precision)
+        if self.estimated:
+            yield ir.Parameter(ACCURACY, self.precision)
         if self.parts:
             yield from itself_uniforms()
 
@@ -174,25 +210,25 @@ class _WalkBuilder:
             body = (
                 ir.Assign(self.group.name, build.divide(self.i, GROUP_SIZE)),
                 *self.load_target(),
-                *self.box.measure(self.a.target.name, self.targets),
+                *self.box.measure(self.a.target.name, self.count, self.step),
                 *self.opening(),
                 *self.walk(),
                 *self.stores(),
             )
-            return ir.Parallel(self.i.name, self.targets, body)
-        inside = build.less(self.i, self.targets)
+            return ir.Parallel(self.i.name, self.count, body)
+        inside = build.less(self.i, self.count)
         thread = ir.Local(THREAD, self.index)
         body = (
             ir.Assign(self.i.name, build.add(build.multiply(self.group, GROUP_SIZE), thread)),
             *self.nothing(),
             ir.If(inside, self.load_target()),
-            *self.box.measure(self.a.target.name, self.targets),
+            *self.box.measure(self.a.target.name, self.count, self.step),
             *self.opening(),
             *self.walk(),
             ir.If(inside, self.stores()),
         )
         lanes = ir.Parallel(THREAD, ir.Literal(GROUP_SIZE, self.index), body)
-        return ir.Parallel(self.group.name, build.ceil_divide(self.targets, GROUP_SIZE), (lanes,))
+        return ir.Parallel(self.group.name, build.ceil_divide(self.count, GROUP_SIZE), (lanes,))
 
     def nothing(self) -> ir.Block:
         """What lanes behind the last target have in place of one."""
@@ -212,6 +248,10 @@ class _WalkBuilder:
         lanes = self.loop().body[0]
         assert isinstance(lanes, ir.Parallel)
         varying = spread_in_lanes(lanes.body, {THREAD})
+        ways = {n for s in statements(lanes.body) if isinstance(s, ir.While) for n in control(s)}
+        truths = {x.name for x in self.a.target.leaves if x.type == BOOL}
+        if ways & varying or truths & {n.partition(".")[2] for n in self.used & varying}:
+            return False
         return not any(
             simd_operations.problem(e, varying)
             for s in statements(lanes.body)
@@ -232,8 +272,8 @@ class _WalkBuilder:
         number = index_name(name)
         asked = name in self.lowered.numbered
         return (
-            ir.LoadRecord(name, self.i, loaded),
-            ir.LoadRecord(self.target_order, self.i, (("value", own("target")),)),
+            ir.LoadRecord(name, self.place, loaded),
+            ir.LoadRecord(self.target_order, self.place, (("value", own("target")),)),
             *((ir.Assign(number, self.number(I32)),) if asked else ()),
             *(self.find_itself() if self.parts else ()),
         )
@@ -254,12 +294,22 @@ class _WalkBuilder:
     def opening(self) -> ir.Block:
         """The square of the angle, a little smaller: roundings never take a near node for far."""
         room = ir.Literal(1.0 - ROUNDING[self.precision.size], self.precision)
-        theta = ir.Local(THETA, self.precision)
+        theta: ir.Expression = ir.Local(THETA, self.precision)
+        if self.sample:
+            theta = ir.Literal(WIDE, self.precision)
         square = self.binary("*", self.binary("*", theta, theta), room)
-        return (ir.Assign(self.real("theta2").name, square),)
+        limit = limit_of(self.group, self.record) if self.estimated else ()
+        return (ir.Assign(self.real("theta2").name, square), *limit)
 
     def stores(self) -> ir.Block:
-        return tuple(stores(self.lowered, self.number(self.index)))
+        if not self.sample:
+            return tuple(stores(self.lowered, self.number(self.index)))
+        factor = factor_of(self.operators)
+        sums = [e for a in self.reduced for e in a.finish()]
+        into = ir.Local(own("factor"), self.operators.kind)
+        found = () if factor is None else self.applied(factor, {}, (into.name,), "factor")
+        strength = strength_of(sums, None if factor is None else into)
+        return (*found, ir.StoreRecord(STRENGTHS, self.i, (("value", strength),)))
 
     # ------------------------------------------------------------ the walk
 
@@ -272,7 +322,7 @@ class _WalkBuilder:
             *self.read_shape(node),
             *self.box.gap(self.centre),
             ir.Assign(following.name, build.add(node, 1)),
-            *self.test(),
+            *self.test(node),
             ir.If(
                 ir.Local(own("far"), BOOL),
                 (*self.far(node), ir.Assign(following.name, beyond)),
@@ -287,15 +337,19 @@ class _WalkBuilder:
             ir.While(build.less(node, ir.Local(NODES, self.index)), step),
         )
 
-    def test(self) -> ir.Block:
+    def test(self, node: ir.Local) -> ir.Block:
         """`$far`: whether the node is far enough from all targets of the group."""
         radius = self.record.local("radius")
         reach = self.binary("*", self.real("theta2"), self.box.gap2)
         far = ir.Compare("<", self.binary("*", radius, radius), reach)
-        test: ir.Block = (ir.Assign(own("far"), far),)
-        if not self.branches:
-            return test
-        return (*test, ir.If(ir.Local(own("far"), BOOL), self.decide()))
+        known, test = ir.Local(own("far"), BOOL), list[ir.Statement]((ir.Assign(own("far"), far),))
+        if self.branches:
+            test.append(ir.If(known, self.decide()))
+        if self.estimated:
+            found, small = small_enough(self.box.gap2, self.record, self.index)
+            ask = (*found, ir.Assign(known.name, small))
+            test.append(ir.If(known, (self.record.load(node, ("size",)), *ask)))
+        return tuple(test)
 
     @cached_property
     def branches(self) -> tuple[int, ...]:
@@ -352,9 +406,9 @@ class _WalkBuilder:
             return (*bounds, loop(found))
         if not self.a.identical:
             return (*bounds, loop(build.FALSE))
-        members = self.box.members
-        meets = build.all_of(build.less(begin, members[1]), build.less(members[0], end))
-        itself = loop(build.equal(self.i, j))
+        head, tail = (build.multiply(m, self.step) for m in self.box.members)
+        meets = build.all_of(build.less(begin, tail), build.less(head, end))
+        itself = loop(build.equal(self.place, j))
         return (*bounds, ir.If(meets, (itself,), (loop(build.FALSE),)))
 
     def pair(self, j: ir.Local, same: ir.Expression | None) -> ir.Block:
