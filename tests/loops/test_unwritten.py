@@ -279,5 +279,5 @@ def test_loops_in_memory_of_a_pool_that_held_marks(count: int) -> None:
         for search in ("static-grid", "dynamic-grid"):
             Flock(count, world=40.0, seed=3, search=search, device="cuda").run(2)
         lw.steps([consume.bind(cuda.cupy().empty(count, "f4"))]).run(1)
-        for make in PROBLEMS.values():
-            make("cuda").loop().run(2)
+    for make in PROBLEMS.values():
+        make("cuda").loop().run(2)
