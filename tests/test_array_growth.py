@@ -198,7 +198,7 @@ def test_bound_calls_notice(change: str, device: str) -> None:
     push.bind(array, 1.0)()
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
 @pytest.mark.parametrize("layout", [lw.SoA(), lw.AoSoA(4)], ids=str)

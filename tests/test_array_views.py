@@ -102,7 +102,7 @@ def in_blocks(view: RecordArray) -> bool:
     return True
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("part", SLICES, ids=str)
 def test_kernels_run_over_views(layout: lw.Layout, device: str, part: slice) -> None:
     array = grains(layout, device)

@@ -83,7 +83,7 @@ def test_elementwise(device: str) -> None:
         assert double(np.zeros(0, "f4")).shape == (0,)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("layout", [lw.SoA(), lw.AoSoA(4)], ids=str)
 def test_pairs_and_searches(layout: lw.Layout, device: str) -> None:
     empty, full = Grain.zeros(0, layout=layout, device=device), some(9, layout, device)
@@ -121,6 +121,7 @@ def test_products(device: str) -> None:
     assert (simulation.step, simulation.energy()) == (2, 0)
 
 
+@pytest.mark.quick("sync", "obstacles")
 @pytest.mark.parametrize(
     "settings",
     [{}, {"semantics": "seq"}, {"think_every": 3, "boundary": "bounded"}, {"search": "dynamic-grid", "boundary": "open"},

@@ -259,6 +259,7 @@ def first_call(name: str, moment: str, cache_folder: Path | None = None) -> dict
     return said
 
 
+@pytest.mark.quick("elementwise-module:numba.core.types.functions")
 @pytest.mark.parametrize(
     ("name", "moment"),
     [

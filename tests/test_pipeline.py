@@ -28,7 +28,7 @@ def test_the_naive_kernel_is_what_numpy_says(c):
         assert_close(run_kernels((kernel,), given, lw.SoA()), expected(given), c)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("kind", ["cpu", "cuda"])
 @pytest.mark.parametrize("c", CASES, ids=lambda c: c.name)
 def test_every_stage_of_the_corpus_means_the_same(c, kind):

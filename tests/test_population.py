@@ -66,7 +66,7 @@ class Model:
         self.rows = stay + born
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("device", ["cpu", "python", pytest.param("cuda", marks=pytest.mark.cuda)])
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_like_one_after_the_other(layout: lw.Layout, device: str) -> None:

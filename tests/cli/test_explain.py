@@ -213,7 +213,7 @@ def test_all_rows_are_rows_of_the_table(lanewise: Command, other: str) -> None:
     assert_refused(lanewise("explain", "gravity", "--all", *other.split()), message)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("columns", [60, 80])
 @pytest.mark.parametrize("kernel", ["gravity", "boids", "waves", "lbm"])
 def test_explanations_fit_the_terminal(

@@ -34,7 +34,7 @@ def divided(lanewise: Command, parts: tuple[int, ...], *more: object) -> None:
         assert outcome.code == 0, outcome.err
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("integrator", ["euler", "leapfrog", "yoshida4"])
 @pytest.mark.parametrize("precision", ["f32", "f64", "mixed"])
 def test_every_precision_and_integrator(lanewise: Command, precision: str, integrator: str) -> None:
@@ -52,7 +52,7 @@ def test_every_layout(lanewise: Command, layout: str) -> None:
     assert state(Path("parts.h5")) == state(Path("whole.h5"))
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("parts", [(1, 22), (22, 1), (1, 1, 21), (3, 5, 7, 8)])
 @pytest.mark.parametrize("every", [0, 1, 4, 100])
 def test_every_division(lanewise: Command, parts: tuple[int, ...], every: int) -> None:

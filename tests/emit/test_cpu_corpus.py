@@ -20,7 +20,7 @@ def inputs(c):
     return [Input(c, n, None, seed=n) for n in (1, 33, 100)] + [Input(c, n, m, seed=n) for n, m in SIZES]
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("c", CASES, ids=lambda c: c.name)
 def test_every_layout_against_numpy(c, layout):
@@ -37,7 +37,7 @@ def test_the_interpreter_agrees(c):
     assert_close(run_public(given, lw.SoA(), "cpu"), run_public(given, lw.SoA(), "python"), c)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize(
     "plan", [Plan(targets=1), Plan(targets=8), Plan(tile=16, accumulate="f64"), Plan(targets=3, tile=7)], ids=str
 )

@@ -91,7 +91,7 @@ def _compile(name: str, label: str, plan: str, arch: str) -> None:
     check(program(c, LAYOUTS[label], PLANS[plan], "cuda"), arch, local_arrays=c.local_arrays)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize(("name", "label", "plan", "arch"), SHARE)
 def test_corpus(name: str, label: str, plan: str, arch: str) -> None:
     _compile(name, label, plan, arch)
@@ -150,7 +150,7 @@ def _gravity(precision: str, bodies: int, softened: bool, arch: str) -> None:
             check_cubin(cubin)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("bodies", [1024, 16_384, 524_288])
 @pytest.mark.parametrize("precision", RECORDS)
 def test_gravity(precision: str, bodies: int) -> None:

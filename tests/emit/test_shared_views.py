@@ -59,7 +59,7 @@ def _reference(kernel: Any, layout: Layout) -> Any:
     )
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=repr)
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.__name__)
 def test_default_plans_fit(kernel: Any, layout: Layout) -> None:
@@ -110,7 +110,7 @@ def _sums(p: dict[str, Any], q: dict[str, Any], same: bool) -> tuple[Any, ...]:
 CASE = corpus.Case("mixed", many, (Mixed, Mixed), _fill, _sums, {}, rtol=2e-5)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("prefetch", [None, "registers", "async"])
 @pytest.mark.parametrize("layout", LAYOUTS, ids=repr)
 def test_views_hold_the_values(layout: Layout, prefetch: Any) -> None:

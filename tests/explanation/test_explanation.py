@@ -93,7 +93,7 @@ def test_golden(name: str, device: str, golden: Golden) -> None:
     golden(f"{name}_{device}", str(plain))
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("name", ["lennard_jones", "count_ranks", "speed", "march"])
 def test_every_row_has_a_reason(name: str, device: str) -> None:
@@ -195,7 +195,7 @@ def test_a_rich_console_shows_a_table() -> None:
         assert word in text
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("name", ["gravity", "lennard_jones", "kick_drift", "march"])
 def test_the_table_has_what_such_a_kernel_can_have_here(name: str, device: str) -> None:
@@ -217,7 +217,7 @@ def test_the_table_has_what_such_a_kernel_can_have_here(name: str, device: str) 
 LIMITS = {f.name: f.metadata[DECISION].limits for f in fields(lw.Plan)}
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("name", ["gravity", "lennard_jones", "count_ranks", "kick_drift", "speed", "march"])
 def test_what_is_told_by_its_name_alone_is_refused_here(name: str, device: str) -> None:

@@ -27,7 +27,7 @@ def compiled(streaming: str, plan: Plan | None = None, device: str = "cpu"):
     return FLOW.compile(sites, plan=plan, **VALUES)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("streaming", ["in-place", "pull", "push"])
 @pytest.mark.parametrize("device", ["cpu", "python"])
 def test_a_step_is_explained(streaming, device):

@@ -46,7 +46,7 @@ def collision(lattice, *, double=False):
     return flow
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @every_lattice
 @pytest.mark.parametrize("dtype", [SINGLE, DOUBLE], ids=["f32", "f64"])
 @settings(max_examples=10, deadline=None)

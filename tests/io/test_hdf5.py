@@ -158,6 +158,7 @@ except InputError as error:
 """
 
 
+@pytest.mark.quick("0", "3000")
 @pytest.mark.parametrize("limit", [0, 10, 3_000, 20_000, 80_000])
 def test_a_limit_of_file_sizes_is_an_error_and_no_crash(tmp_path: Path, limit: int) -> None:
     write_hdf5(tmp_path / "a.h5", lambda file: set_attributes(file, {"old": 1}))

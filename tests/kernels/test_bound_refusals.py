@@ -115,7 +115,7 @@ def check_search(name: str, device: str, layout: Any) -> None:
         assert (to_host(call()) == before).all()  # a refusal leaves nothing behind
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("device", CPUS)
 @pytest.mark.parametrize("search", ["neighbours", "bounded grid", "all pairs, k", "curve"])
 def test_positions_that_no_search_can_use(search: str, device: str) -> None:
@@ -231,7 +231,7 @@ def bound_calls(a: Any, b: Any) -> dict[str, Callable[[], Any]]:
     }  # fmt: skip
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("device", CPUS)
 @pytest.mark.parametrize("change", ["append", "compact"])
 def test_lengths_that_change(change: str, device: str) -> None:

@@ -84,6 +84,7 @@ def test_every_device_has_the_same_bits(device: str) -> None:
     same_bits(device)
 
 
+@pytest.mark.quick("AoSoA(8)")
 @pytest.mark.parametrize("layout", [lw.AoS(), lw.AoSoA(8), lw.SoAoAS()], ids=str)
 def test_every_layout_has_the_same_bits(layout: Any) -> None:
     same_bits("cpu", layout)

@@ -117,7 +117,7 @@ def same(found: Any, wanted: Any) -> bool:
     return to_host(found).tobytes() == to_host(wanted).tobytes()
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_pairs_again_and_with_other_arrays_sizes_and_values(device: str, layout: Any) -> None:
@@ -133,7 +133,7 @@ def test_pairs_again_and_with_other_arrays_sizes_and_values(device: str, layout:
 RAGGED = [np.array([[3, 0], [5, 1]]), np.array([[2, 2], [2, 3]]), np.array([9]), np.array([4, 0, 5])]
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_segments_again_and_with_other_arrays_lengths_and_values(device: str, layout: Any) -> None:

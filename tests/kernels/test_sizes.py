@@ -125,7 +125,7 @@ def kinds(kernel: AbstractKernel, operation: str | None = None) -> tuple[Repeata
 # ---------------------------------------------------------------- the bits of bound calls
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 @pytest.mark.parametrize("device", DEVICES)
 def test_records_of_any_size_have_the_bits_of_bound_calls(device: str, layout: Any) -> None:
@@ -233,7 +233,7 @@ def machines() -> list[Machine]:
     return [Machine("cpu", 2), Machine("cpu", 8, 512), Machine("cuda", 132), Machine("cuda", 24, copies=False)]
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("machine", machines(), ids=str)
 @pytest.mark.parametrize("name", ["pull", "nearest", "wide", "drift", "axpy"])
 def test_equal_classes_of_sizes_have_equal_plans(machine: Machine, name: str) -> None:

@@ -117,7 +117,7 @@ QUICK = [
 ]  # fmt: skip
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize(("pattern", "use", "result"), QUICK)
 @pytest.mark.parametrize("device", DEVICES)
 def test_some_functions(device: str, pattern: str, use: str, result: str) -> None:
@@ -150,7 +150,7 @@ def test_items_without_a_field_that_is_read(device: str) -> None:
         assert (found == [2, 0, 4]).all()
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("shape", [(5,), (40,), (3, 70)])
 def test_threadwise_functions(device: str, shape: tuple[int, ...]) -> None:

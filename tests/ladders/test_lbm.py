@@ -315,6 +315,16 @@ def compiled(form: FlowForm, box: SiteBox, step: int) -> tuple[Sites, Executable
     return sites, build_executable(build_program(reference, plan, "cuda"), "cuda", arch="sm_90")
 
 
+@pytest.mark.quick(
+    "pull, SoA-<lanewise lattice D2Q9>",
+    "pull, AoSoA(32)-<lanewise lattice D2Q9>",
+    "in-place, AoSoA(32)-<lanewise lattice D2Q9>",
+    "branches split-<lanewise lattice D2Q9>",
+    "automatic-<lanewise lattice D2Q9>",
+    "half-way walls-<lanewise lattice D2Q9>",
+    "f16 storage-<lanewise lattice D2Q9>",
+    "f64-<lanewise lattice D2Q9>",
+)
 @pytest.mark.parametrize("lattice", [D2Q9, pytest.param(D3Q19, marks=pytest.mark.slow)], ids=str)
 @pytest.mark.parametrize("name", CUDA_FORMS)
 def test_compiles_for_sm_90(name: str, lattice: Any) -> None:

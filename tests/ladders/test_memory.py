@@ -96,7 +96,7 @@ def test_cache_sizes_of_the_system(tmp_path: Path) -> None:
     assert cpu_cache_bytes(tmp_path) == 32 << 20
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("access", ACCESSES)
 @pytest.mark.parametrize("name", ["AoS", "SoA", "AoAS", "SoAoAS", "AoSoA"])
 def test_compiles_for_sm_90(name: str, access: Any) -> None:

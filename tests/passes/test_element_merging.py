@@ -63,7 +63,7 @@ def looped(x: lw.f32) -> lw.f32:
     return x
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("given", ELEMENTWISE, ids=str)
 @pytest.mark.parametrize(("targets", "count"), [(2, 1), (4, 131), (8, 64)])
 def test_merged_elements_compute_the_same(given: Case, targets: int, count: int) -> None:

@@ -66,7 +66,7 @@ def test_meaning_is_kept(function: ir.Function, seed: int):
     np.testing.assert_array_equal(found, wanted)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("c", GAINING, ids=lambda c: c.name)
 @pytest.mark.parametrize("sources", [None, 50])
 def test_public(c: Case, sources: int | None):

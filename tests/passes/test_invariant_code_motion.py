@@ -119,7 +119,7 @@ def test_stages(kind: str, plan: Plan):
         check(Input(EXACT, 19), before, kernels)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("c", [SCREENED, case("count_ranks")], ids=lambda c: c.name)
 @pytest.mark.parametrize("targets", [1, 4])
 @pytest.mark.parametrize("sources", [None, 50])

@@ -84,7 +84,7 @@ def test_what_is_kept() -> None:
     assert meanings(cheap) == [], "a product is as fast as a load"
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("slices", [4, pytest.param(16, marks=pytest.mark.slow), 32])
 @pytest.mark.parametrize("kernel", [softmax, named], ids=lambda k: k.__name__)
 @pytest.mark.parametrize("n", [1, 2, 7, 8, 31, 32, 33, 63, 64, 65, 127, 200])

@@ -30,7 +30,7 @@ def test_golden_wide_rounds_and_kept_rows(golden):
     golden("softmax", print_kernel(loop_sharing.apply(kernel, Sharing("row", 32, 1, unroll=2, keep=128))))
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("kernel", [rows, columns, softmax, several, total], ids=lambda k: k.__name__)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("multiple", [1, 4])

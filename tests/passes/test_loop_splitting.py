@@ -29,7 +29,7 @@ def test_golden(golden):
     golden("total", "\n".join(map(print_kernel, loop_splitting.apply(reference(total, arguments, grid), 8))))
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("kernel", [rows, columns, several, total], ids=lambda k: k.__name__)
 @pytest.mark.parametrize("shape", [(1, 1), (3, 100), (0, 5), (67, 2)])
 @pytest.mark.parametrize("multiple", [1, 4])

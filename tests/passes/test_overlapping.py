@@ -124,7 +124,7 @@ def test_golden(golden: Callable[[str, str], None]) -> None:
     golden("softmax", print_kernel(overlapping.apply(hosted(softmax, *inputs(softmax, 5, 37), values=16), 2)))
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("shape", [(1, 1), (5, 37), (0, 5), (13, 4), (4, 64), (3, 8)])
 @pytest.mark.parametrize("values", [0, 16, 64])
 def test_meaning_is_kept(shape: tuple[int, int], values: int) -> None:
@@ -151,7 +151,7 @@ def test_what_is_written_last_stays(length: int) -> None:
     np.testing.assert_array_equal(c, a)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("plan", [Plan(slices=16, targets=4), Plan(slices=64, targets=2), Plan()], ids=Plan.short)
 @pytest.mark.parametrize("kernel", [going_on, loading_on], ids=lambda k: k.__name__)
 def test_what_is_stored_is_what_was_there_then(kernel: Any, plan: Plan) -> None:

@@ -257,7 +257,7 @@ SHARE = [(name, layout, how) for name, (layout, how) in zip(
     [(layout, how) for how in WAYS for layout in LAYOUTS] * 2, strict=False)]  # fmt: skip
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize(("name", "layout", "how"), SHARE)
 def test_compiles_without_spills(name, layout, how):
     plan = Plan(prefetch=how, tile=128, block=128, targets=2, slices=2, min_blocks=1)

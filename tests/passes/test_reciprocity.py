@@ -78,7 +78,7 @@ def test_meaning_is_kept(n, targets, mode, layout, seed, wide, threads):
     check(Input(SPRING, n, None, seed), before, shaped(before, targets, mode, wide=wide, threads=threads), layout)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("mode", ["scratch", "ordered"])
 @pytest.mark.parametrize("name", ["gravity", "lennard_jones", "yukawa", "gravity_f64", "gravity_mixed"])
 def test_corpus(name, mode):
@@ -111,7 +111,7 @@ def _bind(c, n):
     return bound, {"softening2": 1e-2, "$target.count": n, "$source.count": n, **c.values}
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("mode", ["scratch", "ordered"])
 @pytest.mark.parametrize(
     ("name", "targets"), [("gravity", 8), ("gravity", 16), ("yukawa", 8), ("lennard_jones", 8), ("gravity_f64", 4)]
@@ -179,7 +179,7 @@ def _same(found, wanted, *, exact=True) -> None:
         np.testing.assert_array_equal(f, w) if exact else np.testing.assert_allclose(f, w, rtol=2e-6)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("mode", ["scratch", "ordered"])
 @pytest.mark.parametrize("name", KINDS)
 def test_every_reduction(name, mode):

@@ -55,7 +55,7 @@ def test_meaning_is_kept(given: Input, choice: self_term.Choice):
     check(given, before, (self_term.apply(before, choice, 1, 0),))
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("kind", ["cpu", "cuda"])
 @pytest.mark.parametrize("plan", [LOOPS, DROP, Plan(tile=32, targets=2, self_term="drop")], ids=str)
 @pytest.mark.parametrize("count", [1, 33])
@@ -66,7 +66,7 @@ def test_stages(kind: str, plan: Plan, count: int):
         check(Input(STRETCHED, count), before, kernels)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize(
     "c", [SOFTENED, case("gravity_potential"), case("lennard_jones"), case("yukawa")], ids=lambda c: c.name
 )

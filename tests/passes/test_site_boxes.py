@@ -84,7 +84,7 @@ def loads(kernel: ir.Kernel) -> list[int]:
     return sorted(s.across for s in statements(kernel.body) if isinstance(s, ir.LoadRecord))
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("edges", EDGES, ids=str)
 @pytest.mark.parametrize(
     ("shape", "layout", "plan"),
@@ -104,7 +104,7 @@ def test_rows_compute_the_same(edges: Any, shape: Any, layout: Any, plan: Plan) 
     assert after(blur, box, before, lowered(before, plan, "cuda"), **values) == expected
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("kernel", [heat, spread], ids=lambda k: k.__name__)
 @pytest.mark.parametrize("edges", [{}, {"z": "hot", "y": ("slip", "hot"), "x": ("hot", "slip")}], ids=str)
 @pytest.mark.parametrize(

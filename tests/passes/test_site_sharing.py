@@ -31,7 +31,7 @@ def values_of(edges: dict[str, object]) -> dict[str, float]:
     return {"rate": 0.25, **({"hot": 2.0} if "hot" in str(edges) else {})}
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("edges", EDGES, ids=str)
 @pytest.mark.parametrize("layout", [lw.SoA(), lw.AoSoA(8)], ids=str)
 @pytest.mark.parametrize("sites", [2, 4])

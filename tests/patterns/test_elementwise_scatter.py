@@ -59,7 +59,7 @@ def host(array: Any) -> Any:
     return array.get() if hasattr(array, "get") else np.asarray(array)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_records_of_every_layout_scatter(device: str, layout: lw.Layout) -> None:

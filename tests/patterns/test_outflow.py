@@ -34,7 +34,7 @@ def at_rest_but(lattice: Any, density: np.ndarray, speed: float) -> np.ndarray:
     )
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("edges", EDGES, ids=str)
 @pytest.mark.parametrize("device", ["python", "cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
 def test_streaming_forms_agree(edges: dict[str, Any], device: str) -> None:
@@ -90,7 +90,7 @@ def test_refusals() -> None:
     assert str(error.value) == "bgk: 'outflow_speed' is above 0 and at most 1, in links a step; found float 2.0"
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("streaming", ["pull", "push", "in-place"])
 @pytest.mark.parametrize(
     ("device", "lattice"),

@@ -39,7 +39,7 @@ def same_bits(found: Any, wanted: Any) -> None:
         assert f.tobytes() == w.tobytes()
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("case", CASES, ids=str)
 @pytest.mark.parametrize(("kind", "plan"), PLANS, ids=lambda x: str(x))
 def test_first_and_last_stage(case: Case, kind: str, plan: Plan) -> None:
@@ -51,7 +51,7 @@ def test_first_and_last_stage(case: Case, kind: str, plan: Plan) -> None:
         close(made, run_kernels(kernels, made, SoA()))
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("case", CASES, ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 @pytest.mark.parametrize("sources", [None, 1, 50])
@@ -131,7 +131,7 @@ def check_search(search: Any, layout: Any, device: str, n: int, m: int | None, s
         np.testing.assert_allclose(f, w, rtol=1e-4)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("search", SEARCHES, ids=str)
 @pytest.mark.parametrize("layout", [AoS(), SoA()], ids=str)
 @pytest.mark.parametrize("m", [None, 150])
@@ -247,7 +247,7 @@ def test_sources_that_give_infinity_or_nan_are_left_out() -> None:
         assert high[0] == np.fmax.reduce(weight[chosen])
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("axes", [1, 4, 7])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_nearest_and_neighbors_in_any_dimension(axes: int, dtype: str) -> None:

@@ -56,7 +56,7 @@ def close(found: Any, wanted: Any) -> None:
     np.testing.assert_allclose(to_host(found), wanted, rtol=1e-5, atol=2e-5)  # the same places are not numbers
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_as_in_numpy(device: str, layout: lw.Layout) -> None:
@@ -122,6 +122,7 @@ def apart(slices: int | None, unroll: int | None) -> Any:
     return sums
 
 
+@pytest.mark.quick("segments='packed'", "slices=4, block=64")
 @pytest.mark.parametrize("plan", PACKED, ids=lambda p: p.short())
 def test_blocks_of_many_short_segments(plan: Plan) -> None:
     """Blocks that are filled with cells of several segments give the bits of blocks with one each, where as many threads share a cell."""
@@ -176,7 +177,7 @@ def test_packing_is_refused_where_there_is_nothing_to_pack() -> None:
             interpreted(kernel, arrays, {"scale": 0.5} if kernel is power else {}, plan)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 @pytest.mark.parametrize("plan", PLANS, ids=lambda p: p.short())
 def test_compiles_for_gpus(plan: Plan, arch: str) -> None:

@@ -45,7 +45,7 @@ def test_pairs_interpreted():
     k.check_pairs("python", 12)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @HOSTS
 @pytest.mark.parametrize("search", [lw.Neighbors(radius=0.3), lw.Nearest(k=4)], ids=str)
 def test_searches(device, search):
@@ -194,7 +194,7 @@ def test_an_element_outside_is_named(device):
     assert np.asarray(grains.level).all()
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @HOSTS
 @pytest.mark.parametrize("search", [None, lw.Neighbors(radius=0.4), lw.Nearest(k=3)], ids=str)
 def test_a_pair_outside_is_named(device, search):

@@ -83,7 +83,7 @@ CASES: dict[str, tuple[Any, dict[str, np.ndarray[Any, Any]], dict[str, Any]]] = 
 }
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("name", ["look_up", "weighed", "by_kind"])
 @pytest.mark.parametrize("kind", ["cpu", "cuda"])
 def test_every_stage(name, kind):

@@ -59,7 +59,7 @@ def test_interpreted(case: Case) -> None:
         check(case, *run(case))
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @ALL
 @pytest.mark.parametrize("threads", [32, 256, 1024])
 def test_the_text_for_a_gpu_compiles(case: Case, threads: int) -> None:

@@ -90,7 +90,7 @@ PLANS = (
 )  # fmt: skip
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("plan", PLANS, ids=Plan.short)
 @pytest.mark.parametrize("kernel", [product, two_sides, early, triangle, within, bounded], ids=lambda k: k.__name__)
 def test_loops_in_branches(kernel: Any, plan: Plan) -> None:

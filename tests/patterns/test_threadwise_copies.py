@@ -154,7 +154,7 @@ def meaning(kernel: Any, given: dict[str, Any], grid: Any, plan: Plan, expected:
         np.testing.assert_array_equal(changed["c"], expected)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("how", RINGS)
 @pytest.mark.parametrize("k", [0, 1, 4, 7, 13, 24])
 def test_products_of_few_and_many_tiles(how: Any, k: int) -> None:
@@ -182,7 +182,7 @@ def test_a_ring_is_filled_again(how: Any) -> None:
     meaning(blurred, {"a": a, "c": np.zeros((9, 9), np.float32), "n": 9}, (9, 9), plan, expected)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("how", RINGS)
 @pytest.mark.parametrize("sizes", [(5, 7), (6, 6), (1, 9), (0, 3)])
 def test_windows_whose_tiles_are_those_of_two_loops(how: Any, sizes: tuple[int, int]) -> None:
@@ -197,7 +197,7 @@ def test_windows_whose_tiles_are_those_of_two_loops(how: Any, sizes: tuple[int, 
     meaning(convolve, given, (h, w), Plan(block=32, across=8, rows=2, targets=2, tile=3, prefetch=how), expected)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("how", RINGS)
 @pytest.mark.parametrize(("shape", "rounds"), [((5, 8, 8), 8), ((3, 9, 10), 11)])
 def test_batches(how: Any, shape: tuple[int, int, int], rounds: int) -> None:

@@ -133,7 +133,7 @@ def arguments(rows: int, columns: int) -> dict[str, Any]:
     return {"a": a, "v": v, "c": np.full((rows, columns), 7, "f4")}
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("name", PLANS)
 @pytest.mark.parametrize("case", CASES)
 def test_all_shapes_have_the_bits_of_points_that_go_down_columns(case: str, name: str) -> None:
@@ -152,7 +152,7 @@ def test_all_shapes_have_the_bits_of_points_that_go_down_columns(case: str, name
     holds()
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("name", PLANS)
 @pytest.mark.parametrize("case", CASES)
 def test_every_stage_means_the_same(case: str, name: str) -> None:

@@ -82,6 +82,7 @@ PLANS = (
 )
 
 
+@pytest.mark.quick("following", "nothing")
 @pytest.mark.parametrize("kernel", [following, tiles, nothing, lowest], ids=lambda k: k.__name__)
 def test_every_plan_means_the_same_and_is_explained(kernel: Any) -> None:
     given, grid = arguments(kernel)

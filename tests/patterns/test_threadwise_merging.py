@@ -95,7 +95,7 @@ def agree(case: Case, name: str, sizes: tuple[int, ...], *, every: bool = False)
             check(case, changed, given)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("name", PLANS)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_every_plan_means_the_same(case: Case, name: str) -> None:
@@ -105,7 +105,7 @@ def test_every_plan_means_the_same(case: Case, name: str) -> None:
 MATRICES = [(1, 1, 1), (8, 4, 16), (16, 8, 32), (17, 9, 37), (4, 0, 3), (0, 3, 2)]
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("sizes", MATRICES)
 @pytest.mark.parametrize(
     "name", ["tile", "ahead", "copied", "copied, three", "copied, four", "unrolled", "turned", "eight"]
@@ -114,21 +114,21 @@ def test_matrices_of_all_shapes(name: str, sizes: tuple[int, ...]) -> None:
     agree(BY_NAME["matmul"], name, sizes)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (16, 16, 4, 4), (16, 16, 8, 4), (18, 33, 5, 7), (3, 4, 0, 2)])
 @pytest.mark.parametrize("name", ["tile", "copied", "copied, three", "copied, four", "unrolled", "eight"])
 def test_windows_of_all_shapes(name: str, sizes: tuple[int, ...]) -> None:
     agree(BY_NAME["convolve"], name, sizes)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("sizes", [(1, 1), (32, 32), (16, 48), (33, 17), (0, 5)])
 @pytest.mark.parametrize("name", ["points", "tile", "turned", "turned, wide"])
 def test_transposes_of_all_shapes(name: str, sizes: tuple[int, ...]) -> None:
     agree(BY_NAME["transpose"], name, sizes)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("name", PLANS)
 @pytest.mark.parametrize(
     "case",
@@ -149,7 +149,7 @@ def test_the_text_compiles(case: Case, name: str, multiple: int) -> None:
     assert all(c.resources.registers for c in executable.cubins)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize(("name", "sizes"), [("laplace", (5, 26, 50)), ("smooth", (26, 50)), ("green", (9, 37))])
 @pytest.mark.parametrize("plan", ["points", "layers", "panels", "diagonal"])
 def test_edges_that_users_test_for_cost_nothing_inside(name: str, sizes: tuple[int, ...], plan: str) -> None:

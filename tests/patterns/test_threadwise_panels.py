@@ -52,7 +52,7 @@ def check(case: Case, arrays: dict[str, Any], changed: dict[str, Any]) -> None:
         np.testing.assert_allclose(changed[name], expected, rtol=1e-10 if wide else 2e-4, atol=1e-10 if wide else 2e-4)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("name", PLANS)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_recurrences_of_all_kinds(case: Case, name: str) -> None:
@@ -60,7 +60,7 @@ def test_recurrences_of_all_kinds(case: Case, name: str) -> None:
     assert agree(case, 21, 6, PLANS[name]) == 2 * -(-(20 if case.name in ("longest", "chained") else 21) // 8)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_shapes(case: Case, shape: tuple[int, int]) -> None:
@@ -147,7 +147,7 @@ def test_the_text_of_both_kernels(golden: Any) -> None:
     golden("recurrence", "\n".join(map(print_kernel, (ahead, within, kept))))
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("name", PLANS)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_the_text_compiles(case: Case, name: str) -> None:

@@ -125,7 +125,7 @@ def test_reads_and_writes_in_both_directions(plans: list[Plan], n: int, number: 
     np.testing.assert_array_equal(results[0][1], results[1][1])
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("plan", [Plan(across=4, rows=4, tile=8), Plan(across=8, rows=8)], ids=["tiles", "registers"])
 @pytest.mark.parametrize("n", [5, 16, 37])
 def test_squares_of_several_types_in_one_kernel(n: int, plan: Plan) -> None:
@@ -176,7 +176,7 @@ def test_large_arrays_go_past_the_caches_by_default(n: int, plan: str, stores: s
     np.testing.assert_array_equal(c, a.T)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize(("before", "read"), [(0, 9), (1, 1), (4, 4), (15, 0)])
 @pytest.mark.parametrize("kernel", [write_turned, read_turned])
 def test_squares_begin_with_the_lines_of_both_arrays(kernel: Any, before: int, read: int) -> None:
@@ -189,7 +189,7 @@ def test_squares_begin_with_the_lines_of_both_arrays(kernel: Any, before: int, r
     part.assert_nothing_beside()
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("plan", SQUARES, ids=Plan.short)
 @pytest.mark.parametrize("kernel", [added, shifted, twice])
 def test_squares_that_write_to_memory_need_no_element_of_their_own(kernel: Any, plan: Plan) -> None:

@@ -118,7 +118,7 @@ def stored(kernel: Any, expect: Numbers, dtype: str, plan: Plan, rows: int, colu
     return run.compiled.source
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("threads", ["1", "3"])
 @pytest.mark.parametrize(("kernel", "expect", "dtype", "plans"), KERNELS, ids=lambda x: getattr(x, "__name__", ""))
 def test_what_is_stored_past_the_caches(

@@ -82,7 +82,7 @@ def test_sums_of_other_things_are_refused():
             lw.threadwise(function)(a, grid=3)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("kernel", [rows, columns, softmax, total], ids=lambda k: k.__name__)
 @pytest.mark.parametrize("shape", [(3, 70), (65, 9)])
 def test_plans_of_slices_and_parts(kernel, shape):

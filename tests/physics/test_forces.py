@@ -19,7 +19,7 @@ CASES = [(layout, precision, 0.05) for layout in LAYOUTS for precision in TOLERA
 CASES += [(layout, precision, 0.0) for layout in (SoA(), AoSoA(8)) for precision in TOLERANCE]
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize(("layout", "precision", "softening"), CASES, ids=str)
 def test_forces_and_energy_against_brute_force(layout: Layout, precision: str, softening: float) -> None:
     particles = make_initial_conditions("plummer", 301, 5)

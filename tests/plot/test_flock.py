@@ -63,7 +63,7 @@ def test_every_camera_and_colour(colour: str, camera: str) -> None:
     assert changed > (0.001 if camera == "pov" else 0.01)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("edge", ["sphere", "box", "none"])
 @pytest.mark.parametrize("count", [1, 2, 50_000])
 def test_every_world_and_number(edge: str, count: int) -> None:

@@ -88,7 +88,7 @@ def test_y_points_upwards_and_positive_vorticity_is_gold(tmp_path: Path) -> None
     assert np.abs(panel[850, 850] - colour_table("vorticity")[128]).max() <= 2
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("shape", [(64, 64), (1, 1), (1, 300), (300, 1), (2, 3), (700, 90), (1024, 4096)], ids=str)
 @pytest.mark.parametrize("quantity", ["speed", "vorticity"])
 @pytest.mark.usefixtures("small")

@@ -46,6 +46,7 @@ def test_every_kind_of_energy_error_is_drawn(tmp_path: Path, error: np.ndarray) 
     assert png_size(tmp_path / "run.png") == SIZE
 
 
+@pytest.mark.quick("1", "101")
 @pytest.mark.parametrize("count", [1, 2, pytest.param(3, marks=pytest.mark.slow), FEW + 1, 100_000])
 def test_every_number_of_bodies_is_drawn(tmp_path: Path, count: int) -> None:
     plot_gravity(tmp_path / "run.png", *cluster(count), TIMES, ERRORS["both signs"], "title")

@@ -109,7 +109,7 @@ def same(a: Any, b: Any) -> bool:
     return bool(((a.view(whole) == b.view(whole)) | (np.isnan(a) & np.isnan(b))).all())
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("values", KINDS)
 @pytest.mark.parametrize(("kernel", "dtype"), [(deposit, "f4"), (deposit_wide, "f8")])
 def test_buckets_have_the_bits_of_the_kernel(

@@ -92,7 +92,7 @@ def check(values: Array, sums: Array, exclusive: bool) -> None:
     assert (np.abs(sums - expected) <= bound * 1.0001).all()
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("exclusive", [False, True], ids=["inclusive", "exclusive"])
@@ -181,7 +181,7 @@ def test_more_elements_than_32_bits_count() -> None:
     assert [int(values[k]) for k in (0, 2**31 - 1, 2**31, count - 1)] == [1, 2**31, 2**31 + 1, count]
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("exclusive", [False, True])
 @pytest.mark.parametrize("wide", [False, True])

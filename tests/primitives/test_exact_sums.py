@@ -103,7 +103,7 @@ def test_the_definition_is_the_nearest_float(kind: FloatFormat, data: st.DataObj
         assert start != start or same(start, nearest(kind, start, values))
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("kind", [F32, F64], ids=lambda k: k.name)
 @given(data=st.data())
@@ -129,7 +129,7 @@ def test_words_that_cancel_leave_an_element_as_it_was(device: str) -> None:
         assert np.signbit(result[0])
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("kind", [F32, F64], ids=lambda k: k.name)
 def test_words_that_wrap_lose_nothing(device: str, kind: FloatFormat) -> None:
@@ -163,6 +163,7 @@ def test_a_bound_call_adds_again_and_a_failed_one_leaves_nothing_behind(device: 
     assert sums.tolist() == [2.0, 2.0]
 
 
+@pytest.mark.quick("3")
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_threads_of_a_cpu_change_no_bits(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from lanewise.runtime import cpu

@@ -57,7 +57,7 @@ def expected(values: Array, bins: int) -> Array:
     return np.bincount(wide[(wide >= 0) & (wide < bins)], minlength=bins)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("bins", [1, 7, 256, device.ROOM, device.ROOM + 1])
@@ -102,7 +102,7 @@ def test_many_values_on_a_gpu(bins: int) -> None:
         np.testing.assert_array_equal(out.get(), expected(part.get(), bins))
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("wide", [False, True])

@@ -51,7 +51,7 @@ def on_gpu(keys: Any) -> Any:
     return passes(keys, lambda a: bring(a, "cuda"), lambda blocks, given: kernel.launch((blocks, 1), given))
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize(
     "sort",
     [

@@ -30,7 +30,7 @@ def deposited(i: lw.index, place: lw.Array1[lw.i32], v: lw.Array1[lw.f32], sums:
     lw.scatter_add(sums, place[i], v[i])
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("size", [4, 8])
 @pytest.mark.parametrize("place", list(whole_sums.PLACES))
 def test_the_texts_compile(place: str, size: int) -> None:

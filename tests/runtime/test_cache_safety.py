@@ -148,7 +148,7 @@ def test_folders_and_files_are_the_users_alone(own_cache: Path) -> None:
     assert entry().stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @POSIX
 @pytest.mark.parametrize("mode", [0o770, 0o702], ids=["the group", "everybody"])
 @pytest.mark.parametrize("which", ["root", "version", "cpu"])

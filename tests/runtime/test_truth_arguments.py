@@ -72,6 +72,7 @@ def test_a_local_array_after_a_truth_value():
     np.testing.assert_array_equal(others, ~Q)
 
 
+@pytest.mark.quick("SoA", "AoSoA(4)")
 @pytest.mark.parametrize("layout", [lw.SoA(), lw.AoS(), lw.AoSoA(4), lw.AoAS(), lw.SoAoAS()], ids=str)
 def test_fields_that_are_truth_values(layout):
     bodies = Body.array(q=Q, x=X, layout=layout)

@@ -60,7 +60,7 @@ print(*("".join(sorted(set(X86.findall(machine_code(bits, "preference"))) - {"x"
     assert "z" in done.stdout.split()[2]
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("bits", HERE)
 @pytest.mark.parametrize("name", ["gravity", "lennard_jones", "kick_drift"])
 def test_results_through_the_public_interface(name, bits):

@@ -70,7 +70,7 @@ def test_many_cells_and_crowded_ones():
     )
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("layout", [lw.SoA(), lw.AoSoA(32)], ids=str)
 @pytest.mark.parametrize("periodic", [False, True])
 @pytest.mark.parametrize(("dtype", "axes"), [("f4", 3), ("f8", 2)])

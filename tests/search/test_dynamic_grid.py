@@ -64,7 +64,7 @@ def finds(way: dict[str, Any], radius: float) -> list[dict[str, Any]]:
 # ------------------------------------------------------------ interpreted: no compilation, so every combination is cheap
 
 
-@pytest.mark.grid(every=50)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("way", [*WAYS, AROUND], ids=str)
 @pytest.mark.parametrize("name", CLOUDS)
 def test_every_cloud_interpreted(name: str, way: dict[str, Any]) -> None:
@@ -73,7 +73,7 @@ def test_every_cloud_interpreted(name: str, way: dict[str, Any]) -> None:
     check(DynamicGrid(**which[CLOUDS.index(name) % len(which)], **small(way)), x, device="python")
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("way", [WAYS[0], WAYS[2], WAYS[3], WAYS[5]], ids=str)
 @pytest.mark.parametrize(
     ("dtype", "axes"), [pytest.param(*kind, marks=() if kind[0] == "f4" else pytest.mark.slow) for kind in KINDS]

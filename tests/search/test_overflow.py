@@ -51,7 +51,7 @@ def test_differences_that_overflow_though_squares_of_points_do_not(search):
     assert "element 0 is (-1e+19, 0, 0)" in refused(lambda: lw.nearest(x, 2, search=search(k=2)))
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("dtype", LARGE)
 @pytest.mark.parametrize("search", [*SEARCHES, lw.Neighbors])
 def test_with_a_radius_what_is_far_is_only_far(search, dtype):

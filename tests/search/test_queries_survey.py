@@ -39,7 +39,7 @@ def emulated(points: Points, low: float, high: float) -> tuple[int, int, np.ndar
     return int(first[0]), int(first[1]), sample
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @NEEDS_COMPILER
 @pytest.mark.parametrize("layout", [lw.SoA(), lw.AoS(), lw.AoSoA(8)], ids=str)
 @pytest.mark.parametrize(("dtype", "axes"), [("f4", 3), ("f8", 2)])

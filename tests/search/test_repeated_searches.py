@@ -84,7 +84,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seen
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES.keys())
 def test_moved_elements_get_what_a_first_call_gives(search: Any, device: str) -> None:
@@ -219,6 +219,7 @@ def test_so_many_calls_are_kept_as_are_small_together(monkeypatch: pytest.Monkey
     assert len(entries(kernel)) == LEAST
 
 
+@pytest.mark.quick("open grid", "curve", "all pairs")
 @pytest.mark.parametrize("name", ["periodic grid", "open grid", "curve", "parts", "all pairs", "neighbours"])
 def test_sizes_in_turn_are_bound_once(name: str, counted: list[int]) -> None:
     kernel, several = crowd.using(SEARCHES[name]), [agents(n, n) for n in range(20, 50)]
@@ -264,7 +265,7 @@ def test_what_was_tuned_is_used(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) 
     assert entries(kernel) == ()
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("change", ["append", "compact"])
 @pytest.mark.parametrize(
     "search", [lw.Neighbors(radius=0.3), lw.Nearest(k=2), lw.StaticGrid(radius=0.3), lw.AllPairs()], ids=str

@@ -51,7 +51,7 @@ def test_text_in_python(golden, name):
     golden(f"numba_{name}", numba_body(program.kernels[0], "lanewise: steer"))
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("name", SEARCHES)
 @pytest.mark.parametrize(("dtype", "axes"), KINDS)
 def test_kernels_keep_their_values_in_registers(name, dtype, axes):

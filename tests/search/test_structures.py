@@ -46,7 +46,7 @@ def test_every_cloud(name, dtype, axes):
         check(lw.StaticGrid(**scaled(wanted, radius)), x)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize(("dtype", "axes"), [("f4", 2), ("f8", 3), ("f8", 2)])
 def test_the_other_positions(dtype, axes):
     x, radius = cloud("uniform", COUNT, axes, dtype)
@@ -86,7 +86,7 @@ def test_any_number_of_cells(cells):
         check(lw.StaticGrid(**scaled(wanted, radius), cells=cells), x)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("radius", [0.1, 0.31, 0.5])
 @pytest.mark.parametrize("k", [None, 4])
 def test_periodic_worlds(radius, k):

@@ -66,7 +66,7 @@ PLACES = [0.1, 0.7, math.nextafter(0.7, 1), float(np.float32(0.1)), float(np.flo
           -1.0, 0.0, -0.0, 1e30, -1e30, math.nan, math.inf, -math.inf, 5e-324]  # fmt: skip
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("layout", [lw.SoA(), lw.AoS(), lw.AoAS(), lw.AoSoA(4), lw.SoAoAS()], ids=str)
 @pytest.mark.parametrize("record", [Agent, Flat])
 def test_the_quick_look_lets_nothing_through_that_the_thorough_one_refuses(record: Any, layout: Any) -> None:

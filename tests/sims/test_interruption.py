@@ -132,7 +132,7 @@ def press(times: int = 1) -> None:
         signal.raise_signal(signal.SIGINT)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("seconds", [0.0, PIECE_SECONDS], ids=["one by one", "in pieces"])
 def test_steps_end_and_are_counted_before_it_is_raised(
     product: Product, device: str, seconds: float, monkeypatch: pytest.MonkeyPatch

@@ -23,7 +23,7 @@ def dye(g: lw.populations, rho: lw.f32):
         g[q] = g[q] * (1 - 0.1 * rho) + 0.01 * q.weight
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("form", ["pull", "in-place"])
 def test_coupled_steps_are_single_steps_with_what_was_observed(device, form):

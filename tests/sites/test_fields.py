@@ -28,7 +28,7 @@ def start(shape: tuple[int, ...], seed: int = 3) -> Any:
     return w * (0.7 + 0.1 * rng.standard_normal((9, *shape)))
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @every_device_slowly
 @pytest.mark.parametrize("form", ["pull", "push", "in-place"])
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
@@ -90,7 +90,7 @@ def test_every_streaming_form_reads_the_same_neighbours(device, edges, mask):
         np.testing.assert_allclose(other, two_phases.populations(reference), rtol=0, atol=2e-6)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @every_device_slowly
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_stencil_of_two_fields_is_what_numpy_computes(device, layout, edges):
         np.testing.assert_allclose(host(blur.field(sites, "v")), v, rtol=0, atol=1e-5)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @every_device_slowly
 @pytest.mark.parametrize("lattice", [lw.D1Q3, lw.D2Q5, lw.D2Q9, lw.D3Q7, lw.D3Q19, lw.D3Q27], ids=lambda x: x.name)
 @pytest.mark.parametrize("extents", [(8, 5, 4), (1, 3, 2), (2, 1, 1), (9, 2, 3)], ids=str)

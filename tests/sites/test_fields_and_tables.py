@@ -77,7 +77,7 @@ def mixed_step(f: Any, pull: float) -> tuple[Any, Any]:
     return np.stack([np.roll(after[q], velocities[q][::-1], (0, 1)) for q in range(9)]), NAMES[chosen]
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @every_device
 @pytest.mark.parametrize("form", ["pull", "in-place"])
 def test_a_flow_with_fields_and_tables_is_what_numpy_computes(device, form):

@@ -131,6 +131,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return bound
 
 
+@pytest.mark.quick("cpu-in-place", "cpu-pull")
 @pytest.mark.parametrize("streaming", ["in-place", "pull", "push"])
 @pytest.mark.parametrize("device", DEVICES)
 def test_an_observer_called_in_a_loop_is_bound_once(device: str, streaming: str, looks: list[int]) -> None:

@@ -165,7 +165,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, job: Job, spoil: Callable[[Any], No
     return plan
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("spoil", SPOILED, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("pattern", JOBS)
 def test_one_wrong_element_is_found(pattern: str, spoil: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,7 @@ def test_gravity_on_a_gpu_meets_its_pairs_in_three_ways() -> None:
         assert found.examine(f.base).reason == ""
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("kind", ["cpu", "cuda"])
 @pytest.mark.parametrize("name", ["gravity", "lennard_jones", "gravity_mixed", "kick_drift"])
 def test_arithmetic_is_the_users_alone(name: str, kind: str) -> None:

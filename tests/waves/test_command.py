@@ -127,6 +127,7 @@ def test_a_search(folder, tmp_path):
     np.testing.assert_allclose([float(r["twoF"]) for r in rows], expected["twoF"], rtol=1e-5)
 
 
+@pytest.mark.quick("demod")
 @pytest.mark.parametrize("method", ["demod", "resamp"])
 def test_pictures(folder, tmp_path, method):
     """Of the right size, and with the signal's peak in them: lines and pixels in colours that noise alone does not have."""
@@ -255,6 +256,7 @@ def test_bad_files_are_listed(folder, tmp_path):
     assert "99 SFTs" in done.output
 
 
+@pytest.mark.quick("cpu")
 @pytest.mark.parametrize("device", ["numpy", "cpu"])
 def test_a_search_in_units(folder, tmp_path, device):
     """The same list in any number of units; a folder that is named stays, and is resumed with the same options alone."""

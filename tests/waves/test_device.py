@@ -183,7 +183,7 @@ def equal_but_for_two_f(found: Any, wanted: Any) -> None:
         np.testing.assert_allclose(one["twoF"], other["twoF"], rtol=0, atol=2e-4)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("cells", [1 << 21, 2_000, 700, 1])
 def test_maps_together(cells: int, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,7 +211,7 @@ def test_maps_together(cells: int, device: str, monkeypatch: pytest.MonkeyPatch)
         waves.MapSearch(grids, ephemeris, part=(3, 99))
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("weighted", [False, True], ids=["counts", "weighted"])
 @pytest.mark.parametrize("most", [1, 7, 300])
@@ -335,7 +335,7 @@ def test_shifts_as_the_definition(seed: int) -> None:
     assert np.ptp(wanted) > 1
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("weighted", [False, True], ids=["counts", "weighted"])
 @pytest.mark.parametrize("name", ["look", "f", "words", "best", "cells"])
 def test_compiles_for_a_gpu(name: str, weighted: bool) -> None:

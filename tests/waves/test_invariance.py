@@ -113,7 +113,7 @@ def checked_at_all_times(method, count, freq, loud, orbit=None, dense=("H1", "L1
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_reference_time(method):
-    checked_at_all_times(method, 12, 1400.0, 0.0)
+    checked_at_all_times(method, 5, 1400.0, 0.0)
 
 
 @pytest.mark.slow

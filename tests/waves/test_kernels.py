@@ -63,7 +63,7 @@ def normalised(first: int, x: Any, dterms: int) -> tuple[int, Any, float]:
     return low, (x / np.sqrt(whole)).astype("c8"), 1.0 / power.mean()
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("dterms", [8, 16])
@@ -183,7 +183,7 @@ class Search:
         )
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("device", ["python", *DEVICES])
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("dterms", [1, 3, 8, 16])
@@ -216,7 +216,7 @@ def test_any_stacks(counts: list[int], templates: int, seed: int, dterms: int, m
     np.testing.assert_allclose(found, wanted, atol=2e-3, rtol=1e-5)  # the same templates are not numbers
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize(
     "plan", [Plan(), Plan(targets=2), Plan(slices=8, targets=2), Plan(slices=32), Plan(fast_math=True)], ids=Plan.short
 )

@@ -110,7 +110,7 @@ def test_the_significance_at_all_thresholds(threshold):
     assert np.isfinite(found(np.array([0.0, 1.0, 3.0]))).all()
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("device", ["numpy", "cpu"])
 @pytest.mark.parametrize("threshold", [QUIETEST, LOUDEST])
 def test_a_search_at_the_ends_of_the_threshold(device, threshold):

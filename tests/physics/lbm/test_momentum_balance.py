@@ -48,6 +48,7 @@ def impulsive(form: str, interpolated: bool, collision: str = "mrt") -> Simulati
     )  # fmt: skip
 
 
+@pytest.mark.quick("in-place-interpolated")
 @pytest.mark.parametrize("interpolated", [False, True], ids=["half-way", "interpolated"])
 @pytest.mark.parametrize("form", FORMS)
 def test_every_step_of_a_start(form: str, interpolated: bool) -> None:

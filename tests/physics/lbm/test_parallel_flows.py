@@ -47,7 +47,7 @@ def poiseuille(
     return velocity[0].ravel(), g / nu
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @each_solver_slowly
 @each_lattice
 @pytest.mark.parametrize("tau", [0.7, 2.0])
@@ -62,7 +62,7 @@ def test_poiseuille_compiled() -> None:
     test_poiseuille_with_the_magic_parameter_is_exact("cpu", lw.D2Q9, 0.7)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @each_solver_slowly
 @each_lattice
 @pytest.mark.parametrize("tau", [0.7, 2.0])
@@ -78,7 +78,7 @@ def test_poiseuille_with_bgk_slips_as_is_known(solver: str, lattice: lw.Lattice,
     np.testing.assert_allclose(u, ratio / 2 * y * (len(u) - y) + slip, rtol=1e-10)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @each_solver_slowly
 @each_lattice
 @pytest.mark.parametrize("magic", [None, 3 / 16])

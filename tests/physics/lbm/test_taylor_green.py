@@ -36,7 +36,7 @@ def error(solver: str, size: int, tau: float, magic: float | None) -> float:
     return float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @each_solver
 @pytest.mark.parametrize("magic", [None, 3 / 16])
 def test_order_two_under_diffusive_scaling(solver: str, magic: float | None) -> None:

@@ -86,6 +86,7 @@ def check_rolled(shift: Any, obstacles: tuple[Obstacle, ...], precision: str, **
     assert np.abs(rolled(after["position"]) - after["position"]).max() < 1e-12 * WORLD
 
 
+@pytest.mark.quick("sphere", "turned box", "rectangle", "plane from outside", "several")
 @pytest.mark.parametrize("kind", OBSTACLES)
 def test_a_rolled_periodic_scene_flies_the_same(kind: str) -> None:
     check_rolled((9.5, -13.0, 11.0), OBSTACLES[kind], "f64", search="all-pairs")

@@ -69,6 +69,7 @@ def bits(run: GravityRun) -> dict[str, bytes]:
     return {n: a.tobytes() for n, a in run.state.simulation.bodies.numpy().items()}
 
 
+@pytest.mark.quick("mixed")
 @pytest.mark.parametrize("precision", RECORDS)
 def test_a_tuning_between_a_run_and_its_resumption_changes_no_bit(tmp_path: Path, precision: str) -> None:
     path = tmp_path / "half.h5"

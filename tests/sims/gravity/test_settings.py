@@ -120,7 +120,7 @@ def test_no_other_attribute_is_assigned(name: str, message: str) -> None:
         del simulation.step  # type: ignore[misc]
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 @pytest.mark.parametrize("field", ["position", "mass", "velocity"])
 def test_bodies_that_were_written_to_are_noticed(field: str, layout: Any, device: str) -> None:

@@ -29,7 +29,7 @@ def bits(flow: Simulation) -> list[bytes]:
     return [np.ascontiguousarray(flow.engine.arriving()).tobytes(), flow.density.tobytes(), flow.velocity.tobytes()]
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("streaming", ["in-place", "pull"])
 @pytest.mark.parametrize("first", [0, 1, 2, 7])
 def test_resuming_gives_the_bits_of_one_run(tmp_path: Path, streaming: str, first: int) -> None:

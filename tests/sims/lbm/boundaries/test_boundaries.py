@@ -164,7 +164,7 @@ def test_observers_see_what_the_boundary_makes(name: str, lattice: Lattice, face
         np.testing.assert_allclose(np.broadcast_to(a, b.shape), b, rtol=0, atol=2e-15)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("operator", list(OPERATORS))
 @pytest.mark.parametrize("name", list(BOUNDARIES))
 @each_force

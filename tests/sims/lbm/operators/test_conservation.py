@@ -45,7 +45,7 @@ def some_flow(lattice: Lattice, sites: int = 7, seed: int = 3, size: float = 0.0
     )
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @each_lattice
 @each_variant
 @given(seed=st.integers(0, 10**6), omega=st.floats(0.1, 1.99), size=st.floats(0, 0.2))
@@ -112,7 +112,7 @@ def symmetries(lattice: Lattice) -> list[list[int]]:
     return found
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @each_lattice
 @each_variant
 def test_collisions_commute_with_the_symmetries_of_the_lattice(variant: Any, lattice: Lattice) -> None:

@@ -19,7 +19,7 @@ def box(lattice: Lattice, width: int, height: int) -> tuple[int, ...]:
     return (height, width) if lattice.dimension == 2 else (1, height, width)
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @each_lattice
 @pytest.mark.parametrize("name", list(OPERATORS))
 @pytest.mark.parametrize("omega", [0.8, 1.6])
@@ -54,7 +54,7 @@ def walled(f: Array, lattice: Lattice) -> Array:
     return result
 
 
-@pytest.mark.grid(every=12)
+@pytest.mark.grid(every=40)
 @each_lattice
 @pytest.mark.parametrize("name", [*OPERATORS])
 def test_a_body_force_drives_poiseuille_flow(lattice: Lattice, name: str) -> None:
