@@ -236,3 +236,37 @@ def test_reports_name_every_task() -> None:
     told = str(profile)
     for name in ("order", "gather", "gravity_leaf_moments", "gravity_parent_moments", "gravity"):
         assert name in told
+
+
+def test_an_accuracy_is_kept() -> None:
+    one, found = bodies(3000), list[Any]()
+    for accuracy in (3e-2, 3e-3):
+        call = gravity.using(search=lw.Tree(accuracy=accuracy, order=2))
+        found.append(call(one, one, softening2=SOFTENING2))
+        away = np.quantile(errors(found[-1], exact(one, one, lambda i: i)), 0.99)
+        assert 1e-5 < away < accuracy
+    again = call(one, one, softening2=SOFTENING2)
+    np.testing.assert_array_equal(np.asarray(found[-1]), np.asarray(again))
+
+
+def test_an_accuracy_is_kept_at_other_targets() -> None:
+    one, other = bodies(90, device="python"), bodies(40, 1, "python")
+    call = gravity.using(search=lw.Tree(accuracy=3e-2, leaf=4))
+    found = call(other, one, softening2=SOFTENING2)
+    assert 1e-5 < np.quantile(errors(found, exact(other, one)), 0.99) < 3e-2
+
+
+@lw.pairwise
+def force_and_potential(target: Body, source: Body, softening2: lw.f32) -> tuple[lw.vec3, lw.f32]:
+    d = source.position - target.position
+    inv = lw.rsqrt(lw.dot(d, d) + softening2)
+    return source.mass * inv * inv * inv * d, -source.mass * inv
+
+
+def test_what_has_no_accuracy() -> None:
+    call = force_and_potential.using(search=lw.Tree(accuracy=1e-2))
+    with pytest.raises(lw.CompileError, match="no error of this function is estimated: it has sev"):
+        call(bodies(50), bodies(50), softening2=SOFTENING2)
+    finer = gravity.using(search=lw.Tree(accuracy=1e-6))
+    with pytest.raises(lw.ArgumentError, match="results in f32 are no closer than about 1e-05"):
+        finer(bodies(50), bodies(50), softening2=SOFTENING2)

@@ -43,9 +43,8 @@ ANGLE = (
             "sum, which a tree does not have; wanted lw.Open()",
         ),
         (
-            {"accuracy": 1e-3},
-            "Tree(accuracy=0.001): errors are not measured beforehand yet; choose theta= and "
-            "order= instead, and compare a sample of the results with lw.AllPairs()",
+            {"accuracy": 1.0},
+            "Tree(accuracy=1.0): wanted a number above 0 and below 1: the error of results relative to themselves",
         ),
         (
             {"method": "dual"},

@@ -197,6 +197,7 @@ def test_errors_follow_the_accuracy(kernel: Any, wide: float) -> None:
     assert found[0] > 3 * found[1]
 
 
+@pytest.mark.slow
 def test_errors_of_a_cluster_have_no_tail() -> None:
     """Its halo is sparse and its core dense: by angles alone one error in a hundred is larger."""
     rng = np.random.default_rng(1)

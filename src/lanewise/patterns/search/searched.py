@@ -475,7 +475,16 @@ class Searched:
         if isinstance(structure, TreeStructure):
             both = sides[target_name], sides[source_name]
             order, leaf = structure.terms, structure.shape.leaf
-            return TreeArguments(*both, uniforms, place, identical, order, leaf, parts=parts)
+            return TreeArguments(
+                *both,
+                uniforms,
+                place,
+                identical,
+                order,
+                leaf,
+                parts=parts,
+                estimated=structure.accuracy is not None,
+            )
         assert isinstance(structure, Walked)
         return SearchArguments(
             sides[target_name],

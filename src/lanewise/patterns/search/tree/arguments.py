@@ -13,6 +13,7 @@ from lanewise.patterns.search.build import Side
 LEAVES, NODES = own("leaves"), own("nodes")  # numbers of the tree
 HEIGHT_FIRST, HEIGHT_COUNT = own("height.first"), own("height.count")  # in `shape.HEIGHTS`
 THETA = own("theta")  # the opening angle, in the precision of the positions
+ACCURACY = own("accuracy")  # of what one group gives, in the same precision
 TARGET_ORDER, TARGET_SORTED = own("target.order"), own("target.sorted")
 
 

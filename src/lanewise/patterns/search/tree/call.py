@@ -20,16 +20,22 @@ from lanewise.launch.support import index_type, machine_of
 from lanewise.launch.task_list import Part, Renamed
 from lanewise.launch.tasks import Buffer, Role
 from lanewise.patterns.elements import ELEMENTWISE
+from lanewise.patterns.results import result_arrays
 from lanewise.patterns.search.tree.arguments import (
     HEIGHT_COUNT,
     HEIGHT_FIRST,
     NODES,
     TreeArguments,
 )
+from lanewise.patterns.search.tree.estimates import (
+    build_sizes,
+    cannot_estimate,
+    estimate_buffers,
+)
 from lanewise.patterns.search.tree.moments import build_leaf_moments, build_parent_moments
 from lanewise.patterns.search.tree.nodes import node_buffers
 from lanewise.patterns.search.tree.structure import TreeStructure, height_numbers
-from lanewise.patterns.search.tree.walk import build_tree_walk
+from lanewise.patterns.search.tree.walk import build_sample_walk, build_tree_walk
 from lanewise.support.errors import CompileError
 
 if TYPE_CHECKING:
@@ -46,6 +52,8 @@ class FarFields:
         self.lowered, self.search = lowered, search
         proof = _proved(signature, lowered, search.position, axes)
         self.operators = Operators(proof, search.terms)
+        if search.accuracy is not None:
+            _check_estimates(self.operators, lowered)
 
     def walk(self, arguments: TreeArguments, index: Scalar) -> ir.Kernel:
         """The kernel that meets near sources and far groups."""
@@ -80,15 +88,51 @@ class FarFields:
             for height in range(1, structure.shape.top + 1):
                 first, count = height_numbers(height)
                 parts.append(Renamed(parents, names, {HEIGHT_FIRST: first, HEIGHT_COUNT: count}))
+        if arguments.estimated:
+            parts += self._estimates(programs, arguments, device, names)
         return parts
+
+    def _estimates(
+        self,
+        programs: Programs,
+        arguments: TreeArguments,
+        device: str,
+        names: Mapping[str, str],
+    ) -> list[Part]:
+        """What a walk asks for that goes by the estimates of errors."""
+        index, machine = index_type(device), machine_of(device)
+        table = programs.get(
+            (arguments, "sizes"),
+            lambda: build_sizes(self.operators, arguments, index),
+            complete_plan(None, machine, Work(ELEMENTWISE, 1)),
+            device,
+        )
+        sample = build_sample_walk(self.lowered, self.operators, arguments, index)
+        plan = complete_plan(None, machine, Work(sample.pattern, 1))
+        walk = programs.get((arguments, "sample walk"), lambda: sample, plan, device)
+        return [Renamed(table, names), Renamed(walk, names)]
 
     def buffers(self, arguments: TreeArguments) -> dict[str, Buffer]:
         """The memory of the groups."""
         count = ir.Local(NODES, t.I64)
-        return {
+        estimates = estimate_buffers(arguments.target.name) if arguments.estimated else {}
+        return estimates | {
             n: Buffer(n, Role.TEMPORARY, arrangement, count, what="the groups of a tree")
             for n, arrangement in node_buffers(self.operators, arguments).items()
         }
+
+
+def _check_estimates(operators: Operators, lowered: Lowered) -> None:
+    """Raise `CompileError` for a function whose errors are not estimated."""
+    if reason := cannot_estimate(operators, len(result_arrays(lowered))):
+        raise CompileError(
+            f"no error of this function is estimated: {reason}",
+            lowered.function.location,
+            found="lw.Tree(accuracy=...)",
+            wanted="one result, and the same value of the target in all of its terms",
+            hint="choose theta= and order= instead, and compare a sample of the results with "
+            "lw.AllPairs()",
+        )
 
 
 def prove(signature: Signature, lowered: Lowered, position: str, axes: int) -> FarProof:

@@ -22,15 +22,16 @@ from lanewise.derivatives.expansions.estimates import DISTANCE, ErrorModel
 from lanewise.derivatives.expansions.operators import OperatorBuilder, Operators
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import identifier, own
+from lanewise.ir.names import count_of, identifier, own
 from lanewise.ir.pattern import HostCode, Pattern
 from lanewise.ir.values import uniform_leaves, value_array
-from lanewise.language.types import F32, F64, Scalar
-from lanewise.patterns.search.tree.arguments import NODES, TreeArguments
+from lanewise.language.types import F32, F64, I64, Scalar
+from lanewise.launch.tasks import Buffer, Role
+from lanewise.patterns.search.tree.arguments import ACCURACY, NODES, TreeArguments
+from lanewise.patterns.search.tree.group import GROUP_SIZE
 from lanewise.patterns.search.tree.nodes import NodeRecord, node_record
 
 SIZES, STRENGTHS = own("tree.sizes"), own("tree.strengths")
-ACCURACY = own("accuracy")
 ENTRIES, OCTAVE = 640, 16  # distances of the table, and how many of them double it
 ABOVE = 3  # octaves between the radius of the root and the largest distance
 TOP = own("walk.top")
@@ -48,6 +49,18 @@ def cannot_estimate(operators: Operators, results: int) -> str | None:
     if names := [p.name for p in sizes.parameters if p.name.startswith(target)]:
         return f"{names[0]} decides how it falls with the distance"
     return None
+
+
+def estimate_buffers(target: str) -> dict[str, Buffer]:
+    """The memory of the table, and of the strengths of groups of so many targets."""
+    groups = build.ceil_divide(ir.Local(count_of(target), I64), GROUP_SIZE)
+    lengths = {SIZES: ir.Literal(ENTRIES, I64), STRENGTHS: groups}
+    arrangement = value_array(SIZES, F32, written=True).arrangement
+    what = "the estimates of a tree"
+    return {
+        n: Buffer(n, Role.TEMPORARY, arrangement, length, what=what)
+        for n, length in lengths.items()
+    }
 
 
 def factor_of(operators: Operators) -> ir.Function | None:

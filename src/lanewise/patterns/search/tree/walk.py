@@ -39,13 +39,13 @@ from lanewise.language.types import BOOL, F32, I32, I64, Scalar
 from lanewise.patterns.results import accumulators, check_results, result_arrays, stores
 from lanewise.patterns.search.base import ORDER
 from lanewise.patterns.search.tree.arguments import (
+    ACCURACY,
     NODES,
     TARGET_ORDER,
     THETA,
     TreeArguments,
 )
 from lanewise.patterns.search.tree.estimates import (
-    ACCURACY,
     SIZES,
     STRENGTHS,
     factor_of,
