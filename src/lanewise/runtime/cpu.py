@@ -297,7 +297,9 @@ def run_slabs(work: Sequence[Slabbed]) -> None:
     if not work:
         return
     compile_workers.need([w.kernel for w in work])
-    threads, slabs = cpu_threads(), len(work[0].bounds) - 1
+    slabs = len(work[0].bounds) - 1
+    # asking how many there are takes longer than a slab of few sites
+    threads = cpu_threads() if slabs > 1 else 1
     todo = iter(range(slabs))  # `next` of a range's iterator is atomic
 
     def run() -> None:

@@ -40,10 +40,14 @@ from lanewise.runtime.programs import (
 class _HostProgram:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._bare: dict[Hashable, tuple[Work, ...]] = {}
 
     def run(self, schedule: Schedule) -> None:
         for key, repetitions in schedule:
-            repeat(bare(self._parts[key].calls), repetitions)
+            calls = self._bare.get(key)
+            if calls is None:
+                calls = self._bare[key] = bare(self._parts[key].calls)
+            repeat(calls, repetitions)
 
 
 def _as_graphs(parts: Parts, schedule: Schedule) -> list[tuple[Hashable, int, int]]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from lanewise.launch.arguments import describe
 from lanewise.launch.joined import Bound
-from lanewise.launch.steps.rhythm import Rhythm
+from lanewise.launch.steps.rhythm import Key, Rhythm
 from lanewise.launch.steps.runner import Runner
 from lanewise.launch.steps.task import AHEAD, Clock, Task, Timed
 from lanewise.profiling.profile import Profile
@@ -46,6 +46,7 @@ class StepLoop:
         "_checks",
         "_clock",
         "_device",
+        "_made",
         "_name",
         "_runner",
         "_whole",
@@ -70,6 +71,8 @@ class StepLoop:
         self._checks = tuple(dict.fromkeys(check for t in rhythm.tasks for check in t.checks))
         self._around = tuple(around for t in rhythm.tasks for around in t.around)
         self.step, self.within = 0, False
+        # where the steps begin and end that were made last, and their schedule
+        self._made: tuple[int, int, list[tuple[Key, int]]] = (0, 0, [])
 
     @property
     def checks(self) -> tuple[Callable[[], object], ...]:
@@ -78,7 +81,10 @@ class StepLoop:
 
     def make(self, steps: int) -> None:
         """Compile what so many steps need, so that the first one costs no more than the others."""
-        self._runner.make(self.rhythm.schedule(self.step, self.step + steps))
+        begin, end = self.step, self.step + steps
+        schedule = self.rhythm.schedule(begin, end)
+        self._runner.make(schedule)
+        self._made = begin, end, schedule
 
     def prepare(self) -> None:
         """Make what a first run would make, and graphs on a GPU."""
@@ -94,7 +100,8 @@ class StepLoop:
         """
         self._whole.check()
         for state in self.rhythm.stepped:
-            state.whole.check()
+            if state.whole is not self._whole:
+                state.whole.check()
         with on(self._device):
             if self.rhythm.stepped:  # compiles before anything has run
                 self.make(min(steps, 2 * self.rhythm.period))
@@ -154,7 +161,10 @@ class StepLoop:
                 state.whole.begin(state.step, count)
         self.within = True
         try:
-            self._runner.run(rhythm.schedule(begin, end))
+            first, last, made = self._made
+            same = first == begin and last == end
+            self._made = (0, 0, [])
+            self._runner.run(made if same else rhythm.schedule(begin, end))
         except Exception as error:
             if rhythm.counted:
                 error.add_note(f"raised in step {self._clock.step} of {self._name}")
