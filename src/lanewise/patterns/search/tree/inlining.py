@@ -67,3 +67,18 @@ def written_out(
             case _:
                 raise AssertionError(f"{f.name} is not straight")
     return tuple(body)
+
+
+def applied(
+    f: ir.Function,
+    given: Mapping[str, ir.Expression],
+    results: tuple[str, ...],
+    prefix: str,
+    *,
+    in_lanes: bool,
+) -> ir.Block:
+    """A call of a function, which lanes write out. given, prefix: as in `written_out`."""
+    if in_lanes and (plain := straightened(f)) is not None:
+        return written_out(plain, given, results, prefix)
+    arguments = tuple(given.get(p.name, ir.Local(p.name, p.type)) for p in f.parameters)
+    return (ir.Apply(f, arguments, results),)

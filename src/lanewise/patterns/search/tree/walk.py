@@ -19,11 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
 
 from lanewise.analysis import simd_operations
 from lanewise.analysis.spreading import control, spread_in_lanes
-from lanewise.derivatives.expansions.branches import LARGEST, LEAST, decided
 from lanewise.derivatives.expansions.operators import Operators
 from lanewise.frontend.function import Lowered
 from lanewise.ir import build
@@ -38,6 +36,7 @@ from lanewise.language.target import Machine
 from lanewise.language.types import BOOL, F32, I32, I64, Scalar
 from lanewise.patterns.results import accumulators, check_results, result_arrays, stores
 from lanewise.patterns.search.base import ORDER
+from lanewise.patterns.search.tree.acceptance import FAR, Acceptance
 from lanewise.patterns.search.tree.arguments import (
     ACCURACY,
     NODES,
@@ -49,13 +48,11 @@ from lanewise.patterns.search.tree.estimates import (
     SIZES,
     STRENGTHS,
     factor_of,
-    limit_of,
-    small_enough,
     strength_of,
 )
 from lanewise.patterns.search.tree.group import GROUP, GROUP_SIZE, GroupBox
-from lanewise.patterns.search.tree.inlining import straightened, written_out
-from lanewise.patterns.search.tree.nodes import ROUNDING, node_record, shape_arrays
+from lanewise.patterns.search.tree.inlining import applied, straightened
+from lanewise.patterns.search.tree.nodes import node_record, shape_arrays
 from lanewise.patterns.search.tree.reading import read_whole
 from lanewise.patterns.search.tree.shape import TREE
 from lanewise.patterns.tables.arguments import table_arrays, table_lengths
@@ -157,6 +154,14 @@ class _WalkBuilder:
         self.place = build.multiply(self.i, self.step)
         self.count = build.ceil_divide(self.targets, self.step)
         self.estimated = arguments.estimated and not sample
+        self.acceptance = Acceptance(
+            operators,
+            self.record,
+            self.box,
+            WIDE if sample else None,
+            estimated=self.estimated,
+            lanes=lanes,
+        )
 
     # ------------------------------------------------------------ the kernel
 
@@ -211,7 +216,7 @@ class _WalkBuilder:
                 ir.Assign(self.group.name, build.divide(self.i, GROUP_SIZE)),
                 *self.load_target(),
                 *self.box.measure(self.a.target.name, self.count, self.step),
-                *self.opening(),
+                *self.acceptance.opening(),
                 *self.walk(),
                 *self.stores(),
             )
@@ -223,7 +228,7 @@ class _WalkBuilder:
             *self.nothing(),
             ir.If(inside, self.load_target()),
             *self.box.measure(self.a.target.name, self.count, self.step),
-            *self.opening(),
+            *self.acceptance.opening(),
             *self.walk(),
             ir.If(inside, self.stores()),
         )
@@ -291,16 +296,6 @@ class _WalkBuilder:
         find, _ = find_itself(self.number(self.index), self.sources)
         return find
 
-    def opening(self) -> ir.Block:
-        """The square of the angle, a little smaller: roundings never take a near node for far."""
-        room = ir.Literal(1.0 - ROUNDING[self.precision.size], self.precision)
-        theta: ir.Expression = ir.Local(THETA, self.precision)
-        if self.sample:
-            theta = ir.Literal(WIDE, self.precision)
-        square = self.binary("*", self.binary("*", theta, theta), room)
-        limit = limit_of(self.group, self.record) if self.estimated else ()
-        return (ir.Assign(self.real("theta2").name, square), *limit)
-
     def stores(self) -> ir.Block:
         if not self.sample:
             return tuple(stores(self.lowered, self.number(self.index)))
@@ -322,9 +317,9 @@ class _WalkBuilder:
             *self.read_shape(node),
             *self.box.gap(self.centre),
             ir.Assign(following.name, build.add(node, 1)),
-            *self.test(node),
+            *self.acceptance.test(node),
             ir.If(
-                ir.Local(own("far"), BOOL),
+                FAR,
                 (*self.far(node), ir.Assign(following.name, beyond)),
                 (near,),
             ),
@@ -335,44 +330,6 @@ class _WalkBuilder:
             *starts,
             ir.Assign(node.name, ir.Literal(0, self.index)),
             ir.While(build.less(node, ir.Local(NODES, self.index)), step),
-        )
-
-    def test(self, node: ir.Local) -> ir.Block:
-        """`$far`: whether the node is far enough from all targets of the group."""
-        radius = self.record.local("radius")
-        reach = self.binary("*", self.real("theta2"), self.box.gap2)
-        far = ir.Compare("<", self.binary("*", radius, radius), reach)
-        known, test = ir.Local(own("far"), BOOL), list[ir.Statement]((ir.Assign(own("far"), far),))
-        if self.branches:
-            test.append(ir.If(known, self.decide()))
-        if self.estimated:
-            found, small = small_enough(self.box.gap2, self.record, self.index)
-            ask = (*found, ir.Assign(known.name, small))
-            test.append(ir.If(known, (self.record.load(node, ("size",)), *ask)))
-        return tuple(test)
-
-    @cached_property
-    def branches(self) -> tuple[int, ...]:
-        return self.operators.radial.branches
-
-    def decide(self) -> ir.Block:
-        """Whether all pairs take the same side of every branch: from the least and the largest
-        square of their distances.
-        """
-        f, kind = decided(self.operators), self.operators.kind
-        radius, room = self.record.local("radius"), 4 * ROUNDING[self.precision.size]
-        near = self.binary("-", self.root(self.box.gap2), radius)
-        corner = self.root(self.box.corner2(self.centre))
-        zero = ir.Literal(0.0, self.precision)
-        least, largest = self.real("least"), self.real("largest")
-        given: Mapping[str, ir.Expression] = {
-            LEAST: self.cast(self.square(least, 1.0 - room), kind),
-            LARGEST: self.cast(self.square(largest, 1.0 + room), kind),
-        }
-        return (
-            ir.Assign(least.name, build.maximum(near, zero)),
-            ir.Assign(largest.name, self.binary("+", corner, radius)),
-            *self.applied(f, given, (own("far"),), "decided"),
         )
 
     def far(self, node: ir.Local) -> ir.Block:
@@ -443,11 +400,7 @@ class _WalkBuilder:
         results: tuple[str, ...],
         prefix: str,
     ) -> ir.Block:
-        """A call of a function, which lanes write out."""
-        if self.lanes and (plain := straightened(f)) is not None:
-            return written_out(plain, given, results, prefix)
-        arguments = tuple(given.get(p.name, ir.Local(p.name, p.type)) for p in f.parameters)
-        return (ir.Apply(f, arguments, results),)
+        return applied(f, given, results, prefix, in_lanes=self.lanes)
 
     # ------------------------------------------------------------ words
 
@@ -457,20 +410,6 @@ class _WalkBuilder:
 
     def whole(self, name: str) -> ir.Local:
         return ir.Local(own(name), self.index)
-
-    def real(self, name: str) -> ir.Local:
-        return ir.Local(own(f"walk.{name}"), self.precision)
-
-    def binary(
-        self, operator: ir.BinaryOperator, a: ir.Expression, b: ir.Expression
-    ) -> ir.Expression:
-        return ir.Binary(operator, a, b, self.precision)
-
-    def square(self, e: ir.Expression, room: float) -> ir.Expression:
-        return self.binary("*", self.binary("*", e, e), ir.Literal(room, self.precision))
-
-    def root(self, e: ir.Expression) -> ir.Expression:
-        return ir.Call("sqrt", (e,), self.precision)
 
     def cast(self, e: ir.Expression, kind: Scalar) -> ir.Expression:
         return e if e.type == kind else ir.Cast(e, kind)

@@ -1,0 +1,102 @@
+"""Whether a node is far enough from a group of targets to be met as a whole.
+
+    radius < theta * distance of its centre from the group's box, squared on both sides
+A function with branches on the distance has an expansion only where all pairs of the two take the
+same side. Where an accuracy is asked for, the estimate of the node's error has to be small, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lanewise.derivatives.expansions.branches import LARGEST, LEAST, decided
+from lanewise.derivatives.expansions.operators import Operators
+from lanewise.ir import build
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import own
+from lanewise.language.types import BOOL, Scalar
+from lanewise.patterns.search.tree.arguments import THETA
+from lanewise.patterns.search.tree.estimates import limit_of, small_enough
+from lanewise.patterns.search.tree.group import GroupBox
+from lanewise.patterns.search.tree.inlining import applied
+from lanewise.patterns.search.tree.nodes import ROUNDING, NodeRecord
+
+FAR = ir.Local(own("far"), BOOL)
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """Statements that decide it. theta: None for that of the call. lanes: targets are lanes."""
+
+    operators: Operators
+    record: NodeRecord
+    box: GroupBox
+    theta: float | None
+    estimated: bool
+    lanes: bool
+
+    def opening(self) -> ir.Block:
+        """Once for a group. The square of the angle is a little smaller: roundings never take a
+        near node for far.
+        """
+        room = ir.Literal(1.0 - ROUNDING[self.precision.size], self.precision)
+        theta: ir.Expression = ir.Local(THETA, self.precision)
+        if self.theta is not None:
+            theta = ir.Literal(self.theta, self.precision)
+        square = self._binary("*", self._binary("*", theta, theta), room)
+        limit = limit_of(self.box.group, self.record) if self.estimated else ()
+        return (ir.Assign(self._real("theta2").name, square), *limit)
+
+    def test(self, node: ir.Local) -> ir.Block:
+        """`FAR`, of a node whose place was loaded and whose gap is known."""
+        radius = self.record.local("radius")
+        reach = self._binary("*", self._real("theta2"), self.box.gap2)
+        wide = ir.Compare("<", self._binary("*", radius, radius), reach)
+        test: list[ir.Statement] = [ir.Assign(FAR.name, wide)]
+        if self.operators.radial.branches:
+            test.append(ir.If(FAR, self._decide()))
+        if self.estimated:
+            found, small = small_enough(self.box.gap2, self.record, node.type)
+            load = self.record.load(node, ("size",))
+            test.append(ir.If(FAR, (load, *found, ir.Assign(FAR.name, small))))
+        return tuple(test)
+
+    def _decide(self) -> ir.Block:
+        """Whether all pairs take the same side of every branch: from the least and the largest
+        square of their distances.
+        """
+        f, kind = decided(self.operators), self.operators.kind
+        radius, room = self.record.local("radius"), 4 * ROUNDING[self.precision.size]
+        centre = [self.record.local(n) for n in self.record.centre]
+        near = self._binary("-", self._root(self.box.gap2), radius)
+        corner = self._root(self.box.corner2(centre))
+        least, largest = self._real("least"), self._real("largest")
+        given: Mapping[str, ir.Expression] = {
+            LEAST: self._square(least, 1.0 - room, kind),
+            LARGEST: self._square(largest, 1.0 + room, kind),
+        }
+        return (
+            ir.Assign(least.name, build.maximum(near, build.zero(self.precision))),
+            ir.Assign(largest.name, self._binary("+", corner, radius)),
+            *applied(f, given, (FAR.name,), "decided", in_lanes=self.lanes),
+        )
+
+    @property
+    def precision(self) -> Scalar:
+        return self.record.precision
+
+    def _real(self, name: str) -> ir.Local:
+        return ir.Local(own(f"walk.{name}"), self.precision)
+
+    def _binary(
+        self, operator: ir.BinaryOperator, a: ir.Expression, b: ir.Expression
+    ) -> ir.Expression:
+        return ir.Binary(operator, a, b, self.precision)
+
+    def _square(self, e: ir.Expression, room: float, kind: Scalar) -> ir.Expression:
+        wide = self._binary("*", self._binary("*", e, e), ir.Literal(room, self.precision))
+        return wide if kind == self.precision else ir.Cast(wide, kind)
+
+    def _root(self, e: ir.Expression) -> ir.Expression:
+        return ir.Call("sqrt", (e,), self.precision)
