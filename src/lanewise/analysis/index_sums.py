@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -97,10 +98,7 @@ def single_definitions(block: ir.Block, start: Mapping[str, IndexSum] = {}) -> d
     """The whole numbers of a block that are assigned once, from what does not change in it, as
     sums.
     """
-    count: dict[str, int] = {}
-    for s in statements(block):
-        for n in writes(s):
-            count[n] = count.get(n, 0) + 1
+    count = Counter(n for s in statements(block) for n in writes(s))
     definitions = dict(start)
     for s in statements(block):
         if (

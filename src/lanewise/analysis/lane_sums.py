@@ -6,6 +6,7 @@ x#1 = $x.first + $x.thread + 16   ->   thread + ($x.first + 16)
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from lanewise.analysis.index_sums import IndexSum, index_sum
@@ -20,10 +21,7 @@ def lane_sums(
     """The whole numbers that differ between lanes and are assigned once, as sums; `start` holds
     those of the statements before.
     """
-    count: dict[str, int] = {}
-    for s in statements(body):
-        for n in writes(s):
-            count[n] = count.get(n, 0) + 1
+    count = Counter(n for s in statements(body) for n in writes(s))
     sums = dict(start)
     for s in statements(body):
         if not isinstance(s, ir.Assign) or s.name not in varying or not s.value.type.is_integer:

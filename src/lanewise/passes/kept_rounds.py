@@ -34,8 +34,8 @@ from lanewise.ir.traverse import (
     writes,
 )
 from lanewise.language.types import LocalArray, Scalar
-from lanewise.passes.base import refuse
-from lanewise.passes.loop_splitting import clean, nested, points_of
+from lanewise.passes.base import nest, refuse
+from lanewise.passes.loop_splitting import clean, nested
 from lanewise.passes.panels import with_value
 
 
@@ -62,7 +62,7 @@ def apply(kernel: ir.Kernel, rounds: int) -> ir.Kernel:
     kept = ir.If(
         build.equal(count, rounds), _Kept(kernel, blocked, rounds).rounds(), (blocked.outer,)
     )
-    return clean(replace(kernel, body=nested((*body[:-1], kept), points_of(kernel))))
+    return clean(replace(kernel, body=nested((*body[:-1], kept), nest(kernel)[0])))
 
 
 def _unfit(kernel: ir.Kernel, blocked: Recurrence) -> str | None:

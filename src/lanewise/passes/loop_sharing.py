@@ -28,7 +28,7 @@ from lanewise.ir.traverse import flat_map, reads, rename, rewrite_statement, sta
 from lanewise.ir.values import value_array
 from lanewise.language.types import BOOL, Scalar
 from lanewise.passes import kept_values
-from lanewise.passes.base import refuse
+from lanewise.passes.base import nest, refuse
 from lanewise.passes.wide_rounds import MOST, several, wide_accesses, width
 
 Way = Literal["row", "column"]
@@ -275,10 +275,7 @@ class _Places:
     """The point and the slice of a thread."""
 
     def __init__(self, kernel: ir.Kernel, sharing: Sharing) -> None:
-        loops, block = list[ir.Parallel](), kernel.body
-        while len(block) == 1 and isinstance(loop := block[0], ir.Parallel):
-            loops.append(loop)
-            block = loop.body
+        loops, _ = nest(kernel)
         self.loops, self.sharing, self.index = loops, sharing, loops[0].extent.type
         self.is_partial = sharing.lanes > 1
 

@@ -26,7 +26,7 @@ from lanewise.ir.values import value_array
 from lanewise.ir.verify import RANK
 from lanewise.language.types import I64, Scalar
 from lanewise.passes import dead_code
-from lanewise.passes.base import refuse
+from lanewise.passes.base import nest, refuse
 from lanewise.passes.loop_sharing import legal as legal_sharing
 from lanewise.passes.loop_sharing import nest_index, shareable_loops, with_inner
 
@@ -41,7 +41,7 @@ def legal(kernel: ir.Kernel, parts: int) -> str | None:
         return f"{parts} parts were asked for"
     if reason := legal_sharing(kernel):
         return reason
-    if len(points_of(kernel)) >= RANK:
+    if len(nest(kernel)[0]) >= RANK:
         return (
             "each part leaves a value for every point, in an array of one dimension more, and "
             f"arrays have {RANK} at most"
@@ -73,7 +73,7 @@ def apply(
     _, body = nest_of(kernel)
     index = nest_index(kernel)
     part = ir.Local(PART, index)
-    points = points_of(kernel)
+    points, _ = nest(kernel)
     place = tuple(ir.Local(p.variable, index) for p in points)
     shape = (
         parts,
@@ -118,7 +118,7 @@ def _second(
 ) -> ir.Kernel:
     """The kernel that joins the parts, and goes on with what follows the loop."""
     _, body = nest_of(kernel)
-    points, index = points_of(kernel), nest_index(kernel)
+    (points, _), index = nest(kernel), nest_index(kernel)
     place, part = tuple(ir.Local(p.variable, index) for p in points), ir.Local(PART, index)
     rounds: list[ir.Statement] = []
     for a, f in zip(arrays, shareable.folds, strict=True):
@@ -153,15 +153,6 @@ def clean(kernel: ir.Kernel) -> ir.Kernel:
         replace(a, written=a.name in written) for a in cleaned.arrays if a.name in touched
     )
     return replace(cleaned, arrays=arrays)
-
-
-def points_of(kernel: ir.Kernel) -> tuple[ir.Parallel, ...]:
-    """The parallel loops of a reference kernel, the slowest first."""
-    loops, block = list[ir.Parallel](), kernel.body
-    while len(block) == 1 and isinstance(loop := block[0], ir.Parallel):
-        loops.append(loop)
-        block = loop.body
-    return tuple(loops)
 
 
 def nested(body: ir.Block, points: tuple[ir.Parallel, ...]) -> ir.Block:

@@ -30,9 +30,9 @@ from lanewise.ir.names import MARK, own, partial_of
 from lanewise.ir.traverse import expressions, flat_map, reads, rename, rewrite, statements, writes
 from lanewise.ir.values import value_array
 from lanewise.language.types import I64
-from lanewise.passes.base import refuse
+from lanewise.passes.base import nest, refuse
 from lanewise.passes.loop_sharing import nest_index
-from lanewise.passes.loop_splitting import clean, joined, named, nested, points_of
+from lanewise.passes.loop_splitting import clean, joined, named, nested
 
 
 def legal(kernel: ir.Kernel, panel: int) -> str | None:
@@ -75,7 +75,7 @@ class _Panels:
     def __init__(self, kernel: ir.Kernel, blocked: Recurrence, panel: int) -> None:
         self.kernel, self.blocked, self.panel = kernel, blocked, panel
         self.index = nest_index(kernel)
-        self.points, (_, self.body) = points_of(kernel), nest_of(kernel)
+        self.points, (_, self.body) = nest(kernel)[0], nest_of(kernel)
         v, depth = blocked.outer.variable.removeprefix(MARK), len(kernel.series)
         level = f".{depth + 1}" if depth else ""
         self.first = ir.Local(own(f"{v}.first{level}"), self.index)

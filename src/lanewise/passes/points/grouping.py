@@ -19,8 +19,8 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered, own
 from lanewise.ir.traverse import statements
-from lanewise.passes.base import refuse
-from lanewise.passes.points.merging import Copies, nest
+from lanewise.passes.base import nest, refuse
+from lanewise.passes.points.merging import Copies
 
 
 def legal(kernel: ir.Kernel, points: int) -> str | None:

@@ -8,6 +8,7 @@ stands under them is read and computed as if it stood alone.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -152,10 +153,7 @@ class _Guards:
 
 def truths(body: ir.Block) -> Mapping[str, ir.Expression]:
     """Truth values that are assigned once, from what does not change."""
-    count: dict[str, int] = {}
-    for s in statements(body):
-        for n in writes(s):
-            count[n] = count.get(n, 0) + 1
+    count = Counter(n for s in statements(body) for n in writes(s))
     return {
         s.name: s.value
         for s in statements(body)

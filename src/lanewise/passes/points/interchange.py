@@ -39,7 +39,7 @@ from lanewise.ir.traverse import (
 )
 from lanewise.ir.values import value_array
 from lanewise.language.types import BOOL, Scalar
-from lanewise.passes.base import refuse
+from lanewise.passes.base import nest, refuse
 from lanewise.passes.points import lanes, merging
 from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_of
 
@@ -105,10 +105,10 @@ class _Thread:
 
     def __init__(self, kernel: ir.Kernel) -> None:
         self.kernel = kernel
-        nest, body = merging.nest(kernel)
+        loops, body = nest(kernel)
         self.body = apart(body)
-        self.last = nest[-1].variable
-        self.indices = {x.variable for x in nest}
+        self.last = loops[-1].variable
+        self.indices = {x.variable for x in loops}
         self.shared = {p.name for p in kernel.counts + kernel.uniforms}
         self.written = {a.name for a in kernel.arrays if a.written}
         self.varying = spread(self.body, {self.last})
@@ -270,7 +270,7 @@ def _is_read_by(loop: ir.For, name: str) -> bool:
 class _Tiles:
     def __init__(self, kernel: ir.Kernel, shape: Shape, tile: int, rounds: int) -> None:
         self.reference, self.shape, self.tile, self.rounds = kernel, shape, tile, rounds
-        self.nest, _ = merging.nest(kernel)
+        self.nest, _ = nest(kernel)
         self.thread = _Thread(kernel)
         self.last, self.kind = self.nest[-1], self.nest[-1].extent.type
         self.begin, self.end = (

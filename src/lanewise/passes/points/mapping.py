@@ -17,21 +17,10 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.language.types import I64
 from lanewise.passes import thread_mapping
-from lanewise.passes.base import refuse
+from lanewise.passes.base import nest, refuse
 
 BLOCK, THREAD = own("block"), own("thread")
 WIDE = 256  # threads of a block, from which on its rows are those of whole warps
-
-
-def nest(kernel: ir.Kernel) -> tuple[tuple[ir.Parallel, ...], ir.Block]:
-    """The parallel loops of a reference kernel, the slowest first, and the body of the
-    innermost.
-    """
-    loops, body = list[ir.Parallel](), kernel.body
-    while len(body) == 1 and isinstance(loop := body[0], ir.Parallel):
-        loops.append(loop)
-        body = loop.body
-    return tuple(loops), body
 
 
 def rows(kernel: ir.Kernel) -> ir.Kernel:

@@ -32,24 +32,13 @@ from lanewise.ir.traverse import (
 )
 from lanewise.language.types import Scalar
 from lanewise.passes import thread_mapping
-from lanewise.passes.base import refuse
+from lanewise.passes.base import nest, refuse
 from lanewise.passes.points import early_loads, guards
 from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_of
 
 Order = Literal["rows", "panels", "diagonal"]
 MOST_POINTS = 256  # of a thread or a lane: compilers take minutes for a thousand
 PANEL = 8  # rows of blocks that are computed together
-
-
-def nest(kernel: ir.Kernel) -> tuple[tuple[ir.Parallel, ...], ir.Block]:
-    """The parallel loops of a reference kernel, the slowest first, and the body of the
-    innermost.
-    """
-    loops, body = list[ir.Parallel](), kernel.body
-    while len(body) == 1 and isinstance(loop := body[0], ir.Parallel):
-        loops.append(loop)
-        body = loop.body
-    return tuple(loops), body
 
 
 def legal(kernel: ir.Kernel, shape: Shape) -> str | None:

@@ -100,6 +100,16 @@ class SiteBuilder:
     def has_flags(self) -> bool:
         return self.follows or self.kinds
 
+    def velocities(self) -> tuple[ir.Parameter, ...]:
+        """Of walls that move: uniforms of kernels over lists of sites."""
+        moving = {w.velocity for w in self.links.moving}
+        return tuple(
+            ir.Parameter(leaf, t.scalar_of(kind))
+            for name, kind in self.a.uniforms
+            if name in moving
+            for leaf in t.leaves(name, kind)
+        )
+
     def counts(self) -> tuple[ir.Parameter, ...]:
         """The extents of the box, and in three dimensions the sites of a layer."""
         dimension = self.a.lattice.dimension

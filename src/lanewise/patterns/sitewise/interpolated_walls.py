@@ -48,19 +48,11 @@ def build_interpolated_walls(arguments: SitewiseArguments, index: t.Scalar) -> i
         value_array(CURVED, index, written=False),
         record_array(WEIGHTS, fractions.weight_leaves(lattice, real), SoA(), written=False),
     )
-    moving = {w.velocity for w in links.moving}
-    uniforms = tuple(
-        ir.Parameter(leaf, t.scalar_of(kind))
-        for name, kind in arguments.uniforms
-        for leaf in t.leaves(name, kind)
-        if name in moving
-    )
     count, total = ir.Parameter(CURVED_COUNT, index), ir.Parameter(COUNT, index)
     loop = ir.Parallel(place.name, ir.Local(count.name, index), body)
-    return ir.Kernel(
-        "interpolated_walls", SITEWISE, tuple(a for a in declared if a.name in used), uniforms,
-        (count, total, *builder.counts()), (loop,),
-    )  # fmt: skip
+    arrays = tuple(a for a in declared if a.name in used)
+    counts = count, total, *builder.counts()
+    return ir.Kernel("interpolated_walls", SITEWISE, arrays, builder.velocities(), counts, (loop,))
 
 
 def load_weights(builder: SiteBuilder, place: ir.Expression) -> ir.Statement:

@@ -11,7 +11,6 @@ belongs to neither.
 
 from __future__ import annotations
 
-from collections.abc import Set
 from dataclasses import replace
 
 from lanewise.ir import build
@@ -95,19 +94,9 @@ def build_momentum_exchange(
     arrays = tuple(a for a in declared if a.name in used)
     count, total = ir.Parameter(WALLED_COUNT, index), ir.Parameter(COUNT, index)
     loop = ir.Parallel(place.name, ir.Local(count.name, index), body)
-    velocities = _velocities(arguments, {w.velocity for w in links.moving})
+    velocities = builder.velocities()
     counts = count, total, *builder.counts()
     return ir.Kernel("momentum_exchange", SITEWISE, arrays, velocities, counts, (loop,))
-
-
-def _velocities(arguments: SitewiseArguments, names: Set[str | None]) -> tuple[ir.Parameter, ...]:
-    """The uniforms that are velocities of walls. names: those of the values."""
-    return tuple(
-        ir.Parameter(leaf, t.scalar_of(kind))
-        for name, kind in arguments.uniforms
-        for leaf in t.leaves(name, kind)
-        if name in names
-    )
 
 
 def _link(

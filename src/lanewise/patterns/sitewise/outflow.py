@@ -79,19 +79,12 @@ def build_outflow(arguments: SitewiseArguments, index: t.Scalar, outlet: Outlet)
         ),
     )
     count, total = ir.Parameter(OUTLET_COUNT, index), ir.Parameter(COUNT, index)
-    moving = {w.velocity for w in links.moving}
-    uniforms = tuple(
-        ir.Parameter(leaf, t.scalar_of(kind))
-        for name, kind in arguments.uniforms
-        for leaf in t.leaves(name, kind)
-        if name in moving
-    )
     loop = ir.Parallel(place.name, ir.Local(count.name, index), tuple(body))
     return ir.Kernel(
         "outflow",
         SITEWISE,
         tuple(a for a in declared if a.name in used),
-        (*uniforms, ir.Parameter(WEIGHT, arguments.real)),
+        (*builder.velocities(), ir.Parameter(WEIGHT, arguments.real)),
         (count, total, *builder.counts()),
         (loop,),
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked
 from lanewise.passes import free_sums, loop_sharing, loop_splitting
-from lanewise.passes.base import refuse
+from lanewise.passes.base import nest, refuse
 from lanewise.passes.loop_sharing import Sharing
 from lanewise.passes.points import (
     grouping,
@@ -19,7 +19,6 @@ from lanewise.passes.points import (
     packing,
     squares,
 )
-from lanewise.passes.points.merging import nest
 from lanewise.passes.points.shape import Shape
 from lanewise.planning.plan import NEUTRAL, CompletePlan
 from lanewise.support.errors import PlanError
