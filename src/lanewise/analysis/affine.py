@@ -203,13 +203,21 @@ def _determines(
 # ------------------------------------------------------------ from a kernel to its accesses
 
 
-def nest_of(kernel: ir.Kernel) -> tuple[tuple[str, ...], ir.Block]:
-    """The indices of a reference kernel, the slowest first, and the body of the innermost loop."""
-    indices, body = list[str](), kernel.body
+def nest(kernel: ir.Kernel) -> tuple[tuple[ir.Parallel, ...], ir.Block]:
+    """The parallel loops of a reference kernel, the slowest first, and the body of the
+    innermost.
+    """
+    loops, body = list[ir.Parallel](), kernel.body
     while len(body) == 1 and isinstance(loop := body[0], ir.Parallel):
-        indices.append(loop.variable)
+        loops.append(loop)
         body = loop.body
-    return tuple(indices), body
+    return tuple(loops), body
+
+
+def nest_of(kernel: ir.Kernel) -> tuple[tuple[str, ...], ir.Block]:
+    """The indices of these loops, and the body of the innermost."""
+    loops, body = nest(kernel)
+    return tuple(loop.variable for loop in loops), body
 
 
 def accesses(body: ir.Block, indices: tuple[str, ...]) -> tuple[AffineAccess, ...]:

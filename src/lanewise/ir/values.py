@@ -8,7 +8,7 @@ from functools import cache
 
 from lanewise.ir import nodes as ir
 from lanewise.language import types as t
-from lanewise.language.record import Leaf
+from lanewise.language.record import Leaf, Record
 from lanewise.layouts import AoS, Layout
 
 
@@ -33,6 +33,13 @@ def record_array(
 ) -> ir.ArrayArgument:
     """The argument for an array of records in a layout."""
     return ir.ArrayArgument(name, leaves, layout.arrange(leaves), written)
+
+
+def load_used(f: ir.Function, name: str, record: Record, index: ir.Local) -> ir.Block:
+    """The load of what a function uses of its record parameter `name`, if anything."""
+    used = {p.name for p in f.parameters}
+    reads = tuple((x.name, f"{name}.{x.name}") for x in record.leaves if f"{name}.{x.name}" in used)
+    return (ir.LoadRecord(name, index, reads),) if reads else ()
 
 
 def pairs(name: str, value_type: t.ValueType) -> tuple[tuple[str, str], ...]:

@@ -10,17 +10,6 @@ from lanewise.ir.traverse import statements
 from lanewise.support.errors import PlanError
 
 
-def nest(kernel: ir.Kernel) -> tuple[tuple[ir.Parallel, ...], ir.Block]:
-    """The parallel loops of a reference kernel, the slowest first, and the body of the
-    innermost.
-    """
-    loops, body = list[ir.Parallel](), kernel.body
-    while len(body) == 1 and isinstance(loop := body[0], ir.Parallel):
-        loops.append(loop)
-        body = loop.body
-    return tuple(loops), body
-
-
 def source_loops(kernel: ir.Kernel) -> list[ir.For]:
     """The innermost loops over sources."""
     return [s for s in statements(kernel.body) if is_source_loop(s)]

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lanewise.analysis.affine import AffineAccess, difference, nest_of
+from lanewise.analysis.affine import AffineAccess, difference, nest, nest_of
 from lanewise.analysis.multiples import definitions
 from lanewise.analysis.recurrences import Recurrence, inside, recurrence, resolved
 from lanewise.ir import build
@@ -34,7 +34,7 @@ from lanewise.ir.traverse import (
     writes,
 )
 from lanewise.language.types import LocalArray, Scalar
-from lanewise.passes.base import nest, refuse
+from lanewise.passes.base import refuse
 from lanewise.passes.loop_splitting import clean, nested
 from lanewise.passes.panels import with_value
 

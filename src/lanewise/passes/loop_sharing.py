@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from lanewise.analysis.affine import accesses, nest_of
+from lanewise.analysis.affine import accesses, nest, nest_of
 from lanewise.analysis.multiples import definitions, is_multiple, lengths
 from lanewise.analysis.reductions import Shareable, alike, indices_in, is_steady, shareable
 from lanewise.ir import build
@@ -28,7 +28,7 @@ from lanewise.ir.traverse import flat_map, reads, rename, rewrite_statement, sta
 from lanewise.ir.values import value_array
 from lanewise.language.types import BOOL, Scalar
 from lanewise.passes import kept_values
-from lanewise.passes.base import nest, refuse
+from lanewise.passes.base import refuse
 from lanewise.passes.wide_rounds import MOST, several, wide_accesses, width
 
 Way = Literal["row", "column"]

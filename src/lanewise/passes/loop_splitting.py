@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lanewise.analysis.affine import nest_of
+from lanewise.analysis.affine import nest, nest_of
 from lanewise.analysis.reductions import Shareable, is_steady
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
@@ -26,7 +26,7 @@ from lanewise.ir.values import value_array
 from lanewise.ir.verify import RANK
 from lanewise.language.types import I64, Scalar
 from lanewise.passes import dead_code
-from lanewise.passes.base import nest, refuse
+from lanewise.passes.base import refuse
 from lanewise.passes.loop_sharing import legal as legal_sharing
 from lanewise.passes.loop_sharing import nest_index, shareable_loops, with_inner
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lanewise.analysis.affine import nest_of
+from lanewise.analysis.affine import nest, nest_of
 from lanewise.analysis.recurrences import Recurrence, recurrence
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
@@ -30,7 +30,7 @@ from lanewise.ir.names import MARK, own, partial_of
 from lanewise.ir.traverse import expressions, flat_map, reads, rename, rewrite, statements, writes
 from lanewise.ir.values import value_array
 from lanewise.language.types import I64
-from lanewise.passes.base import nest, refuse
+from lanewise.passes.base import refuse
 from lanewise.passes.loop_sharing import nest_index
 from lanewise.passes.loop_splitting import clean, joined, named, nested
 

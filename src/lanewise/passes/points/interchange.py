@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from lanewise.analysis.affine import nest
 from lanewise.analysis.reductions import first_access
 from lanewise.analysis.spreading import control, spread
 from lanewise.ir import build
@@ -39,7 +40,7 @@ from lanewise.ir.traverse import (
 )
 from lanewise.ir.values import value_array
 from lanewise.language.types import BOOL, Scalar
-from lanewise.passes.base import nest, refuse
+from lanewise.passes.base import refuse
 from lanewise.passes.points import lanes, merging
 from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_of
 

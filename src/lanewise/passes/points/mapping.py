@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lanewise.analysis.affine import nest
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.language.types import I64
 from lanewise.passes import thread_mapping
-from lanewise.passes.base import nest, refuse
+from lanewise.passes.base import refuse
 
 BLOCK, THREAD = own("block"), own("thread")
 WIDE = 256  # threads of a block, from which on its rows are those of whole warps

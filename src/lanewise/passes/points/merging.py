@@ -16,6 +16,7 @@ import math
 from dataclasses import replace
 from typing import Literal
 
+from lanewise.analysis.affine import nest
 from lanewise.analysis.spreading import control, spread
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
@@ -32,7 +33,7 @@ from lanewise.ir.traverse import (
 )
 from lanewise.language.types import Scalar
 from lanewise.passes import thread_mapping
-from lanewise.passes.base import nest, refuse
+from lanewise.passes.base import refuse
 from lanewise.passes.points import early_loads, guards
 from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_of
 

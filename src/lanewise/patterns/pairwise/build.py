@@ -18,7 +18,7 @@ from lanewise.ir.itself import find_itself, itself_uniforms
 from lanewise.ir.names import count_of, identifier, own
 from lanewise.ir.pattern import HostCode, Pattern, Work
 from lanewise.ir.reductions import Place
-from lanewise.ir.values import record_array, uniform_leaves, value_array
+from lanewise.ir.values import load_used, record_array, uniform_leaves, value_array
 from lanewise.language import types as t
 from lanewise.language.array_types import ArrayType
 from lanewise.language.record import Record
@@ -299,15 +299,10 @@ def build_pairwise(lowered: Lowered, arguments: PairwiseArguments, index: Scalar
 def _record(
     f: ir.Function, argument: tuple[str, Record, Layout], index: ir.Local
 ) -> tuple[ir.ArrayArgument, ir.Block]:
-    """The array of one of the two records, and the load of what the function uses of it, if
-    anything.
-    """
+    """The array of one of the two records, and the load of what the function uses of it."""
     name, record, layout = argument
-    used = {p.name for p in f.parameters}
-    reads = tuple((x.name, f"{name}.{x.name}") for x in record.leaves if f"{name}.{x.name}" in used)
-    return record_array(name, record.leaves, layout, written=False), (
-        ir.LoadRecord(name, index, reads),
-    ) if reads else ()
+    array = record_array(name, record.leaves, layout, written=False)
+    return array, load_used(f, name, record, index)
 
 
 GRAIN_WORK = 262_144  # element-source pairs worth handing to another thread: about 70 microseconds

@@ -14,7 +14,7 @@ from lanewise.frontend.function import Lowered
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import identifier
-from lanewise.ir.values import pairs, record_array, uniform_leaves, value_array
+from lanewise.ir.values import load_used, pairs, record_array, uniform_leaves, value_array
 from lanewise.language import types as t
 from lanewise.language.record import Record
 from lanewise.language.types import I32, I64, Scalar
@@ -72,13 +72,13 @@ def build_segmentwise(
         head.append(ir.Assign(SEGMENT, build.divide(cell, n)))
         head.append(ir.Assign(PLACE, build.subtract(cell, build.multiply(segment, n))))
         arrays.append(_array(arguments.dense))
-        head += _load(f, arguments.dense, place)
+        head += load_used(f, *arguments.dense[:2], place)
     ends = (
         ir.LoadRecord(FIRST, segment, (("value", FIRST),)),
         ir.LoadRecord(LAST, segment, (("value", LAST),)),
     )
     arrays.append(_array(arguments.item))
-    inside: list[ir.Statement] = [*_load(f, arguments.item, item)]
+    inside: list[ir.Statement] = [*load_used(f, *arguments.item[:2], item)]
     used = {p.name for p in f.parameters}
     for row, kind in arguments.rows.items():
         if any(f"{row}.{part}" in used for part in ("first", "length", "beyond")):
@@ -148,14 +148,6 @@ def _check(lowered: Lowered) -> None:
 def _array(owner: Owner) -> ir.ArrayArgument:
     name, record, layout = owner
     return record_array(name, record.leaves, layout, written=False)
-
-
-def _load(f: ir.Function, owner: Owner, index: ir.Local) -> ir.Block:
-    """The load of what the function uses of a record, if anything."""
-    name, record, _ = owner
-    used = {p.name for p in f.parameters}
-    reads = tuple((x.name, f"{name}.{x.name}") for x in record.leaves if f"{name}.{x.name}" in used)
-    return (ir.LoadRecord(name, index, reads),) if reads else ()
 
 
 def _row(row: str, item: ir.Local) -> ir.Block:

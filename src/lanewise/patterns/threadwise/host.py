@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lanewise.analysis.affine import nest
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked
 from lanewise.passes import free_sums, loop_sharing, loop_splitting
-from lanewise.passes.base import nest, refuse
+from lanewise.passes.base import refuse
 from lanewise.passes.loop_sharing import Sharing
 from lanewise.passes.points import (
     grouping,
