@@ -77,9 +77,7 @@ def test_every_plan_means_the_same(case: Case, name: str) -> None:
 SIZES = st.sampled_from([0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 37, 64, 97])
 
 
-@pytest.mark.quick(
-    "matmul-packed", "transpose-square", "smooth-rows", "rows_times-slices", "laplace-layers", "solve-lanes"
-)
+@pytest.mark.quick("matmul-packed", "transpose-square", "smooth-rows", "rows_times-slices", "laplace-layers", "solve-lanes")  # fmt: skip
 @pytest.mark.parametrize(("name", "plan"), [
     ("matmul", "packed"), ("matmul", "rows"), ("transpose", "square"), ("transpose", "tiles"), ("smooth", "rows"), ("outer", "lanes"), ("columns_times", "few lanes"),
     ("rows_times", "slices"), ("convolve", "rows"), ("laplace", "layers"), ("solve", "lanes"),
@@ -90,8 +88,7 @@ def test_shapes_of_all_kinds(name: str, plan: str) -> None:
     @settings(deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.tuples(*[SIZES] * len(case.sizes)))
     def holds(sizes: tuple[int, ...]) -> None:
-        most = 17 if name in ("laplace", "convolve") else 97
-        bound(case, tuple(min(n, most) for n in sizes), PLANS[plan])
+        bound(case, tuple(min(n, 17 if name in ("laplace", "convolve") else 97) for n in sizes), PLANS[plan])
 
     holds()
 
