@@ -1,4 +1,6 @@
-"""The order of a tree by halves: on a CPU, and by the kernels of a GPU, whose texts run emulated."""
+"""The order of a tree along a Hilbert curve: on a CPU, and by the kernels of a GPU, whose texts run
+emulated.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lanewise.patterns.search.builders.kd_device import (
-    KdLevels,
-    kernel_texts,
-    memory_sizes,
-    steps_of,
-)
-from lanewise.patterns.search.builders.kd_host import HostOrder
+from lanewise.patterns.search.builders.hilbert_device import kernel_texts, memory_sizes, steps_of
+from lanewise.patterns.search.builders.hilbert_host import HostOrder
 from lanewise.patterns.search.points import Points, points_of_values
-from lanewise.patterns.search.tree.shape import KdShape
-from lanewise.primitives.kd_order import THREADS
+from lanewise.primitives.hilbert_order import LEVELS, THREADS
 from lanewise.runtime.nvrtc import compile_cubin
 from tests.search.clouds import CLOUDS, cloud
 from tests.search.emulated_cuda import COMPILER, launch
@@ -25,117 +21,135 @@ from tests.search.emulated_cuda import COMPILER, launch
 NEEDS_COMPILER = pytest.mark.skipif(COMPILER is None, reason="no g++")
 
 
-def by_definition(places: NDArray[Any], shape: KdShape) -> NDArray[np.int32]:
-    """Each node's elements by their distance from its lower side, and by their number."""
-    order = np.arange(len(places), dtype=np.int32)
-    for _, first, leaves in shape.levels():
-        begin, end = shape.places(first, leaves)
-        middle = (first + (leaves + 1) // 2) * shape.leaf
-        for b, m, e in zip(begin, middle, end, strict=True):
-            if e - b <= shape.leaf:
-                continue
-            own, x = order[b:e], places[order[b:e]]
-            axis = int(np.argmax(x.max(axis=0) - x.min(axis=0)))
-            keys = (x[:, axis] - x[:, axis].min()).astype(np.float32) + np.float32(0)
-            left = np.isin(np.arange(len(own)), np.argsort(keys, kind="stable")[: m - b])
-            order[b:e] = np.concatenate([own[left], own[~left]])
-    return order
+def cubes(places: NDArray[Any]) -> NDArray[np.int64]:
+    """The cube of each place, along each axis."""
+    x = places.astype(np.float64)
+    with np.errstate(all="ignore"):
+        v = (x - x.min(axis=0)) * (2.0**LEVELS / np.float64(np.ptp(x, axis=0).max()))
+        return np.where(v > 0, np.minimum(v, 2.0**LEVELS - 1), 0.0).astype(np.int64)
 
 
-def on_host(points: Points, shape: KdShape) -> NDArray[np.int32]:
-    made = HostOrder(points, shape)
+def number_of(cell: list[int]) -> int:
+    """The number of a cube along the curve, bit by bit (J. Skilling 2004)."""
+    axes = len(cell)
+    for level in range(LEVELS - 1, 0, -1):
+        below = (1 << level) - 1
+        for a in range(axes):
+            if cell[a] >> level & 1:
+                cell[0] ^= below
+            else:
+                swap = (cell[0] ^ cell[a]) & below
+                cell[0], cell[a] = cell[0] ^ swap, cell[a] ^ swap
+    for a in range(1, axes):
+        cell[a] ^= cell[a - 1]
+    flip = 0
+    for level in range(LEVELS - 1, 0, -1):
+        flip ^= ((1 << level) - 1) * (cell[-1] >> level & 1)
+    number = 0
+    for level in range(LEVELS - 1, -1, -1):
+        for x in cell:
+            number = 2 * number + ((x ^ flip) >> level & 1)
+    return number
+
+
+def by_definition(places: NDArray[Any]) -> NDArray[np.int32]:
+    numbers = [number_of([int(c) for c in cell]) for cell in cubes(places)]
+    return np.array(sorted(range(len(numbers)), key=lambda i: numbers[i]), np.int32)
+
+
+def on_host(points: Points) -> NDArray[np.int32]:
+    made = HostOrder(points)
     made.build()
     return made.order
 
 
-def emulated(points: Points, shape: KdShape) -> NDArray[np.int32]:
+def emulated(points: Points) -> NDArray[np.int32]:
     """The same by the texts for a GPU, in memory full of something."""
-    levels = KdLevels.of(shape)
-    memory = {n: np.full(k, 0xA5, np.uint8) for n, k in memory_sizes(points, levels).items()}
-    order = memory["values0"].view(np.int32)
-    order[:] = np.arange(points.count)
-    for name, tables in (("borders", levels.borders), ("counts", levels.histograms)):
-        rows = [t.reshape(-1) for t in tables]
-        memory[name] = np.concatenate(rows) if rows else np.empty(0, np.int32)
-    memory["nodes"] = np.ascontiguousarray(levels.nodes)
+    memory = {n: np.full(k, 0xA5, np.uint8) for n, k in memory_sizes(points).items()}
     at = {n: a.ctypes.data for n, a in memory.items()}
     columns = (*points.addresses(), *([0] * (3 - points.dimension)))
-    texts = kernel_texts(points, shape.leaf)
-    for step in steps_of(columns, points.count, levels, at):
+    texts = kernel_texts(points)
+    for step in steps_of(columns, points.count, at):
         text, threads = texts[step.kernel], THREADS[step.kernel]
         launch(text, step.kernel, step.blocks, threads, *step.arguments)
-    return order
+    return memory["values0"].view(np.int32)
 
 
 @pytest.mark.parametrize("name", CLOUDS)
 def test_every_cloud_on_a_cpu(name: str) -> None:
-    for count, leaf, axes, dtype in ((3000, 32, 3, "f4"), (700, 5, 2, "f8")):
-        x, _ = cloud(name, count, axes, dtype)
-        shape = KdShape(count, leaf)
-        order = on_host(points_of_values(x, "cpu"), shape)
-        assert np.array_equal(order, by_definition(x, shape))
+    x, _ = cloud(name, 600, 3, "f4")
+    assert np.array_equal(on_host(points_of_values(x, "cpu")), by_definition(x))
 
 
-@pytest.mark.parametrize("count", [1, 7, 8, 9, 64, 65])
-def test_few_elements(count: int) -> None:
-    x = np.random.default_rng(count).random((count, 3)).astype("f4")
-    shape = KdShape(count, 8)
-    assert np.array_equal(on_host(points_of_values(x, "cpu"), shape), by_definition(x, shape))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CLOUDS)
+def test_every_cloud_of_two_axes(name: str) -> None:
+    x, _ = cloud(name, 600, 2, "f8")
+    assert np.array_equal(on_host(points_of_values(x, "cpu")), by_definition(x))
+
+
+def test_a_body_far_away_leaves_the_others_in_order() -> None:
+    x = np.random.default_rng(2).normal(size=(500, 3)).astype("f4")
+    x[17] = 3e8
+    assert np.array_equal(on_host(points_of_values(x, "cpu")), by_definition(x))
+    near = np.delete(x, 17, axis=0)
+    order = on_host(points_of_values(x, "cpu"))
+    steps = np.linalg.norm(np.diff(x[order[order != 17]], axis=0), axis=1)
+    assert np.median(steps) < np.median(np.linalg.norm(np.diff(near, axis=0), axis=1)) / 3
 
 
 def test_ties_go_by_the_number() -> None:
     x = np.zeros((1000, 3), "f4")
     x[::2] = -0.0
-    shape = KdShape(1000, 32)
-    assert np.array_equal(on_host(points_of_values(x, "cpu"), shape), np.arange(1000))
+    assert np.array_equal(on_host(points_of_values(x, "cpu")), np.arange(1000))
+    rng = np.random.default_rng(3)
+    y = np.repeat(rng.random((5, 3), "f4"), 100, axis=0)[rng.permutation(500)]
+    assert np.array_equal(on_host(points_of_values(y, "cpu")), by_definition(y))
 
 
 def test_what_is_no_number_goes_somewhere() -> None:
     x = np.random.default_rng(0).random((3000, 3)).astype("f4")
     x[::7, 1], x[5] = np.nan, np.inf
-    order = on_host(points_of_values(x, "cpu"), KdShape(3000))
+    order = on_host(points_of_values(x, "cpu"))
     assert np.array_equal(np.sort(order), np.arange(3000))
 
 
 def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    x = np.random.default_rng(1).normal(size=(5000, 3)).astype("f4")
-    points, shape = points_of_values(x, "cpu"), KdShape(5000, 8)
-    alone = on_host(points, shape)
+    x = np.random.default_rng(1).normal(size=(20_000, 3)).astype("f4")
+    points = points_of_values(x, "cpu")
+    alone = on_host(points).copy()
     monkeypatch.setenv("LANEWISE_THREADS", "3")
-    assert np.array_equal(on_host(points, shape), alone)
+    assert np.array_equal(on_host(points), alone)
 
 
 CASES = [
-    pytest.param("clusters", 2500, 32, 3, "f4", id="two levels"),
-    pytest.param("uniform", 300, 8, 2, "f8", id="a block"),
-    pytest.param("outliers", 300, 1, 3, "f4", id="leaves of one", marks=pytest.mark.slow),
-    pytest.param("uniform", 9000, 256, 3, "f4", id="large leaves", marks=pytest.mark.slow),
-    pytest.param("clusters", 17_000, 1, 3, "f4", id="two digits", marks=pytest.mark.slow),
-    pytest.param("outliers", 9001, 32, 2, "f8", id="f64", marks=pytest.mark.slow),
+    pytest.param("clusters", 1100, 3, "f4", id="three axes"),
+    pytest.param("outliers", 700, 2, "f8", id="two axes", marks=pytest.mark.slow),
+    pytest.param("outliers", 9001, 3, "f8", id="f64", marks=pytest.mark.slow),
 ]
 
 
 @NEEDS_COMPILER
-@pytest.mark.parametrize(("name", "count", "leaf", "axes", "dtype"), CASES)
-def test_a_gpu_makes_the_same_order(name: str, count: int, leaf: int, axes: int, dtype: str) -> None:
+@pytest.mark.parametrize(("name", "count", "axes", "dtype"), CASES)
+def test_a_gpu_makes_the_same_order(name: str, count: int, axes: int, dtype: str) -> None:
     x, _ = cloud(name, count, axes, dtype)
     x[::3] = np.round(x[::3] * 8) / 8  # which makes ties
-    points, shape = points_of_values(x, "cpu"), KdShape(count, leaf)
-    assert np.array_equal(emulated(points, shape), on_host(points, shape))
+    points = points_of_values(x, "cpu")
+    assert np.array_equal(emulated(points), on_host(points))
 
 
 @NEEDS_COMPILER
 def test_a_gpu_takes_what_is_no_number() -> None:
-    x = np.random.default_rng(0).random((2500, 3)).astype("f4")
+    x = np.random.default_rng(0).random((1100, 3)).astype("f4")
     x[::7, 1], x[5] = np.nan, np.inf
-    order = emulated(points_of_values(x, "cpu"), KdShape(2500))
-    assert np.array_equal(np.sort(order), np.arange(2500))
+    order = emulated(points_of_values(x, "cpu"))
+    assert np.array_equal(np.sort(order), np.arange(1100))
 
 
 @pytest.mark.parametrize(("axes", "dtype"), [(3, "f4"), pytest.param(2, "f8", marks=pytest.mark.slow)])
 def test_kernels_compile_without_a_gpu(axes: int, dtype: str) -> None:
     points = points_of_values(np.zeros((100, axes), dtype), "cpu")
-    for name, text in kernel_texts(points, 32).items():
+    for name, text in kernel_texts(points).items():
         cubin = compile_cubin(text, name, "sm_90")
         assert cubin.resources.spill_stores == 0, name
         assert cubin.resources.shared_bytes <= 48 * 1024, name

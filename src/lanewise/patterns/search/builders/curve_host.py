@@ -31,24 +31,7 @@ _NJIT = '@njit(error_model="numpy", nogil=True)\n'
 
 _INLINE = '@njit(error_model="numpy")\n'
 
-# Pieces of the elements that fit a first-level cache, and loops over them that become SIMD
-# instructions.
-KEYS = f"""{_HEAD}
-{_INLINE}def find_cells(places, quantiles, inverses, scale, last, begin, axis, cell):  # by rank; 32 segments
-    real = places.dtype.type
-    for n in range(len(cell)):
-        place, s = places[begin + n, axis], 0
-        s += 16 if place >= quantiles[axis, 16] else 0
-        s += 8 if place >= quantiles[axis, s + 8] else 0
-        s += 4 if place >= quantiles[axis, s + 4] else 0
-        s += 2 if place >= quantiles[axis, s + 2] else 0
-        s += 1 if place >= quantiles[axis, s + 1] else 0
-        part = (place - quantiles[axis, s]) * inverses[axis, s]
-        part = min(max(part, real(0)), real(1))
-        cell[n] = min(np.int32((real(s) + part) * scale), last)
-
-
-{_INLINE}def invert(x, shift, low):
+SKILLING = f"""{_INLINE}def invert(x, shift, low):
     for n in range(len(x)):
         x[n] ^= low & -(x[n] >> shift & np.int32(1))
 
@@ -70,7 +53,27 @@ KEYS = f"""{_HEAD}
             flip[n] ^= low & -(last[n] >> shift & np.int32(1))
 
 
-{_INLINE}def spread_into(cell, flip, axes, shift, keys):  # bits apart, those of the other axes between them
+"""
+"""The steps of J. Skilling, AIP Conf. Proc. 707, 2004, without branches, for cells side by side."""
+
+# Pieces of the elements that fit a first-level cache, and loops over them that become SIMD
+# instructions.
+KEYS = f"""{_HEAD}
+{_INLINE}def find_cells(places, quantiles, inverses, scale, last, begin, axis, cell):  # by rank; 32 segments
+    real = places.dtype.type
+    for n in range(len(cell)):
+        place, s = places[begin + n, axis], 0
+        s += 16 if place >= quantiles[axis, 16] else 0
+        s += 8 if place >= quantiles[axis, s + 8] else 0
+        s += 4 if place >= quantiles[axis, s + 4] else 0
+        s += 2 if place >= quantiles[axis, s + 2] else 0
+        s += 1 if place >= quantiles[axis, s + 1] else 0
+        part = (place - quantiles[axis, s]) * inverses[axis, s]
+        part = min(max(part, real(0)), real(1))
+        cell[n] = min(np.int32((real(s) + part) * scale), last)
+
+
+{SKILLING}{_INLINE}def spread_into(cell, flip, axes, shift, keys):  # bits apart, those of the other axes between them
     for n in range(len(cell)):
         v = np.int32(cell[n] ^ flip[n])
         if axes == 3:

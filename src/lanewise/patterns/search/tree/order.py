@@ -6,9 +6,9 @@ from typing import Any, Protocol
 
 from lanewise.language.target import target_of
 from lanewise.launch.tasks import Primitive
-from lanewise.patterns.search.builders.kd_host import HostOrder
+from lanewise.patterns.search.builders.hilbert_device import device_order
+from lanewise.patterns.search.builders.hilbert_host import HostOrder
 from lanewise.patterns.search.points import Points
-from lanewise.patterns.search.tree.shape import KdShape
 
 
 class Order(Protocol):
@@ -24,10 +24,8 @@ class Order(Protocol):
         ...
 
 
-def made_order(points: Points, shape: KdShape) -> Order:
+def made_order(points: Points) -> Order:
     """An order for these points, not made yet: that in which they are."""
     if target_of(points.device).host_memory:
-        return HostOrder(points, shape)
-    from lanewise.patterns.search.builders.kd_device import device_order
-
-    return device_order(points, shape)
+        return HostOrder(points)
+    return device_order(points)

@@ -49,7 +49,7 @@ class Tree(Search):
     vec2, vec3, dvec2 or dvec3. method="dual", radius, k and worlds other than lw.Open() are
     refused.
 
-    Method: J. Barnes and P. Hut 1986, with a tree by halves along the longest side.
+    Method: J. Barnes and P. Hut 1986, with a tree of halves of a Hilbert curve.
     """
 
     any_distance: ClassVar[bool] = True

@@ -62,10 +62,8 @@ class TreeStructure(Structure):
         self.accuracy = accuracy
         self._sources = sources
         self.shape = KdShape(sources.count, leaf)
-        self._order = made_order(sources, self.shape)
-        self._target_order = (
-            None if targets is sources else made_order(targets, KdShape(targets.count, leaf))
-        )
+        self._order = made_order(sources)
+        self._target_order = None if targets is sources else made_order(targets)
         nodes, self._starts = self.shape.heights
         self._tree = _copy(self.shape.table, sources.device)
         self._heights = _copy(nodes, sources.device)

@@ -1,0 +1,180 @@
+"""The order of a tree along a Hilbert curve of equal cubes, on a CPU.
+
+Cubes halve the box of all elements 42 times, so that neither a crowd nor a body far away leaves
+many of them in one cube. The first 21 levels make the keys of a sort, six digits of eleven bits;
+where elements have the same key, the other levels are looked at, and of equal ones the smaller
+index comes first. `hilbert_device.py` makes the same order on a GPU.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanewise.launch.tasks import Primitive, reading, writing
+from lanewise.patterns.search.builders.curve_host import GRAIN, SKILLING
+from lanewise.patterns.search.points import Points
+from lanewise.primitives.hilbert_order import LEVELS
+from lanewise.runtime import cpu
+from lanewise.runtime.memory import allocate_pieces
+
+HALF = LEVELS // 2  # levels of a key
+FEW = 48  # elements that are sorted by insertion
+_INLINE = '@njit(error_model="numpy")\n'
+_HEAD = f"""import numpy as np
+from numba import njit
+
+
+{_INLINE}def cell_of(place, low, scale):  # what is no number is in the first one
+    v = (np.float64(place) - low) * scale
+    return np.int64(min(v, {float(2**LEVELS - 1)!r})) if v > 0.0 else np.int64(0)
+
+
+{_INLINE}def spread(v, axes):  # {HALF} bits apart, those of the other axes between them
+    if axes == 3:
+        v = (v | v << 32) & 0x1F00000000FFFF
+        v = (v | v << 16) & 0x1F0000FF0000FF
+        v = (v | v << 8) & 0x100F00F00F00F00F
+        v = (v | v << 4) & 0x10C30C30C30C30C3
+        return (v | v << 2) & 0x1249249249249249
+    v = (v | v << 16) & 0x0000FFFF0000FFFF
+    v = (v | v << 8) & 0x00FF00FF00FF00FF
+    v = (v | v << 4) & 0x0F0F0F0F0F0F0F0F
+    v = (v | v << 2) & 0x3333333333333333
+    return (v | v << 1) & 0x5555555555555555
+
+
+"""
+
+KEYS = f"""{_HEAD}{SKILLING}@njit(error_model="numpy", nogil=True)
+def hilbert_high_kernel(places, lows, scale, keys, begin, end):
+    axes = places.shape[1]
+    cells, flip = np.zeros((axes, 512), np.int32), np.zeros(512, np.int32)
+    for piece in range(begin, end, 512):
+        size = min(512, end - piece)
+        for axis in range(axes):
+            for n in range(size):
+                cells[axis, n] = np.int32(cell_of(places[piece + n, axis], lows[axis], scale) >> {HALF})
+        for level in range({HALF - 1}, 0, -1):
+            shift, low = np.int32(level), np.int32((1 << level) - 1)
+            invert(cells[0], shift, low)
+            for axis in range(1, axes):
+                invert_or_swap(cells[0], cells[axis], shift, low)
+        for axis in range(1, axes):
+            for n in range(512):
+                cells[axis, n] ^= cells[axis - 1, n]
+        flips(cells[axes - 1], {HALF}, flip)
+        for n in range(size):
+            key = np.int64(0)
+            for axis in range(axes):
+                key |= spread(np.int64(cells[axis, n] ^ flip[n]), axes) << (axes - 1 - axis)
+            keys[piece + n] = key
+"""
+
+SORT = f"""{_HEAD}{_INLINE}def low_key(places, lows, scale, i, cells):  # of the other levels
+    axes = places.shape[1]
+    for axis in range(axes):
+        cells[axis] = cell_of(places[i, axis], lows[axis], scale)
+    for level in range({LEVELS - 1}, 0, -1):
+        low = (np.int64(1) << level) - 1
+        for axis in range(axes):
+            if cells[axis] >> level & 1:
+                cells[0] ^= low
+            else:
+                swap = (cells[0] ^ cells[axis]) & low
+                cells[0] ^= swap
+                cells[axis] ^= swap
+    for axis in range(1, axes):
+        cells[axis] ^= cells[axis - 1]
+    flip, key = np.int64(0), np.int64(0)
+    for level in range({LEVELS - 1}, 0, -1):
+        flip ^= ((np.int64(1) << level) - 1) & -(cells[axes - 1] >> level & 1)
+    for axis in range(axes):
+        key |= spread((cells[axis] ^ flip) & {2**HALF - 1}, axes) << (axes - 1 - axis)
+    return key
+
+
+{_INLINE}def radix_sort(keys, order, other_keys, other_order, counts, begin, end):  # six digits of eleven bits
+    counts[:, :] = 0
+    for p in range(begin, end):
+        for d in range(6):
+            counts[d, keys[p] >> 11 * d & 2047] += 1
+    for d in range(6):
+        total = begin
+        for b in range(2048):
+            here = counts[d, b]
+            counts[d, b] = total
+            total += here
+        for p in range(begin, end):
+            key = keys[p] if d % 2 == 0 else other_keys[p]
+            to = counts[d, key >> 11 * d & 2047]
+            counts[d, key >> 11 * d & 2047] = to + 1
+            if d % 2 == 0:
+                other_keys[to], other_order[to] = key, order[p]
+            else:
+                keys[to], order[to] = key, other_order[p]
+
+
+@njit(error_model="numpy", nogil=True)
+def hilbert_sort_kernel(places, lows, scale, keys, order, other_keys, other_order):
+    count, cells, counts = len(keys), np.empty(3, np.int64), np.empty((6, 2048), np.int64)
+    for i in range(count):
+        order[i] = i
+    radix_sort(keys, order, other_keys, other_order, counts, 0, count)
+    begin = 0
+    while begin < count:
+        end, key = begin + 1, keys[begin]
+        while end < count and keys[end] == key:
+            end += 1
+        if end - begin > 1:
+            for p in range(begin, end):
+                keys[p] = low_key(places, lows, scale, order[p], cells)
+            if end - begin > {FEW}:
+                radix_sort(keys, order, other_keys, other_order, counts, begin, end)
+            else:
+                for p in range(begin + 1, end):
+                    low, number, q = keys[p], order[p], p
+                    while q > begin and keys[q - 1] > low:
+                        keys[q], order[q] = keys[q - 1], order[q - 1]
+                        q -= 1
+                    keys[q], order[q] = low, number
+        begin = end
+"""
+
+
+class HostOrder:
+    """The order on a CPU, in memory of its own."""
+
+    def __init__(self, points: Points) -> None:
+        self._points = points
+        count, shape = points.count, (points.count, points.dimension)
+        place = points.dimension * points.precision.size
+        sizes = {"order": 4, "other order": 4, "keys": 8, "other keys": 8, "places": place}
+        nbytes = {n: size * count for n, size in sizes.items()}
+        memory = allocate_pieces("cpu", nbytes, "the order of a tree")
+        self.order: NDArray[np.int32] = memory["order"].view(np.int32)
+        self.order[:] = np.arange(count, dtype=np.int32)
+        self._other_order = memory["other order"].view(np.int32)
+        self._keys, self._other_keys = (memory[n].view(np.int64) for n in ("keys", "other keys"))
+        self._places = memory["places"].view(points.precision.dtype).reshape(shape)
+
+    def tasks(self, positions: str, order: str) -> tuple[Primitive, ...]:
+        """Its only one, which orders the positions of that name."""
+        touched = (*reading(positions), *writing(order))
+        return (Primitive("tree order", self.build, touched),)
+
+    def build(self) -> None:
+        """Order the present positions."""
+        for axis, column in enumerate(self._points.columns()):
+            self._places[:, axis] = column
+        lows = self._places.min(axis=0).astype(np.float64)
+        with np.errstate(all="ignore"):  # what is no number is in the first cube
+            side = np.float64((self._places.max(axis=0).astype(np.float64) - lows).max())
+            scale = np.float64(2**LEVELS) / side
+        given = (self._places, lows, scale, self._keys)
+        high: Any = cpu.own_kernel(KEYS, "hilbert_high")
+        cpu.run_range(high, given, self._points.count, GRAIN)
+        sort: Any = cpu.own_kernel(SORT, "hilbert_sort")
+        sort(*given, self.order, self._other_keys, self._other_order)
