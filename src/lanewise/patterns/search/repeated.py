@@ -20,6 +20,7 @@ import numpy as np
 from lanewise.frontend.function import Signature
 from lanewise.language.target import is_gpu
 from lanewise.launch.arguments import Arguments, flatten_uniforms
+from lanewise.launch.own_memory import nothing
 from lanewise.launch.repeatable import Repeatable
 from lanewise.launch.sized import Result, Sized
 from lanewise.launch.slots import Given, SameRecords, sizes_of, slots_of
@@ -52,10 +53,10 @@ class SearchedLaunch:
     The structure's memory is this call's own, and every call fills it anew: threads that share the
     call share a lease. launches: all of them, of which so many as `builds` come before the walk and
     its tests. guards: what looks at positions before, on the host. looked: on a GPU, the
-    filling together with a look at positions. follow: gives the launch of a plain call on the
-    elements where they are now, or None for this one; it is None itself where this one fits
-    wherever they are. looks: the guards, also on a GPU. orders: so many first launches make an
-    order that a loop may keep for some steps.
+    filling together with a look at positions; walked: what follows it. follow: gives the launch of
+    a plain call on the elements where they are now, or None for this one; it is None itself where
+    this one fits wherever they are. looks: the guards, also on a GPU. orders: so many first
+    launches make an order that a loop may keep for some steps.
     """
 
     structure: Structure
@@ -63,6 +64,7 @@ class SearchedLaunch:
     builds: int
     guards: tuple[Callable[[], None], ...] = ()
     looked: Callable[[], None] | None = None
+    walked: Work = nothing
     follow: Callable[[], SearchedLaunch | None] | None = None
     looks: tuple[Guard, ...] = ()
     orders: int = 0
@@ -103,7 +105,7 @@ class SearchedLaunch:
             return
         with self.lease:
             self.looked()
-            self.kernel.run()
+            self.walked()
 
     @property
     def ordering(self) -> Prepared:
@@ -121,7 +123,10 @@ class SearchedLaunch:
             return replace(self, guards=guards, looks=guards)
         in_graphs = self.structure.settled and self.structure.in_graphs
         return replace(
-            self, looked=DeviceFilling(device, guards, self.fill, in_graphs), looks=guards
+            self,
+            looked=DeviceFilling(device, guards, self.fill, in_graphs),
+            walked=self.launches.part(self.builds),
+            looks=guards,
         )
 
     def unguarded(self) -> SearchedLaunch:
