@@ -54,7 +54,8 @@ GRAVITY = Product(
         "integrator": {"--integrator": "yoshida4"}, "precision": {"--precision": "mixed"}, "layout": {"--layout": "aos"},
         "device": {"--device": "cpu"}, "gravitational_constant": {"-G": 2.5}, "seed": {"--seed": 7}, "bodies": {"--bodies": 31},
         "diagnostics_every": {"--diagnostics-every": 3}, "snapshot_every": {"--snapshot-every": 4},
-        "checkpoint_seconds": {"--checkpoint-seconds": 0},
+        "checkpoint_seconds": {"--checkpoint-seconds": 0}, "method": {"--method": "tree"},
+        "theta": {"--theta": 0.8, "--method": "tree"}, "order": {"--order": 2, "--method": "tree"}, "leaf": {"--leaf": 4, "--method": "tree"},
     },
     frozenset({"steps", "device", "diagnostics_every", "snapshot_every", "checkpoint_seconds"}),
 )  # fmt: skip

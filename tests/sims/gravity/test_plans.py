@@ -20,7 +20,7 @@ from lanewise.sims.gravity import run as runner
 from lanewise.sims.gravity.checkpoint import read_checkpoint
 from lanewise.sims.gravity.options import Output
 from lanewise.sims.gravity.physics import RECORDS, make_physics
-from lanewise.sims.gravity.plans import WANTED_POTENTIAL
+from lanewise.sims.gravity.plans import wanted_potential
 from lanewise.sims.gravity.run import GravityRun
 from lanewise.support.errors import InputError
 
@@ -59,7 +59,7 @@ def resumed(path: Path, steps: int | None = None, device: str | None = None) -> 
 def tune(simulation: Simulation, kernel: str, plan: Plan) -> None:
     """As if tuning on this machine had found `plan` the fastest for a kernel of such a simulation, in another process."""
     physics, bodies = simulation._law.physics, simulation.bodies  # pyright: ignore[reportPrivateUsage]
-    wanted = {"acceleration": simulation.plan, "potential": WANTED_POTENTIAL}[kernel]
+    wanted = {"acceleration": simulation.plan, "potential": wanted_potential()}[kernel]
     job = getattr(physics, kernel).tuning_job(bodies, bodies, plan=wanted, softening2=SOFTENING**2)
     write_entry(job.key, Entry(plan, 1e-6, NEUTRAL, 2e-6, {}))
     make_physics.cache_clear()

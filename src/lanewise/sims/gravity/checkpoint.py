@@ -2,9 +2,9 @@
 resuming needs.
 
 `/lanewise` has the settings and the plans of the kernels as attributes, `history`, one row a
-measurement (columns in its attribute), and `ic_script`, the bytes of the script that made the
-bodies, where one did. A checkpoint is written whole or not at all, so the last one
-stays valid whatever happens to the run.
+measurement (columns in its attribute), `ic_script`, the bytes of the script that made the bodies,
+where one did, and `tree_order`, where there is a tree. A checkpoint is written whole or not at
+all, so the last one stays valid whatever happens to the run.
 
 Numbered snapshots (`--snapshot-every`) are written beside a run's own file. They are archives; no
 resumed run writes to one. A snapshot is a checkpoint that keeps the name of its run's file as the
@@ -45,6 +45,7 @@ from lanewise.sims.gravity.painting import FilmPlan, film_from_json, film_to_jso
 from lanewise.sims.gravity.physics import RECORDS
 from lanewise.sims.gravity.plans import Plans
 from lanewise.sims.gravity.simulation import Simulation
+from lanewise.sims.gravity.trees import tree_of
 from lanewise.support.errors import InputError
 
 SNAPSHOT_OF = "snapshot_of"
@@ -95,9 +96,14 @@ def resumed_target(path: Path, out: Path | None, overwrite: bool) -> Path:
 FORCE_PLAN, POTENTIAL_PLAN, FILM = "force_plan", "potential_plan", "film"  # attributes, as JSON
 
 
-def _entry(kind: str) -> Text | Whole | Real:
-    """Of a setting, by the type of its field."""
-    return {"str": Text(), "int": Whole(0, 2**63 - 1), "float": Real()}[kind]
+def _entry(name: str, kind: str) -> Text | Whole | Real:
+    """Of a setting, by the type of its field. Those of trees are not in the first versions."""
+    needed, plain = name not in TREE_SETTINGS, kind.removesuffix(" | None")
+    most = 2**63 - 1
+    return {"str": Text(needed), "int": Whole(0, most, needed), "float": Real(needed=needed)}[plain]
+
+
+TREE_SETTINGS = ("method", "theta", "order", "leaf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +124,14 @@ PACE: dict[str, Text | Whole | Real] = {
 }
 HISTORY = f"{GROUP}/history"
 SCRIPT = f"{GROUP}/ic_script"
+TREE_ORDER = f"{GROUP}/tree_order"
 SCHEMA = {
-    **{f"{GROUP}@{f.name}": _entry(str(f.type)) for f in fields(Settings)},
+    **{f"{GROUP}@{f.name}": _entry(f.name, str(f.type)) for f in fields(Settings)},
     f"{GROUP}@step": Whole(0, MOST_STEPS),
     f"{GROUP}@steps": Whole(1, 2 * MOST_STEPS),
     HISTORY: Array("f8", ("measurements", len(COLUMNS))),
     SCRIPT: Array("u1", ("characters",), needed=False),
+    TREE_ORDER: Array("i4", ("bodies",), needed=False),
     f"{GROUP}@{FORCE_PLAN}": Text(needed=False),  # not in the first versions
     f"{GROUP}@{POTENTIAL_PLAN}": Text(needed=False),
     f"{GROUP}@{FILM}": Text(needed=False),
@@ -141,6 +149,9 @@ def check_names(settings: Settings) -> None:
     check_time_step(settings.dt)
     check_softening(settings.softening)
     check_gravitational_constant(settings.gravitational_constant)
+    if settings.method not in ("direct", "tree"):
+        raise InputError(f"damaged checkpoint: its method is {settings.method!r}")
+    tree_of(settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +166,8 @@ class Labels:
 class Checkpoint:
     """What a checkpoint file holds. The first ones had no plans, and no pace.
 
-    script: the text of the script that made the bodies, "" where none did.
+    script: the text of the script that made the bodies, "" where none did. tree_order: (n,) int32,
+    where bodies are searched by a tree.
     """
 
     particles: Particles
@@ -166,6 +178,7 @@ class Checkpoint:
     pace: Pace | None = None
     script: str = ""
     film: FilmPlan | None = None
+    tree_order: Any = None
 
 
 def write_checkpoint(
@@ -196,11 +209,14 @@ def write_checkpoint(
         kept = {FORCE_PLAN: to_json(plans.force), POTENTIAL_PLAN: to_json(plans.potential)}
         if film is not None:
             kept[FILM] = film_to_json(film)
-        set_attributes(group, {**own, **asdict(settings), **asdict(pace), **kept})
+        said = {name: value for name, value in asdict(settings).items() if value is not None}
+        set_attributes(group, {**own, **said, **asdict(pace), **kept})
         rows = add_dataset(
             group, "history", np.array([to_row(d) for d in history]).reshape(-1, len(COLUMNS))
         )
         set_attributes(rows, {"columns": ",".join(COLUMNS)})
+        if (order := simulation.tree_order) is not None:
+            add_dataset(group, "tree_order", order)
         if script:
             text = script.encode("utf-8", errors="surrogateescape")
             add_dataset(group, "ic_script", np.frombuffer(text, np.uint8))
@@ -247,7 +263,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
             )
         warn_without_sums(file, path)
         values = schema.read(file, SCHEMA)
-        settings = Settings(**{f.name: values[f"{GROUP}@{f.name}"] for f in fields(Settings)})
+        kept = {f.name: values[f"{GROUP}@{f.name}"] for f in fields(Settings)}
+        settings = Settings(**{name: v for name, v in kept.items() if v is not None})
         check_names(settings)
         real = np.dtype(np.float32 if settings.precision == "f32" else np.float64)
         for place in (
@@ -268,12 +285,25 @@ def read_checkpoint(path: Path) -> Checkpoint:
         if step > settings.steps:
             raise InputError(f"damaged checkpoint: it is at step {step} of {settings.steps}")
         plans, paces = _read_plans(values), [values[place] for place in PACE]
-        kept = values[SCRIPT]
-        script = "" if kept is None else kept.tobytes().decode("utf-8", errors="surrogateescape")
+        text = values[SCRIPT]
+        script = "" if text is None else text.tobytes().decode("utf-8", errors="surrogateescape")
         shot = values[f"{GROUP}@{FILM}"]
         film = None if shot is None else film_from_json(shot)
     pace = None if None in paces else Pace(*paces)
-    return Checkpoint(particles, settings, step, history, plans, pace, script, film)
+    order = values[TREE_ORDER]
+    check_order(settings, order, len(particles))
+    return Checkpoint(particles, settings, step, history, plans, pace, script, film, order)
+
+
+def check_order(settings: Settings, order: Any, bodies: int) -> None:
+    """Refuse an order that names a body twice or not at all: its forces would be wrong."""
+    if settings.method != "tree":
+        return
+    counts = None if order is None or len(order) != bodies else np.sort(order)
+    if counts is None or not np.array_equal(counts, np.arange(bodies)):
+        raise InputError(
+            f"damaged checkpoint: {TREE_ORDER} does not name each of {bodies:,} bodies once"
+        )
 
 
 def _read_plans(values: dict[str, Any]) -> Plans | None:

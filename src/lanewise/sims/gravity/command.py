@@ -58,7 +58,13 @@ def run(matched: GivenOptions) -> None:
 
 
 def _rate(now: GravityRun) -> str:
-    return f"{now.steps_per_second:,.1f} steps/s, {now.state.pairs_per_second(now):.2e} pairs/s"
+    return f"{now.steps_per_second:,.1f} steps/s, {_speed(now.state.summary(now))}"
+
+
+def _speed(s: dict[str, Any]) -> str:
+    if s["pairs_per_second"] is None:
+        return f"{s['bodies_per_second']:.3e} bodies/s"
+    return f"{s['pairs_per_second']:.3e} pairs/s"
 
 
 def _check_picture(option: str, path: Path, overwrite: bool, *others: Path | None) -> None:
@@ -77,7 +83,12 @@ def _say(done: GravityRun, s: dict[str, Any]) -> None:
         f"= {s['time']:.6g}"
     )
     print(f"{steps} on {s['device']} in {s['layout']}, {s['precision']}")
-    print(f"{s['seconds']:.3f} s, {s['pairs_per_second']:.3e} pairs/s")
+    print(f"{s['seconds']:.3f} s, {_speed(s)}")
+    if (search := done.state.simulation.search) is not None:
+        print(f"forces by a {search.describe()} ({s['method_reason']})")
+        print(f"their errors: {done.state.errors}")
+    elif s["method_reason"].startswith("auto"):
+        print(f"forces by all pairs ({s['method_reason']})")
     print(
         f"energy {s['energy_initial']:.9g} -> {s['energy_final']:.9g}, drift "
         f"{s['energy_drift']:+.3e}"

@@ -23,7 +23,8 @@ INITIAL_CONDITIONS = "plummer, uniform-sphere, two-body, figure-eight, pythagore
 class Settings:
     """Everything that decides how a run goes on.
 
-    `steps` is the number of steps at which it is complete, `start_time` that of step 0.
+    `steps` is the number of steps at which it is complete, `start_time` that of step 0. method:
+    "direct" or "tree", once a run has begun.
     """
 
     ic: str = setting(
@@ -89,6 +90,26 @@ class Settings:
             "G in the units of the bodies (default {default})",
             ("--gravitational-constant", "-G"),
         ),
+    )
+    method: str = setting(
+        "direct",
+        Option(
+            METHOD,
+            "NAME",
+            "direct: all pairs; tree: far bodies in groups; or auto: whichever is faster (default "
+            "{default})",
+            values="lanewise.sims.gravity.trees.METHODS",
+        ),
+    )
+    theta: float | None = setting(
+        None,
+        Option(METHOD, "X", "of a tree: groups narrower than this times their distance (0.6)"),
+    )
+    order: int | None = setting(
+        None, Option(METHOD, "N", "of a tree: order of the expansions of groups, 0 to 8 (4)")
+    )
+    leaf: int | None = setting(
+        None, Option(METHOD, "N", "of a tree: bodies of its smallest groups (32)")
     )
     seed: int = setting(0, Option(STATE, "N", "of random initial conditions (default {default})"))
     start_time: float = 0.0

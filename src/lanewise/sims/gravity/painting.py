@@ -223,7 +223,7 @@ def _blurred(field: NDArray[np.float32]) -> NDArray[np.float32]:
     """Under a Gaussian of VARIANCE pixels^2, nearly: 1/4, 1/2, 1/4 along each axis."""
     wide = np.pad(field, 1)
     rows = wide[:-2] + 2 * wide[1:-1] + wide[2:]
-    return (rows[:, :-2] + 2 * rows[:, 1:-1] + rows[:, 2:]) * np.float32(1 / 16)
+    return np.asarray((rows[:, :-2] + 2 * rows[:, 1:-1] + rows[:, 2:]) / 16, np.float32)
 
 
 def _doubled(field: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -12,15 +12,20 @@ from dataclasses import dataclass
 
 import lanewise as lw
 
-# Partial sums of parts would take more memory than the bodies themselves.
-WANTED_POTENTIAL = lw.Plan(parts=1, accumulate="f64")
 
-
-def wanted_force(precision: str) -> lw.Plan:
+def wanted_force(precision: str, *, tree: bool = False) -> lw.Plan:
     """The fields that a simulation fixes for its force kernel; defaults and tuning decide the
     others.
+
+    Partial sums of parts would take more memory than the bodies themselves. tree: walks through one
+    have no tiles, whose sums could be in float64.
     """
-    return lw.Plan(parts=1, accumulate="f64" if precision == "mixed" else None)
+    return lw.Plan(parts=1, accumulate="f64" if precision == "mixed" and not tree else None)
+
+
+def wanted_potential(*, tree: bool = False) -> lw.Plan:
+    """The same for the kernel of the potential."""
+    return lw.Plan(parts=1, accumulate=None if tree else "f64")
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ from lanewise.sims.gravity.pictures import (
 )
 from lanewise.sims.gravity.plans import Plans
 from lanewise.sims.gravity.simulation import Simulation, make_bodies
+from lanewise.sims.gravity.trees import ForceErrors, tree_of, with_method
 from lanewise.support.attributes import unknown
 from lanewise.support.errors import InputError, PlanError
 
@@ -59,7 +60,7 @@ class SimulatedBodies:
     """A simulation of gravity with its settings, its files and its history (see `Simulated`).
 
     script: the text of the one that made the bodies, or "". film: how the film looks, once there is
-    one.
+    one. why: its method is this one. errors: of forces by a tree, when the run began or went on.
     """
 
     simulation: Simulation
@@ -70,6 +71,8 @@ class SimulatedBodies:
     history: list[Diagnostics]
     script: str
     film: FilmPlan | None
+    why: str
+    errors: ForceErrors | None
 
     @property
     def step(self) -> int:
@@ -152,10 +155,16 @@ class SimulatedBodies:
             title = f"{moment}, {s.integrator}, {s.precision}"
             plot_gravity(path, particles.position, particles.velocity, times, errors, title)
 
-    def pairs_per_second(self, run: Run[Any]) -> float:
-        """Over the steps of this part of the run."""
-        pairs = float(len(self.simulation.bodies)) ** 2 * self.simulation.force_evaluations_per_step
-        return pairs * run.steps_per_second
+    def bodies_per_second(self, run: Run[Any]) -> float:
+        """Whose forces were computed, over the steps of this part of the run."""
+        evaluations = self.simulation.force_evaluations_per_step * run.steps_per_second
+        return len(self.simulation.bodies) * evaluations
+
+    def pairs_per_second(self, run: Run[Any]) -> float | None:
+        """The same of pairs; None where a tree does without most of them."""
+        if self.simulation.search is not None:
+            return None
+        return len(self.simulation.bodies) * self.bodies_per_second(run)
 
     @property
     def energy_error(self) -> float:
@@ -177,6 +186,9 @@ class SimulatedBodies:
             "steps": run.taken, "step": self.step, "time": self.simulation.time, "dt": s.dt,
             "integrator": s.integrator, "softening": s.softening, "precision": s.precision,
             "layout": s.layout, "seconds": run.seconds,
+            "method": s.method, "method_reason": self.why, "theta": s.theta, "order": s.order,
+            "leaf": s.leaf, "force_errors": self.errors.as_dict() if self.errors else None,
+            "bodies_per_second": self.bodies_per_second(run),
             "pairs_per_second": self.pairs_per_second(run), "energy_initial": start.total,
             "energy_final": end.total, "energy_drift": end.energy_drift(start),
             "energy_error": self.energy_error, "warning": self.warning or None,
@@ -221,24 +233,28 @@ def start(
     arrays = make_bodies(
         particles, precision=asked.precision, layout=kind, device=where, profile=profile
     )
+    settings, why = with_method(
+        replace(
+            asked,
+            softening=softening,
+            layout=layout_name(arrays.layout),
+            device=where,
+            start_time=particles.time,
+        ),
+        len(arrays),
+    )
     simulation = Simulation(
         arrays,
         softening=softening,
         integrator=asked.integrator,
         gravitational_constant=asked.gravitational_constant,
         time=particles.time,
+        search=tree_of(settings),
         profile=profile,
-    )
-    settings = replace(
-        asked,
-        softening=softening,
-        layout=layout_name(arrays.layout),
-        device=where,
-        start_time=particles.time,
     )
     pace = _pace(output, None, settings.steps)
     history = [simulation.diagnostics()]
-    return _ready(simulation, particles, settings, output, pace, history, script)
+    return _ready(simulation, particles, settings, output, pace, history, script, why)
 
 
 def _with_defaults(chosen: Mapping[str, Any]) -> Settings:
@@ -283,8 +299,9 @@ def resume(
     pace = _pace(output, saved.pace, last - saved.step)
     history = _continued_history(saved, pace)
     run = _ready(
-        simulation, saved.particles, settings, output, pace, history, saved.script, saved.film, path
-    )
+        simulation, saved.particles, settings, output, pace, history, saved.script,
+        "as before", saved.film, path,
+    )  # fmt: skip
     notes = (
         _difference(path, saved, where, same=same),
         _script_changed(saved),
@@ -312,6 +329,7 @@ def _continued(
             time=s.start_time,
             plan=plans.force if plans else None,
             potential_plan=plans.potential if plans else None,
+            search=tree_of(s),
             profile=profile,
         )
         completed = simulation.plans  # compiles both kernels: now, not at the first measurement
@@ -321,7 +339,7 @@ def _continued(
             f"{path} goes on with the plans that it keeps, and one does not work here: {error}; "
             f"start a new run from it with --ic {path}"
         ) from error
-    simulation.continue_from(saved.step, s.dt)
+    simulation.continue_from(saved.step, s.dt, saved.tree_order)
     return simulation
 
 
@@ -393,13 +411,14 @@ def _continued_history(saved: Checkpoint, pace: Pace) -> list[Diagnostics]:
 
 def _ready(
     simulation: Simulation, particles: Particles, settings: Settings, output: Output, pace: Pace,
-    history: list[Diagnostics], script: str, film: FilmPlan | None = None,
+    history: list[Diagnostics], script: str, why: str, film: FilmPlan | None = None,
     resumed: Path | None = None,
 ) -> GravityRun:  # fmt: skip
     """The run, from the checkpoint `resumed` or from the start; refuses snapshots that exist."""
     state = SimulatedBodies(
         simulation=simulation, labels=Labels(particles.ids, particles.component),
         settings=settings, output=output, pace=pace, history=history, script=script, film=film,
+        why=why, errors=None if simulation.search is None else simulation.force_errors(),
     )  # fmt: skip
     for path in state.snapshots():
         writable_target(path, output.overwrite)

@@ -13,6 +13,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 import lanewise as lw
 from lanewise.io.particles import Particles
 from lanewise.launch.compiled import Compiled
@@ -48,7 +51,8 @@ from lanewise.sims.gravity.physics import (
     precision_of,
     state_type,
 )
-from lanewise.sims.gravity.plans import WANTED_POTENTIAL, Plans, wanted_force
+from lanewise.sims.gravity.plans import Plans, wanted_force, wanted_potential
+from lanewise.sims.gravity.trees import ForceErrors, follow_order, force_errors, order_of, over
 from lanewise.sims.gravity.watch import Watch
 from lanewise.support.attributes import sealed, unknown
 from lanewise.support.checks import checked
@@ -65,6 +69,7 @@ _FIXED = {
     "of them",
     "plan": "make a new Simulation with plan=...",
     "plans": "make a new Simulation with plan=... and potential_plan=...",
+    "search": "make a new Simulation with search=...",
     "step": "it counts the steps that were taken; a new Simulation takes step=...",
     "time": "it follows from the steps; a new Simulation takes time=...",
 }
@@ -101,6 +106,8 @@ class Simulation:
     time: the time of the initial state; step: how many steps led to it.
     plan, potential_plan: decisions for the kernels of forces and of the potential energy; `plans`
     of another simulation on such a device give its bits.
+    search: lw.Tree(...) sums up far bodies in groups, for forces and for the potential energy; None
+    meets every pair. `force_errors` says what that costs.
     profile: records where the time goes (`lw.Profile()`); results keep their bits.
 
     Raises `InputError` for values out of range and for NaN or infinity in the bodies, `DeviceError`
@@ -120,6 +127,7 @@ class Simulation:
         "_potential",
         "_precision",
         "_profile",
+        "_search",
         "_wanted_potential",
         "_watch",
         "_whole",
@@ -138,9 +146,10 @@ class Simulation:
         step: int = 0,
         plan: lw.Plan | None = None,
         potential_plan: lw.Plan | None = None,
+        search: lw.Tree | None = None,
         profile: Profile | None = None,
     ) -> None:
-        self._profile, self._forces = profile, tuple(forces)
+        self._profile, self._forces, self._search = profile, tuple(forces), search
         with span(profile, "setup", name="simulation"):
             self._begin(
                 bodies,
@@ -173,8 +182,9 @@ class Simulation:
         check_forces(self._forces, bodies, self._pair)
         self._bodies, self._places, kind = bodies, places_of(bodies), find_integrator(integrator)
         self._clock = Clock(step, time, step, 0.0, 0.0)
-        self._plan = (plan or lw.Plan()).filled(wanted_force(self._precision))
-        self._wanted_potential = (potential_plan or lw.Plan()).filled(WANTED_POTENTIAL)
+        tree = self._search is not None
+        self._plan = (plan or lw.Plan()).filled(wanted_force(self._precision, tree=tree))
+        self._wanted_potential = (potential_plan or lw.Plan()).filled(wanted_potential(tree=tree))
         count = len(bodies)
         # accelerations and potential; counts of steps; what they were
         nbytes = count * (4 * self._pair.size + 4) + bodies.nbytes
@@ -197,7 +207,7 @@ class Simulation:
         """The kernels for a softening, and the gravity of the bodies as they are now."""
         bodies = self._bodies
         physics = make_physics(class_of(bodies), self_force_vanishes(softening, self._pair))
-        gravity = physics.acceleration.bind(
+        gravity = over(self._search, physics.acceleration).bind(
             bodies, bodies, softening2=softening**2, plan=self._plan
         )
         gravity()
@@ -274,6 +284,18 @@ class Simulation:
     def precision(self) -> str:
         """That of the bodies: "f32", "f64" or "mixed"."""
         return self._precision
+
+    @property
+    def search(self) -> lw.Tree | None:
+        """The tree that far bodies are summed up by; None where every pair is met."""
+        return self._search
+
+    @property
+    def tree_order(self) -> NDArray[np.int32] | None:
+        """The order of the bodies that the tree is made of, (n,): with it `continue_from` gives the
+        bits of an uninterrupted run. None without a tree.
+        """
+        return None if self._search is None else order_of(self._law.gravity)
 
     @property
     def plan(self) -> lw.Plan:
@@ -363,14 +385,20 @@ class Simulation:
                 law.gravitational_constant,
             )
             self._loop = make_loop(calls, None, "keep", self._profile, of="simulation")
+            self._loop.step = self.step  # trees are made anew at steps of these numbers
 
     @checked(InputError)
-    def continue_from(self, step: int, dt: float) -> None:
+    def continue_from(self, step: int, dt: float, order: Any = None) -> None:
         """Say that the bodies are `step` steps of `dt` on: a resumed run computes its times as an
-        uninterrupted one.
+        uninterrupted one, and its forces with the tree of then.
+
+        order: the `tree_order` of that step, where bodies are searched by a tree.
         """
         self._clock = replace(self._clock, step=self._clock.start_step + step, dt=dt)
         self._loop = None
+        if order is not None:
+            self.prepare(dt)  # makes an order of its own
+            follow_order(self._law.gravity, order)
         self._watch.restart(self.step)
 
     @checked(InputError)
@@ -441,6 +469,15 @@ class Simulation:
                 self.step, self.time, kinetic, self._potential_energy(), momentum, angular, scale
             )
 
+    def force_errors(self) -> ForceErrors:
+        """How far the gravity of some bodies, chosen by chance, is from that of all pairs in
+        float64: errors of |a| relative to it, as the bodies are now.
+        """
+        self._whole.check()
+        self._notice()
+        with span(self._profile, "diagnostics", name="errors of forces"):
+            return force_errors(self._bodies, self._law.gravity.results[0], self.softening)
+
     def energy(self) -> float:
         """The total energy."""
         return self.diagnostics().total
@@ -458,7 +495,7 @@ class Simulation:
 
     def _compiled_potential(self) -> Compiled:
         if self._potential is None:
-            self._potential = self._law.physics.potential.compile(
+            self._potential = over(self._search, self._law.physics.potential).compile(
                 self._bodies,
                 self._bodies,
                 softening2=self.softening**2,

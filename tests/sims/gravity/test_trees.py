@@ -1,0 +1,124 @@
+"""Gravity over a tree: close to all pairs, with the errors that it says, and the same bits wherever a run is cut."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import lanewise as lw
+from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions
+from lanewise.sims.gravity import run as runner
+from lanewise.sims.gravity.checkpoint import check_order
+from lanewise.sims.gravity.options import Output, Settings
+from lanewise.sims.gravity.trees import CROSSING, tree_of, with_method
+
+COUNT = 700
+
+
+def simulation(precision: str = "f32", tree: lw.Tree | None = None, **more: Any) -> Simulation:
+    particles = make_initial_conditions("plummer", COUNT, 3)
+    softening = more.pop("softening", 0.02)
+    return Simulation(make_bodies(particles, precision=precision), softening=softening, search=tree, **more)
+
+
+@pytest.mark.parametrize(("precision", "softening"), [("f32", 0.02), ("f64", 0.0), ("mixed", 0.02)])
+def test_forces_and_energy_are_close_to_those_of_all_pairs(precision: str, softening: float) -> None:
+    tree = simulation(precision, lw.Tree(theta=0.5, order=4, leaf=16), softening=softening)
+    pairs = simulation(precision, softening=softening)
+    wanted = np.asarray(pairs.acceleration, np.float64)
+    away = np.linalg.norm(np.asarray(tree.acceleration, np.float64) - wanted, axis=1) / np.linalg.norm(wanted, axis=1)
+    assert np.median(away) < 3e-4
+    assert away.max() > 1e-6
+    found = tree.force_errors()
+    assert found.bodies == COUNT
+    assert found.median == pytest.approx(np.median(away), rel=0.05, abs=1e-6)
+    assert found.largest == pytest.approx(away.max(), rel=0.05)
+    assert found.median < found.most <= found.largest
+    assert pairs.force_errors().largest < (1e-12 if precision == "f64" else 1e-4)
+    assert tree.diagnostics().potential == pytest.approx(pairs.diagnostics().potential, rel=1e-5)
+
+
+@pytest.mark.parametrize("integrator", ["leapfrog", "yoshida4"])
+@pytest.mark.parametrize("cut", [5, 32, 40])
+def test_no_bit_depends_on_where_a_run_is_cut_and_taken_up(cut: int, integrator: str) -> None:
+    tree = lw.Tree(theta=0.7, order=2, leaf=16)
+    whole = simulation(tree=tree, integrator=integrator)
+    whole.run(70, dt=0.02)
+    first = simulation(tree=tree, integrator=integrator)
+    first.run(cut, dt=0.02)
+    plans, order = first.plans, first.tree_order
+    bodies = first.bodies.copy()
+    rest = Simulation(
+        bodies, softening=0.02, search=tree, integrator=integrator, plan=plans.force, potential_plan=plans.potential
+    )
+    rest.continue_from(cut, 0.02, order)
+    assert np.array_equal(rest.acceleration, first.acceleration)
+    rest.run(70 - cut, dt=0.02)
+    assert np.array_equal(rest.bodies.position, whole.bodies.position)
+    assert np.array_equal(rest.bodies.velocity, whole.bodies.velocity)
+    assert rest.diagnostics().total == whole.diagnostics().total
+
+
+def test_the_order_is_needed_for_the_same_bits() -> None:
+    """What the tests above would not see if orders were made anew in every step."""
+    tree = lw.Tree(theta=0.7, order=2, leaf=16)
+    first = simulation(tree=tree)
+    first.run(20, dt=0.02)
+    rest = Simulation(first.bodies.copy(), softening=0.02, search=tree)
+    assert not np.array_equal(rest.acceleration, first.acceleration)
+    assert simulation().tree_order is None
+
+
+def test_what_is_done_for_a_method() -> None:
+    few, many = (with_method(Settings(method="auto", device="cpu"), n) for n in (19_999, 20_000))
+    assert CROSSING["cpu"] == 20_000
+    assert (few[0].method, few[0].theta, few[1]) == (
+        "direct",
+        None,
+        "auto: fewer than 20,000 bodies, where a tree pays on cpu, measured",
+    )
+    assert (many[0].method, many[0].theta, many[0].order, many[0].leaf) == ("tree", 0.6, 4, 32)
+    assert many[1] == "auto: from 20,000 bodies, where a tree pays on cpu, measured"
+    asked, why = with_method(Settings(method="tree", theta=0.4, order=2), 10)
+    assert (tree_of(asked), why) == (lw.Tree(theta=0.4, order=2), "asked for")
+    for settings, message in (
+        (Settings(method="octree"), "unknown method 'octree'; did you mean 'tree'? wanted one of auto, direct, tree"),
+        (Settings(theta=0.5), "--theta needs --method tree: all pairs have no groups of bodies"),
+        (Settings(method="tree", theta=2.0), "Tree(theta=2.0): wanted a number above 0 and at most 0.9"),
+        (Settings(method="auto", order=99), "Tree(order=99): wanted a whole number from 0 to 8"),
+    ):
+        with pytest.raises(lw.InputError) as refused:
+            with_method(settings, 10)
+        assert message in str(refused.value)
+
+
+def begin(steps: int, out: str) -> runner.GravityRun:
+    chosen: dict[str, Any] = {"method": "tree", "theta": 0.7, "order": 2, "leaf": 16}
+    run = runner.start(bodies=300, seed=2, steps=steps, dt=0.01, output=Output(out=Path(out)), **chosen)
+    run.execute()
+    return run
+
+
+def test_a_checkpoint_keeps_the_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    whole = begin(50, "whole.h5")
+    begin(37, "part.h5")
+    rest = runner.resume(Path("part.h5"), steps=13, device=None, output=Output())
+    rest.execute()
+    assert not rest.note
+    assert bytes(rest.state.simulation.bodies.data) == bytes(whole.state.simulation.bodies.data)
+    one, other = whole.finish(), rest.finish()
+    assert one["energy_final"] == other["energy_final"]
+    assert (other["method"], other["theta"], other["order"], other["leaf"]) == ("tree", 0.7, 2, 16)
+    assert (one["method_reason"], other["method_reason"], other["pairs_per_second"]) == ("asked for", "as before", None)
+    assert 0 < one["force_errors"]["median"] < one["force_errors"]["99 %"] <= one["force_errors"]["largest"] < 0.1
+    with h5py.File("part.h5") as file:
+        order = np.asarray(file["lanewise/tree_order"])
+    check_order(rest.state.settings, order, 300)
+    for damaged in (order[:-1], np.where(order == 7, 8, order), None):
+        with pytest.raises(lw.InputError, match="lanewise/tree_order does not name each of 300 bodies once"):
+            check_order(rest.state.settings, damaged, 300)
