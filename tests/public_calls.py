@@ -344,6 +344,7 @@ CALLS: dict[str, Callable[[], Good]] = {
        for n in ("energy_error", "energy_drift", "momentum_drift", "angular_momentum_drift")},
     "gravity.Simulation.diagnostics": lambda: (_gravity().diagnostics, [], {}),
     "gravity.Simulation.energy": lambda: (_gravity().energy, [], {}),
+    "gravity.Simulation.force_errors": lambda: (_gravity().force_errors, [], {}),
     "gravity.make_bodies": lambda: (
         gravity.make_bodies, [gravity.make_initial_conditions("two-body")], {"precision": "f32", "layout": lw.SoA(), "device": "cpu"}
     ),
