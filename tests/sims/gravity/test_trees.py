@@ -75,14 +75,14 @@ def test_the_order_is_needed_for_the_same_bits() -> None:
 
 def test_what_is_done_for_a_method() -> None:
     few, many = (with_method(Settings(method="auto", device="cpu"), n) for n in (19_999, 20_000))
-    assert CROSSING["cpu"] == 20_000
+    assert CROSSING == 20_000
     assert (few[0].method, few[0].theta, few[1]) == (
         "direct",
         None,
-        "auto: fewer than 20,000 bodies, where a tree pays on cpu, measured",
+        "auto: fewer than 20,000 bodies, where a tree pays on a CPU, measured",
     )
     assert (many[0].method, many[0].theta, many[0].order, many[0].leaf) == ("tree", 0.6, 4, 32)
-    assert many[1] == "auto: from 20,000 bodies, where a tree pays on cpu, measured"
+    assert many[1] == "auto: from 20,000 bodies, where a tree pays on a CPU, measured"
     asked, why = with_method(Settings(method="tree", theta=0.4, order=2), 10)
     assert (tree_of(asked), why) == (lw.Tree(theta=0.4, order=2), "asked for")
     for settings, message in (

@@ -18,7 +18,7 @@ from lanewise.support.attributes import unknown
 from lanewise.support.errors import ArgumentError, InputError
 
 METHODS = ("auto", "direct", "tree")
-CROSSING = {"cpu": 20_000, "cuda": 50_000}
+CROSSING, GPU_CROSSING = 20_000, 50_000
 """Bodies from which `auto` takes a tree. With theta 0.6 and order 4 it is as fast as all pairs from
 7,000 bodies on, and 1.45 times as fast for 20,000 (a Plummer sphere in float32, two cores of an AMD
 EPYC). On a GPU nobody has measured it yet.
@@ -52,10 +52,11 @@ def with_method(settings: Settings, bodies: int) -> tuple[Settings, str]:
         raise InputError(unknown("method", settings.method, METHODS))
     tree, why = tree_of(settings), "asked for"
     if settings.method == "auto":
-        kind = "cuda" if is_gpu(settings.device) else "cpu"
-        least, known = CROSSING[kind], "estimated" if kind == "cuda" else "measured"
+        least, where = CROSSING, "on a CPU, measured"
+        if is_gpu(settings.device):
+            least, where = GPU_CROSSING, "on a GPU, estimated"
         side = "from" if bodies >= least else "fewer than"
-        why = f"auto: {side} {least:,} bodies, where a tree pays on {kind}, {known}"
+        why = f"auto: {side} {least:,} bodies, where a tree pays {where}"
         tree = tree if bodies >= least else None
     if tree is None:
         return replace(settings, method="direct", theta=None, order=None, leaf=None), why
