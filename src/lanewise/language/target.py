@@ -17,10 +17,9 @@ class Target:
     name: as in the names of devices. compiled: kernels are generated for it; else they are
     interpreted. pipeline: whose plans and passes shape its kernels; the interpreter takes those of
     a CPU. has_blocks: its threads come in blocks, which share memory and wait for each other.
-    has_simd: its cores have SIMD registers, whose width a plan may set. has_constant_memory: of
-    which all threads read one place at a time. converts_f16: to float32 in one instruction.
-    streaming: how sites stream unless the caller says; in place memory counts, which caches make
-    cheap.
+    has_constant_memory: of which all threads read one place at a time. converts_f16: to float32 in
+    one instruction. streaming: how sites stream unless the caller says; in place memory counts,
+    which caches make cheap.
     host_memory: its arrays lie in the memory of the host, as those of NumPy. index: the type of
     indices. lanes: elements of a block of `AoSoA`, a warp or a SIMD register. tuning_seconds: what
     tuning takes unless the caller says.
@@ -30,7 +29,6 @@ class Target:
     compiled: bool
     pipeline: Literal["cuda", "cpu"]
     has_blocks: bool
-    has_simd: bool
     has_constant_memory: bool
     converts_f16: bool
     streaming: Literal["pull", "in-place"]
@@ -50,7 +48,6 @@ CUDA = Target(
     compiled=True,
     pipeline="cuda",
     has_blocks=True,
-    has_simd=False,
     has_constant_memory=True,
     converts_f16=True,
     streaming="pull",
@@ -64,7 +61,6 @@ CPU = Target(
     compiled=True,
     pipeline="cpu",
     has_blocks=False,
-    has_simd=True,
     has_constant_memory=False,
     converts_f16=False,
     streaming="in-place",
@@ -73,9 +69,7 @@ CPU = Target(
     lanes=16,
     tuning_seconds=120.0,
 )
-PYTHON = replace(
-    CPU, name="python", compiled=False, has_simd=False, converts_f16=True, tuning_seconds=0.0
-)
+PYTHON = replace(CPU, name="python", compiled=False, converts_f16=True, tuning_seconds=0.0)
 UNKNOWN = (
     "unknown device {!r}; wanted 'cpu', 'cuda', 'cuda:1' (a number for each GPU) or 'python' (the "
     "interpreter)"

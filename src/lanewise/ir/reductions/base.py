@@ -56,16 +56,15 @@ class Reduction(ABC):
     word: in names of variables and in texts. exact: states of the same pairs have the same bits, in
     whatever order and grouping the pairs came; else rounding depends on both, and a plan fixes
     them. zero_is_identity: a value of zero (or False) changes no state, so that pairs with it may
-    be left out. invertible: a value that was taken can be taken out again. reorders: compilers may
-    regroup the arithmetic of its states. widens: a float state gains from float64. adds: take and
-    merge are additions, so that a result in memory is a state to which others add theirs. indexed:
-    it needs the indices of sources. of_truths: its function says whether something holds.
+    be left out. reorders: compilers may regroup the arithmetic of its states. widens: a float state
+    gains from float64. adds: take and merge are additions, so that a result in memory is a state to
+    which others add theirs. indexed: it needs the indices of sources. of_truths: its function says
+    whether something holds.
     """
 
     word: str
     exact: bool = False
     zero_is_identity: bool = False
-    invertible: bool = False
     reorders: bool = False
     widens: bool = False
     adds: bool = False

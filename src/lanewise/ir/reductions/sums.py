@@ -53,7 +53,5 @@ class Count(Reduction):
         return I32
 
 
-SUM = Sum("sum", zero_is_identity=True, invertible=True, reorders=True, widens=True, adds=True)
-COUNT_TRUE = Count(
-    "count", exact=True, zero_is_identity=True, invertible=True, reorders=True, of_truths=True
-)
+SUM = Sum("sum", zero_is_identity=True, reorders=True, widens=True, adds=True)
+COUNT_TRUE = Count("count", exact=True, zero_is_identity=True, reorders=True, of_truths=True)
