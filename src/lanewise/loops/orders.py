@@ -16,6 +16,7 @@ from lanewise.launch.compiled import Call
 from lanewise.launch.steps.task import States, Task, Timed, bound_each_step
 from lanewise.loops.searches import BUILD
 from lanewise.patterns.search.repeated import SearchedLaunch
+from lanewise.runtime.memory import on
 from lanewise.runtime.programs import NamedLaunch, Work
 
 
@@ -39,8 +40,10 @@ def keeping_order(call: Call, searched: SearchedLaunch) -> Call:
 
 def order_task(call: Call, searched: SearchedLaunch) -> Task:
     """What makes the order. It is made once now: a loop may begin at any step."""
+    name, device = f"order of {call.compiled.name}", call.compiled.executable.device
     ordering, tasks = searched.ordering, call.compiled.tasks
-    ordering.run()
+    with on(device):
+        ordering.run()
     launches = [NamedLaunch(BUILD, "order", ordering.run)]
     first = replace(tasks, parts=tasks.parts[: searched.orders])
     bound = bound_each_step(first, ordering, call=(first, call.compiled.environment))
@@ -49,7 +52,6 @@ def order_task(call: Call, searched: SearchedLaunch) -> Task:
         del states
         return launches
 
-    name, device = f"order of {call.compiled.name}", call.compiled.executable.device
     return Task(name, "search", launches_of, device, checks=(searched.check,), bound=bound)
 
 
