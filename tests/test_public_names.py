@@ -140,6 +140,7 @@ LADDERS: Inside = {
         "predictions and steps in graphs",
         ("launch.executable", "models.devices", "models.least", "models.predict", "runtime.stepping"),
     ),
+    "ladders.tree": ("calls that run without what a call checks", ("runtime.stepping",)),
     "ladders.tutorial": ("neutral plans", ("language.record", "planning.plan")),
 }  # fmt: skip
 

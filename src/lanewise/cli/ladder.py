@@ -31,8 +31,8 @@ Names = Annotated[
         metavar="LADDER",
         autocompletion=completing("lanewise.ladders.LADDERS"),
         help="tutorial (n-body step by step), layouts (of gravity), memory (records), lbm (flow), "
-        "boids (searches), waves (F-statistic) or "
-        "compiler (naive array kernels)",
+        "boids (searches), waves (F-statistic), "
+        "compiler (naive array kernels) or tree (far fields)",
     ),
 ]
 Bodies = Annotated[

@@ -16,7 +16,7 @@ from lanewise.support.errors import InputError
 if TYPE_CHECKING:
     from lanewise.ladders.rung import Ladder
 
-LADDERS = ("tutorial", "layouts", "memory", "lbm", "boids", "waves", "compiler")
+LADDERS = ("tutorial", "layouts", "memory", "lbm", "boids", "waves", "compiler", "tree")
 
 
 def find_ladder(name: str) -> Ladder:

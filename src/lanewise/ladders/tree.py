@@ -1,0 +1,188 @@
+"""The ladder `tree`: forces of a star cluster by groups of bodies, from the first algorithm to
+expansions of order 6.
+
+Every rung is the same user function (`problem.attraction`) over another search: all pairs, and
+trees whose groups are one body at their centre of mass (order 1, as order 0 with its centre there:
+Barnes and Hut 1986), quadrupoles (order 2), and expansions of orders 3 to 6 that are derived from
+the function. Times are of whole calls, the order of the bodies and the groups included. Errors are
+those of |a| for 256 bodies against all pairs in float64.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import lanewise as lw
+from lanewise.ladders.gravity_table import number
+from lanewise.ladders.problem import Problem
+from lanewise.ladders.run import RUNS, skipped
+from lanewise.ladders.rung import NOTHING, Column, Ladder, Options, Rung, Sizes
+from lanewise.layouts import default_layout
+from lanewise.plot.canvas import FAINT, GRID, TEXT, dark_axes, dark_figure, save_png
+from lanewise.runtime.stepping import make_stepper
+from lanewise.sims.common.devices import bring, to_host
+from lanewise.sims.gravity import Body
+
+ALL_PAIRS = "all pairs"
+ANGLES, QUICK_ANGLES = (0.8, 0.6, 0.4), (0.6,)
+ORDERS = {
+    1: "monopoles", 2: "quadrupoles", 3: "order 3", 4: "order 4", 5: "order 5", 6: "order 6",
+}  # fmt: skip
+LIMIT = 0.5  # of the 99 % error: what is worse is no force
+
+
+def versions(options: Options) -> dict[str, lw.Tree | None]:
+    """The searches by the names of their rungs, all pairs first."""
+    named: dict[str, lw.Tree | None] = {ALL_PAIRS: None}
+    for order, name in ORDERS.items():
+        if options.quick and order not in (1, 2, 4):
+            continue
+        for theta in QUICK_ANGLES if options.quick else ANGLES:
+            named[f"{name}, theta {theta}"] = lw.Tree(theta=theta, order=order)
+    return named
+
+
+def climb(options: Options) -> Iterator[Rung]:
+    """The rungs at every size, each as soon as it is measured."""
+    for count in options.bodies:
+        problem, base = Problem(count, options.seed), None
+        for name, search in versions(options).items():
+            rung = _measured(name, search, problem, options, base)
+            base = base or rung
+            yield rung
+
+
+def _measured(
+    name: str, search: lw.Tree | None, problem: Problem, options: Options, base: Rung | None
+) -> Rung:
+    """The rung of a search: skipped where its forces are wrong."""
+    device, law = options.device, problem.law
+    layout = default_layout(Body.__record__, device)  # pyright: ignore[reportAttributeAccessIssue]
+    bodies = problem.records(layout, device)
+    result = bring(np.full((problem.bodies, 3), np.nan, np.float32), device)
+    kernel = law.kernel if search is None else law.kernel.using(search=search)
+    call = kernel.bind(bodies, bodies, **law.values, out=result)  # pyright: ignore[reportArgumentType]
+    stepper = make_stepper(device, [call])
+    stepper.run(1)
+    blank = Rung(
+        name=name, bodies=problem.bodies, skipped="not run", device=device, layout=str(layout),
+        plan=call.compiled.plan.short(), extra=_numbers(search),
+    )  # fmt: skip
+    chosen, wanted = problem.answer()
+    found = to_host(result)[chosen].astype(np.float64)
+    errors = np.linalg.norm(found - wanted, axis=1) / np.linalg.norm(wanted, axis=1)
+    median, most, largest = (float(v) for v in np.percentile(errors, (50, 99, 100)))
+    blank = replace(blank, relative_error=problem.error(result))
+    if not most < LIMIT:
+        wrong = f"wrong: 99 % of the errors are below {most:.1e}, and {LIMIT} is allowed"
+        return skipped(blank, "wrong", wrong)
+    seconds = _seconds(stepper)
+    extra = {
+        **blank.extra, "error_median": median, "error_99": most, "error_largest": largest,
+        "bodies_per_second": problem.bodies / seconds,
+    }  # fmt: skip
+    rung = replace(blank, skipped=None, seconds=seconds, extra=extra)
+    if base is None or base.seconds is None:
+        return rung
+    return replace(rung, over=base.name, speedup=base.seconds / seconds)
+
+
+def _numbers(search: lw.Tree | None) -> dict[str, float | int | str | None]:
+    if search is None:
+        return {"theta": None, "order": None}
+    return {"theta": search.angle, "order": search.terms}
+
+
+def _seconds(stepper: Any) -> float:
+    """The median of some runs."""
+    runs: list[float] = []
+    for _ in range(RUNS):
+        start = time.perf_counter()
+        stepper.run(1)
+        runs.append(time.perf_counter() - start)
+    return sorted(runs)[RUNS // 2]
+
+
+def _error(key: str) -> Any:
+    def text(rung: Rung) -> str:
+        value = number(rung, key)
+        return NOTHING if value is None else f"{value:.1e}"
+
+    return text
+
+
+def summary(rungs: list[Rung]) -> list[str]:
+    """The fastest tree within each of some errors, at every size."""
+    lines: list[str] = []
+    for count in dict.fromkeys(r.bodies for r in rungs):
+        here = [r for r in rungs if r.bodies == count and r.seconds is not None]
+        for limit in (1e-2, 1e-3, 1e-4):
+            good = [r for r in here if (number(r, "error_99") or 0.0) <= limit]
+            if good:
+                best = min(good, key=lambda r: r.seconds or 0.0)
+                lines.append(
+                    f"{count:,} bodies, 99 % of errors below {limit:.0e}: {best.name}, "
+                    f"{count / (best.seconds or 1.0):.2e} bodies/s"
+                )
+    return lines
+
+
+def draw(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> None:
+    """Bodies a second against errors, a panel a size: a line an order, from its median to its 99 %
+    error at every angle.
+    """
+    counts = list(dict.fromkeys(r.bodies for r in rungs))
+    figure = dark_figure(1.2 + 5.6 * len(counts), 5.6)
+    figure.text(0.03, 0.94, f"{ladder.title}, measured on {machine}", color=TEXT, fontsize=13)
+    wide = 1 / len(counts)
+    for place, count in enumerate(counts):
+        axes = figure.add_axes((place * wide + 0.16 * wide, 0.12, 0.78 * wide, 0.7))
+        dark_axes(axes, f"{count:,} bodies", "relative error of a force", "bodies a second")
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.grid(color=GRID, linewidth=0.6)
+        _draw_orders(axes, [r for r in rungs if r.bodies == count and r.seconds is not None])
+        axes.legend(fontsize=8, facecolor="#0f131d", edgecolor=GRID, labelcolor=TEXT)
+    save_png(figure, path)
+
+
+SHADES = ("#ff6a3d", "#ffab4a", "#fbe3a1", "#9fdcf2", "#4f9df0", "#8b7bff")
+
+
+def _draw_orders(axes: Any, rungs: Sequence[Rung]) -> None:
+    for (order, name), shade in zip(ORDERS.items(), SHADES, strict=True):
+        own = [r for r in rungs if r.extra.get("order") == order]
+        if not own:
+            continue
+        rate = [number(r, "bodies_per_second") for r in own]
+        median, most = ([number(r, key) for r in own] for key in ("error_median", "error_99"))
+        axes.hlines(rate, median, most, color=shade, linewidth=1.2, alpha=0.6)
+        axes.plot(most, rate, color=shade, marker="o", markersize=5, label=f"{name}: 99 %")
+        axes.plot(median, rate, color=shade, marker="|", markersize=9, linestyle="")
+    for rung in (r for r in rungs if r.name == ALL_PAIRS):
+        axes.axhline(number(rung, "bodies_per_second"), color=FAINT, linestyle=":", label=ALL_PAIRS)
+
+
+LADDER = Ladder(
+    name="tree",
+    title="Gravity of a star cluster by a tree",
+    source="Barnes and Hut, Nature 324, 446 (1986), for the first rung; no figures are compared",
+    sizes=Sizes(
+        gpu=(262_144, 1_048_576), cpu=(20_000, 100_000), quick_gpu=(65_536,), quick_cpu=(10_000,)
+    ),
+    climb=climb,
+    columns=(
+        Column("error: median", _error("error_median")),
+        Column("99 %", _error("error_99")),
+        Column("largest", _error("error_largest")),
+        Column("bodies/s", _error("bodies_per_second")),
+    ),
+    summary=summary,
+    draw=draw,
+)
