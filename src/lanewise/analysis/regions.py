@@ -217,6 +217,8 @@ class _Walk:
                 )
             case ir.Shuffle():
                 here.instructions += mix({"shuffle": max(1, s.value.type.size // 4)})
+            case ir.Least():
+                here.instructions += mix({"shuffle": 5 * max(1, s.value.type.size // 4)})
             case ir.Draw():
                 # numbers go out in the order of blocks
                 self.samples[s.name] = self.samples.get("@block")

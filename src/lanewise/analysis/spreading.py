@@ -15,7 +15,7 @@ def spread(body: ir.Block, names: set[str]) -> set[str]:
     while True:
         before = len(names)
         for s in statements(body):
-            if control(s) & names:
+            if control(s) & names and not isinstance(s, ir.Least):  # the same in all lanes
                 names |= {
                     *writes(s),
                     *(n for b in blocks(s) for x in statements(b) for n in writes(x)),

@@ -175,6 +175,9 @@ class _Writer:
                 source = f"lw_behind({self.names(s.value.name)}, {s.distance}, {s.group})"
                 first = f"lw_first({self.names(s.value.name)}, {s.group})"
                 self.put(f"{pad}{self.target(s, s.name)} = {source if s.distance else first};")
+            case ir.Least():
+                value = self.names(s.value.name)
+                self.put(f"{pad}{self.target(s, s.name)} = lw_least({value});")
             case ir.Draw():
                 self.put(
                     f"{pad}{self.target(s, s.name)} = lw_draw({self.buffer(s.counter)}, "

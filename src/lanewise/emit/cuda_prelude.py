@@ -119,6 +119,18 @@ template <class T> __device__ __forceinline__ T lw_behind(T x, int distance, int
     return __shfl_sync(0xffffffffu, x, 0, group);
 }
 """,
+    "lw_least": """__device__ __forceinline__ float lw_least(float x)  // of a warp; what is no number is left out
+{
+    for (int apart = 16; apart; apart /= 2) x = fminf(x, __shfl_xor_sync(0xffffffffu, x, apart));
+    return x;
+}
+
+__device__ __forceinline__ double lw_least(double x)
+{
+    for (int apart = 16; apart; apart /= 2) x = fmin(x, __shfl_xor_sync(0xffffffffu, x, apart));
+    return x;
+}
+""",
     "lw_draw": """__device__ __forceinline__ int lw_draw(int *counter, int total)  // the next number, for a warp
 {
     int number = 0;

@@ -25,7 +25,7 @@ def kinds_of(block: ir.Block, buffers: dict[str, Scalar] | None = None) -> Kinds
                 kinds[s.name] = s.type
             case ir.Apply():
                 kinds |= {n: r.type for n, r in zip(s.results, s.function.results, strict=True)}
-            case ir.Shuffle():
+            case ir.Shuffle() | ir.Least():
                 kinds[s.name] = s.value.type
             case ir.Draw():
                 kinds[s.name] = s.total.type
@@ -180,4 +180,4 @@ class Declarations:
 
 
 def _can_declare(s: ir.Statement) -> bool:
-    return isinstance(s, ir.Assign | ir.Load | ir.DeclareArray | ir.Apply | ir.Shuffle)
+    return isinstance(s, ir.Assign | ir.Load | ir.DeclareArray | ir.Apply | ir.Shuffle | ir.Least)

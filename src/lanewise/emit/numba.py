@@ -234,6 +234,7 @@ class _Writer:
             case (
                 ir.Rotate()
                 | ir.Shuffle()
+                | ir.Least()
                 | ir.Draw()
                 | ir.AwaitTurn()
                 | ir.EndTurn()

@@ -287,6 +287,8 @@ class Simd:
                 return self.store(s)
             case ir.Prefetch():
                 return [self.call("prefetch", self.buffer(s.buffer), self.scalar(s.index))]
+            case ir.Least():
+                return [f"{self.names(s.name)} = {self.call('least', self.register(s.value))}"]
             case ir.Shuffle():
                 operation = f"shuffle_{s.distance}_{s.group}"
                 return [self.assigned_to(s.name, self.call(operation, self.register(s.value)))]

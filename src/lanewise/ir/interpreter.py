@@ -45,6 +45,7 @@ Cooperation = (
     ir.Barrier
     | ir.Rotate
     | ir.Shuffle
+    | ir.Least
     | ir.Draw
     | ir.AwaitTurn
     | ir.EndTurn
@@ -162,7 +163,14 @@ class Interpreter:
             match s:
                 case ir.Barrier():
                     yield True
-                case ir.Rotate() | ir.Shuffle() | ir.Draw() | ir.AwaitTurn() | ir.EndTurn():
+                case (
+                    ir.Rotate()
+                    | ir.Shuffle()
+                    | ir.Least()
+                    | ir.Draw()
+                    | ir.AwaitTurn()
+                    | ir.EndTurn()
+                ):
                     yield from self._cooperate(s, env)
                 case ir.If():
                     yield from self._block(
@@ -214,7 +222,9 @@ class Interpreter:
         return False
 
     def _cooperate(
-        self, s: ir.Rotate | ir.Shuffle | ir.Draw | ir.AwaitTurn | ir.EndTurn, env: Environment
+        self,
+        s: ir.Rotate | ir.Shuffle | ir.Least | ir.Draw | ir.AwaitTurn | ir.EndTurn,
+        env: Environment,
     ) -> Running:
         """Blocks run one after the other, so a turn that has not come when a block waits for it
         never comes.
@@ -238,6 +248,13 @@ class Interpreter:
                     else me
                 )
                 env[s.name] = shared.exchanged[s.name, source if s.distance else first]
+                yield True
+            case ir.Least():
+                shared.exchanged[s.name, me] = env[s.value.name]
+                yield True
+                first = me // WARP * WARP
+                others = [shared.exchanged[s.name, n] for n in range(first, first + WARP)]
+                env[s.name] = np.fmin.reduce(np.array(others, s.value.type.dtype))
                 yield True
             case ir.Draw():
                 if me % WARP == 0:
@@ -282,7 +299,9 @@ class Interpreter:
             for i in range(whole(s.extent, env))
         ]
         own = [x for x in statements(s.body) if isinstance(x, ir.Parallel)]
-        if not own and any(isinstance(x, ir.Barrier | ir.Shuffle) for x in statements(s.body)):
+        if not own and any(
+            isinstance(x, ir.Barrier | ir.Shuffle | ir.Least) for x in statements(s.body)
+        ):
             self._threads(places, s.body)
             return
         for place in places:
@@ -294,14 +313,22 @@ def _meets(s: ir.Statement) -> bool:
     return any(
         isinstance(
             x,
-            ir.Barrier | ir.Rotate | ir.Shuffle | ir.Draw | ir.AwaitTurn | ir.EndTurn | ir.Parallel,
+            ir.Barrier
+            | ir.Rotate
+            | ir.Shuffle
+            | ir.Least
+            | ir.Draw
+            | ir.AwaitTurn
+            | ir.EndTurn
+            | ir.Parallel,
         )
         for x in statements((s,))
     )
 
 
 def _is_of_a_warp(s: ir.Statement) -> bool:
-    return isinstance(s, ir.Rotate | ir.Draw | ir.AwaitTurn | ir.EndTurn) or s == ir.Barrier("warp")
+    own = isinstance(s, ir.Rotate | ir.Least | ir.Draw | ir.AwaitTurn | ir.EndTurn)
+    return own or s == ir.Barrier("warp")
 
 
 def _together(threads: list[Running], shared: SharedMemory) -> None:

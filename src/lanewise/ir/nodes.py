@@ -418,6 +418,16 @@ class Shuffle:
 
 
 @dataclass(frozen=True, slots=True)
+class Least:
+    """Every thread of a warp, or lane of SIMD registers, takes into `name` the least number that
+    `value` is in any of them; what is no number is left out.
+    """
+
+    name: str
+    value: Local
+
+
+@dataclass(frozen=True, slots=True)
 class Draw:
     """A warp takes the next number from a counter in global memory; who draws the last of `total`
     winds it back to zero.
@@ -587,6 +597,7 @@ Statement = (
     | Barrier
     | Rotate
     | Shuffle
+    | Least
     | Draw
     | AwaitTurn
     | EndTurn

@@ -121,6 +121,8 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
         case ir.Shuffle():
             place = f"{s.distance} behind" if s.distance else "the first"
             return [f"{pad}{s.name} = {s.value.name} of {place} of {s.group}"]
+        case ir.Least():
+            return [f"{pad}{s.name} = least {s.value.name} of the warp"]
         case ir.Draw():
             return [f"{pad}{s.name} = draw {s.counter} of {p(s.total)}"]
         case ir.AwaitTurn():

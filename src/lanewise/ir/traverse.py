@@ -117,7 +117,7 @@ def expressions(s: ir.Statement) -> tuple[ir.Expression, ...]:
             return (s.index, s.value)
         case ir.Rotate():
             return s.values
-        case ir.Shuffle():
+        case ir.Shuffle() | ir.Least():
             return (s.value,)
         case ir.Draw():
             return (s.total,)
@@ -200,7 +200,7 @@ def writes(s: ir.Statement) -> tuple[str, ...]:
             return s.names
         case ir.Rotate():
             return tuple(v.name for v in s.values)
-        case ir.Draw() | ir.Shuffle():
+        case ir.Draw() | ir.Shuffle() | ir.Least():
             return (s.name,)
         case _:
             return ()
@@ -295,7 +295,7 @@ def rewrite_statement(
             return _changed(s, index=expression(s.index), value=expression(s.value))
         case ir.Rotate():
             return _changed(s, values=_each(s.values, lambda v: _changed(v, name=name(v.name))))
-        case ir.Shuffle():
+        case ir.Shuffle() | ir.Least():
             value = expression(s.value)
             assert isinstance(value, ir.Local)  # a warp exchanges variables
             return _changed(s, name=name(s.name), value=value)

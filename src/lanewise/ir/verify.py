@@ -310,7 +310,9 @@ class _Verifier:
             case ir.Barrier() | ir.CommitAsync() | ir.WaitAsync():
                 if self.kernel.grid is None and not self.parallel:
                     raise self.fail(s, "a barrier without threads")
-            case ir.Rotate() | ir.Shuffle() | ir.Draw() | ir.AwaitTurn() | ir.EndTurn():
+            case (
+                ir.Rotate() | ir.Shuffle() | ir.Least() | ir.Draw() | ir.AwaitTurn() | ir.EndTurn()
+            ):
                 self.cooperate(s, self.kernel)
             case _:
                 raise self.fail(s, f"{type(s).__name__} is not expected")
@@ -327,13 +329,21 @@ class _Verifier:
             raise self.fail(s, "a function reads an array that the kernel writes")
 
     def cooperate(
-        self, s: ir.Rotate | ir.Shuffle | ir.Draw | ir.AwaitTurn | ir.EndTurn, kernel: ir.Kernel
+        self,
+        s: ir.Rotate | ir.Shuffle | ir.Least | ir.Draw | ir.AwaitTurn | ir.EndTurn,
+        kernel: ir.Kernel,
     ) -> None:
         """What the threads of a warp do together."""
-        hosted = isinstance(s, ir.Shuffle) and self.parallel > 1  # the lanes of a SIMD register
+        # the lanes of a SIMD register
+        hosted = isinstance(s, ir.Shuffle | ir.Least) and self.parallel > 1
         if not hosted and (kernel.grid is None or kernel.grid.threads % WARP):
             raise self.fail(s, f"{type(s).__name__} without blocks of whole warps")
         if isinstance(s, ir.Rotate):
+            return
+        if isinstance(s, ir.Least):
+            if not s.value.type.is_float:
+                raise self.fail(s, f"the least of {s.value.type}")
+            self.declare(s, s.name, s.value.type)
             return
         if isinstance(s, ir.Shuffle):
             if (

@@ -346,6 +346,25 @@ def _lane(count: int) -> Any:
     return intrinsic(lane)
 
 
+def _least(count: int) -> Any:
+    """The least number of all lanes; what is no number is left out."""
+
+    def least(typing_context: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            (register,) = arguments
+            kind = "f32" if value.element is types.float32 else "f64"
+            function = builder.module.declare_intrinsic(
+                f"llvm.vector.reduce.fmin.v{count}{kind}",
+                (),
+                ir.FunctionType(register.type.element, (register.type,)),
+            )
+            return builder.call(function, (register,))
+
+        return value.element(value), generate
+
+    return intrinsic(least)
+
+
 def _put(count: int) -> Any:
     """A register with another number in one lane."""
 
@@ -767,6 +786,7 @@ _MEMORY: dict[str, Callable[[int], Any]] = {
     "turn": _turn,
     "last": _last,
     "lane": _lane,
+    "least": _least,
     "put": _put,
 }
 

@@ -21,6 +21,9 @@ from lanewise.layouts import Layout, SoA
 from lanewise.patterns.results import result_arrays
 from lanewise.patterns.search.build import Side
 from lanewise.patterns.search.tree.arguments import (
+    ACCURACY,
+    ENTRIES,
+    ENTRY_COUNT,
     HEIGHT_COUNT,
     HEIGHT_FIRST,
     LEAVES,
@@ -30,7 +33,7 @@ from lanewise.patterns.search.tree.arguments import (
     TreeArguments,
 )
 from lanewise.patterns.search.tree.call import prove
-from lanewise.patterns.search.tree.estimates import ACCURACY, ENTRIES, SIZES, STRENGTHS, build_sizes
+from lanewise.patterns.search.tree.estimates import SIZES, STRENGTHS, build_sizes
 from lanewise.patterns.search.tree.group import GROUP_SIZE
 from lanewise.patterns.search.tree.moments import build_leaf_moments, build_parent_moments
 from lanewise.patterns.search.tree.nodes import node_buffers
@@ -176,6 +179,7 @@ class TreeCall:
         theta = self.arguments.precision.dtype.type(self.theta)
         numbers = {LEAVES: shape.leaves, NODES: shape.nodes, THETA: theta}
         if self.accuracy is not None:
+            numbers[ENTRY_COUNT] = ENTRIES
             numbers[ACCURACY] = self.arguments.precision.dtype.type(self.accuracy)
         return {**env, **counts, **numbers}
 

@@ -1,6 +1,6 @@
 """Whether a node is far enough from a group of targets to be met as a whole.
 
-    radius < theta * distance of its centre from the group's box, squared on both sides
+    radius < theta * distance of its centre from the nearest of them, squared on both sides
 A function with branches on the distance has an expansion only where all pairs of the two take the
 same side. Where an accuracy is asked for, the estimate of the node's error has to be small, too.
 """
@@ -18,7 +18,7 @@ from lanewise.ir.names import own
 from lanewise.language.types import BOOL, Scalar
 from lanewise.patterns.search.tree.arguments import THETA
 from lanewise.patterns.search.tree.estimates import limit_of, small_enough
-from lanewise.patterns.search.tree.group import GroupBox
+from lanewise.patterns.search.tree.group import GroupBox, OwnPlace
 from lanewise.patterns.search.tree.inlining import applied
 from lanewise.patterns.search.tree.nodes import ROUNDING, NodeRecord
 
@@ -31,7 +31,8 @@ class Acceptance:
 
     operators: Operators
     record: NodeRecord
-    box: GroupBox
+    box: GroupBox | OwnPlace
+    group: ir.Local
     theta: float | None
     estimated: bool
     lanes: bool
@@ -45,15 +46,27 @@ class Acceptance:
         if self.theta is not None:
             theta = ir.Literal(self.theta, self.precision)
         square = self._binary("*", self._binary("*", theta, theta), room)
-        limit = limit_of(self.box.group, self.record) if self.estimated else ()
+        limit = limit_of(self.group, self.record) if self.estimated else ()
         return (ir.Assign(self._real("theta2").name, square), *limit)
 
     def test(self, node: ir.Local) -> ir.Block:
-        """`FAR`, of a node whose place was loaded and whose gap is known."""
+        """`FAR`, of a node whose place was loaded."""
+        centre = [self.record.local(n) for n in self.record.centre]
+        once = self._test(node)
+        if isinstance(self.box, OwnPlace):
+            return (*self.box.gap(centre), *once)
+        no, hope = ir.Unary("not", FAR, BOOL), self._wide(self.box.first2(centre))
+        again = ir.If(ir.Logical("and", no, hope), (*self.box.nearer(centre), *once))
+        return (*self.box.gap(centre), *once, again)
+
+    def _wide(self, distance2: ir.Expression) -> ir.Expression:
+        """Whether the angle allows it."""
         radius = self.record.local("radius")
-        reach = self._binary("*", self._real("theta2"), self.box.gap2)
-        wide = ir.Compare("<", self._binary("*", radius, radius), reach)
-        test: list[ir.Statement] = [ir.Assign(FAR.name, wide)]
+        reach = self._binary("*", self._real("theta2"), distance2)
+        return ir.Compare("<", self._binary("*", radius, radius), reach)
+
+    def _test(self, node: ir.Local) -> ir.Block:
+        test: list[ir.Statement] = [ir.Assign(FAR.name, self._wide(self.box.gap2))]
         if self.operators.radial.branches:
             test.append(ir.If(FAR, self._decide()))
         if self.estimated:

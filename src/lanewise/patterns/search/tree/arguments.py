@@ -14,6 +14,8 @@ LEAVES, NODES = own("leaves"), own("nodes")  # numbers of the tree
 HEIGHT_FIRST, HEIGHT_COUNT = own("height.first"), own("height.count")  # in `shape.HEIGHTS`
 THETA = own("theta")  # the opening angle, in the precision of the positions
 ACCURACY = own("accuracy")  # of what one group gives, in the same precision
+# distances in the table of estimates; their number, as that of the kernel that fills it
+ENTRIES, ENTRY_COUNT = 640, own("sizes.count")
 TARGET_ORDER, TARGET_SORTED = own("target.order"), own("target.sorted")
 
 

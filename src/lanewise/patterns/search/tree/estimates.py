@@ -27,12 +27,17 @@ from lanewise.ir.pattern import HostCode, Pattern
 from lanewise.ir.values import uniform_leaves, value_array
 from lanewise.language.types import F32, F64, I64, Scalar
 from lanewise.launch.tasks import Buffer, Role
-from lanewise.patterns.search.tree.arguments import ACCURACY, NODES, TreeArguments
+from lanewise.patterns.search.tree.arguments import (
+    ACCURACY,
+    ENTRIES,
+    ENTRY_COUNT,
+    TreeArguments,
+)
 from lanewise.patterns.search.tree.group import GROUP_SIZE
 from lanewise.patterns.search.tree.nodes import NodeRecord, node_record
 
 SIZES, STRENGTHS = own("tree.sizes"), own("tree.strengths")
-ENTRIES, OCTAVE = 640, 16  # distances of the table, and how many of them double it
+OCTAVE = 16  # how many distances of the table double it
 ABOVE = 3  # octaves between the radius of the root and the largest distance
 TOP = own("walk.top")
 SIZED = Pattern("sizes", host=HostCode(inline=True, widest_stride=None))
@@ -104,8 +109,8 @@ def build_sizes(operators: Operators, arguments: TreeArguments, index: Scalar) -
         SIZED,
         (record.array(written=False), value_array(SIZES, F32, written=True)),
         tuple(p for n, p in plain.items() if n in used),
-        (ir.Parameter(NODES, index),),
-        (ir.Parallel(entry.name, ir.Literal(ENTRIES, index), body),),
+        (ir.Parameter(ENTRY_COUNT, index),),
+        (ir.Parallel(entry.name, ir.Local(ENTRY_COUNT, index), body),),
         location=f.location,
     )
 

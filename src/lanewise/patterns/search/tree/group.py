@@ -1,5 +1,8 @@
-"""Groups of neighbouring targets, which take one way through a tree: their box, and how far a node
-is from it.
+"""How far a node is from targets that take one way through a tree: from their box, from the nearest
+of them, or from a single one.
+
+A node that is far from the box is far from all of them. Where it is not, the threads of the warp
+(the lanes of a CPU) ask for the nearest: a group that goes round a cluster has a box of its size.
 """
 
 from __future__ import annotations
@@ -19,11 +22,40 @@ GROUP_SIZE = 32  # targets: a warp of a GPU, and on a CPU the lanes of a few SIM
 
 
 @dataclass(frozen=True, slots=True)
+class OwnPlace:
+    """A target that takes a way of its own. place: its position, in variables."""
+
+    number: ir.Local
+    place: tuple[ir.Local, ...]
+
+    @property
+    def members(self) -> tuple[ir.Expression, ir.Expression]:
+        """The number of the first target, and the one behind the last."""
+        return self.number, build.add(self.number, 1)
+
+    @property
+    def gap2(self) -> ir.Local:
+        return ir.Local(own("walk.gap2"), self.place[0].type)
+
+    def gap(self, centre: Sequence[ir.Expression]) -> ir.Block:
+        """`gap2`: the square of the distance of a place."""
+        return (ir.Assign(self.gap2.name, _square_distance(centre, self.place)),)
+
+    def corner2(self, centre: Sequence[ir.Expression]) -> ir.Expression:
+        """The square of the largest distance."""
+        del centre
+        return self.gap2
+
+
+@dataclass(frozen=True, slots=True)
 class GroupBox:
-    """Statements and expressions about the box of a group. position: the leaves of its field."""
+    """Statements and expressions about the box of a group. position: the leaves of its field;
+    place: the position of a target, in variables.
+    """
 
     group: ir.Local
     position: tuple[Leaf, ...]
+    place: tuple[ir.Local, ...]
 
     @property
     def members(self) -> tuple[ir.Local, ir.Local]:
@@ -74,6 +106,30 @@ class GroupBox:
             body.append(ir.Assign(gap.name, beyond))
         return (*body, ir.Assign(self.gap2.name, self._squares(gaps)))
 
+    def begin(self, target: str, step: int) -> ir.Block:
+        """Every thread begins with the place of the first target; threads behind the last one keep
+        it, so that none of them is nearer to a node than the targets are.
+        """
+        first, place = build.multiply(self.group, GROUP_SIZE * step), self._reals("first")
+        reads = tuple((p.name, x.name) for p, x in zip(self.position, place, strict=True))
+        copies = zip(self.place, place, strict=True)
+        return (
+            ir.LoadRecord(target, first, reads),
+            *(ir.Assign(own_place.name, x) for own_place, x in copies),
+        )
+
+    def first2(self, centre: Sequence[ir.Expression]) -> ir.Expression:
+        """The square of the distance of a place from the first target: the nearest one is no
+        farther.
+        """
+        return _square_distance(centre, self._reals("first"))
+
+    def nearer(self, centre: Sequence[ir.Expression]) -> ir.Block:
+        """`gap2`: the square of the distance of a place from the nearest target."""
+        own2 = ir.Local(own("walk.own2"), self.precision)
+        away = ir.Assign(own2.name, _square_distance(centre, self.place))
+        return (away, ir.Least(self.gap2.name, own2))
+
     def corner2(self, centre: Sequence[ir.Expression]) -> ir.Expression:
         """The square of the distance of a place from the farthest corner."""
         halves = zip(self._apart(centre), self._reals("half"), strict=True)
@@ -100,3 +156,9 @@ class GroupBox:
         self, operator: ir.BinaryOperator, a: ir.Expression, b: ir.Expression
     ) -> ir.Expression:
         return ir.Binary(operator, a, b, self.precision)
+
+
+def _square_distance(a: Sequence[ir.Expression], b: Sequence[ir.Expression]) -> ir.Expression:
+    apart = [ir.Binary("-", x, y, x.type) for x, y in zip(a, b, strict=True)]
+    squares: list[ir.Expression] = [ir.Binary("*", x, x, x.type) for x in apart]
+    return reduce(lambda x, y: ir.Binary("+", x, y, x.type), squares)

@@ -24,6 +24,8 @@ from lanewise.patterns.search.base import (
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.tree.arguments import (
     ACCURACY,
+    ENTRIES,
+    ENTRY_COUNT,
     LEAVES,
     NODES,
     TARGET_ORDER,
@@ -90,6 +92,7 @@ class TreeStructure(Structure):
         values[THETA] = real(self._theta)
         if self.accuracy is not None:
             values[ACCURACY] = real(SHARE * self.accuracy)
+            values[ENTRY_COUNT] = ENTRIES
         for height in range(1, self.shape.top + 1):
             first, count = height_numbers(height)
             values[first] = self._starts[height]

@@ -28,11 +28,11 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.itself import find_itself, itself_uniforms
 from lanewise.ir.names import count_of, identifier, index_name, own
-from lanewise.ir.pattern import HostCode, Pattern, Work
+from lanewise.ir.pattern import Checked, HostCode, Pattern, Work
 from lanewise.ir.reductions import Place
 from lanewise.ir.traverse import expressions, reads, statements
 from lanewise.ir.values import record_array, uniform_leaves, value_array
-from lanewise.language.target import Machine
+from lanewise.language.target import Machine, Target
 from lanewise.language.types import BOOL, F32, I32, I64, Scalar
 from lanewise.patterns.results import accumulators, check_results, result_arrays, stores
 from lanewise.patterns.search.base import ORDER
@@ -50,13 +50,14 @@ from lanewise.patterns.search.tree.estimates import (
     factor_of,
     strength_of,
 )
-from lanewise.patterns.search.tree.group import GROUP, GROUP_SIZE, GroupBox
+from lanewise.patterns.search.tree.group import GROUP, GROUP_SIZE, GroupBox, OwnPlace
 from lanewise.patterns.search.tree.inlining import applied, straightened
 from lanewise.patterns.search.tree.nodes import node_record, shape_arrays
 from lanewise.patterns.search.tree.reading import read_whole
 from lanewise.patterns.search.tree.shape import TREE
 from lanewise.patterns.tables.arguments import table_arrays, table_lengths
 from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
+from lanewise.support.errors import PlanError
 
 THREAD = own("thread")
 BLOCK = 128  # threads that walk: few enough that a slow warp holds back few others
@@ -90,8 +91,38 @@ WALK = Pattern(
 )
 """One target an element."""
 
-GROUP_WALK = replace(WALK, name="tree walk in lanes", grain=_groups)
-"""One group of targets an element, which are lanes of SIMD registers."""
+
+def _shape(
+    kernel: ir.Kernel, plan: CompletePlan, target: Target, checked: Checked
+) -> tuple[ir.Kernel, ...]:
+    """The groups of a walk as warps of a GPU; on a CPU they are lanes as they are."""
+    if not target.has_blocks:
+        return (kernel,)
+    (outer,) = kernel.body
+    assert isinstance(outer, ir.Parallel)
+    (inner,) = outer.body
+    assert isinstance(inner, ir.Parallel)
+    index = outer.extent.type
+    if plan.block % GROUP_SIZE:
+        raise PlanError(
+            f"Plan(block={plan.block}): the groups of {kernel.name} are warps; wanted a multiple "
+            f"of {GROUP_SIZE}"
+        )
+    first = build.multiply(ir.Builtin("block", index), plan.block)
+    place = ir.Local(own("place"), index)
+    body = (
+        ir.Assign(place.name, build.add(first, ir.Builtin("thread", index))),
+        ir.Assign(outer.variable, build.divide(place, GROUP_SIZE)),
+        ir.Assign(inner.variable, build.remainder(place, GROUP_SIZE)),
+        ir.If(build.less(ir.Local(outer.variable, index), outer.extent), inner.body),
+    )
+    threads = build.multiply(outer.extent, GROUP_SIZE)
+    grid = ir.Grid(threads, plan.block, plan.block, min_blocks=plan.min_blocks)
+    return (checked("mapping to threads", replace(kernel, body=body, grid=grid)),)
+
+
+GROUP_WALK = replace(WALK, name="tree walk in groups", grain=_groups, shape=_shape)
+"""One group of targets an element: a warp, or lanes of SIMD registers."""
 
 
 def build_tree_walk(
@@ -116,12 +147,11 @@ def build_sample_walk(
 def _built(
     lowered: Lowered, operators: Operators, arguments: TreeArguments, index: Scalar, *, sample: bool
 ) -> ir.Kernel:
-    def builder(*, lanes: bool) -> _WalkBuilder:
-        return _WalkBuilder(lowered, operators, arguments, index, lanes=lanes, sample=sample)
+    def builder(*, grouped: bool) -> _WalkBuilder:
+        return _WalkBuilder(lowered, operators, arguments, index, grouped=grouped, sample=sample)
 
-    if index == I64 and (in_lanes := builder(lanes=True)).fits():
-        return in_lanes.kernel()
-    return builder(lanes=False).kernel()
+    together = builder(grouped=True)
+    return together.kernel() if together.fits() else builder(grouped=False).kernel()
 
 
 class _WalkBuilder:
@@ -132,18 +162,24 @@ class _WalkBuilder:
         arguments: TreeArguments,
         index: Scalar,
         *,
-        lanes: bool,
+        grouped: bool,
         sample: bool,
     ) -> None:
         self.lowered, self.f, self.a, self.index = lowered, lowered.function, arguments, index
-        self.lanes, self.sample = lanes, sample
+        self.grouped, self.sample = grouped, sample
+        self.lanes = grouped and index == I64
         self.step = GROUP_SIZE if sample else 1  # sorted places from one target to the next
         self.precision, self.leaf = arguments.precision, arguments.leaf
         self.operators, self.record = operators, node_record(operators, arguments)
         self.m2p = self.operators.m2p()
         self.i = ir.Local(own("i"), index)
         self.group = ir.Local(GROUP, index)
-        self.box = GroupBox(self.group, arguments.position)
+        place = tuple(
+            ir.Local(f"{arguments.target.name}.{x.name}", x.type) for x in arguments.position
+        )
+        self.box = (
+            GroupBox(self.group, arguments.position, place) if grouped else OwnPlace(self.i, place)
+        )
         self.targets, self.sources = (
             ir.Local(count_of(s.name), index) for s in (arguments.target, arguments.source)
         )
@@ -158,9 +194,10 @@ class _WalkBuilder:
             operators,
             self.record,
             self.box,
+            self.group,
             WIDE if sample else None,
             estimated=self.estimated,
-            lanes=lanes,
+            lanes=self.lanes,
         )
 
     # ------------------------------------------------------------ the kernel
@@ -182,7 +219,7 @@ class _WalkBuilder:
         counts = (self.targets.name, self.sources.name, NODES)
         return ir.Kernel(
             identifier(f"{self.f.name}_{'sample_walk' if self.sample else 'walk'}"),
-            GROUP_WALK if self.lanes else WALK,
+            GROUP_WALK if self.grouped else WALK,
             (
                 *arrays,
                 *table_arrays(dict(a.tables)),
@@ -211,11 +248,10 @@ class _WalkBuilder:
             yield from itself_uniforms()
 
     def loop(self) -> ir.Parallel:
-        if not self.lanes:
+        if isinstance(self.box, OwnPlace):
             body = (
                 ir.Assign(self.group.name, build.divide(self.i, GROUP_SIZE)),
                 *self.load_target(),
-                *self.box.measure(self.a.target.name, self.count, self.step),
                 *self.acceptance.opening(),
                 *self.walk(),
                 *self.stores(),
@@ -225,6 +261,7 @@ class _WalkBuilder:
         thread = ir.Local(THREAD, self.index)
         body = (
             ir.Assign(self.i.name, build.add(build.multiply(self.group, GROUP_SIZE), thread)),
+            *self.box.begin(self.a.target.name, self.step),
             *self.nothing(),
             ir.If(inside, self.load_target()),
             *self.box.measure(self.a.target.name, self.count, self.step),
@@ -236,30 +273,37 @@ class _WalkBuilder:
         return ir.Parallel(self.group.name, build.ceil_divide(self.count, GROUP_SIZE), (lanes,))
 
     def nothing(self) -> ir.Block:
-        """What lanes behind the last target have in place of one."""
+        """What threads behind the last target have of one, besides a place."""
         kinds = {x.name: x.type for x in self.a.target.leaves}
-        types = [
-            ir.Local(variable, kinds.get(leaf, I32))
+        places = {x.name for x in self.a.position}
+        rest = {
+            variable: kinds.get(leaf, I32)
             for s in self.load_target()
             if isinstance(s, ir.LoadRecord)
             for leaf, variable in s.reads
-        ]
-        return tuple(ir.Assign(x.name, build.zero(x.type)) for x in types)
+            if leaf not in places
+        }
+        return tuple(ir.Assign(n, build.zero(kind)) for n, kind in rest.items())
 
     def fits(self) -> bool:
-        """Whether targets can be the lanes of SIMD registers."""
-        if straightened(self.f) is None or self.a.tables:
+        """Whether all targets of a group take one way, and on a CPU can be the lanes of SIMD
+        registers.
+        """
+        threads = self.loop().body[0]
+        assert isinstance(threads, ir.Parallel)
+        varying = spread_in_lanes(threads.body, {THREAD})
+        ways = {n for s in statements(threads.body) if isinstance(s, ir.While) for n in control(s)}
+        if ways & varying:
             return False
-        lanes = self.loop().body[0]
-        assert isinstance(lanes, ir.Parallel)
-        varying = spread_in_lanes(lanes.body, {THREAD})
-        ways = {n for s in statements(lanes.body) if isinstance(s, ir.While) for n in control(s)}
+        if not self.lanes:
+            return True
         truths = {x.name for x in self.a.target.leaves if x.type == BOOL}
-        if ways & varying or truths & {n.partition(".")[2] for n in self.used & varying}:
+        used = {n.partition(".")[2] for n in self.used if n.startswith(f"{self.a.target.name}.")}
+        if straightened(self.f) is None or self.a.tables or truths & used:
             return False
         return not any(
             simd_operations.problem(e, varying)
-            for s in statements(lanes.body)
+            for s in statements(threads.body)
             for e in expressions(s)
             if not varying.isdisjoint(reads(e))
         )
@@ -315,7 +359,6 @@ class _WalkBuilder:
         step = (
             self.record.load(node, (*self.record.centre, "radius")),
             *self.read_shape(node),
-            *self.box.gap(self.centre),
             ir.Assign(following.name, build.add(node, 1)),
             *self.acceptance.test(node),
             ir.If(
