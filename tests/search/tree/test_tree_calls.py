@@ -93,7 +93,8 @@ def test_errors_fall_with_the_order() -> None:
     b = bodies(3000)
     wanted = exact(b, b, lambda i: i)
     typical = [np.median(errors(far(0.6, n)(b, b, SOFTENING2), wanted)) for n in range(5)]
-    assert all(more > 1.5 * less for more, less in itertools.pairwise(typical))
+    assert typical[0] > typical[1]  # by little: around the mean place moments of order 1 are small
+    assert all(more > 2 * less for more, less in itertools.pairwise(typical[1:]))
     assert typical[-1] < 1e-4
 
 
