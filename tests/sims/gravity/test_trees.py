@@ -96,6 +96,19 @@ def test_what_is_done_for_a_method() -> None:
         assert message in str(refused.value)
 
 
+def test_a_profile_that_is_set_between_steps_keeps_the_bits() -> None:
+    tree = lw.Tree(theta=0.7, order=2, leaf=16)
+    whole, parts = simulation(tree=tree), simulation(tree=tree)
+    whole.run(40, dt=0.05)
+    parts.run(10, dt=0.05)
+    order = parts.tree_order
+    parts.profile = lw.Profile()
+    parts.prepare(0.05)
+    assert np.array_equal(parts.tree_order, order)
+    parts.run(30, dt=0.05)
+    assert bytes(parts.bodies.data) == bytes(whole.bodies.data)
+
+
 def begin(steps: int, out: str) -> runner.GravityRun:
     chosen: dict[str, Any] = {"method": "tree", "theta": 0.7, "order": 2, "leaf": 16}
     run = runner.start(bodies=300, seed=2, steps=steps, dt=0.01, output=Output(out=Path(out)), **chosen)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +12,6 @@ from lanewise.runtime.devices import default_device
 from lanewise.runtime.memory import home, module_of
 from lanewise.support.checks import check_unmasked, shown
 from lanewise.support.errors import ArgumentError
-
-if TYPE_CHECKING:
-    pass
 
 NO_EXTREME = "an array without elements has no smallest and no largest one"
 

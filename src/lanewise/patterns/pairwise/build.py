@@ -35,13 +35,13 @@ WARP = 32
 # targets of a loop on a CPU: enough for its overhead, and their states stay in the first cache
 SIDE_BY_SIDE = 256
 LEAST_SIDE_BY_SIDE = 32  # targets: fewer do not fill the registers
-NOTHING = Plan()  # is requested
+NOTHING = Plan()  # nothing is requested
 # decisions that want other loops
 _NOT_SIDE_BY_SIDE = ("targets", "tile", "accumulate", "self_term")
 
 
 def default_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
-    """Defaults that go with the `requested` of the user."""
+    """Every field decided: defaults that agree with the requested plan."""
     if not machine.target.has_blocks:
         # SIMD lanes run over sources, where compilers may regroup what they give; else over
         # targets. One target a loop is fastest when a load brings a whole register of sources;

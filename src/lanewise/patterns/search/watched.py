@@ -255,9 +255,8 @@ class DeviceFilling:
     """What a bound call on a GPU does before its kernel: it looks at positions, fills its
     structure, and waits for the answer.
 
-    in_graphs: whether the filling may be captured. The owner of the call has its lease. While a graph
-    is captured there is no answer to wait
-    for: the structure is filled without a look.
+    in_graphs: whether the filling may be captured. The owner of the call has its lease. While a
+    graph is captured there is no answer to wait for: the structure is filled without a look.
     """
 
     __slots__ = ("_device", "_fill", "_guards", "_in_graphs", "_look")

@@ -66,7 +66,7 @@ def ragged(
 
 
 def _device_of(device: str | None, values: Sequence[Any]) -> str:
-    """Where the lists shall lie: by wanted, or else where their values lie."""
+    """The device of the lists: the one that is given, else that of their values."""
     if device is not None:
         return resolve(device)
     places = {p for v in values if (p := v.device if isinstance(v, RecordArray) else home(v))}

@@ -52,7 +52,14 @@ from lanewise.sims.gravity.physics import (
     state_type,
 )
 from lanewise.sims.gravity.plans import Plans, wanted_force, wanted_potential
-from lanewise.sims.gravity.trees import ForceErrors, follow_order, force_errors, order_of, over
+from lanewise.sims.gravity.trees import (
+    ForceErrors,
+    follow_order,
+    force_errors,
+    order_of,
+    over,
+    set_order,
+)
 from lanewise.sims.gravity.watch import Watch
 from lanewise.support.attributes import sealed, unknown
 from lanewise.support.checks import checked
@@ -384,8 +391,11 @@ class Simulation:
                 dt,
                 law.gravitational_constant,
             )
+            order = self.tree_order
             self._loop = make_loop(calls, None, "keep", self._profile, of="simulation")
             self._loop.step = self.step  # trees are made anew at steps of these numbers
+            if order is not None:  # a loop makes one when it is made, at any step
+                set_order(self._law.gravity, order)
 
     @checked(InputError)
     def continue_from(self, step: int, dt: float, order: Any = None) -> None:
@@ -397,7 +407,7 @@ class Simulation:
         self._clock = replace(self._clock, step=self._clock.start_step + step, dt=dt)
         self._loop = None
         if order is not None:
-            self.prepare(dt)  # makes an order of its own
+            self.prepare(dt)
             follow_order(self._law.gravity, order)
         self._watch.restart(self.step)
 

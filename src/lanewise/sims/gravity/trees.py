@@ -88,13 +88,18 @@ def follow_order(gravity: lw.Call, order: NDArray[np.int32]) -> None:
     loop = lw.steps([gravity], structures="keep")  # makes an order of its own
     loop.step = 1
     loop.prepare()
+    set_order(gravity, order)
+    loop.run(1)
+
+
+def set_order(gravity: lw.Call, order: NDArray[np.int32]) -> None:
+    """Put an order in place of that of a bound call; its forces stay what they are."""
     there = _order(gravity)
     if isinstance(there, np.ndarray):
         there[:] = order
     else:
         with on(gravity.compiled.executable.device):
             there.set(np.ascontiguousarray(order, np.int32))
-    loop.run(1)
 
 
 # ------------------------------------------------------------ errors

@@ -1,5 +1,5 @@
-"""The order of a tree along a Hilbert curve of equal cubes, on a GPU: the box of all elements, and a
-sort for each word of the cubes' numbers.
+"""The order of a tree along a Hilbert curve of equal cubes, on a GPU: the box of all elements, and
+a sort for each word of the cubes' numbers.
 
 Nothing is read back and nothing is allocated when they run, so a graph may hold them.
 `hilbert_host.py` makes the same order on a CPU.
