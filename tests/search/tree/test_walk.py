@@ -15,7 +15,7 @@ from lanewise.launch.executable import build_executable
 from lanewise.layouts import AoS, Layout, SoAoAS
 from lanewise.patterns.search.tree.estimates import cannot_estimate
 from lanewise.patterns.search.tree.nodes import RECORDS
-from lanewise.patterns.search.tree.walk import GROUP_WALK, WALK
+from lanewise.patterns.search.tree.ways import GROUP_WALK, WALK
 from lanewise.planning.plan import NEUTRAL, Plan
 from tests import far_kernels as kernels
 from tests.derivatives.whole_arrays import called

@@ -18,7 +18,6 @@ group take the same side; a node where they may not is opened.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from lanewise.analysis import simd_operations
 from lanewise.analysis.spreading import control, spread_in_lanes
@@ -28,11 +27,9 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.itself import find_itself, itself_uniforms
 from lanewise.ir.names import count_of, identifier, index_name, own
-from lanewise.ir.pattern import Checked, HostCode, Pattern, Work
 from lanewise.ir.reductions import Place
 from lanewise.ir.traverse import expressions, reads, statements
 from lanewise.ir.values import record_array, uniform_leaves, value_array
-from lanewise.language.target import Machine, Target
 from lanewise.language.types import BOOL, F32, I32, I64, Scalar
 from lanewise.patterns.results import accumulators, check_results, result_arrays, stores
 from lanewise.patterns.search.base import ORDER
@@ -55,74 +52,11 @@ from lanewise.patterns.search.tree.inlining import applied, straightened
 from lanewise.patterns.search.tree.nodes import node_record, shape_arrays
 from lanewise.patterns.search.tree.reading import read_whole
 from lanewise.patterns.search.tree.shape import TREE
+from lanewise.patterns.search.tree.ways import GROUP_WALK, WALK
 from lanewise.patterns.tables.arguments import table_arrays, table_lengths
-from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
-from lanewise.support.errors import PlanError
 
 THREAD = own("thread")
-BLOCK = 128  # threads that walk: few enough that a slow warp holds back few others
 WIDE = 0.8  # the opening angle of the walk that finds how large results are
-GRAIN_TARGETS, GRAIN_GROUPS = 512, 8  # of a CPU's piece of work
-
-
-def default_plan(machine: Machine, work: Work, wish: Plan) -> CompletePlan:
-    """Every field decided."""
-    del work, wish
-    if machine.target.has_blocks:
-        return Plan(block=BLOCK).filled(NEUTRAL)
-    return Plan(vector_bits=512 if machine.vector_bits == 512 else 0).filled(NEUTRAL)
-
-
-def _targets(sources: int) -> int:
-    del sources
-    return GRAIN_TARGETS
-
-
-def _groups(sources: int) -> int:
-    del sources
-    return GRAIN_GROUPS
-
-
-WALK = Pattern(
-    "tree walk",
-    host=HostCode(inline=True, widest_stride=None),
-    default_plan=default_plan,
-    grain=_targets,
-)
-"""One target an element."""
-
-
-def _shape(
-    kernel: ir.Kernel, plan: CompletePlan, target: Target, checked: Checked
-) -> tuple[ir.Kernel, ...]:
-    """The groups of a walk as warps of a GPU; on a CPU they are lanes as they are."""
-    if not target.has_blocks:
-        return (kernel,)
-    (outer,) = kernel.body
-    assert isinstance(outer, ir.Parallel)
-    (inner,) = outer.body
-    assert isinstance(inner, ir.Parallel)
-    index = outer.extent.type
-    if plan.block % GROUP_SIZE:
-        raise PlanError(
-            f"Plan(block={plan.block}): the groups of {kernel.name} are warps; wanted a multiple "
-            f"of {GROUP_SIZE}"
-        )
-    first = build.multiply(ir.Builtin("block", index), plan.block)
-    place = ir.Local(own("place"), index)
-    body = (
-        ir.Assign(place.name, build.add(first, ir.Builtin("thread", index))),
-        ir.Assign(outer.variable, build.divide(place, GROUP_SIZE)),
-        ir.Assign(inner.variable, build.remainder(place, GROUP_SIZE)),
-        ir.If(build.less(ir.Local(outer.variable, index), outer.extent), inner.body),
-    )
-    threads = build.multiply(outer.extent, GROUP_SIZE)
-    grid = ir.Grid(threads, plan.block, plan.block, min_blocks=plan.min_blocks)
-    return (checked("mapping to threads", replace(kernel, body=body, grid=grid)),)
-
-
-GROUP_WALK = replace(WALK, name="tree walk in groups", grain=_groups, shape=_shape)
-"""One group of targets an element: a warp, or lanes of SIMD registers."""
 
 
 def build_tree_walk(

@@ -1,0 +1,77 @@
+"""The two patterns of a walk: targets that take ways of their own, and groups that take one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lanewise.ir import build
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import own
+from lanewise.ir.pattern import Checked, HostCode, Pattern, Work
+from lanewise.language.target import Machine, Target
+from lanewise.patterns.search.tree.group import GROUP_SIZE
+from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
+from lanewise.support.errors import PlanError
+
+BLOCK = 128  # threads that walk: few enough that a slow warp holds back few others
+GRAIN_TARGETS, GRAIN_GROUPS = 512, 8  # of a CPU's piece of work
+
+
+def default_plan(machine: Machine, work: Work, wish: Plan) -> CompletePlan:
+    """Every field decided."""
+    del work, wish
+    if machine.target.has_blocks:
+        return Plan(block=BLOCK).filled(NEUTRAL)
+    return Plan(vector_bits=512 if machine.vector_bits == 512 else 0).filled(NEUTRAL)
+
+
+def _targets(sources: int) -> int:
+    del sources
+    return GRAIN_TARGETS
+
+
+def _groups(sources: int) -> int:
+    del sources
+    return GRAIN_GROUPS
+
+
+WALK = Pattern(
+    "tree walk",
+    host=HostCode(inline=True, widest_stride=None),
+    default_plan=default_plan,
+    grain=_targets,
+)
+"""One target an element."""
+
+
+def _shape(
+    kernel: ir.Kernel, plan: CompletePlan, target: Target, checked: Checked
+) -> tuple[ir.Kernel, ...]:
+    """The groups of a walk as warps of a GPU; on a CPU they are lanes as they are."""
+    if not target.has_blocks:
+        return (kernel,)
+    (outer,) = kernel.body
+    assert isinstance(outer, ir.Parallel)
+    (inner,) = outer.body
+    assert isinstance(inner, ir.Parallel)
+    index = outer.extent.type
+    if plan.block % GROUP_SIZE:
+        raise PlanError(
+            f"Plan(block={plan.block}): the groups of {kernel.name} are warps; wanted a multiple "
+            f"of {GROUP_SIZE}"
+        )
+    first = build.multiply(ir.Builtin("block", index), plan.block)
+    place = ir.Local(own("place"), index)
+    body = (
+        ir.Assign(place.name, build.add(first, ir.Builtin("thread", index))),
+        ir.Assign(outer.variable, build.divide(place, GROUP_SIZE)),
+        ir.Assign(inner.variable, build.remainder(place, GROUP_SIZE)),
+        ir.If(build.less(ir.Local(outer.variable, index), outer.extent), inner.body),
+    )
+    threads = build.multiply(outer.extent, GROUP_SIZE)
+    grid = ir.Grid(threads, plan.block, plan.block, min_blocks=plan.min_blocks)
+    return (checked("mapping to threads", replace(kernel, body=body, grid=grid)),)
+
+
+GROUP_WALK = replace(WALK, name="tree walk in groups", grain=_groups, shape=_shape)
+"""One group of targets an element: a warp, or lanes of SIMD registers."""
