@@ -139,8 +139,9 @@ class Kept:
     """A call that can be made again.
 
     places, sources: what it searches for and among, as they were. arrays: those of its user and
-    where their records were, neither of which it keeps alive. watched: its quick way, where the
-    structure fits wherever the elements are and no choice depends on it.
+    where their records were, neither of which it keeps alive. own: bytes that it has beside its
+    arguments and its structure: sorted copies, the groups of a tree. watched: its quick way, where
+    the structure fits wherever the elements are and no choice depends on it.
     """
 
     call: Repeatable
@@ -150,16 +151,16 @@ class Kept:
     structure: Structure
     arrays: tuple[weakref.ref[Any], ...]
     key: Key
+    own: int
     watched: Sized | None = None
 
     @property
     def nbytes(self) -> int:
-        """About what its structure and its sorted copy take."""
-        count, order = self.sources.count, self.structure.order
-        if order is None:
-            return 0
+        """About what its structure and its own memory take."""
         walked = sum(b.data.nbytes for b in self.structure.arrays.values())
-        return walked + WORKING * order.nbytes + self.sources.arrangement.unpinned.nbytes(count)
+        orders = (self.structure.order, self.structure.target_order)
+        working = WORKING * sum(order.nbytes for order in orders if order is not None)
+        return walked + working + self.own
 
     def again(self) -> tuple[Points, Points]:
         """The positions of the targets and of the sources as they are now."""
@@ -249,11 +250,12 @@ class RepeatedSearches:
         picked: Picked,
         looks: tuple[Look, ...],
         uses: Mapping[str, Uses],
+        own: int,
     ) -> None:
         """Keep a call for those like it, where they can be recognised.
 
         looks: what is looked at in every call, where nothing else has to be asked. uses: of
-        records.
+        records. own: bytes beside arguments and structure.
         """
         slots = slots_of(signature, positional, named, arguments, SameRecords, uses=uses)
         values = frozenset(flatten_uniforms(signature, arguments.uniforms))
@@ -277,7 +279,7 @@ class RepeatedSearches:
         records = {id(r): r for r in arguments.records.values()}.values()
         arrays = tuple(weakref.ref(x, drop) for r in records for x in (r, places_of(r)))
         key = _key((*positional, *named.values()))
-        kept = Kept(call, *points, picked, launch.structure, arrays, key, quick)
+        kept = Kept(call, *points, picked, launch.structure, arrays, key, own, quick)
         self._keep((kept, *self._entries))
 
     def discard(self, kept: Kept) -> None:

@@ -216,6 +216,7 @@ class Searched:
                 s.picked,
                 looks,
                 self._uses(classified),
+                call.compiled.tasks.memory(call.compiled.environment),
             )
         with on(classified.device):
             call.launch()

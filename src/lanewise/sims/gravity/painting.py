@@ -270,7 +270,7 @@ def _lab(
 
 @dataclass(frozen=True, slots=True)
 class BodyPainter:
-    """Paints one moment after the other, all on the scale of one shot. said: beside the time."""
+    """Paints one moment after the other, all on the scale of one shot. title: above the time."""
 
     shot: Shot
     size: tuple[int, int]
