@@ -109,6 +109,16 @@ def test_a_profile_that_is_set_between_steps_keeps_the_bits() -> None:
     assert bytes(parts.bodies.data) == bytes(whole.bodies.data)
 
 
+@pytest.mark.parametrize("order", [np.arange(10), np.zeros(COUNT, int), np.arange(COUNT) + 1])
+def test_an_order_that_is_none_is_refused(order: Any) -> None:
+    tree = simulation(tree=lw.Tree(order=1))
+    with pytest.raises(lw.InputError, match=f"order= does not name each of {COUNT} bodies once"):
+        tree.continue_from(3, 0.01, order)
+    assert tree.step == 0
+    with pytest.raises(lw.InputError, match="this simulation has none; leave it out"):
+        simulation().continue_from(3, 0.01, order)
+
+
 def begin(steps: int, out: str) -> runner.GravityRun:
     chosen: dict[str, Any] = {"method": "tree", "theta": 0.7, "order": 2, "leaf": 16}
     run = runner.start(bodies=300, seed=2, steps=steps, dt=0.01, output=Output(out=Path(out)), **chosen)

@@ -45,7 +45,7 @@ from lanewise.sims.gravity.painting import FilmPlan, film_from_json, film_to_jso
 from lanewise.sims.gravity.physics import RECORDS
 from lanewise.sims.gravity.plans import Plans
 from lanewise.sims.gravity.simulation import Simulation
-from lanewise.sims.gravity.trees import tree_of
+from lanewise.sims.gravity.trees import is_order, tree_of
 from lanewise.support.errors import InputError
 
 SNAPSHOT_OF = "snapshot_of"
@@ -299,8 +299,7 @@ def check_order(settings: Settings, order: Any, bodies: int) -> None:
     """Refuse an order that names a body twice or not at all: its forces would be wrong."""
     if settings.method != "tree":
         return
-    counts = None if order is None or len(order) != bodies else np.sort(order)
-    if counts is None or not np.array_equal(counts, np.arange(bodies)):
+    if not is_order(order, bodies):
         raise InputError(
             f"damaged checkpoint: {TREE_ORDER} does not name each of {bodies:,} bodies once"
         )

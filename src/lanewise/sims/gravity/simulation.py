@@ -56,6 +56,7 @@ from lanewise.sims.gravity.trees import (
     ForceErrors,
     follow_order,
     force_errors,
+    is_order,
     order_of,
     over,
     set_order,
@@ -402,8 +403,16 @@ class Simulation:
         """Say that the bodies are `step` steps of `dt` on: a resumed run computes its times as an
         uninterrupted one, and its forces with the tree of then.
 
-        order: the `tree_order` of that step, where bodies are searched by a tree.
+        order: the `tree_order` of that step, where bodies are searched by a tree. Raises
+        `InputError` for one that does not name each body once.
         """
+        if order is not None and self._search is None:
+            raise InputError("order= is that of a tree, and this simulation has none; leave it out")
+        if order is not None and not is_order(order, len(self._bodies)):
+            raise InputError(
+                f"order= does not name each of {len(self._bodies):,} bodies once; wanted the "
+                "tree_order of that step"
+            )
         self._clock = replace(self._clock, step=self._clock.start_step + step, dt=dt)
         self._loop = None
         if order is not None:

@@ -78,6 +78,11 @@ def _order(gravity: lw.Call) -> Any:
     return searched.structure.order
 
 
+def is_order(order: Any, bodies: int) -> bool:
+    """Whether it names each of so many bodies once."""
+    return np.shape(order) == (bodies,) and np.array_equal(np.sort(order), np.arange(bodies))
+
+
 def order_of(gravity: lw.Call) -> NDArray[np.int32]:
     """The order of the bodies in the tree of a bound call, on the host."""
     return np.array(to_host(_order(gravity)), np.int32)
