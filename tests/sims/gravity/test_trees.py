@@ -14,7 +14,7 @@ from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditio
 from lanewise.sims.gravity import run as runner
 from lanewise.sims.gravity.checkpoint import check_order
 from lanewise.sims.gravity.options import Output, Settings
-from lanewise.sims.gravity.trees import CROSSING, tree_of, with_method
+from lanewise.sims.gravity.trees import CROSSING, ForceErrors, accuracy_warning, tree_of, with_method
 
 COUNT = 700
 
@@ -79,16 +79,18 @@ def test_what_is_done_for_a_method() -> None:
     assert (few[0].method, few[0].theta, few[1]) == (
         "direct",
         None,
-        "auto: fewer than 20,000 bodies, where a tree pays on a CPU, measured",
+        "auto: fewer than 20,000 bodies, where a tree pays on a CPU, measured for theta 0.6 and order 4",
     )
     assert (many[0].method, many[0].theta, many[0].order, many[0].leaf) == ("tree", 0.6, 4, 32)
-    assert many[1] == "auto: from 20,000 bodies, where a tree pays on a CPU, measured"
+    assert many[1] == "auto: from 20,000 bodies, where a tree pays on a CPU, measured for theta 0.6 and order 4"
     asked, why = with_method(Settings(method="tree", theta=0.4, order=2), 10)
     assert (tree_of(asked), why) == (lw.Tree(theta=0.4, order=2), "asked for")
     for settings, message in (
         (Settings(method="octree"), "unknown method 'octree'; did you mean 'tree'? wanted one of auto, direct, tree"),
         (Settings(theta=0.5), "--theta needs --method tree: all pairs have no groups of bodies"),
         (Settings(method="tree", theta=2.0), "Tree(theta=2.0): wanted a number above 0 and at most 0.9"),
+        (Settings(accuracy=1e-3), "--accuracy needs --method tree: all pairs have no groups of bodies"),
+        (Settings(method="tree", accuracy=1.0), "Tree(accuracy=1.0): wanted a number above 0 and below 1"),
         (Settings(method="auto", order=99), "Tree(order=99): wanted a whole number from 0 to 8"),
     ):
         with pytest.raises(lw.InputError) as refused:
@@ -119,8 +121,8 @@ def test_an_order_that_is_none_is_refused(order: Any) -> None:
         simulation().continue_from(3, 0.01, order)
 
 
-def begin(steps: int, out: str) -> runner.GravityRun:
-    chosen: dict[str, Any] = {"method": "tree", "theta": 0.7, "order": 2, "leaf": 16}
+def begin(steps: int, out: str, **other: Any) -> runner.GravityRun:
+    chosen: dict[str, Any] = {"method": "tree", "order": 2, "leaf": 16, **(other or {"theta": 0.7})}
     run = runner.start(bodies=300, seed=2, steps=steps, dt=0.01, output=Output(out=Path(out)), **chosen)
     run.execute()
     return run
@@ -145,3 +147,35 @@ def test_a_checkpoint_keeps_the_tree(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for damaged in (order[:-1], np.where(order == 7, 8, order), None):
         with pytest.raises(lw.InputError, match="lanewise/tree_order does not name each of 300 bodies once"):
             check_order(rest.state.settings, damaged, 300)
+
+
+def test_a_checkpoint_keeps_the_accuracy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    whole = begin(44, "whole.h5", accuracy=1e-2)
+    begin(40, "part.h5", accuracy=1e-2)
+    with h5py.File("part.h5") as file:
+        assert file["lanewise"].attrs["accuracy"] == 1e-2
+    rest = runner.resume(Path("part.h5"), steps=4, device=None, output=Output())
+    rest.execute()
+    assert bytes(rest.state.simulation.bodies.data) == bytes(whole.state.simulation.bodies.data)
+    one, other = whole.finish(), rest.finish()
+    assert one["energy_final"] == other["energy_final"]
+    assert (other["accuracy"], other["theta"], other["order"]) == (1e-2, 0.9, 2)
+    assert 0 < other["force_errors"]["99 %"] <= 1e-2
+    assert other["warning"] is None
+
+
+def test_errors_above_the_accuracy_that_was_asked_for_are_said() -> None:
+    errors = ForceErrors(1e-4, 2e-3, 5e-3, 1000)
+    assert accuracy_warning(lw.Tree(accuracy=2e-3), errors) == ""
+    assert accuracy_warning(lw.Tree(theta=0.9), errors) == ""
+    assert accuracy_warning(None, None) == ""
+    said = accuracy_warning(lw.Tree(accuracy=1e-3), errors)
+    assert said.startswith(
+        "99 % of the forces are within 2.0e-03 of those of all pairs, not within the accuracy of 0.001"
+    )
+    with pytest.raises(
+        lw.LanewiseError, match=r"Tree\(accuracy=1e-06\): results in f32 are no closer than about 1e-05"
+    ):
+        simulation(tree=lw.Tree(accuracy=1e-6))
+    assert "theta at most 0.3" in lw.Tree(accuracy=1e-3, theta=0.3).describe()

@@ -45,7 +45,7 @@ from lanewise.sims.gravity.painting import FilmPlan, film_from_json, film_to_jso
 from lanewise.sims.gravity.physics import RECORDS
 from lanewise.sims.gravity.plans import Plans
 from lanewise.sims.gravity.simulation import Simulation
-from lanewise.sims.gravity.trees import is_order, tree_of
+from lanewise.sims.gravity.trees import NUMBERS, is_order, tree_of
 from lanewise.support.errors import InputError
 
 SNAPSHOT_OF = "snapshot_of"
@@ -103,7 +103,7 @@ def _entry(name: str, kind: str) -> Text | Whole | Real:
     return {"str": Text(needed), "int": Whole(0, most, needed), "float": Real(needed=needed)}[plain]
 
 
-TREE_SETTINGS = ("method", "theta", "order", "leaf")
+TREE_SETTINGS = ("method", *NUMBERS)
 
 
 @dataclass(frozen=True, slots=True)

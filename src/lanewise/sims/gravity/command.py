@@ -86,7 +86,8 @@ def _say(done: GravityRun, s: dict[str, Any]) -> None:
     print(f"{s['seconds']:.3f} s, {_speed(s)}")
     if (search := done.state.simulation.search) is not None:
         print(f"forces by a {search.describe()} ({s['method_reason']})")
-        print(f"their errors: {done.state.errors}")
+        asked = "" if search.accuracy is None else f"; asked for {search.accuracy:g}"
+        print(f"their errors: {done.state.errors}{asked}")
     elif s["method_reason"].startswith("auto"):
         print(f"forces by all pairs ({s['method_reason']})")
     print(

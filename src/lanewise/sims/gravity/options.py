@@ -101,12 +101,27 @@ class Settings:
             values="lanewise.sims.gravity.trees.METHODS",
         ),
     )
+    accuracy: float | None = setting(
+        None,
+        Option(
+            METHOD, "X", "of a tree: the relative error of forces that it aims at, as 1e-3 (none)"
+        ),
+    )
     theta: float | None = setting(
         None,
-        Option(METHOD, "X", "of a tree: groups narrower than this times their distance (0.6)"),
+        Option(
+            METHOD,
+            "X",
+            "of a tree: groups narrower than this times their distance (0.6; with --accuracy 0.9)",
+        ),
     )
     order: int | None = setting(
-        None, Option(METHOD, "N", "of a tree: order of the expansions of groups, 0 to 8 (4)")
+        None,
+        Option(
+            METHOD,
+            "N",
+            "of a tree: order of the expansions of groups, 0 to 8 (4; with --accuracy 3)",
+        ),
     )
     leaf: int | None = setting(
         None, Option(METHOD, "N", "of a tree: bodies of its smallest groups (32)")

@@ -48,7 +48,7 @@ from lanewise.sims.gravity.pictures import (
 )
 from lanewise.sims.gravity.plans import Plans
 from lanewise.sims.gravity.simulation import Simulation, make_bodies
-from lanewise.sims.gravity.trees import ForceErrors, tree_of, with_method
+from lanewise.sims.gravity.trees import ForceErrors, accuracy_warning, tree_of, with_method
 from lanewise.support.attributes import unknown
 from lanewise.support.errors import InputError, PlanError
 
@@ -174,9 +174,13 @@ class SimulatedBodies:
 
     @property
     def warning(self) -> str:
-        """What to say of an energy error that is too large, or ""."""
+        """What to say of errors of energy or of forces that are too large, or ""."""
         s = self.settings
-        return energy_warning(self.history, dt=s.dt, softening=s.softening, integrator=s.integrator)
+        warnings = (
+            energy_warning(self.history, dt=s.dt, softening=s.softening, integrator=s.integrator),
+            accuracy_warning(self.simulation.search, self.errors),
+        )
+        return "; ".join(w for w in warnings if w)
 
     def summary(self, run: Run[Any]) -> dict[str, Any]:
         """Drifts are relative to the start of the run, before any resumption."""
@@ -186,8 +190,9 @@ class SimulatedBodies:
             "steps": run.taken, "step": self.step, "time": self.simulation.time, "dt": s.dt,
             "integrator": s.integrator, "softening": s.softening, "precision": s.precision,
             "layout": s.layout, "seconds": run.seconds,
-            "method": s.method, "method_reason": self.why, "theta": s.theta, "order": s.order,
-            "leaf": s.leaf, "force_errors": self.errors.as_dict() if self.errors else None,
+            "method": s.method, "method_reason": self.why, "accuracy": s.accuracy,
+            "theta": s.theta, "order": s.order, "leaf": s.leaf,
+            "force_errors": self.errors.as_dict() if self.errors else None,
             "bodies_per_second": self.bodies_per_second(run),
             "pairs_per_second": self.pairs_per_second(run), "energy_initial": start.total,
             "energy_final": end.total, "energy_drift": end.energy_drift(start),

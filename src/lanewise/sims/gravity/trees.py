@@ -24,6 +24,9 @@ CROSSING, GPU_CROSSING = 20_000, 50_000
 EPYC). On a GPU nobody has measured it yet.
 """
 
+NUMBERS = ("accuracy", "theta", "order", "leaf")
+"""The settings that only trees have, as `lw.Tree` names them; no accuracy stays none."""
+
 SAMPLE = 1024
 
 
@@ -32,7 +35,7 @@ def tree_of(settings: Settings) -> lw.Tree | None:
 
     Raises `InputError` for what no tree is, and for what only trees have without one.
     """
-    given = {name: getattr(settings, name) for name in ("theta", "order", "leaf")}
+    given = {name: getattr(settings, name) for name in NUMBERS}
     said = {name: value for name, value in given.items() if value is not None}
     if settings.method == "direct":
         for name in said:
@@ -52,14 +55,15 @@ def with_method(settings: Settings, bodies: int) -> tuple[Settings, str]:
         raise InputError(unknown("method", settings.method, METHODS))
     tree, why = tree_of(settings), "asked for"
     if settings.method == "auto":
-        least, where = CROSSING, "on a CPU, measured"
+        least, where = CROSSING, "on a CPU, measured for theta 0.6 and order 4"
         if is_gpu(settings.device):
             least, where = GPU_CROSSING, "on a GPU, estimated"
         side = "from" if bodies >= least else "fewer than"
         why = f"auto: {side} {least:,} bodies, where a tree pays {where}"
         tree = tree if bodies >= least else None
     if tree is None:
-        return replace(settings, method="direct", theta=None, order=None, leaf=None), why
+        none: dict[str, Any] = dict.fromkeys(NUMBERS)
+        return replace(settings, method="direct", **none), why
     numbers: dict[str, Any] = {"theta": tree.angle, "order": tree.terms, "leaf": tree.leaf}
     return replace(settings, method="tree", **numbers), why
 
@@ -133,6 +137,19 @@ class ForceErrors:
             f"median {self.median:.1e}, 99 % {self.most:.1e}, largest {self.largest:.1e} "
             f"(of {self.bodies:,} bodies against all pairs in float64)"
         )
+
+
+def accuracy_warning(search: lw.Tree | None, errors: ForceErrors | None) -> str:
+    """What to say of errors that are above the accuracy that was asked for, and "" of others."""
+    if search is None or errors is None or search.accuracy is None:
+        return ""
+    if errors.most <= search.accuracy:
+        return ""
+    return (
+        f"99 % of the forces are within {errors.most:.1e} of those of all pairs, not within the "
+        f"accuracy of {search.accuracy:g} that was asked for; choose a smaller --accuracy, or a "
+        "--precision with more digits"
+    )
 
 
 @lw.pairwise

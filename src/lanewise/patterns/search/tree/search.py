@@ -118,9 +118,10 @@ class Tree(Search):
 
     def describe(self) -> str:
         if self.accuracy is not None:
+            most = f", theta at most {self.angle:g}" if self.angle < MOST_THETA else ""
             return (
-                f"tree: accuracy {self.accuracy:g} by estimates, order {self.terms}, leaves of "
-                f"{self.leaf}"
+                f"tree: accuracy {self.accuracy:g} by estimates{most}, order {self.terms}, leaves "
+                f"of {self.leaf}"
             )
         return f"tree: theta {self.angle:g}, order {self.terms}, leaves of {self.leaf}"
 
