@@ -26,7 +26,7 @@ def cloud(name: str, count: int, axes: int, dtype: str, seed: int = 0) -> tuple[
             x, radius = np.repeat(x[: -(-count // 5)], 5, axis=0)[:count], 0.1
             rng.shuffle(x)
         case "outliers":
-            x[:: count // 7] *= 1e4
+            x[:: max(1, count // 7)] *= 1e4
             radius = 0.15
         case "single place":
             x, radius = np.full((count, axes), 0.125), 0.5
