@@ -87,9 +87,9 @@ def test_no_flag_has_the_type_of_a_value(lanewise: Command) -> None:
 
 
 def test_only_what_is_alike_is_suggested(lanewise: Command) -> None:
-    said = lanewise("gravity", "run", "--movie", "x.mp4")
+    said = lanewise("gravity", "run", "--quux", "x.mp4")
     assert said.code == 2
-    assert "No such option: --movie" in said.err
+    assert "No such option: --quux" in said.err
     assert "Possible" not in said.err
     assert "Did you mean" not in said.err
     said = lanewise("gravity", "run", "--integrater", "euler")

@@ -60,7 +60,7 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "ic": (
         "--ic foo",
         "unknown initial condition 'foo'; wanted one of galaxies, figure-eight, plummer, pythagorean, two-body, "
-        "uniform-sphere, or a file (Gadget HDF5, Tipsy, NPZ, CSV)",
+        "uniform-sphere, a file (Gadget HDF5, Tipsy, NPZ, CSV), or script.py:function",
     ),
     "file": ("--ic foo.h5", "foo.h5: there is no such file"),
     "checkpoint": ("--resume foo.h5", "foo.h5: there is no such file"),
