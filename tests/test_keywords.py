@@ -45,6 +45,14 @@ def test_an_unknown_name_is_refused_in_words(name: str) -> None:
         PUBLIC[name](**{f"{first}x": 1})
 
 
+@pytest.mark.parametrize("name", PUBLIC)
+def test_only_settings_are_listed(name: str) -> None:
+    with pytest.raises(
+        LanewiseError, match=f"its settings are {', '.join(inspect.signature(PUBLIC[name]).parameters)}$"
+    ):
+        PUBLIC[name](zzzzzz=1)
+
+
 def settings(thing: Any) -> tuple[int, list[str]]:
     """How many values may come without a name, and which ones come by name alone."""
     try:

@@ -9,13 +9,15 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
 
 
-def spread(body: ir.Block, names: set[str]) -> set[str]:
-    """These variables and all whose value depends on them."""
+def spread(
+    body: ir.Block, names: set[str], without: tuple[type[ir.Statement], ...] = ()
+) -> set[str]:
+    """These variables and all whose value depends on them, but through statements of some kinds."""
     names = set(names)
     while True:
         before = len(names)
         for s in statements(body):
-            if control(s) & names and not isinstance(s, ir.Least):  # the same in all lanes
+            if control(s) & names and not isinstance(s, without):
                 names |= {
                     *writes(s),
                     *(n for b in blocks(s) for x in statements(b) for n in writes(x)),
@@ -31,7 +33,7 @@ def spread_in_lanes(body: ir.Block, names: set[str]) -> set[str]:
     all, and so are its bounds: what is assigned for loops alone, wherever it is assigned the same
     expression, of values that are the same in all lanes.
     """
-    varying = spread(body, names)
+    varying = spread(body, names, without=(ir.Least,))  # the least of all lanes
     loops = [s for s in statements(body) if isinstance(s, ir.For)]
     others = [s for s in statements(body) if not isinstance(s, ir.For)]
     assigned = {n for s in others for n in writes(s)}

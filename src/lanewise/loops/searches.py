@@ -47,41 +47,41 @@ def why_alone(launch: SearchedLaunch, structures: Structures) -> str:
 class Searching:
     """A call over a search as one function. numbers: in place of those that it was bound with."""
 
-    __slots__ = ("_clock", "_follows", "_launch")
+    __slots__ = ("_clock", "_fill", "_follows", "_kernel", "_launch")
 
     def __init__(self, launch: SearchedLaunch, structures: Structures, clock: Clock) -> None:
-        self._launch, self._clock = launch, clock
+        self._clock = clock
+        self._take(launch)
         self._follows = structures == "follow" and launch.follow is not None
+
+    def _take(self, launch: SearchedLaunch) -> None:
+        """Its parts are made once, and not in every step."""
+        self._launch, self._kernel = launch, launch.kernel
+        self._fill: Work = launch.fill if launch.looked is None else launch.looked
 
     def __call__(self, numbers: Mapping[str, Any] | None = None) -> None:
         self.look()
-        launch = self._launch
-        kernel: Work = launch.kernel.run
+        kernel: Work = self._kernel.run
         if numbers is not None:
-            kernel = filling(launch.kernel, frozenset(numbers))(numbers)
-        with launch.lease:
-            self._fill(launch)
+            kernel = filling(self._kernel, frozenset(numbers))(numbers)
+        with self._launch.lease:
+            try:
+                self._fill()
+            except ArgumentError as error:
+                raise self._found(error) from error
             kernel()
-
-    def _fill(self, launch: SearchedLaunch) -> None:
-        if launch.looked is None:
-            launch.fill()
-            return
-        try:
-            launch.looked()
-        except ArgumentError as error:
-            raise self._found(error) from error
 
     def takes(self, names: Iterable[str]) -> bool:
         """Whether numbers of these names are no more than arguments."""
-        return fillable(self._launch.kernel, names)
+        return fillable(self._kernel, names)
 
     def look(self) -> None:
         """Refuse positions that no search can use, and follow where they lead."""
         launch = self._launch
         try:
             if self._follows and launch.follow is not None:
-                self._launch = launch.follow() or launch
+                if (following := launch.follow()) is not None:
+                    self._take(following)
                 return
             for guard in launch.guards:
                 guard()
@@ -100,8 +100,8 @@ def named(
     if not apart or (structures == "follow" and launch.follow is not None):
         return [NamedLaunch("search", name, searching)]
     calls = [
-        NamedLaunch(stage, told, at_a_stretch([launch.launches.part(*ends)], launch.lease))
-        for stage, told, ends in _stages(launch, name)
+        NamedLaunch(stage, part, at_a_stretch([launch.launches.part(*ends)], launch.lease))
+        for stage, part, ends in _stages(launch, name)
     ]
     if launch.guards:
         calls.insert(0, NamedLaunch(BUILD, "look at positions", searching.look))
@@ -117,8 +117,7 @@ def _stages(launch: SearchedLaunch, name: str) -> list[tuple[str, str, tuple[int
     made: list[tuple[str, str, tuple[int, int]]] = []
     if begin:
         fills = {p.name for p in pieces[:begin]}
-        told = fills.pop() if len(fills) == 1 else ""
-        made.append((BUILD, told or "structure", (0, begin)))
+        made.append((BUILD, fills.pop() if len(fills) == 1 else "structure", (0, begin)))
     if not launch.kernel.waits:
         for own, some in groupby(pieces[begin:-1], key=lambda p: p.name):
             end = begin + len(list(some))
@@ -182,8 +181,8 @@ def in_graph(
     its own.
     """
     calls = [
-        NamedLaunch(stage, told, launch.launches.part(*ends))
-        for stage, told, ends in _stages(launch, name)
+        NamedLaunch(stage, part, launch.launches.part(*ends))
+        for stage, part, ends in _stages(launch, name)
     ]
     if looks is not None:
         calls.insert(0, NamedLaunch(BUILD, "look at positions", looks.launch))

@@ -15,7 +15,7 @@ _RENEWING = [threading.Lock()]  # held while a forked child makes locks of its o
 
 
 def _in_child() -> None:
-    """Nobody holds the child's.
+    """The child begins with a lock that is free.
 
     It is not one that is released here: that would stay held where Ctrl-C comes between.
     """
@@ -31,12 +31,12 @@ class Lease:
 
     Threads wait for each other. On a GPU a launch is over before its work is: a call on another
     stream than the call before waits for that stream first (`follow`, given the last stream,
-    returns the present one). In a forked child nobody holds the lock. Where somebody held it when
-    the process forked, the memory is half written for good, and entering raises `ArgumentError`.
+    returns the present one). In a forked child the lock is free. Where it was held when the process
+    forked, the memory is half written for good, and entering raises `ArgumentError`.
 
     Ctrl-C may come wherever Python begins or ends a call. So nothing of Python's own stands between
-    taking the lock and the block, nor between the block and giving it back: a lock that nobody
-    gives back would stop every later call.
+    taking the lock and the block, nor between the block and giving it back: a lock that is not
+    given back would stop every later call.
     """
 
     __slots__ = ("_broken", "_follow", "_lock", "_process", "_stream", "_what")

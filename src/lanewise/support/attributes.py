@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import FrozenInstanceError
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
@@ -124,8 +124,9 @@ def frozen(cls: C) -> C:
     """A decorator above a frozen dataclass: assignments are refused in words, also of names that it
     does not have.
     """
-    fields = tuple(cls.__dataclass_fields__)
-    named = [f for f in cls.__dataclass_fields__.values() if f.init]
+    known = dataclasses.fields(cls)  # without class variables
+    fields = tuple(f.name for f in known)
+    named = [f for f in known if f.init]
     if named and all(f.kw_only for f in named):
         _take_names_only(cls, [f.name for f in named])
     if hasattr(cls, "__post_init__"):
@@ -133,17 +134,19 @@ def frozen(cls: C) -> C:
 
     def assign(self: Any, name: str, value: Any, /) -> None:
         if name in fields:
-            raise FrozenInstanceError(
+            raise dataclasses.FrozenInstanceError(
                 f"{cls.__name__}.{name} cannot be assigned: dataclasses.replace(..., {name}=...) "
                 f"makes another {cls.__name__}"
             )
         has = f"its fields are {', '.join(fields)}" if fields else "it has no fields"
-        raise FrozenInstanceError(
+        raise dataclasses.FrozenInstanceError(
             f"{cls.__name__} has no field {name!r} and is frozen{near(name, fields) or f'; {has}'}"
         )
 
     def remove(self: Any, name: str, /) -> None:
-        raise FrozenInstanceError(f"{cls.__name__} is frozen: {name!r} cannot be deleted")
+        raise dataclasses.FrozenInstanceError(
+            f"{cls.__name__} is frozen: {name!r} cannot be deleted"
+        )
 
     for special, function in (("__setattr__", assign), ("__delattr__", remove)):
         setattr(cls, special, function)

@@ -37,7 +37,7 @@ from lanewise.patterns.search.tree.estimates import SIZES, STRENGTHS, build_size
 from lanewise.patterns.search.tree.group import GROUP_SIZE
 from lanewise.patterns.search.tree.moments import build_leaf_moments, build_parent_moments
 from lanewise.patterns.search.tree.nodes import node_buffers
-from lanewise.patterns.search.tree.shape import HEIGHTS, TREE, KdShape, tree_arrangement
+from lanewise.patterns.search.tree.shape import HEIGHTS, TREE, TreeShape, tree_arrangement
 from lanewise.patterns.search.tree.walk import build_sample_walk, build_tree_walk
 from lanewise.planning.plan import NEUTRAL, CompletePlan
 from tests.harness import run_kernel
@@ -45,7 +45,7 @@ from tests.harness import run_kernel
 Array = np.ndarray[Any, Any]
 
 
-def kd_order(places: Array, shape: KdShape) -> Array:
+def kd_order(places: Array, shape: TreeShape) -> Array:
     """The elements by halves along the longest side, as a shape has them."""
     order = np.arange(len(places))
     for nodes, first, leaves in shape.levels():
@@ -123,10 +123,10 @@ class TreeCall:
         return Operators(proof, self.order)
 
     @cached_property
-    def shapes(self) -> tuple[KdShape, KdShape]:
+    def shapes(self) -> tuple[TreeShape, TreeShape]:
         count = len(self.fields["position"])
         others = count if self.targets is None else len(self.targets["position"])
-        return KdShape(others, self.leaf), KdShape(count, self.leaf)
+        return TreeShape(others, self.leaf), TreeShape(count, self.leaf)
 
     @cached_property
     def orders(self) -> tuple[Array, Array]:

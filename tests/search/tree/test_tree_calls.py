@@ -62,12 +62,17 @@ def bodies(count: int, seed: int = 0, device: str = "cpu", layout: Any = None) -
     return Body.array(**fields, device=device, layout=layout)
 
 
-def exact(targets: Any, sources: Any, same: Callable[[int], int] = lambda i: -1) -> Array:
+def exact(
+    targets: Any,
+    sources: Any,
+    same: Callable[[int], int] = lambda i: -1,
+    softening2: float = SOFTENING2,
+) -> Array:
     """All pairs. same: which source a target is, -1 for none."""
     t, s = (np.asarray(a.position, np.float64) for a in (targets, sources))
     mass, axes = np.asarray(sources.mass, np.float64), t.shape[1]
     d = s[None] - t[:, None]
-    factor = mass / ((d * d).sum(-1) + SOFTENING2) ** (axes / 2)
+    factor = mass / ((d * d).sum(-1) + softening2) ** (axes / 2)
     for i in range(len(t)):
         if same(i) >= 0:
             factor[i, same(i)] = 0
@@ -248,6 +253,25 @@ def test_an_accuracy_is_kept() -> None:
         assert 1e-5 < away < accuracy
     again = call(one, one, softening2=SOFTENING2)
     np.testing.assert_array_equal(np.asarray(found[-1]), np.asarray(again))
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5])
+@pytest.mark.parametrize("apart", [1e-4, 1e-2])
+def test_an_accuracy_is_kept_beside_close_pairs(share: float, apart: float) -> None:
+    """Single bodies of a cluster some of whose bodies have a companion, whose force is larger than
+    all others together.
+    """
+    rng, count = np.random.default_rng(5), 2500
+    place = rng.normal(size=(count, 3))
+    pairs = int(share * count / 2)
+    place[:pairs] = place[pairs : 2 * pairs] + apart * rng.normal(size=(pairs, 3))
+    one = bodies(count)
+    one.position, softening2 = place.astype("f4"), 1e-10
+    wanted = exact(one, one, lambda i: i, softening2)[2 * pairs :]
+    for accuracy in (1e-2, 1e-3):
+        call = gravity.using(search=lw.Tree(accuracy=accuracy))
+        found = np.asarray(call(one, one, softening2=softening2))[2 * pairs :]
+        assert np.quantile(errors(found, wanted), 0.99) < accuracy
 
 
 def test_an_accuracy_is_kept_at_other_targets() -> None:

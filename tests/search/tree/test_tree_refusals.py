@@ -43,6 +43,11 @@ ANGLE = (
             "sum, which a tree does not have; wanted lw.Open()",
         ),
         (
+            {"world": lw.Bounded((0, 0), (1, 1))},
+            f"Tree(world={lw.Bounded((0, 0), (1, 1))}): the box of a tree follows from its elements "
+            "and needs no bounds; wanted lw.Open()",
+        ),
+        (
             {"accuracy": 1.0},
             "Tree(accuracy=1.0): wanted a number above 0 and below 1: the error of results relative to themselves",
         ),
@@ -158,8 +163,12 @@ def test_places_whose_distances_have_no_squares() -> None:
 
 
 def test_queries_find_near_points_alone() -> None:
-    with pytest.raises(lw.ArgumentError, match="the search has k=None, and the call k=1"):
-        lw.nearest(np.eye(3, dtype="f4"), 1, search=lw.Tree())
+    places = np.eye(4, 3)
+    why = "has all sources in it, near and far, and no list of neighbours; wanted a structure such as"
+    with pytest.raises(lw.ArgumentError, match=f"nearest: tree: theta .* {why}"):
+        lw.nearest(places, 2, search=lw.Tree())
+    with pytest.raises(lw.ArgumentError, match=f"neighbors: tree: theta .* {why}"):
+        lw.neighbors(places, 0.5, search=lw.Tree())
 
 
 def test_what_a_tree_takes_is_said_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:

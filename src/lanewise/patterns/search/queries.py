@@ -178,6 +178,11 @@ def _check_search(name: str, search: Any, radius: float | None, k: int | None, w
             f"{name}: search takes a structure such as lw.StaticGrid(radius=...), found "
             f"{shown(search)}"
         )
+    if search.any_distance:
+        raise ArgumentError(
+            f"{name}: {search.describe()} has all sources in it, near and far, and no list of "
+            "neighbours; wanted a structure such as lw.StaticGrid(radius=...)"
+        )
     if world is not None and not isinstance(world, Open | Periodic | Bounded):
         raise ArgumentError(
             f"{name}(world={shown(world)}): wanted lw.Open(), lw.Periodic(size) or lw.Bounded(low, "

@@ -34,7 +34,7 @@ class SiteValues:
     """The values of a call, bound: arrays by name, and the scalars of the others by their names in
     the IR.
 
-    copied: whose arrays were copied, so that nobody sees what is written to them later.
+    copied: whose arrays were copied, so that what is written to them later is not seen.
     """
 
     arrays_of: tuple[tuple[str, t.ValueType], ...]

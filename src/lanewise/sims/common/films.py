@@ -30,7 +30,7 @@ FILM_SIZE = {".gif": (450, 800), ".mp4": (720, 1280)}
 
 FPS = {".gif": 25.0, ".mp4": 30.0}
 MOST_FRAMES = {".gif": 250, ".mp4": 900}
-"""Of a film whose interval nobody chose."""
+"""Of a film without an interval of its own."""
 
 M = TypeVar("M")
 
@@ -68,12 +68,12 @@ def check_film(movie: Path | None, fps: float | None) -> None:
 
 
 def film_size(movie: Path) -> tuple[int, int]:
-    """Height and width in pixels, where nobody chose them."""
+    """Height and width in pixels, unless they are given."""
     return FILM_SIZE[movie.suffix.lower()]
 
 
 def usual_fps(movie: Path) -> float:
-    """Frames a second, where nobody chose them."""
+    """Frames a second, unless they are given."""
     return FPS[movie.suffix.lower()]
 
 

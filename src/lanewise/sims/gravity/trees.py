@@ -21,7 +21,7 @@ METHODS = ("auto", "direct", "tree")
 CROSSING, GPU_CROSSING = 20_000, 50_000
 """Bodies from which `auto` takes a tree. With theta 0.6 and order 4 it is as fast as all pairs from
 7,000 bodies on, and 1.45 times as fast for 20,000 (a Plummer sphere in float32, two cores of an AMD
-EPYC). On a GPU nobody has measured it yet.
+EPYC). For a GPU it is an estimate and not measured.
 """
 
 NUMBERS = ("accuracy", "theta", "order", "leaf")

@@ -109,7 +109,7 @@ class Acceptance:
 
     def _square(self, e: ir.Expression, room: float, kind: Scalar) -> ir.Expression:
         wide = self._binary("*", self._binary("*", e, e), ir.Literal(room, self.precision))
-        return wide if kind == self.precision else ir.Cast(wide, kind)
+        return build.cast(wide, kind)
 
     def _root(self, e: ir.Expression) -> ir.Expression:
         return ir.Call("sqrt", (e,), self.precision)

@@ -36,6 +36,7 @@ from lanewise.patterns.search.tree.moments import build_leaf_moments, build_pare
 from lanewise.patterns.search.tree.nodes import node_buffers
 from lanewise.patterns.search.tree.structure import TreeStructure, height_numbers
 from lanewise.patterns.search.tree.walk import build_sample_walk, build_tree_walk
+from lanewise.patterns.search.tree.ways import WALK
 from lanewise.support.errors import CompileError
 
 if TYPE_CHECKING:
@@ -107,9 +108,12 @@ class FarFields:
             complete_plan(None, machine, Work(ELEMENTWISE, 1)),
             device,
         )
-        sample = build_sample_walk(self.lowered, self.operators, arguments, index)
-        plan = complete_plan(None, machine, Work(sample.pattern, 1))
-        walk = programs.get((arguments, "sample walk"), lambda: sample, plan, device)
+        walk = programs.get(
+            (arguments, "sample walk"),
+            lambda: build_sample_walk(self.lowered, self.operators, arguments, index),
+            complete_plan(None, machine, Work(WALK, 1)),
+            device,
+        )
         return [Renamed(table, names), Renamed(walk, names)]
 
     def buffers(self, arguments: TreeArguments) -> dict[str, Buffer]:

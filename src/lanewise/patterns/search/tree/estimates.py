@@ -8,8 +8,9 @@ call for distances in equal ratios, and interpolated between them. All of it is 
 P is summed up in leaves. Of a parent it follows from its children, of weight p and spread s, whose
 centres lie a away: P <= sum of p (s + a)^q (Minkowski), with p s^q = P.
 
-The strength of a group is the result of its first target, by a walk of its own at a wide angle, in
-which such targets are neighbours: it costs a thirty-second part of a walk.
+The strength of a group is what far sources give its first target, by a walk of its own at a wide
+angle, in which such targets are neighbours: it costs less than a thirty-second part of a walk. Near
+sources are left out: a close companion of this one target says nothing about the others.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def build_sizes(operators: Operators, arguments: TreeArguments, index: Scalar) -
     f = operators.proof.function
     plain = {p.name: p for p in uniform_leaves(f, dict(arguments.uniforms))}
     given = tuple(
-        known.get(p.name) or _cast(ir.Local(p.name, plain[p.name].type), p.type)
+        known.get(p.name) or build.cast(ir.Local(p.name, plain[p.name].type), p.type)
         for p in sizes.parameters
     )
     inside = build.less(entry, ENTRIES - 1)
@@ -135,7 +136,7 @@ class Spread:
         """One source of a leaf."""
         weight, length = (ir.Local(own(f"source.{n}"), self.kind) for n in ("weight", "length"))
         root = ir.Call("sqrt", (square_distance,), self.kind)
-        scale = _cast(self.record.local("scale"), self.kind)
+        scale = build.cast(self.record.local("scale"), self.kind)
         term = self._times(weight, self._to_the_order(length))
         return (
             ir.Assign(weight.name, self._weight()),
@@ -146,7 +147,7 @@ class Spread:
 
     def leaf(self) -> ir.Block:
         """Behind the sources of a leaf."""
-        return self._finish(_cast(self.record.local("scale"), self.kind), self.power)
+        return self._finish(build.cast(self.record.local("scale"), self.kind), self.power)
 
     def parent(self, ways: dict[str, ir.Expression]) -> ir.Block:
         """ways: how far the centres of the children are from that of the parent."""
@@ -199,7 +200,7 @@ class Spread:
                 terms.append(times)
                 continue
             field = ir.Local(name, self.operators.types[name])
-            size = ir.Call("abs", (_cast(field, self.kind),), self.kind)
+            size = ir.Call("abs", (build.cast(field, self.kind),), self.kind)
             terms.append(size if times.value == 1 else self._times(times, size))
         return reduce(self._plus, terms)
 
@@ -228,7 +229,8 @@ def limit_of(group: ir.Expression, record: NodeRecord) -> ir.Block:
     """Once for a group: `$walk.limit`, and where the table begins."""
     kind, strength = record.precision, ir.Local(own("strength"), F32)
     root = record.local("radius")
-    allowed = ir.Binary("+", _log2(ir.Local(ACCURACY, kind)), _log2(_cast(strength, kind)), kind)
+    asked, size = _log2(ir.Local(ACCURACY, kind)), _log2(build.cast(strength, kind))
+    allowed = ir.Binary("+", asked, size, kind)
     above = ir.Literal(float(ABOVE), kind)
     return (
         ir.LoadRecord(STRENGTHS, group, (("value", strength.name),)),
@@ -252,8 +254,8 @@ def small_enough(
     share = ir.Binary("-", at, ir.Cast(first, kind), kind)
     # farther than the table: the last of it is infinite, and so no node there is far
     inside = ir.Select(ir.Compare("<", at, last), at, last, kind)
-    slope = ir.Binary("-", _cast(near, kind), _cast(far, kind), kind)
-    between = ir.Binary("+", _cast(far, kind), ir.Binary("*", share, slope, kind), kind)
+    slope = ir.Binary("-", build.cast(near, kind), build.cast(far, kind), kind)
+    between = ir.Binary("+", build.cast(far, kind), ir.Binary("*", share, slope, kind), kind)
     error = ir.Binary("+", between, record.local("size"), kind)
     return (
         ir.Assign(at.name, build.maximum(place, build.zero(kind))),
@@ -269,9 +271,9 @@ def strength_of(results: list[ir.Expression], factor: ir.Expression | None) -> i
     sizes: list[ir.Expression] = [ir.Call("abs", (x,), x.type) for x in results]
     largest = reduce(build.maximum, sizes)
     if factor is not None:
-        size = ir.Call("abs", (_cast(factor, largest.type),), largest.type)
+        size = ir.Call("abs", (build.cast(factor, largest.type),), largest.type)
         largest = ir.Binary("/", largest, size, largest.type)
-    return _cast(largest, F32)
+    return build.cast(largest, F32)
 
 
 def _log2(e: ir.Expression) -> ir.Expression:
@@ -284,7 +286,3 @@ def _real(value: float) -> ir.Literal:
 
 def _binary(operator: ir.BinaryOperator, a: ir.Expression, b: ir.Expression) -> ir.Expression:
     return ir.Binary(operator, a, b, F64)
-
-
-def _cast(e: ir.Expression, kind: Scalar) -> ir.Expression:
-    return e if e.type == kind else ir.Cast(e, kind)

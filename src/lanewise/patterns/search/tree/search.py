@@ -15,7 +15,7 @@ from lanewise.patterns.search.base import (
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.tree.shape import LEAF
 from lanewise.patterns.search.tree.structure import TreeStructure
-from lanewise.patterns.search.worlds import Open
+from lanewise.patterns.search.worlds import Open, Periodic
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import finite, shown
 from lanewise.support.errors import ArgumentError
@@ -37,17 +37,18 @@ class Tree(Search):
 
     For functions whose results are sums, and which `lw.far_field` says are of tier R: gravity,
     Coulomb's and Yukawa's forces, Stokeslets. Results are close to those over all pairs, and not
-    the same: the error falls with theta and with the order.
+    the same: the error falls with theta and with the order, where the function varies slowly over a
+    group. It does not where a function swings or grows within one, as cos(40 r) in a unit box.
 
     theta: a group is far away where its radius is less than theta times its distance (None: 0.6; at
     most 0.9). order: of the expansions, from 0 (a group is one source at its centre) to 8 (None:
     4). accuracy: groups are far where the error that is estimated of them is small enough for it
     (relative to the result; above 0, below 1), and theta allows it (None: 0.9), with order 3 where
     none is given. It is an aim and no bound: 99 % of the results of clusters and of uniform places
-    were closer than it. leaf: elements of the smallest groups. method: "walk", where each group of
-    targets walks through the tree (None). position: the field that says where an element is, a
-    vec2, vec3, dvec2 or dvec3. method="dual", radius, k and worlds other than lw.Open() are
-    refused.
+    were closer than it for gravity; functions that change much within a group miss it. leaf:
+    elements of the smallest groups. method: "walk", where each group of targets walks through the
+    tree (None). position: the field that says where an element is, a vec2, vec3, dvec2 or dvec3.
+    method="dual", radius, k and worlds other than lw.Open() are refused.
 
     Method: J. Barnes and P. Hut 1986, with a tree of halves of a Hilbert curve.
     """
@@ -63,11 +64,12 @@ class Tree(Search):
         self._check_asked()
         super(Tree, self).__post_init__()
         if not isinstance(self.world, Open):
-            _refuse(
-                f"world={self.world}",
-                "the images of far groups are an infinite sum, which a tree does not have; wanted "
-                "lw.Open()",
+            why = (
+                "the images of far groups are an infinite sum, which a tree does not have"
+                if isinstance(self.world, Periodic)
+                else "the box of a tree follows from its elements and needs no bounds"
             )
+            _refuse(f"world={self.world}", f"{why}; wanted lw.Open()")
         for name in ("theta", "order", "leaf", "accuracy"):
             object.__setattr__(self, name, plain_number(getattr(self, name)))
         theta: Any = self.theta

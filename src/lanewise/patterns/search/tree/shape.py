@@ -19,7 +19,9 @@ from lanewise.ir.names import own
 from lanewise.language.record import Leaf
 from lanewise.language.types import I32
 from lanewise.layouts import AoS, Arrangement
+from lanewise.support.errors import ArgumentError
 
+MOST_NODES = 2**31 - 1  # int32
 LEAF = 32  # elements: a warp of targets
 TREE = own("tree")  # of each node its first leaf, and how many it has
 HEIGHTS = own("tree.heights")  # the nodes, children before parents
@@ -28,11 +30,18 @@ Whole = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
-class KdShape:
+class TreeShape:
     """The shape of the tree of `count` elements."""
 
     count: int
     leaf: int = LEAF
+
+    def __post_init__(self) -> None:
+        if self.nodes > MOST_NODES:
+            raise ArgumentError(
+                f"a tree of {self.count:,} elements in leaves of {self.leaf} has {self.nodes:,} "
+                f"groups, and at most {MOST_NODES:,} have a number; choose larger leaves"
+            )
 
     @property
     def leaves(self) -> int:

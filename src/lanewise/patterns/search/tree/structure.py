@@ -32,7 +32,7 @@ from lanewise.patterns.search.tree.arguments import (
     THETA,
 )
 from lanewise.patterns.search.tree.order import made_order
-from lanewise.patterns.search.tree.shape import HEIGHTS, TREE, KdShape, tree_arrangement
+from lanewise.patterns.search.tree.shape import HEIGHTS, TREE, TreeShape, tree_arrangement
 from lanewise.runtime.memory import allocate, on
 
 # of the accuracy that one group may take. Errors of groups add up, but most are smaller than their
@@ -63,7 +63,7 @@ class TreeStructure(Structure):
         self._described, self._theta, self.terms = described, theta, terms
         self.accuracy = accuracy
         self._sources = sources
-        self.shape = KdShape(sources.count, leaf)
+        self.shape = TreeShape(sources.count, leaf)
         self._order = made_order(sources)
         self._target_order = None if targets is sources else made_order(targets)
         nodes, self._starts = self.shape.heights

@@ -74,7 +74,9 @@ def build_tree_walk(
 def build_sample_walk(
     lowered: Lowered, operators: Operators, arguments: TreeArguments, index: Scalar
 ) -> ir.Kernel:
-    """The same for the first target of each group, at a wide angle: it fills `STRENGTHS`."""
+    """The same for the first target of each group, at a wide angle and without near sources: it
+    fills `STRENGTHS`.
+    """
     return _built(lowered, operators, arguments, index, sample=True)
 
 
@@ -118,7 +120,7 @@ class _WalkBuilder:
             ir.Local(count_of(s.name), index) for s in (arguments.target, arguments.source)
         )
         self.reduced = [a for group in accumulators(lowered) for a in group]
-        self.parts = arguments.parts and lowered.uses_same
+        self.parts = arguments.parts and lowered.uses_same and not sample
         self.find, self.itself = find_itself(self.i, self.sources)
         self.used = {p.name for p in self.f.parameters}
         self.place = build.multiply(self.i, self.step)
@@ -268,7 +270,7 @@ class _WalkBuilder:
     def number(self, kind: Scalar) -> ir.Expression:
         """The caller's index of the target."""
         target = ir.Local(own("target"), I32)
-        return target if kind == I32 else ir.Cast(target, kind)
+        return build.cast(target, kind)
 
     def find_itself(self) -> ir.Block:
         find, _ = find_itself(self.number(self.index), self.sources)
@@ -289,7 +291,7 @@ class _WalkBuilder:
     def walk(self) -> ir.Block:
         node, following, leaves = (self.whole(n) for n in ("node", "following", "leaves"))
         beyond = build.add(node, build.subtract(build.multiply(leaves, 2), 1))
-        near = ir.If(build.equal(leaves, 1), self.near())
+        near = () if self.sample else (ir.If(build.equal(leaves, 1), self.near()),)
         step = (
             self.record.load(node, (*self.record.centre, "radius")),
             *self.read_shape(node),
@@ -298,7 +300,7 @@ class _WalkBuilder:
             ir.If(
                 FAR,
                 (*self.far(node), ir.Assign(following.name, beyond)),
-                (near,),
+                near,
             ),
             ir.Assign(node.name, following),
         )
@@ -336,7 +338,7 @@ class _WalkBuilder:
             return (*bounds, loop(None))
         if self.parts:
             number = ir.Local(own("source"), I32)
-            found = build.equal(self.itself, self.cast(number, self.index))
+            found = build.equal(self.itself, build.cast(number, self.index))
             return (*bounds, loop(found))
         if not self.a.identical:
             return (*bounds, loop(build.FALSE))
@@ -387,9 +389,6 @@ class _WalkBuilder:
 
     def whole(self, name: str) -> ir.Local:
         return ir.Local(own(name), self.index)
-
-    def cast(self, e: ir.Expression, kind: Scalar) -> ir.Expression:
-        return e if e.type == kind else ir.Cast(e, kind)
 
     def read_shape(self, node: ir.Local) -> ir.Block:
         fields = (("first", self.whole("first")), ("leaves", self.whole("leaves")))

@@ -61,7 +61,7 @@ def script_text(ic: str) -> str | None:
 
 
 def bodies_of_script(ic: str, bodies: int | None, seed: int | None) -> Particles:
-    """The bodies that the function of a script gives. None: nobody asked for a number, or a seed.
+    """The bodies that the function of a script gives. None: no number was asked for, or no seed.
 
     Raises `InputError`, with the file and the line of the function, for what cannot be run, for
     arguments that it does not take, and for bodies that a file could not hold either.
