@@ -8,12 +8,12 @@ may reorder the sums over sources, which `pairwise` leaves free.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import PurePath
 from typing import assert_never
 
 from lanewise.analysis.rounds import given_in_rounds
+from lanewise.emit.host_facts import borrowed, is_counted, local_arrays, stride
 from lanewise.emit.names import PYTHON_WORDS, Names, entry_name, function_names, user_names
 from lanewise.emit.numba_expressions import numba_expression
 from lanewise.emit.numba_numbers import numbers_of
@@ -37,9 +37,8 @@ from lanewise.ir.names import is_own, own
 from lanewise.ir.pattern import HostCode
 from lanewise.ir.reductions import reorders
 from lanewise.ir.traverse import rewrite, statements, subexpressions
-from lanewise.language.types import I64, LocalArray, limits
+from lanewise.language.types import I64
 
-Arrays = dict[str, LocalArray]
 # values at once; Python's own limit is 30, of which mutable parameters and local arrays take some
 LONG = 24
 
@@ -76,30 +75,6 @@ def emit_numba(
         + entry.imports
     )
     return f'"""{header}"""\n\n{imports}{prelude(body, fast_math)}\n{body}'
-
-
-def local_arrays(block: ir.Block) -> Arrays:
-    """The local arrays of a block and of the functions that it applies.
-
-    The kernel makes them once, not once for each element.
-    """
-    arrays: Arrays = {}
-    for s in statements(block):
-        match s:
-            case ir.DeclareArray():
-                arrays[s.name] = s.type
-            case ir.Apply():
-                arrays |= borrowed(s.function)
-            case _:
-                pass
-    return arrays
-
-
-def borrowed(f: ir.Function) -> Arrays:
-    """The local arrays that a caller lends to a function, by their names at the caller:
-    `$function.array`.
-    """
-    return {own(f"{f.name}.{name}"): kind for name, kind in local_arrays(f.body).items()}
 
 
 class _Writer:
@@ -184,8 +159,8 @@ class _Writer:
         lie side by side. With a wide stride the test stays: LLVM would gather, which takes longer
         than loading one value after the other.
         """
-        text, stride = self.expression(index), _stride(index)
-        return f"u64({text})" if self.widest is None or stride <= self.widest else text
+        text, apart = self.expression(index), stride(index)
+        return f"u64({text})" if self.widest is None or apart <= self.widest else text
 
     def statement(self, s: ir.Statement, depth: int) -> None:
         e, pad = self.expression, "    " * depth
@@ -394,7 +369,7 @@ class _Writer:
             return
         e = self.expression
         start, stop = e(s.start), e(s.stop)
-        if not is_own(s.variable) and not _counted(s):
+        if not is_own(s.variable) and not is_counted(s):
             self.wide_loop(s, depth)
             return
         plain = s.start == ir.Literal(0, s.start.type) and s.step == ir.Literal(1, s.step.type)
@@ -446,31 +421,6 @@ class _Writer:
 def _extreme(name: str, first: str, *others: str) -> str:
     """Of one number or several: Python's functions take no single one."""
     return f"{name}({', '.join((first, *others))})" if others else first
-
-
-def _counted(s: ir.For) -> bool:
-    """Whether the type of a loop's variable surely holds the way from its start to its stop, which
-    Numba computes in it.
-    """
-    match s.start, s.stop:
-        case ir.Literal(value=start), ir.Literal(value=stop):
-            low, high = limits(s.start.type)
-            return low <= stop - start <= high
-        case start, stop:
-            return start == ir.Literal(0, start.type) or stop == ir.Literal(-1, stop.type)
-
-
-def _stride(index: ir.Expression) -> float:
-    """How far neighbours lie apart: 1 for blocks (which divide) and for an index from memory (which
-    is cast).
-    """
-    parts = list(subexpressions(index))
-    products = [x for x in parts if isinstance(x, ir.Binary) and x.operator == "*"]
-    divided = any(isinstance(x, ir.Binary) and x.operator == "//" for x in parts)
-    if not products or divided or any(isinstance(x, ir.Cast) for x in parts):
-        return 1
-    factors = [f.value for x in products for f in (x.left, x.right) if isinstance(f, ir.Literal)]
-    return max(factors) if len(factors) == len(products) else math.inf
 
 
 class _FunctionWriter(_Writer):

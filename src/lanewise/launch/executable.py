@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import Any
 from lanewise._version import __version__
 from lanewise.compiler.pipeline import Program
 from lanewise.emit.cuda import emit_cuda
+from lanewise.emit.llvm import emit_llvm
 from lanewise.emit.numba import emit_numba
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import is_own, is_view
@@ -42,6 +44,7 @@ from lanewise.runtime.nvrtc import Cubin, Switches, compile_cubin, cuda_core
 from lanewise.runtime.prepared import Piece
 from lanewise.support.errors import PlanError
 
+CPU_TEXT = "LANEWISE_CPU_TEXT"  # for those who work on lanewise: "llvm" or "python", for all kernels
 Environment = Mapping[str, Any]
 Launch = Callable[[], None]
 
@@ -243,7 +246,16 @@ def generated_text(
     if is_gpu(device):
         return emit_cuda(kernel, header, locations=locations)
     fast, bits = plan.fast_math, plan.vector_bits
-    return emit_numba(kernel, header, fast_math=fast, vector_bits=bits, locations=locations)
+    emit = emit_llvm if speaks_llvm(kernel) else emit_numba
+    return emit(kernel, header, fast_math=fast, vector_bits=bits, locations=locations)
+
+
+def speaks_llvm(kernel: ir.Kernel) -> bool:
+    """Whether the text of a kernel for a CPU is one of LLVM's language: as the environment says,
+    else as its pattern does.
+    """
+    asked = os.environ.get(CPU_TEXT, "")
+    return asked == "llvm" or (not asked and kernel.pattern.host.llvm)
 
 
 def _check_apart(program: Program, arrays: Arrays) -> None:
