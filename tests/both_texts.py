@@ -42,7 +42,9 @@ class Both:
             if a.tobytes() != f.tobytes():
                 where = np.flatnonzero(bits(a) != bits(f))
                 some = [(int(i), f.reshape(-1)[i], a.reshape(-1)[i]) for i in where[:4]]
-                DIFFERENT.append(f"{self.name}: array {n}, {len(where)} of {a.size} elements; place, Python, LLVM: {some}")
+                DIFFERENT.append(
+                    f"{self.name}: array {n}, {len(where)} of {a.size} elements; place, Python, LLVM: {some}"
+                )
                 a[...] = f
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from lanewise.runtime import cpu, devices
+from lanewise.runtime.compiler_locks import LOADING
 from lanewise.runtime.lease import Lease
 from lanewise.runtime.prepared import Piece
 from lanewise.support.errors import ArgumentError, DeviceError
@@ -140,7 +141,7 @@ def test_a_fork_waits_for_the_compiler(which: str) -> None:
 
     cpu.width_problem(256)  # as every call asks
     internal: Any = ffi.lib
-    locks: dict[str, Any] = {"Numba": global_compiler_lock, "LLVM": internal._lock, "loading": cpu._LOADING}  # pyright: ignore[reportPrivateUsage]
+    locks: dict[str, Any] = {"Numba": global_compiler_lock, "LLVM": internal._lock, "loading": LOADING}
     entered = threading.Event()
 
     def compile_long() -> None:

@@ -10,32 +10,29 @@ calls the kernel itself, whose parameters they are: there it can be said that ar
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import PurePath
-from typing import assert_never
 
 from lanewise.emit.declarations import kinds_of
-from lanewise.emit.host_facts import borrowed, is_counted, local_arrays, stride
-from lanewise.emit.llvm_expressions import Expressions
+from lanewise.emit.host_facts import local_arrays
 from lanewise.emit.llvm_instructions import (
     CONTRACT,
     FAST,
     FREE,
-    LETTERS,
     TYPES,
-    Instructions,
+    FunctionLines,
     in_memory,
     quoted,
 )
-from lanewise.emit.llvm_prelude import WHOLE_SCATTERS, prelude
+from lanewise.emit.llvm_prelude import prelude
+from lanewise.emit.llvm_statements import Writer, result_type
 from lanewise.emit.names import Names, entry_name, function_names, user_names
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import buffers_read, functions
-from lanewise.ir.names import is_own, own
+from lanewise.ir.names import own
 from lanewise.ir.reductions import reorders
 from lanewise.ir.traverse import statements
 from lanewise.language.target import LINE
-from lanewise.language.types import BOOL, I32, I64, U32, LocalArray, Scalar
+from lanewise.language.types import BOOL, I64
 from lanewise.runtime.llvm import TAKES
 from lanewise.support.errors import LanewiseError
 
@@ -76,322 +73,7 @@ def emit_llvm(
     return "\n".join([*parts, entry.called_from_outside()])
 
 
-class _Writer:
-    """Writes statements; a function and an entry differ in what stands around them."""
-
-    def __init__(
-        self,
-        kernel: ir.Kernel,
-        names: Names,
-        called: dict[str, str],
-        needs: set[str],
-        flags: str,
-        fast: bool,
-        file: str,
-    ) -> None:
-        self.kernel, self.names, self.called, self.file = kernel, names, called, file
-        self.host = kernel.pattern.host
-        self.code = Instructions(needs)
-        self.kinds = {b.name: b.type for b in kernel.buffers}
-        self.lying: dict[str, str] = {}  # variables, and where they lie
-        self.given: dict[str, str] = {}  # those that keep what they are given
-        self.loops: list[tuple[str, str]] = []  # where `break` and `continue` lead
-        self.mutable: list[ir.Parameter] = []
-        # pointers to local arrays, which a caller lends
-        self.expressions = Expressions(
-            self.code, self.variable, self.given, flags, fast, self.host.branchless
-        )
-
-    # ------------------------------------------------------------ names
-
-    def local(self, name: str) -> str:
-        return f"%{quoted(self.names(name))}"
-
-    def variable(self, name: str) -> str:
-        return self.lying[name]
-
-    def buffer(self, name: str) -> str:
-        return self.local(own(f"{name}.array"))
-
-    def size(self, name: str) -> str:
-        """How many elements a buffer has."""
-        return self.local(own(f"{name}.size"))
-
-    def declare(self, block: ir.Block) -> None:
-        """Room for the variables that a block assigns."""
-        kinds = kinds_of(block, self.kinds)
-        for s in statements(block):
-            if isinstance(s, ir.For):
-                kinds[s.variable] = s.start.type
-        for name, kind in kinds.items():
-            if name not in self.lying and isinstance(kind, Scalar):
-                self.lying[name] = self.code.room(self.local(name), TYPES[kind])
-
-    def array_room(self, name: str, kind: LocalArray) -> None:
-        stored = f"[{kind.length} x {in_memory(kind.element)}]"
-        self.lying[name] = self.code.room(self.local(name), stored, LINE)
-
-    # ------------------------------------------------------------ statements
-
-    def block(self, block: ir.Block) -> None:
-        for s in block:
-            first = len(self.code.lines)
-            self.statement(s)
-            location = getattr(s, "location", None)
-            if self.file and location is not None and location.line:
-                self.code.comment(first, f"{self.file}:{location.line}")
-
-    def assign(self, name: str, value: str, kind: Scalar) -> None:
-        self.code.do(f"store {TYPES[kind]} {value}, ptr {self.lying[name]}")
-
-    def statement(self, s: ir.Statement) -> None:
-        value = self.expressions.value
-        match s:
-            case ir.Assign():
-                self.assign(s.name, value(s.value), s.value.type)
-            case ir.DeclareArray():
-                size = s.type.length * s.type.element.size
-                self.code.needs.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
-                self.code.do(
-                    f"call void @llvm.memset.p0.i64(ptr {self.lying[s.name]}, i8 0, i64 {size}, "
-                    "i1 false)"
-                )
-            case ir.SetElement():
-                kind, number = s.value.type, value(s.value)
-                place = self.expressions.element(s.array, s.index, kind)
-                self.expressions.store(number, place, kind)
-            case ir.If():
-                self.branch(s)
-            case ir.For():
-                self.loop(s)
-            case ir.While():
-                self.repeated(s)
-            case ir.Break():
-                self.code.jump(self.loops[-1][0])
-            case ir.Continue():
-                self.code.jump(self.loops[-1][1])
-            case ir.Return():
-                self.returned(s.values)
-            case ir.Apply():
-                self.apply(s)
-            case ir.Load():
-                kind = self.kinds[s.buffer]
-                name = self.lying[s.names[0]]
-                number = self.expressions.loaded(self.place(s.buffer, s.index), kind, name)
-                self.assign(s.names[0], number, kind)
-            case ir.Store():
-                number = value(s.values[0])
-                place = self.place(s.buffer, s.index)
-                self.expressions.store(number, place, self.kinds[s.buffer])
-            case ir.Scatter():
-                self.scatter(s)
-            case ir.Rotate() | ir.Shuffle() | ir.Least() | ir.Draw() | ir.AwaitTurn():
-                raise AssertionError(f"{type(s).__name__} belongs to the threads of a GPU")
-            case ir.EndTurn() | ir.CopyAsync() | ir.CopyElement() | ir.CopyLanes():
-                raise AssertionError(f"{type(s).__name__} belongs to the threads of a GPU")
-            case ir.CommitAsync() | ir.WaitAsync() | ir.Barrier():
-                raise AssertionError(f"{type(s).__name__} belongs to the threads of a GPU")
-            case ir.Parallel() | ir.LoadRecord() | ir.StoreRecord() | ir.LoadElement():
-                raise AssertionError(f"{type(s).__name__} does not exist on the CPU")
-            case ir.StoreElement() | ir.ScatterElement() | ir.PrefetchElement():
-                raise AssertionError(f"{type(s).__name__} does not exist on the CPU")
-            case ir.Prefetch():
-                raise AssertionError("only SIMD lanes ask for memory ahead")
-            case _:
-                assert_never(s)
-
-    def place(self, buffer: str, index: ir.Expression) -> str:
-        """A pointer to an element.
-
-        Where neighbours lie far apart, what LLVM makes of a loop is no better for knowing it: it
-        would gather, which takes longer than loading one value after the other. A test for negative
-        places, of which there are none, keeps that from it.
-        """
-        place, give = self.expressions.index(index), self.code.give
-        widest = self.host.widest_stride
-        if widest is not None and stride(index) > widest:
-            behind = give(f"add i64 {place}, {self.size(buffer)}")
-            negative = give(f"icmp slt i64 {place}, 0")
-            place = give(f"select i1 {negative}, i64 {behind}, i64 {place}")
-        kind = in_memory(self.kinds[buffer])
-        return give(f"getelementptr inbounds {kind}, ptr {self.buffer(buffer)}, i64 {place}")
-
-    def scatter(self, s: ir.Scatter) -> None:
-        kind, number = s.value.type, self.expressions.value(s.value)
-        t = TYPES[kind]
-        if not kind.is_float:
-            place = self.place(s.buffer, s.index)
-            operation = WHOLE_SCATTERS[s.operation, kind]
-            self.code.do(f"atomicrmw {operation} ptr {place}, {t} {number} monotonic")
-            return
-        name = f"lw_scatter_{s.operation}_{LETTERS[kind]}"
-        self.code.needs.add(name)
-        if s.operation == "sum":
-            element = self.expressions.index(s.index)
-            words = f"ptr {self.buffer(s.buffer)}, i64 {self.size(s.buffer)}, i64 {element}"
-            self.code.do(f"call void @{name}({words}, {t} {number})")
-        else:
-            place = self.place(s.buffer, s.index)
-            self.code.do(f"call void @{name}(ptr {place}, {t} {number})")
-
-    # ------------------------------------------------------------ control flow
-
-    def branch(self, s: ir.If) -> None:
-        code = self.code
-        then, behind = code.label("then"), code.label("behind")
-        otherwise = code.label("else") if s.otherwise else behind
-        code.branch(self.expressions.value(s.condition), then, otherwise)
-        code.begin(then)
-        self.block(s.then)
-        code.jump(behind)
-        if s.otherwise:
-            code.begin(otherwise)
-            self.block(s.otherwise)
-            code.jump(behind)
-        code.begin(behind)
-
-    def repeated(self, s: ir.While) -> None:
-        code = self.code
-        test, body, behind = (code.label(n) for n in ("while", "do", "behind"))
-        code.begin(test)
-        code.branch(self.expressions.value(s.condition), body, behind)
-        self.body(body, s.body, behind, test)
-        code.jump(test)
-        code.begin(behind)
-
-    def body(self, label: str, block: ir.Block, behind: str, following: str) -> None:
-        self.code.begin(label)
-        self.loops.append((behind, following))
-        self.block(block)
-        self.loops.pop()
-
-    def loop(self, s: ir.For) -> None:
-        """Own loops, and those whose variable counts all rounds, count in its type; others in 64
-        bits, or by rounds, which are never too many.
-        """
-        bounds = [self.expressions.value(e) for e in (s.start, s.stop, s.step)]
-        kind, fits = s.start.type, is_own(s.variable) or is_counted(s)
-        if kind in (I32, U32) and not fits:
-            bounds = [self.expressions.cast(b, kind, I64) for b in bounds]
-            self.counted(s, bounds, I64)
-        elif fits and isinstance(s.step, ir.Literal):
-            self.counted(s, bounds, kind)
-        elif kind == I64:
-            self.by_rounds(s, bounds)
-        else:
-            self.counted(s, bounds, kind)
-
-    def counted(self, s: ir.For, bounds: list[str], kind: Scalar) -> None:
-        """The rounds are counted down and the variable goes on beside them, without a word on
-        overflow: what LLVM knows of a variable decides how it takes several rounds at once, and so
-        in which order sums are added.
-        """
-        start, stop, step = bounds
-        give, t = self.code.give, TYPES[kind]
-        way = give(f"sub {t} {stop}, {start}")
-        ahead = give(f"icmp sgt {t} {way}, 0")
-        by = s.step.value if isinstance(s.step, ir.Literal) else None
-        if by == 1:
-            rounds = give(f"select i1 {ahead}, {t} {way}, {t} 0")
-        else:
-            up = "true" if by is not None and by > 0 else "false"
-            if by is None:
-                up = give(f"icmp sgt {t} {step}, 0")
-            apart = give(f"xor i1 {ahead}, {up}")
-            rest = give(f"srem {t} {way}, {step}")
-            minus = give(f"sub {t} 0, {rest}")
-            size = give(f"select i1 {ahead}, {t} {rest}, {t} {minus}")
-            uneven = give(f"icmp sgt {t} {size}, 0")
-            more = give(f"zext i1 {uneven} to {t}")
-            whole = give(f"sdiv {t} {way}, {step}")
-            all_of = give(f"add {t} {whole}, {more}")
-            rounds = give(f"select i1 {apart}, {t} 0, {t} {all_of}")
-
-        def value(now: str) -> str:
-            return now if s.start.type.size == kind.size else give(f"trunc {t} {now} to i32")
-
-        self.rounds(s, t, rounds, (start, step), value)
-
-    def by_rounds(self, s: ir.For, bounds: list[str]) -> None:
-        """A user's loop whose variable may wrap on its way."""
-        give = self.code.give
-        self.code.needs.add("lw_rounds")
-        listed = ", ".join(f"i64 {b}" for b in bounds)
-        rounds = give(f"call i64 @lw_rounds({listed})")
-
-        def value(now: str) -> str:
-            way = give(f"mul i64 {now}, {bounds[2]}")
-            return give(f"add i64 {bounds[0]}, {way}")
-
-        self.rounds(s, "i64", rounds, ("0", "1"), value)
-
-    def rounds(
-        self,
-        s: ir.For,
-        t: str,
-        rounds: str,
-        way: tuple[str, str],
-        value: Callable[[str], str],
-    ) -> None:
-        """So many rounds, of a number that begins at the first of `way` and grows by the second."""
-        code, give = self.code, self.code.give
-        at, left = (
-            code.room(f"{self.lying[s.variable]}.{code.label(n)}", t) for n in ("at", "left")
-        )
-        code.do(f"store {t} {way[0]}, ptr {at}")
-        code.do(f"store {t} {rounds}, ptr {left}")
-        test, body, behind = (code.label(n) for n in ("for", "do", "behind"))
-        code.begin(test)
-        count = give(f"load {t}, ptr {left}")
-        code.branch(give(f"icmp sgt {t} {count}, 0"), body, behind)
-        code.begin(body)
-        now = give(f"load {t}, ptr {at}")
-        code.do(f"store {t} {give(f'sub nsw {t} {count}, 1')}, ptr {left}")
-        code.do(f"store {t} {give(f'add {t} {now}, {way[1]}')}, ptr {at}")
-        self.assign(s.variable, value(now), s.start.type)
-        self.loops.append((behind, test))
-        self.block(s.body)
-        self.loops.pop()
-        code.jump(test)
-        code.begin(behind)
-
-    # ------------------------------------------------------------ functions
-
-    def returned(self, values: tuple[ir.Expression, ...]) -> None:
-        raise AssertionError("a kernel has no result")
-
-    def apply(self, s: ir.Apply) -> None:
-        f, give = s.function, self.code.give
-        arguments = [
-            f"{TYPES[p.type]} {self.expressions.value(a)}"
-            for p, a in zip(f.parameters, s.arguments, strict=True)
-        ]
-        for b in buffers_read(f):
-            arguments += [f"ptr {self.buffer(b)}", f"i64 {self.size(b)}"]
-        arguments += [f"ptr {self.lying[n]}" for n in borrowed(f)]
-        outputs = [
-            (a.name, p.type)
-            for p, a in zip(f.parameters, s.arguments, strict=True)
-            if p.mutable and isinstance(a, ir.Local)
-        ]
-        outputs += [(n, r.type) for n, r in zip(s.results, f.results, strict=True)]
-        result = result_type(f)
-        call = f"call {result} @{self.called[f.name]}({', '.join(arguments)})"
-        if result == "void":
-            self.code.do(call)
-            return
-        made = give(call)
-        for n, (name, kind) in enumerate(outputs):
-            self.assign(name, give(f"extractvalue {result} {made}, {n}"), kind)
-
-
-def result_type(f: ir.Function) -> str:
-    """A structure of the mutable parameters and the results."""
-    kinds = [TYPES[p.type] for p in f.parameters if p.mutable] + [TYPES[r.type] for r in f.results]
-    return f"{{ {', '.join(kinds)} }}" if kinds else "void"
-
-
-class _FunctionWriter(_Writer):
+class _FunctionWriter(Writer):
     """A function of scalars; it returns its mutable parameters and its results."""
 
     def __init__(
@@ -473,7 +155,7 @@ def _changed(s: ir.Statement) -> list[str]:
     return [a.name for p, a in pairs if p.mutable and isinstance(a, ir.Local)]
 
 
-class _EntryWriter(_Writer):
+class _EntryWriter(Writer):
     """The kernel itself: the loop over a range of elements."""
 
     def __init__(
@@ -491,9 +173,7 @@ class _EntryWriter(_Writer):
         # may assume that there are none.
         fast = fast_math and free
         flags = FAST if fast else FREE if host.reassociate and free else CONTRACT
-        file = (
-            PurePath(kernel.location.file).name if locations and kernel.pattern.inlined else ""
-        )
+        file = PurePath(kernel.location.file).name if locations and kernel.pattern.inlined else ""
         super().__init__(kernel, Names(WORDS, (), first), called, needs, flags, fast, file)
         self.vector_bits = vector_bits
         self.arrays = [b for b in kernel.buffers if b.space == "global"]
@@ -582,7 +262,7 @@ class _EntryWriter(_Writer):
 
     def called_from_outside(self) -> str:
         """What Python calls: it takes the arguments out of their block."""
-        code = Instructions()
+        code = FunctionLines()
         arguments = list[str]()
         at = 0
 
@@ -607,5 +287,3 @@ class _EntryWriter(_Writer):
         code.end(f"ret i32 {status}")
         head = f"define i32 @{self.name}(ptr %arguments, i64 %begin, i64 %end)"
         return f"{head} {{\n{code.text()}\n}}\n"
-
-

@@ -17,7 +17,7 @@ from lanewise.emit.llvm_instructions import (
     FREE,
     LETTERS,
     TYPES,
-    Instructions,
+    FunctionLines,
     in_memory,
 )
 from lanewise.ir import nodes as ir
@@ -30,7 +30,9 @@ _FLOAT_BINARY = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
 _BINARY = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor"}
 _INTRINSICS = frozenset(("sqrt", "exp", "log", "log10", "sin", "cos", "floor", "ceil", "trunc"))
 # functions of the system's library for mathematics, which read nothing but the rounding mode
-_LIBRARY = frozenset("log2 tan asin acos atan atan2 sinh cosh tanh hypot".split())
+_LIBRARY = frozenset(
+    ["log2", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "hypot"]
+)
 _EXPENSIVE = _LIBRARY | {"exp", "log", "log10", "sin", "cos", "pow", "exp2", "cbrt"}
 
 
@@ -43,7 +45,7 @@ class Expressions:
     cheap.
     """
 
-    code: Instructions
+    code: FunctionLines
     variable: Callable[[str], str]
     given: dict[str, str]
     flags: str
@@ -169,10 +171,7 @@ class Expressions:
             divisor = give(f"select i1 {bad}, {kind} 1, {kind} {divisor}")
         letter = "u" if unsigned else "s"
         rest = give(f"{letter}rem {kind} {a}, {divisor}")
-        if quotient:
-            result = give(f"{letter}div {kind} {a}, {divisor}")
-        else:
-            result = rest
+        result = give(f"{letter}div {kind} {a}, {divisor}") if quotient else rest
         if not unsigned:
             signs = give(f"xor {kind} {rest}, {divisor}")
             apart, some = (

@@ -33,7 +33,7 @@ def quoted(name: str) -> str:
 
 
 @dataclass
-class Instructions:
+class FunctionLines:
     """Lines, and what stands before them: room for variables. needs: declarations of functions
     that are called, and definitions of those of lanewise's own, by their names.
 

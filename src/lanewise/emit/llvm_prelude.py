@@ -18,7 +18,9 @@ def _divided(name: str, kind: Scalar, result: str) -> Parts:
     t, letter = TYPES[kind], "f32" if kind == F32 else "f64"
     first = "fdiv" if result == "%quotient" else "frem"
     floor = f"declare {t} @llvm.floor.{letter}({t})"
-    return floor, f"""\
+    return (
+        floor,
+        f"""\
 define linkonce_odr {t} @lw_{name}_{letter}({t} %x, {t} %y) {{
   %none = fcmp FLAGSoeq {t} %y, 0.0
   br i1 %none, label %by_zero, label %some
@@ -58,7 +60,8 @@ end:
   %quotient = phi {t} [ %snapped, %nonzero ], [ %none_left, %vanishing ]
   ret {t} {result}
 }}
-"""
+""",
+    )
 
 
 def _cbrt(kind: Scalar) -> Parts:
@@ -69,7 +72,10 @@ def _cbrt(kind: Scalar) -> Parts:
     result = "%result" if kind == F32 else "%signed"
     root = "declare double @cbrt(double) nounwind memory(read)"
     size = f"declare {t} @llvm.fabs.{letter}({t})"
-    return root, size, f"""\
+    return (
+        root,
+        size,
+        f"""\
 define linkonce_odr {t} @lw_cbrt_{letter}({t} %x) {{
   %none = fcmp uno {t} %x, %x
   br i1 %none, label %not_a_number, label %number
@@ -92,10 +98,12 @@ finite:
   {narrow}
   ret {t} {result}
 }}
-"""
+""",
+    )
 
 
-_TO_I32: Parts = ("""\
+_TO_I32: Parts = (
+    """\
 define linkonce_odr i32 @lw_to_i32_f64(double %x) alwaysinline {
   %above = fcmp ogt double %x, -2147483648.0
   %number = fcmp ord double %x, %x
@@ -106,9 +114,11 @@ define linkonce_odr i32 @lw_to_i32_f64(double %x) alwaysinline {
   %whole = fptosi double %between to i32
   ret i32 %whole
 }
-""",)
+""",
+)
 
-_ROUNDS: Parts = ("""\
+_ROUNDS: Parts = (
+    """\
 define linkonce_odr i64 @lw_rounds(i64 %start, i64 %stop, i64 %step) alwaysinline {
   %up = icmp sgt i64 %step, 0
   %forth = sub i64 %stop, %start
@@ -129,9 +139,11 @@ define linkonce_odr i64 @lw_rounds(i64 %start, i64 %stop, i64 %step) alwaysinlin
   %rounds = select i1 %runs, i64 %count, i64 0
   ret i64 %rounds
 }
-""",)
+""",
+)
 
-_WORDS: Parts = ("""\
+_WORDS: Parts = (
+    """\
 define linkonce_odr void @lw_scatter_piece(ptr %words, i64 %count, i64 %each, i64 %element, i64 %at, i64 %added) {
 ; planes of words, and behind them which planes are used
 entry:
@@ -171,7 +183,8 @@ more:
 end:
   ret void
 }
-""", """\
+""",
+    """\
 define linkonce_odr void @lw_scatter_special(ptr %words, i64 %count, i64 %each, i64 %element, i64 %bit) {
   %last = sub i64 %each, 1
   %flags = mul i64 %count, %each
@@ -184,7 +197,8 @@ define linkonce_odr void @lw_scatter_special(ptr %words, i64 %count, i64 %each, 
   %before = atomicrmw or ptr %target, i64 %bit monotonic
   ret void
 }
-""")
+""",
+)
 
 
 def _scatter_sum(kind: Scalar, form: FloatFormat) -> Parts:
@@ -216,7 +230,9 @@ def _scatter_sum(kind: Scalar, form: FloatFormat) -> Parts:
   call void @lw_scatter_piece(ptr %words, i64 %count, i64 {form.words}, i64 %element, i64 %word, i64 %signed_low)
   call void @lw_scatter_piece(ptr %words, i64 %count, i64 {form.words}, i64 %element, i64 %next, i64 %signed_high)
 """
-    return *_WORDS, f"""\
+    return (
+        *_WORDS,
+        f"""\
 define linkonce_odr void @lw_scatter_sum_{letter}(ptr %words, i64 %size, i64 %element, {t} %value) {{
   %planes = udiv i64 %size, {form.words}
   %count = sub i64 %planes, 1
@@ -243,7 +259,8 @@ finite:
   %word = lshr i64 %place, 5
 {one if not form.several else two}  ret void
 }}
-"""
+""",
+    )
 
 
 def _scatter_extreme(operation: str, kind: Scalar) -> Parts:
@@ -252,7 +269,8 @@ def _scatter_extreme(operation: str, kind: Scalar) -> Parts:
     word, nan = _LIMITS[kind]
     size, smaller = kind.size, operation == "min"
     low, high = ("%new", "%now") if smaller else ("%now", "%new")
-    return (f"""\
+    return (
+        f"""\
 define linkonce_odr void @lw_scatter_{operation}_{letter}(ptr %place, {t} %value) {{
 entry:
   %number = fcmp ord {t} %value, %value
@@ -284,7 +302,8 @@ swap:
 end:
   ret void
 }}
-""",)
+""",
+    )
 
 
 DEFINITIONS = {
@@ -305,7 +324,7 @@ DEFINITIONS = {
     },
 }
 WHOLE_SCATTERS = {
-    ("sum", k): "add" for k in (I32, U32, I64)
+    ("add", k): "add" for k in (I32, U32, I64)
 } | {
     (o, k): ("u" if k == U32 else "") + o for o in ("min", "max") for k in (I32, U32, I64)
 }  # fmt: skip

@@ -36,7 +36,7 @@ from lanewise.ir.functions import buffers_read, functions
 from lanewise.ir.names import is_own, own
 from lanewise.ir.pattern import HostCode
 from lanewise.ir.reductions import reorders
-from lanewise.ir.traverse import rewrite, statements, subexpressions
+from lanewise.ir.traverse import rewrite, subexpressions
 from lanewise.language.types import I64
 
 # values at once; Python's own limit is 30, of which mutable parameters and local arrays take some

@@ -44,7 +44,9 @@ from lanewise.runtime.nvrtc import Cubin, Switches, compile_cubin, cuda_core
 from lanewise.runtime.prepared import Piece
 from lanewise.support.errors import PlanError
 
-CPU_TEXT = "LANEWISE_CPU_TEXT"  # for those who work on lanewise: "llvm" or "python", for all kernels
+CPU_TEXT = (
+    "LANEWISE_CPU_TEXT"  # for those who work on lanewise: "llvm" or "python", for all kernels
+)
 Environment = Mapping[str, Any]
 Launch = Callable[[], None]
 

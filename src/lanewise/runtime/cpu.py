@@ -119,7 +119,13 @@ def prepare(kernel: Any, arguments: tuple[Any, ...]) -> None:
             compile_workers.is_open()
             and not kernel.is_known
             and compile_workers.submit(
-                (kernel.key,), kernel.name, request, len(kernel.text), _machine_code, kernel, kernel.load
+                (kernel.key,),
+                kernel.name,
+                request,
+                len(kernel.text),
+                _machine_code,
+                kernel,
+                kernel.load,
             )
         ):
             kernel.load()
@@ -262,7 +268,7 @@ class RangeLaunch:
         """Compile the kernel for arguments like these."""
         prepare(self.kernel, (*arguments, 0, 0))
 
-    def flat(self, arguments: tuple[Any, ...]) -> Callable[[], None]:
+    def flat(self, arguments: tuple[Any, ...]) -> Callable[[], object]:
         """The run with these arguments as one function: of few elements the compiled kernel
         itself.
         """

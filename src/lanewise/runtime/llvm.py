@@ -128,10 +128,17 @@ def entry_name(key: str, name: str) -> str:
 
 
 @cache
-def _made_by() -> tuple[str, ...]:
+@interrupts_wait()
+def _llvmlite() -> Any:
     import llvmlite
-    from llvmlite import binding
+    import llvmlite.binding
 
+    return llvmlite
+
+
+@cache
+def _made_by() -> tuple[str, ...]:
+    llvmlite, binding = _llvmlite(), _llvmlite().binding
     _, processor, features = _host()
     version = ".".join(map(str, binding.llvm_version_info))
     sources = sources_key(Path(__file__).parent) or ""
@@ -141,8 +148,7 @@ def _made_by() -> tuple[str, ...]:
 @cache
 def _host() -> tuple[str, str, str]:
     """The triple of this machine, the name and the features of its processor, as LLVM has them."""
-    from llvmlite import binding
-
+    binding = _llvmlite().binding
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     features = binding.get_host_cpu_features().flatten()
@@ -151,8 +157,7 @@ def _host() -> tuple[str, str, str]:
 
 @cache
 def _machine() -> Any:
-    from llvmlite import binding
-
+    binding = _llvmlite().binding
     triple, processor, features = _host()
     return binding.Target.from_triple(triple).create_target_machine(
         cpu=processor, features=features, opt=3, reloc="pic", codemodel="default"
@@ -161,8 +166,7 @@ def _machine() -> Any:
 
 @cache
 def _jit() -> Any:
-    from llvmlite import binding
-
+    binding = _llvmlite().binding
     return binding.create_lljit_compiler(_machine(), suppress_errors=True)
 
 
@@ -173,8 +177,7 @@ def machine_code(text: str) -> bytes:
     (`loop_invariants.py`); it makes no vectors of neighbouring statements, which would change what
     is contracted.
     """
-    from llvmlite import binding
-
+    binding = _llvmlite().binding
     machine = _machine()
     module: Any = binding.parse_assembly(text)
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
@@ -198,8 +201,7 @@ def machine_code(text: str) -> bytes:
 
 def _builder(machine: Any, *, level: int = 3, interleaves: bool = True) -> Any:
     """What makes lists of LLVM's passes."""
-    from llvmlite import binding
-
+    binding = _llvmlite().binding
     options: Any = binding.create_pipeline_tuning_options(speed_level=level)
     options.loop_vectorization = level > 0
     options.slp_vectorization = False
@@ -209,8 +211,7 @@ def _builder(machine: Any, *, level: int = 3, interleaves: bool = True) -> Any:
 
 def _linked(content: bytes, name: str) -> Any:
     """An object in the memory of this process, as a function for ctypes."""
-    from llvmlite import binding
-
+    binding = _llvmlite().binding
     symbol = f"{name}_kernel"
     library: Any = binding.JITLibraryBuilder()
     library.add_object_img(content).add_current_process().export_symbol(symbol)
@@ -223,4 +224,3 @@ def _linked(content: bytes, name: str) -> Any:
 def _line(text: str, start: str) -> str:
     at = text.index(f"\n{start}") + 1 + len(start)
     return text[at : text.index("\n", at)]
-

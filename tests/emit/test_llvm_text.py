@@ -1,0 +1,134 @@
+"""LLVM's text of the corpus: read line by line where it says something, and run beside Python's, which has to give the same bits."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import lanewise as lw
+from lanewise.emit.llvm import emit_llvm
+from lanewise.ir.names import COUNT, count_of
+from lanewise.language import types as t
+from lanewise.launch.arguments import bind_value_array, flatten_uniforms
+from lanewise.launch.executable import build_executable, generated_text, generated_texts, speaks_llvm
+from lanewise.launch.task_list import BoundArray
+from lanewise.patterns.results import result_arrays
+from lanewise.planning.plan import Plan
+from lanewise.runtime import cpu
+from lanewise.runtime.prepared import host_views
+from tests.corpus import CASES, LAYOUTS, case
+from tests.harness import Input, plan_for, program
+
+PLANS = (Plan(targets=1), Plan(targets=4), Plan(targets=2, tile=16, accumulate="f64"), Plan(targets=4, fast_math=True))
+
+
+def text_of(name: str, layout: lw.Layout, plan: Plan) -> str:
+    made = program(case(name), layout, plan, "cpu")
+    return "\n".join(emit_llvm(k, "head", fast_math=plan.fast_math or False) for k in made.kernels)
+
+
+def ran(c, layout: lw.Layout, plan: Plan, text: str, monkeypatch) -> tuple[bytes, ...]:
+    """The bytes of all results and fields: by kernels of one language."""
+    monkeypatch.setenv("LANEWISE_CPU_TEXT", text)
+    given = Input(c, 37, 21 if c.pairwise else None, seed=3)
+    made = program(c, layout, plan, "cpu", same=given.same)
+    executable = build_executable(made, "cpu")
+    return run_bound(executable, given, layout)
+
+
+def run_bound(executable, given: Input, layout: lw.Layout) -> tuple[bytes, ...]:
+    """Launch compiled kernels on fresh memory, as `run_kernels` interprets them."""
+    c = given.case
+    signature = c.kernel.signature
+    records = given.records(layout)
+    names = list(signature.parameters)
+    bound = {n: BoundArray(r.data, r.arrangement, len(r)) for n, r in zip(names, records, strict=False)}
+    bound |= {n: bind_value_array(a, signature.parameters[n]) for n, a in given.arrays.items()}
+    results = []
+    for name, kind in result_arrays(c.kernel.lowered):
+        shape = (given.targets, kind.length) if isinstance(kind, t.Vector) else (given.targets,)
+        results.append(np.full(shape, 77, t.scalar_of(kind).dtype))
+        bound[name] = bind_value_array(results[-1], kind)
+    typed = {n: t.scalar_of(signature.parameters[n]).dtype.type(v) for n, v in c.values.items()}
+    env = dict(flatten_uniforms(signature, typed)) | {COUNT: given.targets}
+    env |= {count_of(n): len(r) for n, r in zip(names, records, strict=False)}
+    shapes = {n: (b.arrangement, b.count) for n, b in bound.items()}
+    for piece in executable.pieces(env, shapes):
+        piece.run(piece.filled(lambda n, places: host_views(bound[n].data, places), env))
+    return (*(r.tobytes() for r in results), *(r.data.tobytes() for r in records))
+
+
+@pytest.mark.grid(every=12)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("plan", PLANS, ids=str)
+@pytest.mark.parametrize("c", CASES, ids=lambda c: c.name)
+def test_both_languages_give_the_same_bits(c, plan, layout, monkeypatch):
+    if not c.pairwise and plan is not PLANS[0]:
+        plan = replace(plan_for(c, Plan(), "cpu"), fast_math=plan.fast_math)
+    one, other = (ran(c, LAYOUTS[layout], plan, text, monkeypatch) for text in ("python", "llvm"))
+    assert one == other
+
+
+def test_the_text_has_the_users_names_and_lines():
+    text = text_of("gravity", lw.SoA(), Plan(targets=1))
+    assert re.search(r"%d_x = alloca float", text)
+    assert re.search(r"fsub contract float %source_position_x, %target_position_x  ; corpus_kernels.py:\d+", text)
+    assert "; takes: array array array array array array array written i64 i64 f32" in text
+
+
+def test_flags_stand_on_single_instructions():
+    text = text_of("gravity", lw.SoA(), Plan(targets=1))
+    assert "fadd reassoc nsz contract float %sum_x" in text  # the sum over sources, in any order
+    assert "call reassoc nsz arcp contract afn float @llvm.sqrt.f32" in text
+    function = text[text.index("@gravity(") : text.index("@gravity_range(")]
+    assert "reassoc nsz contract" not in function.replace("reassoc nsz arcp contract afn", "")
+    assert not re.search(r"\b(nnan|ninf)\b", text)
+    assert "fsub fast float" in text_of("gravity", lw.SoA(), Plan(targets=1, fast_math=True))
+
+
+def test_arrays_that_lie_apart_say_so_as_parameters():
+    """Of what is inlined LLVM would forget it: the kernel itself is called."""
+    made = program(case("gravity"), lw.SoA(), Plan(targets=1), "cpu")
+    k = made.kernels[0]
+    assert "noalias" not in emit_llvm(k, "head")
+    apart = replace(k, pattern=replace(k.pattern, host=replace(k.pattern.host, separate=True)))
+    text = emit_llvm(apart, "head")
+    entry = text[text.index("define internal i32 @gravity_range(") :].splitlines()[0]
+    assert entry.count("ptr noalias ") == 8
+    assert "noinline" in entry
+
+
+def test_words_of_llvm_and_letters_beyond_ascii_are_names_like_others(monkeypatch):
+    monkeypatch.setenv("LANEWISE_CPU_TEXT", "llvm")
+
+    @lw.elementwise
+    def entry(ptr: lw.f32, größe: lw.f32) -> lw.f32:
+        define = ptr * größe
+        return define + größe
+
+    found = entry(np.arange(5, dtype="f4"), np.float32(2.0))
+    np.testing.assert_array_equal(found, np.arange(5, dtype="f4") * 2 + 2)
+
+
+def test_the_environment_has_its_way_and_else_the_pattern(monkeypatch):
+    made = program(case("speed"), lw.SoA(), Plan(), "cpu")
+    k = made.kernels[0]
+    monkeypatch.delenv("LANEWISE_CPU_TEXT", raising=False)
+    asked = replace(k, pattern=replace(k.pattern, host=replace(k.pattern.host, llvm=True)))
+    assert speaks_llvm(asked)
+    for text, wanted in (("llvm", True), ("python", False)):
+        monkeypatch.setenv("LANEWISE_CPU_TEXT", text)
+        assert speaks_llvm(k) is speaks_llvm(asked) is wanted
+        written = generated_text(made.reference, made.plan, k, "cpu", locations=False)
+        assert written.startswith("; ") is wanted
+
+
+def test_what_is_compiled_has_no_lines_of_the_users_file(monkeypatch):
+    monkeypatch.setenv("LANEWISE_CPU_TEXT", "llvm")
+    made = program(case("gravity"), lw.SoA(), Plan(targets=1), "cpu")
+    (text,) = generated_texts(made, "cpu", locations=False)
+    assert ".py:" not in text
+    assert cpu.load_kernel(text, "gravity") is cpu.load_kernel(text, "gravity")
