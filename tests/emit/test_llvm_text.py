@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.compiler.pipeline import build_program
 from lanewise.emit.llvm import emit_llvm
 from lanewise.ir.names import COUNT, count_of
 from lanewise.language import types as t
@@ -16,11 +18,14 @@ from lanewise.launch.arguments import bind_value_array, flatten_uniforms
 from lanewise.launch.executable import build_executable, generated_text, generated_texts, speaks_llvm
 from lanewise.launch.task_list import BoundArray
 from lanewise.patterns.results import result_arrays
-from lanewise.planning.plan import Plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.runtime import cpu
 from lanewise.runtime.prepared import host_views
+from lanewise.support.errors import PlanError
 from tests.corpus import CASES, LAYOUTS, case
 from tests.harness import Input, plan_for, program
+from tests.patterns.test_threadwise import arguments, copies
+from tests.patterns.threadwise_kernels import CASES as NAIVE
 
 PLANS = (Plan(targets=1), Plan(targets=4), Plan(targets=2, tile=16, accumulate="f64"), Plan(targets=4, fast_math=True))
 
@@ -132,3 +137,41 @@ def test_what_is_compiled_has_no_lines_of_the_users_file(monkeypatch):
     (text,) = generated_texts(made, "cpu", locations=False)
     assert ".py:" not in text
     assert cpu.load_kernel(text, "gravity") is cpu.load_kernel(text, "gravity")
+
+
+LANES = {
+    "lanes": Plan(across=16), "tiles": Plan(across=4, rows=4, tile=8), "slices": Plan(slices=16),
+    "rows": Plan(across=8, rows=3, targets=2), "square": Plan(across=4, rows=4),
+}  # fmt: skip
+SLOW = ("rows", "square")
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in LANES])
+def test_lanes_give_the_same_bits_in_both_languages(name, monkeypatch):
+    """Points and rounds of naive kernels in the lanes of SIMD registers, over sizes with edges."""
+    fitting = 0
+    for naive in NAIVE:
+        found = list[dict[str, bytes]]()
+        for text in ("python", "llvm"):
+            monkeypatch.setenv("LANEWISE_CPU_TEXT", text)
+            kernel = lw.threadwise(naive.kernel.python)  # with no program from before
+            data, grid = arguments(naive, tuple(min(n, 37) for n in naive.sizes))
+            changed = copies(data)
+            with contextlib.suppress(PlanError):  # one that does not fit the kernel
+                kernel(**changed, grid=grid, plan=LANES[name])
+                found.append({n: a.tobytes() for n, a in changed.items() if isinstance(a, np.ndarray)})
+        assert found in ([], 2 * found[:1]), naive.name
+        fitting += bool(found)
+    assert fitting
+
+
+def test_what_lanes_write_past_the_caches_and_ask_for_ahead():
+    case = next(c for c in NAIVE if c.name == "smooth")
+    data, grid = arguments(case, case.sizes)
+    compiled = case.kernel.compile(**data, grid=grid, plan=Plan(across=0))
+    (kernel,) = build_program(compiled.reference, Plan(across=16).filled(NEUTRAL), "cpu").kernels
+    text = emit_llvm(kernel, "head", vector_bits=512)
+    assert '"prefer-vector-width"="512"' in text
+    assert re.search(r"store <16 x float> %\S+, ptr %\S+, align 64, !nontemporal", text)
+    assert "call <16 x float> @llvm.masked.load.v16f32.p0(ptr align 4 %" in text
+    assert text.index("@llvm.prefetch.p0(ptr %") < text.index("fence seq_cst")

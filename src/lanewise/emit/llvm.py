@@ -10,6 +10,7 @@ calls the kernel itself, whose parameters they are: there it can be said that ar
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePath
 
 from lanewise.emit.declarations import kinds_of
@@ -23,25 +24,23 @@ from lanewise.emit.llvm_instructions import (
     in_memory,
     quoted,
 )
+from lanewise.emit.llvm_lanes import LaneWriter
 from lanewise.emit.llvm_prelude import prelude
 from lanewise.emit.llvm_statements import Writer, result_type
 from lanewise.emit.names import Names, entry_name, function_names, user_names
+from lanewise.emit.numba_numbers import Numbers, numbers_of
+from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import buffers_read, functions
 from lanewise.ir.names import own
 from lanewise.ir.reductions import reorders
-from lanewise.ir.traverse import statements
+from lanewise.ir.traverse import rewrite, statements
 from lanewise.language.target import LINE
-from lanewise.language.types import BOOL, I64
+from lanewise.language.types import BOOL, I64, Scalar
 from lanewise.runtime.llvm import TAKES
-from lanewise.support.errors import LanewiseError
 
 WORDS = frozenset(("entry",))
 ON_STACK = 1 << 16  # bytes of local arrays of a kernel; larger ones are asked of the system
-
-
-class NotPrintedError(LanewiseError):
-    """A kernel whose text in LLVM's language nobody writes yet."""
 
 
 def emit_llvm(
@@ -56,10 +55,6 @@ def emit_llvm(
 
     Parameters as of `emit_numba`.
     """
-    (loop,) = kernel.body
-    assert isinstance(loop, ir.Parallel)
-    if any(isinstance(s, ir.Parallel) for s in loop.body):
-        raise NotPrintedError(f"{kernel.name}: lanes of SIMD registers have no LLVM text yet")
     called = {n: quoted(c) for n, c in function_names(kernel, WORDS).items()}
     needs = set[str]()
     texts = [
@@ -188,28 +183,54 @@ class _EntryWriter(Writer):
     def text(self) -> str:
         k, code = self.kernel, self.code
         apart = "noalias " if self.host.separate else ""
-        begin, end = self.local(own("begin")), self.local(own("end"))
+        begin, end = self.local(own("range.begin")), self.local(own("range.end"))
         parameters = list[str]()
         for b in self.arrays:
             parameters += [f"ptr {apart}{self.buffer(b.name)}", f"i64 {self.size(b.name)}"]
         for p in self.numbers:
             self.given[p.name] = self.local(p.name)
             parameters.append(f"{TYPES[p.type]} {self.given[p.name]}")
-        self.given[own("begin")], self.given[own("end")] = begin, end
+        self.given[own("range.begin")], self.given[own("range.end")] = begin, end
         parameters += [f"i64 {begin}", f"i64 {end}"]
         (loop,) = k.body
         assert isinstance(loop, ir.Parallel)
-        heap = self.make_room(loop.body)
-        self.declare(loop.body)
-        self.lying[loop.variable] = code.room(self.local(loop.variable), "i64")
-        index = ir.For(
-            loop.variable,
-            ir.Local(own("begin"), I64),
-            ir.Local(own("end"), I64),
-            ir.Literal(1, I64),
-            loop.body,
-        )
-        self.loop(index)
+        body = loop.body
+        match body:
+            case (ir.Parallel() as threads,):  # the lanes of SIMD registers
+                fast = self.expressions.fast
+                self.lanes = LaneWriter(self, threads, fast, self.vector_bits)
+                self.lanes.rooms()
+                body = threads.body
+            case _:
+                pass
+        heap = self.make_room(body)
+        self.declare(body)
+        self.lying[loop.variable] = code.room(self.local(loop.variable), TYPES[loop.extent.type])
+        first, last = (ir.Local(own(n), I64) for n in ("range.begin", "range.end"))
+        block = ir.Local(loop.variable, loop.extent.type)
+        numbers = None if self.lanes is None else numbers_of(block, body)
+        head = len(code.lines)
+        if numbers is not None:
+            begun = build.cast(first, block.type)
+            for s in numbers.first:
+                value = rewrite(s.value, lambda e: begun if e == block else e)
+                self.statement(replace(s, value=value))
+            body = numbers.rest
+        counted = own("block.number")  # in 64 bits, as the ends of a range are
+        self.lying[counted] = code.room(self.local(counted), "i64")
+        index = ir.For(counted, first, last, ir.Literal(1, I64), body)
+
+        def each() -> None:
+            number = self.expressions.value(ir.Local(counted, I64))
+            self.assign(block.name, self.expressions.cast(number, I64, block.type), block.type)
+            self.block(body)
+            if numbers is not None:
+                self.block(_next(numbers, block.type))
+
+        self.loop(index, each)
+        if self.lanes is not None:
+            code.lines[head:head] = self.lanes.settle()
+            self.lanes.tail()
         for pointer in heap:
             code.needs.add("declare void @free(ptr)")
             code.do(f"call void @free(ptr {pointer})")
@@ -232,6 +253,11 @@ class _EntryWriter(Writer):
         names = {n: self.local(n) for n in sizes} | {b.name: self.buffer(b.name) for b in shared}
         sizes |= {b.name: (in_memory(b.type), b.length, b.type.size) for b in shared}
         heap, left = list[str](), ON_STACK
+        inner = {}
+        if self.lanes is not None:
+            for b in shared:
+                sizes[b.name] = (in_memory(b.type), self.lanes.room_of(b), b.type.size)
+                inner[b.name], names[b.name] = names[b.name], f"{names[b.name]}.room"
         for name, (kind, length, size) in sizes.items():
             if length * size <= left:
                 left -= length * size
@@ -240,6 +266,9 @@ class _EntryWriter(Writer):
                 heap.append(self.asked_for(names[name], length * size, heap))
             self.lying[name] = names[name]
         for b in shared:
+            if self.lanes is not None:
+                self.lanes.memory(b, inner[b.name])
+                self.lying[b.name] = inner[b.name]
             self.code.rooms.append(f"  {self.size(b.name)} = add i64 {b.length}, 0")
         return heap
 
@@ -287,3 +316,18 @@ class _EntryWriter(Writer):
         code.end(f"ret i32 {status}")
         head = f"define i32 @{self.name}(ptr %arguments, i64 %begin, i64 %end)"
         return f"{head} {{\n{code.text()}\n}}\n"
+
+
+def _next(numbers: Numbers, kind: Scalar) -> ir.Block:
+    """What goes on to the numbers of the next block, see `emit/numba_numbers.py`."""
+    inner: ir.Block = ()
+    for name, count in reversed(numbers.counted):
+        number = ir.Local(name, kind)
+        more = ir.Assign(name, build.add(number, 1))
+        if count is None:
+            inner = (more,)
+            continue
+        back = ir.Assign(name, ir.Literal(0, kind))
+        test = ir.Compare("==", number, ir.Local(count, kind))
+        inner = (more, ir.If(test, (back, *inner)))
+    return inner

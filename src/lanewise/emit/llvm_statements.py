@@ -5,12 +5,14 @@ stands around them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import assert_never
 
 from lanewise.emit.declarations import kinds_of
 from lanewise.emit.host_facts import borrowed, is_counted, stride
 from lanewise.emit.llvm_expressions import Expressions
 from lanewise.emit.llvm_instructions import LETTERS, TYPES, FunctionLines, in_memory, quoted
+from lanewise.emit.llvm_lanes import LaneWriter
 from lanewise.emit.llvm_prelude import WHOLE_SCATTERS
 from lanewise.emit.names import Names
 from lanewise.ir import nodes as ir
@@ -40,6 +42,8 @@ class Writer:
         self.kinds = {b.name: b.type for b in kernel.buffers}
         self.lying: dict[str, str] = {}  # variables, and where they lie
         self.given: dict[str, str] = {}  # those that keep what they are given
+        # where statements run for all lanes of a SIMD register at once
+        self.lanes: LaneWriter | None = None
         self.loops: list[tuple[str, str]] = []  # where `break` and `continue` lead
         self.mutable: list[ir.Parameter] = []
         # pointers to local arrays, which a caller lends
@@ -70,7 +74,9 @@ class Writer:
                 kinds[s.variable] = s.start.type
         for name, kind in kinds.items():
             if name not in self.lying and isinstance(kind, Scalar):
-                self.lying[name] = self.code.room(self.local(name), TYPES[kind])
+                varying = self.lanes is not None and name in self.lanes.simd.varying
+                room = self.lanes.vectors.kind(kind) if varying and self.lanes else TYPES[kind]
+                self.lying[name] = self.code.room(self.local(name), room)
 
     def array_room(self, name: str, kind: LocalArray) -> None:
         stored = f"[{kind.length} x {in_memory(kind.element)}]"
@@ -79,7 +85,17 @@ class Writer:
     # ------------------------------------------------------------ statements
 
     def block(self, block: ir.Block) -> None:
-        for s in block:
+        if self.lanes is not None:
+            self.lanes.simd.enter(block)
+        rest = 0  # of statements that were written together
+        for n, s in enumerate(block):
+            if rest:
+                rest -= 1
+                continue
+            count = 0 if self.lanes is None else self.lanes.simd.count
+            if self.lanes is not None and self.lanes.turned(list(block[n : n + count])):
+                rest = count - 1
+                continue
             first = len(self.code.lines)
             self.statement(s)
             location = getattr(s, "location", None)
@@ -91,6 +107,8 @@ class Writer:
 
     def statement(self, s: ir.Statement) -> None:
         value = self.expressions.value
+        if self.lanes is not None and self.lanes.statement(s):
+            return
         match s:
             case ir.Assign():
                 self.assign(s.name, value(s.value), s.value.type)
@@ -186,13 +204,21 @@ class Writer:
         then, behind = code.label("then"), code.label("behind")
         otherwise = code.label("else") if s.otherwise else behind
         code.branch(self.expressions.value(s.condition), then, otherwise)
-        code.begin(then)
-        self.block(s.then)
-        code.jump(behind)
-        if s.otherwise:
-            code.begin(otherwise)
-            self.block(s.otherwise)
+        lanes = self.lanes
+        assigned = set(lanes.simd.assigned) if lanes is not None else set[str]()
+        everywhere = set(assigned)
+        for label, block in ((then, s.then), (otherwise, s.otherwise)):
+            if label == behind:
+                continue
+            if lanes is not None:
+                lanes.simd.assigned = set(assigned)  # what the other side assigns has no value here
+            code.begin(label)
+            self.block(block)
             code.jump(behind)
+            if lanes is not None:
+                everywhere |= lanes.simd.assigned
+        if lanes is not None:
+            lanes.simd.assigned = everywhere
         code.begin(behind)
 
     def repeated(self, s: ir.While) -> None:
@@ -210,23 +236,25 @@ class Writer:
         self.block(block)
         self.loops.pop()
 
-    def loop(self, s: ir.For) -> None:
+    def loop(self, s: ir.For, body: Callable[[], None] | None = None) -> None:
         """Own loops, and those whose variable counts all rounds, count in its type; others in 64
-        bits, or by rounds, which are never too many.
+        bits, or by rounds, which are never too many. body: what a round does, where that is not the
+        loop's block.
         """
+        body = body or partial(self.block, s.body)
         bounds = [self.expressions.value(e) for e in (s.start, s.stop, s.step)]
         kind, fits = s.start.type, is_own(s.variable) or is_counted(s)
         if kind in (I32, U32) and not fits:
             bounds = [self.expressions.cast(b, kind, I64) for b in bounds]
-            self.counted(s, bounds, I64)
+            self.counted(s, bounds, I64, body)
         elif fits and isinstance(s.step, ir.Literal):
-            self.counted(s, bounds, kind)
+            self.counted(s, bounds, kind, body)
         elif kind == I64:
-            self.by_rounds(s, bounds)
+            self.by_rounds(s, bounds, body)
         else:
-            self.counted(s, bounds, kind)
+            self.counted(s, bounds, kind, body)
 
-    def counted(self, s: ir.For, bounds: list[str], kind: Scalar) -> None:
+    def counted(self, s: ir.For, bounds: list[str], kind: Scalar, body: Callable[[], None]) -> None:
         """The rounds are counted down and the variable goes on beside them, without a word on
         overflow: what LLVM knows of a variable decides how it takes several rounds at once, and so
         in which order sums are added.
@@ -255,9 +283,9 @@ class Writer:
         def value(now: str) -> str:
             return now if s.start.type.size == kind.size else give(f"trunc {t} {now} to i32")
 
-        self.rounds(s, t, rounds, (start, step), value)
+        self.rounds(s, t, rounds, (start, step), value, body)
 
-    def by_rounds(self, s: ir.For, bounds: list[str]) -> None:
+    def by_rounds(self, s: ir.For, bounds: list[str], body: Callable[[], None]) -> None:
         """A user's loop whose variable may wrap on its way."""
         give = self.code.give
         self.code.needs.add("lw_rounds")
@@ -268,7 +296,7 @@ class Writer:
             way = give(f"mul i64 {now}, {bounds[2]}")
             return give(f"add i64 {bounds[0]}, {way}")
 
-        self.rounds(s, "i64", rounds, ("0", "1"), value)
+        self.rounds(s, "i64", rounds, ("0", "1"), value, body)
 
     def rounds(
         self,
@@ -277,6 +305,7 @@ class Writer:
         rounds: str,
         way: tuple[str, str],
         value: Callable[[str], str],
+        inside: Callable[[], None],
     ) -> None:
         """So many rounds, of a number that begins at the first of `way` and grows by the second."""
         code, give = self.code, self.code.give
@@ -295,7 +324,7 @@ class Writer:
         code.do(f"store {t} {give(f'add {t} {now}, {way[1]}')}, ptr {at}")
         self.assign(s.variable, value(now), s.start.type)
         self.loops.append((behind, test))
-        self.block(s.body)
+        inside()
         self.loops.pop()
         code.jump(test)
         code.begin(behind)

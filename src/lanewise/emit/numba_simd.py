@@ -342,8 +342,19 @@ class Simd:
         return [some, *(self.ahead(s, buffer, place) if id(s) in self.far_ahead else ())]
 
     def ahead(self, s: ir.Load, buffer: str, place: str) -> list[str]:
+        """The lines that ask for what `asked_ahead` says."""
+        index, distances = self.asked_ahead(s)
+        at = place if index is None else self.scalar(index)
+        return [
+            self.call(
+                "prefetch", buffer, f"{at} + i64({n})" if n or id(s) in self.far_ahead else at
+            )
+            for n in distances
+        ]
+
+    def asked_ahead(self, s: ir.Load) -> tuple[ir.Expression | None, list[int]]:
         """In a loop whose rounds the lanes share: asks for what a later round or block loads, since
-        a core asks no further than a page.
+        a core asks no further than a page. Elements behind a place, or behind that of the load.
 
         A later loop over a row, which finds it in the caches, asks for the row of the next block;
         where there is no later one, the first asks for what lies `AHEAD` behind. What all blocks
@@ -351,31 +362,30 @@ class Simd:
         that points read in several rows those of the last row are new.
         """
         if id(s) in self.far_ahead:
-            ahead = self.far_ahead[id(s)] // self._type(s.buffer).size
-            return [self.call("prefetch", buffer, f"{place} + i64({ahead})")]
+            return None, [self.far_ahead[id(s)] // self._type(s.buffer).size]
         if not self.sharing or s.buffer not in self.outside:
-            return []
+            return None, []
         total = index_sum(s.index, self.sums).without([self.thread])
         names = {n for e in total.terms for n in reads(e)} - {
             first_round(x.variable) for x in self.sharing
         }
         if names.isdisjoint(self.moving):
-            return []
+            return None, []
+        index: ir.Expression | None = None
         if s.buffer in self.read_before and (row := names & self.by_block):
             index = rewrite(
                 total.expression(I64),
                 lambda x: build.add(x, 1) if isinstance(x, ir.Local) and x.name in row else x,
             )
-            place, distance = self.scalar(index), 0
+            distance = 0
         else:
             if not self.ahead_of_rounds[-1] or s.buffer in self.read_later.get(
                 id(self.sharing[0]), ()
             ):
-                return []
+                return None, []
             distance = self.ahead_of_rounds[-1] // self._type(s.buffer).size
         line = LINE // self._type(s.buffer).size
-        steps = range(distance, distance + self.count, line)
-        return [self.call("prefetch", buffer, f"{place} + i64({n})" if n else place) for n in steps]
+        return index, list(range(distance, distance + self.count, line))
 
     def _read_later(self, block: ir.Block) -> dict[int, set[str]]:
         """For each shared loop the arrays whose row a later loop reads again: that one asks for the

@@ -129,26 +129,26 @@ def entry_name(key: str, name: str) -> str:
 
 @cache
 @interrupts_wait()
-def _llvmlite() -> Any:
+def _llvmlite() -> tuple[Any, str]:
     import llvmlite
-    import llvmlite.binding
+    from llvmlite import binding
 
-    return llvmlite
+    return binding, llvmlite.__version__
 
 
 @cache
 def _made_by() -> tuple[str, ...]:
-    llvmlite, binding = _llvmlite(), _llvmlite().binding
+    binding, binding_version = _llvmlite()
     _, processor, features = _host()
     version = ".".join(map(str, binding.llvm_version_info))
     sources = sources_key(Path(__file__).parent) or ""
-    return FORMAT, sources, sys.platform, llvmlite.__version__, version, processor, features
+    return FORMAT, sources, sys.platform, binding_version, version, processor, features
 
 
 @cache
 def _host() -> tuple[str, str, str]:
     """The triple of this machine, the name and the features of its processor, as LLVM has them."""
-    binding = _llvmlite().binding
+    binding = _llvmlite()[0]
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     features = binding.get_host_cpu_features().flatten()
@@ -157,7 +157,7 @@ def _host() -> tuple[str, str, str]:
 
 @cache
 def _machine() -> Any:
-    binding = _llvmlite().binding
+    binding = _llvmlite()[0]
     triple, processor, features = _host()
     return binding.Target.from_triple(triple).create_target_machine(
         cpu=processor, features=features, opt=3, reloc="pic", codemodel="default"
@@ -166,7 +166,7 @@ def _machine() -> Any:
 
 @cache
 def _jit() -> Any:
-    binding = _llvmlite().binding
+    binding = _llvmlite()[0]
     return binding.create_lljit_compiler(_machine(), suppress_errors=True)
 
 
@@ -177,7 +177,7 @@ def machine_code(text: str) -> bytes:
     (`loop_invariants.py`); it makes no vectors of neighbouring statements, which would change what
     is contracted.
     """
-    binding = _llvmlite().binding
+    binding = _llvmlite()[0]
     machine = _machine()
     module: Any = binding.parse_assembly(text)
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
@@ -201,7 +201,7 @@ def machine_code(text: str) -> bytes:
 
 def _builder(machine: Any, *, level: int = 3, interleaves: bool = True) -> Any:
     """What makes lists of LLVM's passes."""
-    binding = _llvmlite().binding
+    binding = _llvmlite()[0]
     options: Any = binding.create_pipeline_tuning_options(speed_level=level)
     options.loop_vectorization = level > 0
     options.slp_vectorization = False
@@ -211,7 +211,7 @@ def _builder(machine: Any, *, level: int = 3, interleaves: bool = True) -> Any:
 
 def _linked(content: bytes, name: str) -> Any:
     """An object in the memory of this process, as a function for ctypes."""
-    binding = _llvmlite().binding
+    binding = _llvmlite()[0]
     symbol = f"{name}_kernel"
     library: Any = binding.JITLibraryBuilder()
     library.add_object_img(content).add_current_process().export_symbol(symbol)
@@ -224,3 +224,10 @@ def _linked(content: bytes, name: str) -> Any:
 def _line(text: str, start: str) -> str:
     at = text.index(f"\n{start}") + 1 + len(start)
     return text[at : text.index("\n", at)]
+
+
+@cache
+def has_scaling() -> bool:
+    """Whether this processor has the instruction of AVX-512 that scales by powers of two."""
+    _, _, features = _host()
+    return {"+avx512f", "+avx512vl"} <= set(features.split(","))
