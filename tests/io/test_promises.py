@@ -78,7 +78,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     total = draw(st.none() | st.just(tuple(promised)) | st.tuples(*[st.integers(0, 3)] * length))
     high = draw(st.none() | st.just((0,) * length) | st.just((0,) * (length - 1) + (1,)))
     masses = tuple(draw(st.sampled_from(("rows", "rows", "table", "table", "none"))) for _ in range(TYPES))
-    return Snapshot(tuple(promised), tuple(held), masses, total, high if total is not None else None)
+    return Snapshot(tuple(promised), tuple(held), masses, total, high)
 
 
 def check(snapshot: Snapshot) -> None:
@@ -196,6 +196,7 @@ OTHERS: dict[str, tuple[Callable[[Any], None], str]] = {
     "no coordinates": (lambda f: f.__delitem__("PartType1/Coordinates"), "/PartType1 has no Coordinates (it has Masses, Velocities)"),
     "a seventh type": (lambda f: f.copy("PartType1", "PartType6"), "there are 3 bodies of PartType6; wanted those of PartType0 to PartType5"),
     "more in the snapshot": (lambda f: f["Header"].attrs.__setitem__("NumPart_Total", [0, 8, 0, 0, 0, 0]), "Header promises 8 bodies of PartType1 in the whole snapshot (NumPart_Total), and this file holds 3"),
+    "a high word alone": (lambda f: f["Header"].attrs.__setitem__("NumPart_Total_HighWord", [0, 1]), "Header promises 4294967299 bodies of PartType1 in the whole snapshot (NumPart_Total), and this file holds 3"),
     "half a body": (lambda f: f["Header"].attrs.__setitem__("NumPart_ThisFile", [0, 2.5]), "NumPart_ThisFile in Header is [0.0, 2.5]; wanted a number of bodies for each type"),
     "two masses": (lambda f: f["Header"].attrs.__setitem__("MassTable", [0, 2.0]), "/PartType1 has Masses, and MassTable in Header says 2 for each; wanted one of them"),
     "ids twice": (lambda f: f.__setitem__("PartType1/ParticleIDs", [7, 8, 7]), "ids of bodies 0 and 2 are both 7; wanted each once"),

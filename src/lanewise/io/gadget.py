@@ -224,7 +224,9 @@ def _check_total(header: Mapping[str, Any], counts: list[int]) -> None:
         _whole_row(header, "NumPart_Total"),
         _whole_row(header, "NumPart_Total_HighWord") or [],
     )
-    for kind, count in enumerate(low or []):
+    low = counts if low is None else low  # the high word alone promises no fewer
+    for kind in range(max(len(low), len(high))):
+        count = low[kind] if kind < len(low) else 0
         total = count + ((high[kind] << 32) if kind < len(high) else 0)
         here = counts[kind] if kind < len(counts) else 0
         if total != here:

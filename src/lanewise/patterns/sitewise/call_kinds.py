@@ -286,10 +286,10 @@ class SiteKinds:
         )
 
     def check_motion(self, sites: Sites, values: SiteValues) -> None:
-        """Refuse walls that cannot move as a call says: across a slip face, or so that a closed box
-        gains or loses mass.
+        """Refuse walls that cannot move as a call says: across a slip face, or so that a closed
+        part of the box gains or loses mass.
 
-        A box is closed where all its sites are walls or of kind 0, and no face is an outflow.
+        A part is closed where all its sites are of kind 0, and none lies at a face of outflow.
         Raises `ArgumentError`.
         """
         moving = {w.number: w for w in self.walls_of(sites) if w.velocity is not None}
@@ -300,11 +300,8 @@ class SiteKinds:
             n: tuple(float(values.environment[f"{w.velocity}.{a}"]) for a in axes)
             for n, w in moving.items()
         }
-        closed = not sites.edges.outlets and not (sites.present & (self.functions.keys() - {0}))
         names = {n: w.name for n, w in moving.items()}
-        if (
-            reason := sites.balance(velocities).refusal(velocities, names, closed=closed)
-        ) is not None:
+        if (reason := sites.balance(velocities).refusal(velocities, names)) is not None:
             raise ArgumentError(f"{self.name}: {reason}")
 
     def unneeded(self, sites: Sites, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -260,7 +260,8 @@ def with_surfaces(
 
 
 def check_motion(lattice: lw.Lattice, geometry: SiteGeometry, shape: tuple[int, ...]) -> None:
-    """Refuse walls that move across a slip face, or so that a closed box gains or loses mass.
+    """Refuse walls that move across a slip face, or so that a closed part of the box gains or loses
+    mass.
 
     Raises `InputError`.
     """
@@ -276,7 +277,7 @@ def check_motion(lattice: lw.Lattice, geometry: SiteGeometry, shape: tuple[int, 
     velocities = {n: tuple(float(c) for c in w.velocity or ()) for n, w in moving.items()}
     names = {n: w.name for n, w in moving.items()}
     balance = wall_balance(lattice, kinds, faces, frozenset(geometry.walls), velocities)
-    if (reason := balance.refusal(velocities, names, closed=geometry.closed)) is not None:
+    if (reason := balance.refusal(velocities, names)) is not None:
         raise InputError(reason)
 
 

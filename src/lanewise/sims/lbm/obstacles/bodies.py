@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lanewise.sims.lbm.obstacles.mesh import Mesh
 from lanewise.sims.lbm.obstacles.voxels import Floats, Whole, windings
+from lanewise.support.connected import connected
 from lanewise.support.errors import InputError
 
 COARSE = 48
@@ -140,7 +141,7 @@ def bodies(mesh: Mesh) -> Whole:
     one, other = triangle[order][:-1], triangle[order][1:]
     same = edge[order][:-1] == edge[order][1:]
     two = same & (count[edge[order][:-1]] == 2)
-    apart = _connected(len(mesh.faces), one[two], other[two])
+    apart = connected(len(mesh.faces), [(one[two], other[two])])
     if (count > 2).any():
         keys = apart[triangle] * len(count) + edge
         _, inverse = np.unique(keys, return_inverse=True)
@@ -149,20 +150,6 @@ def bodies(mesh: Mesh) -> Whole:
         joined = same & (
             two | np.isin(apart[one], open_bodies) | np.isin(apart[other], open_bodies)
         )
-        apart = _connected(len(mesh.faces), one[joined], other[joined])
+        apart = connected(len(mesh.faces), [(one[joined], other[joined])])
     _, first, numbers = np.unique(apart, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[numbers]
-
-
-def _connected(count: int, one: Whole, other: Whole) -> Whole:
-    """For each of `count` things the least number of those that it is connected with through
-    pairs.
-    """
-    least = np.arange(count)
-    while True:
-        a, b = least[one], least[other]
-        if (a == b).all():
-            return least
-        np.minimum.at(least, np.maximum(a, b), np.minimum(a, b))
-        while (shorter := least[least]).tobytes() != least.tobytes():
-            least = shorter
