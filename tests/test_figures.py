@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.figures_exempt import FIGURES, LONG, PAGES
+from tests.figures_exempt import FIGURES, LONG
 
 ROOT = Path(__file__).parent.parent
 LINK = re.compile(r"\(?((?:\.\./)?bench/results/[\w/.]+\.(?:md|json))")
 COMMAND = re.compile(
-    r"`((?:\.venv/bin/)?(?:lanewise [a-z]|python -m (?:bench|lanewise)|python (?:bench|examples)/|make )[^`]*)`"
+    r"`((?:\.venv/bin/)?(?:lanewise [a-z]|python -m (?:bench|lanewise)|python (?:bench|examples)/|make |pytest )[^`]*)`"
 )
 SHELL = re.compile(r"^(lanewise|python|make|\.venv/bin/\w+) ", re.MULTILINE)
 NUMBER = r"(?<![\w.,/^-])(\d[\d,]*(?:\.\d+)?(?:e\d+)?)"
@@ -46,7 +46,8 @@ class Section:
         """In the text, or as blocks."""
         blocks = re.findall(r"^```(?:sh|console)\n(.*?)^```", self.text, re.MULTILINE | re.DOTALL)
         text = re.sub(CONTINUED, " ", self.text)
-        return COMMAND.findall(text) + [line for b in blocks for line in b.splitlines() if SHELL.match(line)]
+        lines = [line for b in blocks for line in re.sub(r"\\\n\s*", "", b).splitlines()]
+        return COMMAND.findall(text) + [line for line in lines if SHELL.match(line)]
 
     def figures(self) -> Iterator[tuple[str, str]]:
         """Paragraphs or rows, and the figures in them: those with a unit, and those of a table whose head has one in their column.
@@ -68,8 +69,6 @@ class Section:
 
 def sections() -> Iterator[Section]:
     for path in sorted((ROOT / "docs").glob("*.md")):
-        if path.name in PAGES:
-            continue
         title, lines, fenced = "", list[str](), False
         for line in path.read_text(encoding="utf-8").splitlines():
             fenced ^= line.startswith("```")
@@ -116,7 +115,6 @@ def test_every_figure_has_a_source() -> None:
 def test_no_exemption_is_left_over() -> None:
     lines = [(s.page, line) for s in sections() for line, _ in s.figures()]
     assert [e for e in FIGURES if not any(p == e[0] and e[1] in line for p, line in lines)] == []
-    assert all((ROOT / "docs" / name).exists() for name in PAGES)
     assert set(LONG) <= set(every_command())
 
 
