@@ -32,6 +32,11 @@ def numeral(value: Any) -> str:
     return numerals(value)[0]
 
 
+def counted(number: int, one: str, many: str) -> str:
+    """`1 body` or `1,000 bodies`."""
+    return f"{number:,} {one if number == 1 else many}"
+
+
 def _widened(value: Any) -> int | float:
     """The number that its own type would print: 0.1 for the float32 that is near 0.1."""
     if isinstance(value, np.floating) and not isinstance(value, float):

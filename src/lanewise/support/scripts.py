@@ -63,7 +63,9 @@ def at_work_in(path: Path, failed: str) -> Generator[None]:
 
 def _last_line(error: BaseException, path: Path) -> str:
     """The last line of the traceback, with the line of the file where it happened."""
-    last = traceback.format_exception_only(error)[-1].strip()
+    # a message of several lines is one line of an error
+    text = traceback.format_exception_only(error)[-1]
+    last = " ".join(line.strip() for line in text.splitlines() if line.strip())
     if isinstance(error, SyntaxError) and error.filename == str(path.resolve()):
         return f"line {error.lineno}: {last}"
     lines = [

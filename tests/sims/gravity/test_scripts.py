@@ -15,6 +15,7 @@ import lanewise as lw
 from lanewise.io.particles import Particles
 from lanewise.sims.gravity import make_bodies, make_initial_conditions
 from lanewise.sims.gravity import run as runner
+from lanewise.sims.gravity.command import say
 from lanewise.sims.gravity.options import Output
 from lanewise.support.errors import InputError
 
@@ -62,6 +63,18 @@ def fails():
 def quits():
     sys.exit("no bodies today")
 
+def talks():
+    raise ValueError("two\\n  lines")
+
+async def later():
+    return fixed()
+
+def huge():
+    return 1e30 * np.eye(3), np.zeros((3, 3)), np.ones(3)
+
+def weightless():
+    return np.zeros((1, 3)), np.zeros((1, 3)), np.zeros(1)
+
 number = 7
 """
 HEADS = {
@@ -76,6 +89,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("start.py").write_text(SCRIPT)
     Path("beside.py").write_text("RADIUS = 2.0\n")
     Path("empty.py").write_text("x = 1\n")
+    Path("many.py").write_text("".join(f"def f{n}():\n    return 0\n" for n in range(45)))
     Path("broken.py").write_text("def f():\n    return 1 +\n")
     monkeypatch.delitem(sys.modules, "beside", raising=False)
 
@@ -106,11 +120,11 @@ def test_its_call_has_arguments_bodies_and_a_seed() -> None:
 
 REFUSED = {
     "absent.py:ring": "absent.py: there is no such file",
-    "start.py": "start.py: which function? wanted start.py:ring or start.py:needs or start.py:fixed",
+    "start.py": "start.py: which function? wanted start.py:ring, start.py:needs, start.py:fixed, start.py:hot",
     "start.py:": "start.py: which function? wanted start.py:ring",
     "empty.py": "empty.py: which function? it has none",
     "broken.py:f": "broken.py cannot be run: line 2: SyntaxError",
-    "start.py:rign": "start.py has no function 'rign'; wanted start.py:ring or",
+    "start.py:rign": "start.py has no function 'rign'; did you mean 'ring'? wanted start.py:ring, ",
     "start.py:number": "start.py: number is no function, found 7; wanted start.py:ring",
     "start.py:ring(": "'ring(' is no call of a function; wanted start.py:function or start.py:function(name=value, ...)",
     "start.py:ring + 1": "'ring + 1' is no call of a function",
@@ -127,6 +141,10 @@ REFUSED = {
     "start.py:poor": "poor() gives bodies that are none: there is no velocity and no mass; wanted position, velocity, mass",
     "start.py:nothing": "nothing() gives bodies that are none: found None; wanted position, velocity and mass",
     "start.py:fails": f"start.py:{HEADS['fails']}: fails() failed: line {HEADS['fails'] + 1}: ZeroDivisionError: division",
+    "start.py:talks": "talks() failed: line 45: ValueError: two lines",
+    "start.py:later": "start.py:47: later() is an async function, which nothing awaits here; wanted def",
+    "many.py": "which function? wanted many.py:f0, many.py:f1, many.py:f2, many.py:f3, many.py:f4, many.py:f5, many.py:f6, many.py:f7 or one of 37 others",
+    "many.py:f444": "many.py has no function 'f444'; did you mean 'f44'? wanted many.py:f0, many.py:f1",
     "start.py:quits": f"quits() failed: line {HEADS['quits'] + 1}: SystemExit: no bodies today",
 }  # fmt: skip
 
@@ -136,6 +154,20 @@ def test_what_gives_no_bodies_is_refused(ic: str) -> None:
     with pytest.raises(InputError) as refused:
         make_initial_conditions(ic)
     assert REFUSED[ic] in str(refused.value)
+
+
+def test_bodies_that_are_too_far_away_name_their_script() -> None:
+    with pytest.raises(InputError, match=r"^start.py:huge: position of body 0 is \(1e\+30, 0, 0\); forces in f32"):
+        runner.start(ic="start.py:huge", device="cpu")
+
+
+def test_a_body_without_weight_has_no_ratio_of_energies(capsys: pytest.CaptureFixture[str]) -> None:
+    run = runner.start(ic="start.py:weightless", method="tree", steps=1, dt=0.1, device="cpu")
+    run.execute()
+    say(run, run.finish())
+    said = capsys.readouterr().out
+    assert "(of 1 body against all pairs in float64)" in said
+    assert said.endswith("angular momentum drift 0.000e+00, no potential energy\n")
 
 
 def test_options_that_a_function_does_not_take_are_refused() -> None:

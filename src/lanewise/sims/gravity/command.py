@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from lanewise.sims.common.frame import Product, carry_out
 from lanewise.sims.common.options import GivenOptions, product_app, run_command
 from lanewise.sims.gravity.options import ORDER, Asked, Output, Pictures, Settings
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import counted
 
 if TYPE_CHECKING:
     from lanewise.sims.gravity.run import GravityRun
@@ -53,7 +55,7 @@ def run(matched: GivenOptions) -> None:
         steps, device = matched["steps"], matched["device"]
         return runner.resume(resumed, steps=steps, device=device, output=output, profile=profile)
 
-    product = Product("gravity", lambda _: "gravity", _rate, _say)
+    product = Product("gravity", lambda _: "gravity", _rate, say)
     carry_out(product, matched, prepare, out, plot, movie)
 
 
@@ -77,9 +79,10 @@ def _check_picture(option: str, path: Path, overwrite: bool, *others: Path | Non
     writable_target(path, overwrite)
 
 
-def _say(done: GravityRun, s: dict[str, Any]) -> None:
+def say(done: GravityRun, s: dict[str, Any]) -> None:
+    """Print what a run was and how good it is. s: its summary."""
     steps = (
-        f"{_counted(s['bodies'], 'body', 'bodies')}, {_counted(s['steps'], 'step', 'steps')} to t "
+        f"{counted(s['bodies'], 'body', 'bodies')}, {counted(s['steps'], 'step', 'steps')} to t "
         f"= {s['time']:.6g}"
     )
     print(f"{steps} on {s['device']} in {s['layout']}, {s['precision']}")
@@ -98,13 +101,11 @@ def _say(done: GravityRun, s: dict[str, Any]) -> None:
         f"momentum drift {s['momentum_drift']:.3e}, angular momentum drift "
         f"{s['angular_momentum_drift']:.3e}"
     )
-    print(f"{drifts}, 2K/|W| = {s['virial_ratio']:.4f}")
+    virial = s["virial_ratio"]
+    balance = "no potential energy" if math.isnan(virial) else f"2K/|W| = {virial:.4f}"
+    print(f"{drifts}, {balance}")
     for name in ("out", "movie"):
         if s[name]:
             print(f"written to {s[name]}")
     if done.state.warning:
         print(f"warning: {done.state.warning}", file=sys.stderr)
-
-
-def _counted(number: int, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"

@@ -32,12 +32,13 @@ from lanewise.sims.gravity.checkpoint import (
     snapshot_path,
     write_checkpoint,
 )
-from lanewise.sims.gravity.checks import check_softening
+from lanewise.sims.gravity.checks import check_bodies, check_softening
 from lanewise.sims.gravity.diagnostics import Diagnostics, energy_warning
 from lanewise.sims.gravity.initial import INITIAL_CONDITIONS, make_initial_conditions
 from lanewise.sims.gravity.initial.scripts import names_script, script_text
 from lanewise.sims.gravity.options import CHECKPOINT_SECONDS, Output, Settings
 from lanewise.sims.gravity.painting import BodiesThen, FilmPlan
+from lanewise.sims.gravity.physics import pair_type
 from lanewise.sims.gravity.pictures import (
     bodies_then,
     check_pictures,
@@ -51,6 +52,7 @@ from lanewise.sims.gravity.simulation import Simulation, make_bodies
 from lanewise.sims.gravity.trees import ForceErrors, accuracy_warning, tree_of, with_method
 from lanewise.support.attributes import unknown
 from lanewise.support.errors import InputError, PlanError
+from lanewise.support.numerals import counted
 
 NO_FILES = Output()
 
@@ -238,6 +240,10 @@ def start(
     arrays = make_bodies(
         particles, precision=asked.precision, layout=kind, device=where, profile=profile
     )
+    try:  # as the simulation does, which does not know where they come from
+        check_bodies(arrays, pair_type(asked.precision))
+    except InputError as error:
+        raise InputError(f"{asked.ic}: {error}") from error
     settings, why = with_method(
         replace(
             asked,
@@ -453,5 +459,6 @@ def load_particles(ic: str, bodies: int | None, seed: int | None) -> Particles:
         )
     particles = read_particles(ic)
     if bodies is not None and bodies != len(particles):
-        raise InputError(f"{ic} holds {len(particles)} bodies, not {bodies}; leave --bodies out")
+        held = counted(len(particles), "body", "bodies")
+        raise InputError(f"{ic} holds {held}, not {bodies:,}; leave --bodies out")
     return particles

@@ -16,6 +16,7 @@ from lanewise.sims.gravity.options import Settings
 from lanewise.sims.gravity.physics import Body64
 from lanewise.support.attributes import unknown
 from lanewise.support.errors import ArgumentError, InputError
+from lanewise.support.numerals import counted
 
 METHODS = ("auto", "direct", "tree")
 CROSSING, GPU_CROSSING = 20_000, 50_000
@@ -135,7 +136,7 @@ class ForceErrors:
     def __str__(self) -> str:
         return (
             f"median {self.median:.1e}, 99 % {self.most:.1e}, largest {self.largest:.1e} "
-            f"(of {self.bodies:,} bodies against all pairs in float64)"
+            f"(of {counted(self.bodies, 'body', 'bodies')} against all pairs in float64)"
         )
 
 

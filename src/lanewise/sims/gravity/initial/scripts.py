@@ -27,12 +27,15 @@ from lanewise.sims.gravity.initial.registry import DEFAULT_BODIES
 from lanewise.support.attributes import near
 from lanewise.support.checks import shown
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import counted
 from lanewise.support.scripts import at_work_in, run_file
 
 NEEDED = ("position", "velocity", "mass")
 FURTHER = ("ids", "component", "time", "softening")
 GIVEN = {"bodies": "--bodies", "seed": "--seed"}
 """Parameters that options give, which no call repeats."""
+
+LISTED = 8  # functions of a script that an error names
 
 _SCRIPT = re.compile(r"(?P<path>.+?\.py)(:(?P<call>.*))?", re.DOTALL)
 
@@ -118,8 +121,9 @@ def _value(keyword: ast.keyword, ic: str) -> Any:
 
 def _function(module: ModuleType, start: ScriptCall) -> Callable[..., Any]:
     if not hasattr(module, start.name):
+        alike = near(start.name, _functions(module)) or ";"
         raise InputError(
-            f"{start.path} has no function {start.name!r}; {_choices(start.path, module)}"
+            f"{start.path} has no function {start.name!r}{alike} {_choices(start.path, module)}"
         )
     function = getattr(module, start.name)
     if not callable(function):
@@ -130,15 +134,25 @@ def _function(module: ModuleType, start: ScriptCall) -> Callable[..., Any]:
     return function
 
 
-def _choices(path: Path, module: ModuleType) -> str:
-    own = [
-        f"{path}:{name}"
+def _functions(module: ModuleType) -> list[str]:
+    """The names of a script's own functions, in their order."""
+    return [
+        name
         for name, value in vars(module).items()
         if inspect.isfunction(value)
         and value.__module__ == module.__name__
         and not name.startswith("_")
     ]
-    return f"wanted {' or '.join(own)}" if own else "it has none"
+
+
+def _choices(path: Path, module: ModuleType) -> str:
+    own = [f"{path}:{name}" for name in _functions(module)]
+    if not own:
+        return "it has none"
+    more = len(own) - LISTED
+    if more > 1:
+        return f"wanted {', '.join(own[:LISTED])} or one of {more} others"
+    return f"wanted {' or '.join(own)}"
 
 
 # ------------------------------------------------------------ a function, from anywhere
@@ -153,6 +167,8 @@ def bodies_of(
 ) -> Particles:
     """The bodies that `function` gives; `path`: the script that it is of."""
     place = _place(function, path)
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise InputError(f"{place} is an async function, which nothing awaits here; wanted def")
     given = _arguments(function, bodies, seed, arguments, place)
     if path is None:
         result = function(**given)
@@ -164,9 +180,10 @@ def bodies_of(
     except InputError as error:
         raise InputError(f"{place} gives bodies that are none: {error}") from error
     if bodies not in (None, len(particles)):
+        made = counted(len(particles), "body", "bodies")
         raise InputError(
-            f"{place} gives {len(particles):,} bodies, not {bodies:,}; leave --bodies out, or have "
-            "it take bodies and give so many"
+            f"{place} gives {made}, not {bodies:,}; leave --bodies out, or have it take bodies and "
+            "give so many"
         )
     return particles
 
