@@ -213,11 +213,9 @@ def spans(extent: int, threads: int, grain: int) -> list[list[tuple[int, int]]]:
     return made
 
 
-def bound(kernel: RangeKernel, arguments: tuple[Any, ...]) -> llvm.Run:
-    """A kernel with its arguments, as a function of the ends of a range."""
-    if isinstance(kernel, llvm.LlvmKernel):
-        return kernel.bound(arguments)
-    return partial(kernel, *arguments)
+def function_of(kernel: RangeKernel) -> RangeKernel:
+    """What runs a kernel: it is compiled if it is not."""
+    return kernel.function if isinstance(kernel, llvm.LlvmKernel) else kernel
 
 
 def run_range(kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grain: int) -> None:
@@ -226,13 +224,10 @@ def run_range(kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grai
     Elements are independent: the split changes no bits.
     """
     compile_workers.need((kernel,))
-    _run_range(bound(kernel, arguments), extent, grain)
-
-
-def _run_range(run: llvm.Run, extent: int, grain: int) -> None:
+    kernel = function_of(kernel)
     # asking how many there are takes longer than few elements
     if extent <= grain or (threads := cpu_threads()) == 1:
-        run(0, extent)
+        kernel(*arguments, 0, extent)
         return
     # `next` of a list's iterator is atomic
     shares = [iter(pieces) for pieces in spans(extent, threads, grain)]
@@ -240,7 +235,7 @@ def _run_range(run: llvm.Run, extent: int, grain: int) -> None:
     def work(first: int) -> None:
         for share in (*shares[first:], *shares[:first]):
             for begin, end in share:
-                run(begin, end)
+                kernel(*arguments, begin, end)
 
     others = [_pool(threads - 1).submit(work, n) for n in range(1, len(shares))]
     try:
@@ -268,15 +263,14 @@ class RangeLaunch:
         """Compile the kernel for arguments like these."""
         prepare(self.kernel, (*arguments, 0, 0))
 
-    def flat(self, arguments: tuple[Any, ...]) -> Callable[[], object]:
+    def flat(self, arguments: tuple[Any, ...]) -> Callable[[], None]:
         """The run with these arguments as one function: of few elements the compiled kernel
         itself.
         """
         compile_workers.need((self.kernel,))
-        run = bound(self.kernel, arguments)
         if self.extent <= self.grain:
-            return partial(run, 0, self.extent)
-        return partial(_run_range, run, self.extent, self.grain)
+            return partial(function_of(self.kernel), *arguments, 0, self.extent)
+        return partial(run_range, self.kernel, arguments, self.extent, self.grain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,15 +297,15 @@ def run_slabs(work: Sequence[Slabbed]) -> None:
     slabs = len(work[0].bounds) - 1
     # asking how many there are takes longer than a slab of few sites
     threads = cpu_threads() if slabs > 1 else 1
-    runs = [(bound(w.kernel, w.arguments), w.bounds) for w in work]
+    runs = [(function_of(w.kernel), w.arguments, w.bounds) for w in work]
     todo = iter(range(slabs))  # `next` of a range's iterator is atomic
 
     def run() -> None:
         for slab in todo:
-            for kernel, bounds in runs:
+            for kernel, arguments, bounds in runs:
                 begin, end = bounds[slab], bounds[slab + 1]
                 if begin < end:
-                    kernel(begin, end)
+                    kernel(*arguments, begin, end)
 
     others = [_pool(threads - 1).submit(run) for _ in range(min(threads, slabs) - 1)]
     try:

@@ -1,18 +1,16 @@
-"""Machine code of texts in LLVM's language, kept in the cache of compiled kernels, and called by
-ctypes, which lets other threads of Python run meanwhile.
+"""Machine code of texts in LLVM's language, kept in the cache of compiled kernels, as functions of
+Python's C interface.
 
     text -> module, optimised -> object -> memory of this process
-An object is as large as its code, and is kept as it is. A kernel's memory is freed with the last
-function that refers to it.
+An object is as large as its code, and is kept as it is. A kernel's memory is freed with its
+function.
 """
 
 from __future__ import annotations
 
 import ctypes
-import struct
 import sys
-from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -31,19 +29,41 @@ from lanewise.runtime.loop_invariants import MOST_PATHS, most_paths
 from lanewise.support.interrupts import interrupts_wait
 
 FORMAT = "1"  # of what is kept
-TAKES = "; takes: "  # how the line of a text begins that has the types of its arguments
-# of a number, in 8 bytes
-_PACKED = {"bool": "?7x", "i32": "q", "u32": "q", "i64": "q", "f32": "f4x", "f64": "d"}
-_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64)
+# of an array of NumPy, in its memory: where its elements are, how many dimensions it has, the
+# lengths of these, and its flags (`PyArrayObject_fields` of NumPy's C interface)
+HEAD = object.__basicsize__
+DATA, DIMENSIONS, LENGTHS, FLAGS = HEAD, HEAD + 8, HEAD + 16, HEAD + 48
+CONTIGUOUS, WRITEABLE = 0x1, 0x400
+# what kernels call of Python's C interface, and its exceptions
+_FUNCTIONS = (
+    "PyErr_SetString",
+    "PyErr_Occurred",
+    "PyObject_IsTrue",
+    "PyFloat_AsDouble",
+    "PyLong_AsLongLong",
+    "PyEval_SaveThread",
+    "PyEval_RestoreThread",
+    "Py_IncRef",
+)
+_ERRORS = ("PyExc_TypeError", "PyExc_AssertionError", "PyExc_MemoryError")
+_FAST_CALL = 0x80  # METH_FASTCALL: arguments come as a row of objects
 _NUMBERS = count()  # of libraries: a name is never used again
-
-Run = Callable[[int, int], object]
-"""Runs elements from a first to before a last one."""
 
 
 def is_llvm(text: str) -> bool:
     """Whether a text is one of LLVM's language: it begins with a comment."""
     return text.startswith("; ")
+
+
+class _Method(ctypes.Structure):
+    """`PyMethodDef` of Python's C interface."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("text", ctypes.c_char_p),
+    )
 
 
 class LlvmKernel:
@@ -52,33 +72,19 @@ class LlvmKernel:
     Its machine code is made, or read from the cache, when it is first needed.
     """
 
-    __slots__ = ("__weakref__", "_arrays", "_block", "_function", "key", "name", "text")
+    __slots__ = ("__weakref__", "_function", "key", "name", "text")
 
     def __init__(self, text: str, name: str, key: str) -> None:
         self.text, self.name, self.key = text, name, key
-        kinds = _line(text, TAKES).split()
-        self._arrays = tuple(k == "written" for k in kinds if k in ("array", "written"))
-        numbers = kinds[len(self._arrays) :]
-        packed = "".join(_PACKED[k] for k in numbers)
-        self._block = struct.Struct(f"<{'qq' * len(self._arrays)}{packed}")
         self._function: Any = None
 
     def __call__(self, *arguments: Any) -> None:
-        *given, begin, end = arguments
-        self.bound(tuple(given))(begin, end)
+        self.function(*arguments)
 
-    def bound(self, arguments: tuple[Any, ...]) -> Run:
-        """The kernel with these arguments, which it keeps."""
-        function = self._function or self.load()
-        places: list[Any] = []
-        for written, array in zip(self._arrays, arguments, strict=False):
-            address, fixed = array.__array_interface__["data"]
-            if (written and fixed) or not array.flags.c_contiguous:
-                raise AssertionError(f"{self.name} writes an array that is not whole or read-only")
-            places += (address, array.size)
-        block = self._block.pack(*places, *arguments[len(self._arrays) :])
-        run: Any = partial(_run, function, block, self.name, arguments)
-        return run
+    @property
+    def function(self) -> Any:
+        """The kernel as a function of machine code, which takes what it takes."""
+        return self._function or self.load()
 
     @property
     def is_known(self) -> bool:
@@ -87,7 +93,7 @@ class LlvmKernel:
 
     @interrupts_wait()
     def load(self) -> Any:
-        """Its function, for ctypes."""
+        """Its function, once there is its machine code."""
         with LOADING:
             if self._function is None:
                 self._function = self._made()
@@ -109,14 +115,6 @@ class LlvmKernel:
             compiling.end(self.name)
         write_entry(entry, content)
         return _linked(content, self.name)
-
-
-def _run(
-    function: Any, block: bytes, name: str, kept: tuple[Any, ...], begin: int, end: int
-) -> None:
-    del kept
-    if function(block, begin, end):
-        raise MemoryError(f"{name} found no memory for its local arrays")
 
 
 def entry_name(key: str, name: str) -> str:
@@ -210,20 +208,27 @@ def _builder(machine: Any, *, level: int = 3, interleaves: bool = True) -> Any:
 
 
 def _linked(content: bytes, name: str) -> Any:
-    """An object in the memory of this process, as a function for ctypes."""
-    binding = _llvmlite()[0]
-    symbol = f"{name}_kernel"
-    library: Any = binding.JITLibraryBuilder()
-    library.add_object_img(content).add_current_process().export_symbol(symbol)
+    """An object in the memory of this process, as a function that Python calls."""
+    symbol, made = f"{name}_kernel", _llvmlite()[0].JITLibraryBuilder()
+    library: Any = made.add_object_img(content).add_current_process().export_symbol(symbol)
+    for known, address in _python():
+        library.import_symbol(known, address)
     tracker = library.link(_jit(), f"{name}.{next(_NUMBERS)}")
-    function: Any = _FUNCTION(tracker[symbol])
-    function.tracker = tracker  # the code is there as long as the function
-    return function
+    method = _Method(name.encode(), tracker[symbol], _FAST_CALL, None)
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    make.restype = ctypes.py_object
+    # the function keeps the two: its code is there as long as it is
+    return make(ctypes.addressof(method), (tracker, method), None)
 
 
-def _line(text: str, start: str) -> str:
-    at = text.index(f"\n{start}") + 1 + len(start)
-    return text[at : text.index("\n", at)]
+@cache
+def _python() -> tuple[tuple[str, int], ...]:
+    """Where the names of Python's C interface lie that kernels use."""
+    interface: Any = ctypes.pythonapi
+    functions = [(n, ctypes.cast(getattr(interface, n), ctypes.c_void_p)) for n in _FUNCTIONS]
+    errors = [(n, ctypes.addressof(ctypes.c_void_p.in_dll(interface, n))) for n in _ERRORS]
+    return (*((n, f.value or 0) for n, f in functions), *errors, ("_Py_NoneStruct", id(None)))
 
 
 @cache
