@@ -133,8 +133,7 @@ class Expressions:
         if x.type.is_float:
             match x.operator:
                 case "//" | "%":
-                    name = "floor_divide" if x.operator == "//" else "modulo"
-                    return self.own(name, x.type, (left, right))
+                    return self.floor_divided(x, left, right)
                 case operator:
                     flags = self.flagged(FREE) if x.free else self.flags
                     return give(f"{_FLOAT_BINARY[operator]} {flags}{kind} {left}, {right}")
@@ -149,6 +148,23 @@ class Expressions:
                 signed = x.type.kind == "i" and operator in "+-*"
                 fits = "nsw " if x.bounded and signed else ""
                 return give(f"{_BINARY[operator]} {fits}{kind} {left}, {right}")
+
+    def floor_divided(self, x: ir.Binary, a: str, b: str) -> str:
+        """Floats rounded down, and what is left; of a divisor 0 what the processor makes of it."""
+        t, name, code = TYPES[x.type], f"lw_divided_{LETTERS[x.type]}", self.code
+        code.needs.add(name)
+        remainder = code.room(f"%.{code.label('remainder')}", t)
+
+        def by_zero() -> str:
+            operation = "fdiv" if x.operator == "//" else "frem"
+            return code.give(f"{operation} {self.flags}{t} {a}, {b}")
+
+        def some() -> str:
+            made = code.give(f"call {self.flags}{t} @{name}({t} {a}, {t} {b}, ptr {remainder})")
+            return made if x.operator == "//" else code.give(f"load {t}, ptr {remainder}")
+
+        zero = code.give(f"fcmp {self.flags}oeq {t} {b}, 0.0")
+        return code.either(zero, t, by_zero, some)
 
     def divided(self, x: ir.Binary, a: str, b: str) -> str:
         """Rounded down; by zero 0, and the smallest number by -1 wraps."""

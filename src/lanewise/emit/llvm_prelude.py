@@ -11,37 +11,38 @@ Parts = tuple[str, ...]  # declarations and functions
 _LIMITS = {F32: ("i32", "2143289344"), F64: ("i64", "9221120237041090560")}  # the bits of NaN
 
 
-def _divided(name: str, kind: Scalar, result: str) -> Parts:
-    """Python's division of floats that rounds down, and its remainder, which has the sign of the
-    divisor.
+def _divided(kind: Scalar) -> Parts:
+    """Python's division of floats that rounds down; the remainder, which has the sign of the
+    divisor, is stored: stores stay behind branches, which cost less here than choices of values.
     """
     t, letter = TYPES[kind], "f32" if kind == F32 else "f64"
-    first = "fdiv" if result == "%quotient" else "frem"
     floor = f"declare {t} @llvm.floor.{letter}({t})"
     return (
         floor,
         f"""\
-define linkonce_odr {t} @lw_{name}_{letter}({t} %x, {t} %y) {{
-  %none = fcmp FLAGSoeq {t} %y, 0.0
-  br i1 %none, label %by_zero, label %some
-by_zero:
-  %nothing = {first} FLAGS{t} %x, %y
-  ret {t} %nothing
-some:
+define linkonce_odr {t} @lw_divided_{letter}({t} %x, {t} %y, ptr %remainder) {{
   %rest = frem FLAGS{t} %x, %y
   %whole = fsub FLAGS{t} %x, %rest
   %div = fdiv FLAGS{t} %whole, %y
+  store {t} %rest, ptr %remainder
   %uneven = fcmp FLAGSune {t} %rest, 0.0
   %y_below = fcmp FLAGSolt {t} %y, 0.0
   %rest_below = fcmp FLAGSolt {t} %rest, 0.0
-  %signs = xor i1 %y_below, %rest_below
+  br i1 %uneven, label %left, label %nothing_left, !prof !{{!"branch_weights", i32 99, i32 1}}
+left:
+  %signs = icmp ne i1 %y_below, %rest_below
+  br i1 %signs, label %other_sign, label %divided
+other_sign:
   %lower = fsub FLAGS{t} %div, 1.0
   %moved = fadd FLAGS{t} %rest, %y
+  store {t} %moved, ptr %remainder
+  br label %divided
+nothing_left:
   %zero = select i1 %y_below, {t} -0.0, {t} 0.0
-  %rest_uneven = select i1 %signs, {t} %moved, {t} %rest
-  %remainder = select i1 %uneven, {t} %rest_uneven, {t} %zero
-  %both = and i1 %uneven, %signs
-  %ratio = select i1 %both, {t} %lower, {t} %div
+  store {t} %zero, ptr %remainder
+  br label %divided
+divided:
+  %ratio = phi {t} [ %div, %left ], [ %lower, %other_sign ], [ %div, %nothing_left ]
   %is_some = fcmp FLAGSone {t} %ratio, 0.0
   br i1 %is_some, label %nonzero, label %vanishing
 nonzero:
@@ -58,7 +59,7 @@ vanishing:
   br label %end
 end:
   %quotient = phi {t} [ %snapped, %nonzero ], [ %none_left, %vanishing ]
-  ret {t} {result}
+  ret {t} %quotient
 }}
 """,
     )
@@ -307,11 +308,7 @@ end:
 
 
 DEFINITIONS = {
-    **{
-        f"lw_{name}_{'f32' if k == F32 else 'f64'}": _divided(name, k, result)
-        for k in (F32, F64)
-        for name, result in (("floor_divide", "%quotient"), ("modulo", "%remainder"))
-    },
+    **{f"lw_divided_{'f32' if k == F32 else 'f64'}": _divided(k) for k in (F32, F64)},
     **{f"lw_cbrt_{'f32' if k == F32 else 'f64'}": _cbrt(k) for k in (F32, F64)},
     "lw_to_i32_f64": _TO_I32,
     "lw_rounds": _ROUNDS,
