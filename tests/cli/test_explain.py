@@ -167,6 +167,8 @@ ARCHITECTURES = "sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_100, sm_103, sm_12
         ("gravity --device cpu --arch sm_90", "--arch sm_90 is an architecture of GPUs, and --device cpu is none"),
         ("gravity --source cpu --arch sm_90", "--arch sm_90 is an architecture of GPUs, and --source cpu is none"),
         ("gravity --source cpu --device cuda", "--source cpu and --device cuda are two devices; give one of them"),
+        ("boids --method tree", "--method belongs to gravity and to kernels of files"),
+        ("gravity --theta 0.5", "--theta needs --method tree: all pairs have no groups of bodies"),
         ("gravity --set softening2", "--set softening2: wanted NAME=NUMBER, as in --set softening2=1e-4"),
         ("gravity --set softening2=small", "--set softening2=small: wanted NAME=NUMBER, as in --set softening2=1e-4"),
         ("gravity --set x=1 --set x=2", "--set x=2: x is set twice"),
@@ -247,3 +249,58 @@ def test_a_kernel_over_a_search_is_not_explained_as_one_over_all_pairs(lanewise:
         "near runs over a search, whose cells depend on positions that cannot be made up; in Python there is "
         "near.compile(...).explain()\n"
     )
+
+
+TREES = """\
+import lanewise as lw
+class B(lw.Record):
+    position: lw.vec3
+    mass: lw.f32
+@lw.pairwise
+def pull(target: B, source: B, eps: lw.f32) -> lw.vec3:
+    d = source.position - target.position
+    return source.mass * lw.rsqrt(lw.dot(d, d) + eps)**3 * d
+over = pull.using(search=lw.Tree(order=1))
+@lw.pairwise
+def bare(target: B, source: B) -> lw.f32:
+    d = source.position - target.position
+    return lw.rsqrt(lw.dot(d, d) + source.mass)
+@lw.elementwise
+def grow(body: B) -> lw.f32:
+    return body.mass
+"""
+
+
+@pytest.mark.parametrize(
+    "options", ["pull --method tree --order 1", "over", "pull --method tree --order 1 --device cuda"]
+)
+def test_kernels_of_files_over_trees(lanewise: Command, tmp_path: Path, options: str) -> None:
+    file = tmp_path / "trees.py"
+    file.write_text(TREES)
+    out = lanewise("explain", *f"{file}:{options}".split(), "--bodies", 500).out
+    assert out.startswith(
+        "by a tree: theta 0.6, order 1, leaves of 32\npull has a far field of tier R\n  weights: source.mass"
+    )
+    assert [
+        name
+        for name in ("tree order", "gather", "pull_leaf_moments", "pull_parent_moments", "pull_walk")
+        if f"\n  {name}" not in out
+    ] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("bare --method tree", "source.mass stands under rsqrt: a group of sources has no mass"),
+        ("grow --method tree", "is no pairwise kernel: it has no sources to sum up by a tree"),
+        ("pull --leaf 3", "--leaf needs --method tree"),
+        ("pull --method auto", "unknown method 'auto'; wanted one of direct, tree"),
+        ("pull --method tree --theta 3", "Tree(theta=3.0): wanted a number above 0 and at most 0.9"),
+    ],
+)
+def test_what_no_tree_sums_up_is_refused(lanewise: Command, tmp_path: Path, options: str, message: str) -> None:
+    file = tmp_path / "trees.py"
+    file.write_text(TREES)
+    found = lanewise("explain", *f"{file}:{options}".split())
+    assert (found.code, found.out) == (2, "")
+    assert message in found.err

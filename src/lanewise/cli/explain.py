@@ -9,16 +9,17 @@ import math
 import shutil
 import textwrap
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lanewise.cli.words import Json, LayoutName, Name, Precision, Values
 from lanewise.language.target import CPU, CUDA, is_gpu
+from lanewise.sims import PRODUCTS
 from lanewise.sims.common.completion import DEVICES, completing
 from lanewise.sims.common.options import at_least, whole_number
-from lanewise.support.attributes import near
-from lanewise.support.errors import InputError
+from lanewise.support.attributes import near, unknown
+from lanewise.support.errors import ArgumentError, InputError
 
 if TYPE_CHECKING:
     from lanewise.explanation.offline import Offline
@@ -58,6 +59,22 @@ Arch = Annotated[
         metavar="NAME", help="GPU architecture, as sm_90 (default: the GPU here, or sm_90)"
     ),
 ]
+Method = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        autocompletion=completing("lanewise.sims.gravity.trees.METHODS"),
+        help="of gravity, and of a kernel of a file: direct or tree (default direct)",
+    ),
+]
+Accuracy = Annotated[
+    float | None, typer.Option(metavar="X", help="of a tree: the error that it aims at")
+]
+Theta = Annotated[
+    float | None, typer.Option(metavar="X", help="of a tree: its opening angle (0.6)")
+]
+Order = Annotated[int | None, typer.Option(metavar="N", help="of a tree: order of expansions (4)")]
+Leaf = Annotated[int | None, typer.Option(metavar="N", help="of a tree: bodies of a leaf (32)")]
 All = Annotated[
     bool,
     typer.Option(
@@ -75,6 +92,11 @@ def explain(
     layout: LayoutName = None,
     arch: Arch = None,
     values: Values = None,
+    method: Method = None,
+    accuracy: Accuracy = None,
+    theta: Theta = None,
+    order: Order = None,
+    leaf: Leaf = None,
     every: All = False,
     json: Json = False,
 ) -> None:
@@ -88,7 +110,11 @@ def explain(
             f"--all is of the table, which --{'json' if json else 'source'} does not print"
         )
     numbers = read_values(values or [])
-    heading, kernels = _kernels(name, chosen, bodies, precision, layout, arch, numbers)
+    tree = {"method": method, "accuracy": accuracy, "theta": theta, "order": order, "leaf": leaf}
+    asked = {n: value for n, value in tree.items() if value is not None}
+    if asked and name in PRODUCTS and name != "gravity":
+        raise InputError(f"--{next(iter(asked))} belongs to gravity and to kernels of files")
+    heading, kernels = _kernels(name, chosen, bodies, precision, layout, arch, numbers, asked)
     if source and not json:
         print("\n\n".join(k.executable.source for k in kernels))
     elif json:
@@ -132,11 +158,18 @@ def _print_tables(heading: str, kernels: tuple[Offline, ...], every: bool) -> No
 
     explanations = [k.explain() for k in kernels]
     texts = [as_text(e, columns(), every=every) for e in explanations]
-    above = [textwrap.fill(heading, columns())] if heading else []
+    lines = heading.splitlines()
+    above = ["\n".join(_filled(line) for line in lines)] if heading else []
     print(*above, *texts, sep="\n\n" if heading else "\n")
     print()
     if not every and any(r.place != "here" for e in explanations for r in e.rows):
         print("A row for every optimisation: the same command with --all")
+
+
+def _filled(line: str) -> str:
+    """A line in the width of a table; what is indented goes on deeper."""
+    deeper = line[: len(line) - len(line.lstrip())]
+    return textwrap.fill(line, columns(), subsequent_indent=f"{deeper}    " if deeper else "")
 
 
 def columns() -> int:
@@ -148,13 +181,13 @@ def columns() -> int:
 
 def _kernels(
     name: str, device: str, count: int, precision: str | None, layout: str | None, arch: str | None,
-    values: Mapping[str, float],
+    values: Mapping[str, float], asked: Mapping[str, Any],
 ) -> tuple[str, tuple[Offline, ...]]:  # fmt: skip
     """The kernels of a product, with what stands above them, or the kernel of a file."""
     from lanewise.cli.target import load_kernel, product_kernels
 
     if product := product_kernels(name):
-        return product.explained(device, count, precision or "f32", layout, arch, values)
+        return product.explained(device, count, precision or "f32", layout, arch, values, **asked)
     from lanewise.explanation.offline import compile_offline
     from lanewise.layouts import layout_by_name
     from lanewise.patterns.pairwise.kernel import Pairwise
@@ -166,6 +199,11 @@ def _kernels(
         )
     kind = layout_by_name(layout) if layout else None
     kernel = load_kernel(name, sites=True)
+    tree = _tree(name, kernel, asked)
+    if tree is not None:
+        from lanewise.explanation.trees import compile_over_tree
+
+        return compile_over_tree(kernel, tree, count, device, arch=arch, layout=kind, values=values)
     if isinstance(kernel, Pairwise) and kernel.searched is not None:
         raise InputError(
             f"{name} runs over a search, whose cells depend on positions that cannot be made up; "
@@ -173,6 +211,28 @@ def _kernels(
             f"{name.rpartition(':')[2]}.compile(...).explain()"
         )
     return "", (compile_offline(kernel, count, device, arch=arch, layout=kind, values=values),)
+
+
+def _tree(name: str, kernel: Any, asked: Mapping[str, Any]) -> Any:
+    """The tree that a kernel of a file runs over, or shall run over; None for another one."""
+    from lanewise.patterns.pairwise.kernel import Pairwise
+    from lanewise.patterns.search.tree.search import Tree
+
+    numbers = {n: value for n, value in asked.items() if n != "method"}
+    method = asked.get("method")
+    if method == "tree":
+        if not isinstance(kernel, Pairwise):
+            raise InputError(f"{name} is no pairwise kernel: it has no sources to sum up by a tree")
+        try:
+            return Tree(**numbers)
+        except ArgumentError as error:
+            raise InputError(str(error)) from error
+    if method not in (None, "direct"):
+        raise InputError(unknown("method", method, ("direct", "tree")))
+    if numbers:
+        raise InputError(f"--{next(iter(numbers))} needs --method tree")
+    own = kernel.searched.search if isinstance(kernel, Pairwise) and kernel.searched else None
+    return own if method is None and isinstance(own, Tree) else None
 
 
 def read_values(texts: list[str]) -> dict[str, float]:

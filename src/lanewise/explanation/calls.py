@@ -7,16 +7,18 @@ from dataclasses import replace
 from typing import Any
 
 from lanewise.compiler.work import describe_work
+from lanewise.explanation.launches import rows_of_tasks
 from lanewise.explanation.offline import Offline, compiled_for, find_model
-from lanewise.ir import nodes as ir
+from lanewise.explanation.report import LaunchRow
 from lanewise.ir.names import GATHER_STEP, turns_of
 from lanewise.language.target import is_gpu, target_of
-from lanewise.launch.arguments import Arguments
-from lanewise.launch.support import index_type
+from lanewise.launch.programs import Programs
+from lanewise.models.devices import DeviceModel
 from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.pairwise.kernel import Pairwise
-from lanewise.patterns.search.searched import Searched, structure_of
+from lanewise.patterns.search.elsewhere import Elsewhere
 from lanewise.patterns.segmentwise.kernel import Segmentwise
+from lanewise.planning.plan import Plan
 
 Kernel = Elementwise | Pairwise | Segmentwise
 
@@ -27,13 +29,14 @@ def compile_call(
     device: str,
     arch: str | None = None,
     gather_step: float | None = None,
+    requested: Plan | None = None,
     **named: Any,
 ) -> Offline:
     """The kernel of a call with its default plan, compiled for "cpu" or "cuda" and loaded nowhere.
 
     given, named: the arguments, in the layouts of the device. A search builds its structure on the
     host. arch: see `compile_offline`. gather_step: how many elements apart neighbouring elements
-    read, for predictions.
+    read, for predictions. requested: fields of the plan that are asked for.
     """
     calls = kernel._calls  # pyright: ignore[reportPrivateUsage]
     model = find_model(device, arch)
@@ -41,19 +44,21 @@ def compile_call(
     searched = kernel.searched if isinstance(kernel, Pairwise) else None
     reads: dict[str, float] = {} if gather_step is None else {GATHER_STEP: gather_step}
     counts = calls.skeleton.counts(calls.name, arguments)
-    if searched is None:
+    over = None if searched is None else searched.elsewhere(calls.given(given, named), device)
+    if over is None:
         reference, environment = (
             calls.subject.reference(arguments),
             calls.subject.environment(arguments),
         )
         work = calls.subject.work(arguments)
     else:
-        reference, environment = _over(searched, kernel, given, named, arguments)
+        turns = {turns_of(n): often for n, often in over.turns.items()}
+        reference, environment = over.reference, {**over.environment, **turns}
         work = describe_work(reference, next(iter(counts.values())), target_of(device))
         if is_gpu(device):
             reads = {GATHER_STEP: 1.0, **reads}  # threads are in the order of the structure
     layouts = {n: r.layout for n, r in arguments.records.items()}
-    return compiled_for(
+    made = compiled_for(
         model,
         kernel.__name__,
         reference,
@@ -62,7 +67,20 @@ def compile_call(
         _by_parameter(kernel, counts, layouts),
         layouts,
         work,
+        requested,
     )
+    return made if over is None else _with_launches(made, over, model)
+
+
+def _with_launches(made: Offline, over: Elsewhere, model: DeviceModel) -> Offline:
+    """The kernel of a call over a search, with all else that the call launches."""
+    kernel = made.executable
+    tasks = over.tasks(kernel, Programs(model.machine, model.compiled_for))
+
+    def launches(rows: tuple[LaunchRow, ...]) -> tuple[LaunchRow, ...]:
+        return rows_of_tasks(tasks, kernel, rows, made.subject.environment, model)
+
+    return replace(made, subject=replace(made.subject, search=over.search), launches=launches)
 
 
 def _by_parameter(
@@ -76,20 +94,3 @@ def _by_parameter(
             return {"elements": next(iter(counts.values()))}
         case _:
             return {"cells": next(iter(counts.values()))}
-
-
-def _over(
-    searched: Searched,
-    kernel: Any,
-    given: tuple[Any, ...],
-    named: Mapping[str, Any],
-    arguments: Arguments,
-) -> tuple[ir.Kernel, Mapping[str, Any]]:
-    """The kernel over a structure that lies on the host, and what a call over it is about."""
-    call = kernel.bind(*given, **named)
-    structure, compiled = structure_of(call), call.compiled
-    copied = searched.copied(arguments) if structure.order is not None else ()
-    index = index_type(arguments.device)
-    reference = searched.reference(arguments, searched.search, structure, copied, index)
-    turns = {turns_of(n): often for n, often in compiled.turns().items()}
-    return reference, {**compiled.environment, **turns}

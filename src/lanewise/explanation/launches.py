@@ -22,6 +22,7 @@ from lanewise.models.predict import predict
 from lanewise.models.roofline import length_of
 from lanewise.runtime.device import get_device
 from lanewise.runtime.prepared import Prepared
+from lanewise.support.numerals import counted
 
 ROUNDS = 7  # of which the median counts
 
@@ -54,7 +55,7 @@ def rows_of_tasks(
         )
         if inner is kernel:
             found += rows
-        elif isinstance(inner, Executable) and inner.kernels:
+        elif isinstance(inner, Executable) and (inner.kernels or inner.cubins):
             found += rows_predicted(inner.program, known, model)
         else:
             found += [LaunchRow(task.name) for task in part.sequence.tasks]
@@ -82,9 +83,9 @@ def grid_of(launch: Launch, environment: Mapping[str, Any]) -> tuple[str, int]:
     counts, times = typical(kernel, environment) if kernel.series else (environment, 1)
     extent, grid = whole(launch.extent, counts), kernel.grid
     if grid is None:
-        return f"{extent:,} turns", times
+        return counted(extent, "turn", "turns"), times
     blocks = -(-extent // grid.lanes) * grid.parts
-    return f"{blocks:,} blocks of {grid.threads:,} threads", times
+    return f"{counted(blocks, 'block', 'blocks')} of {grid.threads:,} threads", times
 
 
 def _bytes(launch: Launch, environment: Mapping[str, Any]) -> int | None:

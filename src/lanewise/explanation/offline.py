@@ -5,7 +5,7 @@ no GPU.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from lanewise.compiler.default_plans import complete_plan
 from lanewise.compiler.work import describe_work
 from lanewise.explanation.build import explain
-from lanewise.explanation.report import Explanation
+from lanewise.explanation.report import Explanation, LaunchRow
 from lanewise.explanation.samples import Kernel, Roles, sample_roles, sample_values
 from lanewise.explanation.sites import subject_of_step, traffic_of
 from lanewise.explanation.subject import OPEN, Subject
@@ -50,13 +50,20 @@ class Offline:
 
     subject: Subject
     executable: Executable
+    # of a call: its launches, made of the rows of the kernel
+    launches: Callable[[tuple[LaunchRow, ...]], tuple[LaunchRow, ...]] = lambda rows: rows
 
     def explain(self, *, measure_resources: bool = True) -> Explanation:
         """The explanation, with predictions for the subject's device model."""
         model = self.subject.model
         assert model is not None
         resources = kernel_resources(self.executable, model.arch)
-        return explain(self.subject, resources=resources, measure_resources=measure_resources)
+        return explain(
+            self.subject,
+            resources=resources,
+            measure_resources=measure_resources,
+            launches=self.launches,
+        )
 
 
 def compile_offline(

@@ -9,8 +9,9 @@ import pytest
 from lanewise.explanation.offline import Offline
 from lanewise.launch import tuned_plans as store
 from lanewise.layouts import layout_by_name
+from lanewise.patterns.search.tree.shape import TreeShape
 from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions
-from lanewise.sims.gravity.explain import compile_gravity
+from lanewise.sims.gravity.explain import compile_gravity, explained
 from lanewise.sims.gravity.physics import RECORDS, make_physics
 from lanewise.support.errors import InputError
 
@@ -58,3 +59,33 @@ def test_explain_refuses_a_square_below_zero() -> None:
     with pytest.raises(InputError) as error:
         compile_gravity("cpu", 10, values={"softening2": -1.0})
     assert str(error.value) == "--set softening2=-1.0: the square of a softening is zero or more"
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_the_launches_of_forces_by_a_tree_are_explained(device: str) -> None:
+    heading, (made,) = explained(device, 20_000, "f32", None, "sm_90" if device == "cuda" else None, {}, method="tree")
+    assert heading.startswith("forces by a tree: theta 0.6, order 4, leaves of 32 (asked for), of 20,000 bodies")
+    assert "\n  weights: source.mass\n" in heading
+    told = made.explain(measure_resources=False)
+    shape = TreeShape(20_000, 32)
+    names = ["tree order", "gather", "gravity_leaf_moments", *["gravity_parent_moments"] * shape.top, "gravity_walk"]
+    assert [row.name for row in told.launches] == names
+    assert all(row.predicted for row in told.launches[1:-1])
+    *_, top, walk = told.launches
+    assert top.grid == ("1 turn" if device == "cpu" else "1 block of 256 threads")
+    assert walk.grid == ("625 turns" if device == "cpu" else "157 blocks of 128 threads")
+    assert told.as_dict()["analysis"]["search"].startswith("tree: theta 0.6, order 4, leaves of 32; 625 leaves")
+
+
+def test_a_tree_that_is_explained_takes_the_numbers_of_a_run() -> None:
+    heading, (made,) = explained("cpu", 500, "f64", None, None, {"softening2": 0.0}, method="auto", order=2)
+    assert (heading, made.subject.reference.pattern.name) == ("", "pairwise")
+    heading, (made,) = explained("cpu", 500, "f64", None, None, {}, method="tree", accuracy=1e-2, order=2)
+    assert "accuracy 0.01 by estimates, order 2" in heading
+    assert [r.name for r in made.explain(measure_resources=False).launches][-3:] == [
+        "gravity_sizes", "gravity_sample_walk", "gravity_walk"
+    ]  # fmt: skip
+    with pytest.raises(InputError, match="--theta needs --method tree"):
+        explained("cpu", 500, "f32", None, None, {}, theta=0.5)
+    with pytest.raises(InputError, match="gravity has no value 'kappa' to set; it has softening2"):
+        explained("cpu", 500, "f32", None, None, {"kappa": 1.0}, method="tree")

@@ -64,6 +64,7 @@ from lanewise.patterns.search.build import (
     inverse_period,
     period,
 )
+from lanewise.patterns.search.elsewhere import Elsewhere
 from lanewise.patterns.search.gather import SORTED, build_gather
 from lanewise.patterns.search.picker import Picked, SearchPicker
 from lanewise.patterns.search.points import Points, points_of
@@ -445,6 +446,19 @@ class Searched:
         made = self._arguments(arguments, search, structure, sorted_source, index)
         return self._made(made, index)
 
+    def elsewhere(self, arguments: Arguments, device: str) -> Elsewhere:
+        """What a call of these arguments, which lie on the host, runs on a device that need not be
+        there.
+        """
+        s = self._specialisation(arguments, None)
+        classified, index = replace(arguments, device=device), index_type(device)
+        made = self._arguments(classified, s.picked.search, s.structure, s.copied, index)
+        s = replace(s, classified=classified, arguments=made, reference=self._made(made, index))
+        text = f"{s.structure.describe()} ({s.picked.why})"
+        turns = s.structure.turns()
+        tasks = partial(self._tasks, s)
+        return Elsewhere(s.reference, s.environment, turns, text, tasks)
+
     def _made(self, arguments: SearchArguments | TreeArguments, index: Scalar) -> ir.Kernel:
         if (arguments, index) not in self._reference:
             if isinstance(arguments, TreeArguments):
@@ -563,14 +577,14 @@ class Searched:
             s.environment,
             s.reference,
             self.kernel,
-            self._tasks(s, executable),
+            self._tasks(s, executable, self._programs),
             f"{s.structure.describe()} ({s.picked.why})",
             s.picked.tuned,
             s.structure.turns,
             requested,
         )
 
-    def _tasks(self, s: _Specialisation, kernel: Executable) -> TaskList:
+    def _tasks(self, s: _Specialisation, kernel: Executable, programs: Programs) -> TaskList:
         """All that a call runs: what fills the structure, puts the sources in its order, tests
         indices, and walks.
 
@@ -582,7 +596,7 @@ class Searched:
         buffers, walked = dict[str, Buffer](), dict[str, str]()
         for name, leaves in s.copied.items():
             order, copy = (ORDER, SORTED) if name == source else (TARGET_ORDER, TARGET_SORTED)
-            gather = self._gather(s, name, s.classified.records[name])
+            gather = self._gather(s, name, s.classified.records[name], programs)
             parts.append(Renamed(gather, {ORDER: order, SORTED: copy}, {COUNT: count_of(name)}))
             walked[name] = copy
             if s.reference.identical:
@@ -597,40 +611,42 @@ class Searched:
         if isinstance(s.structure, TreeStructure):
             assert self._far is not None
             assert isinstance(s.arguments, TreeArguments)
-            moments = self._far.moments(self._programs, s.arguments, s.structure, device, walked)
+            moments = self._far.moments(programs, s.arguments, s.structure, device, walked)
             parts += moments
             buffers |= self._far.buffers(s.arguments)
         if tests is not None:
             parts += [
-                Renamed(self._tests(s), {RESULT: OUTSIDE, **walked}),
+                Renamed(self._tests(s, programs), {RESULT: OUTSIDE, **walked}),
                 examination(tests, device),
             ]
             buffers |= outside_buffer(ir.Local(count_of(next(iter(s.classified.records))), t.I64))
         parts.append(Renamed(kernel, walked) if walked else kernel)
         return TaskList(self.name, device, tuple(parts), buffers)
 
-    def _tests(self, s: _Specialisation) -> Executable:
+    def _tests(self, s: _Specialisation, programs: Programs) -> Executable:
         """The kernel that tests indices, which walks through the same structure."""
         tests, device = s.classified.tests, s.classified.device
         assert isinstance(tests, TableTests)
         assert isinstance(s.arguments, SearchArguments)  # functions over trees read no tables
         arguments = s.arguments
         function, index = tests.lowered, index_type(device)
-        return self._programs.get(
+        return programs.get(
             (arguments, tests.tested),
             lambda: smallest(build_search(function, arguments, index)),
-            complete_search_plan(None, device),
+            complete_plan(None, programs.machine(device), Work(SEARCH, 1)),
             device,
         )
 
-    def _gather(self, s: _Specialisation, name: str, source: RecordArray) -> Executable:
+    def _gather(
+        self, s: _Specialisation, name: str, source: RecordArray, programs: Programs
+    ) -> Executable:
         """What fills the sorted copy."""
         device, record, layout = s.classified.device, source.record, source.layout
         copied = s.copied[name]
-        return self._programs.get(
+        return programs.get(
             (name, record, layout, copied),
             lambda: build_gather(name, record.leaves, layout, copied, SoAoAS(), index_type(device)),
-            complete_plan(None, machine_of(device), Work(ELEMENTWISE, 1)),
+            complete_plan(None, programs.machine(device), Work(ELEMENTWISE, 1)),
             device,
         )
 

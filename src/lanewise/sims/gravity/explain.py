@@ -8,14 +8,20 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import lanewise as lw
+from lanewise.explanation.calls import compile_call
 from lanewise.explanation.offline import Offline, compile_offline
-from lanewise.layouts import layout_by_name
+from lanewise.language.record import Record
+from lanewise.language.target import CPU
+from lanewise.layouts import default_layout, layout_by_name
 from lanewise.sims.common.devices import check_compiled
 from lanewise.sims.gravity.checks import self_force_vanishes
 from lanewise.sims.gravity.initial import make_initial_conditions
+from lanewise.sims.gravity.options import Settings
 from lanewise.sims.gravity.physics import RECORDS, make_physics, pair_type
 from lanewise.sims.gravity.plans import wanted_force
 from lanewise.sims.gravity.simulation import Simulation, make_bodies
+from lanewise.sims.gravity.trees import tree_of, with_method
 from lanewise.support.attributes import unknown
 from lanewise.support.errors import InputError
 
@@ -32,9 +38,58 @@ def explained(
     layout: str | None,
     arch: str | None,
     values: Mapping[str, float],
+    **method: Any,
 ) -> tuple[str, tuple[Offline, ...]]:
-    """What `lanewise explain gravity` shows: nothing above the one kernel."""
-    return "", (compile_gravity(device, bodies, precision, layout, arch, values),)
+    """What `lanewise explain gravity` shows: nothing above the one kernel over all pairs; above the
+    launches of forces by a tree, of a Plummer sphere, what is proved of the force.
+
+    method: how forces are found, as the settings of that name, which say what is not given. Raises
+    `InputError`.
+    """
+    settings, why = with_method(Settings(**method, device=device), bodies)
+    search = tree_of(settings)
+    if search is None:
+        return "", (compile_gravity(device, bodies, precision, layout, arch, values),)
+    kernel, softening2 = _force(precision, values)
+    particles = make_initial_conditions("plummer", bodies)
+    chosen = layout_by_name(layout) if layout else default_layout(kernel_record(precision), device)
+    arrays = make_bodies(particles, precision=precision, layout=chosen, device=CPU.name)
+    made = compile_call(
+        kernel.using(search=search),
+        arrays,
+        arrays,
+        device=device,
+        arch=arch,
+        requested=wanted_force(precision, tree=True),
+        softening2=softening2,
+    )
+    heading = (
+        f"forces by a {search.describe()} ({why}), of {bodies:,} bodies of a Plummer sphere\n"
+        f"{lw.far_field(kernel)}"
+    )
+    return heading, (made,)
+
+
+def kernel_record(precision: str) -> Record:
+    """The record of bodies of a precision; raises `InputError` for an unknown one."""
+    if precision not in RECORDS:
+        raise InputError(unknown("precision", precision, RECORDS))
+    cls: Any = RECORDS[precision]
+    return cls.__record__
+
+
+def _force(precision: str, values: Mapping[str, float]) -> tuple[lw.Pairwise, float]:
+    """The force kernel of a simulation, and the square of its softening."""
+    kernel_record(precision)
+    for other in set(values) - {"softening2"}:
+        raise InputError(f"gravity has no value {other!r} to set; it has softening2")
+    softening2 = values.get("softening2", SOFTENING2)
+    if not softening2 >= 0:
+        raise InputError(
+            f"--set softening2={softening2}: the square of a softening is zero or more"
+        )
+    softened = self_force_vanishes(softening2**0.5, pair_type(precision))
+    return make_physics(RECORDS[precision], softened).acceleration, softening2
 
 
 def compile_gravity(
@@ -51,8 +106,7 @@ def compile_gravity(
     As there, `softening2` (in `values`) decides whether it tests for a body that meets itself.
     Raises `InputError`.
     """
-    if precision not in RECORDS:
-        raise InputError(unknown("precision", precision, RECORDS))
+    kernel_record(precision)
     cls: Any = RECORDS[precision]
     numbers = {"softening2": SOFTENING2, **(values or {})}
     if (softening2 := numbers["softening2"]) < 0:
@@ -78,13 +132,7 @@ def tuning_job(
     that it fixes.
     """
     check_compiled("gravity", device)  # before bodies are made, which takes long there
-    for other in set(values) - {"softening2"}:
-        raise InputError(f"gravity has no value {other!r} to set; it has softening2")
-    softening2 = values.get("softening2", SOFTENING2)
-    if not softening2 >= 0:
-        raise InputError(
-            f"--set softening2={softening2}: the square of a softening is zero or more"
-        )
+    _, softening2 = _force(precision, values)
     kind = layout_by_name(layout) if layout else None
     arrays = make_bodies(
         make_initial_conditions("plummer", bodies), precision=precision, layout=kind, device=device

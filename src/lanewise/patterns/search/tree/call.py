@@ -16,7 +16,7 @@ from lanewise.ir.pattern import Work
 from lanewise.language import types as t
 from lanewise.language.types import Scalar
 from lanewise.launch.programs import Programs
-from lanewise.launch.support import index_type, machine_of
+from lanewise.launch.support import index_type
 from lanewise.launch.task_list import Part, Renamed
 from lanewise.launch.tasks import Buffer, Role
 from lanewise.patterns.elements import ELEMENTWISE
@@ -70,7 +70,7 @@ class FarFields:
     ) -> list[Part]:
         """What fills the groups, from the leaves up. names: of a call, by those of the kernels."""
         index = index_type(device)
-        plan = complete_plan(None, machine_of(device), Work(ELEMENTWISE, 1))
+        plan = complete_plan(None, programs.machine(device), Work(ELEMENTWISE, 1))
 
         leaves = programs.get(
             (arguments, "leaf moments"),
@@ -101,7 +101,7 @@ class FarFields:
         names: Mapping[str, str],
     ) -> list[Part]:
         """What a walk asks for that goes by the estimates of errors."""
-        index, machine = index_type(device), machine_of(device)
+        index, machine = index_type(device), programs.machine(device)
         table = programs.get(
             (arguments, "sizes"),
             lambda: build_sizes(self.operators, arguments, index),

@@ -294,7 +294,8 @@ class _Builder:
         )
         table, heights = shape_arrays()
         arrays = (source, heights) if of_leaves else (table, heights)
-        numbers = (LEAVES,) if of_leaves else (HEIGHT_FIRST, HEIGHT_COUNT)
+        # the first one says how many threads there are
+        numbers = (LEAVES,) if of_leaves else (HEIGHT_COUNT, HEIGHT_FIRST)
         counts = (*numbers, self.count.name)
         return ir.Kernel(
             identifier(f"{self.operators.proof.function.name}_{what}_moments"),
