@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 # ruff: noqa: PT017  (what is refused and what is read are both right, each in its own way)
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -202,6 +203,17 @@ def test_words_that_a_sum_of_words_cannot_see(kind: str, tmp_path: Path) -> None
             tried += 1
         path.write_bytes(whole)
     assert tried >= 1
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_the_sum_is_the_crc_of_the_bytes(kind: str, tmp_path: Path) -> None:
+    """What other programs can compute, and files of every version have."""
+    path = tmp_path / "a.h5"
+    FILES[kind][0](path)
+    with h5py.File(path) as file:
+        for name in datasets(path):
+            held: Any = file[name]
+            assert int(held.attrs["lanewise_crc32"][0]) == zlib.crc32(np.asarray(held[()]).tobytes()), name
 
 
 @pytest.mark.parametrize("kind", FILES)
