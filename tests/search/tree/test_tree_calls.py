@@ -148,6 +148,20 @@ def test_targets_are_a_part_of_the_sources() -> None:
     assert not np.asarray(far()(b[100:300], b, SOFTENING2)).any()
 
 
+def test_parts_with_a_step_on_either_side() -> None:
+    """Also bound: an element of a part is that of the whole, whichever parts a call took before."""
+    b, numbers = bodies(700), np.arange(700)
+    for targets, sources in (
+        (slice(5, 400, 3), slice(None)), (slice(None), slice(1, None, 2)), (slice(0, None, 2), slice(100, 600, 3)), (slice(6, 7), slice(None)),
+    ):  # fmt: skip
+        place = {int(n): k for k, n in enumerate(numbers[sources])}
+        here = numbers[targets]
+        wanted = exact(b[targets], b[sources], lambda i, here=here, place=place: place.get(int(here[i]), -1))
+        bound = far().bind(b[targets], b[sources], SOFTENING2)
+        for found in (far()(b[targets], b[sources], SOFTENING2), bound()):
+            assert np.quantile(errors(found, wanted), 0.99) < 3e-3
+
+
 @pytest.mark.parametrize("layout", [lw.AoS(), lw.SoA(), lw.AoSoA(8)], ids=str)
 def test_layouts_change_no_bit(layout: Any) -> None:
     found = [np.asarray(far()(b, b, SOFTENING2)) for b in (bodies(600), bodies(600, layout=layout))]
