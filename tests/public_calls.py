@@ -216,6 +216,7 @@ CALLS: dict[str, Callable[[], Good]] = {
     "nearest": lambda: (lw.nearest, [positions(), 2], {"radius": 1.0, "queries": positions(), "world": lw.Open(), "device": "cpu"}),
     "neighbors": lambda: (lw.neighbors, [positions(), 0.5], {"queries": positions(), "search": None, "world": None, "device": "cpu"}),
     "choose_layout": lambda: (lw.choose_layout, [Grain, [grow, attract]], {"device": "cpu", "count": 100, "current": lw.SoA()}),
+    "far_errors": lambda: (lw.far_errors, [attract.using(search=lw.Tree()), grains(), grains()], {"again": True}),
     "far_field": lambda: (lw.far_field, [attract], {"position": "position"}),
     "AllPairs": lambda: (lw.AllPairs, [], {"radius": 1.0, "k": 3, "world": lw.Open(), "position": "position"}),
     "StaticGrid": lambda: (lw.StaticGrid, [], {"radius": 1.0, "k": 3, "cells": (2, 2, 2), "over": ((-1, 1), (-1, 1), (0, 2)), "build": "host", "index": "global"}),

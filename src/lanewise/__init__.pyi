@@ -91,6 +91,7 @@ from .layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
 from .loops.every import every
 from .loops.steps import steps
 from .patterns.elementwise.kernel import Elementwise, elementwise
+from .patterns.pairwise.far_errors import far_errors
 from .patterns.pairwise.far_field import far_field
 from .patterns.pairwise.kernel import Pairwise, pairwise
 from .patterns.search import (
@@ -239,6 +240,7 @@ __all__ = [
     "exp2",
     "f32",
     "f64",
+    "far_errors",
     "far_field",
     "floor",
     "fma",

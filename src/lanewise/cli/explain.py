@@ -200,7 +200,7 @@ def _kernels(
     kind = layout_by_name(layout) if layout else None
     kernel = load_kernel(name, sites=True)
     tree = _tree(name, kernel, asked)
-    if tree is not None:
+    if tree is not None and isinstance(kernel, Pairwise):
         from lanewise.explanation.trees import compile_over_tree
 
         return compile_over_tree(kernel, tree, count, device, arch=arch, layout=kind, values=values)

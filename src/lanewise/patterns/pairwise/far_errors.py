@@ -1,0 +1,203 @@
+"""`lw.far_errors`: how far results over a tree are from those over all pairs, measured once for
+calls of a kind.
+
+Blocks of targets, spread evenly over their array, meet every source, by the same function: a block
+is a part of the array, so an element that meets itself is known. What was measured is kept in the
+store of tuned plans, for the function, its numbers, the tree, the layouts, the machine, the number
+of elements (to a power of two) and their crowding (to a power of four).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanewise.ir.pattern import Work
+from lanewise.launch.arguments import Arguments
+from lanewise.launch.compiled import Compiled
+from lanewise.launch.tuned_plans import (
+    Entry,
+    Key,
+    make_key,
+    read_entry,
+    store_enabled,
+    write_entry,
+)
+from lanewise.patterns.pairwise.kernel import Pairwise
+from lanewise.patterns.search.all_pairs import AllPairs
+from lanewise.patterns.search.automatic import FEW, Nearest, look
+from lanewise.patterns.search.picker import kind_of_call
+from lanewise.patterns.search.points import points_of
+from lanewise.patterns.search.tree.search import Tree
+from lanewise.planning.plan import Plan
+from lanewise.runtime.memory import to_host
+from lanewise.support.attributes import frozen
+from lanewise.support.checks import shown
+from lanewise.support.errors import ArgumentError, ArgumentTypeError, brief
+from lanewise.support.numerals import counted
+
+SAMPLE, BLOCK = 1024, 32  # targets that are looked at, and how many of them follow each other
+
+
+@frozen
+@dataclass(frozen=True, slots=True)
+class FarErrors:
+    """What `lw.far_errors` found: errors relative to the results of all pairs.
+
+    predicted: the error that 99 % of the results shall be below, which the tree was asked for; None
+    where it goes by an angle. median, most (which 99 % are below), largest: as measured. targets:
+    how many were looked at. seconds: of a call over the tree. kept: whether they were measured
+    before, for such a call.
+    """
+
+    predicted: float | None
+    median: float
+    most: float
+    largest: float
+    targets: int
+    seconds: float
+    kept: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a machine-readable result."""
+        return asdict(self)
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether 99 % of the results are within what was predicted; None without a prediction."""
+        return None if self.predicted is None else self.most <= self.predicted
+
+    def __str__(self) -> str:
+        asked = "none" if self.predicted is None else f"99 % below {self.predicted:.1e}"
+        when = "measured before, for such a call" if self.kept else "measured now"
+        return (
+            f"predicted {asked}; median {self.median:.1e}, 99 % {self.most:.1e}, largest "
+            f"{self.largest:.1e} (of {counted(self.targets, 'target', 'targets')} against all "
+            f"pairs, {when})"
+        )
+
+
+@brief
+def far_errors(
+    function: Pairwise, targets: Any, sources: Any, *, again: bool = False, **named: Any
+) -> FarErrors:
+    """How far results of a pairwise function over `lw.Tree` are from those over all pairs, for up
+    to 1,024 targets.
+
+    targets, sources: arrays of records, as in a call, with the function's other arguments by name.
+    An error is the length of the difference of two results, divided by that of the result of all
+    pairs; of several results the largest counts. The sums of all pairs are float64, of terms in the
+    types of the function. What is found is kept with the tuned plans (`LANEWISE_TUNED=off` ignores
+    them), so a call of the same kind is measured once; again: measure anew.
+
+    Raises `ArgumentTypeError` for what is no pairwise function, `ArgumentError` for one without a
+    tree, and what a call raises.
+    """
+    if not isinstance(function, Pairwise):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ArgumentTypeError(
+            f"lw.far_errors takes a pairwise function over a tree, found {shown(function)}"
+        )
+    if not isinstance(function.search, Tree):
+        raise ArgumentError(
+            f"lw.far_errors({function.__name__}): it runs over {function.search.describe()}, and "
+            f"errors are those of a tree; wanted {function.__name__}.using(search=lw.Tree(...))"
+        )
+    calls = function._calls  # pyright: ignore[reportPrivateUsage]
+    arguments: Arguments = calls.given((targets, sources), named)
+    compiled = function.compile(targets, sources, **named)
+    key = _key(function.search, compiled, arguments, targets, sources)
+    entry = read_entry(key, _found) if store_enabled() and not again else None
+    if entry is not None:
+        return replace(_found(entry), kept=True)
+    measured = _measured(function, function.search, targets, sources, named)
+    if store_enabled():
+        plan = compiled.plan
+        log = {"errors": measured.as_dict()}
+        write_entry(key, Entry(plan, measured.seconds, plan, measured.seconds, log))
+    return measured
+
+
+def _key(tree: Tree, compiled: Compiled, arguments: Arguments, targets: Any, sources: Any) -> Key:
+    """What decides errors: that of tuned plans, with the tree, numbers and crowding."""
+    reference = compiled.reference
+    key = make_key(
+        reference,
+        compiled.layouts,
+        arguments.device,
+        Work(reference.pattern, len(targets)),
+        len(sources),
+        Plan(),
+        reference.identical,
+    )
+    points = points_of(sources, tree.position)
+    crowd = Nearest(k=1, position=tree.position)
+    outlook = look(crowd, points) if points.count > FEW else None
+    numbers = ", ".join(f"{n}={np.asarray(v).tolist()}" for n, v in arguments.uniforms.items())
+    kind = kind_of_call(crowd, points, outlook)
+    return replace(key, search=f"errors of {tree.describe()}; {numbers}; {kind}")
+
+
+def _found(entry: Entry) -> FarErrors:
+    """The errors of an entry; raises `ValueError` where it holds none."""
+    try:
+        return FarErrors(**entry.log["errors"])
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"it holds no errors: {error}") from error
+
+
+def _measured(
+    function: Pairwise, tree: Tree, targets: Any, sources: Any, named: Mapping[str, Any]
+) -> FarErrors:
+    found, seconds = _timed(function, targets, sources, named)
+    every = function.using(search=AllPairs(position=tree.position))
+    each: list[NDArray[np.float64]] = []
+    for block in _blocks(len(targets)):
+        plan = Plan(accumulate="f64")
+        wanted = _results(every(targets[block], sources, plan=plan, **named))
+        both = zip(found, wanted, strict=True)
+        each.append(np.max([_relative(f[block], w) for f, w in both], axis=0))
+    errors = np.concatenate(each) if each else np.zeros(0)
+    if not len(errors):
+        raise ArgumentError(f"lw.far_errors({function.__name__}): there are no targets to look at")
+    median, most = np.percentile(errors, (50, 99))
+    return FarErrors(
+        tree.accuracy, float(median), float(most), float(errors.max()), len(errors), seconds
+    )
+
+
+def _timed(
+    function: Pairwise, targets: Any, sources: Any, named: Mapping[str, Any]
+) -> tuple[list[NDArray[np.float64]], float]:
+    """Results over the tree, and the seconds of the second of two calls."""
+    function(targets, sources, **named)
+    start = time.perf_counter()
+    found = _results(function(targets, sources, **named))
+    return found, time.perf_counter() - start
+
+
+def _blocks(count: int) -> Iterable[slice]:
+    """Parts of an array that are spread evenly over it; all of a short one."""
+    if count <= SAMPLE:
+        return [slice(0, count)] if count else []
+    starts = np.linspace(0, count - BLOCK, SAMPLE // BLOCK).astype(int)
+    return [slice(int(start), int(start) + BLOCK) for start in starts]
+
+
+def _results(found: Any) -> list[NDArray[np.float64]]:
+    """Of a call, on the host, each of shape (n, components)."""
+    results = found if isinstance(found, tuple) else (found,)
+    arrays = [np.asarray(to_host(r), np.float64) for r in results]
+    return [a.reshape(len(a), math.prod(a.shape[1:])) for a in arrays]
+
+
+def _relative(found: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of each target. Where both are zero there is no error."""
+    away, size = (np.linalg.norm(a, axis=1) for a in (found - wanted, wanted))
+    errors = away / np.maximum(size, np.finfo(np.float64).tiny)
+    return np.where((away == 0) & (size == 0), 0.0, errors)
