@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,11 @@ def _gravity(device: str) -> Any:
     return gravity.Simulation(gravity.make_bodies(particles, device=device), softening=0.05, integrator="yoshida4")
 
 
+def _by_tree(device: str) -> Any:
+    bodies = gravity.make_bodies(gravity.make_initial_conditions("plummer", 70, 2), device=device)
+    return gravity.Simulation(bodies, softening=0.05, search=lw.Tree(theta=0.7, order=1, leaf=8))
+
+
 def _flow(device: str) -> Any:
     walls = {1: lbm.Wall("wall"), 2: lbm.Wall("lid", velocity=(0.1, 0.0))}
     edges: Any = {"x": "wall", "y": ("wall", "lid")}
@@ -71,6 +76,9 @@ GRAVITY = Product(
     lambda s: [*(_bytes(*s.bodies.numpy().values())), repr((s.step, s.time, s.energy())).encode()],
     (lambda s: s.run(1, DT), lambda s: s.diagnostics(), lambda s: s.acceleration, lambda s: setattr(s, "softening", 0.1)),
 )  # fmt: skip
+BY_TREE = replace(GRAVITY, name="gravity by tree", make=_by_tree)
+"""It has an order of its bodies, made anew in every 32nd step, which is part of its state."""
+
 FLOW = Product(
     "lbm", _flow, lambda s, n, *more, **named: s.run(n, *more, **named),
     lambda s: [*_bytes(s.engine.arriving(), s.velocity), repr((s.step, s.mass)).encode()],
@@ -89,7 +97,7 @@ FLOCK = Product(
 )  # fmt: skip
 
 
-@pytest.fixture(params=[GRAVITY, FLOW, FLOCK], ids=lambda p: p.name)
+@pytest.fixture(params=[GRAVITY, BY_TREE, FLOW, FLOCK], ids=lambda p: p.name)
 def product(request: pytest.FixtureRequest) -> Product:
     return request.param  # type: ignore[no-any-return]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,14 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.runtime import whole_steps
+from lanewise.runtime.memory import to_host
 from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions
 from lanewise.sims.gravity import run as runner
 from lanewise.sims.gravity.checkpoint import check_order
 from lanewise.sims.gravity.options import Output, Settings
 from lanewise.sims.gravity.trees import CROSSING, ForceErrors, accuracy_warning, tree_of, with_method
+from tests.sims.test_interruption import pressed
 
 COUNT = 700
 
@@ -121,32 +125,60 @@ def test_an_order_that_is_none_is_refused(order: Any) -> None:
         simulation().continue_from(3, 0.01, order)
 
 
-def begin(steps: int, out: str, **other: Any) -> runner.GravityRun:
-    chosen: dict[str, Any] = {"method": "tree", "order": 2, "leaf": 16, **(other or {"theta": 0.7})}
+def begin(steps: int, out: str, device: str = "cpu", **other: Any) -> runner.GravityRun:
+    chosen: dict[str, Any] = {"method": "tree", "order": 2, "leaf": 16, "device": device, **(other or {"theta": 0.7})}
     run = runner.start(bodies=300, seed=2, steps=steps, dt=0.01, output=Output(out=Path(out)), **chosen)
     run.execute()
     return run
 
 
-def test_a_checkpoint_keeps_the_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_a_checkpoint_keeps_the_tree(device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two steps in which the order is made anew."""
     monkeypatch.chdir(tmp_path)
-    whole = begin(50, "whole.h5")
-    begin(37, "part.h5")
+    whole = begin(50, "whole.h5", device)
+    begin(37, "part.h5", device)
     rest = runner.resume(Path("part.h5"), steps=13, device=None, output=Output())
     rest.execute()
     assert not rest.note
-    assert bytes(rest.state.simulation.bodies.data) == bytes(whole.state.simulation.bodies.data)
+    one, other = (to_host(r.state.simulation.bodies.data).tobytes() for r in (whole, rest))
+    assert one == other
     one, other = whole.finish(), rest.finish()
     assert one["energy_final"] == other["energy_final"]
     assert (other["method"], other["theta"], other["order"], other["leaf"]) == ("tree", 0.7, 2, 16)
     assert (one["method_reason"], other["method_reason"], other["pairs_per_second"]) == ("asked for", "as before", None)
     assert 0 < one["force_errors"]["median"] < one["force_errors"]["99 %"] <= one["force_errors"]["largest"] < 0.1
+    assert other["device"].startswith(device)
     with h5py.File("part.h5") as file:
         order = np.asarray(file["lanewise/tree_order"])
     check_order(rest.state.settings, order, 300)
     for damaged in (order[:-1], np.where(order == 7, 8, order), None):
         with pytest.raises(lw.InputError, match="lanewise/tree_order does not name each of 300 bodies once"):
             check_order(rest.state.settings, damaged, 300)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_a_run_that_ctrl_c_ended_goes_on_with_the_same_bits(
+    device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a whole step that is no multiple of 32, from the checkpoint that it leaves."""
+    monkeypatch.chdir(tmp_path)
+    whole = begin(75, "whole.h5", device)
+    monkeypatch.setattr(whole_steps, "PIECE_SECONDS", 0.0)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pressed(3 if device == "cpu" else 1), pytest.raises(KeyboardInterrupt):
+            begin(75, "part.h5", device)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    rest = runner.resume(Path("part.h5"), steps=None, device=None, output=Output())
+    ended = rest.state.simulation.step
+    assert 0 < ended < 75
+    assert device != "cpu" or ended % 32
+    rest.execute()
+    assert rest.state.simulation.step == 75
+    one, other = (to_host(r.state.simulation.bodies.data).tobytes() for r in (whole, rest))
+    assert one == other
 
 
 def test_a_checkpoint_keeps_the_accuracy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
