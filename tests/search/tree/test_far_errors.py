@@ -91,6 +91,12 @@ def test_what_is_refused_and_what_is_damaged(tmp_path: Path) -> None:
         lw.far_errors(pull, cloud, cloud, softening2=0.1)
     with pytest.raises(lw.ArgumentError, match="there are no targets to look at"):
         lw.far_errors(pull.using(search=lw.Tree()), cloud[:0], cloud, softening2=0.1)
+    twins = stars(8)
+    twins.position[5] = twins.position[2]
+    with pytest.raises(
+        lw.ArgumentError, match=r"over all pairs the result of target 2 is \[nan\], \[.*\], and no error"
+    ):
+        lw.far_errors(potential.using(search=lw.Tree()), twins, twins)
     far = pull.using(search=lw.Tree())
     lw.far_errors(far, cloud, cloud, softening2=0.1)
     (file,) = (tmp_path / "tuned").glob("*.json")

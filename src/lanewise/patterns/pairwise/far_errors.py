@@ -97,7 +97,7 @@ def far_errors(
     them), so a call of the same kind is measured once; again: measure anew.
 
     Raises `ArgumentTypeError` for what is no pairwise function, `ArgumentError` for one without a
-    tree, and what a call raises.
+    tree and for results of all pairs that are no finite numbers, and what a call raises.
     """
     if not isinstance(function, Pairwise):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ArgumentTypeError(
@@ -160,6 +160,7 @@ def _measured(
     for block in _blocks(len(targets)):
         plan = Plan(accumulate="f64")
         wanted = _results(every(targets[block], sources, plan=plan, **named))
+        _check_finite(function.__name__, block.start, wanted)
         both = zip(found, wanted, strict=True)
         each.append(np.max([_relative(f[block], w) for f, w in both], axis=0))
     errors = np.concatenate(each) if each else np.zeros(0)
@@ -196,8 +197,24 @@ def _results(found: Any) -> list[NDArray[np.float64]]:
     return [a.reshape(len(a), math.prod(a.shape[1:])) for a in arrays]
 
 
+def _check_finite(name: str, first: int, wanted: list[NDArray[np.float64]]) -> None:
+    """Refuse targets whose results are no numbers even over all pairs."""
+    bad = np.any([~np.isfinite(w).all(axis=1) for w in wanted], axis=0)
+    if bad.any():
+        target = int(np.argmax(bad))
+        what = ", ".join(str(w[target].tolist()) for w in wanted)
+        raise ArgumentError(
+            f"lw.far_errors({name}): over all pairs the result of target {first + target} is "
+            f"{what}, and no error is relative to that; two elements in one place need a softening "
+            "or a branch"
+        )
+
+
 def _relative(found: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of each target. Where both are zero there is no error."""
+    """Of each target. Where both are zero there is no error; what is no number is infinitely
+    wrong.
+    """
     away, size = (np.linalg.norm(a, axis=1) for a in (found - wanted, wanted))
     errors = away / np.maximum(size, np.finfo(np.float64).tiny)
-    return np.where((away == 0) & (size == 0), 0.0, errors)
+    errors[(away == 0) & (size == 0)] = 0.0
+    return np.where(np.isfinite(away), errors, np.inf)
