@@ -212,7 +212,7 @@ def threadwise() -> dict[str, Callable[[], None]]:
         "outer": lambda: outer(u=f32(2048), v=f32(2048), c=f32(2048, 2048), grid=(2048, 2048)),
         "softmax": lambda: softmax(a=f32(1024, 1024), c=f32(1024, 1024), grid=1024),
         "filter3": lambda: filter3(a=f32(1026, 1026), c=f32(1024, 1024), grid=(1024, 1024)),
-        "demosaic": lambda: demosaic(raw=f32(1024, 1026), green=f32(1024, 1024), grid=(1024, 1024)),
+        "demosaic": lambda: demosaic(raw=f32(1026, 1026), green=f32(1024, 1024), grid=(1024, 1024)),
         "maxima": lambda: maxima(a=f32(1026, 1026), c=f32(1024, 1024), grid=(1024, 1024)),
         "laplace": lambda: laplace(
             a=f32(128, 128, 128), c=f32(128, 128, 128), grid=(128, 128, 128)

@@ -10,7 +10,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.planning.plan import Plan
-from lanewise.runtime import cpu, simd_exponential, vector_width
+from lanewise.runtime import cpu, host_width, simd_exponential
 
 EDGES = [np.inf, -np.inf, np.nan, 0.0, -0.0, 1e30, -1e30, 88.72283, 88.72284, -87.4, -103.9, -104.0]
 X = np.concatenate([np.linspace(-106, 90, 200_003), EDGES]).astype(np.float32)
@@ -39,7 +39,7 @@ def test_exponentials_are_within_a_unit_in_the_last_place_and_end_where_floats_d
     plan: Plan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("LANEWISE_CACHE_DIR", str(tmp_path / "with"))
-    if plan.vector_bits == 512 and (reason := vector_width.problem(512)):
+    if plan.vector_bits == 512 and (reason := host_width.problem(512)):
         pytest.skip(reason)
     with np.errstate(all="ignore"):
         exact = np.exp(X.astype(np.float64))

@@ -12,7 +12,7 @@ import lanewise as lw
 from lanewise.emit.numba import emit_numba
 from lanewise.launch.executable import build_executable
 from lanewise.planning.plan import Plan
-from lanewise.runtime import cpu, vector_width
+from lanewise.runtime import cpu, host_width
 from tests.corpus import case
 from tests.harness import Input, assert_close, expected, program, run_public
 from tests.passes.probe import PROBE, refusal
@@ -109,13 +109,13 @@ def test_calls_do_not_ask_the_compiler_about_the_cpu_again(monkeypatch):
     """It answers under a lock: a child that was forked while another thread asked would wait for ever."""
     points = Point.array(x=[1, 2])
     doubled(points)
-    monkeypatch.setattr(vector_width.binding, "get_host_cpu_features", lambda: pytest.fail("asked again"))
+    monkeypatch.setattr(host_width.binding, "get_host_cpu_features", lambda: pytest.fail("asked again"))
     doubled(points)
     doubled.bind(points)()
 
 
 def test_a_cpu_without_wide_registers_refuses(monkeypatch):
-    monkeypatch.setattr(vector_width, "_host", lambda: ("haswell", {"avx2": True, "avx512f": False}))
+    monkeypatch.setattr(host_width, "_host", lambda: ("haswell", {"avx2": True, "avx512f": False}))
     p = program(case("gravity"), lw.SoA(), Plan(vector_bits=512), "cpu")
     text = refusal(lambda: build_executable(p, "cpu"))
     assert text == (

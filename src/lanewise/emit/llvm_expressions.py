@@ -163,7 +163,7 @@ class Expressions:
             made = code.give(f"call {self.flags}{t} @{name}({t} {a}, {t} {b}, ptr {remainder})")
             return made if x.operator == "//" else code.give(f"load {t}, ptr {remainder}")
 
-        zero = code.give(f"fcmp {self.flags}oeq {t} {b}, 0.0")
+        zero = code.give(f"fcmp {self.flags}ueq {t} {b}, 0.0")
         return code.either(zero, t, by_zero, some)
 
     def divided(self, x: ir.Binary, a: str, b: str) -> str:

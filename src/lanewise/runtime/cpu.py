@@ -175,10 +175,10 @@ def width_problem(bits: int) -> str | None:
     """
     if not bits:
         return None
-    from lanewise.runtime import vector_width
+    from lanewise.runtime import host_width
 
     keep_over_forks()
-    return vector_width.problem(bits)
+    return host_width.problem(bits)
 
 
 @cache
