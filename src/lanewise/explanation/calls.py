@@ -16,7 +16,7 @@ from lanewise.launch.programs import Programs
 from lanewise.models.devices import DeviceModel
 from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.pairwise.kernel import Pairwise
-from lanewise.patterns.search.elsewhere import Elsewhere
+from lanewise.patterns.search.elsewhere import CallElsewhere
 from lanewise.patterns.segmentwise.kernel import Segmentwise
 from lanewise.planning.plan import Plan
 
@@ -72,7 +72,7 @@ def compile_call(
     return made if over is None else _with_launches(made, over, model)
 
 
-def _with_launches(made: Offline, over: Elsewhere, model: DeviceModel) -> Offline:
+def _with_launches(made: Offline, over: CallElsewhere, model: DeviceModel) -> Offline:
     """The kernel of a call over a search, with all else that the call launches."""
     kernel = made.executable
     tasks = over.tasks(kernel, Programs(model.machine, model.compiled_for))

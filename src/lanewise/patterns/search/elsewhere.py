@@ -13,7 +13,7 @@ from lanewise.launch.task_list import TaskList
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class CallElsewhere:
     """What a call is about whose structure lies on the host.
 
     reference: its kernel, before any decision. environment: its numbers. turns: see

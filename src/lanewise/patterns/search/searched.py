@@ -64,7 +64,7 @@ from lanewise.patterns.search.build import (
     inverse_period,
     period,
 )
-from lanewise.patterns.search.elsewhere import Elsewhere
+from lanewise.patterns.search.elsewhere import CallElsewhere
 from lanewise.patterns.search.gather import SORTED, build_gather
 from lanewise.patterns.search.picker import Picked, SearchPicker
 from lanewise.patterns.search.points import Points, points_of
@@ -446,7 +446,7 @@ class Searched:
         made = self._arguments(arguments, search, structure, sorted_source, index)
         return self._made(made, index)
 
-    def elsewhere(self, arguments: Arguments, device: str) -> Elsewhere:
+    def elsewhere(self, arguments: Arguments, device: str) -> CallElsewhere:
         """What a call of these arguments, which lie on the host, runs on a device that need not be
         there.
         """
@@ -457,7 +457,7 @@ class Searched:
         text = f"{s.structure.describe()} ({s.picked.why})"
         turns = s.structure.turns()
         tasks = partial(self._tasks, s)
-        return Elsewhere(s.reference, s.environment, turns, text, tasks)
+        return CallElsewhere(s.reference, s.environment, turns, text, tasks)
 
     def _made(self, arguments: SearchArguments | TreeArguments, index: Scalar) -> ir.Kernel:
         if (arguments, index) not in self._reference:
