@@ -91,8 +91,9 @@ class FarProof:
     """What was proved of a function.
 
     tier: R has moments, P has proxies, None is refused. weights: the fields of the source that
-    results are linear in. counted: a result reads none, and each source counts once. axes: of the
-    position. not_radial: why the tier is not R.
+    results are linear in. counting: of each result, whether it reads none of them, so that each
+    source counts once. axes: of the position. not_radial: why the tier is not R. branch: of tier P,
+    where the place of the source decides between two values.
     """
 
     function: ir.Function
@@ -101,10 +102,16 @@ class FarProof:
     axes: int
     tier: Literal["R", "P"] | None
     weights: tuple[ir.Parameter, ...] = ()
-    counted: bool = False
+    counting: tuple[bool, ...] = ()
     radial: Radial | None = None
     not_radial: Reason | None = None
+    branch: Location | None = None
     refusal: Refusal | None = None
+
+    @property
+    def counted(self) -> bool:
+        """Whether a result counts each source once."""
+        return any(self.counting)
 
 
 def prove_far_field(
@@ -166,7 +173,7 @@ class _Prover:
         for number in below:
             self.degrees[number] = self._degree(number)
         weights = tuple(self.fields[n] for n in below if n in self.fields)
-        counted = any(0 in self.degrees[v.number] for v in results)
+        counting = tuple(0 in self.degrees[v.number] for v in results)
         radial = self._radial(results)
         if isinstance(radial, Reason):
             self._check_proxies(results, weights, radial)
@@ -178,9 +185,10 @@ class _Prover:
             self.axes,
             "R" if is_radial else "P",
             weights,
-            counted,
+            counting,
             radial if is_radial else None,
             None if is_radial else radial,
+            None if is_radial else self._branch(below),
         )
 
     # ------------------------------------------------------------ what is numbered
@@ -353,6 +361,14 @@ class _Prover:
             kinds = [forms.table.nodes[forms.s].type]
         widest = max(kinds, key=lambda k: k.size)
         return Radial(forms.table, forms.s, tuple(terms), branches, widest)
+
+    def _branch(self, numbers: list[int]) -> Location | None:
+        """Where the place of the source decides between two values; None where it does not."""
+        here = {n for n, (of_source, _) in self.places.items() if of_source}
+        for n in numbers:
+            if is_branch(self.table.nodes[n]) and not here.isdisjoint(self.table.below({n})):
+                return self._where(n)
+        return None
 
     def _check_proxies(
         self, results: list[Value], weights: tuple[ir.Parameter, ...], why: Reason

@@ -12,6 +12,7 @@ import numpy as np
 from lanewise.compiler.pipeline import build_program
 from lanewise.derivatives.expansions.operators import Operators
 from lanewise.ir import nodes as ir
+from lanewise.ir.interpret import evaluate
 from lanewise.ir.names import count_of, own
 from lanewise.language import types as t
 from lanewise.launch.arguments import bind_value_array, flatten_uniforms
@@ -32,11 +33,11 @@ from lanewise.patterns.search.tree.arguments import (
     THETA,
     TreeArguments,
 )
-from lanewise.patterns.search.tree.call import prove
+from lanewise.patterns.search.tree.call import group_arrays, prove
 from lanewise.patterns.search.tree.estimates import SIZES, STRENGTHS, build_sizes
 from lanewise.patterns.search.tree.group import GROUP_SIZE
 from lanewise.patterns.search.tree.moments import build_leaf_moments, build_parent_moments
-from lanewise.patterns.search.tree.nodes import node_buffers
+from lanewise.patterns.search.tree.proxies import Proxies, build_leaf_proxies, build_parent_proxies
 from lanewise.patterns.search.tree.shape import HEIGHTS, TREE, TreeShape, tree_arrangement
 from lanewise.patterns.search.tree.walk import build_sample_walk, build_tree_walk
 from lanewise.planning.plan import NEUTRAL, CompletePlan
@@ -111,16 +112,19 @@ class TreeCall:
     @cached_property
     def reference(self) -> dict[str, ir.Kernel]:
         of, lowered = (self.operators, self.arguments, self.index), self.kernel.lowered
-        made = {"leaves": build_leaf_moments(*of), "parents": build_parent_moments(*of)}
+        if isinstance(self.operators, Proxies):
+            made = {"leaves": build_leaf_proxies(*of), "parents": build_parent_proxies(*of)}
+        else:
+            made = {"leaves": build_leaf_moments(*of), "parents": build_parent_moments(*of)}
         if self.accuracy is not None:
             made |= {"sizes": build_sizes(*of), "sample": build_sample_walk(lowered, *of)}
         return {**made, "walk": build_tree_walk(lowered, *of)}
 
     @cached_property
-    def operators(self) -> Operators:
+    def operators(self) -> Operators | Proxies:
         axes, position = len(self.arguments.position), self.arguments.position[0].field
         proof = prove(self.kernel.signature, self.kernel.lowered, position, axes)
-        return Operators(proof, self.order)
+        return Proxies(proof, self.order) if proof.tier == "P" else Operators(proof, self.order)
 
     @cached_property
     def shapes(self) -> tuple[TreeShape, TreeShape]:
@@ -153,11 +157,12 @@ class TreeCall:
         table = np.ascontiguousarray(shape.table)
         bound[TREE] = BoundArray(table.view(np.uint8).reshape(-1), tree_arrangement(), shape.nodes)
         bound[HEIGHTS] = bind_value_array(shape.heights[0], t.I32)
-        for name, arrangement in node_buffers(self.operators, self.arguments).items():
-            size = arrangement.nbytes(shape.nodes)
+        for name, (arrangement, count) in group_arrays(self.operators, self.arguments).items():
+            number = evaluate(count, {NODES: shape.nodes})
+            size = arrangement.nbytes(number)
             data = np.zeros(size + 64, np.uint8)
             data = data[-data.ctypes.data % 64 :][:size]  # as a device gives it
-            bound[name] = BoundArray(data, arrangement, shape.nodes)
+            bound[name] = BoundArray(data, arrangement, number)
         for name, count in ((SIZES, ENTRIES), (STRENGTHS, -(-len(to) // GROUP_SIZE))):
             bound[name] = bind_value_array(np.full(count, 77, np.float32), t.F32)
         for name, kind in result_arrays(self.kernel.lowered):

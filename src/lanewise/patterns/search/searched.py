@@ -140,6 +140,12 @@ class Searched:
             search,
             kernel,
         )
+        precision, axes = check_positions(signature, search.position)
+        self._far = (
+            FarFields(signature, lowered, search, axes) if isinstance(search, Tree) else None
+        )
+        if self._far is not None:
+            self.search = search = self._far.search
         self._programs = Programs()
         self._reference: dict[
             tuple[SearchArguments | TreeArguments, Scalar], ir.Kernel
@@ -149,11 +155,7 @@ class Searched:
             RepeatedSearches(),
         )
         self._records = [n for n, kind in signature.parameters.items() if isinstance(kind, Record)]
-        precision, axes = check_positions(signature, search.position)
         self._reach = reach(search, precision, axes)
-        self._far = (
-            FarFields(signature, lowered, search, axes) if isinstance(search, Tree) else None
-        )
 
     def compile(
         self, arguments: Arguments, plan: Plan | None, bind: Callable[..., Call]

@@ -21,6 +21,7 @@ from lanewise.patterns.search.tree.estimates import limit_of, small_enough
 from lanewise.patterns.search.tree.group import GroupBox, OwnPlace
 from lanewise.patterns.search.tree.inlining import applied
 from lanewise.patterns.search.tree.nodes import ROUNDING, NodeRecord
+from lanewise.patterns.search.tree.proxies import Proxies
 
 FAR = ir.Local(own("far"), BOOL)
 
@@ -29,7 +30,7 @@ FAR = ir.Local(own("far"), BOOL)
 class Acceptance:
     """Statements that decide it. theta: None for that of the call. lanes: targets are lanes."""
 
-    operators: Operators
+    operators: Operators | Proxies
     record: NodeRecord
     box: GroupBox | OwnPlace
     group: ir.Local
@@ -67,19 +68,19 @@ class Acceptance:
 
     def _test(self, node: ir.Local) -> ir.Block:
         test: list[ir.Statement] = [ir.Assign(FAR.name, self._wide(self.box.gap2))]
-        if self.operators.radial.branches:
-            test.append(ir.If(FAR, self._decide()))
+        if isinstance(self.operators, Operators) and self.operators.radial.branches:
+            test.append(ir.If(FAR, self._decide(self.operators)))
         if self.estimated:
             found, small = small_enough(self.box.gap2, self.record, node.type)
             load = self.record.load(node, ("size",))
             test.append(ir.If(FAR, (load, *found, ir.Assign(FAR.name, small))))
         return tuple(test)
 
-    def _decide(self) -> ir.Block:
+    def _decide(self, operators: Operators) -> ir.Block:
         """Whether all pairs take the same side of every branch: from the least and the largest
         square of their distances.
         """
-        f, kind = decided(self.operators), self.operators.kind
+        f, kind = decided(operators), operators.kind
         radius, room = self.record.local("radius"), 4 * ROUNDING[self.precision.size]
         centre = [self.record.local(n) for n in self.record.centre]
         near = self._binary("-", self._root(self.box.gap2), radius)

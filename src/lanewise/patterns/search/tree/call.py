@@ -11,6 +11,7 @@ from lanewise.analysis.far_field import FarProof, prove_far_field
 from lanewise.compiler.default_plans import complete_plan
 from lanewise.derivatives.expansions.operators import Operators
 from lanewise.frontend.function import Lowered, Signature
+from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Work
 from lanewise.language import types as t
@@ -19,6 +20,7 @@ from lanewise.launch.programs import Programs
 from lanewise.launch.support import index_type
 from lanewise.launch.task_list import Part, Renamed
 from lanewise.launch.tasks import Buffer, Role
+from lanewise.layouts import Arrangement
 from lanewise.patterns.elements import ELEMENTWISE
 from lanewise.patterns.results import result_arrays
 from lanewise.patterns.search.tree.arguments import (
@@ -33,7 +35,14 @@ from lanewise.patterns.search.tree.estimates import (
     estimate_buffers,
 )
 from lanewise.patterns.search.tree.moments import build_leaf_moments, build_parent_moments
-from lanewise.patterns.search.tree.nodes import node_buffers
+from lanewise.patterns.search.tree.nodes import RECORDS, node_record
+from lanewise.patterns.search.tree.proxies import (
+    PROXIES,
+    Proxies,
+    boxed_record,
+    build_leaf_proxies,
+    build_parent_proxies,
+)
 from lanewise.patterns.search.tree.structure import TreeStructure, height_numbers
 from lanewise.patterns.search.tree.walk import build_sample_walk, build_tree_walk
 from lanewise.patterns.search.tree.ways import WALK
@@ -43,15 +52,26 @@ if TYPE_CHECKING:
     from lanewise.patterns.search.tree.search import Tree
 
 
+DEGREE = 2  # of the polynomials, where no order is asked for: 27 records a group in three axes
+
+
 class FarFields:
-    """The kernels of a function's calls over a tree.
+    """The kernels of a function's calls over a tree. search: with every number that was left open.
 
     Raises `CompileError` for a function of which no far field is derived, with the line.
     """
 
+    operators: Operators | Proxies
+
     def __init__(self, signature: Signature, lowered: Lowered, search: Tree, axes: int) -> None:
         self.lowered, self.search = lowered, search
         proof = _proved(signature, lowered, search.position, axes)
+        if proof.tier == "P":
+            _check_proxies(signature, search, proof)
+            if search.order is None:
+                self.search = replace(search, order=DEGREE)
+            self.operators = Proxies(proof, self.search.terms)
+            return
         self.operators = Operators(proof, search.terms)
         if search.accuracy is not None:
             _check_estimates(self.operators, lowered)
@@ -72,20 +92,20 @@ class FarFields:
         index = index_type(device)
         plan = complete_plan(None, programs.machine(device), Work(ELEMENTWISE, 1))
 
-        leaves = programs.get(
-            (arguments, "leaf moments"),
-            lambda: build_leaf_moments(self.operators, arguments, index),
-            plan,
-            device,
-        )
+        def of_leaves() -> ir.Kernel:
+            if isinstance(self.operators, Proxies):
+                return build_leaf_proxies(self.operators, arguments, index)
+            return build_leaf_moments(self.operators, arguments, index)
+
+        def of_parents() -> ir.Kernel:
+            if isinstance(self.operators, Proxies):
+                return build_parent_proxies(self.operators, arguments, index)
+            return build_parent_moments(self.operators, arguments, index)
+
+        leaves = programs.get((arguments, "leaf moments"), of_leaves, plan, device)
         parts: list[Part] = [Renamed(leaves, names)]
         if structure.shape.top:
-            parents = programs.get(
-                (arguments, "parent moments"),
-                lambda: build_parent_moments(self.operators, arguments, index),
-                plan,
-                device,
-            )
+            parents = programs.get((arguments, "parent moments"), of_parents, plan, device)
             for height in range(1, structure.shape.top + 1):
                 first, count = height_numbers(height)
                 parts.append(Renamed(parents, names, {HEIGHT_FIRST: first, HEIGHT_COUNT: count}))
@@ -102,15 +122,17 @@ class FarFields:
     ) -> list[Part]:
         """What a walk asks for that goes by the estimates of errors."""
         index, machine = index_type(device), programs.machine(device)
+        operators = self.operators
+        assert isinstance(operators, Operators)  # no error of proxies is estimated
         table = programs.get(
             (arguments, "sizes"),
-            lambda: build_sizes(self.operators, arguments, index),
+            lambda: build_sizes(operators, arguments, index),
             complete_plan(None, machine, Work(ELEMENTWISE, 1)),
             device,
         )
         walk = programs.get(
             (arguments, "sample walk"),
-            lambda: build_sample_walk(self.lowered, self.operators, arguments, index),
+            lambda: build_sample_walk(self.lowered, operators, arguments, index),
             complete_plan(None, machine, Work(WALK, 1)),
             device,
         )
@@ -118,12 +140,49 @@ class FarFields:
 
     def buffers(self, arguments: TreeArguments) -> dict[str, Buffer]:
         """The memory of the groups."""
-        count = ir.Local(NODES, t.I64)
         estimates = estimate_buffers(arguments.target.name) if arguments.estimated else {}
         return estimates | {
             n: Buffer(n, Role.TEMPORARY, arrangement, count, what="the groups of a tree")
-            for n, arrangement in node_buffers(self.operators, arguments).items()
+            for n, (arrangement, count) in group_arrays(self.operators, arguments).items()
         }
+
+
+def group_arrays(
+    operators: Operators | Proxies, arguments: TreeArguments
+) -> dict[str, tuple[Arrangement, ir.Expression]]:
+    """The arrays that say what groups are, each with its number of elements."""
+    nodes = ir.Local(NODES, t.I64)
+    if isinstance(operators, Operators):
+        return {RECORDS: (node_record(operators, arguments).arrangement, nodes)}
+    return {
+        RECORDS: (boxed_record(arguments).arrangement, nodes),
+        PROXIES: (operators.arrangement(arguments), build.multiply(nodes, operators.count)),
+    }
+
+
+def _check_proxies(signature: Signature, search: Tree, proof: FarProof) -> None:
+    """Raise `CompileError` for what records at chosen points do not stand for."""
+    why = proof.not_radial
+    assert why is not None
+    if proof.branch is not None:
+        raise CompileError(
+            "the place of the source decides a branch, and the function is not radial "
+            f"({why.text}): no few points of a group say where it goes one way and where the other",
+            proof.branch,
+            found="a comparison, min, max, clamp, abs, or a whole number of places",
+            wanted="a smooth function of places, or one that is radial",
+            hint="lw.far_field(...) shows what is proved; use lw.AllPairs(), which meets every "
+            "source",
+        )
+    if search.accuracy is not None:
+        raise CompileError(
+            f"no error of this function is estimated: it is not radial ({why.text})",
+            proof.function.location,
+            found="lw.Tree(accuracy=...)",
+            wanted="a radial function, whose derivatives are known",
+            hint="choose theta= and order= instead, and compare a sample of the results with "
+            "lw.AllPairs()",
+        )
 
 
 def _check_estimates(operators: Operators, lowered: Lowered) -> None:
@@ -173,17 +232,5 @@ def _proved(signature: Signature, lowered: Lowered, position: str, axes: int) ->
             wanted="records and values",
             hint="keep what it reads in a field of the record, or use lw.AllPairs(), which meets "
             "every source",
-        )
-    if proof.radial is None:
-        why = proof.not_radial
-        assert why is not None
-        raise CompileError(
-            f"no expansion of this function is known: {why.text}",
-            why.location,
-            found="a function that is linear in the fields of the source, but not radial",
-            wanted="sums of products of components of d = source.position - target.position and "
-            "functions of dot(d, d)",
-            hint="lw.far_field(...) shows what is proved; use lw.AllPairs(), which meets every "
-            "source",
         )
     return proof

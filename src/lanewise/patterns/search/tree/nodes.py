@@ -9,7 +9,6 @@ targets read the same node at the same time, so that the loads of a warp are one
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lanewise.derivatives.expansions.operators import Operators
@@ -32,13 +31,20 @@ CLOSEST = {4: 2.0**-20, 8: 2.0**-48}
 
 @dataclass(frozen=True, slots=True)
 class NodeRecord:
-    """The fields of a node. precision: of places; kind: of moments; estimated: its error is."""
+    """The fields of a node. precision: of places; kind: of moments; estimated: its error is; boxed:
+    its sources lie in a box around its centre, whose half sides it has.
+    """
 
     axes: int
     precision: Scalar
     kind: Scalar
     moments: tuple[str, ...]
     estimated: bool = False
+    boxed: bool = False
+
+    @property
+    def half(self) -> tuple[str, ...]:
+        return tuple(f"half.{COMPONENTS[a]}" for a in range(self.axes))
 
     @property
     def centre(self) -> tuple[str, ...]:
@@ -48,7 +54,13 @@ class NodeRecord:
     def leaves(self) -> tuple[Leaf, ...]:
         spread = ("size", "weight", "spread") if self.estimated else ()
         place = [Leaf(n, self.precision) for n in (*self.centre, "radius", *spread)]
+        if self.boxed:
+            return (*place, *(Leaf(n, self.precision) for n in self.half))
         return (*place, *(Leaf(n, self.kind) for n in ("scale", *self.moments)))
+
+    @property
+    def arrangement(self) -> Arrangement:
+        return LAYOUT.arrange(self.leaves)
 
     def array(self, *, written: bool) -> ir.ArrayArgument:
         return record_array(RECORDS, self.leaves, LAYOUT, written=written)
@@ -73,11 +85,6 @@ def node_record(operators: Operators, arguments: TreeArguments) -> NodeRecord:
     moments = tuple(p.name.removeprefix(own("")) for p in operators.moments())
     axes = len(arguments.position)
     return NodeRecord(axes, arguments.precision, operators.kind, moments, arguments.estimated)
-
-
-def node_buffers(operators: Operators, arguments: TreeArguments) -> Mapping[str, Arrangement]:
-    """The arrays of one element a node that the kernels fill and read."""
-    return {RECORDS: LAYOUT.arrange(node_record(operators, arguments).leaves)}
 
 
 def shape_arrays() -> tuple[ir.ArrayArgument, ...]:

@@ -18,6 +18,7 @@ group take the same side; a node where they may not is opened.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import assert_never
 
 from lanewise.analysis import simd_operations
 from lanewise.analysis.spreading import control, spread_in_lanes
@@ -50,6 +51,7 @@ from lanewise.patterns.search.tree.estimates import (
 from lanewise.patterns.search.tree.group import GROUP, GROUP_SIZE, GroupBox, OwnPlace
 from lanewise.patterns.search.tree.inlining import applied, straightened
 from lanewise.patterns.search.tree.nodes import node_record, shape_arrays
+from lanewise.patterns.search.tree.proxies import PROXIES, SHARE, Proxies, boxed_record
 from lanewise.patterns.search.tree.reading import read_whole
 from lanewise.patterns.search.tree.shape import TREE
 from lanewise.patterns.search.tree.ways import GROUP_WALK, WALK
@@ -60,7 +62,7 @@ WIDE = 0.8  # the opening angle of the walk that finds how large results are
 
 
 def build_tree_walk(
-    lowered: Lowered, operators: Operators, arguments: TreeArguments, index: Scalar
+    lowered: Lowered, operators: Operators | Proxies, arguments: TreeArguments, index: Scalar
 ) -> ir.Kernel:
     """The reference kernel: over targets, or on a CPU over groups of them in SIMD lanes, where the
     function has SIMD instructions.
@@ -81,7 +83,12 @@ def build_sample_walk(
 
 
 def _built(
-    lowered: Lowered, operators: Operators, arguments: TreeArguments, index: Scalar, *, sample: bool
+    lowered: Lowered,
+    operators: Operators | Proxies,
+    arguments: TreeArguments,
+    index: Scalar,
+    *,
+    sample: bool,
 ) -> ir.Kernel:
     def builder(*, grouped: bool) -> _WalkBuilder:
         return _WalkBuilder(lowered, operators, arguments, index, grouped=grouped, sample=sample)
@@ -94,7 +101,7 @@ class _WalkBuilder:
     def __init__(
         self,
         lowered: Lowered,
-        operators: Operators,
+        operators: Operators | Proxies,
         arguments: TreeArguments,
         index: Scalar,
         *,
@@ -106,8 +113,12 @@ class _WalkBuilder:
         self.lanes = grouped and index == I64
         self.step = GROUP_SIZE if sample else 1  # sorted places from one target to the next
         self.precision, self.leaf = arguments.precision, arguments.leaf
-        self.operators, self.record = operators, node_record(operators, arguments)
-        self.m2p = self.operators.m2p()
+        self.operators = operators
+        self.record = (
+            boxed_record(arguments)
+            if isinstance(operators, Proxies)
+            else node_record(operators, arguments)
+        )
         self.i = ir.Local(own("i"), index)
         self.group = ir.Local(GROUP, index)
         place = tuple(
@@ -163,6 +174,7 @@ class _WalkBuilder:
                 *orders,
                 shape_arrays()[0],
                 self.record.array(written=False),
+                *self.proxies(),
             ),
             tuple(self.uniforms()),
             tuple(ir.Parameter(n, self.index) for n in counts),
@@ -171,6 +183,11 @@ class _WalkBuilder:
             reductions=tuple(self.reduced),
             location=self.f.location,
         )
+
+    def proxies(self) -> tuple[ir.ArrayArgument, ...]:
+        if not isinstance(self.operators, Proxies):
+            return ()
+        return (self.operators.array(self.a, written=False),)
 
     def uniforms(self) -> Iterator[ir.Parameter]:
         yield from uniform_leaves(
@@ -279,6 +296,7 @@ class _WalkBuilder:
     def stores(self) -> ir.Block:
         if not self.sample:
             return tuple(stores(self.lowered, self.number(self.index)))
+        assert isinstance(self.operators, Operators)
         factor = factor_of(self.operators)
         sums = [e for a in self.reduced for e in a.finish()]
         into = ir.Local(own("factor"), self.operators.kind)
@@ -297,6 +315,7 @@ class _WalkBuilder:
             *self.read_shape(node),
             ir.Assign(following.name, build.add(node, 1)),
             *self.acceptance.test(node),
+            *self.worth(leaves),
             ir.If(
                 FAR,
                 (*self.far(node), ir.Assign(following.name, beyond)),
@@ -311,16 +330,56 @@ class _WalkBuilder:
             ir.While(build.less(node, ir.Local(NODES, self.index)), step),
         )
 
+    def worth(self, leaves: ir.Local) -> ir.Block:
+        """A group of few sources is met as pairs, where it has more proxies than sources."""
+        if not isinstance(self.operators, Proxies) or self.operators.count <= self.leaf:
+            return ()
+        many = build.less(ir.Literal(self.operators.count // self.leaf, self.index), leaves)
+        return (ir.Assign(FAR.name, ir.Logical("and", FAR, many)),)
+
     def far(self, node: ir.Local) -> ir.Block:
         """Add what the node gives to each target."""
-        names = ("scale", *self.record.moments)
-        asked = {p.name for p in self.m2p.parameters}
-        read = tuple(n for n in names if own(n) in asked)
-        return (
-            self.record.load(node, read),
-            *self.applied(self.m2p, {}, self.results, "far"),
+        match self.operators:
+            case Operators() as operators:
+                m2p, names = operators.m2p(), ("scale", *self.record.moments)
+                asked = {p.name for p in m2p.parameters}
+                read = tuple(n for n in names if own(n) in asked)
+                return (
+                    self.record.load(node, read),
+                    *self.applied(m2p, {}, self.results, "far"),
+                    *self.taken(),
+                )
+            case Proxies() as proxies:
+                return (self.met(node, proxies),)
+            case _:
+                assert_never(self.operators)
+
+    def met(self, node: ir.Local, proxies: Proxies) -> ir.For:
+        """Add what each proxy of the node gives; results that count sources, for as many."""
+        k, name = self.whole("k"), self.a.source.name
+        share = ir.Local(own("far.share"), self.precision)
+        loaded = tuple(
+            (x.name, share.name if x.name == SHARE else f"{name}.{x.name}")
+            for x in proxies.leaves(self.a)
+            if x.name == SHARE or f"{name}.{x.name}" in self.used
+        )
+        given = {self.f.parameters[-1].name: build.FALSE} if self.lowered.uses_same else {}
+        counted = [
+            ir.Assign(n, ir.Binary("*", ir.Local(n, r.type), build.cast(share, r.type), r.type))
+            for n, r, counts in zip(
+                self.results, self.f.results, proxies.proof.counting, strict=True
+            )
+            if counts
+        ]
+        body = (
+            ir.LoadRecord(PROXIES, k, loaded),
+            *self.applied(self.f, given, self.results, "far"),
+            *counted,
             *self.taken(),
         )
+        begin = build.multiply(node, proxies.count)
+        end, one = build.add(begin, proxies.count), ir.Literal(1, self.index)
+        return ir.For(k.name, begin, end, one, body)
 
     def near(self) -> ir.Block:
         """Add what each source of the leaf gives."""
