@@ -30,6 +30,7 @@ from lanewise.support.errors import PACKAGE, CompileError, Location, located
 
 SHOWN = 70  # characters of an expression in a message
 LINEAR = "a value that is linear in each field of the source but its position"
+STEPPED = frozenset(["floor", "ceil", "trunc", "%"])  # constant, or smooth, between steps
 ALL_PAIRS = "use lw.AllPairs(), which meets every source"
 
 
@@ -366,7 +367,11 @@ class _Prover:
         """Where the place of the source decides between two values; None where it does not."""
         here = {n for n, (of_source, _) in self.places.items() if of_source}
         for n in numbers:
-            if is_branch(self.table.nodes[n]) and not here.isdisjoint(self.table.below({n})):
+            node = self.table.nodes[n]
+            steps = node.operation in STEPPED or (
+                node.operation == "cast" and not node.type.is_float
+            )
+            if (steps or is_branch(node)) and not here.isdisjoint(self.table.below({n})):
                 return self._where(n)
         return None
 

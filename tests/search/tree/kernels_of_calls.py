@@ -111,11 +111,13 @@ class TreeCall:
 
     @cached_property
     def reference(self) -> dict[str, ir.Kernel]:
-        of, lowered = (self.operators, self.arguments, self.index), self.kernel.lowered
-        if isinstance(self.operators, Proxies):
-            made = {"leaves": build_leaf_proxies(*of), "parents": build_parent_proxies(*of)}
-        else:
-            made = {"leaves": build_leaf_moments(*of), "parents": build_parent_moments(*of)}
+        operators, lowered = self.operators, self.kernel.lowered
+        if isinstance(operators, Proxies):
+            records = (operators, self.arguments, self.index)
+            made = {"leaves": build_leaf_proxies(*records), "parents": build_parent_proxies(*records)}
+            return {**made, "walk": build_tree_walk(lowered, *records)}
+        of = (operators, self.arguments, self.index)
+        made = {"leaves": build_leaf_moments(*of), "parents": build_parent_moments(*of)}
         if self.accuracy is not None:
             made |= {"sizes": build_sizes(*of), "sample": build_sample_walk(lowered, *of)}
         return {**made, "walk": build_tree_walk(lowered, *of)}

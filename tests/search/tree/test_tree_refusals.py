@@ -132,11 +132,26 @@ def test_tables() -> None:
     assert "a function over lw.Tree reads no tables, and this one reads 'factors'" in text
 
 
-def test_functions_that_are_not_radial() -> None:
+def test_branches_of_functions_that_are_not_radial() -> None:
+    @lw.pairwise
+    def cut(target: Body, source: Body) -> lw.f32:
+        return source.mass if source.position.x < target.position.x else 0.0
+
+    @lw.pairwise
+    def stepped(target: Body, source: Body) -> lw.f32:
+        return source.mass * lw.floor(source.position.x * 8.0)
+
+    for function in (cut, stepped):
+        text = told(function, bodies(), bodies())
+        assert "the place of the source decides a branch, and the function is not radial" in text
+        assert "lw.far_field(...) shows what is proved" in text
+
+
+def test_an_accuracy_of_functions_that_are_not_radial() -> None:
     stars = kernels.Star.array(position=np.eye(3), mass=1.0, softening=0.1, device="cpu")
-    text = told(kernels.adaptive, stars, stars)
-    assert "no expansion of this function is known" in text
-    assert "lw.far_field(...) shows what is proved" in text
+    text = refused(lw.CompileError, lambda: kernels.adaptive.using(lw.Tree(accuracy=1e-3))(stars, stars))
+    assert "no error of this function is estimated: it is not radial" in text
+    assert "choose theta= and order= instead" in text
 
 
 @lw.pairwise

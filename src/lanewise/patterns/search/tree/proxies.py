@@ -143,15 +143,14 @@ class _Builder:
         ]
         for side, child in (("left", left), ("right", right)):
             body.append(self.record.load(child, (*self.record.centre, *self.record.half), side))
-        for word, join, sign in (("low", build.minimum, "-"), ("high", build.maximum, "+")):
+        ends = (("low", build.minimum, self._minus), ("high", build.maximum, self._sum))
+        for word, join, end in ends:
             edges = [
                 [
-                    ir.Binary(
-                        sign, self.record.local(c, s), self.record.local(h, s), self.precision
-                    )
+                    end(self.record.local(c, side), self.record.local(h, side))
                     for c, h in zip(self.record.centre, self.record.half, strict=True)
                 ]
-                for s in ("left", "right")
+                for side in ("left", "right")
             ]
             body += [
                 ir.Assign(x.name, join(a, b))
@@ -162,7 +161,7 @@ class _Builder:
             begin = build.multiply(child, self.proxies.count)
             body.append(self._met(PROXIES, begin, build.add(begin, self.proxies.count)))
         body += self._stores()
-        counts = (HEIGHT_FIRST, HEIGHT_COUNT)
+        counts = (HEIGHT_COUNT, HEIGHT_FIRST)  # the first one says how many threads there are
         return self._kernel("parent", shape_arrays(), counts, HEIGHT_COUNT, tuple(body))
 
     def _kernel(

@@ -35,17 +35,20 @@ class Tree(Search):
     """A tree of groups: a target meets near sources one by one, and groups of far ones by their
     multipole expansions, which lanewise derives from the function itself.
 
-    For functions whose results are sums, and which `lw.far_field` says are of tier R: gravity,
-    Coulomb's and Yukawa's forces, Stokeslets. Results are close to those over all pairs, and not
-    the same: the error falls with theta and with the order, where the function varies slowly over a
-    group. It does not where a function swings or grows within one, as cos(40 r) in a unit box.
+    For functions whose results are sums, and which `lw.far_field` says are of tier R (gravity,
+    Coulomb's and Yukawa's forces, Stokeslets) or P (a softening of the target's own). Groups of a
+    function of tier P are met as records at Chebyshev points, by the function itself. Results are
+    close to those over all pairs, and not the same: the error falls with theta and with the order,
+    where the function varies slowly over a group. It does not where a function swings or grows
+    within one, as cos(40 r) in a unit box.
 
     theta: a group is far away where its radius is less than theta times its distance (None: 0.6; at
     most 0.9). order: of the expansions, from 0 (a group is one source at its centre) to 8 (None:
-    4). accuracy: groups are far where the error that is estimated of them is small enough for it
-    (relative to the result; above 0, below 1), and theta allows it (None: 0.9), with order 3 where
-    none is given. It is an aim and no bound: 99 % of the results of clusters and of uniform places
-    were closer than it for gravity; functions that change much within a group miss it. leaf:
+    4); of tier P the degree of polynomials along each axis (None: 2), with (order + 1)^axes records
+    a group. accuracy: groups are far where the error that is estimated of them is small enough for
+    it (relative to the result; above 0, below 1), and theta allows it (None: 0.9), with order 3
+    where none is given. It is an aim and no bound: 99 % of the results of clusters and of uniform
+    places were closer than it for gravity; functions that change much within a group miss it. leaf:
     elements of the smallest groups. method: "walk", where each group of targets walks through the
     tree (None). position: the field that says where an element is, a vec2, vec3, dvec2 or dvec3.
     method="dual", radius, k and worlds other than lw.Open() are refused.
