@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -25,7 +25,7 @@ DAYS_KEPT = 14  # of a compiled kernel
 
 # Examples that compile kernels take long the first time, so there are no deadlines. `ci` repeats the same examples in
 # every run, and `many`, of the slow tests, more of them; `--hypothesis-profile explore` looks for new ones.
-for profile, examples in (("ci", 10), ("many", 100)):
+for profile, examples in (("ci", 6), ("many", 100)):
     settings.register_profile(
         profile, derandomize=True, deadline=None, max_examples=examples, suppress_health_check=[HealthCheck.too_slow]
     )
@@ -77,6 +77,16 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(directory, ignore_errors=True)
     if config.stash.get(CACHE_WAS_SET, False):
         del os.environ[CACHE_VARIABLE]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    # Hardly anything dies while modules are imported and items are made: to look for it takes a third of the time.
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_finish() -> None:

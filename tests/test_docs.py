@@ -36,7 +36,11 @@ def test_the_index_names_every_document() -> None:
     }
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
+# Sites are also on the page of flows, what recipes use on the pages of its own.
+LONG = ("docs/fields.md", "docs/recipes.md", "docs/sitewise.md")
+
+
+@pytest.mark.parametrize("document", [pytest.param(d, marks=[pytest.mark.slow] * (d in LONG)) for d in DOCUMENTS])
 def test_python_blocks_print_what_is_shown(document: str, tmp_path: Path) -> None:
     text = (ROOT / document).read_text(encoding="utf-8")
     wrong = [differences(block, printed) for block, printed in run_blocks(text, tmp_path / "physics.py")]

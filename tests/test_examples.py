@@ -83,7 +83,11 @@ def test_every_example_is_run() -> None:
     assert {p.stem for p in EXAMPLES.glob("*.py")} == set(CASES)
 
 
-@pytest.mark.parametrize("name", CASES)
+# Other flows, flocks, loops and layouts are quick.
+LONG = ("layouts", "murmuration", "own_loop_grains", "reductions", "shear_thinning", "sphere_drag", "vortex_street")
+
+
+@pytest.mark.parametrize("name", [pytest.param(c, marks=[pytest.mark.slow] * (c in LONG)) for c in CASES])
 def test_example(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -173,6 +173,7 @@ def python(*options: str, text: str = "", file: Path | None = None) -> subproces
         )
 
 
+@pytest.mark.slow
 def test_scripts_without_a_file(tmp_path: Path) -> None:
     path = tmp_path / "script.py"
     path.write_text(SCRIPT)

@@ -62,14 +62,12 @@ def test_every_stage_of_any_gpu_plan_gives_the_same_bits(given, layout, plan):
         assert_equal(run_kernels(kernels, given, layout), wanted)
 
 
-@settings(max_examples=15)
 @examples(small_inputs, layouts, gpu_plans())
 def test_any_gpu_plan_gives_the_same_bits(given, layout, plan):
     pipeline = stages(given.case, layout, plan, "cuda", same=given.same)
     assert_equal(run_kernels(pipeline[-1][1], given, layout), run_kernels(pipeline[0][1], given, layout))
 
 
-@settings(max_examples=15)
 @examples(small_inputs, layouts, st.integers(1, 6), st.sampled_from((0, 1, 7, 16)), st.booleans())
 def test_any_cpu_plan_gives_the_same_bits(given, layout, targets, tile, wide):
     plan = Plan(targets=targets, tile=tile, accumulate="f64" if wide and tile else "native")

@@ -72,6 +72,7 @@ def test_as_wide_as_the_terminal(columns: int, most: int, lanewise: Command, mon
     assert max(map(len, lines[:-1])) <= most
 
 
+@pytest.mark.slow
 def test_what_is_applied_comes_first(lanewise: Command) -> None:
     lines = lanewise("explain", "gravity", "--device", "cuda", "--arch", "sm_90").out.splitlines()
     start = lines[2].index("applied")

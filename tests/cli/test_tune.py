@@ -114,6 +114,7 @@ def test_a_flock_flies_as_it_was_tuned(lanewise: Command, tmp_path: Path) -> Non
     assert resumed.run(2).position.tobytes() == flock.run(5).position.tobytes()
 
 
+@pytest.mark.slow
 def test_a_flow_runs_as_it_was_tuned(lanewise: Command) -> None:
     found = lanewise("tune", "lbm", "--case", "cavity", "--bodies", 1000, "--seconds", 30, "--json").last_json
     assert (found["kernel"], found["elements"]) == ("trt", "1,024 sites")

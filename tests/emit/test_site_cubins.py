@@ -70,6 +70,14 @@ QUICK = [
 ]
 
 
+@pytest.mark.quick(
+    "D2Q9-pull-AoSoA-f16-f32-kinds-together-sm_80",
+    "D3Q19-even-AoSoA-f32-f32-faces-together-sm_120",
+    "D3Q19-odd-AoSoA-f16-f32-faces-together-sm_90",
+    "D3Q19-pull-SoA-f32-f32-dense-together-sm_100",
+    "D3Q27-push-AoAS-f32-f32-faces-together-sm_80",
+    "D3Q27-pull-AoSoA-f32-f32-faces-together-sm_120",
+)
 @pytest.mark.parametrize("row", QUICK, ids=lambda r: "-".join("-".join(x) if isinstance(x, tuple) else x for x in r))
 def test_flow(row) -> None:
     compile_one(*row)

@@ -49,7 +49,6 @@ def collision(lattice, *, double=False):
 @pytest.mark.grid(every=40)
 @every_lattice
 @pytest.mark.parametrize("dtype", [SINGLE, DOUBLE], ids=["f32", "f64"])
-@settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 99), omega=st.floats(0.1, 1.9))
 def test_a_collision_is_the_same_and_conserves(lattice, dtype, seed, omega):
     f = random_populations(lattice, dtype, seed)

@@ -53,6 +53,7 @@ def test_a_quick_run_stops_at_its_first_failure() -> None:
         TRIAL.quick(5)
 
 
+@pytest.mark.slow
 def test_a_long_run_survives_crashes_and_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report = tmp_path / "report.jsonl"
     monkeypatch.setattr(campaign, "SHARDS", 2)

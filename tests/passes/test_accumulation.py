@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import numpy as np
 from hypothesis import given as examples
-from hypothesis import settings
 from hypothesis import strategies as st
 
 import lanewise as lw
@@ -24,7 +23,6 @@ def test_golden_leaves_whole_numbers_and_float64_alone(golden):
     )
 
 
-@settings(max_examples=10)
 @examples(inputs, layouts, st.integers(1, 50))
 def test_meaning_is_kept(given, layout, tile):
     before = simple(given.case, same=given.same, layout=layout)

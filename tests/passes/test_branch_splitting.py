@@ -151,7 +151,6 @@ def test_the_side_that_changes_the_condition_runs_last():
     assert [k.name for k in branch_splitting.apply(simple(BOUNCE))] == ["bounce_else", "bounce_if"]
 
 
-@settings(max_examples=10)
 @examples(layouts, st.integers(1, 24), st.integers(0, 99))
 def test_after_loop_splitting_every_part_with_a_branch_is_split(layout, count, seed):
     given = Input(COLLIDE, count, seed=seed)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
@@ -65,7 +65,6 @@ def test_golden(golden):
 
 
 @given(layouts, accesses, st.integers(1, 100), st.integers(0, 9))
-@settings(max_examples=20)
 def test_meaning(layout: Layout, access: Any, count: int, seed: int) -> None:
     data, cell = make_bodies(count, seed), MemoryCell(layout, access)
     before = mapped(cell)
@@ -79,7 +78,6 @@ def test_meaning(layout: Layout, access: Any, count: int, seed: int) -> None:
 
 
 @given(layouts, accesses, st.integers(1, 100))
-@settings(max_examples=20)
 def test_readings_are_the_loads_of_the_layout(layout: Layout, access: Any, count: int) -> None:
     data, cell = make_bodies(count, 1), MemoryCell(layout, access)
     (kernel,) = clocked_program(cell, "cuda").kernels

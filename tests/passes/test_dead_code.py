@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hypothesis import given as examples
-from hypothesis import settings
 
 import lanewise as lw
 from lanewise.ir import nodes as ir
@@ -56,7 +55,6 @@ def test_meaning_is_kept_over_the_corpus():
         assert_equal(run_kernels((after,), given, lw.AoS()), run_kernels((before,), given, lw.AoS()))
 
 
-@settings(max_examples=10)
 @examples(inputs)
 def test_meaning_is_kept(given):
     before = simple(given.case, same=given.same)

@@ -3,7 +3,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given as examples
-from hypothesis import settings
 from hypothesis import strategies as st
 
 import lanewise as lw
@@ -110,7 +109,6 @@ def test_one_decision_is_taken_once():
     assert [k.name for k in fission.apply(simple(CROSS))] == ["cross_place_level", "cross_weight"]
 
 
-@settings(max_examples=20)
 @examples(st.sampled_from([STEP, CHAIN, CROSS]), layouts, st.integers(1, 24), st.integers(0, 99))
 def test_meaning_is_kept_for_elements(c, layout, count, seed):
     given = Input(c, count, seed=seed)
@@ -121,7 +119,6 @@ def test_meaning_is_kept_for_elements(c, layout, count, seed):
         assert_equal(run_kernels(p.kernels, given, layout), run_kernels((p.reference,), given, layout))
 
 
-@settings(max_examples=12)
 @examples(
     layouts, st.integers(1, 20), st.none() | st.integers(1, 40), st.integers(1, 3), st.sampled_from((0, 32)),
     st.sampled_from((1, 2)), st.sampled_from(("native", "f64")), st.sampled_from(("none", "registers", "async")),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
@@ -59,7 +59,6 @@ def test_golden(golden):
 
 
 @given(layouts, st.integers(1, 40), st.integers(0, 99))
-@settings(max_examples=20)
 def test_meaning(layout: Layout, count: int, seed: int) -> None:
     index = np.random.default_rng(seed).integers(0, count, count)  # one record may serve several elements
     reference = gathering.apply(ungathered(layout), "body")

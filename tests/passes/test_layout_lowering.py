@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given as examples
-from hypothesis import settings
 from hypothesis import strategies as st
 
 import lanewise as lw
@@ -57,7 +56,6 @@ def test_golden_every_scalar_type(golden):
     golden("types", before_and_after(before, layout_lowering.apply(before, vector_loads=True)))
 
 
-@settings(max_examples=12)
 @examples(inputs, layouts, st.booleans())
 def test_meaning_is_kept(given, layout, vector):
     before = simple(given.case, same=given.same, layout=layout)
@@ -116,7 +114,6 @@ GROUPED = (lw.AoAS(), lw.SoAoAS(), lw.AoS(), lw.AoSoA(4))
 """Layouts in which one load may bring several populations."""
 
 
-@settings(max_examples=12)
 @examples(
     boxes(lattices=(lw.D2Q9,), kinds=(0, REVERSED, SOURCE, NEGATED, WALL, LID), most=4),
     st.sampled_from(("pull", "push", "in-place")), st.sampled_from(GROUPED), st.integers(0, 1), st.booleans(),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lanewise.planning.plan import Plan
@@ -68,7 +68,6 @@ def check(c: Case, label: str, plan: Plan, kind: str, targets: int, sources: int
 )
 @example(case("gravity_potential"), "SoAoAS", Plan(block=32, tile=32, slices=1, targets=3, parts=2), 1, None)
 @example(case("count_ranks"), "AoSoA", Plan(block=64, tile=64, slices=2, targets=2, parts=3), 33, 31)
-@settings(max_examples=12)
 def test_pairwise_for_threads(c: Case, label: str, plan: Plan, targets: int, sources: int | None) -> None:
     check(c, label, plan, "cuda", min(targets, 12) if sources is None else targets % 8 + 1, sources)
 
@@ -80,14 +79,12 @@ def test_pairwise_for_threads(c: Case, label: str, plan: Plan, targets: int, sou
     st.integers(1, 40),
     st.none() | st.integers(1, 40),
 )
-@settings(max_examples=15)
 def test_pairwise_for_a_cpu(c: Case, label: str, plan: Plan, targets: int, sources: int | None) -> None:
     check(c, label, plan, "cpu", min(targets, 12) if sources is None else targets % 8 + 1, sources)
 
 
 @pytest.mark.parametrize("kind", ["cpu", "cuda"])
 @given(st.sampled_from(ELEMENTWISE), st.sampled_from(list(LAYOUTS)), st.integers(1, 40))
-@settings(max_examples=12)
 def test_elementwise(kind: str, c: Case, label: str, count: int) -> None:
     check(c, label, Plan(), kind, count, None)
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given as examples
-from hypothesis import settings
 from hypothesis import strategies as st
 
 import lanewise as lw
@@ -90,7 +89,6 @@ def test_meaning_is_kept(given, layout, how, targets, lanes, slices, rounds, par
     probe.check(given, before, (prefetching.apply(kernel, how), *combine), layout)
 
 
-@settings(max_examples=10)
 @examples(
     given=small_inputs,
     layout=layouts,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
@@ -63,7 +63,6 @@ def test_golden(golden, mode):
     golden(f"{mode}_wide", before_and_after(before, *shaped(before, 1, mode, wide=True, threads=64)))
 
 
-@settings(max_examples=12)
 @given(
     st.integers(1, 100),
     st.integers(1, 2),

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from hypothesis import given as examples
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from lanewise.passes import shared_memory, slicing, splitting, thread_merging, tiling
@@ -23,7 +22,6 @@ def test_golden_after_slicing(golden):
     golden("stage_slices", before_and_after(before, shared_memory.apply(before, 64, 64)))
 
 
-@settings(max_examples=12)
 @examples(
     small_inputs,
     layouts,

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given as examples
-from hypothesis import settings
 from hypothesis import strategies as st
 
 import lanewise as lw
@@ -78,7 +77,6 @@ def test_meaning_is_kept(box, sites_of_a_thread, dense):
     assert after(pair.flow, sites, before, (merged,), **pair.values) == wanted
 
 
-@settings(max_examples=15)
 @examples(FACES, st.sampled_from((2, 4)), st.booleans(), st.sampled_from(("f16", "f32", "f64")))
 def test_lowered_kernels_do_what_the_naive_one_does(box, sites_of_a_thread, dense, storage):
     pair = exact(box.lattice, "f64" if storage == "f64" else "f32")

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given as examples
-from hypothesis import settings
 from hypothesis import strategies as st
 
 import lanewise as lw
@@ -77,7 +76,6 @@ def test_meaning_is_kept(box, form, layout, step, spans):
     assert after(pair.flow, sites, before, kernels[::-1], **pair.values) == wanted
 
 
-@settings(max_examples=10)
 @examples(boxes(lattices=(lw.D2Q9, D3Q15), kinds=KINDS, most=3), FORMS, LAYOUTS, st.integers(0, 1), st.sampled_from(("cpu", "cuda")))  # fmt: skip
 def test_lowered_kernels_of_both_plans_do_what_the_naive_one_does(box, form, layout, step, kind):
     pair = exact(box.lattice)

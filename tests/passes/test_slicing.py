@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from hypothesis import given as examples
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from lanewise.passes import accumulation, slicing, thread_merging, tiling
@@ -25,7 +24,6 @@ def test_golden_two_targets_and_several_results(golden):
     golden("several_results", before_and_after(before, slicing.apply(before, 2, 64)))
 
 
-@settings(max_examples=12)
 @examples(
     small_inputs,
     layouts,

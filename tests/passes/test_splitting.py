@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from hypothesis import given as examples
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from lanewise.passes import accumulation, slicing, splitting, thread_mapping, thread_merging, tiling
@@ -19,7 +18,6 @@ def test_golden_of_several_results(golden):
     golden("combine_several_results", before_and_after(combine, thread_mapping.apply(combine, 64)))
 
 
-@settings(max_examples=12)
 @examples(
     small_inputs,
     layouts,

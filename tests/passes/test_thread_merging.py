@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from hypothesis import given as examples
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from lanewise.passes import accumulation, thread_mapping, thread_merging, tiling
@@ -30,7 +29,6 @@ def test_golden_what_does_not_depend_on_the_target_stays_single(golden):
     golden("independent", before_and_after(before, thread_merging.apply(before, 2, 32)))
 
 
-@settings(max_examples=12)
 @examples(inputs, layouts, st.integers(1, 5), st.sampled_from((1, 2, 7, 32)), st.sampled_from((0, 3)), st.booleans())
 def test_meaning_is_kept(given, layout, targets, lanes, tile, wide):
     before = simple(given.case, same=given.same, layout=layout)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from hypothesis import given as examples
-from hypothesis import settings
 from hypothesis import strategies as st
 
 import lanewise as lw
@@ -16,7 +15,6 @@ def test_golden(golden):
     golden("tile", before_and_after(before, tiling.apply(before, 128)))
 
 
-@settings(max_examples=12)
 @examples(inputs, layouts, st.integers(1, 50))
 def test_meaning_is_kept(given, layout, tile):
     before = simple(given.case, same=given.same, layout=layout)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
@@ -125,7 +125,6 @@ def test_sites_may_compute_where_they_lie(box, layout, dense):
     assert after(pair.flow, sites, kernel, shaped, **pair.values) == wanted
 
 
-@settings(max_examples=15)
 @given(boxes(kinds=KINDS, most=4), st.sampled_from(("pull", "push", "in-place")), st.integers(0, 1), st.integers(0, 5))
 def test_the_order_of_sites_does_not_matter(box, form, step, seed):
     """Sites race with nobody, so any order of them leaves the same bits; here the list of a special part is shuffled."""

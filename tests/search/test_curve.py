@@ -91,6 +91,7 @@ def test_every_size_of_the_tree(count: int) -> None:
     compare(points_of(numbered(x), "position"), lw.Open(), 8)
 
 
+@pytest.mark.slow
 @NEEDS_COMPILER
 def test_large_grains(monkeypatch: pytest.MonkeyPatch) -> None:
     def coarse(count: int) -> Grains:

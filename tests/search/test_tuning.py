@@ -294,6 +294,7 @@ def test_the_default_may_be_the_best() -> None:
     )
 
 
+@pytest.mark.slow
 def test_another_kernel_and_another_process_read_the_store(own_store: Path) -> None:
     records = numbered(uniform())
     tuned_to(FINE, SEVEN, records, records)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
@@ -101,7 +101,6 @@ def places_of(kernel_array: Any, lattice: lw.Lattice) -> np.ndarray:
     return np.stack([found[f"q{q}"] for q in range(lattice.size)], axis=1)
 
 
-@settings(max_examples=10)
 @given(boxes(most=3), st.sampled_from(("pull", "push", "in-place")), st.sampled_from((lw.SoA(), lw.AoAS())))
 def test_kernels_fetch_and_put_at_these_places(box: Box, form: str, layout: Any) -> None:
     """Each phase by itself: what is loaded is seen in what arrives, what is put in the memory that a step leaves."""

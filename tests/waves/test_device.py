@@ -185,7 +185,7 @@ def equal_but_for_two_f(found: Any, wanted: Any) -> None:
 
 @pytest.mark.grid(every=40)
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("cells", [1 << 21, 2_000, 700, 1])
+@pytest.mark.parametrize("cells", [pytest.param(1 << 21, marks=pytest.mark.slow), 2_000, 700, 1])
 def test_maps_together(cells: int, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Directions with different spin-downs, twice the same one, and parts of the band: in batches of any size, the last ones not full."""
     grids, ephemeris, _ = search_of_noise(threshold=6.0)
