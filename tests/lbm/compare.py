@@ -64,8 +64,7 @@ def motion_of(pair: Pair, box: Box) -> dict[str, Any]:
     walls = {"wall": WALL, "lid": LID}
     edges = read_edges(dict(box.edges), box.lattice.dimension, walls)
     balance = wall_balance(box.lattice, box.mask.astype(np.uint8), edges, frozenset(walls.values()), {LID: velocity})
-    closed = not (set(np.unique(box.mask).tolist()) - {0, WALL, LID})
-    refused = balance.refusal({LID: velocity}, {LID: "lid"}, closed=closed) is not None
+    refused = balance.refusal({LID: velocity}, {LID: "lid"}) is not None
     return {"lid_velocity": tuple(0.0 for _ in velocity) if refused else velocity}
 
 
