@@ -3,7 +3,7 @@
     LANEWISE_FUZZ_FINDINGS=folder python -m tests.fuzz.many --count 4000 --processes 16 --seconds 440
 
 Programs are given to the patterns in turn. What fails is written into the folder, one file each, which runs by itself; the summary goes
-to standard output. Ends with 1 where something failed, or where fewer programs ran than were asked for.
+to standard output. A campaign that took too long goes on with `--first` and the number of programs that ran. Ends with 1 where something failed, or where fewer programs ran than were asked for.
 """
 
 from __future__ import annotations
@@ -32,12 +32,16 @@ def main() -> int:
     campaigns = [c for c in campaigns if not asked.patterns or c.name.split("-")[0] in asked.patterns]
     tallies, lock, begin = {c.name: Tally(c.name, asked.seed, 0, 1) for c in campaigns}, Lock(), time.monotonic()
 
-    def shard(k: int) -> None:
-        turn = [(n // len(campaigns), campaigns[n % len(campaigns)]) for n in range(k, asked.count, asked.processes)]
+    waiting = iter(range(asked.first, asked.count))  # whoever is free takes the next one
+
+    def shard() -> None:
         with _Processes() as processes:
-            for number, campaign in turn:
-                if time.monotonic() - begin > asked.seconds:
+            while time.monotonic() - begin < asked.seconds:
+                with lock:
+                    n = next(waiting, None)
+                if n is None:
                     return
+                number, campaign = n // len(campaigns), campaigns[n % len(campaigns)]
                 start = time.monotonic()
                 answer = processes.ask(campaign, asked.seed, number)
                 with lock:
@@ -49,17 +53,21 @@ def main() -> int:
                         )
 
     with ThreadPoolExecutor(asked.processes) as pool:
-        for done in [pool.submit(shard, k) for k in range(asked.processes)]:
+        for done in [pool.submit(shard) for _ in range(asked.processes)]:
             done.result()
     found = [t.as_dict() for t in tallies.values() if t.cases]
     for t in found:
         t["failures"] = [_brief(f) for f in t["failures"]]
-    ran, failed = sum(t["cases"] for t in found), sum(len(t["failures"]) for t in found)
+    ran, failed, count = (
+        sum(t["cases"] for t in found),
+        sum(len(t["failures"]) for t in found),
+        asked.count - asked.first,
+    )
     print(markdown(found))
     print(
-        f"{ran:,} of {asked.count:,} programs, {failed} failed, {time.monotonic() - begin:.0f} s, seed {asked.seed}, findings in {folder}"
+        f"{ran:,} of {count:,} programs from number {asked.first:,} on, {failed} failed, {time.monotonic() - begin:.0f} s, seed {asked.seed}, findings in {folder}"
     )
-    return 1 if failed or ran < asked.count else 0
+    return 1 if failed or ran < count else 0
 
 
 class _Processes:
@@ -100,7 +108,10 @@ def _brief(failure: str) -> str:
 
 def _asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=4000, help="programs of all patterns together")
+    parser.add_argument(
+        "--count", type=int, default=4000, help="the number behind the last one, of all patterns together"
+    )
+    parser.add_argument("--first", type=int, default=0, help="the number of the first one: a campaign in several parts")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=440, help="after which no program begins")
     parser.add_argument("--seed", type=int, default=20261127)
