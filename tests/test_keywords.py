@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import itertools
+from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
@@ -32,10 +34,42 @@ def test_they_are_found() -> None:
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_a_value_without_a_name_is_refused_in_words(name: str) -> None:
-    first = next(iter(inspect.signature(PUBLIC[name]).parameters))
-    for values in ((0.5,), (0.5, 3), (None,)):
-        with pytest.raises(LanewiseError, match=rf"^{name} takes all arguments by name; found .*; wanted {first}="):
-            PUBLIC[name](*values)
+    names = list(inspect.signature(PUBLIC[name]).parameters)
+    for values in ((0.5,), (0.5, 3), (None,), (3,), (0.6, 4), (0.5, 3, 2)[: len(names)]):
+        wanted = proposed(name, values)
+        assert [v for _, v in wanted] == [str(v) for v in values]
+        assert {n for n, _ in wanted} <= set(names)
+        if len(values) <= 2 and any(taken(name, n, values) for n in itertools.permutations(names, len(values))):
+            assert taken(name, [n for n, _ in wanted], values)
+        else:
+            assert [n for n, _ in wanted] == names[: len(values)]
+
+
+def proposed(name: str, values: tuple[Any, ...]) -> list[list[str]]:
+    with pytest.raises(LanewiseError, match=rf"^{name} takes all arguments by name; found .*; wanted ") as error:
+        PUBLIC[name](*values)
+    return [w.split("=") for w in str(error.value).partition("; wanted ")[2].split(", ")]
+
+
+def taken(name: str, names: Sequence[str], values: tuple[Any, ...]) -> bool:
+    try:
+        PUBLIC[name](**dict(zip(names, values, strict=True)))
+    except Exception:
+        return False
+    return True
+
+
+PROPOSED = {
+    "Tree": "theta=0.6, order=4", "StaticGrid": "radius=0.6, k=4", "DynamicGrid": "radius=0.6, k=4",
+    "AllPairs": "radius=0.6, k=4", "Nearest": "radius=0.6, k=4",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROPOSED)
+def test_searches_propose_what_they_take(name: str) -> None:
+    assert ", ".join("=".join(w) for w in proposed(name, (0.6, 4))) == PROPOSED[name]
+    assert proposed("Nearest", (3,)) == [["k", "3"]]
+    assert proposed("Tree", (0.5,)) == [["theta", "0.5"]]
 
 
 @pytest.mark.parametrize("name", PUBLIC)

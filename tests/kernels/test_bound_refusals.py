@@ -15,6 +15,7 @@ from lanewise.patterns.search import Search, watched
 from lanewise.patterns.search.points import points_of
 from lanewise.runtime.memory import to_host
 from lanewise.support.errors import LanewiseError
+from tests.pickled_kernels import bounce
 
 CPUS = ["python", "cpu"]
 COUNT = 40
@@ -375,3 +376,39 @@ def test_bound_calls_of_threads_refuse_alike() -> None:
     assert all("a search needs finite numbers" in a for a in answers)
     spoil(bodies, float(things(8).position[7, 1]))
     assert (call() == right).all()
+
+
+def every_bound_call() -> dict[str, Any]:
+    """Of every pattern."""
+    a, b = things(13), things(14)
+    written = {name: bind() for name, (_, bind, _) in written_arrays("cpu").items()}
+    tree = weighed.using(search=lw.Tree(theta=0.5, order=2)).bind(a, a, scale=2.0)
+    slopes = energy.gradient("a.x").bind(a)
+    sites = {"sites": bounce.compile(bounce.sites((4, 4), device="cpu"))}
+    return bound_calls(a, b) | written | sites | {"a tree": tree, "a gradient": slopes}
+
+
+@lw.pairwise
+def weighed(target: Thing, source: Thing, scale: lw.f32) -> lw.f32:
+    d = source.position - target.position
+    return scale * source.x / (lw.dot(d, d) + 0.01)
+
+
+GIVEN: tuple[tuple[tuple[Any, ...], dict[str, Any], str], ...] = (
+    ((3,), {}, "3"), ((), {"scale": 0.5}, "scale=0.5"), ((1, 2), {"out": None}, "1, 2, out=None"),
+)  # fmt: skip
+
+
+def test_arguments_of_a_bound_call_are_refused_in_words() -> None:
+    for pattern, call in every_bound_call().items():
+        for given, named, found in GIVEN:
+            with pytest.raises(lw.ArgumentError) as error:
+                call(*given, **named)
+            assert isinstance(error.value, TypeError), pattern
+            name, _, text = str(error.value).partition(": ")
+            assert name in repr(call), pattern
+            assert text == (
+                f"a bound call takes no arguments, found {found}; it has those that it was bound "
+                "with: write new numbers into its arrays, or bind another call"
+            ), pattern
+        call()

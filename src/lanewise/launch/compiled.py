@@ -19,6 +19,7 @@ from lanewise.layouts import Layout
 from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.runtime.memory import on
 from lanewise.support.attributes import frozen
+from lanewise.support.checks import refuse_given
 from lanewise.support.errors import brief
 from lanewise.support.html_tables import html_table
 
@@ -42,7 +43,8 @@ class Tunable(Protocol):
 class Call:
     """A launch with everything bound.
 
-    Calling it runs it again on the same memory; on a GPU it returns before the work is done.
+    Calling it, without arguments, runs it again on the same memory; on a GPU it returns before the
+    work is done.
     asked: what is asked of the user's arrays each time, which may be read-only by now. copied: the
     parameters whose arrays were copied when it was bound, so that it does not see what is written
     to them.
@@ -57,7 +59,9 @@ class Call:
     def __repr__(self) -> str:
         return f"<bound call of {self.compiled.name} on {self.compiled.executable.device}>"
 
-    def __call__(self) -> Any:
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        if given or named:
+            refuse_given(self.compiled.name, given, named)
         for check in self.asked:
             check()
         with on(self.compiled.executable.device):

@@ -6,7 +6,8 @@ import dataclasses
 import difflib
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
@@ -16,6 +17,7 @@ from lanewise.support.errors import ArgumentTypeError, LanewiseError, brief, sho
 C = TypeVar("C", bound=type[Any])
 F = TypeVar("F", bound=Callable[..., Any])
 NOTHING: Mapping[str, str] = MappingProxyType({})
+MOST_TRIED = 2  # values without a name for which settings are looked for that take them
 
 
 def near(name: str, names: Iterable[str]) -> str:
@@ -88,7 +90,9 @@ def _take_names_only(cls: type[Any], names: list[str]) -> None:
     @functools.wraps(fill)
     def make(self: Any, *positional: Any, **named: Any) -> None:
         what = type(self).__name__
-        refuse_unnamed(what, signature, (self, *positional), named, ArgumentTypeError)
+        if positional:
+            asked = _meant_first(signature, type(self), names, positional, named)
+            refuse_unnamed(what, asked, (self, *positional), named, ArgumentTypeError)
         for name in named:
             if name not in names:
                 others = f"; its settings are {', '.join(names)}"
@@ -98,6 +102,37 @@ def _take_names_only(cls: type[Any], names: list[str]) -> None:
         fill(self, **named)
 
     cls.__init__ = make
+
+
+def _meant_first(
+    signature: inspect.Signature,
+    cls: type[Any],
+    names: Sequence[str],
+    positional: Sequence[Any],
+    named: Mapping[str, Any],
+) -> inspect.Signature:
+    """The signature with those settings first that a class takes these values for: what an error
+    proposes shall be no error. As it is where there are none, or too many values to try.
+    """
+    if len(positional) > MOST_TRIED:
+        return signature
+    free = [n for n in names if n not in named]
+    for chosen in itertools.permutations(free, len(positional)):
+        try:
+            cls(**dict(zip(chosen, positional, strict=True)), **named)
+        except Exception:  # of lanewise, or Python's own where something else is missing
+            continue
+        parameters = signature.parameters
+        first = sorted(parameters.values(), key=lambda p: _place(p, chosen))
+        return signature.replace(parameters=first)
+    return signature
+
+
+def _place(parameter: inspect.Parameter, chosen: Sequence[str]) -> int:
+    """Of a parameter among all: `self` stands in front, those that are not chosen behind."""
+    if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
+        return -1
+    return chosen.index(parameter.name) if parameter.name in chosen else len(chosen)
 
 
 def settings_by_name(function: F) -> F:

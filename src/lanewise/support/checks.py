@@ -16,7 +16,7 @@ import sys
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -82,6 +82,17 @@ def refuse_unnamed(
     found = ", ".join(map(shown, further))
     kind = ArgumentTypeError if error is ArgumentError else error
     raise kind(f"{what} takes {only}; found {found}; wanted {wanted or 'fewer arguments'}")
+
+
+def refuse_given(kernel: str, given: Sequence[Any], named: Mapping[str, Any]) -> NoReturn:
+    """Refuse arguments of a bound call, which has all of them already."""
+    found = ", ".join([*map(shown, given), *(f"{n}={shown(v)}" for n, v in named.items())])
+    raise shortened(
+        ArgumentTypeError(
+            f"{kernel}: a bound call takes no arguments, found {found}; it has those that it was "
+            "bound with: write new numbers into its arrays, or bind another call"
+        )
+    )
 
 
 _PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

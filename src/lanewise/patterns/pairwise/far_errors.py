@@ -37,9 +37,9 @@ from lanewise.patterns.search.points import points_of
 from lanewise.patterns.search.tree.search import Tree
 from lanewise.planning.plan import Plan
 from lanewise.runtime.memory import to_host
-from lanewise.support.attributes import frozen
+from lanewise.support.attributes import frozen, settings_by_name
 from lanewise.support.checks import shown
-from lanewise.support.errors import ArgumentError, ArgumentTypeError, brief
+from lanewise.support.errors import ArgumentError, ArgumentTypeError
 from lanewise.support.numerals import counted
 
 SAMPLE, BLOCK = 1024, 32  # targets that are looked at, and how many of them follow each other
@@ -83,7 +83,7 @@ class FarErrors:
         )
 
 
-@brief
+@settings_by_name
 def far_errors(
     function: Pairwise, targets: Any, sources: Any, *, again: bool = False, **named: Any
 ) -> FarErrors:

@@ -40,6 +40,7 @@ from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.records.arrays import RecordArray
 from lanewise.runtime.memory import on
 from lanewise.runtime.programs import NamedLaunch
+from lanewise.support.checks import refuse_given
 from lanewise.support.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -80,7 +81,9 @@ class SiteCall(Inspectable):
     stage: str = ""
     step: Step | None = None
 
-    def __call__(self) -> None:
+    def __call__(self, *given: Any, **named: Any) -> None:
+        if given or named:
+            refuse_given(self.name, given, named)
         self.launch()
 
     @property

@@ -57,9 +57,9 @@ class Tree(Search):
     """
 
     any_distance: ClassVar[bool] = True
-    accuracy: float | None = None
     theta: float | None = None
     order: int | None = None
+    accuracy: float | None = None
     leaf: int = LEAF
     method: Method | None = None
 
