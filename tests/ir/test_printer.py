@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 import lanewise as lw
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import evaluate
-from lanewise.ir.printer import print_expression, print_kernel
-from lanewise.language.types import BOOL, I64
+from lanewise.ir.printer import print_block, print_expression, print_kernel
+from lanewise.language.types import BOOL, F32, I64
 from lanewise.passes import layout_lowering
 from lanewise.planning.plan import Plan
 from tests.corpus import CASES, case
@@ -81,3 +81,9 @@ def test_printed_text_read_as_python_means_the_tree(e):
 def test_printing_is_stable():
     for c in CASES:
         assert print_kernel(reference_kernel(c, lw.SoA(), "cpu")) == print_kernel(reference_kernel(c, lw.SoA(), "cpu"))
+
+
+def test_the_least_of_a_warp():
+    least = ir.Least("$walk.gap2", ir.Local("$walk.own2", F32))
+    inside = ir.If(ir.Local("$far", BOOL), (least,))
+    assert print_block((inside,)) == "  if $far:\n    $walk.gap2 = least $walk.own2 of the warp"

@@ -249,3 +249,96 @@ def test_barriers_and_coordinates_need_threads():
     assert message(verify_kernel, kernel(body=(place,))).splitlines()[0] == "kernel k: @block outside a grid in"
     text = message(verify_kernel, kernel(grid=GRID)).splitlines()[0]
     assert text == "kernel k: a parallel loop within threads or a loop in"
+
+
+# ---------------------------------------------------------------- the least of a warp
+
+LANE, GROUP, PLACE, NEAR = (ir.Local(n, I32) for n in ("$thread", "$group", "$place", "$near"))
+OWN, FOUND = ir.Local("$own", F32), ir.Local("$found", F32)
+LEAST = ir.Least("$found", OWN)
+BEGIN = (ir.Assign("$own", ir.Cast(LANE, F32)), ir.Assign("$found", HALF), ir.Assign("$near", GROUP))
+
+
+def lanes(*body: ir.Statement) -> ir.Kernel:
+    """Groups of 32 lanes, as on a CPU."""
+    inner = ir.Parallel("$thread", ir.Literal(32, I32), (*BEGIN, *body))
+    return kernel(body=(ir.Parallel("$group", ir.Local("$count", I32), (inner,)),))
+
+
+def warps(*body: ir.Statement, of: int = 32, begin: int = 64) -> ir.Kernel:
+    """Groups of `of` threads of a GPU."""
+    first = ir.Binary("*", ir.Builtin("block", I32), ir.Literal(begin, I32), I32)
+    place = ir.Assign("$place", ir.Binary("+", first, ir.Builtin("thread", I32), I32))
+    group = ir.Assign("$group", ir.Binary("//", PLACE, ir.Literal(of, I32), I32))
+    lane = ir.Assign("$thread", ir.Binary("%", PLACE, ir.Literal(32, I32), I32))
+    guard = ir.If(less(GROUP, ir.Local("$count", I32)), (*BEGIN, *body))
+    return kernel(body=(place, group, lane, guard), grid=GRID)
+
+
+def less(a: ir.Expression, b: ir.Expression) -> ir.Expression:
+    return ir.Compare("<", a, b)
+
+
+TOGETHER = {
+    "straight": (LEAST,),
+    "a condition of the group": (ir.If(less(GROUP, TWO), (LEAST,)),),
+    "a condition of what was found": (LEAST, ir.If(less(FOUND, HALF), (LEAST,), (LEAST,))),
+    "a loop of the group": (ir.For("$j", ONE, GROUP, ONE, (LEAST,)),),
+    "a loop that ends by what was found": (
+        ir.While(less(FOUND, HALF), (LEAST, ir.If(less(FOUND, HALF), (ir.Break(),)))),
+    ),
+    "lanes apart before and behind": (
+        ir.If(less(OWN, HALF), (ir.Assign("$own", HALF),)), LEAST, ir.If(less(OWN, HALF), (ir.Assign("$own", HALF),)),
+    ),
+}  # fmt: skip
+DIVIDED = {
+    "a condition of the lane": ((ir.If(less(LANE, TWO), (LEAST,)),), "$thread"),
+    "otherwise": ((ir.If(less(LANE, TWO), (), (LEAST,)),), "$thread"),
+    "of what a lane has": ((ir.If(less(GROUP, TWO), (ir.If(less(OWN, HALF), (LEAST,)),)),), "$own"),
+    "of what only some assign": (
+        (ir.If(less(OWN, HALF), (ir.Assign("$near", TWO),)), ir.If(less(NEAR, TWO), (LEAST,))), "$near",
+    ),
+    "a loop of the lane": ((ir.For("$j", ONE, LANE, ONE, (LEAST,)),), "$thread"),
+    "a loop while the lane asks": ((ir.While(less(OWN, FOUND), (LEAST,)),), "$own"),
+    "a loop that some leave": (
+        (ir.For("$j", ONE, GROUP, ONE, (ir.If(less(OWN, HALF), (ir.Break(),)), LEAST)),), "$own",
+    ),
+    "a step that some skip": (
+        (ir.For("$j", ONE, GROUP, ONE, (ir.If(less(OWN, HALF), (ir.Continue(),)), LEAST)),), "$own",
+    ),
+    "one of two": ((LEAST, ir.If(less(LANE, TWO), (LEAST,))), "$thread"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("made", [lanes, warps])
+@pytest.mark.parametrize("name", TOGETHER)
+def test_all_of_a_warp_ask_for_the_least(name, made):
+    verify_kernel(made(*TOGETHER[name]))
+
+
+@pytest.mark.parametrize("made", [lanes, warps])
+@pytest.mark.parametrize("name", DIVIDED)
+def test_some_of_a_warp_ask_for_the_least(name, made):
+    body, variable = DIVIDED[name]
+    first = message(verify_kernel, made(*body)).splitlines()[0]
+    wanted = "kernel k: not all threads of a warp come here: it depends on "
+    assert first.startswith(wanted)
+    assert first.removesuffix(" in").removeprefix(wanted) in {variable, "$found", "$j"}
+
+
+def test_groups_that_are_no_warps():
+    for changes in ({"of": 16}, {"begin": 48}):
+        text = message(verify_kernel, warps(LEAST, **changes)).splitlines()[0]
+        assert text == "kernel k: not all threads of a warp come here: it depends on $group in"
+    asked = ir.If(less(ir.Builtin("thread", I32), TWO), (LEAST,))
+    text = message(verify_kernel, warps(asked)).splitlines()[0]
+    assert text == "kernel k: not all threads of a warp come here: it depends on the thread in"
+
+
+def test_the_least_of_what_and_where():
+    whole = ir.Least("$found", ir.Local("$near", I32))
+    assert message(verify_kernel, lanes(whole)).splitlines()[0] == "kernel k: the least of i32 in"
+    alone = kernel(ir.Assign("$own", HALF), LEAST)
+    assert message(verify_kernel, alone).splitlines()[0] == "kernel k: Least without blocks of whole warps in"
+    odd = message(verify_kernel, lanes(ir.Least("$near", OWN))).splitlines()[0]
+    assert odd == "kernel k: $near was i32 and becomes f32 in"

@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import assert_never
 
-from lanewise.analysis.spreading import spread
 from lanewise.derivatives.rules import DIFFERENTIABLE, OUT, operand, partials
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
+from lanewise.ir.spreading import spread
 from lanewise.ir.traverse import rewrite
 from lanewise.language.types import Scalar
 from lanewise.support.errors import CompileError

@@ -21,12 +21,12 @@ from lanewise.analysis import simd_operations
 from lanewise.analysis.index_sums import IndexSum, index_sum, single_definitions
 from lanewise.analysis.lane_sums import UNBROKEN, first_round, lane_sums, shared_loops
 from lanewise.analysis.sampling import value_of
-from lanewise.analysis.spreading import spread_in_lanes
 from lanewise.emit.numba_expressions import numba_expression
 from lanewise.emit.numba_prelude import SIMD, TYPES
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import MARK, own
+from lanewise.ir.spreading import spread_in_lanes
 from lanewise.ir.traverse import reads, rewrite, statements, subexpressions
 from lanewise.language.target import LINE, LONG_IN_ORDER, PAGE
 from lanewise.language.types import BOOL, I64, Scalar

@@ -421,6 +421,8 @@ class Shuffle:
 class Least:
     """Every thread of a warp, or lane of SIMD registers, takes into `name` the least number that
     `value` is in any of them; what is no number is left out.
+
+    All of them come to it together: what decides about it is the same in all (`ir/warps.py`).
     """
 
     name: str

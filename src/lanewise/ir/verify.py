@@ -13,10 +13,10 @@ from lanewise.ir.names import is_own, owner
 from lanewise.ir.printer import print_block
 from lanewise.ir.traverse import expressions, reads, statements, subexpressions, writes
 from lanewise.ir.verify_expression import Known, expression_problem
+from lanewise.ir.warps import WARP, divided_around
 from lanewise.language.types import BOOL, F32, F64, I64, LocalArray, Scalar
 from lanewise.support.errors import VerificationError
 
-WARP = 32
 RANK = 3  # dimensions of an array at most
 
 
@@ -343,6 +343,10 @@ class _Verifier:
         if isinstance(s, ir.Least):
             if not s.value.type.is_float:
                 raise self.fail(s, f"the least of {s.value.type}")
+            if divided := divided_around(kernel.body, s):
+                raise self.fail(
+                    s, f"not all threads of a warp come here: it depends on {divided[0]}"
+                )
             self.declare(s, s.name, s.value.type)
             return
         if isinstance(s, ir.Shuffle):

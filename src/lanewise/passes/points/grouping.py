@@ -15,10 +15,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lanewise.analysis.affine import nest
-from lanewise.analysis.spreading import control, spread
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered, own
+from lanewise.ir.spreading import control, spread
 from lanewise.ir.traverse import statements
 from lanewise.passes.base import refuse
 from lanewise.passes.points.merging import Copies

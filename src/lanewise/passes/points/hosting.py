@@ -15,8 +15,8 @@ from dataclasses import replace
 from lanewise.analysis import simd_operations
 from lanewise.analysis.index_sums import IndexSum, index_sum
 from lanewise.analysis.lane_sums import lane_sums, shared_loops
-from lanewise.analysis.spreading import spread, spread_in_lanes
 from lanewise.ir import nodes as ir
+from lanewise.ir.spreading import spread, spread_in_lanes
 from lanewise.ir.traverse import blocks, expressions, flat_map, reads, rewrite_block
 from lanewise.language.types import BOOL
 from lanewise.passes.points.shape import BLOCK, THREAD

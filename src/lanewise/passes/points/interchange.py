@@ -25,10 +25,10 @@ from dataclasses import dataclass, replace
 
 from lanewise.analysis.affine import nest
 from lanewise.analysis.reductions import first_access
-from lanewise.analysis.spreading import control, spread
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import MARK, numbered, own
+from lanewise.ir.spreading import control, spread
 from lanewise.ir.traverse import (
     apart,
     expressions,

@@ -27,10 +27,10 @@ from lanewise.analysis import simd_operations
 from lanewise.analysis.affine import AffineAccess, accesses
 from lanewise.analysis.index_sums import index_sum
 from lanewise.analysis.lane_sums import lane_sums
-from lanewise.analysis.spreading import spread_in_lanes
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
+from lanewise.ir.spreading import spread_in_lanes
 from lanewise.ir.traverse import apart, expressions, reads, statements, subexpressions, writes
 from lanewise.language.target import LINE, LONG_IN_ORDER
 from lanewise.language.types import BOOL, I64

@@ -17,10 +17,10 @@ from dataclasses import replace
 from typing import Literal
 
 from lanewise.analysis.affine import nest
-from lanewise.analysis.spreading import control, spread
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered, own
+from lanewise.ir.spreading import control, spread
 from lanewise.ir.traverse import (
     blocks,
     flat_map,

@@ -21,10 +21,10 @@ from dataclasses import dataclass, replace
 
 from lanewise.analysis.lane_sums import UNBROKEN
 from lanewise.analysis.rounds import given_in_rounds
-from lanewise.analysis.spreading import spread
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import MARK, own
+from lanewise.ir.spreading import spread
 from lanewise.ir.traverse import (
     expressions,
     flat_map,

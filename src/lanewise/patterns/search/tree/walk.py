@@ -21,7 +21,6 @@ from collections.abc import Iterator, Mapping
 from typing import assert_never
 
 from lanewise.analysis import simd_operations
-from lanewise.analysis.spreading import control, spread_in_lanes
 from lanewise.derivatives.expansions.operators import Operators
 from lanewise.frontend.function import Lowered
 from lanewise.ir import build
@@ -29,6 +28,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.itself import find_itself, itself_uniforms
 from lanewise.ir.names import count_of, identifier, index_name, own
 from lanewise.ir.reductions import Place
+from lanewise.ir.spreading import control, spread_in_lanes
 from lanewise.ir.traverse import expressions, reads, statements
 from lanewise.ir.values import record_array, uniform_leaves, value_array
 from lanewise.language.types import BOOL, F32, I32, I64, Scalar
