@@ -55,9 +55,13 @@ def apply(
     count = kernel.counts[0]
     n = ir.Local(count.name, count.type)
     if lanes is None:
+        (outer,) = kernel.body
+        assert isinstance(outer, ir.Parallel)
+        # merged neighbours are fewer than the elements that the grid counts
+        extent = outer.extent if targets == 1 else n
         return replace(
-            kernel, body=_one_each(kernel, threads),
-            grid=ir.Grid(n, threads * targets, threads, min_blocks=min_blocks),
+            kernel, body=_one_each(outer, threads),
+            grid=ir.Grid(extent, threads * targets, threads, min_blocks=min_blocks),
         )  # fmt: skip
     split = find_parallel(kernel, own("part"))
     parts = (
@@ -106,9 +110,7 @@ def apply_serial(kernel: ir.Kernel, **others: int) -> ir.Kernel:
 _ALONE = {"targets": 1, "slices": 1, "parts": 1, "tile": 0, "min_blocks": 0}
 
 
-def _one_each(kernel: ir.Kernel, threads: int) -> ir.Block:
-    (outer,) = kernel.body
-    assert isinstance(outer, ir.Parallel)
+def _one_each(outer: ir.Parallel, threads: int) -> ir.Block:
     index = outer.extent.type
     place = build.add(
         build.multiply(ir.Builtin("block", index), threads), ir.Builtin("thread", index)

@@ -9,7 +9,9 @@ import pytest
 
 import lanewise as lw
 from lanewise.compiler.pipeline import build_program
+from lanewise.ir.interpret import evaluate
 from lanewise.launch.executable import build_executable
+from lanewise.patterns.search.tree.arguments import HEIGHT_COUNT, LEAVES
 from lanewise.planning.plan import NEUTRAL, Plan
 from tests import far_kernels as kernels
 from tests.search.tree.kernels_of_calls import TreeCall
@@ -139,10 +141,16 @@ def test_a_loop_has_the_bits_of_its_parts(device: str) -> None:
     assert np.array_equal(run(40), run(33, 7))
 
 
-def test_the_text_for_a_gpu_computes_the_same() -> None:
+def test_a_gpu_has_a_thread_for_each_record() -> None:
     fields = bodies(kernels.adaptive, 300)
     call = TreeCall(kernels.adaptive, fields, order=2, leaf=16, theta=0.6, device="cuda")
-    for kernel in call.reference.values():
-        program = build_program(kernel, Plan(block=128).filled(NEUTRAL), "cuda")
+    numbers = {name: env for name, env in call.steps() if name != "walk"}
+    rows = {"leaves": LEAVES, "parents": HEIGHT_COUNT}
+    for name, env in numbers.items():
+        program = build_program(call.reference[name], Plan(block=128).filled(NEUTRAL), "cuda")
+        (grid,) = (k.grid for k in program.kernels)
+        assert grid is not None
+        index = {n: np.int32(v) for n, v in env.items() if isinstance(v, int)}
+        assert evaluate(grid.extent, index) == 27 * env[rows[name]]
         (cubin,) = build_executable(program, "cuda", arch="sm_90").cubins
         assert cubin

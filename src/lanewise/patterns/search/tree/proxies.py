@@ -161,7 +161,7 @@ class _Builder:
             begin = build.multiply(child, self.proxies.count)
             body.append(self._met(PROXIES, begin, build.add(begin, self.proxies.count)))
         body += self._stores()
-        counts = (HEIGHT_COUNT, HEIGHT_FIRST)  # the first one says how many threads there are
+        counts = (HEIGHT_COUNT, HEIGHT_FIRST)
         return self._kernel("parent", shape_arrays(), counts, HEIGHT_COUNT, tuple(body))
 
     def _kernel(
