@@ -2,18 +2,22 @@
 
 import gc
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import lanewise as lw
+from lanewise.launch.steps import unwritten
 from lanewise.launch.steps.loop import bound_in
 from lanewise.launch.steps.unwritten import MARK, refuse_unwritten
 from lanewise.launch.tasks import Role
 from lanewise.runtime import cuda
 from lanewise.runtime.host_device import HostDevice
-from lanewise.runtime.memory import address, module_of, unlocked
+from lanewise.runtime.memory import address, module_of, to_host, unlocked
 from lanewise.sims.boids import Flock
 from tests.loops.loop_problems import PROBLEMS, Cluster, gather, grains, settle
 
@@ -50,6 +54,9 @@ def made(name: str) -> tuple[Any, Any]:
         return y + y
 
     return produce, consume
+
+
+READERS = {kind: made(kind) for kind in KINDS}
 
 
 def bound(kind: str, count: int, device: str) -> tuple[Any, Any]:
@@ -129,15 +136,105 @@ def test_a_kick_before_the_first_force() -> None:
     lw.steps([kicks, forces]).run(1)
 
 
-# ---------------------------------------------------------------- memory that is nobody's result
+# ---------------------------------------------------------------- parts of results, and results filled in part
 
-MARKS = np.tile(MARK, 4)
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
+MOST = 12
+PARTS = st.tuples(st.integers(0, MOST), st.integers(0, MOST)).map(lambda ends: (min(ends), max(ends)))
+
+
+def unwritten_among(written: list[bool], filled: list[bool], kind: str) -> bool:
+    """Whether an element is neither written before the loop nor filled by a call before the reader.
+
+    Of integers, which may be any number, two that follow each other, or all between those that are filled.
+    """
+    runs, run = [], list[bool]()
+    for before, there in zip([*written, False], [*filled, True], strict=True):
+        if not there:
+            run.append(not before)
+        elif run:
+            runs, run = [*runs, run], []
+    if kind[0] == "f" or KINDS[kind] is lw.i64:
+        return any(any(r) for r in runs)
+    return any(any(a and b for a, b in pairwise(r)) or r == [True] for r in runs)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kind", KINDS)
+@given(
+    count=st.integers(1, MOST), read=PARTS, by_hand=st.lists(PARTS, max_size=3), by_calls=st.lists(PARTS, max_size=3)
+)
+@example(count=5, read=(2, 5), by_hand=[], by_calls=[])
+@example(count=5, read=(0, 5), by_hand=[], by_calls=[(0, 2)])
+@example(count=5, read=(0, 5), by_hand=[(0, 1)], by_calls=[])
+@example(count=5, read=(0, 5), by_hand=[(1, 5)], by_calls=[])
+@example(count=5, read=(2, 5), by_hand=[(2, 5)], by_calls=[])
+@example(count=5, read=(1, 4), by_hand=[(3, 5)], by_calls=[(0, 1), (1, 2), (2, 3)])
+def test_parts_that_nothing_has_filled(
+    kind: str, device: str, count: int, read: tuple[int, int], by_hand: list[Any], by_calls: list[Any]
+) -> None:
+    """A loop is refused where what it reads is unwritten in any place, and nowhere else."""
+    produce, consume = READERS[kind]
+    result = bound_result(produce, kind, count, device)
+    written, filled = [False] * count, [False] * count
+    calls = []
+    for first, last in by_hand:
+        result[first:last] = 3
+        written[first:last] = [True] * len(written[first:last])
+    with lw.device(device):
+        for first, last in by_calls:
+            if len(part := result[first:last]):
+                calls.append(produce.bind(there(np.ones(len(part), kind), device), out=part))
+                filled[first:last] = [True] * len(part)
+        part = slice(*read)
+        reader = consume.bind(result[part])
+    loop = lw.steps([*calls, reader])
+    if unwritten_among(written[part], filled[part], kind):
+        with pytest.raises(lw.ArgumentError, match="consume reads the results of"):
+            loop.run(1)
+    else:
+        loop.run(1)
+        known = [w or f for w, f in zip(written, filled, strict=True)][part]
+        wanted = np.where(filled, 4, 6)[part]
+        np.testing.assert_array_equal(to_host(reader.results[0])[known], wanted[known].astype(kind))
+
+
+def there(values: Any, device: str) -> Any:
+    """An array on a device: a loop takes no copies."""
+    if device == "cpu":
+        return values
+    import cupy
+
+    return cupy.asarray(values)
+
+
+def bound_result(produce: Any, kind: str, count: int, device: str) -> Any:
+    with lw.device(device):
+        return produce.bind(np.ones(count, kind)).results[0]
+
+
+@pytest.mark.parametrize("stretch", [2, 4, 6])
+@pytest.mark.parametrize("kind", KINDS)
+def test_marks_in_every_place_of_long_results(kind: str, stretch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory that is looked at in stretches: whatever two elements are left are found."""
+    monkeypatch.setattr(unwritten, "_STRETCH", stretch)
+    produce, consume = READERS[kind]
+    for place in range(14):
+        result = bound_result(produce, kind, 15, "cpu")
+        result[:place] = result[place + 2 :] = 3
+        with pytest.raises(lw.ArgumentError, match="consume reads"):
+            lw.steps([consume.bind(result[place // 2 :])]).run(1)
+        result[place : place + 2] = 3
+        lw.steps([consume.bind(result[place // 2 :])]).run(1)
+
+
+# ---------------------------------------------------------------- memory that is nobody's result
 
 
 def fill_with_marks(data: Any) -> None:
     """As many marks as there is room for, from the first byte on."""
-    there = data.reshape(-1).view("uint8")[: len(MARKS)]
-    there[...] = module_of(data).asarray(MARKS[: len(there)])
+    there = data.reshape(-1).view("uint8")
+    there[...] = module_of(data).asarray(np.resize(MARK, len(there)))
 
 
 class MarkedArrays:
@@ -203,9 +300,6 @@ def test_an_array_of_the_user_that_holds_marks(kind: str) -> None:
     mine = np.empty(9, kind)
     fill_with_marks(mine)
     lw.steps([consume.bind(mine)]).run(1)
-
-
-DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 
 
 @pytest.mark.parametrize("device", DEVICES)

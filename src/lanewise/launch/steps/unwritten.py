@@ -2,8 +2,8 @@
 
 `bind` makes memory for results and fills nothing: what a call leaves there replaces all of it. A
 loop may hold a call that reads these results before the one that fills them has run, and would
-take whatever the memory held. So `bind` marks the first bytes of each result, and the first run of
-a loop asks whether they are still there.
+take whatever the memory held. So `bind` fills each result with marks, and the first run of a loop
+asks whether some are still there, in the part that is read.
 
 Memory that is given back keeps its bytes, and comes back as anybody's. So the mark alone says
 nothing: only memory that is still a result of a bound call is asked, and only where a call reads
@@ -26,18 +26,20 @@ from lanewise.launch.steps.rhythm import Rhythm
 from lanewise.launch.steps.task import Task
 from lanewise.launch.tasks import Access, Role
 from lanewise.runtime.device import get_device
-from lanewise.runtime.memory import address, device_of, module_of, on, overlap, to_host
+from lanewise.runtime.memory import address, device_of, module_of, on, overlap
 from lanewise.support.errors import ArgumentError
 
-# Four words which no computation leaves side by side: NaN as float16, float32 and float64.
-MARK: NDArray[np.uint8] = np.array([0x7FF8A5C3, 0x7FF95A3C, 0x7FFAC35A, 0x7FFB3CA5], "<u4").view(
-    np.uint8
-)
-_LEAST = 4  # bytes that tell a mark from a number
+# Words that repeat, which no computation leaves: NaN as float32 and, two of them, as float64. An
+# integer may be any word, and is unwritten where another one is beside it.
+_WORDS: NDArray[np.uint32] = np.array([0x7FF8A5C3, 0x7FF95A3C, 0x7FFAC35A, 0x7FFB3CA5], "<u4")
+MARK: NDArray[np.uint8] = _WORDS.view(np.uint8)
+_WORD = 4  # bytes
+_STRETCH = 1 << 22  # words that are looked at together
 
-
-_RESULTS: WeakValueDictionary[tuple[str, int], Any] = WeakValueDictionary()
-"""Of each result that was marked, by its device and address: what lives as long as its memory."""
+_RESULTS: WeakValueDictionary[tuple[str, int, int, str], Any] = WeakValueDictionary()
+"""Of each result that was marked, by its device, address, bytes and type: what lives as long as its
+memory.
+"""
 
 
 def marked_unwritten(call: Call, out: Any) -> Call:
@@ -52,13 +54,15 @@ def marked_unwritten(call: Call, out: Any) -> Call:
 
 def _marked(array: Any) -> Any:
     """Mark an array: another one in the same memory, to be handed out in its place."""
-    first, device = _first_bytes(array), get_device(device_of(array))
-    if first is None or device.is_capturing():
+    device, kind = get_device(device_of(array)), array.dtype
+    words = _words(array) if kind.kind in "iuf" and kind.itemsize % _WORD == 0 else None
+    if words is None or device.is_capturing():
         return array
     with on(device.name):
-        first[...] = module_of(array).asarray(MARK[: len(first)])
+        for place, word in enumerate(_WORDS):
+            words[place :: len(_WORDS)] = word
     lent, loan = device.lend(array, None)
-    _RESULTS[device.name, address(array)] = loan
+    _RESULTS[device.name, address(array), array.nbytes, kind.str] = loan
     return lent.view(array.dtype).reshape(array.shape)
 
 
@@ -73,7 +77,7 @@ def refuse_unwritten(place: str, rhythm: Rhythm, step: int) -> None:
     order = _until_unknown(rhythm, step)
     for task, bound in order:
         for data in _memory(bound, _read_first(bound)):
-            if _is_unwritten(data) and not any(overlap(data, f) for f in filled):
+            if _is_unwritten(data, [f for f in filled if overlap(data, f)]):
                 raise _unwritten(place, task, data, order)
         filled += _memory(bound, {a.buffer for a in _accesses(bound) if a.writes})
 
@@ -136,16 +140,60 @@ def _memory(bound: Bound, names: Iterable[str]) -> list[Any]:
     return [data for data in found if data is not None and data.nbytes]
 
 
-def _first_bytes(array: Any) -> Any:
-    """As many as there is room for; None where a mark would say nothing."""
-    if array.dtype.kind not in "iuf" or array.nbytes < _LEAST or not array.flags.c_contiguous:
+def _words(array: Any) -> Any:
+    """Its words, in their order; None where they are not side by side, or no whole words."""
+    if not array.flags.c_contiguous or array.nbytes % _WORD or not array.nbytes:
         return None
-    return array.reshape(-1).view("uint8")[: len(MARK)]
+    return array.reshape(-1).view("uint32")
 
 
-def _is_unwritten(data: Any) -> bool:
-    """Whether it is a result of a bound call, from its beginning, and still has its mark."""
-    if (device_of(data), address(data)) not in _RESULTS:
+def _is_unwritten(data: Any, filled: Iterable[Any]) -> bool:
+    """Whether it is a result of a bound call, or a part of one, and has marks where none of these
+    arrays lies. Between the first and the last byte of an array all is filled.
+    """
+    start, device = address(data), device_of(data)
+    lying = ((a, k) for d, a, n, k in list(_RESULTS) if d == device and a <= start < a + n)
+    if (result := next(lying, None)) is None or (words := _words(data)) is None:
         return False
-    first = _first_bytes(data)
-    return first is not None and bytes(to_host(first)) == bytes(MARK[: len(first)])
+    first_byte, kind = result
+    ends = [(address(f) - start, address(f) - start + _reach(f)) for f in filled]
+    phase = (start - first_byte) // _WORD
+    with on(device):
+        return any(
+            _has_marks(words[first:last], phase + first, np.dtype(kind))
+            for first, last in _between(ends, data.nbytes)
+        )
+
+
+def _reach(array: Any) -> int:
+    """Bytes from its first one to behind its last one."""
+    axes = zip(array.shape, array.strides, strict=True)
+    return sum((n - 1) * stride for n, stride in axes) + array.itemsize
+
+
+def _between(ends: Iterable[tuple[int, int]], nbytes: int) -> Iterator[tuple[int, int]]:
+    """The words that none of these stretches of bytes has."""
+    free = 0
+    for first, last in [*sorted(ends), (nbytes, nbytes)]:
+        if first > free:
+            yield free // _WORD, first // _WORD
+        free = max(free, last)
+
+
+def _has_marks(words: Any, phase: int, dtype: Any) -> bool:
+    """Whether an element among these words is marked. phase: the number of the first of them within
+    the result.
+    """
+    for first in range(0, len(words), _STRETCH):
+        part = words[first : first + _STRETCH + 2]  # two of the next: integers ask for a neighbour
+        marked = module_of(words).empty(len(part), bool)
+        for place in range(len(_WORDS)):
+            every = slice(place, None, len(_WORDS))
+            marked[every] = part[every] == _WORDS[(phase + first + place) % len(_WORDS)]
+        if dtype.itemsize > _WORD:
+            marked = marked.reshape(-1, dtype.itemsize // _WORD).all(axis=1)
+        elif dtype.kind in "iu" and len(words) > 1:
+            marked = marked[1:] & marked[:-1]
+        if bool(marked.any()):
+            return True
+    return False
