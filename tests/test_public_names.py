@@ -33,7 +33,9 @@ PRODUCTS: Inside = {
         "`lanewise explain boids` and `tune boids`",
         ("explanation.calls", "explanation.offline", "patterns.search.tuning.job"),
     ),
-    "sims.gravity.explain": ("`lanewise explain gravity`", ("explanation.offline", "tuning.job")),
+    "sims.gravity.explain": (
+        "`lanewise explain gravity`", ("explanation.calls", "explanation.offline", "tuning.job"),
+    ),
     "sims.lbm.explain": ("`lanewise explain lbm`", ("explanation.offline", "patterns.sitewise.tuning")),
     "sims.waves.explain": (
         "`lanewise explain waves`", ("explanation.calls", "explanation.offline", "tuning.job"),

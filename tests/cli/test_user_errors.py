@@ -192,9 +192,7 @@ def test_bodies_that_float32_cannot_hold(lanewise: Command) -> None:
 def test_distances_whose_squares_float32_cannot_hold(lanewise: Command) -> None:
     """Centimetres between stars: without this error all forces would silently be zero."""
     Path("a.csv").write_text(COLUMNS + "0,0,0,0,0,0,1\n0,1e20,0,0,0,0,1\n")
-    message = (
-        "position of body 1 is (0, 1e+20, 0); forces in f32 reach 1.7e+12: use precision f64 or another unit of length"
-    )
+    message = "a.csv: position of body 1 is (0, 1e+20, 0); forces in f32 reach 1.7e+12: use precision f64 or another unit of length"
     assert_refused(lanewise("gravity", "run", "--ic", "a.csv"), message)
     assert lanewise("gravity", "run", "--ic", "a.csv", "--precision", "f64", "--steps", 1).code == 0
 

@@ -86,7 +86,7 @@ POOL: list[Callable[[], Any]] = [
 ]  # fmt: skip
 
 # Python's own protocol: a field or a row that is not there.
-PROTOCOL = dict.fromkeys(["RecordArray.row", "Ragged.row", "RaggedArray.list"], IndexError)
+PROTOCOL = dict.fromkeys(["RecordArray.row", "RecordArray.assigned", "Ragged.row", "RaggedArray.list"], IndexError)
 
 
 def try_call(name: str, random: Random) -> tuple[str, str]:

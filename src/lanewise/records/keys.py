@@ -89,7 +89,7 @@ def read_key(name: str, key: Any, count: int, device: str, field: str) -> Key:
 def place_of(index: int, count: int) -> int:
     """An index from 0 on; raises `IndexError`."""
     if not -count <= index < count:
-        raise IndexError(f"record {index} of {count}")
+        raise IndexError(f"record {shown(index)} of {count}")
     return index % count
 
 

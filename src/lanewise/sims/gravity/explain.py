@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 import lanewise as lw
 from lanewise.explanation.calls import compile_call
 from lanewise.explanation.offline import Offline, compile_offline
-from lanewise.language.record import Record
-from lanewise.language.target import CPU
 from lanewise.layouts import default_layout, layout_by_name
 from lanewise.sims.common.devices import check_compiled
 from lanewise.sims.gravity.checks import self_force_vanishes
@@ -53,7 +51,7 @@ def explained(
     kernel, softening2 = _force(precision, values)
     particles = make_initial_conditions("plummer", bodies)
     chosen = layout_by_name(layout) if layout else default_layout(kernel_record(precision), device)
-    arrays = make_bodies(particles, precision=precision, layout=chosen, device=CPU.name)
+    arrays = make_bodies(particles, precision=precision, layout=chosen, device="cpu")
     made = compile_call(
         kernel.using(search=search),
         arrays,
@@ -70,7 +68,7 @@ def explained(
     return heading, (made,)
 
 
-def kernel_record(precision: str) -> Record:
+def kernel_record(precision: str) -> Any:
     """The record of bodies of a precision; raises `InputError` for an unknown one."""
     if precision not in RECORDS:
         raise InputError(unknown("precision", precision, RECORDS))
