@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import nextafter
 from typing import Any, ClassVar, Literal, NoReturn, get_args
 
 from lanewise.patterns.search.base import (
@@ -76,7 +77,7 @@ class Tree(Search):
         for name in ("theta", "order", "leaf", "accuracy"):
             object.__setattr__(self, name, plain_number(getattr(self, name)))
         theta: Any = self.theta
-        if theta is not None and theta != MOST_THETA and not _between(theta, 0, MOST_THETA):
+        if theta is not None and not _between(theta, 0, nextafter(MOST_THETA, 1.0)):
             _refuse(
                 f"theta={shown(theta)}",
                 f"wanted a number above 0 and at most {MOST_THETA}: a group counts as far where "
