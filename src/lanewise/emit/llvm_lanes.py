@@ -193,7 +193,7 @@ class LaneWriter:
             assigned = set(simd.assigned)
             rest = replace(s, condition=build.all_of(*(t for t in tests if simd.differs(t))))
             self.writer.statement(replace(s, condition=build.all_of(*shared), then=(rest,)))
-            simd.assigned = assigned  # behind it nobody reads what may not have been computed
+            simd.assigned = assigned  # code behind it reads nothing that may not have been computed
             return
         mask = self.mask(s.condition)
         sides = [(mask, s.then)]

@@ -19,8 +19,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.functions import buffers_read
 from lanewise.ir.names import is_own, own
 from lanewise.ir.traverse import statements
-from lanewise.language.target import LINE
-from lanewise.language.types import I32, I64, U32, LocalArray, Scalar
+from lanewise.language.types import I32, I64, U32, Scalar
 
 
 class Writer:
@@ -77,10 +76,6 @@ class Writer:
                 varying = self.lanes is not None and name in self.lanes.simd.varying
                 room = self.lanes.vectors.kind(kind) if varying and self.lanes else TYPES[kind]
                 self.lying[name] = self.code.room(self.local(name), room)
-
-    def array_room(self, name: str, kind: LocalArray) -> None:
-        stored = f"[{kind.length} x {in_memory(kind.element)}]"
-        self.lying[name] = self.code.room(self.local(name), stored, LINE)
 
     # ------------------------------------------------------------ statements
 

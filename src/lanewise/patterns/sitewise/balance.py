@@ -7,7 +7,7 @@ their ends), and it is not where a wall moves along its own normal. The same hol
 a box that walls close off from the rest: what one part gains is no help to another that loses it.
 
 Only sites beside moving walls are looked at. Neighbours among them lie in one part; where the sum
-over each such group is nothing already, nobody has to know which groups the fluid connects.
+over each such group is nothing already, it does not matter which groups the fluid connects.
 """
 
 from __future__ import annotations

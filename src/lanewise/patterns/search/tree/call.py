@@ -67,7 +67,7 @@ class FarFields:
         self.lowered, self.search = lowered, search
         proof = _proved(signature, lowered, search.position, axes)
         if proof.tier == "P":
-            _check_proxies(signature, search, proof)
+            _check_proxies(search, proof)
             if search.order is None:
                 self.search = replace(search, order=DEGREE)
             self.operators = Proxies(proof, self.search.terms)
@@ -160,7 +160,7 @@ def group_arrays(
     }
 
 
-def _check_proxies(signature: Signature, search: Tree, proof: FarProof) -> None:
+def _check_proxies(search: Tree, proof: FarProof) -> None:
     """Raise `CompileError` for what records at chosen points do not stand for."""
     why = proof.not_radial
     assert why is not None

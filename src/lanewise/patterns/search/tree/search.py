@@ -49,7 +49,7 @@ class Tree(Search):
     a group. accuracy: groups are far where the error that is estimated of them is small enough for
     it (relative to the result; above 0, below 1), and theta allows it (None: 0.9), with order 3
     where none is given. It is an aim and no bound: 99 % of the results of clusters and of uniform
-    places were closer than it for gravity; functions that change much within a group miss it. leaf:
+    places were closer than it for gravity; functions that change within a group miss it. leaf:
     elements of the smallest groups. method: "walk", where each group of targets walks through the
     tree (None). position: the field that says where an element is, a vec2, vec3, dvec2 or dvec3.
     method="dual", radius, k and worlds other than lw.Open() are refused.
