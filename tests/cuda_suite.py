@@ -34,6 +34,11 @@ TREES = ("src", "tests")
 MARKED = "cuda and not slow and not fuzz"
 REPORT = "LANEWISE_CUDA_SUITE_REPORT"
 LIMIT = 300
+# Tests of arrays of many GiB, by the beginning of their names: one process runs them all, one after the other.
+LARGE = (
+    "tests/cuda/test_threadwise_large_cuda.py::",
+    "tests/primitives/test_cumsum.py::test_more_elements_than_32_bits_count",
+)
 LONG = 1.0  # seconds from which a test's time is recorded, so that the next run starts with the long ones
 PASSED, FAILED, SKIPPED, NOT_ENDED = "passed", "failed", "skipped", "not ended"
 
@@ -93,12 +98,17 @@ class Shard:
 
 
 def divide(tests: list[str], known: dict[str, float], count: int, gpus: int, *, second: bool = False) -> list[Shard]:
-    """The longest tests first, each to the shard with the least to do; a test that nothing is known of counts as short."""
+    """The longest tests first, each to the shard with the least to do; a test that nothing is known of counts as short.
+
+    Large tests go to one shard, before all others: two at a time are more than a GPU's memory.
+    """
     shards = [Shard(i, i % gpus, second=second) for i in range(min(count, len(tests)))]
-    for test in sorted(tests, key=lambda t: (-known.get(t, 0.3), t)):
+    large = [t for t in tests if t.startswith(LARGE)]
+    others = sorted(set(tests) - set(large), key=lambda t: (-known.get(t, 0.3), t))
+    for together in (large, *([t] for t in others)):
         least = min(shards, key=lambda s: (s.seconds, len(s.tests), s.number))
-        least.tests.append(test)
-        least.seconds += known.get(test, 0.3)
+        least.tests += together
+        least.seconds += sum(known.get(t, 0.3) for t in together)
     return shards
 
 

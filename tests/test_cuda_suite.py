@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests import cuda_suite
-from tests.cuda_suite import FAILED, PASSED, SKIPPED, Shard, divide, outcomes, record, run, tree_hash
+from tests.cuda_suite import FAILED, LARGE, PASSED, ROOT, SKIPPED, Shard, divide, outcomes, record, run, tree_hash
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -48,6 +48,18 @@ def test_long_tests_come_first_and_every_test_once() -> None:
     assert [len(s.tests) for s in shards] == [1, 1, 18]
     assert [s.gpu for s in shards] == [0, 1, 0]
     assert [s.tests for s in divide(["a"], {}, 8, 1)] == [["a"]]
+
+
+def test_large_tests_run_one_after_the_other() -> None:
+    large = [f"{LARGE[0]}test_{i}" for i in range(5)] + [LARGE[1]]
+    shards = divide([*large[:3], "a", *large[3:], *(f"t{i}" for i in range(20))], {}, 4, 2)
+    assert [s.tests[: len(large)] for s in shards if set(s.tests) & set(large)] == [large]
+
+
+def test_large_tests_are_tests_of_a_file() -> None:
+    for name in LARGE:
+        file, _, test = name.partition("::")
+        assert test in (ROOT / file).read_text(encoding="utf-8")
 
 
 def test_what_a_report_says() -> None:
