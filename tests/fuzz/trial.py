@@ -6,7 +6,6 @@ compared. What a program expects of itself (`expected()`) comes from ordinary Py
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -21,21 +20,18 @@ from lanewise.compiler.optimisations import LAYOUT, OPTIMISATIONS
 from lanewise.compiler.pipeline import Program, build_program
 from lanewise.compiler.work import describe_work
 from lanewise.emit.cuda import emit_cuda
-from lanewise.explanation.build import counts_of, explain
-from lanewise.explanation.subject import Subject
+from lanewise.explanation.report import Explanation
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Pattern as IrPattern
 from lanewise.language import types as t
 from lanewise.language.target import Machine, target_of
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.task_list import BoundArray
-from lanewise.models.devices import table_model
-from lanewise.patterns.sitewise.lattice_kernel import LatticeKernel
-from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.runtime.nvrtc import compile_cubin
 from lanewise.support.errors import CompileError, PlanError
 from tests.fuzz.campaign import Case
+from tests.fuzz.elsewhere import ARCHITECTURE, explained_for_a_gpu, pattern_of
 from tests.fuzz.patterns.written import Pattern, whole
 from tests.fuzz.plans import SMALL
 from tests.fuzz.shrink import shrunk
@@ -43,15 +39,12 @@ from tests.fuzz.texts import executed
 from tests.harness import run_kernel
 
 Array = np.ndarray[Any, Any]
-ARCHITECTURE = "sm_90"  # of the GPU that is explained and compiled for
 SHRINKING = 25.0  # seconds to look for a smaller program that fails in the same way
 INEXACT = ("fast_math", "rsqrt")  # decisions that change what exact programs compute
 COMPILED_FOR_A_GPU, INTERPRETED, SECOND_PLAN, LARGE = 0.06, 0.5, 0.3, 0.3  # shares of long runs
+PLAN_EXPLAINED = 0.1  # the share whose random plan is explained, too: every default plan is
 GROWTHS = (1_000, 1_000_000)  # how many times larger the arrays are that a default plan is chosen for
-# Every program is explained for a CPU. For a GPU, too, but for half of those whose explanations cost as much as all else.
-INTERPRETED_QUICKLY = 0.2
-EXPLAINED, EXPLAINED_QUICKLY = float(os.environ.get("LANEWISE_FUZZ_EXPLAINED") or 1), 0.12
-HALF_EXPLAINED_FOR_A_GPU = ("threadwise", "pairs")
+INTERPRETED_QUICKLY, EXPLAINED_QUICKLY = 0.2, 0.12  # shares of quick runs
 KNOWN: tuple[str, ...] = ()  # parts of messages of mistakes that are being mended
 POINTS = {
     "across": (0, 4, 8, 16), "targets": (1, 2, 3, 4), "rows": (1, 2, 4), "layers": (1, 2), "tile": (0, 8, 16, 128), "slices": (1, 4, 8, 32), "parts": (1, 2, 4),
@@ -146,31 +139,38 @@ class Trial:
                 subject.large(Random(seeds[0].random())), shares[1] < COMPILED_FOR_A_GPU / LARGE and not quick
             )
             self.case.counts["way large default"] += 1
-        explained = EXPLAINED_QUICKLY if quick else EXPLAINED
-        halved = 0.5 if self.case.campaign in HALF_EXPLAINED_FOR_A_GPU else 1.0
-        if subject is not None and shares[3] < (explained if quick else halved * explained):
-            subject.explained_for_a_gpu()
-            self.case.counts["way explained for CUDA"] += 1
+        if not quick or shares[3] < EXPLAINED_QUICKLY:
+            self._explained("CUDA", explained_for_a_gpu(names))
+        if not quick and shares[3] < PLAN_EXPLAINED:
+            self._plan_explained(names, seeds[0])
         if quick and self.case.number % 3:
             return "equal, not compiled"
         self._compare("CPU", names.run("cpu"), wanted)
         self.case.counts["way CPU"] += 1
-        if shares[2] < explained and getattr(names, "explains", getattr(names, "plans", True)):
-            explanation = names.compiled("cpu").explain()
-            assert str(explanation)
-            assert explanation.json()
-            self.case.counts["way explained"] += 1
+        if not quick or shares[2] < EXPLAINED_QUICKLY:
+            self._explained("CPU", names.compiled("cpu").explain())
         if shares[4] < SECOND_PLAN and not quick:
             self._with_plans(names, wanted, "cpu", seeds[1])
         return "equal"
 
+    def _explained(self, kind: str, explanation: Explanation) -> None:
+        assert str(explanation)
+        assert explanation.json()
+        self.case.counts[f"way explained for {kind}"] += 1
+
+    def _plan_explained(self, names: Any, rng: Random) -> None:
+        """A random plan that the kernel does not refuse, for a GPU."""
+        for plan in fewer(rng, draw_wish(rng, "cuda", pattern_of(names))):
+            try:
+                self._explained("CUDA, plan", explained_for_a_gpu(names, plan))
+            except PlanError:
+                continue
+            return
+
     def _with_plans(self, names: Any, wanted: list[Array], device: str, rng: Random) -> None:
         """A random plan that the kernel does not refuse."""
-        pattern = pattern_of(names)
-        if pattern is None:
-            return
         kind = "cpu" if device == "cpu" else "cuda"
-        for plan in fewer(rng, draw_wish(rng, kind, pattern)):
+        for plan in fewer(rng, draw_wish(rng, kind, pattern_of(names))):
             try:
                 found = names.run(device, plan)
             except PlanError:
@@ -202,6 +202,8 @@ class Trial:
     def _on_a_gpu(self, names: Any, wanted: list[Array]) -> str:
         self._compare(self.device, names.run(self.device), wanted)
         self.case.counts["way GPU"] += 1
+        compiled = names.compiled(self.device)
+        self._explained("this GPU", compiled.explain(measure_resources=self.case.random.random() < COMPILED_FOR_A_GPU))
         rng = Random(self.case.random.getrandbits(32))
         self._with_plans(names, wanted, self.device, rng)
         subject = Subjects.of(names)
@@ -250,19 +252,6 @@ def different(found: list[Array], wanted: list[Array]) -> str:
 # ------------------------------------------------------------ plans
 
 
-def pattern_of(names: Any) -> IrPattern | None:
-    """The pattern that plans of a program are drawn for."""
-    if hasattr(names, "plans") and not names.plans:
-        return None
-    kernel = getattr(names, "kernel", None)
-    if isinstance(kernel, LatticeKernel):
-        return SITEWISE
-    calls = getattr(kernel, "_calls", None)
-    if calls is not None:
-        return calls.skeleton.pattern
-    return None
-
-
 def draw_wish(rng: Random, kind: str, pattern: IrPattern) -> Plan:
     """What a user may ask for: one to four decisions, each with a value of the catalogue or a small one."""
     choices = [o for o in OPTIMISATIONS if o.field not in (LAYOUT, *INEXACT) and len(o.values(kind, pattern)) > 1]
@@ -300,10 +289,10 @@ class Subjects:
 
     @classmethod
     def of(cls, names: Any) -> Subjects | None:
-        """None for kernels that are more than one function over arrays: sites, searches, gradients."""
-        calls = getattr(getattr(names, "kernel", None), "_calls", None)
-        if calls is None or not hasattr(names, "arguments") or not getattr(names, "plans", True):
+        """None for programs that are more than one call of one function over arrays: sites, searches, gradients."""
+        if not names.of_one_call:
             return None
+        calls = names.kernel._calls
         with lw.device("cpu"):
             positional, named = names.arguments("cpu")
             given = calls.given(tuple(positional), named)
@@ -347,18 +336,3 @@ class Subjects:
         for kernel in program.kernels:
             run_kernel(kernel, self.bound, self.environment)
         return self.names.off([self.results, self.given[0], [v for n, v in self.given[1].items() if n != "grid"]])
-
-    def explained_for_a_gpu(self) -> str:
-        model = table_model(ARCHITECTURE)
-        plan = self._default(Plan())
-        layouts = {n: r.layout for n, r in self.calls.given(tuple(self.given[0]), self.given[1]).records.items()}
-        counts = counts_of(self.environment, tuple(layouts), self.reference)
-        work = describe_work(self.reference, next(iter(counts.values())), target_of("cuda"))
-        if work.rounds is not None:
-            work = replace(work, rounds=work.rounds.at(self.environment))
-        subject = Subject(
-            self.reference.name, self.reference, build_program(self.reference, plan, "cuda").plan, "cuda", model, self.environment,
-            counts, layouts, work,
-        )  # fmt: skip
-        explanation = explain(subject, resources={}, measure_resources=False)
-        return str(explanation) + explanation.json()

@@ -8,8 +8,9 @@ from typing import Any
 
 from lanewise.compiler.work import describe_work
 from lanewise.explanation.launches import rows_of_tasks
-from lanewise.explanation.offline import Offline, compiled_for, find_model
+from lanewise.explanation.offline import Offline, compiled, find_model, subject_for
 from lanewise.explanation.report import LaunchRow
+from lanewise.explanation.subject import Subject
 from lanewise.ir.names import GATHER_STEP, turns_of
 from lanewise.language.target import is_gpu, target_of
 from lanewise.launch.programs import Programs
@@ -18,9 +19,11 @@ from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.search.elsewhere import CallElsewhere
 from lanewise.patterns.segmentwise.kernel import Segmentwise
+from lanewise.patterns.tables.names import POINTS
+from lanewise.patterns.threadwise.kernel import Threadwise
 from lanewise.planning.plan import Plan
 
-Kernel = Elementwise | Pairwise | Segmentwise
+Kernel = Elementwise | Pairwise | Segmentwise | Threadwise
 
 
 def compile_call(
@@ -38,8 +41,31 @@ def compile_call(
     host. arch: see `compile_offline`. gather_step: how many elements apart neighbouring elements
     read, for predictions. requested: fields of the plan that are asked for.
     """
+    subject, over = call_subject(
+        kernel,
+        given,
+        named,
+        device,
+        find_model(device, arch),
+        gather_step=gather_step,
+        requested=requested,
+    )
+    made = compiled(subject)
+    return made if over is None else _with_launches(made, over)
+
+
+def call_subject(
+    kernel: Kernel,
+    given: tuple[Any, ...],
+    named: Mapping[str, Any],
+    device: str,
+    model: DeviceModel,
+    *,
+    gather_step: float | None = None,
+    requested: Plan | None = None,
+) -> tuple[Subject, CallElsewhere | None]:
+    """The same before it is compiled, and what a call over a search is about."""
     calls = kernel._calls  # pyright: ignore[reportPrivateUsage]
-    model = find_model(device, arch)
     arguments = replace(calls.given(given, named), device=device)
     searched = kernel.searched if isinstance(kernel, Pairwise) else None
     reads: dict[str, float] = {} if gather_step is None else {GATHER_STEP: gather_step}
@@ -58,7 +84,7 @@ def compile_call(
         if is_gpu(device):
             reads = {GATHER_STEP: 1.0, **reads}  # threads are in the order of the structure
     layouts = {n: r.layout for n, r in arguments.records.items()}
-    made = compiled_for(
+    subject = subject_for(
         model,
         kernel.__name__,
         reference,
@@ -69,18 +95,19 @@ def compile_call(
         work,
         requested,
     )
-    return made if over is None else _with_launches(made, over, model)
+    return (subject, None) if over is None else (replace(subject, search=over.search), over)
 
 
-def _with_launches(made: Offline, over: CallElsewhere, model: DeviceModel) -> Offline:
+def _with_launches(made: Offline, over: CallElsewhere) -> Offline:
     """The kernel of a call over a search, with all else that the call launches."""
-    kernel = made.executable
+    kernel, model = made.executable, made.subject.model
+    assert model is not None
     tasks = over.tasks(kernel, Programs(model.machine, model.compiled_for))
 
     def launches(rows: tuple[LaunchRow, ...]) -> tuple[LaunchRow, ...]:
         return rows_of_tasks(tasks, kernel, rows, made.subject.environment, model)
 
-    return replace(made, subject=replace(made.subject, search=over.search), launches=launches)
+    return replace(made, launches=launches)
 
 
 def _by_parameter(
@@ -92,5 +119,7 @@ def _by_parameter(
             return dict(zip(layouts, counts.values(), strict=True))
         case Elementwise():
             return {"elements": next(iter(counts.values()))}
+        case Threadwise():
+            return {"points": int(counts[POINTS])}
         case _:
             return {"cells": next(iter(counts.values()))}

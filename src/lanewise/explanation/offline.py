@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -98,21 +98,23 @@ def compile_offline(
     sizes = {count_of(n): count for n in counts} if pairwise else {COUNT: count}
     environment = {**flatten_uniforms(kernel.signature, uniforms), **sizes}
     made_up = {n: _plain(uniforms[n]) for n in invented}
-    return compiled_for(
-        model,
-        kernel.__name__,
-        reference,
-        device,
-        environment,
-        counts,
-        layouts,
-        work,
-        requested,
-        made_up,
+    return compiled(
+        subject_for(
+            model,
+            kernel.__name__,
+            reference,
+            device,
+            environment,
+            counts,
+            layouts,
+            work,
+            requested,
+            made_up,
+        )
     )
 
 
-def compiled_for(
+def subject_for(
     model: DeviceModel,
     name: str,
     reference: ir.Kernel,
@@ -123,20 +125,34 @@ def compiled_for(
     work: Work,
     requested: Plan | None = None,
     invented: Mapping[str, Any] = _NOTHING,
-) -> Offline:
+) -> Subject:
     """A kernel with its default plan, or what is requested of one, for the device of a model (see
-    `Subject`).
+    `Subject`); nothing is compiled.
     """
     plan = complete_plan(requested, model.machine, work)
-    executable = compile_kernel(
-        reference, plan, device, requested=requested, arch=model.compiled_for
-    )
-    subject = Subject(
-        name, reference, executable.program.plan, device, model, environment, counts, layouts, work,
-        tuple(c.resources for c in executable.cubins), invented,
-        requested=requested or OPEN, capped=executable.capped,
+    return Subject(
+        name, reference, plan, device, model, environment, counts, layouts, work,
+        invented=invented, requested=requested or OPEN,
     )  # fmt: skip
-    return Offline(subject, executable)
+
+
+def compiled(subject: Subject) -> Offline:
+    """A subject compiled for the device of its model, which says what its kernels take."""
+    assert subject.model is not None
+    executable = compile_kernel(
+        subject.reference,
+        subject.plan,
+        subject.device,
+        requested=subject.requested,
+        arch=subject.model.compiled_for,
+    )
+    found = replace(
+        subject,
+        plan=executable.program.plan,
+        taken=tuple(c.resources for c in executable.cubins),
+        capped=executable.capped,
+    )
+    return Offline(found, executable)
 
 
 def _plain(value: Any) -> Any:
@@ -186,15 +202,15 @@ def _of_flow(
     reference = build_sitewise(_of_sites(flow, form, arranged), index_type(device))
     total = math.prod(shape)
     plan = complete_site_plan(None, model.machine, reference, total)
-    executable = compile_kernel(reference, plan, device, arch=model.compiled_for)
     inner = math.prod(max(0, n - 2) for n in shape)
     traffic = traffic_of(reference, total, total, total - inner, form.buffers)
     box = (
         f"{' x '.join(map(str, shape))} sites of {flow.lattice.name}, {form.name}, all of kind 0, "
         "without walls, periodic"
     )
-    subject = subject_of_step(executable, device, model, arranged, traffic, box)
-    return Offline(subject, executable)
+    made = compiled(subject_of_step(reference, plan, device, model, arranged, traffic, box))
+    folded = made.executable.program.reference  # as explanations of a compiled step have it
+    return replace(made, subject=replace(made.subject, reference=folded))
 
 
 def _of_sites(flow: Sitewise, form: Form, layout: Layout) -> SitewiseArguments:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from lanewise.analysis.instructions import count_operations
@@ -17,7 +18,6 @@ from lanewise.ir.pattern import Work
 from lanewise.ir.traverse import statements
 from lanewise.language import types as t
 from lanewise.language.target import is_compiled
-from lanewise.launch.executable import Executable
 from lanewise.launch.resources import kernel_resources
 from lanewise.launch.tasks import Launch
 from lanewise.layouts import Layout
@@ -32,8 +32,9 @@ from lanewise.patterns.sitewise.passes import boxes
 from lanewise.patterns.sitewise.passes.runs import RUNS
 from lanewise.patterns.sitewise.passes.splitting import PARTS
 from lanewise.patterns.sitewise.pattern import SITEWISE
+from lanewise.patterns.sitewise.sites import Sites
 from lanewise.patterns.sitewise.steppers import LONG_RUN
-from lanewise.planning.plan import Plan
+from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.runtime.memory import to_host
 from lanewise.support.errors import ArgumentError
 
@@ -45,12 +46,15 @@ def explain_step(call: SiteCall, step: Step, *, measure_resources: bool = True) 
     executable, sites = call.executable, call.sites
     device = executable.device
     model = None if not is_compiled(device) else device_model(device)
-    traffic = _traffic(call)
-    box = (
-        f"{' x '.join(str(n) for n in reversed(sites.shape))} sites of {sites.lattice.name}, "
-        f"{sites.form.name}"
+    traffic, box = _traffic(call), box_of(sites)
+    program = executable.program
+    subject = replace(
+        subject_of_step(
+            program.reference, program.plan, device, model, sites.layout, traffic, box, step.plan
+        ),
+        taken=tuple(c.resources for c in executable.cubins),
+        capped=executable.capped,
     )
-    subject = subject_of_step(executable, device, model, sites.layout, traffic, box, step.plan)
     times = Times(tuned=subject.chosen if step.tuned else None)
 
     def launches(rows: tuple[LaunchRow, ...]) -> tuple[LaunchRow, ...]:
@@ -69,11 +73,20 @@ def explain_step(call: SiteCall, step: Step, *, measure_resources: bool = True) 
     )
 
 
+def box_of(sites: Sites) -> str:
+    """Which sites they are, in words."""
+    shape = " x ".join(str(n) for n in reversed(sites.shape))
+    return f"{shape} sites of {sites.lattice.name}, {sites.form.name}"
+
+
 def _traffic(call: SiteCall) -> SiteTraffic:
-    """What an update of sites moves."""
-    sites = call.sites
+    return traffic_of_sites(call.executable.program.reference, call.sites)
+
+
+def traffic_of_sites(reference: ir.Kernel, sites: Sites) -> SiteTraffic:
+    """What an update of sites by this kernel moves."""
     return traffic_of(
-        call.executable.program.reference,
+        reference,
         sites.count,
         sites.count - sites.wall_sites,
         sites.special,
@@ -105,7 +118,8 @@ def traffic_of(
 
 
 def subject_of_step(
-    executable: Executable,
+    reference: ir.Kernel,
+    plan: CompletePlan,
     device: str,
     model: DeviceModel | None,
     layout: Layout,
@@ -113,23 +127,20 @@ def subject_of_step(
     box: str,
     requested: Plan | None = None,
 ) -> Subject:
-    """A compiled step over sites: what it moves, and in what box."""
-    reference = executable.program.reference
+    """A step over sites: what it moves, and in what box; nothing is compiled."""
     return Subject(
         reference.name,
         reference,
-        executable.program.plan,
+        plan,
         device,
         model,
         {},
         {"sites": traffic.sites},
         {reference.arrays[0].name: layout},
         Work(SITEWISE, traffic.sites),
-        tuple(c.resources for c in executable.cubins),
         traffic=traffic,
         box=box,
         requested=requested or OPEN,
-        capped=executable.capped,
     )
 
 

@@ -25,13 +25,12 @@ def slope(function, values, n):
 """
 ELEMENT = """
 
-plans, explains = False, True
+of_one_call = False
 
 
-def compiled(device, plan=None):
-    with lw.device(device):
-        given, _ = arguments(device)
-        return kernel.gradient(wrt=names[0]).compile(*given)
+def called(device):
+    given, _ = arguments(device)
+    return kernel.gradient(wrt=names[0]), given, {}
 
 
 def arguments(device):
@@ -41,7 +40,7 @@ def arguments(device):
 def run(device, plan=None):
     with lw.device(device):
         given, _ = arguments(device)
-        return off([kernel.gradient(wrt=n)(*given) for n in names])
+        return off([kernel.gradient(wrt=n)(*given, plan=plan) for n in names])
 
 
 def expected_near():
@@ -49,21 +48,26 @@ def expected_near():
 """
 PAIR = """
 
-plans, explains = False, True
+of_one_call = False
 
 
-def compiled(device, plan=None):
-    with lw.device(device):
-        a = R.array(device=device, **targets)
-        b = a if same else R.array(device=device, **sources)
-        return kernel.gradient(wrt="target." + names[0] if not same else names[0]).compile(a, b)
+def arguments(device):
+    a = R.array(device=device, **targets)
+    return [a, a if same else R.array(device=device, **sources)], {}
+
+
+def gradients():
+    return [kernel.gradient(wrt="target." + n if not same else n) for n in names]
+
+
+def called(device):
+    return gradients()[0], *arguments(device)
 
 
 def run(device, plan=None):
     with lw.device(device):
-        a = R.array(device=device, **targets)
-        b = a if same else R.array(device=device, **sources)
-        return off([kernel.gradient(wrt="target." + n if not same else n)(a, b) for n in names])
+        given, _ = arguments(device)
+        return off([g(*given, plan=plan) for g in gradients()])
 
 
 def expected_near():

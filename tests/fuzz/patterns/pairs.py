@@ -25,6 +25,8 @@ PERIOD = 8.25  # no two places, multiples of 1/4, are half of it apart: one imag
 TIED_PERIOD = 10.0  # nor are two of few places, multiples of 2
 SEARCHED = """
 
+of_one_call = False
+
 def run(device, plan=None):
     with lw.device(device):
         given, named = arguments(device)
@@ -37,10 +39,9 @@ def run(device, plan=None):
         return [x for each in found for x in each]
 
 
-def compiled(device, plan=None):
-    with lw.device(device):
-        given, named = arguments(device)
-        return kernel.using(search=searches[0]).compile(*given, **named)
+def called(device):
+    given, named = arguments(device)
+    return kernel.using(search=searches[0]), given, named
 """
 
 EXPECTED = """
@@ -219,11 +220,7 @@ def _searches(rng: Random, position: t.Vector, sources: int, told: str, tied: bo
     )
     chosen = rng.sample(names, 2)
     expected = told + FOUND + f"\n\nperiod = {0 if 'Open' in world else period}\n" if told else ""
-    return (
-        SEARCHED
-        + expected
-        + f"\n\nplans, explains = False, True\noptions = {options}\nsearches = [{', '.join(chosen)}]\n"
-    )
+    return SEARCHED + expected + f"\n\noptions = {options}\nsearches = [{', '.join(chosen)}]\n"
 
 
 PAIRS, SEARCHES = Pattern("pairs", write_pairs), Pattern("searches", write_searched)

@@ -10,20 +10,22 @@ from tests.fuzz.programs import NAMES, Block, Writer, indented
 
 RUN = """
 
+of_one_call = False
+
 def run(device, plan=None):
     with lw.device(device):
         population = lw.Population(R.array(device=device, layout=layouts[device == "python"], **start), ids="id")
         told = []
         for step in range(steps):
-            turnover = population.step(kernel, np.int32(step), newborn=begin if renewed else None)
+            turnover = population.step(kernel, np.int32(step), newborn=begin if renewed else None, plan=plan)
             told += [turnover.kept, turnover.died, turnover.born, population.next_id]
             if len(population) > 200 or not len(population):
                 break
         return off([population.records, np.array(told)])
 
 
-def compiled(device, plan=None):
-    return kernel.compile(R.array(device=device, layout=layouts[0], **start), np.int32(0))
+def called(device):
+    return kernel, [R.array(device=device, layout=layouts[0], **start)], dict(step=np.int32(0))
 
 
 def expected():
@@ -94,7 +96,7 @@ def write(rng: Random) -> str:
         "@lw.record", "class R:", *indented([f"{n}: {NAMES[k]}" for n, k in fields.items()]), "", "", *helpers, "", "",
         "@lw.elementwise", "def kernel(e: R, step: lw.i32) -> lw.Fate:", *indented(lines), "", "",
         "@lw.elementwise", "def begin(e: R):", f"    e.{first} = {w.literal(fields[first])}", "", "",
-        f"start, steps, renewed, plans, explains = dict({start}), {rng.randint(1, 4)}, {rng.random() < 0.5}, False, True",
+        f"start, steps, renewed = dict({start}), {rng.randint(1, 4)}, {rng.random() < 0.5}",
         f"layouts = [{layout(rng, fields)}, None]",
     ]  # fmt: skip
     return "\n".join(text) + "\n" + RUN

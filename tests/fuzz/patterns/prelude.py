@@ -1,6 +1,7 @@
 """What stands before every random program: the functions that its own text uses. It is printed with it, as one file that runs.
 
-A program defines `kernel` and `arguments(device)`, the arguments of a call; or `run(device, plan)` and `compiled(device)` of its own.
+A program defines `kernel` and `arguments(device)`, the arguments of a call; or `run(device, plan)` and `called(device)` of its own: a
+kernel with the arguments of a call, which is compiled and explained.
 What `expected()` gives, where there is one, was computed without lanewise's compiler.
 """
 
@@ -56,10 +57,18 @@ def run(device, plan=None):
         return off([out, given, [v for n, v in named.items() if n != "grid"]])
 
 
+of_one_call = True  # the results of `run` are those of one call of `kernel`
+
+
+def called(device):
+    given, named = arguments(device)
+    return kernel, given, named
+
+
 def compiled(device, plan=None):
     with lw.device(device):
-        given, named = arguments(device)
-        return kernel.compile(*given, **named, plan=plan)
+        called_kernel, given, named = called(device)
+        return called_kernel.compile(*given, **named, plan=plan)
 
 
 @lw.function

@@ -32,6 +32,8 @@ def expected():
 """
 STENCIL = """
 
+of_one_call = False
+
 def sites_on(device, form=None):
     return kernel.sites(shape, mask=mask, edges=edges, layout=layouts[device == "python"], device=device, **{n: x for n, x in start.items() if n in kernel.fields})
 
@@ -46,10 +48,12 @@ def run(device, plan=None):
     return off([kernel.field(sites, n) for n in kernel.fields])
 
 
-def compiled(device, plan=None):
-    return kernel.compile(sites_on(device), **call_values(device), plan=plan)
+def called(device):
+    return kernel, [sites_on(device)], call_values(device)
 """
 FLOW = """
+
+of_one_call = False
 
 def sites_on(device):
     form, layout = (forms[0], None) if device == "python" else (forms[1], layouts[1])
@@ -65,23 +69,25 @@ def run(device, plan=None):
     return off([seen, look(sites, **values)])
 
 
-def compiled(device, plan=None):
-    return kernel.compile(sites_on(device), **values, plan=plan)
+def called(device):
+    return kernel, [sites_on(device)], values
 """
 COUPLED = """
+
+of_one_call = False
 
 def run(device, plan=None):
     a, b = first.sites(shape, device=device, u=start), second.sites(shape, device=device, streaming=forms[device != "python"])
     second.set_populations(b, drawn(seed, "f4", (lattice.size, *shape)))
-    both = lw.couple(first.stepper(a, seen=look.of(b)), second.stepper(b, heat=peek.of(a)))
+    both = lw.couple(first.stepper(a, seen=look.of(b), plan=plan), second.stepper(b, heat=peek.of(a), plan=plan))
     both.run(1)
     both.run(steps)
     return off([first.field(a, "u"), second.populations(b)])
 
 
-def compiled(device, plan=None):
+def called(device):
     a, b = first.sites(shape, device=device, u=start), second.sites(shape, device=device, streaming=forms[1])
-    return first.compile(a, seen=look.of(b)) if explained == "first" else second.compile(b, heat=peek.of(a))
+    return (first, [a], dict(seen=look.of(b))) if explained == "first" else (second, [b], dict(heat=peek.of(a)))
 """
 
 
@@ -187,8 +193,8 @@ def write_coupled(rng: Random) -> str:
         "@lw.sitewise(lattice)", "def second(f: lw.populations, heat: lw.f32):", *indented(second), "", "",
         "@second.observer", "def look(f: lw.populations) -> lw.f32:", f"    return {w.tamed(t.F32, w.expression(looks, t.F32, 2))}", "", "",
         "@first.observer", "def peek(u: lw.Field[lw.f32]) -> lw.f32:", f"    return {w.tamed(t.F32, w.expression(peeks, t.F32, 2))}", "", "",
-        f"shape, steps, seed, plans = {_shape(rng, dimension)}, {rng.randint(1, 3)}, {seed(rng)}, False",
-        f"explains, explained = True, {rng.choice(('first', 'second'))!r}",
+        f"shape, steps, seed = {_shape(rng, dimension)}, {rng.randint(1, 3)}, {seed(rng)}",
+        f"explained = {rng.choice(('first', 'second'))!r}",
         f"start, forms = drawn({seed(rng)}, 'f4', shape), {[rng.choice(FORMS), rng.choice(FORMS)]}",
     ]  # fmt: skip
     return "\n".join(text) + "\n" + COUPLED
