@@ -28,7 +28,7 @@ import lanewise as lw
 from bench.harness import describe_machine
 from lanewise.launch.compiled import Call
 from lanewise.patterns.search import Search
-from lanewise.patterns.search.searched import SearchedLaunch, structure_of
+from lanewise.patterns.search.searched_launch import SearchedLaunch, structure_of
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import to_host
 from lanewise.sims.boids.parameters import make_parameters, pair_values
@@ -132,10 +132,9 @@ def measure(
     for name, call in calls.items():
         launch: Any = call.launch
         assert isinstance(launch, SearchedLaunch)
-        *build, copy, walk = launch.parts
-        whole, built, copied, walked = (
-            microseconds(w, len(x)) for w in (launch, partial(run_all, build), copy, walk)
-        )
+        part, builds = launch.launches.part, launch.builds  # the last of these copies
+        works = (launch, part(0, builds - 1), part(builds - 1, builds), part(builds))
+        whole, built, copied, walked = (microseconds(w, len(x)) for w in works)
         found = structure_of(call).statistics()
         idle = 100 * found.idle_threads / (found.idle_threads + len(x))
         first = even.setdefault(f"{name} {memory}", whole)

@@ -72,7 +72,7 @@ PRODUCTS: Inside = {
         "the structure of a search, and agents that move one after another",
         (
             "launch.arguments", "launch.steps.task", "loops.functions", "loops.staged",
-            "patterns.search.base", "patterns.search.searched",
+            "patterns.search.base", "patterns.search.searched_launch",
             "patterns.sequential.kernel", "runtime.programs",
         ),
     ),

@@ -240,8 +240,8 @@ def test_searches_over_parts_compile_for_a_gpu(name: str) -> None:
     assert kernel.searched is not None
     arguments = Arguments(records={"target": bodies[3:], "source": bodies})
     structure = search.make(points_of(bodies, "position"))
-    copied = kernel.searched.copied(arguments) if structure.order is not None else ()
-    reference = kernel.searched.reference(arguments, search, structure, copied, t.I32)
+    copied = kernel.searched.specialiser.copied(arguments) if structure.order is not None else ()
+    reference = kernel.searched.specialiser.reference(arguments, search, structure, copied, t.I32)
     assert "$itself" in print_kernel(reference)
     assert compile_kernel(reference, lw.Plan(block=128).filled(NEUTRAL), "cuda", arch="sm_90").cubins
 

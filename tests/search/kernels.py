@@ -9,7 +9,8 @@ from lanewise.ir import nodes as ir
 from lanewise.language import types as t
 from lanewise.patterns.search import Search
 from lanewise.patterns.search.points import points_of
-from lanewise.patterns.search.searched import Searched, complete_search_plan
+from lanewise.patterns.search.search_tasks import complete_search_plan
+from lanewise.patterns.search.specialised import Specialiser
 from lanewise.planning.plan import Plan
 
 
@@ -29,13 +30,11 @@ def steer(target: Boid, source: Boid) -> tuple[lw.vec3, lw.vec3, lw.i32]:
 def reference_kernel(kernel: Any, search: Search, *records: Any, index: t.Scalar = t.I32, **values: Any) -> ir.Kernel:
     """The reference kernel of a call, with indices of a GPU."""
     given = kernel._calls.given(records, values)
-    searched = Searched(kernel.__name__, kernel.signature, lower_function(kernel.signature), search, kernel)
+    made = Specialiser(kernel.__name__, kernel.signature, lower_function(kernel.signature), search, lambda: None)
     sources = points_of(list(given.records.values())[1], search.position)
     concrete = search.plan(sources)
     structure = concrete.make(sources)
-    return searched.reference(
-        given, concrete, structure, searched.copied(given) if structure.order is not None else (), index
-    )
+    return made.reference(given, concrete, structure, made.copied(given) if structure.order is not None else (), index)
 
 
 def cuda_program(kernel: Any, search: Search, *records: Any, plan: Plan | None = None, **values: Any) -> Program:

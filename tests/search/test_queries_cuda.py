@@ -28,7 +28,7 @@ from lanewise.patterns.search.builders.rows import sort_keys
 from lanewise.patterns.search.gather import SORTED
 from lanewise.patterns.search.queries import points_from
 from lanewise.patterns.search.query_calls import Queried, as_bound
-from lanewise.patterns.search.searched import complete_search_plan
+from lanewise.patterns.search.search_tasks import complete_search_plan
 from lanewise.planning.plan import Plan
 from tests.harness import run_kernel
 from tests.search.clouds import cloud

@@ -16,7 +16,7 @@ from lanewise.launch import task_list
 from lanewise.loops.searches import in_graph
 from lanewise.patterns.search.points import points_of
 from lanewise.patterns.search.reordering import Moved, reorder_task
-from lanewise.patterns.search.searched import structure_of
+from lanewise.patterns.search.searched_launch import structure_of
 from lanewise.patterns.search.watched import DeviceFilling
 from tests.search import emulated_builds
 from tests.search.emulated_cuda import COMPILER

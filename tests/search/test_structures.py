@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.patterns.search.searched import structure_of
+from lanewise.patterns.search.searched_launch import structure_of
 from lanewise.support.errors import ArgumentError
 from tests.search.clouds import CLOUDS, cloud, neighbours
 from tests.search.numbered import KINDS, expected, met, numbered

@@ -21,7 +21,7 @@ from lanewise.loops.searches import (
     named,
     why_alone,
 )
-from lanewise.patterns.search.repeated import SearchedLaunch
+from lanewise.patterns.search.searched_launch import SearchedLaunch
 from lanewise.runtime.prepared import Prepared, at_a_stretch
 from lanewise.runtime.programs import Checked, NamedLaunch, Work
 

@@ -15,7 +15,7 @@ from lanewise.launch.by_step import SteppedLaunch
 from lanewise.launch.compiled import Call
 from lanewise.launch.steps.task import States, Task, Timed, bound_each_step
 from lanewise.loops.searches import BUILD
-from lanewise.patterns.search.repeated import SearchedLaunch
+from lanewise.patterns.search.searched_launch import SearchedLaunch
 from lanewise.runtime.memory import on
 from lanewise.runtime.programs import NamedLaunch, Work
 

@@ -15,7 +15,7 @@ import numpy as np
 from lanewise.launch.steps.task import Clock
 from lanewise.loops.flat import fillable, filling
 from lanewise.patterns.search.base import HOST_BUILDS
-from lanewise.patterns.search.repeated import SearchedLaunch
+from lanewise.patterns.search.searched_launch import SearchedLaunch
 from lanewise.patterns.search.watched import Guard
 from lanewise.primitives.survey import NONE, survey_launch
 from lanewise.runtime.device import get_device

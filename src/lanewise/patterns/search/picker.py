@@ -47,7 +47,7 @@ class Picked:
 class SearchPicker:
     """Picks the structures of one kernel's calls.
 
-    reference: makes its kernel over any structure (`Searched.reference`). adopted: called when
+    reference: makes its kernel over any structure (`Specialiser.reference`). adopted: called when
     later calls get what was tuned.
     """
 

@@ -37,7 +37,7 @@ from lanewise.patterns.search.build_queries import (  # fmt: skip
 from lanewise.patterns.search.candidates import inverse_period, period
 from lanewise.patterns.search.gather import SORTED, build_gather
 from lanewise.patterns.search.points import Points
-from lanewise.patterns.search.searched import complete_search_plan
+from lanewise.patterns.search.search_tasks import complete_search_plan
 from lanewise.patterns.search.worlds import Periodic
 from lanewise.runtime.memory import allocate
 

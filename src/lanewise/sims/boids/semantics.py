@@ -20,7 +20,7 @@ from lanewise.launch.steps.task import Task
 from lanewise.loops.functions import device_task
 from lanewise.loops.staged import Staged
 from lanewise.patterns.search.base import Structure
-from lanewise.patterns.search.searched import structure_of, without_look
+from lanewise.patterns.search.searched_launch import structure_of, without_look
 from lanewise.patterns.sequential.kernel import Step, bind_in_turn
 from lanewise.records.arrays import class_of
 from lanewise.runtime.programs import NamedLaunch

@@ -1,0 +1,108 @@
+"""Where the elements of a call over a search are: of which type, and which places are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lanewise.frontend.function import Signature
+from lanewise.language import types as t
+from lanewise.language.record import Record
+from lanewise.language.types import Scalar
+from lanewise.patterns.search.points import Points, points_of
+from lanewise.patterns.search.watched import Guard, Look
+from lanewise.patterns.search.worlds import World
+from lanewise.records.arrays import RecordArray
+from lanewise.records.same_elements import are_same
+
+Places = tuple[Points, Points]
+"""The positions of the targets and of the sources; one and the same where the arrays are."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedPositions:
+    """What the calls of a kernel ask of positions.
+
+    name: of the kernel, for errors. field: of both records. reach: the largest coordinate that the
+    arithmetic of the search holds.
+    """
+
+    name: str
+    field: str
+    world: World
+    reach: float
+
+    def of(self, records: Mapping[str, RecordArray]) -> Places:
+        """The positions of targets and sources; raises `ArgumentError` where no search can use
+        them.
+        """
+        target, source = records.values()
+        sources = points_of(source, self.field)
+        places = sources if are_same(target, source) else points_of(target, self.field)
+        self.check(records, (places, sources))
+        return places, sources
+
+    def check(self, records: Mapping[str, RecordArray], points: Places) -> None:
+        """Refuse positions that no search can use."""
+        for name, p in _different(records, points):
+            p.check(f"{self.name}: {name!r}", self.world, self.reach)
+
+    def looks(self, points: Places) -> tuple[Look, ...]:
+        """What `check` asks of positions."""
+        different = dict.fromkeys(p for p in points if p.count)  # targets may be the sources
+        return tuple((p, p.bounds(self.world, self.reach)) for p in different)
+
+    def guards(self, records: Mapping[str, RecordArray], points: Places) -> tuple[Guard, ...]:
+        """What looks at the positions of a bound call each time."""
+        return tuple(
+            Guard(f"{self.name}: {name!r}", p, self.world, self.reach)
+            for name, p in _different(records, points)
+            if p.count
+        )
+
+
+def _different(records: Mapping[str, RecordArray], points: Places) -> list[tuple[str, Points]]:
+    """Positions by parameter; where the targets are the sources, those of the sources alone."""
+    places, sources = points
+    return [*zip(records, points, strict=True)][places is sources :]
+
+
+def check_positions(signature: Signature, field: str) -> tuple[Scalar, int]:
+    """The type of coordinates, and how many axes there are; raises `CompileError` with a caret.
+
+    Both records have the field, with one type, a vector of two or three floats.
+    """
+    kinds: list[t.Vector] = []
+    for argument in signature.source.tree.args.args[:2]:
+        record = signature.parameters[argument.arg]
+        assert isinstance(record, Record)
+        position = record.field(field)
+        if position is None:
+            raise signature.source.error(
+                f"{record.name} has no field {field!r}, which says where an element is",
+                argument,
+                found=str(record),
+                wanted=f"{field}: lw.vec3, or lw.vec2, lw.dvec2, lw.dvec3",
+                hint="position='place' of the search names another field",
+            )
+        if (
+            not isinstance(position.type, t.Vector)
+            or not position.type.element.is_float
+            or position.type.length > 3
+        ):
+            raise signature.source.error(
+                f"a search needs positions of two or three floats, and {record.name}.{field} is a "
+                f"{position.type}",
+                argument,
+                found=f"{field}: {position.type}",
+                wanted="lw.vec2, lw.vec3, lw.dvec2 or lw.dvec3",
+            )
+        kinds.append(position.type)
+    if kinds[0] != kinds[1]:
+        raise signature.source.error(
+            "targets and sources of a search have positions of one type",
+            signature.source.tree.args.args[1],
+            found=f"{kinds[0]} and {kinds[1]}",
+            wanted=f"{kinds[0]} in both records",
+        )
+    return kinds[0].element, kinds[0].length

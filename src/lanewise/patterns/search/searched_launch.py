@@ -1,0 +1,122 @@
+"""The launches of one bound call over a search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lanewise.language.target import is_gpu
+from lanewise.launch.compiled import Call
+from lanewise.launch.own_memory import nothing
+from lanewise.patterns.search.base import Structure
+from lanewise.patterns.search.watched import DeviceFilling, Guard
+from lanewise.runtime.lease import Lease
+from lanewise.runtime.prepared import Flat, Prepared
+from lanewise.runtime.programs import Work
+from lanewise.support.errors import ArgumentError
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedLaunch:
+    """The launches of one call: those of the structure, the gather of its sources, the kernel.
+
+    The structure's memory is this call's own, and every call fills it anew: threads that share the
+    call share a lease. launches: all of them, of which so many as `builds` come before the walk and
+    its tests. guards: what looks at positions before, on the host. looked: on a GPU, the
+    filling together with a look at positions; walked: what follows it. follow: gives the launch of
+    a plain call on the elements where they are now, or None for this one; it is None itself where
+    this one fits wherever they are. looks: the guards, also on a GPU. orders: so many first
+    launches make an order that a loop may keep for some steps.
+    """
+
+    structure: Structure
+    launches: Prepared
+    builds: int
+    guards: tuple[Callable[[], None], ...] = ()
+    looked: Callable[[], None] | None = None
+    walked: Work = nothing
+    follow: Callable[[], SearchedLaunch | None] | None = None
+    looks: tuple[Guard, ...] = ()
+    orders: int = 0
+
+    def check(self) -> None:
+        """Raise `ArgumentError` where an array was changed in length since the structure was made
+        for it.
+        """
+        self.launches.check()
+
+    @property
+    def lease(self) -> Lease:
+        """At the memory of the structure."""
+        assert self.launches.lease is not None
+        return self.launches.lease
+
+    @property
+    def fill(self) -> Work:
+        """What builds the structure, and puts the sources in its order."""
+        return self.launches.part(0, self.builds)
+
+    @property
+    def kernel(self) -> Prepared:
+        """What walks through the structure, with the tests of indices before it."""
+        return replace(self.launches, pieces=self.launches.pieces[self.builds :], lease=None)
+
+    def opened(self, arrays: frozenset[str], values: frozenset[str]) -> Flat | None:
+        """The same launches, of which the walk is open for these; None where values are fixed."""
+        walk = self.kernel.opened(arrays, values)
+        return None if walk is None else replace(walk, lease=self.lease, first=(self.fill,))
+
+    def __call__(self) -> None:
+        self.check()
+        for guard in self.guards:
+            guard()
+        if self.looked is None:
+            self.launches.run()
+            return
+        with self.lease:
+            self.looked()
+            self.walked()
+
+    @property
+    def ordering(self) -> Prepared:
+        """What makes an order that may be kept."""
+        return replace(self.launches, pieces=self.launches.pieces[: self.orders])
+
+    def keeping_order(self) -> SearchedLaunch:
+        """The same launches without these."""
+        launches = replace(self.launches, pieces=self.launches.pieces[self.orders :])
+        return replace(self, launches=launches, builds=self.builds - self.orders, orders=0)
+
+    def guarded(self, device: str, guards: tuple[Guard, ...]) -> SearchedLaunch:
+        """The same launches behind a look at positions, for a call that runs many times."""
+        if not is_gpu(device):
+            return replace(self, guards=guards, looks=guards)
+        in_graphs = self.structure.settled and self.structure.in_graphs
+        return replace(
+            self,
+            looked=DeviceFilling(device, guards, self.fill, in_graphs),
+            walked=self.launches.part(self.builds),
+            looks=guards,
+        )
+
+    def unguarded(self) -> SearchedLaunch:
+        """The same launches without a look at positions, for whoever looks at them afterwards."""
+        return replace(self, guards=(), looked=None, looks=())
+
+
+def structure_of(call: Call) -> Structure:
+    """The structure of a bound call over a search.
+
+    Raises `ArgumentError` for a call over all pairs, which has none.
+    """
+    launch: Any = call.launch
+    if not isinstance(launch, SearchedLaunch):
+        raise ArgumentError(f"{call.compiled.name} runs over all pairs: it has no search structure")
+    return launch.structure
+
+
+def without_look(call: Call) -> Call:
+    """A bound call over a search that looks at no positions, for whoever does so afterwards."""
+    launch: Any = call.launch
+    return replace(call, launch=launch.unguarded()) if isinstance(launch, SearchedLaunch) else call

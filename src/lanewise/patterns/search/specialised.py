@@ -1,0 +1,233 @@
+"""What a call over a search is before anything is compiled: its structure, and the reference kernel
+that walks through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lanewise.frontend.function import Lowered, Signature
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import count_of
+from lanewise.language.record import Leaf
+from lanewise.language.types import Scalar
+from lanewise.launch.arguments import Arguments, flatten_uniforms
+from lanewise.launch.support import index_type, value_type
+from lanewise.layouts import SoAoAS
+from lanewise.patterns.search.base import RADIUS2, Search, Structure, Walked, radius2, reach
+from lanewise.patterns.search.build import (
+    SearchArguments,
+    Side,
+    build_search,
+    inverse_period,
+    period,
+)
+from lanewise.patterns.search.checked_positions import CheckedPositions, Places, check_positions
+from lanewise.patterns.search.picker import Picked, SearchPicker
+from lanewise.patterns.search.points import Points
+from lanewise.patterns.search.tree.arguments import TreeArguments
+from lanewise.patterns.search.tree.call import FarFields
+from lanewise.patterns.search.tree.search import Tree
+from lanewise.patterns.search.tree.structure import TreeStructure
+from lanewise.patterns.search.tuning.job import Choice
+from lanewise.patterns.search.worlds import Periodic
+from lanewise.planning.plan import Plan
+from lanewise.records.arrays import RecordArray
+from lanewise.records.same_elements import are_same, shared_elements
+
+
+@dataclass(frozen=True, slots=True)
+class Specialised:
+    """A call that is ready to be compiled.
+
+    copied: what the sorted copies hold, by parameter; nothing where elements stay in their own
+    order.
+    """
+
+    classified: Arguments
+    picked: Picked
+    places: Points
+    sources: Points
+    structure: Structure
+    arguments: SearchArguments | TreeArguments
+    reference: ir.Kernel
+    copied: Mapping[str, tuple[Leaf, ...]]
+    environment: dict[str, Any]
+
+    @property
+    def described(self) -> str:
+        """The structure, and why it is this one."""
+        return f"{self.structure.describe()} ({self.picked.why})"
+
+
+class Specialiser:
+    """What the calls of one kernel over a search are.
+
+    adopted: called when later calls get what was tuned. far: the kernels of far fields, of a tree.
+    search: with every number that was left open.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        signature: Signature,
+        lowered: Lowered,
+        search: Search,
+        adopted: Callable[[], None],
+    ) -> None:
+        self.signature, self.lowered = signature, lowered
+        precision, axes = check_positions(signature, search.position)
+        self.far = FarFields(signature, lowered, search, axes) if isinstance(search, Tree) else None
+        self.search = search = search if self.far is None else self.far.search
+        self.positions = CheckedPositions(
+            name, search.position, search.world, reach(search, precision, axes)
+        )
+        self.picker = SearchPicker(name, search, self.reference, adopted)
+        # by what they are specialised to: quicker than by themselves
+        self._references: dict[tuple[SearchArguments | TreeArguments, Scalar], ir.Kernel] = {}
+
+    def specialise(
+        self,
+        classified: Arguments,
+        requested: Plan | None,
+        choice: Choice | None = None,
+        points: Places | None = None,
+    ) -> Specialised:
+        """points: those of targets and sources, where they are checked already."""
+        places, sources = self.positions.of(classified.records) if points is None else points
+        picked = self.picker.pick(classified, sources, requested, choice)
+        search, structure = picked.search, picked.search.structure(places, sources)
+        copied = self._copied(classified, structure)
+        index = index_type(classified.device)
+        arguments = self._arguments(classified, search, structure, copied, index)
+        return Specialised(
+            classified,
+            picked,
+            places,
+            sources,
+            structure,
+            arguments,
+            self._made(arguments, index),
+            copied,
+            self._environment(classified, search, sources, structure),
+        )
+
+    def elsewhere(self, arguments: Arguments, device: str) -> Specialised:
+        """A call of these arguments, which lie on the host, as it is on another device."""
+        s = self.specialise(arguments, None)
+        classified, index = replace(arguments, device=device), index_type(device)
+        made = self._arguments(classified, s.picked.search, s.structure, s.copied, index)
+        return replace(s, classified=classified, arguments=made, reference=self._made(made, index))
+
+    def reference(
+        self,
+        arguments: Arguments,
+        search: Search,
+        structure: Structure,
+        copied: tuple[Leaf, ...],
+        index: Scalar,
+    ) -> ir.Kernel:
+        """The kernel before any decision about it. `copied`: what the sorted copy of the sources
+        holds, if there is one.
+        """
+        sorted_source = {next(reversed(arguments.records)): copied} if copied else {}
+        made = self._arguments(arguments, search, structure, sorted_source, index)
+        return self._made(made, index)
+
+    def copied(self, arguments: Arguments) -> tuple[Leaf, ...]:
+        """The leaves that the kernel reads of sources (and of targets that are the same array), the
+        position first.
+        """
+        (target_name, target), (source_name, source) = arguments.records.items()
+        names = [source_name, *([target_name] if are_same(target, source) else [])]
+        return self._read(source, names)
+
+    def _copied(self, arguments: Arguments, structure: Structure) -> dict[str, tuple[Leaf, ...]]:
+        """What is read of the elements that are put in order, by parameter."""
+        target_name, source_name = arguments.records
+        copied: dict[str, tuple[Leaf, ...]] = {}
+        if structure.order is not None:
+            copied[source_name] = self.copied(arguments)
+        if structure.target_order is not None:
+            copied[target_name] = self._read(arguments.records[target_name], [target_name])
+        return copied
+
+    def _read(self, array: RecordArray, names: Sequence[str]) -> tuple[Leaf, ...]:
+        """The leaves of an array that the function reads as one of these parameters, behind those
+        of its position.
+        """
+        used, leaves = {p.name for p in self.lowered.function.parameters}, array.record.leaves
+        place = [x for x in leaves if x.field == self.search.position]
+        rest = (x for x in leaves if any(f"{n}.{x.name}" in used for n in names))
+        return tuple(dict.fromkeys((*place, *rest)))
+
+    def _environment(
+        self, arguments: Arguments, search: Search, sources: Points, structure: Structure
+    ) -> dict[str, Any]:
+        real = sources.precision.dtype.type
+        values: dict[str, Any] = {count_of(n): len(r) for n, r in arguments.records.items()}
+        values |= flatten_uniforms(self.signature, arguments.uniforms) | arguments.lengths
+        values[RADIUS2] = radius2(search, sources.precision)
+        if isinstance(search.world, Periodic):
+            for axis, size in enumerate(search.world.size):
+                values |= {period(axis): real(size), inverse_period(axis): real(1 / size)}
+        return values | dict(structure.uniforms)
+
+    def _made(self, arguments: SearchArguments | TreeArguments, index: Scalar) -> ir.Kernel:
+        if (arguments, index) not in self._references:
+            if isinstance(arguments, TreeArguments):
+                assert self.far is not None
+                made = self.far.walk(arguments, index)
+            else:
+                made = build_search(self.lowered, arguments, index)
+            self._references[arguments, index] = made
+        return self._references[arguments, index]
+
+    def _arguments(
+        self,
+        arguments: Arguments,
+        search: Search,
+        structure: Structure,
+        copied: Mapping[str, tuple[Leaf, ...]],
+        index: Scalar,
+    ) -> SearchArguments | TreeArguments:
+        (target_name, target), (source_name, source) = arguments.records.items()
+        identical, ordered = are_same(target, source), structure.order is not None
+        sides = {n: Side(n, r.record.leaves, r.layout) for n, r in arguments.records.items()}
+        for n, leaves in copied.items():
+            sides[n] = Side(n, leaves, SoAoAS())
+        if ordered and identical:
+            sides[target_name] = Side(target_name, copied[source_name], SoAoAS())
+        uniforms = tuple((n, value_type(self.signature.parameters[n])) for n in arguments.uniforms)
+        place = tuple(x for x in source.record.leaves if x.field == search.position)
+        parts = shared_elements(target, source) is not None
+        if isinstance(structure, TreeStructure):
+            both = sides[target_name], sides[source_name]
+            order, leaf = structure.terms, structure.shape.leaf
+            return TreeArguments(
+                *both,
+                uniforms,
+                place,
+                identical,
+                order,
+                leaf,
+                parts=parts,
+                estimated=structure.accuracy is not None,
+            )
+        assert isinstance(structure, Walked)
+        return SearchArguments(
+            sides[target_name],
+            sides[source_name],
+            uniforms,
+            place,
+            structure.walk(index),
+            identical,
+            ordered,
+            search.radius is not None,
+            isinstance(search.world, Periodic),
+            search.k,
+            tuple(self.signature.arrays.items()),
+            parts,
+        )
