@@ -4,7 +4,6 @@ from typing import Any
 
 import lanewise as lw
 from lanewise.compiler.pipeline import Program, build_program
-from lanewise.frontend.function import lower_function
 from lanewise.ir import nodes as ir
 from lanewise.language import types as t
 from lanewise.patterns.search import Search
@@ -30,7 +29,7 @@ def steer(target: Boid, source: Boid) -> tuple[lw.vec3, lw.vec3, lw.i32]:
 def reference_kernel(kernel: Any, search: Search, *records: Any, index: t.Scalar = t.I32, **values: Any) -> ir.Kernel:
     """The reference kernel of a call, with indices of a GPU."""
     given = kernel._calls.given(records, values)
-    made = Specialiser(kernel.__name__, kernel.signature, lower_function(kernel.signature), search, lambda: None)
+    made = Specialiser(kernel.__name__, kernel.signature, kernel._calls.lowered, search, lambda: None)
     sources = points_of(list(given.records.values())[1], search.position)
     concrete = search.plan(sources)
     structure = concrete.make(sources)
