@@ -150,10 +150,8 @@ class _Walk:
             self.passed.append(Reached(self.numbers[id(s)], d, s, span, length, certain))
 
     def branch(self, s: ir.If, state: KnownBounds) -> KnownBounds | None:
-        then, other = (
-            assume(s.condition, state.copy(), true=True),
-            assume(s.condition, state.copy(), true=False),
-        )
+        then = assume(s.condition, state.copy(), true=True)
+        other = assume(s.condition, state.copy(), true=False)
         ends = [
             None if side is None else self.block(block, side, sure=False)
             for block, side in ((s.then, then), (s.otherwise, other))

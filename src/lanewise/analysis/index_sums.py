@@ -53,8 +53,7 @@ class IndexSum:
         """The sum as an expression."""
         total: ir.Expression = ir.Literal(0, kind)
         for e, c in self.terms.items():
-            whole = e if e.type == kind else ir.Cast(e, kind, bounded=True)
-            total = build.add(total, build.multiply(whole, c))
+            total = build.add(total, build.multiply(build.index_of(e, kind), c))
         # which has no positive counterpart in its type
         if self.constant == -(2 ** (8 * kind.size - 1)):
             return build.add(total, ir.Literal(self.constant, kind))

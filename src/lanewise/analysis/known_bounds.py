@@ -305,17 +305,13 @@ def _extreme(which: str, values: list[LinearValue], state: KnownBounds) -> Linea
         return _extreme("min", [_extreme("max", values[:2], state), values[2]], state)
     (low, high), (other_low, other_high) = (state.span(v) for v in values)
     if which == "min":
-        first, second, ends = (
-            high <= other_low,
-            other_high <= low,
-            (min(low, other_low), min(high, other_high)),
-        )
+        first = high <= other_low
+        second = other_high <= low
+        ends = (min(low, other_low), min(high, other_high))
     else:
-        first, second, ends = (
-            low >= other_high,
-            other_low >= high,
-            (max(low, other_low), max(high, other_high)),
-        )
+        first = low >= other_high
+        second = other_low >= high
+        ends = (max(low, other_low), max(high, other_high))
     return values[0] if first else values[1] if second else LinearValue((), *ends)
 
 

@@ -181,10 +181,8 @@ def lie_of_warp(places: Sample | None, active: Sample, size: int, step: float | 
         span = max(1.0, lanes * step) * size
         return Lie("streamed", max(1.0, span / SECTOR), max(1.0, min(span, lanes * size) / LINE))
     if places is None:
-        sectors, passes = (
-            lanes * max(1, -(-size // SECTOR)),
-            max(lanes * size // LINE, lanes // 2, 1),
-        )
+        sectors = lanes * max(1, -(-size // SECTOR))
+        passes = max(lanes * size // LINE, lanes // 2, 1)
         return Lie("gathered", float(sectors), float(passes))
     everywhere = np.broadcast_to(places, active.shape)
     taken = everywhere[active.any(axis=1)]

@@ -118,13 +118,11 @@ class _Walk:
     def __init__(
         self, kernel: ir.Kernel, samples: Known, simd: str, warps: int, *, least: bool
     ) -> None:
-        self.kernel, self.samples, self.simd, self.all_warps, self.least = (
-            kernel,
-            samples,
-            simd,
-            warps,
-            least,
-        )
+        self.kernel = kernel
+        self.samples = samples
+        self.simd = simd
+        self.all_warps = warps
+        self.least = least
         self.given_turns = {
             n: float(np.mean(v))
             for n, v in samples.items()

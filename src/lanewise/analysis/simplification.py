@@ -128,11 +128,9 @@ class Simplification:
         try:
             value, used = self._simpler(node, operands, conditions)
         except NotFinite as reason:
-            value, used, blocked = (
-                self._general(node, operands),
-                list(range(len(operands))),
-                str(reason),
-            )
+            value = self._general(node, operands)
+            used = list(range(len(operands)))
+            blocked = str(reason)
             conditions.clear()
         for place in used:
             conditions |= self.conditions[node.operands[place]]

@@ -184,10 +184,8 @@ class _Numbering:
     def _branch(self, s: ir.If, rest: ir.Block, env: dict[str, Value]) -> list[Value] | None:
         condition = self.value(s.condition, env)
         then, otherwise = dict(env), dict(env)
-        first, second = (
-            self._block((*s.then, *rest), then),
-            self._block((*s.otherwise, *rest), otherwise),
-        )
+        first = self._block((*s.then, *rest), then)
+        second = self._block((*s.otherwise, *rest), otherwise)
 
         def chosen(a: Value, b: Value) -> Value:
             return self.table.place(self._select(condition, a, b), s.location)

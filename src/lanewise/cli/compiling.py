@@ -37,11 +37,9 @@ class CompilingLine:
         self._timer: threading.Timer | None = None
         self._running = 0
         # seconds of kernels before, this one's begin, the end of the last
-        self._waited, self._since, self._until = (
-            0.0,
-            0.0,
-            -math.inf,
-        )
+        self._waited = 0.0
+        self._since = 0.0
+        self._until = -math.inf
 
     def __call__(self, compilation: Compilation) -> None:
         with self._lock:

@@ -33,12 +33,10 @@ def partials(intrinsic: str, kind: Scalar) -> tuple[ir.Expression, ...]:
     Raises `VerificationError` for a function that has no rule.
     """
     r = _Rules(kind)
-    x, y, z, out = (
-        ir.Local(operand(0), kind),
-        ir.Local(operand(1), kind),
-        ir.Local(operand(2), kind),
-        ir.Local(OUT, kind),
-    )
+    x = ir.Local(operand(0), kind)
+    y = ir.Local(operand(1), kind)
+    z = ir.Local(operand(2), kind)
+    out = ir.Local(OUT, kind)
     one, zero = r.number(1), r.number(0)
     match intrinsic:
         case "sqrt":

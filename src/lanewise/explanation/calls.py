@@ -72,10 +72,8 @@ def call_subject(
     counts = calls.skeleton.counts(calls.name, arguments)
     over = None if searched is None else searched.elsewhere(calls.given(given, named), device)
     if over is None:
-        reference, environment = (
-            calls.subject.reference(arguments),
-            calls.subject.environment(arguments),
-        )
+        reference = calls.subject.reference(arguments)
+        environment = calls.subject.environment(arguments)
         work = calls.subject.work(arguments)
     else:
         turns = {turns_of(n): often for n, often in over.turns.items()}

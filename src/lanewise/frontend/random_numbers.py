@@ -214,10 +214,8 @@ def drawing(python: Any) -> Callable[[Scope, list[Value], ast.AST], Value] | Non
     bounds = 2 if helper is random_integer else 0
 
     def lowered(scope: Scope, arguments: list[Value], node: ast.AST) -> Value:
-        name, wanted = (
-            helper.__name__,
-            "a seed and one counter or more, such as a step and an index",
-        )
+        name = helper.__name__
+        wanted = "a seed and one counter or more, such as a step and an index"
         if len(arguments) < bounds + 2:
             plural = "" if len(arguments) == 1 else "s"
             more = "the lowest and the first too large number, " if bounds else ""

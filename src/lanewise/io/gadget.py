@@ -220,10 +220,8 @@ def _counts(file: Any, header: Mapping[str, Any]) -> list[int]:
 
 def _check_total(header: Mapping[str, Any], counts: list[int]) -> None:
     """Refuse a file that holds a part of a snapshot."""
-    low, high = (
-        _whole_row(header, "NumPart_Total"),
-        _whole_row(header, "NumPart_Total_HighWord") or [],
-    )
+    low = _whole_row(header, "NumPart_Total")
+    high = _whole_row(header, "NumPart_Total_HighWord") or []
     low = counts if low is None else low  # the high word alone promises no fewer
     for kind in range(max(len(low), len(high))):
         count = low[kind] if kind < len(low) else 0

@@ -39,6 +39,8 @@ def _bounded(
 
 def index_of(e: ir.Expression, scalar: Scalar) -> ir.Expression:
     """A number of lanewise's own, which surely fits, as an index or a number of another type."""
+    if isinstance(e, ir.Literal):
+        return ir.Literal(int(e.value), scalar)
     return e if e.type == scalar else ir.Cast(e, scalar, bounded=True)
 
 

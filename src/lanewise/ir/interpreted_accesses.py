@@ -275,10 +275,8 @@ class Accesses:
                 index, from_index = whole(s.index, env), whole(s.source_index, env)
                 widths = {b.name: b.lanes for b in self.kernel.buffers}
                 to, source = shared.contents[s.buffer], self.buffers[s.source]
-                first, from_first = (
-                    index * widths[s.buffer] + s.lane,
-                    from_index * widths[s.source] + s.source_lane,
-                )
+                first = index * widths[s.buffer] + s.lane
+                from_first = from_index * widths[s.source] + s.source_lane
                 ends = ((s.buffer, first, to), (s.source, from_first, source))
                 for name, place, buffer in ends if there else ends[:1]:
                     if not 0 <= place <= len(buffer) - s.lanes:

@@ -27,11 +27,9 @@ class Pass:
 
 
 MERGING, VECTORS = "thread merging", "vectorised accesses"
-PREFETCHING, COPIES, CAMPING = (
-    "prefetching",
-    "asynchronous copies",
-    "diagonal blocks (partition camping)",
-)
+PREFETCHING = "prefetching"
+COPIES = "asynchronous copies"
+CAMPING = "diagonal blocks (partition camping)"
 PASSES = (
     Pass("remapping of threads", ("neighbours",)),
     Pass("reduction: blocks", ("parts",)),  # first: one block alone would sum a whole array

@@ -124,12 +124,10 @@ GAINS: Mapping[tuple[int, ...], float] = {
 }
 LEAST = 16  # sites along an edge: less has no room for a disc
 TOGETHER, APART = lw.Plan(branches="together"), lw.Plan(branches="apart")
-ONE, LOOPS, BRANCHES, BOTH = (
-    "one kernel",
-    "loops split",
-    "branches split",
-    "loops and branches split",
-)
+ONE = "one kernel"
+LOOPS = "loops split"
+BRANCHES = "branches split"
+BOTH = "loops and branches split"
 SPLIT_FROM = {BRANCHES: ONE, BOTH: LOOPS}  # whose branches are split, for equation 1
 AUTOMATIC, LAUNCHED, WALLS = "automatic", "launched from Python", "half-way walls"
 

@@ -148,16 +148,12 @@ class SiteRunner:
         kernel is the same then.
         """
         if (form.name, kind) not in self.alone:
-            mask, others = (
-                self.box.mask(form.loop),
-                sorted(set(np.unique(self.box.mask(form.loop)).tolist()) - {kind}),
-            )
+            mask = self.box.mask(form.loop)
+            others = sorted(set(np.unique(self.box.mask(form.loop)).tolist()) - {kind})
             mask[...] = kind
             mask.reshape(-1)[1 : 1 + len(others)] = others
-            flow, sites = (
-                form.flow(self.box.lattice),
-                form.sites(self.box, self.options.device, mask),
-            )
+            flow = form.flow(self.box.lattice)
+            sites = form.sites(self.box, self.options.device, mask)
             # the kernel that is to be timed, though many sites are special here
             mark_densely(sites, False)
             set_departing(sites, self.box.start(self.options.seed, each=False))

@@ -76,11 +76,9 @@ class Truth:
 
         dense: as the whole box is (`mark_densely`).
         """
-        flow, sites, values = (
-            form.flow(self.box.lattice),
-            form.sites(self.box, device),
-            values_of(self.box.lattice),
-        )
+        flow = form.flow(self.box.lattice)
+        sites = form.sites(self.box, device)
+        values = values_of(self.box.lattice)
         mark_densely(sites, dense)
         self.load(flow, sites)
         flow.run(sites, STEPS, plan=form.plan, **values)

@@ -163,10 +163,8 @@ def _too_long(version: Version, data: Data, options: Options) -> str | None:
             SecondsByKind(options.device),
         )
         first = time.perf_counter() - start
-    total, limit = (
-        first / version.calls(pilot) * version.calls(data),
-        QUICK_LIMIT if options.quick else LIMIT,
-    )
+    total = first / version.calls(pilot) * version.calls(data)
+    limit = QUICK_LIMIT if options.quick else LIMIT
     if total <= limit:
         return None
     return f"a spin-down would take about {duration(total)}, and a rung gets {duration(limit)}"

@@ -17,17 +17,13 @@ SOURCE = (
     "times contain the Hough transform on the CPU, about 10 % of a CPU run of its data)"
 )
 DIRECTIONS, SPINS, STACKS, SFTS, DETECTORS, FREQUENCIES = 45, 9, 84, 45, 2, 161
-CALLS, PACKED, BAND, STACKED = (
-    "1: copies per call",
-    "2: packed data",
-    "3: one kernel a band",
-    "4: stacks in the grid",
-)
-HOUGH_HOST, HOUGH, BUFFERED = (
-    "5: Hough on the host",
-    "6: Hough on the device",
-    "7: double buffering",
-)
+CALLS = "1: copies per call"
+PACKED = "2: packed data"
+BAND = "3: one kernel a band"
+STACKED = "4: stacks in the grid"
+HOUGH_HOST = "5: Hough on the host"
+HOUGH = "6: Hough on the device"
+BUFFERED = "7: double buffering"
 SECONDS = 23_300.0  # of version 1, all of its data
 CPU_SHARE = 70.0  # version 1 took more than 70 times the CPU's time
 

@@ -56,10 +56,8 @@ def philox(
     first, second = (np.asarray(x, np.uint64) for x in key)
     for number in range(ROUNDS):
         if number:
-            first, second = (
-                (first + np.uint64(WEYL[0])) & MASK,
-                (second + np.uint64(WEYL[1])) & MASK,
-            )
+            first = (first + np.uint64(WEYL[0])) & MASK
+            second = (second + np.uint64(WEYL[1])) & MASK
         x, y = np.uint64(MULTIPLIERS[0]) * a, np.uint64(MULTIPLIERS[1]) * c
         a, b, c, d = _high(y) ^ b ^ first, y & MASK, _high(x) ^ d ^ second, x & MASK
     return a, b, c, d

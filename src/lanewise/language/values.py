@@ -94,10 +94,8 @@ else:
     vec2, vec3, vec4 = VECTOR_NAMES["vec2"], VECTOR_NAMES["vec3"], VECTOR_NAMES["vec4"]
     dvec2, dvec3, dvec4 = VECTOR_NAMES["dvec2"], VECTOR_NAMES["dvec3"], VECTOR_NAMES["dvec4"]
     ivec2, ivec3, ivec4 = VECTOR_NAMES["ivec2"], VECTOR_NAMES["ivec3"], VECTOR_NAMES["ivec4"]
-    populations, dpopulations = (
-        PopulationsName("populations", t.F32),
-        PopulationsName("dpopulations", t.F64),
-    )
+    populations = PopulationsName("populations", t.F32)
+    dpopulations = PopulationsName("dpopulations", t.F64)
 
 
 Element = TypeVar("Element")

@@ -90,21 +90,17 @@ class Repeatable:
         self._changed = tuple((n, u.writes) for n, u in uses.items() if u.writes)
         self._kernel, self._named, self._slots, self._device = kernel, named, slots, device
         self._resize, self._sizes = resize, {} if sizes is None else sizes
-        self._apart, self._values = (
-            apart,
-            tuple(s.name for s in slots if type(s) is ArraySlot and s.name not in whole),
-        )
+        self._apart = apart
+        self._values = tuple(s.name for s in slots if type(s) is ArraySlot and s.name not in whole)
         # Arrays of records that may be others than before; the very same ones share what they
         # shared when a first call took them.
         self._several = (
             sum(type(s) not in (ArraySlot, SizeSlot, ValueSlot, SameRecords) for s in slots) > 1
         )
-        self._from, self._identical, self._uses, self._own_only = (
-            device_of,
-            identical,
-            uses,
-            own_only,
-        )
+        self._from = device_of
+        self._identical = identical
+        self._uses = uses
+        self._own_only = own_only
         self._module, self._views = array_module(device), _views_on(device)
         self._again: Again | None = None
         self._last: Sized | None = None

@@ -73,11 +73,9 @@ class SameRecords:
     __slots__ = ("_places", "_seen", "name", "reads")
 
     def __init__(self, name: str, array: RecordArray, reads: int) -> None:
-        self.name, self._seen, self._places = (
-            name,
-            weakref.ref(array),
-            weakref.ref(places_of(array)),
-        )
+        self.name = name
+        self._seen = weakref.ref(array)
+        self._places = weakref.ref(places_of(array))
         self.reads = reads
 
     def take(self, value: Any, matched: Given) -> bool:

@@ -157,10 +157,8 @@ def step_time(
     memory = traffic.nbytes / device.memory_bandwidth
     beyond = device.beyond_caches(traffic.nbytes) / device.most_bandwidth
     unit = "fp64" if wide else "fp32"
-    bound, busy = (
-        bound_of({"memory": beyond, unit: arithmetic}),
-        bound_of({"memory": memory, unit: arithmetic}),
-    )
+    bound = bound_of({"memory": beyond, unit: arithmetic})
+    busy = bound_of({"memory": memory, unit: arithmetic})
     return (
         bound,
         busy,

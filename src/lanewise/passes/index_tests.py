@@ -188,10 +188,8 @@ class _Guarding:
 
     def test(self, s: ir.ElementAccess, dimension: int, sides: list[Side]) -> ir.Expression:
         """Whether an index is inside, as far as that is open."""
-        index, length = (
-            s.indices[dimension],
-            ir.Local(length_of(s.array, dimension), self.count(s.array)),
-        )
+        index = s.indices[dimension]
+        length = ir.Local(length_of(s.array, dimension), self.count(s.array))
         parts: list[ir.Expression] = []
         if "below" in sides:
             parts.append(ir.Compare("<=", ir.Literal(0, index.type), index))

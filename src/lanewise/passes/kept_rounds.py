@@ -136,10 +136,8 @@ class _Kept:
         (self.store,) = (s for s in blocked.outer.body if isinstance(s, ir.StoreElement))
         self.kind = kernel.array(self.store.array).leaves[0].type
         self.kept = own(f"kept.{self.store.array}")
-        self.meant, self.fixed = (
-            definitions(nest_of(kernel)[1]),
-            _fixed(kernel, blocked.outer.variable),
-        )
+        self.meant = definitions(nest_of(kernel)[1])
+        self.fixed = _fixed(kernel, blocked.outer.variable)
 
     def rounds(self) -> ir.Block:
         blocked, body = self.blocked, self.blocked.outer.body

@@ -121,10 +121,8 @@ def _with_value(
     kernel: ir.Kernel, loop: ir.For, value: KeptValue, lane: ir.Expression, *, computes: bool
 ) -> ir.Block:
     loads = _Loads(kernel, loop, value.first)
-    place, local = (
-        (lane, ir.Local(loop.variable, loop.start.type)),
-        ir.Local(value.name, value.type),
-    )
+    place = (lane, ir.Local(loop.variable, loop.start.type))
+    local = ir.Local(value.name, value.type)
 
     def read(e: ir.Expression) -> ir.Expression:
         return rewrite(e, lambda x: local if loads.meaning(x) == value.meaning else x)

@@ -19,7 +19,7 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions, map_functions
 from lanewise.ir.traverse import expressions, flat_map, reads, statements
-from lanewise.language.types import BOOL, I32, I64, Scalar
+from lanewise.language.types import BOOL, I32, I64
 from lanewise.layouts import Slot
 
 WIDEST = 16  # bytes of a copy, and those that may go past the L1 cache
@@ -180,12 +180,12 @@ class _Lowering:
         array = self.kernel.array(name)
         kinds = {p.name: p.type for p in self.kernel.counts + self.kernel.uniforms}
         index = I32 if self.vector_loads and (array.narrow or array.space == "shared") else I64
-        place: ir.Expression = _as(indices[0], index)
+        place: ir.Expression = build.index_of(indices[0], index)
         for i, n in zip(indices[1:], array.shape[1:], strict=True):
-            length = (
-                ir.Literal(n, index) if isinstance(n, int) else _as(ir.Local(n, kinds[n]), index)
+            length = ir.Literal(n, index) if isinstance(n, int) else ir.Local(n, kinds[n])
+            place = build.add(
+                build.multiply(place, build.index_of(length, index)), build.index_of(i, index)
             )
-            place = build.add(build.multiply(place, length), _as(i, index))
         slot = array.arrangement.slots[0]
         group = _Group(slot.buffer, slot.offset, across, (slot,) * across)
         return self._buffer(array, group).name, _in_groups(place, across)
@@ -342,13 +342,6 @@ def _in_groups(place: ir.Expression, across: int) -> ir.Expression:
     return ir.Binary(
         ">>", place, ir.Literal(across.bit_length() - 1, place.type), place.type, bounded=True
     )
-
-
-def _as(e: ir.Expression, index: Scalar) -> ir.Expression:
-    """A whole number that surely fits as one of another type."""
-    if isinstance(e, ir.Literal):
-        return ir.Literal(int(e.value), index)
-    return e if e.type == index else ir.Cast(e, index, bounded=True)
 
 
 def _wide(array: ir.ArrayArgument, index: ir.Expression) -> ir.Expression:

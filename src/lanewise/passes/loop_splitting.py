@@ -24,7 +24,7 @@ from lanewise.ir.names import MARK, own, partial_of
 from lanewise.ir.traverse import flat_map, rename, statements, writes
 from lanewise.ir.values import value_array
 from lanewise.ir.verify import RANK
-from lanewise.language.types import I64, Scalar
+from lanewise.language.types import I64
 from lanewise.passes import dead_code
 from lanewise.passes.base import refuse
 from lanewise.passes.loop_sharing import legal as legal_sharing
@@ -191,7 +191,7 @@ def _share(
     wide = build.divide(build.add(_wide(build.subtract(inner.stop, inner.start)), PIECE - 1), PIECE)
     several = build.minimum(build.maximum(wide, 1), parts)
     first = (
-        ir.Assign(pieces.name, _narrow(several, part.type)),
+        ir.Assign(pieces.name, build.index_of(several, part.type)),
         ir.Assign(rows.name, build.divide(ir.Literal(parts, part.type), pieces)),
         ir.Assign(row.name, build.divide(part, pieces)),
         ir.Assign(piece.name, build.subtract(part, build.multiply(row, pieces))),
@@ -220,8 +220,8 @@ def _rows(
 def _turns(loop: ir.For, number: ir.Expression, count: ir.Expression) -> ir.For:
     """Every `count`-th round, from one on."""
     kind = loop.start.type
-    start = build.add(loop.start, build.multiply(_narrow(number, kind), loop.step))
-    return replace(loop, start=start, step=build.multiply(_narrow(count, kind), loop.step))
+    start = build.add(loop.start, build.multiply(build.index_of(number, kind), loop.step))
+    return replace(loop, start=start, step=build.multiply(build.index_of(count, kind), loop.step))
 
 
 def _chunk(
@@ -249,20 +249,14 @@ def _chunk(
         build.divide(build.add(stop, multiple * step - 1), multiple * step), multiple * step
     )
     begin = (
-        _narrow(build.minimum(build.minimum(first, up), 2**31 - multiple * step), kind)
+        build.index_of(build.minimum(build.minimum(first, up), 2**31 - multiple * step), kind)
         if kind != I64
         else first
     )
-    end = _narrow(build.minimum(build.add(first, chunk), stop), kind)
+    end = build.index_of(build.minimum(build.add(first, chunk), stop), kind)
     # A part without rounds ends where it begins, also where that was moved.
     return head, begin, ir.Select(build.less(first, stop), end, begin, kind)
 
 
 def _wide(e: ir.Expression) -> ir.Expression:
-    return _narrow(e, I64)
-
-
-def _narrow(e: ir.Expression, kind: Scalar) -> ir.Expression:
-    if isinstance(e, ir.Literal):
-        return ir.Literal(int(e.value), kind)
-    return e if e.type == kind else ir.Cast(e, kind, bounded=True)
+    return build.index_of(e, I64)

@@ -206,10 +206,8 @@ def _meet(
         ir.Local(FROM, thread.type),
         tuple((leaf.name, o.name) for leaf, o in zip(leaves, others, strict=True)),
     )
-    first, last, step = (
-        build.add(thread, lanes),
-        ir.Literal(lanes * slices, thread.type),
-        ir.Literal(lanes, thread.type),
-    )
+    first = build.add(thread, lanes)
+    last = ir.Literal(lanes * slices, thread.type)
+    step = ir.Literal(lanes, thread.type)
     loop = ir.For(FROM, first, last, step, (take, *target.merge(others)), role="slices")
     return (give, ir.Barrier(), ir.If(build.equal(piece, 0), (loop,)), ir.Barrier())

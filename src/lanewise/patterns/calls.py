@@ -230,10 +230,8 @@ class Calls:
         """Whether what was proved of a pair of an element with itself holds for other values; None
         where nothing was.
         """
-        proof, environment = (
-            compiled.executable.program.self_term,
-            self.subject.environment(arguments),
-        )
+        proof = compiled.executable.program.self_term
+        environment = self.subject.environment(arguments)
         locals_ = (
             x for c in proof.conditions for x in subexpressions(c.value) if isinstance(x, ir.Local)
         )
@@ -256,10 +254,8 @@ class Calls:
 
     def _bind(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call:
         compiled = self.specialise(arguments, plan)
-        bound, made = (
-            self.subject.bound(arguments),
-            self.subject.results(arguments),
-        )
+        bound = self.subject.bound(arguments)
+        made = self.subject.results(arguments)
         count = made[0].count if made else 0
         results = make_outputs(
             self.name, [r.kind for r in made], count, arguments.device, out, arguments.axes

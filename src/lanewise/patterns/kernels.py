@@ -98,10 +98,8 @@ class AbstractKernel(ABC):
         engine: Callable[[Calls], Engine] | None = None,
         derived: Derived | None = None,
     ) -> None:
-        self.__name__, self.__doc__ = (
-            function.__name__ if derived is None else derived.name,
-            function.__doc__,
-        )
+        self.__name__ = function.__name__ if derived is None else derived.name
+        self.__doc__ = function.__doc__
         self.__module__, self.__qualname__ = function.__module__, function.__qualname__
         self._calls = Calls(skeleton, function, self, self.bind, derived)
         self._engine: Engine = self._calls if engine is None else engine(self._calls)
@@ -196,10 +194,8 @@ class AbstractKernel(ABC):
         call = self.bind(*first, out=out, plan=plan, **others)
         if (packed := packed_plan(call, plan)) is not None:
             with suppress(PlanError):
-                call, plan = (
-                    self.bind(*first, out=unpacked(call.results), plan=packed, **others),
-                    packed,
-                )
+                call = self.bind(*first, out=unpacked(call.results), plan=packed, **others)
+                plan = packed
         given = self._given(first, others, plan)
         for name in stepped.changing:
             if name not in given.uniforms:

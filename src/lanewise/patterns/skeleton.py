@@ -264,10 +264,8 @@ class KernelFunction:
     def work(self, arguments: Arguments) -> Work:
         """What default plans ask of a call."""
         # a plan for no elements is as good as one for one
-        count, pattern = (
-            max(1, self.count(arguments)),
-            self.skeleton.pattern,
-        )
+        count = max(1, self.count(arguments))
+        pattern = self.skeleton.pattern
         plain = pattern.suggest is None and (
             pattern.describe is None or not is_gpu(arguments.device)
         )

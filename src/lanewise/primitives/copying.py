@@ -73,10 +73,8 @@ def _gpu_bandwidth(device: str) -> float | None:
     if gpu.free_memory() < 3 * BYTES:
         return None
     source, target = allocate(device, BYTES, what), allocate(device, BYTES, what, zeroed=False)
-    kernel, arguments = (
-        gpu.load(COPY, "copy", THREADS),
-        (address(source), address(target), np.int64(count)),
-    )
+    kernel = gpu.load(COPY, "copy", THREADS)
+    arguments = (address(source), address(target), np.int64(count))
 
     def copy() -> None:
         kernel.launch((count // THREADS, 1), arguments)

@@ -157,10 +157,8 @@ def _take_on_host(source: Records, places: Any, to: Records) -> None:
         for slot in source.arrangement.slots:
             to.fill(slot.leaf, source.take(slot.leaf, places))
         return
-    places, kernel = (
-        np.ascontiguousarray(places, np.int64),
-        cpu.own_kernel(TAKE_ON_HOST, "records_take_host"),
-    )
+    places = np.ascontiguousarray(places, np.int64)
+    kernel = cpu.own_kernel(TAKE_ON_HOST, "records_take_host")
     if not source.is_regular:
         places = source.first + places * source.step
     for unit, pieces in _pieces(source, to).items():

@@ -188,10 +188,8 @@ class FieldViews:
         elif not self.is_regular:
             self.put(leaf, array_module(self.device).arange(self.count), values)
         else:
-            whole, values = (
-                self.count // width,
-                array_module(self.device).broadcast_to(values, (self.count,)),
-            )
+            whole = self.count // width
+            values = array_module(self.device).broadcast_to(values, (self.count,))
             blocks[:whole] = values[: whole * width].reshape(whole, width)
             blocks[whole:, : self.count - whole * width] = values[whole * width :]
 

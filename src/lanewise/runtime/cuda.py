@@ -232,10 +232,8 @@ class CudaKernel:
         from cuda.bindings import driver  # pyright: ignore[reportAttributeAccessIssue]
 
         kind = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        kernel, number = (
-            driver.CUkernel(int(self._kernel.handle)),
-            driver.CUdevice(cuda_number(self.device)),
-        )
+        kernel = driver.CUkernel(int(self._kernel.handle))
+        number = driver.CUdevice(cuda_number(self.device))
         (status,) = driver.cuKernelSetAttribute(kind, shared, kernel, number)
         if status != driver.CUresult.CUDA_SUCCESS:
             raise DeviceError(
@@ -370,10 +368,8 @@ class Marks:
         from cuda.bindings import driver as module  # pyright: ignore[reportAttributeAccessIssue]
 
         driver: Any = module
-        event, stream = (
-            driver.CUevent(int(self._events[number].ptr)),
-            driver.CUstream(int(self._stream.ptr)),
-        )
+        event = driver.CUevent(int(self._events[number].ptr))
+        stream = driver.CUstream(int(self._stream.ptr))
         flag = driver.CUevent_record_flags.CU_EVENT_RECORD_EXTERNAL
         (error,) = driver.cuEventRecordWithFlags(event, stream, int(flag))
         if int(error):

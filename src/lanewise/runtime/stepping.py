@@ -316,12 +316,10 @@ class ProfiledGraphProgram:
     """
 
     def __init__(self, device: str, parts: Parts, profile: Profile) -> None:
-        self._device, self._parts, self._profile, self._loop = (
-            device,
-            parts,
-            profile,
-            profile.loop(),
-        )
+        self._device = device
+        self._parts = parts
+        self._profile = profile
+        self._loop = profile.loop()
         self._checks = Checks(parts)
         self._made: dict[Hashable, _GraphPart] = {}
 
@@ -340,10 +338,8 @@ class ProfiledGraphProgram:
         earlier = {part: part.pending for part, _, _ in todo}
         cuda.synchronize(self._device)  # earlier work on other streams comes first
         with self._profile.running(self._loop, [(part.times, size * n) for part, size, n in todo]):
-            began, origin = (
-                clock(),
-                cuda.graph_event(self._device) if _sample_is_due(todo) else None,
-            )
+            began = clock()
+            origin = cuda.graph_event(self._device) if _sample_is_due(todo) else None
             for part, size, count in todo:
                 for _ in range(count):
                     part.launch(size, began, origin)

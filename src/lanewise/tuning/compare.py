@@ -201,14 +201,10 @@ def _difference(
         )
     if not np.array_equal(actual[~finite], expected[~finite], equal_nan=True):
         return "infinities or NaN differ"
-    f, w = (
-        np.where(finite, actual, 0).astype(np.float64),
-        np.where(finite, expected, 0).astype(np.float64),
-    )
-    error, allowed = (
-        np.abs(f - w),
-        relative * np.abs(w) + margin + float(np.finfo(expected.dtype).tiny),
-    )
+    f = np.where(finite, actual, 0).astype(np.float64)
+    w = np.where(finite, expected, 0).astype(np.float64)
+    error = np.abs(f - w)
+    allowed = relative * np.abs(w) + margin + float(np.finfo(expected.dtype).tiny)
     outside = error > allowed
     if not outside.any():
         return ""

@@ -44,10 +44,8 @@ class LogSumExp(Reduction):
         def scaled(e: ir.Expression) -> ir.Expression:
             return scale if e == one else ir.Binary("*", e, scale, kind)
 
-        up, down = (
-            ir.Binary("+", scaled(total), more, kind),
-            ir.Binary("+", total, scaled(more), kind),
-        )
+        up = ir.Binary("+", scaled(total), more, kind)
+        down = ir.Binary("+", total, scaled(more), kind)
         return (
             ir.Assign(scale.name, equal),
             ir.Assign(grows.name, ir.Compare(">", value, largest)),

@@ -296,11 +296,9 @@ def phase_of_row(array: ir.ArrayArgument, loops: tuple[ir.Parallel, ...]) -> ir.
     """How many elements of a line lie before the row of a block, of which each has one; 0 where
     rows are short or the array is.
     """
-    kind, line, before = (
-        loops[-1].extent.type,
-        LINE // array.leaves[0].type.size,
-        ir.Cast(ir.Local(PHASE, loops[-1].extent.type), I64),
-    )
+    kind = loops[-1].extent.type
+    line = LINE // array.leaves[0].type.size
+    before = ir.Cast(ir.Local(PHASE, loops[-1].extent.type), I64)
     row: ir.Expression = ir.Literal(0, I64)
     for loop, length in zip(loops, array.shape[1:], strict=False):
         whole = ir.Literal(length, I64) if isinstance(length, int) else ir.Local(length, kind)

@@ -77,12 +77,10 @@ class _Sharing:
         factors: Mapping[str, int],
         kinds: Kinds,
     ) -> None:
-        self.kernel, self.definitions, self.factors, self.kinds = (
-            kernel,
-            definitions,
-            factors,
-            kinds,
-        )
+        self.kernel = kernel
+        self.definitions = definitions
+        self.factors = factors
+        self.kinds = kinds
         self.count = 0
 
     def block(self, block: ir.Block) -> ir.Block:

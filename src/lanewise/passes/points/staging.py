@@ -108,13 +108,11 @@ class _Staging:
     def __init__(
         self, kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], tile: int, prefetch: str
     ) -> None:
-        self.kernel, self.shape, self.indices, self.tile, self.prefetch = (
-            kernel,
-            shape,
-            indices,
-            tile,
-            prefetch,
-        )
+        self.kernel = kernel
+        self.shape = shape
+        self.indices = indices
+        self.tile = tile
+        self.prefetch = prefetch
         self.arrays: dict[str, ir.ArrayArgument] = {}
         self.simple = False  # whether a single loop was cut into tiles
         self.copied: set[str] = set()  # arrays whose tiles asynchronous copies bring
@@ -321,10 +319,8 @@ class _Staging:
         """
         loops, body = [s], s.body
         while True:
-            heads, rest = (
-                [x for x in body if _is_definition(x, self.definitions)],
-                [x for x in body if not _is_definition(x, self.definitions)],
-            )
+            heads = [x for x in body if _is_definition(x, self.definitions)]
+            rest = [x for x in body if not _is_definition(x, self.definitions)]
             if (
                 len(rest) != 1
                 or not isinstance(inner := rest[0], ir.For)
@@ -456,10 +452,8 @@ class _Staging:
         is computed.
         """
         kind = loop.start.type
-        number, tiles = (
-            ir.Local(own(f"{loop.variable}.tile"), kind),
-            ir.Local(own(f"{loop.variable}.tiles"), kind),
-        )
+        number = ir.Local(own(f"{loop.variable}.tile"), kind)
+        tiles = ir.Local(own(f"{loop.variable}.tiles"), kind)
 
         def start(tile: ir.Expression) -> ir.Block:
             return (ir.Assign(_start(loop), self._start_at(loop, tile)),)

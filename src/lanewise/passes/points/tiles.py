@@ -51,11 +51,7 @@ class Tile:
         """The indices in shared memory of a place in the box."""
         if half is not None and self.folded:
             first = self.outer[0]
-            turn = (
-                half
-                if half.type == indices[first].type
-                else ir.Cast(half, indices[first].type, bounded=True)
-            )
+            turn = build.index_of(half, indices[first].type)
             indices = [*indices]
             indices[first] = build.add(build.multiply(turn, self.folded), indices[first])
             half = None
@@ -194,10 +190,8 @@ class Ground:
 
         whole: what the length is a multiple of, since so many elements are copied at once.
         """
-        length, words = (
-            box.extents[box.inner],
-            self.kernel.array(box.array).leaves[0].type.size // WORD,
-        )
+        length = box.extents[box.inner]
+        words = self.kernel.array(box.array).leaves[0].type.size // WORD
         wide = (
             4 if words == 1 and len({s.indices[box.inner].constant for s in box.sites}) >= 4 else 1
         )

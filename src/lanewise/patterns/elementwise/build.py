@@ -172,7 +172,7 @@ _FOLDS: dict[Operation, folds.Operation] = {"sum": "+", "min": "min", "max": "ma
 
 
 def _fold(operation: Operation, total: ir.Local, value: ir.Local) -> ir.Expression:
-    wide: ir.Expression = value if value.type == total.type else ir.Cast(value, total.type)
+    wide = build.cast(value, total.type)
     if (
         operation != "sum" and total.type.is_float
     ):  # lw.min leaves open what becomes of a NaN; here it wins, on every device

@@ -103,11 +103,9 @@ class Cotangent:
         fields: frozenset[str],
         cotangents: tuple[str, ...],
     ) -> None:
-        self._kernel, self._record, self._class = (
-            kernel,
-            copy,
-            make_class(copy, __name__, copy.name, None),
-        )
+        self._kernel = kernel
+        self._record = copy
+        self._class = make_class(copy, __name__, copy.name, None)
         copied = tuple(f for f in original if f.name in fields)
         added = tuple(f for f in copy if f.name in cotangents)
         self._copying = Elementwise(
@@ -154,10 +152,8 @@ class Cotangent:
     def _make(self, target: RecordArray) -> _Held:
         layout = packed(target.layout)
         layout = SoAoAS() if isinstance(layout, SoAoAS) else layout
-        nbytes, what = (
-            layout.arrange(self._record.leaves).nbytes(len(target)),
-            f"{self._record.name} with cotangents",
-        )
+        nbytes = layout.arrange(self._record.leaves).nbytes(len(target))
+        what = f"{self._record.name} with cotangents"
         data = allocate(target.device, nbytes, f"{len(target):,} {what}", zeroed=False)
         storage = Storage.over(self._record, len(target), layout, target.device, data)
         copy = RecordArray(storage, self._class)

@@ -147,10 +147,8 @@ class _QueryBuilder:
             case "count":
                 total = ir.Local(own("total"), I32)
                 add = ir.Assign(total.name, build.add(total, 1))
-                start, store = (
-                    ir.Assign(total.name, ir.Literal(0, I32)),
-                    ir.StoreRecord(COUNTS, self.number, (("value", total),)),
-                )
+                start = ir.Assign(total.name, ir.Literal(0, I32))
+                store = ir.StoreRecord(COUNTS, self.number, (("value", total),))
                 return (start, *self.met(lambda j: (add,)), store)
             case "fill":
                 at = ir.Local(own("at"), self.index)

@@ -169,11 +169,9 @@ class GridExpressions:
         self, row: ir.Expression, first: ir.Expression, last: ir.Expression, visit: Visit
     ) -> ir.Block:
         """Visit the sources of the cells `first` to `last` of a row, which lie side by side."""
-        begin, end, j = (
-            ir.Local(own("walk.begin"), I32),
-            ir.Local(own("walk.end"), I32),
-            self.whole("j"),
-        )
+        begin = ir.Local(own("walk.begin"), I32)
+        end = ir.Local(own("walk.end"), I32)
+        j = self.whole("j")
         start = self.whole("row")
         loop = ir.For(
             j.name,

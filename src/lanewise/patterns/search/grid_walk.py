@@ -277,10 +277,8 @@ class _Rings:
             ir.Assign(more.name, ir.Literal(False, BOOL)),
         ]
         for axis in range(g.axes):
-            low, high = (
-                build.subtract(self.home[axis], self.ring),
-                build.add(self.home[axis], self.ring),
-            )
+            low = build.subtract(self.home[axis], self.ring)
+            high = build.add(self.home[axis], self.ring)
             below = g.binary("-", self.scaled[axis], ir.Cast(low, g.precision))
             above = g.binary("-", ir.Cast(build.add(high, 1), g.precision), self.scaled[axis])
             body.append(

@@ -78,10 +78,8 @@ class TreeWalk(Walk):
     def around(self, place: Sequence[ir.Local], bound2: ir.Expression, visit: Visit) -> ir.Block:
         b = self.boxes
         node, count = b.whole("node"), self.count
-        more, waits = (
-            build.less(node, ir.Local(NODES, self.index)),
-            ir.Compare(">", count, b.number(0)),
-        )
+        more = build.less(node, ir.Local(NODES, self.index))
+        waits = ir.Compare(">", count, b.number(0))
         search = ir.While(
             ir.Logical("and", more, build.less(count, self.waiting)), self.step(place, bound2, node)
         )  # fmt: skip
@@ -110,12 +108,10 @@ class TreeWalk(Walk):
     def step(self, place: Sequence[ir.Local], bound2: ir.Expression, node: ir.Local) -> ir.Block:
         """One box: if it is near and a leaf, that one waits; and the next node."""
         b = self.boxes
-        leaf, link, near, following = (
-            b.whole("leaf"),
-            b.whole("next"),
-            b.flag("near"),
-            b.whole("following"),
-        )
+        leaf = b.whole("leaf")
+        link = b.whole("next")
+        near = b.flag("near")
+        following = b.whole("following")
         reached: ir.Expression = ir.Logical("and", near, ir.Compare(">=", leaf, b.number(0)))
         if self.begin != "root":  # the sources of those were met at the beginning
             first = b.whole("first.leaf")

@@ -5,19 +5,15 @@ from __future__ import annotations
 from lanewise.ir.names import own
 
 # counts; ITEMS: of a segment, on average
-CELLS, SEGMENTS, DENSE, ITEMS = (
-    own("cells"),
-    own("segments"),
-    own("dense"),
-    own("items"),
-)
+CELLS = own("cells")
+SEGMENTS = own("segments")
+DENSE = own("dense")
+ITEMS = own("items")
 # loop variables; PLACE on the dense axis
-CELL, SEGMENT, PLACE, ITEM = (
-    own("cell"),
-    own("segment"),
-    own("place"),
-    own("item"),
-)
+CELL = own("cell")
+SEGMENT = own("segment")
+PLACE = own("place")
+ITEM = own("item")
 # where the items of a segment begin and end
 FIRST, LAST = own("segment.first"), own("segment.last")
 

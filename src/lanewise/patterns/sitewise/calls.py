@@ -220,10 +220,8 @@ def bind_outflow(
     populations = executable.program.reference.arrays
     name = next(a.name for a in populations if a.written and a.name != BEFORE)
     real = next(a for a in populations if a.name == BEFORE).leaves[0].type
-    before, listed = (
-        sites.before(outlet.axis, outlet.step, real),
-        sites.outlet(outlet.axis, outlet.step),
-    )
+    before = sites.before(outlet.axis, outlet.step, real)
+    listed = sites.outlet(outlet.axis, outlet.step)
     leaves = before_leaves(sites.lattice, outlet, real)
     bound: dict[str, Any] = {
         name: bind_record(sites.copies[step % len(sites.copies)]),

@@ -117,11 +117,9 @@ def _corrected(builder: SiteBuilder, q: int) -> ir.Block:
     phase, real, links = builder.a.phase, builder.a.real, builder.links
     leaf = builder.leaf(q, phase.load_opposite)
     slot = builder.a.lattice.opposite[leaf] if phase.load_links else leaf
-    stored, old, new = (
-        ir.Local(own(f"slot.{q}"), builder.a.storage),
-        ir.Local(own(f"old.{q}"), real),
-        ir.Local(own(f"new.{q}"), real),
-    )
+    stored = ir.Local(own(f"slot.{q}"), builder.a.storage)
+    old = ir.Local(own(f"old.{q}"), real)
+    new = ir.Local(own(f"new.{q}"), real)
     met = ir.Local(own(f"met.{q}"), I32)
     arrived, arriving = _arriving(builder, builder.a.lattice.opposite[q], q)
     # What a moving wall adds lies in the place only if it is not added later, by the step that

@@ -208,10 +208,8 @@ class SiteKernels:
         }
         tests: dict[SiteFunction, Guards] = {}
         for f in functions:
-            lowered, lengths = (
-                f.update.lowered,
-                {n: int(values.environment[n]) for n in table_lengths(f.tables)},
-            )
+            lowered = f.update.lowered
+            lengths = {n: int(values.environment[n]) for n in table_lengths(f.tables)}
             counts = dict.fromkeys(f.elements, sites.count)
             if lowered.numbered:
                 check_countable(f.name, counts)

@@ -84,10 +84,8 @@ SITEWISE = Pattern(
 
 LEAST_MERGED = 1 << 18  # sites that fill a GPU when a thread updates several of them
 MOST_POPULATIONS = 40  # that a thread with four sites may hold
-FLAT, FLAT_ALONE = (
-    Plan(targets=4, rows=4, block=256, across=64),
-    Plan(targets=1, rows=8, block=256, across=128),
-)
+FLAT = Plan(targets=4, rows=4, block=256, across=64)
+FLAT_ALONE = Plan(targets=1, rows=8, block=256, across=128)
 DEEP = Plan(targets=4, rows=2, layers=4, block=256, across=32, down=4)
 DEEP_ALONE = Plan(targets=1, rows=2, layers=4, block=256, across=64, down=4)
 # Of stencils, by the axes of the box and the bytes of a field: the first is for rows of whole

@@ -103,10 +103,8 @@ def make_places(
         leaves, distance = _free(classes, lattice, shape, edges, q, leaf)
         if q:
             cut = classes.flags >> (q - 1) & 1 != 0
-            leaves, distance = (
-                np.where(cut, lattice.opposite[leaf], leaves),
-                np.where(cut, 0, distance),
-            )
+            leaves = np.where(cut, lattice.opposite[leaf], leaves)
+            distance = np.where(cut, 0, distance)
         columns.append(np.asarray(starts)[leaves] + distance)
     return np.stack(columns, axis=1).astype(np.int64)
 

@@ -64,13 +64,11 @@ class Sites:
         record: Record | None = None,
     ) -> None:
         """`record`: what a site holds in place of populations."""
-        self.lattice, self.shape, self.form, self.storage, self.device = (
-            lattice,
-            shape,
-            form,
-            storage,
-            device,
-        )
+        self.lattice = lattice
+        self.shape = shape
+        self.form = form
+        self.storage = storage
+        self.device = device
         self.edges: Edges = read_edges(edges, lattice.dimension, {w.name: w.number for w in walls})
         self.layout = layout
         self.present = frozenset(
@@ -253,10 +251,8 @@ class Sites:
         """Where the populations of each class arrive from in a phase, (classes, Q) scalars on the
         device; for one array a population.
         """
-        arrangement, size = (
-            self.layout.arrange(population_record(self.lattice, self.storage).leaves),
-            self.storage.size,
-        )
+        arrangement = self.layout.arrange(population_record(self.lattice, self.storage).leaves)
+        size = self.storage.size
         starts = [n // size for n in arrangement.starts(self.count)]
         return self._places(
             make_places(self.classes, self.lattice, self.shape, self.edges, phase, starts)
@@ -287,10 +283,8 @@ class Sites:
             assert interpolation is not None
             walled = to_host(self.walled)
             rows = np.zeros((len(WEIGHTS), len(walled), self.lattice.size))
-            weights, places = (
-                interpolation.weights.numpy(),
-                np.searchsorted(walled, to_host(interpolation.places)),
-            )
+            weights = interpolation.weights.numpy()
+            places = np.searchsorted(walled, to_host(interpolation.places))
             for values, name in zip(rows, WEIGHTS, strict=True):
                 for q in range(1, self.lattice.size):
                     values[places, q] = weights[f"{name}{q}"]

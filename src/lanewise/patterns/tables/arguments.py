@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from lanewise.frontend.function import Lowered, Signature
+from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import index_name, length_of
 from lanewise.ir.values import value_array
@@ -92,11 +93,7 @@ def numbers(lowered: Lowered, indices: Mapping[str, ir.Expression]) -> dict[str,
     """What a function takes as the indices of its elements. indices: by parameter, in the type that
     the kernel counts in.
     """
-    return {index_name(n): _narrow(indices[n]) for n in lowered.numbered}
-
-
-def _narrow(e: ir.Expression) -> ir.Expression:
-    return e if e.type == I32 else ir.Cast(e, I32, bounded=True)
+    return {index_name(n): build.index_of(indices[n], I32) for n in lowered.numbered}
 
 
 def check_countable(kernel: str, counts: Mapping[str, int]) -> None:

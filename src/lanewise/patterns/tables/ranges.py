@@ -181,11 +181,9 @@ def _holding(
     function: KernelFunction, arguments: Arguments, names: tuple[str, ...]
 ) -> Callable[[Mapping[str, Any]], bool]:
     """Whether no index surely is outside for other values."""
-    counts, uniforms, lengths = (
-        element_counts(function, arguments),
-        dict(arguments.uniforms),
-        dict(arguments.lengths),
-    )
+    counts = element_counts(function, arguments)
+    uniforms = dict(arguments.uniforms)
+    lengths = dict(arguments.lengths)
 
     def holds(values: Mapping[str, Any]) -> bool:
         other = Arguments(

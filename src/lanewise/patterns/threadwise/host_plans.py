@@ -54,10 +54,8 @@ BEHIND = 16
 OVERLAPPED = 2048
 PACKED = 2048  # rounds: what is packed of them fits half of a core's second cache
 # 32 registers, or 16
-PRODUCT, PRODUCT_OF_16 = (
-    Plan(rows=8, targets=3, tile=PACKED),
-    Plan(rows=6, targets=2, tile=PACKED),
-)
+PRODUCT = Plan(rows=8, targets=3, tile=PACKED)
+PRODUCT_OF_16 = Plan(rows=6, targets=2, tile=PACKED)
 BATCH = Plan(rows=8)
 WINDOW = Plan(rows=4, targets=2)
 COLUMNS = Plan(targets=16)

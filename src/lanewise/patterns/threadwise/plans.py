@@ -101,10 +101,8 @@ def _panelled(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
     """Long recurrences go by panels; what runs ahead of a panel has as many points as fill the
     GPU.
     """
-    plain, rounds = (
-        Plan(block=BLOCK).filled(NEUTRAL),
-        0 if work.rounds is None else work.rounds.count,
-    )
+    plain = Plan(block=BLOCK).filled(NEUTRAL)
+    rounds = 0 if work.rounds is None else work.rounds.count
     shaped = any(getattr(requested, name) is not None for name in (*SHAPING, "slices", "parts"))
     panel = (
         requested.panel if requested.panel is not None else 0 if shaped or rounds < LONG else PANEL

@@ -282,13 +282,11 @@ class Flock:
     separation_radius, separation_cosine, separation_weight = Constant(), Constant(), Constant()
     alignment_radius, alignment_cosine, alignment_weight = Constant(), Constant(), Constant()
     cohesion_radius, cohesion_cosine, cohesion_weight = Constant(), Constant(), Constant()
-    max_force, max_speed, mass, agent_radius, avoid_time = (
-        Constant(),
-        Constant(),
-        Constant(),
-        Constant(),
-        Constant(),
-    )
+    max_force = Constant()
+    max_speed = Constant()
+    mass = Constant()
+    agent_radius = Constant()
+    avoid_time = Constant()
 
     @property
     def world(self) -> float:

@@ -391,11 +391,9 @@ def _pace(output: Output, before: Pace | None, steps: int) -> Pace:
     """How often a run of that many steps measures and writes: as it is told, else as before, else
     by default.
     """
-    every, snapshots, seconds = (
-        output.diagnostics_every,
-        output.snapshot_every,
-        output.checkpoint_seconds,
-    )
+    every = output.diagnostics_every
+    snapshots = output.snapshot_every
+    seconds = output.checkpoint_seconds
     if before is not None:
         every = before.diagnostics_every if every is None else every
         snapshots = before.snapshot_every if snapshots is None else snapshots

@@ -26,12 +26,10 @@ def run(matched: GivenOptions) -> None:
     """Run a case and say what it found."""
     from lanewise.sims.lbm import runner
 
-    output, method, end, resumed = (
-        matched.make(Output),
-        matched.make(Method),
-        matched.make(End),
-        matched["resume"],
-    )
+    output = matched.make(Output)
+    method = matched.make(Method)
+    end = matched.make(End)
+    resumed = matched["resume"]
     if resumed is not None:
         matched.refuse_with_resume(Asked, Method, but=("streaming", "layout", "device"))
 

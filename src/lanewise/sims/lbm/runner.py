@@ -295,11 +295,9 @@ def check_room(
     """
     if request.size <= SMALL:
         return
-    where, lattice, shape = (
-        resolve(device),
-        LATTICES[request.lattice],
-        foreseen_shape(case, request),
-    )
+    where = resolve(device)
+    lattice = LATTICES[request.lattice]
+    shape = foreseen_shape(case, request)
     real, stored = chosen_numbers(precision, storage, where)
     form = chosen_streaming(streaming, where)
     check_memory(shape, lattice, stored, form, available_memory(where))

@@ -55,10 +55,8 @@ def explained(
     """
     sizes = _checked(precision, values)
     kernel, given = _call(templates, sizes, layout, "cpu", device)
-    shape, terms = (
-        " x ".join(str(sizes[n]) for n in ("stacks", "detectors", "sfts")),
-        sizes["dterms"],
-    )
+    shape = " x ".join(str(sizes[n]) for n in ("stacks", "detectors", "sfts"))
+    terms = sizes["dterms"]
     how = (
         f"{2 * terms} terms of Dirichlet's kernel each"
         if terms

@@ -169,11 +169,9 @@ def set_up(sfts: SftSet, search: Search) -> Grids:
     many = search.residuals or len(stacks)
     fastest = max(abs(search.f1dot), abs(search.f1dot + search.f1dot_band))
     warn_of_loss(max(high, low), sfts.duration, None, fastest)
-    half, spins, frequencies = (
-        many // 2,
-        search.f1dot_band / step + 1,
-        (high - low) / resolution + 1,
-    )
+    half = many // 2
+    spins = search.f1dot_band / step + 1
+    frequencies = (high - low) / resolution + 1
     if not spins * frequencies * many <= MOST_CELLS:
         raise InputError(
             f"the search has {frequencies:.3g} frequencies, {spins:.3g} spin-downs and {many} "

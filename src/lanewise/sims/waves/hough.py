@@ -107,10 +107,8 @@ class PatchGrid:
         """
         axes = np.stack([patch_axes(*point) for point in points])[:, None]
         sky = self.vectors @ axes
-        turns, heights = (
-            np.arctan2(sky[..., 1], sky[..., 0]),
-            np.arcsin(np.clip(sky[..., 2], -1, 1)),
-        )
+        turns = np.arctan2(sky[..., 1], sky[..., 0])
+        heights = np.arcsin(np.clip(sky[..., 2], -1, 1))
         return [
             Patch(p, self.pixel, turn, height)
             for p, turn, height in zip(points, turns, heights, strict=True)

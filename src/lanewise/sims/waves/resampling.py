@@ -34,10 +34,8 @@ Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 MOST_SAMPLES = 1 << 27  # 2 GiB for each of two series
 # ns: what every call takes, and what it takes for an SFT; measured on one core, as are the next
-CALL, SFT = (
-    4e6,
-    1e4,
-)
+CALL = 4e6
+SFT = 1e4
 # ns for a term, a frequency and an SFT; and for a frequency and an SFT
 NUMPY_TERM, KERNEL_CELL = 27.0, 12.0
 # ns for a sample and a term of the interpolation; and for N log2 N of a transform

@@ -18,10 +18,8 @@ from lanewise.runtime.memory import to_host
 
 SAMPLE = 1 << 16  # positions that the box of an open world is taken from
 # share of positions that the box may leave out on each side, and the part that it is widened by
-TAIL, MARGIN = (
-    0.01,
-    0.1,
-)
+TAIL = 0.01
+MARGIN = 0.1
 # of the sorted values every 32nd is a guess at their places; and 4 places more, to be sure
 THIN, SPARE = 32, 4
 MOST_ALONG = 2**23  # cells along an axis: a float32 counts them exactly

@@ -101,10 +101,8 @@ def _refusal(
     if configuration.name == "DynamicGrid":
         return ""
     if configuration.side is not None:
-        cells, most = (
-            _cells_wanted(requested, points, configuration.side),
-            points.count * MOST_CELLS_A_SOURCE,
-        )
+        cells = _cells_wanted(requested, points, configuration.side)
+        most = points.count * MOST_CELLS_A_SOURCE
         if cells > most:
             return (
                 f"{cells:,.0f} cells are more than {most:,}, {MOST_CELLS_A_SOURCE} for each source"
@@ -150,12 +148,10 @@ class Configuration:
 
     def search(self, requested: Search, points: Points) -> Search:
         """The concrete search for these sources."""
-        radius, k, world, position = (
-            requested.radius,
-            requested.k,
-            requested.world,
-            requested.position,
-        )
+        radius = requested.radius
+        k = requested.k
+        world = requested.world
+        position = requested.position
         if self.name == "AllPairs":
             return AllPairs(radius=radius, k=k, world=world, position=position)
         if self.name == "DynamicGrid":

@@ -122,10 +122,8 @@ class TunedSearches:
 def tuned_of(entry: Entry) -> Tuned:
     """What an entry of the store says; raises `ValueError` with what is wrong."""
     try:
-        configuration, default = (
-            configuration_from(entry.log["structure"]),
-            configuration_from(entry.log["default_structure"]),
-        )
+        configuration = configuration_from(entry.log["structure"])
+        default = configuration_from(entry.log["default_structure"])
     except KeyError as error:
         raise ValueError(f"{error.args[0]!r} is missing") from error
     except TypeError as error:

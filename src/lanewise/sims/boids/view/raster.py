@@ -120,10 +120,8 @@ class Canvas:
         """
         self._rows, self._size = np.repeat(rows, SAMPLES, axis=0).astype(np.float32)[:, None], size
         samples = (SAMPLES * size[0], SAMPLES * size[1])
-        self._picture, self._nearness = (
-            np.empty((*samples, 3), np.float32),
-            np.empty(samples, np.float32),
-        )
+        self._picture = np.empty((*samples, 3), np.float32)
+        self._nearness = np.empty(samples, np.float32)
         self.clear()
 
     def clear(self) -> None:

@@ -46,10 +46,8 @@ def lines(
     wide = max(width, THINNEST)
     seen = camera.project(ends, size)
     whole = (seen[..., 2] > 0).all(axis=-1)
-    seen, opacities = (
-        seen[whole],
-        np.broadcast_to(np.asarray(opacity, np.float32), len(ends))[whole],
-    )
+    seen = seen[whole]
+    opacities = np.broadcast_to(np.asarray(opacity, np.float32), len(ends))[whole]
     along = seen[:, 1, :2] - seen[:, 0, :2]
     length = np.maximum(np.linalg.norm(along, axis=1, keepdims=True), 1e-6)
     across = np.zeros_like(seen[:, 0])

@@ -62,11 +62,9 @@ def _draw_bar(
 ) -> None:
     """At the lower right."""
     label, low, high, table = key
-    small, right, middle = (
-        font(max(8, round(19 * unit))),
-        picture.width - 34 * unit,
-        picture.height - 44 * unit,
-    )
+    small = font(max(8, round(19 * unit)))
+    right = picture.width - 34 * unit
+    middle = picture.height - 44 * unit
     pen.text((right, middle), high, font=small, fill=TEXT, anchor="rm")
     right -= small.getlength(high) + 12 * unit
     width, height = round(220 * unit), max(6, round(14 * unit))
@@ -84,10 +82,8 @@ def _draw_ball(picture: Any, pen: Any, unit: float) -> None:
     radius = max(16, round(46 * unit))
     ball = imported("PIL.Image").fromarray(_ball(radius))
     mask = imported("PIL.Image").fromarray(_disc(radius))
-    left, top = (
-        round(picture.width - 34 * unit - 2 * radius),
-        round(picture.height - 62 * unit - 2 * radius),
-    )
+    left = round(picture.width - 34 * unit - 2 * radius)
+    top = round(picture.height - 62 * unit - 2 * radius)
     picture.paste(ball, (left, top), mask)
     middle = (left + radius, picture.height - 42 * unit)
     pen.text(middle, "heading", font=font(max(8, round(17 * unit))), fill=TEXT, anchor="mm")

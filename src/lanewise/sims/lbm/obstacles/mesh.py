@@ -47,10 +47,8 @@ class Mesh:
 
         Raises InputError for wrong shapes, NaN and wrong numbers.
         """
-        points, triangles = (
-            host_array("the vertices", vertices, InputError),
-            host_array("the faces", faces, InputError),
-        )
+        points = host_array("the vertices", vertices, InputError)
+        triangles = host_array("the faces", faces, InputError)
         if points.dtype.kind not in "fiu":
             raise InputError(f"the vertices have dtype {points.dtype}; wanted numbers")
         points = points.astype(np.float64)

@@ -127,10 +127,8 @@ def columns_cut(vertices: Floats, faces: Whole, height: int, width: int) -> tupl
 def _parts(vertices: Floats, faces: Whole, height: int, width: int) -> Iterator[Whole]:
     """The triangles that reach into the box seen along z, in parts of bounded work."""
     low, high = _bounds(vertices, faces)
-    first, stop = (
-        np.clip(np.ceil(low), 0, (width, height)),
-        np.clip(np.ceil(high), 0, (width, height)),
-    )
+    first = np.clip(np.ceil(low), 0, (width, height))
+    stop = np.clip(np.ceil(high), 0, (width, height))
     work = (stop - first).prod(axis=1) + (stop - first)[:, 1]
     seen = np.flatnonzero((stop - first)[:, 1] > 0)
     part = (np.cumsum(work[seen]) // MOST_CROSSINGS).astype(np.int64)
@@ -256,10 +254,8 @@ class MeshSurface:
         up = float(step[axis])
         order = [a for a in range(3) if a != axis] + [axis]
         slope = (step / up)[order[:2]]
-        vertices, begin = (
-            _sheared(self.mesh.vertices[:, order], slope),
-            _sheared(starts[:, order], slope),
-        )
+        vertices = _sheared(self.mesh.vertices[:, order], slope)
+        begin = _sheared(starts[:, order], slope)
         low = np.floor(begin.min(axis=0))
         low[2] = min(low[2], float(np.floor(vertices[:, 2].min()))) - 1
         vertices, begin = vertices - low, begin - low

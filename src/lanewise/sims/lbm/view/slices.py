@@ -123,10 +123,8 @@ def _across(
         velocity[layers], thin_solid, quantity, axis, periodic.replace("xyz"[axis], "")
     )
     axes = {0: ("z", "y"), 1: ("x", "z"), 2: ("x", "y")}[axis]
-    plane, blocked = (
-        np.take(values, middle - start, place),
-        None if solid is None else np.take(solid, middle, place),
-    )
+    plane = np.take(values, middle - start, place)
+    blocked = None if solid is None else np.take(solid, middle, place)
     if axis == 0:  # (nz, ny), drawn beside the plane across z, with which it shares y
         plane, blocked = plane.T, None if blocked is None else blocked.T
     return Slice(axes, plane, blocked, f"{'xyz'[axis]} = {middle}", "xyz"[axis])

@@ -214,10 +214,8 @@ class Buffers:
             counts=np.ones(maps, np.int64),
             device=self.device,
         )
-        vectors, residual = (
-            np.tile(field.grid.from_centre, (shape.residuals, 1)),
-            np.repeat(np.arange(shape.residuals), shape.pixels),
-        )
+        vectors = np.tile(field.grid.from_centre, (shape.residuals, 1))
+        residual = np.repeat(np.arange(shape.residuals), shape.pixels)
         self.pixels = records(
             Pixel, from_centre=vectors, residual=residual.astype(np.int32), device=self.device
         )
@@ -263,10 +261,8 @@ class Buffers:
         """
         shape, stacks, motion, weights, ranks = self.shape, *(m.host for m in self._sent)
         every = self.field.shifts(batch.f1dots)
-        stacks, weights = (
-            stacks.reshape(-1, shape.stacks, MATRIX),
-            weights.reshape(-1, shape.spins, shape.stacks),
-        )
+        stacks = stacks.reshape(-1, shape.stacks, MATRIX)
+        weights = weights.reshape(-1, shape.spins, shape.stacks)
         motion = motion.reshape(-1, shape.spins, 2 + MOTION * shape.stacks)
         for d in range(shape.directions):
             direction = batch.directions[min(d, len(batch.directions) - 1)]

@@ -249,10 +249,8 @@ def _detector(
     """The SFTs of one detector; blocks: ordered by time and band."""
     groups = _joined(blocks, report)
     if band is None:
-        first, bins = (
-            groups[0][0].first_bin,
-            groups[0][-1].first_bin + groups[0][-1].bins - groups[0][0].first_bin,
-        )
+        first = groups[0][0].first_bin
+        bins = groups[0][-1].first_bin + groups[0][-1].bins - groups[0][0].first_bin
     else:
         first, bins = band_bins(*band, blocks[0].duration, margin)
     used: list[list[Block]] = []

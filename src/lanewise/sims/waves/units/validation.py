@@ -154,11 +154,9 @@ class _Recomputed:
 
     def _f(self, origin: Origin, row: Candidates) -> Floats:
         """F of each stack (s), where the cell sees it."""
-        grids, data, resolution = (
-            self.ready.grids,
-            self.ready.grids.data,
-            self.ready.grids.resolution,
-        )
+        grids = self.ready.grids
+        data = self.ready.grids.data
+        resolution = self.ready.grids.resolution
         centre = grids.first_bin * resolution
         offsets = pixel_offsets(
             origin.patch, self.motion, grids.middle, centre, origin.f1dot, resolution
