@@ -4,19 +4,23 @@ respect to, and cotangents as parameters.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from lanewise.derivatives.gradient import Gradient, GradientValue
 from lanewise.frontend.function import Lowered
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.language import types as t
+from lanewise.launch.compiled import Call, Compiled
 from lanewise.patterns.calls import Calls
 from lanewise.patterns.kernels import AbstractKernel
+from lanewise.patterns.no_gradient import no_second_gradient
 from lanewise.patterns.variables import COTANGENT, Variable, names_of, variables
-from lanewise.support.errors import ArgumentError
+from lanewise.planning.plan import Plan
+from lanewise.support.errors import ArgumentError, brief
 
 K = TypeVar("K", bound=AbstractKernel)
 # what a kernel of a gradient computes, by the place in what was asked for
@@ -80,9 +84,71 @@ class Sought(Generic[K]):
         return every[0] if self.single else every
 
 
-def sought(kernel: K, wrt: str | Iterable[str]) -> Sought[K]:
-    """Raises `ArgumentError` for names that are none, for none and for one that comes twice."""
-    return Sought(kernel, names_of(kernel.__name__, wrt), isinstance(wrt, str))
+class AbstractGradient(ABC, Generic[K]):
+    """What the gradients of all kernels have. _classes: what a gradient divides its names by."""
+
+    _classes: ClassVar[str]
+
+    def __init__(self, kernel: K, wrt: str | Iterable[str]) -> None:
+        self._sought = Sought(kernel, names_of(kernel.__name__, wrt), isinstance(wrt, str))
+        self.__name__ = self._sought.name
+
+    def __repr__(self) -> str:
+        return str(self._sought)
+
+    @property
+    def _kernel(self) -> K:
+        return self._sought.kernel
+
+    @property
+    def wrt(self) -> tuple[str, ...]:
+        """The names that it is taken with respect to."""
+        return self._sought.names
+
+    @brief
+    def gradient(self, wrt: Any) -> Any:
+        """Second derivatives, which there are none of: raises `ArgumentError`."""
+        raise no_second_gradient(self._kernel.__name__)
+
+    @brief
+    def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
+        """The kernel for these arguments, without cotangents.
+
+        Raises `ArgumentError` where there are two kernels.
+        """
+        values, kernel = self._only("compile", arguments, named)
+        return kernel.compile(**values, plan=plan)
+
+    @brief
+    def bind(
+        self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any
+    ) -> Call:
+        """A call without cotangents with its memory bound, to run many times.
+
+        Of one value for all elements, or targets, the result is an array with what each of them
+        adds to it. Raises `ArgumentError` where there are two kernels.
+        """
+        values, kernel = self._only("bind", arguments, named)
+        return kernel.bind(**values, out=out, plan=plan)
+
+    def _only(
+        self, what: str, arguments: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], K]:
+        """The arguments by name, and the kernel of a call that has no other one."""
+        values, kernels = self._unweighed(arguments, named)
+        if len(kernels) != 1:
+            raise ArgumentError(
+                f"{self._kernel.__name__}.gradient(...).{what}: with respect to "
+                f"{', '.join(self.wrt)} it is two kernels, one {self._classes}; take the gradient "
+                "with respect to one of them"
+            )
+        return values, kernels[0]
+
+    @abstractmethod
+    def _unweighed(
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], list[K]]:
+        """The arguments by name, and the kernels of a call without cotangents."""
 
 
 def gradient_name(kernel: str) -> str:

@@ -14,18 +14,16 @@ from lanewise.derivatives.gradient import Cotangents, Gradient, GradientValue, g
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.language import types as t
 from lanewise.launch.arguments import name_arguments
-from lanewise.launch.compiled import Call, Compiled
 from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.gradients import (
+    AbstractGradient,
     Places,
     by_place,
     cotangent_kinds,
     derived_function,
     gradient_name,
     modes,
-    sought,
 )
-from lanewise.patterns.no_gradient import no_second_gradient
 from lanewise.patterns.variables import cotangent_leaves, cotangents_of
 from lanewise.planning.plan import Plan
 from lanewise.support.attributes import sealed
@@ -69,7 +67,7 @@ class _Part:
 
 
 @sealed()
-class ElementwiseGradient:
+class ElementwiseGradient(AbstractGradient[Elementwise]):
     """The derivative of the sum over all elements of cotangent_i * result_i.
 
     It is called with the arguments of the kernel, and `cotangent=`, an array like the kernel's
@@ -79,9 +77,10 @@ class ElementwiseGradient:
     of its components), added up in float64. Several names give a tuple.
     """
 
+    _classes = "for each element and one for totals"
+
     def __init__(self, kernel: Elementwise, wrt: str | Iterable[str]) -> None:
-        self._sought = sought(kernel, wrt)
-        self.__name__ = self._sought.name
+        super().__init__(kernel, wrt)
         self._sought.check_words(kernel.signature.parameters, "parameter")
         for v in self._sought.variables():
             if len(v.records) > 1:
@@ -90,25 +89,8 @@ class ElementwiseGradient:
                     f"name one: wrt={f'{v.records[0]}.{v.field}'!r}"
                 )
 
-    def __repr__(self) -> str:
-        return str(self._sought)
-
     def __reduce__(self) -> tuple[Any, ...]:
         return gradient_of, (self._kernel, self._sought.wrt)
-
-    @property
-    def _kernel(self) -> Elementwise:
-        return self._sought.kernel
-
-    @property
-    def wrt(self) -> tuple[str, ...]:
-        """The names that it is taken with respect to."""
-        return self._sought.names
-
-    @brief
-    def gradient(self, wrt: Any) -> Any:
-        """Second derivatives, which there are none of: raises `ArgumentError`."""
-        raise no_second_gradient(self._kernel.__name__)
 
     @brief
     def __call__(
@@ -123,27 +105,6 @@ class ElementwiseGradient:
             outputs = kernel.sum(**values) if part.total else kernel(**values, plan=plan)
             results |= by_place(part.asked, outputs)
         return self._sought.ordered(results)
-
-    @brief
-    def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
-        """The kernel for these arguments, without cotangents.
-
-        Raises `ArgumentError` where there are two kernels.
-        """
-        values, kernel = self._only("compile", arguments, named)
-        return kernel.compile(**values, plan=plan)
-
-    @brief
-    def bind(
-        self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any
-    ) -> Call:
-        """A call without cotangents with its memory bound, to run many times.
-
-        Of one value for all elements the result is an array with what each element adds to it.
-        Raises `ArgumentError` where there are two kernels.
-        """
-        values, kernel = self._only("bind", arguments, named)
-        return kernel.bind(**values, out=out, plan=plan)
 
     def mode(self, *arguments: Any, **named: Any) -> str:
         """How the derivatives of such a call are made: "reverse (6 scalar inputs)", or "forward"
@@ -169,18 +130,11 @@ class ElementwiseGradient:
             kept[key] = tuple(self._parts(totals, weighed))
         return values, kept[key]
 
-    def _only(
-        self, what: str, arguments: tuple[Any, ...], named: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], Elementwise]:
+    def _unweighed(
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], list[Elementwise]]:
         values, parts = self._prepared(arguments, named, weighed=False)
-        if len(parts) != 1:
-            raise ArgumentError(
-                f"{self._kernel.__name__}.gradient(...).{what}: with respect to "
-                f"{', '.join(self._sought.names)} it is two kernels, one "
-                "for each element and one for totals; take the gradient with respect to one of them"
-            )
-        (_, kernel) = parts[0]
-        return values, kernel
+        return values, [kernel for _, kernel in parts]
 
     def _parts(
         self, totals: tuple[bool, ...], weighed: bool

@@ -21,18 +21,16 @@ from lanewise.frontend.function import Lowered, Signature
 from lanewise.language import types as t
 from lanewise.language.record import Field, Record
 from lanewise.launch.arguments import name_arguments
-from lanewise.launch.compiled import Call, Compiled
 from lanewise.patterns.elementwise.totals import sum_
 from lanewise.patterns.gradients import (
+    AbstractGradient,
     Places,
     by_place,
     cotangent_kinds,
     derived_function,
     gradient_name,
     modes,
-    sought,
 )
-from lanewise.patterns.no_gradient import no_second_gradient
 from lanewise.patterns.pairwise.cotangents import Cotangent
 from lanewise.patterns.pairwise.gradient_checks import check_exchange, check_target, pair_of_records
 from lanewise.patterns.pairwise.kernel import Pairwise
@@ -112,7 +110,7 @@ class _Made:
 
 
 @sealed()
-class PairwiseGradient:
+class PairwiseGradient(AbstractGradient[Pairwise]):
     """The derivative of the sum over all targets i of cotangent_i * E_i, where E is what the kernel
     returns.
 
@@ -126,31 +124,15 @@ class PairwiseGradient:
     in float64. Several names give a tuple.
     """
 
+    _classes = "over targets and one over sources"
+
     def __init__(self, kernel: Pairwise, wrt: str | Iterable[str]) -> None:
-        self._sought = sought(kernel, wrt)
-        self.__name__ = self._sought.name
+        super().__init__(kernel, wrt)
         self._sought.check_words(self._words(), "field or parameter")
         self._sought.variables()
 
-    def __repr__(self) -> str:
-        return str(self._sought)
-
     def __reduce__(self) -> tuple[Any, ...]:
         return gradient_of, (self._kernel, self._sought.wrt)
-
-    @property
-    def _kernel(self) -> Pairwise:
-        return self._sought.kernel
-
-    @property
-    def wrt(self) -> tuple[str, ...]:
-        """The names that it is taken with respect to."""
-        return self._sought.names
-
-    @brief
-    def gradient(self, wrt: Any) -> Any:
-        """Second derivatives, which there are none of: raises `ArgumentError`."""
-        raise no_second_gradient(self._kernel.__name__)
 
     def using(self, search: Search) -> PairwiseGradient:
         """The same gradient over another search structure."""
@@ -187,25 +169,6 @@ class PairwiseGradient:
                 total = not self._sought.variables()[place].records
                 results[place] = sum_(output) if total else output
         return self._sought.ordered(results)
-
-    @brief
-    def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
-        """The kernel for these arguments, without cotangents.
-
-        Raises `ArgumentError` where there are two kernels.
-        """
-        values, kernel = self._only("compile", arguments, named)
-        return kernel.compile(**values, plan=plan)
-
-    @brief
-    def bind(
-        self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any
-    ) -> Call:
-        """A call without cotangents with its memory bound, to run many times; of a uniform argument
-        the result is one value a target.
-        """
-        values, kernel = self._only("bind", arguments, named)
-        return kernel.bind(**values, out=out, plan=plan)
 
     @brief
     def tune(
@@ -285,18 +248,11 @@ class PairwiseGradient:
         target, source = self._roles()
         return values | {target: weighed} | ({source: weighed} if part.identical else {})
 
-    def _only(
-        self, what: str, arguments: tuple[Any, ...], named: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], Pairwise]:
+    def _unweighed(
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], list[Pairwise]]:
         values, made = self._prepared(arguments, named)
-        if len(made.parts) != 1:
-            raise ArgumentError(
-                f"{self._kernel.__name__}.gradient(...).{what}: with respect to "
-                f"{', '.join(self._sought.names)} it is two kernels, one "
-                "over targets and one over sources; take the gradient with respect to one of them"
-            )
-        (_, kernel) = made.parts[0]
-        return values, kernel
+        return values, [kernel for _, kernel in made.parts]
 
     def _made(self, identical: bool, *, weighed: bool) -> _Made:
         """The kernels for calls with one array or two."""
