@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import lanewise as lw
 from lanewise.ir.printer import print_kernel
 from lanewise.passes import loop_sharing
-from lanewise.passes.loop_sharing import Sharing
 from lanewise.passes.points import grouping
+from lanewise.passes.shared_loops import Sharing
 from lanewise.planning.plan import Plan
 from lanewise.support.errors import PlanError
 from tests.patterns.reductions import columns, expected, inputs, reference, rows, run, several, softmax, total

@@ -11,7 +11,7 @@ import lanewise as lw
 from lanewise.analysis.affine import nest_of
 from lanewise.ir.printer import print_kernel
 from lanewise.passes import kept_values, loop_sharing
-from lanewise.passes.loop_sharing import Sharing, shareable_loops
+from lanewise.passes.shared_loops import Sharing, shareable_loops
 from lanewise.planning.plan import Plan
 from lanewise.support.errors import PlanError
 from tests.patterns.reductions import softmax

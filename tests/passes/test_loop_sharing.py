@@ -7,8 +7,8 @@ import lanewise as lw
 from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_kernel
 from lanewise.ir.traverse import statements
-from lanewise.passes import loop_sharing
-from lanewise.passes.loop_sharing import Sharing
+from lanewise.passes import loop_sharing, shared_loops
+from lanewise.passes.shared_loops import Sharing
 from lanewise.support.errors import PlanError
 from tests.passes.ptx import check_cubin, ptx
 from tests.patterns.reductions import columns, expected, inputs, reference, rows, run, several, softmax, total
@@ -48,7 +48,7 @@ def test_meaning_is_kept(kernel, shape, multiple):
 
 
 def test_the_way_is_that_of_coalesced_loads():
-    ways = {k: loop_sharing.best_way(reference(k, *inputs(k, 5, 8))) for k in (rows, columns, softmax, several, total)}
+    ways = {k: shared_loops.best_way(reference(k, *inputs(k, 5, 8))) for k in (rows, columns, softmax, several, total)}
     assert ways == {rows: "row", columns: "column", softmax: "row", several: "row", total: "row"}
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from lanewise.ir.printer import print_kernel
-from lanewise.passes import loop_sharing, loop_splitting
-from lanewise.passes.loop_sharing import Sharing
+from lanewise.passes import loop_sharing, loop_splitting, shared_loops
+from lanewise.passes.shared_loops import Sharing
 from lanewise.support.errors import PlanError
 from tests.patterns.reductions import (
     columns,
@@ -39,7 +39,7 @@ def test_meaning_is_kept(kernel, shape, multiple, monkeypatch):
     before = reference(kernel, arguments, grid, multiple=multiple)
     for parts in (1, 5):
         split = loop_splitting.apply(before, parts)
-        mapped = tuple(loop_sharing.apply(k, Sharing(loop_sharing.best_way(k), 4, 8)) for k in split)
+        mapped = tuple(loop_sharing.apply(k, Sharing(shared_loops.best_way(k), 4, 8)) for k in split)
         for kernels in (split, mapped):
             found = run(kernels, kernel, arguments, grid)
             for one, other in zip(found[-len(expected(kernel, arguments)) :], expected(kernel, arguments), strict=True):

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import is_own, owner
 from lanewise.ir.printer import print_block
-from lanewise.ir.traverse import expressions, reads, statements, subexpressions, writes
+from lanewise.ir.traverse import expressions, reads, subexpressions, writes
 from lanewise.ir.verify_expression import Known, expression_problem
-from lanewise.ir.warps import WARP, divided_around
-from lanewise.language.types import BOOL, F32, F64, I64, LocalArray, Scalar
+from lanewise.ir.verify_memory import declared, is_written, memory_problem
+from lanewise.language.types import BOOL, LocalArray, Scalar
 from lanewise.support.errors import VerificationError
 
 RANK = 3  # dimensions of an array at most
@@ -279,269 +279,26 @@ class _Verifier:
             self.declare(s, name, r.type)
 
     def memory(self, s: ir.Statement) -> None:
-        """Statements that only a kernel has."""
-        if self.kernel is None and self.read is not None and isinstance(s, ir.LoadRecord | ir.Load):
-            self.reading(s, self.read)
+        """Statements that only a kernel has, but that functions may read what it does not write."""
+        kernel = self.kernel
+        if kernel is None:
+            if self.read is None or not isinstance(s, ir.LoadRecord | ir.Load):
+                raise self.fail(s, "memory is touched by a pure function")
+            kernel = self.read
+        if isinstance(s, ir.Parallel):
+            if kernel.grid is not None or self.loops:
+                raise self.fail(s, "a parallel loop within threads or a loop")
+            self.declare(s, s.variable, s.extent.type)
+            replace(self, parallel=self.parallel + 1).block(s.body)
             return
-        if self.kernel is None:
-            raise self.fail(s, "memory is touched by a pure function")
-        match s:
-            case ir.Parallel():
-                if self.kernel.grid is not None or self.loops:
-                    raise self.fail(s, "a parallel loop within threads or a loop")
-                self.declare(s, s.variable, s.extent.type)
-                replace(self, parallel=self.parallel + 1).block(s.body)
-            case ir.LoadRecord() | ir.StoreRecord():
-                self.access(s, self.kernel)
-            case ir.Load() | ir.Store():
-                self.move(s, self.kernel)
-            case ir.LoadElement() | ir.StoreElement():
-                self.element(s, self.kernel)
-            case ir.ScatterElement() | ir.Scatter():
-                self.scatter(s, self.kernel)
-            case ir.PrefetchElement() | ir.Prefetch():
-                self.prefetch(s, self.kernel)
-            case ir.CopyAsync():
-                self.copy(s, self.kernel)
-            case ir.CopyElement():
-                self.copy_element(s, self.kernel)
-            case ir.CopyLanes():
-                self.copy_lanes(s, self.kernel)
-            case ir.Barrier() | ir.CommitAsync() | ir.WaitAsync():
-                if self.kernel.grid is None and not self.parallel:
-                    raise self.fail(s, "a barrier without threads")
-            case (
-                ir.Rotate() | ir.Shuffle() | ir.Least() | ir.Draw() | ir.AwaitTurn() | ir.EndTurn()
-            ):
-                self.cooperate(s, self.kernel)
-            case _:
-                raise self.fail(s, f"{type(s).__name__} is not expected")
-
-    def reading(self, s: ir.LoadRecord | ir.Load, kernel: ir.Kernel) -> None:
-        """A function reads what its kernel does not write."""
-        if isinstance(s, ir.LoadRecord):
-            self.access(s, kernel)
-            written = kernel.array(s.array).written
-        else:
-            self.move(s, kernel)
-            written = next(b.written for b in kernel.buffers if b.name == s.buffer)
-        if written:
+        if problem := memory_problem(s, kernel, self.parallel):
+            raise self.fail(s, problem)
+        for name, kind in declared(s, kernel):
+            self.declare(s, name, kind)
+        if self.kernel is not None or not isinstance(s, ir.LoadRecord | ir.Load):
+            return
+        if is_written(s, kernel):
             raise self.fail(s, "a function reads an array that the kernel writes")
-
-    def cooperate(
-        self,
-        s: ir.Rotate | ir.Shuffle | ir.Least | ir.Draw | ir.AwaitTurn | ir.EndTurn,
-        kernel: ir.Kernel,
-    ) -> None:
-        """What the threads of a warp do together."""
-        # the lanes of a SIMD register
-        hosted = isinstance(s, ir.Shuffle | ir.Least) and self.parallel > 1
-        if not hosted and (kernel.grid is None or kernel.grid.threads % WARP):
-            raise self.fail(s, f"{type(s).__name__} without blocks of whole warps")
-        if isinstance(s, ir.Rotate):
-            return
-        if isinstance(s, ir.Least):
-            if not s.value.type.is_float:
-                raise self.fail(s, f"the least of {s.value.type}")
-            if divided := divided_around(kernel.body, s):
-                raise self.fail(
-                    s, f"not all threads of a warp come here: it depends on {divided[0]}"
-                )
-            self.declare(s, s.name, s.value.type)
-            return
-        if isinstance(s, ir.Shuffle):
-            if (
-                s.group not in ((2, 4, 8, 16, 32, 64) if hosted else (2, 4, 8, 16, 32))
-                or not 0 <= s.distance < s.group
-            ):
-                raise self.fail(s, f"a distance of {s.distance} in groups of {s.group}")
-            self.declare(s, s.name, s.value.type)
-            return
-        name = s.counter if isinstance(s, ir.Draw) else s.turns
-        arrays = {a.name for a in kernel.arrays if a.written} | {
-            b.name for b in kernel.buffers if b.written
-        }
-        if name not in arrays:
-            raise self.fail(s, f"no written array {name}")
-        if isinstance(s, ir.Draw):
-            self.declare(s, s.name, s.total.type)
-
-    def access(self, s: ir.LoadRecord | ir.StoreRecord, kernel: ir.Kernel) -> None:
-        array = next((a for a in kernel.arrays if a.name == s.array), None)
-        if array is None or not s.index.type.is_integer:
-            raise self.fail(
-                s, f"no array {s.array}" if array is None else f"an index of type {s.index.type}"
-            )
-        types = {leaf.name: leaf.type for leaf in array.leaves}
-        leaves = [leaf for leaf, _ in (s.reads if isinstance(s, ir.LoadRecord) else s.writes)]
-        if unknown := [leaf for leaf in leaves if leaf not in types]:
-            raise self.fail(s, f"{array.name} has no leaf {unknown[0]}")
-        each = len(leaves) // s.across
-        if s.across > 1 and leaves != leaves[:each] * s.across:
-            raise self.fail(
-                s, f"the leaves are not those of {s.across} records, one after the other"
-            )
-        if isinstance(s, ir.LoadRecord):
-            for leaf, variable in s.reads:
-                self.declare(s, variable, types[leaf])
-        elif not array.written or any(types[leaf] != value.type for leaf, value in s.writes):
-            raise self.fail(s, f"the writes do not fit {array.name}")
-
-    def element(self, s: ir.LoadElement | ir.StoreElement, kernel: ir.Kernel) -> None:
-        """An access to an array with a shape: an index for each dimension, and the type of its
-        elements.
-        """
-        array = next((a for a in kernel.arrays if a.name == s.array), None)
-        if array is None or not array.shape:
-            raise self.fail(s, f"no array {s.array} that has a shape")
-        if len(s.indices) != len(array.shape) or not all(i.type.is_integer for i in s.indices):
-            raise self.fail(
-                s,
-                f"{array.name} needs {len(array.shape)} whole numbers, found "
-                f"{[str(i.type) for i in s.indices]}",
-            )
-        kind = array.leaves[0].type
-        across = 1 + len(s.more)
-        last = array.shape[-1]
-        if across not in (1, 2, 4) or (
-            last % across if isinstance(last, int) else array.multiple % across
-        ):
-            raise self.fail(s, f"{across} elements at once do not fit the rows of {array.name}")
-        if isinstance(s, ir.LoadElement):
-            for name in s.names:
-                self.declare(s, name, kind)
-        elif not array.written or any(v.type != kind for v in s.values):
-            raise self.fail(
-                s, f"{s.value.type} does not fit {array.name}, or the kernel does not write it"
-            )
-
-    def prefetch(self, s: ir.PrefetchElement | ir.Prefetch, kernel: ir.Kernel) -> None:
-        """Global memory, and an index for each dimension."""
-        if not all(i.type.is_integer for i in expressions(s)):
-            raise self.fail(s, "a place that is no whole number")
-        if isinstance(s, ir.Prefetch):
-            if not any(b.name == s.buffer and b.space == "global" for b in kernel.buffers):
-                raise self.fail(s, f"no buffer {s.buffer} in global memory")
-            return
-        array = next((a for a in kernel.arrays if a.name == s.array and a.space == "global"), None)
-        if array is None or len(array.shape) != len(s.indices):
-            raise self.fail(
-                s,
-                f"no array {s.array} in global memory with {len(s.indices)} "
-                f"dimension{'s' if len(s.indices) != 1 else ''}",
-            )
-
-    def scatter(self, s: ir.ScatterElement | ir.Scatter, kernel: ir.Kernel) -> None:
-        """Whole numbers are added, numbers compared; nothing but scatters of this operation touches
-        the array.
-        """
-        name = s.array if isinstance(s, ir.ScatterElement) else s.buffer
-        indices = s.indices if isinstance(s, ir.ScatterElement) else (s.index,)
-        places: dict[str, tuple[Scalar, bool, int]] = {}
-        if isinstance(s, ir.ScatterElement):
-            for a in kernel.arrays:
-                places[a.name] = (a.leaves[0].type, a.written and a.space == "global", len(a.shape))
-        else:
-            for b in kernel.buffers:
-                places[b.name] = (b.type, b.written and b.space == "global" and b.lanes == 1, 1)
-        kind, written, rank = places.get(name, (s.value.type, False, 1))
-        if not written or len(indices) != rank or not all(i.type.is_integer for i in indices):
-            raise self.fail(
-                s, f"no written array {name} in global memory with {len(indices)} dimensions"
-            )
-        if s.operation == "sum":  # the words of exact sums stand in place of the array
-            fits = kind == I64 and s.value.type in (F32, F64)
-        else:
-            fits = s.value.type == kind != BOOL and not (s.operation == "add" and kind.is_float)
-        if not fits:
-            raise self.fail(s, f"{s.operation} of {s.value.type} does not fit {name} of {kind}")
-        if any(
-            _touches(x, name) and getattr(x, "operation", "") != s.operation
-            for x in statements(kernel.body)
-        ):
-            raise self.fail(s, f"{name} is touched in another way, too")
-
-    def copy(self, s: ir.CopyAsync, kernel: ir.Kernel) -> None:
-        to, source = (
-            next((a for a in kernel.arrays if a.name == n), None) for n in (s.array, s.source)
-        )
-        if (
-            to is None
-            or source is None
-            or not (s.index.type.is_integer and s.source_index.type.is_integer)
-        ):
-            raise self.fail(s, "no such arrays, or no whole number as an index")
-        if (to.space, source.space) != ("shared", "global"):
-            raise self.fail(s, f"a copy from {source.space} to {to.space} memory")
-        kinds, others = ({x.name: x.type for x in a.leaves} for a in (to, source))
-        for leaf in s.leaves:
-            if leaf not in kinds or kinds[leaf] != others.get(leaf) or kinds[leaf].size < 4:
-                raise self.fail(s, f"{leaf} of {source.name} does not fit {to.name}")
-
-    def copy_element(self, s: ir.CopyElement, kernel: ir.Kernel) -> None:
-        to, source = (
-            next((a for a in kernel.arrays if a.name == n), None) for n in (s.array, s.source)
-        )
-        if to is None or source is None or not to.shape or not source.shape:
-            raise self.fail(s, "no such arrays that have a shape")
-        if (to.space, source.space) != ("shared", "global"):
-            raise self.fail(s, f"a copy from {source.space} to {to.space} memory")
-        for a, indices in ((to, s.indices), (source, s.source_indices)):
-            if len(indices) != len(a.shape) or not all(i.type.is_integer for i in indices):
-                raise self.fail(
-                    s,
-                    f"{a.name} needs {len(a.shape)} whole numbers, found "
-                    f"{[str(i.type) for i in indices]}",
-                )
-            last = a.shape[-1]
-            if last % s.across if isinstance(last, int) else a.multiple % s.across:
-                raise self.fail(s, f"{s.across} elements at once do not fit the rows of {a.name}")
-        kind = to.leaves[0].type
-        if kind != source.leaves[0].type or kind.size * s.across not in (4, 8, 16):
-            raise self.fail(
-                s,
-                f"a copy of {s.across} {source.leaves[0].type} to {kind}, not of 4, 8 or 16 bytes",
-            )
-        if s.there is not None and s.there.type != BOOL:
-            raise self.fail(s, f"a condition of type {s.there.type}")
-
-    def copy_lanes(self, s: ir.CopyLanes, kernel: ir.Kernel) -> None:
-        to, source = (
-            next((b for b in kernel.buffers if b.name == n), None) for n in (s.buffer, s.source)
-        )
-        if (
-            to is None
-            or source is None
-            or not (s.index.type.is_integer and s.source_index.type.is_integer)
-        ):
-            raise self.fail(s, "no such buffers, or no whole number as an index")
-        if (to.space, source.space) != ("shared", "global") or to.type != source.type:
-            raise self.fail(
-                s, f"a copy of {source.type} from {source.space} to {to.type} in {to.space} memory"
-            )
-        for buffer, lane in ((to, s.lane), (source, s.source_lane)):
-            if lane % s.lanes or lane + s.lanes > buffer.lanes:
-                raise self.fail(s, f"{s.lanes} lanes from {lane} on do not fit {buffer.name}")
-        if s.lanes * to.type.size not in (4, 8, 16):
-            raise self.fail(s, f"a copy of {s.lanes * to.type.size} bytes")
-
-    def move(self, s: ir.Load | ir.Store, kernel: ir.Kernel) -> None:
-        buffer = next((b for b in kernel.buffers if b.name == s.buffer), None)
-        if buffer is None or not s.index.type.is_integer:
-            raise self.fail(
-                s, f"no buffer {s.buffer}" if buffer is None else f"an index of type {s.index.type}"
-            )
-        if isinstance(s, ir.Load):
-            if len(s.names) != buffer.lanes:
-                raise self.fail(s, f"{buffer.name} has {buffer.lanes} lanes")
-            for name in filter(None, s.names):
-                self.declare(s, name, buffer.type)
-        elif (
-            not buffer.written
-            or len(s.values) != buffer.lanes
-            or any(v.type != buffer.type for v in s.values)
-        ):
-            raise self.fail(s, f"the values do not fit {buffer.name}")
 
 
 def _breaks(block: ir.Block) -> bool:
@@ -562,16 +319,5 @@ def _ends(s: ir.Statement) -> bool:
             return any(map(_ends, s.then)) and any(map(_ends, s.otherwise))
         case ir.While(condition=ir.Literal(value=True)):
             return not _breaks(s.body)
-        case _:
-            return False
-
-
-def _touches(s: ir.Statement, name: str) -> bool:
-    """Whether a statement reads or writes an array or a buffer of this name."""
-    match s:
-        case ir.LoadElement() | ir.StoreElement() | ir.ScatterElement():
-            return s.array == name
-        case ir.Load() | ir.Store() | ir.Scatter():
-            return s.buffer == name
         case _:
             return False

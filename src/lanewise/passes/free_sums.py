@@ -13,7 +13,7 @@ from dataclasses import replace
 from lanewise.ir import nodes as ir
 from lanewise.ir.folds import Fold
 from lanewise.ir.traverse import flat_map, reads
-from lanewise.passes.loop_sharing import coalesced, shareable_loops
+from lanewise.passes.shared_loops import coalesced, shareable_loops
 
 
 def apply(kernel: ir.Kernel) -> ir.Kernel:

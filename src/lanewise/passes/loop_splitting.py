@@ -28,7 +28,7 @@ from lanewise.language.types import I64
 from lanewise.passes import dead_code
 from lanewise.passes.base import refuse
 from lanewise.passes.loop_sharing import legal as legal_sharing
-from lanewise.passes.loop_sharing import nest_index, shareable_loops, with_inner
+from lanewise.passes.shared_loops import nest_index, shareable_loops, with_inner
 
 PART = own("part")
 PIECE = 16_384  # rounds of an inner loop that are worth a part

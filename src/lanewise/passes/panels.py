@@ -31,8 +31,8 @@ from lanewise.ir.traverse import expressions, flat_map, reads, rename, rewrite, 
 from lanewise.ir.values import value_array
 from lanewise.language.types import I64
 from lanewise.passes.base import refuse
-from lanewise.passes.loop_sharing import nest_index
 from lanewise.passes.loop_splitting import clean, joined, named, nested
+from lanewise.passes.shared_loops import nest_index
 
 
 def legal(kernel: ir.Kernel, panel: int) -> str | None:

@@ -37,9 +37,9 @@ from lanewise.ir.traverse import (
 from lanewise.language.target import LINE
 from lanewise.language.types import BOOL, I64, Scalar
 from lanewise.passes.base import refuse
-from lanewise.passes.loop_sharing import SLICE
 from lanewise.passes.points.lanes import LONG, PHASE
 from lanewise.passes.points.shape import BLOCK, POINT, THREAD
+from lanewise.passes.shared_loops import SLICE
 
 HALF = own("half")  # of the memory of the core that a point has
 SKIP = own("skip")  # rounds until its row begins with a line of memory

@@ -7,9 +7,8 @@ from dataclasses import replace
 from lanewise.analysis.affine import nest
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked
-from lanewise.passes import free_sums, loop_sharing, loop_splitting
+from lanewise.passes import free_sums, loop_sharing, loop_splitting, shared_loops
 from lanewise.passes.base import refuse
-from lanewise.passes.loop_sharing import Sharing
 from lanewise.passes.points import (
     grouping,
     hosting,
@@ -21,6 +20,7 @@ from lanewise.passes.points import (
     squares,
 )
 from lanewise.passes.points.shape import Shape
+from lanewise.passes.shared_loops import Sharing
 from lanewise.planning.plan import NEUTRAL, CompletePlan
 from lanewise.support.errors import PlanError
 
@@ -164,7 +164,7 @@ def writes_rounds(kernel: ir.Kernel) -> bool:
     """Whether loops whose rounds lanes share write elements: points then come one behind the other,
     and not side by side.
     """
-    return any(x.stores for x in loop_sharing.shareable_loops(kernel).values())
+    return any(x.stores for x in shared_loops.shareable_loops(kernel).values())
 
 
 def shape_of(kernel: ir.Kernel, plan: CompletePlan) -> Shape:

@@ -22,7 +22,7 @@ from lanewise.analysis.affine import AffineAccess, accesses, nest_of
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Suggestions, Work
 from lanewise.language.target import Machine
-from lanewise.passes import loop_sharing
+from lanewise.passes import loop_sharing, shared_loops
 from lanewise.passes.points import interchange, lanes, packing, squares
 from lanewise.patterns.threadwise.host import (
     SHAPING,
@@ -163,7 +163,7 @@ def _of_width(kernel: ir.Kernel, bits: int, *, is_window: bool) -> tuple[Plan, .
     if len(indices) == 2 and lanes.legal(kernel, shape_of(kernel, square.filled(NEUTRAL))) is None:
         return (*(replace(square, tile=n // max(4, size)) for n in TILES), square)
     slices = replace(kept, slices=2 * count)
-    if loop_sharing.legal(kernel) is not None or loop_sharing.best_way(kernel) == "column":
+    if loop_sharing.legal(kernel) is not None or shared_loops.best_way(kernel) == "column":
         return ()
     several = min(SLICES[-1], SEVERAL * count)
     rows = (replace(kept, slices=count, targets=SIDE_BY_SIDE),) if _read_alike(kernel) else ()
@@ -179,7 +179,7 @@ def _read_alike(kernel: ir.Kernel) -> bool:
     of their own.
     """
     indices, body = nest_of(kernel)
-    loops = {id(x.inner) for x in loop_sharing.shareable_loops(kernel).values() if not x.stores}
+    loops = {id(x.inner) for x in shared_loops.shareable_loops(kernel).values() if not x.stores}
     ways = {
         a.way(indices[-1])
         for a in accesses(body, indices)

@@ -7,9 +7,9 @@ from __future__ import annotations
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked, Rounds, Work
 from lanewise.language.target import Machine
-from lanewise.passes import loop_sharing, loop_splitting, thread_mapping
+from lanewise.passes import loop_sharing, loop_splitting, shared_loops, thread_mapping
 from lanewise.passes.base import refuse
-from lanewise.passes.loop_sharing import WARP, Sharing, Way
+from lanewise.passes.shared_loops import WARP, Sharing, Way
 from lanewise.patterns.threadwise.merged import FIELDS
 from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 
@@ -63,7 +63,7 @@ def _sharing(kernel: ir.Kernel, plan: CompletePlan) -> Sharing:
         raise refuse(
             "slicing", kernel, f"a block of {threads} threads does not divide into {slices} slices"
         )
-    way = loop_sharing.best_way(kernel)
+    way = shared_loops.best_way(kernel)
     if way == "row" and slices & (slices - 1):
         raise refuse(
             "slicing", kernel, f"neighbours of a warp meet in powers of two, and {slices} is none"

@@ -14,7 +14,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import evaluate
 from lanewise.ir.pattern import Rounds, Work
 from lanewise.ir.traverse import reads
-from lanewise.passes import loop_sharing, loop_splitting, panels
+from lanewise.passes import loop_sharing, loop_splitting, panels, shared_loops
 from lanewise.patterns.threadwise.totals import POINT
 
 
@@ -26,12 +26,12 @@ def describe(reference: ir.Kernel, work: Work) -> Work:
             return work
         long = replace(blocked.outer, start=_first(blocked), stop=_last(blocked))
         return replace(work, rounds=Rounds(_counting(reference, (long,)), panels=True))
-    loops = loop_sharing.shareable_loops(reference)
+    loops = shared_loops.shareable_loops(reference)
     indices, _ = nest_of(reference)
-    kept = sum(r.type.size for r in loop_sharing.rows_of(reference, loops))
+    kept = sum(r.type.size for r in shared_loops.rows_of(reference, loops))
     rounds = Rounds(
         _counting(reference, tuple(x.inner for x in loops.values())),
-        columns=loop_sharing.best_way(reference) == "column",
+        columns=shared_loops.best_way(reference) == "column",
         kept=kept,
         divided=loop_splitting.legal(reference, 2) is None,
         alone=indices == (POINT,),
