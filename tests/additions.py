@@ -355,9 +355,8 @@ import lanewise as lw
 from lanewise.io.atomic import atomic_path
 from lanewise.sims.common.checks import check_files, check_steps, last_step
 from lanewise.sims.common.frame import Product, carry_out
-from lanewise.sims.common.options import (
-    CHECKPOINT_EVERY, METHOD, OUTPUT, OVERWRITE, RESUME, Option, product_app, run_command, setting,
-)
+from lanewise.sims.common.commands import product_app, run_command
+from lanewise.sims.common.options import CHECKPOINT_EVERY, METHOD, OUTPUT, OVERWRITE, RESUME, Option, setting
 from lanewise.sims.common.run import Checkpoints, Every, Run
 
 app = product_app("pendulum")

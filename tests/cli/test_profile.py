@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lanewise.sims.common.options import split_trace
+from lanewise.sims.common.profile_report import split_trace
 from tests.cli.command import Command, Outcome
 
 GRAVITY = ("gravity", "run", "--bodies", 32, "--steps", 40, "--softening", 0.1)

@@ -17,8 +17,9 @@ from lanewise import sims
 from lanewise.sims.boids import Flock
 from lanewise.sims.boids.options import Asked
 from lanewise.sims.boids.parameters import NUMBERS, Parameters
+from lanewise.sims.common.commands import run_command
 from lanewise.sims.common.films import parse_size
-from lanewise.sims.common.options import METHOD, GivenOptions, Option, option_of, run_command, setting
+from lanewise.sims.common.options import METHOD, GivenOptions, Option, option_of, setting
 from lanewise.support.errors import InputError
 
 

@@ -13,7 +13,7 @@ from lanewise.cli.info import info
 from lanewise.cli.ladder import ladder
 from lanewise.cli.tune import tune
 from lanewise.sims import PRODUCTS
-from lanewise.sims.common.options import Command, Listed
+from lanewise.sims.common.commands import Command, Listed
 from lanewise.support.errors import InputError
 from lanewise.support.interrupts import imported
 

@@ -16,8 +16,8 @@ import typer
 from lanewise.cli.words import Json, LayoutName, Name, Precision, Values
 from lanewise.language.target import CPU, CUDA, is_gpu
 from lanewise.sims import PRODUCTS
+from lanewise.sims.common.commands import at_least, whole_number
 from lanewise.sims.common.completion import DEVICES, completing
-from lanewise.sims.common.options import at_least, whole_number
 from lanewise.support.attributes import near, unknown
 from lanewise.support.errors import ArgumentError, InputError
 

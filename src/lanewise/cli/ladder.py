@@ -14,8 +14,8 @@ import typer
 
 from lanewise.cli.words import Device, Json
 from lanewise.language.target import CPU, is_compiled
+from lanewise.sims.common.commands import whole_number
 from lanewise.sims.common.completion import completing
-from lanewise.sims.common.options import whole_number
 from lanewise.support.attributes import near
 from lanewise.support.errors import InputError
 

@@ -11,8 +11,8 @@ import typer
 
 from lanewise.cli.explain import read_values
 from lanewise.cli.words import Device, Json, LayoutName, Name, Precision, Values
+from lanewise.sims.common.commands import at_least, real_number, whole_number
 from lanewise.sims.common.completion import completing
-from lanewise.sims.common.options import at_least, real_number, whole_number
 from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:

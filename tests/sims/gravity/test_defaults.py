@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from lanewise.sims.common.options import real_number
+from lanewise.sims.common.commands import real_number
 from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions
 from lanewise.sims.gravity.initial import INITIAL_CONDITIONS
 from lanewise.sims.gravity.run import start

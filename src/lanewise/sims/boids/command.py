@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from lanewise.profiling import Profile
 from lanewise.sims.boids.options import ORDER, Asked, Length, Output, Pictures, Resumed
 from lanewise.sims.boids.parameters import Parameters
+from lanewise.sims.common.commands import product_app, run_command
 from lanewise.sims.common.frame import Product, carry_out
-from lanewise.sims.common.options import GivenOptions, product_app, run_command
+from lanewise.sims.common.options import GivenOptions
 from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 import typer
 
 from lanewise.profiling import Profile
-from lanewise.sims.common.options import GivenOptions, ProfileReport
+from lanewise.sims.common.options import GivenOptions
+from lanewise.sims.common.profile_report import ProfileReport
 from lanewise.support.interrupts import INTERRUPTED
 
 if TYPE_CHECKING:  # the command line is there without the compiler

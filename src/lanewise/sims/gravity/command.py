@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from lanewise.profiling import Profile
 from lanewise.sims.common.checks import HDF5, check_ending
+from lanewise.sims.common.commands import product_app, run_command
 from lanewise.sims.common.frame import Product, carry_out
-from lanewise.sims.common.options import GivenOptions, product_app, run_command
+from lanewise.sims.common.options import GivenOptions
 from lanewise.sims.gravity.options import ORDER, Asked, Output, Pictures, Settings
 from lanewise.support.errors import InputError
 from lanewise.support.numerals import counted

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lanewise.profiling import Profile
+from lanewise.sims.common.commands import product_app, run_command
 from lanewise.sims.common.frame import Product, carry_out
-from lanewise.sims.common.options import GivenOptions, product_app, run_command
+from lanewise.sims.common.options import GivenOptions
 from lanewise.sims.lbm.options import ORDER, Asked, End, Method, Output, Resumed
 from lanewise.support.errors import InputError
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lanewise.sims.common.options import GivenOptions, product_app, run_command
+from lanewise.sims.common.commands import product_app, run_command
+from lanewise.sims.common.options import GivenOptions
 from lanewise.sims.waves.commands.options import (
     Directions,
     ForPrograms,

@@ -9,7 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lanewise.sims.common.completion import DEVICES
-from lanewise.sims.common.options import FLAG, METHOD, OUTPUT, OVERWRITE, Option, setting
+from lanewise.sims.common.options import (
+    JSON,
+    METHOD,
+    OUTPUT,
+    OVERWRITE,
+    PROFILE,
+    PROFILE_TRACE,
+    Option,
+    setting,
+)
 from lanewise.sims.waves.commands.arguments import gps, low_and_width, number, pair
 from lanewise.sims.waves.units import SECONDS
 
@@ -24,7 +33,6 @@ SQRT_S = Option(
     DATA, "X,...", "assumed sqrt(S) in 1/sqrt(Hz), one a detector in the order of their names"
 )
 PLOT = Option(OUTPUT, "FILE.png", "a picture of the results")
-JSON = setting(False, Option(OUTPUT, "", "end with one line of JSON"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,16 +182,8 @@ class SoughtTemplates:
 class Profiled:
     """What programs and the curious get."""
 
-    profile: bool = setting(
-        False,
-        Option(
-            OUTPUT,
-            "",
-            "say where the time went; --profile FILE.json writes a trace for Perfetto, too",
-            (FLAG,),
-        ),
-    )
-    profile_trace: Path | None = setting(None, Option(OUTPUT, "", "", hidden=True))
+    profile: bool = PROFILE
+    profile_trace: Path | None = PROFILE_TRACE
     json: bool = JSON
 
 

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from lanewise.profiling import Profile, span
 from lanewise.sims import waves
 from lanewise.sims.common.frame import at_work, follow, print_json, say_note
-from lanewise.sims.common.options import GivenOptions, ProfileReport
+from lanewise.sims.common.options import GivenOptions
+from lanewise.sims.common.profile_report import ProfileReport
 from lanewise.sims.waves.commands.arguments import require
 from lanewise.sims.waves.commands.files import check_device, check_outputs, say_left_out
 from lanewise.sims.waves.commands.options import Directions, Input, InUnits, SearchGrid

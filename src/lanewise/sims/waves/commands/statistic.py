@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from lanewise.profiling import Profile, span
 from lanewise.sims import waves
 from lanewise.sims.common.frame import held, print_json
-from lanewise.sims.common.options import GivenOptions, ProfileReport
+from lanewise.sims.common.options import GivenOptions
+from lanewise.sims.common.profile_report import ProfileReport
 from lanewise.sims.waves.commands.arguments import require
 from lanewise.sims.waves.commands.files import check_device, check_outputs, prepared_data
 from lanewise.sims.waves.commands.options import Input, SoughtTemplates
