@@ -115,7 +115,7 @@ LADDERS: Inside = {
     "ladders.lbm_model": (
         "predictions of a step, beside those of the paper",
         (
-            "explanation.sites", "ir.names", "launch.executable", "models.devices",
+            "explanation.site_facts", "explanation.sites", "ir.names", "launch.executable", "models.devices",
             "models.formulas", "models.predict",
             "models.roofline", "patterns.sitewise.links", "patterns.sitewise.passes.splitting",
             "patterns.sitewise.sites",

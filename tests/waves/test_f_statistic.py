@@ -9,7 +9,8 @@ import math
 import numpy as np
 import pytest
 
-from lanewise.sims.waves.demodulation import atoms, f_statistic, two_f
+from lanewise.sims.waves.definition import two_f
+from lanewise.sims.waves.demodulation import atoms, f_statistic
 from lanewise.sims.waves.gps import SECOND
 from lanewise.sims.waves.noise import median_bias, noise_floor, normalised, running_median
 from lanewise.sims.waves.prepared import geometry, prepare, search_margin, sfts_of, split
@@ -229,7 +230,7 @@ def test_against_loops(dterms, orbit, monkeypatch):
     found = f_statistic(data, templates, ephemeris, dterms=dterms)
     for stack in range(2):
         np.testing.assert_allclose(found.two_f[stack], by_loops(data, templates, ephemeris, dterms, stack), rtol=1e-6)
-    monkeypatch.setattr("lanewise.sims.waves.demodulation.PART", 1)
+    monkeypatch.setattr("lanewise.sims.waves.definition.PART", 1)
     again = f_statistic(data, templates, ephemeris, dterms=dterms)
     np.testing.assert_allclose(again.two_f, found.two_f, rtol=1e-12)
 

@@ -17,6 +17,7 @@ from lanewise.explanation.launches import rows_of_program, rows_of_tasks, rows_p
 from lanewise.explanation.measure import Times, made_up_arguments, measure_plans, stored_times
 from lanewise.explanation.report import Analysis, Explanation, LaunchRow
 from lanewise.explanation.rows import RowMaker
+from lanewise.explanation.site_facts import analyse_step
 from lanewise.explanation.subject import OPEN, Subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, GATHER_STEP, count_of, turns_of
@@ -48,8 +49,6 @@ def explain(
     only); without it they are estimated. `times` is asked for measured times once: of the subject's
     own plan, which comes first, and of those that rows compare it with.
     """
-    from lanewise.explanation.sites import analyse_step
-
     programs = BuiltPrograms(subject.reference, subject.kind)
     draft = RowMaker(
         subject,

@@ -14,6 +14,7 @@ from lanewise.analysis.regions import KernelWork, Region, analyse
 from lanewise.compiler.optimisations import BuiltPrograms
 from lanewise.compiler.pipeline import Program
 from lanewise.explanation.report import Bottleneck
+from lanewise.explanation.site_facts import operations_of
 from lanewise.explanation.subject import Subject
 from lanewise.launch.executable import build_executable
 from lanewise.models.formulas import Branch, LoopCosts, branch_splitting_speedup, unrolling_speedup
@@ -193,8 +194,6 @@ def _predict(
 
 
 def _step_bound(subject: Subject) -> Bottleneck:
-    from lanewise.explanation.sites import operations_of
-
     assert subject.traffic is not None
     assert subject.model is not None
     bound, busy, seconds = step_time(

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-from lanewise.analysis.instructions import count_operations
 from lanewise.explanation.build import explain
 from lanewise.explanation.launches import grid_of
 from lanewise.explanation.measure import Times
-from lanewise.explanation.report import Analysis, Explanation, LaunchRow
+from lanewise.explanation.report import Explanation, LaunchRow
+from lanewise.explanation.site_facts import operations_of
 from lanewise.explanation.subject import OPEN, Subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own
 from lanewise.ir.pattern import Work
-from lanewise.ir.traverse import statements
-from lanewise.language import types as t
 from lanewise.language.target import is_compiled
 from lanewise.launch.resources import kernel_resources
 from lanewise.launch.tasks import Launch
 from lanewise.layouts import Layout
 from lanewise.models.devices import DeviceModel, device_model
-from lanewise.models.roofline import ASSUMED, SiteTraffic, step_time
+from lanewise.models.roofline import SiteTraffic, step_time
 from lanewise.patterns.sitewise.builder import FIELDS
 from lanewise.patterns.sitewise.calls import STENCIL, STREAM, SiteCall, Step
-from lanewise.patterns.sitewise.flags import SECTOR
 from lanewise.patterns.sitewise.interpolated_walls import CURVED
 from lanewise.patterns.sitewise.outflow import OUTLET
 from lanewise.patterns.sitewise.passes import boxes
@@ -33,7 +29,6 @@ from lanewise.patterns.sitewise.passes.runs import RUNS
 from lanewise.patterns.sitewise.passes.splitting import PARTS
 from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.patterns.sitewise.sites import Sites
-from lanewise.patterns.sitewise.steppers import LONG_RUN
 from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.runtime.memory import to_host
 from lanewise.support.errors import ArgumentError
@@ -223,101 +218,3 @@ def _covered(call: SiteCall, launch: Launch) -> int:
 
 
 # ---------------------------------------------------------------- what a step does
-
-
-def analyse_step(subject: Subject) -> Analysis:
-    """Operations of the function of each kind, what a site moves, and what the prediction takes for
-    granted.
-    """
-    traffic = subject.traffic
-    assert traffic is not None
-    operations = {
-        f.name: dict(sorted(count_operations(f).items())) for f in kinds(subject.reference)
-    }
-    lines = [("sites", subject.box)]
-    for name, counts in operations.items():
-        lines.append(
-            ("operations", f"{name}: {', '.join(f'{n} {o}' for o, n in counts.items()) or 'none'}")
-        )
-    rows = accesses(subject.reference, traffic)
-    lines += [("accesses", text) for text, _ in rows]
-    each = traffic.nbytes / traffic.fluid if traffic.fluid else None
-    lines.append(("bytes", _bytes_text(traffic, each)))
-    if traffic.dense:
-        runs = (
-            f"in runs of at least {-(-LONG_RUN // traffic.sites):,} steps, as many sites are "
-            "passed over"
-        )
-        lines.append(
-            ("loads", f"{SECTOR} bytes at a time, half of what a GPU loads by itself, {runs}")
-        )
-    lines += [("assumed", text) for text in ASSUMED]
-    facts: dict[str, Any] = {
-        "operations": operations, "accesses": [fact for _, fact in rows], "bytes_per_site": each,
-        "special_sites": traffic.special, "updated_sites": traffic.fluid, "assumed": list(ASSUMED),
-    }  # fmt: skip
-    return Analysis(tuple(lines), facts)
-
-
-def _bytes_text(traffic: SiteTraffic, each: float | None) -> str:
-    if each is None:
-        return f"{traffic.nbytes:,.0f} a step, about sites that it passes over: no site is updated"
-    return f"{each:.1f} a step of a site that is updated"
-
-
-def kinds(reference: ir.Kernel) -> list[ir.Function]:
-    """The functions of the kinds of sites, kind 0 first."""
-    applied = (s.function for s in statements(reference.body) if isinstance(s, ir.Apply))
-    return list({f.name: f for f in applied}.values())
-
-
-def operations_of(reference: ir.Kernel) -> tuple[int, bool]:
-    """How many operations the function of kind 0 has, and whether they are in float64."""
-    main = kinds(reference)[0]
-    return sum(count_operations(main).values()), any(p.type == t.F64 for p in main.parameters)
-
-
-def accesses(reference: ir.Kernel, traffic: SiteTraffic) -> list[tuple[str, dict[str, Any]]]:
-    """Each array as a line and as a fact: how often it is read or written, and its bytes for a
-    site.
-    """
-    f, rows = reference.arrays[0], list[tuple[str, dict[str, Any]]]()
-    size = traffic.populations * traffic.storage
-
-    def add(text: str, array: str, nbytes: float, times: int, *, written: bool = False) -> None:
-        rows.append(
-            (
-                text,
-                {"array": array, "read": True, "written": written, "times": times, "bytes": nbytes},
-            )
-        )
-
-    kind = f"{traffic.populations} {f.leaves[0].type}"
-    add(
-        f"{f.name}: {kind} read and written by {traffic.fluid:,} sites",
-        f.name,
-        size,
-        traffic.fluid,
-        written=True,
-    )
-    if traffic.flags:
-        add(f"flags: 4 bytes read by {traffic.sites:,} sites", "flags", 4, traffic.sites)
-    if traffic.bits:
-        add(
-            f"marks: {traffic.bits} {'bits' if traffic.bits > 1 else 'bit'} read by "
-            f"{traffic.sites:,} sites",
-            "marks",
-            traffic.bits / 8,
-            traffic.sites,
-        )
-        add(
-            f"flags: 4 bytes read by {traffic.special:,} special sites", "flags", 4, traffic.special
-        )
-    if traffic.values:
-        add(
-            f"values: {traffic.values} bytes read by {traffic.fluid:,} sites",
-            "values",
-            traffic.values,
-            traffic.fluid,
-        )
-    return rows

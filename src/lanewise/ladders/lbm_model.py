@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.explanation.sites import operations_of, traffic_of
+from lanewise.explanation.site_facts import operations_of
+from lanewise.explanation.sites import traffic_of
 from lanewise.ir.names import COUNT
 from lanewise.launch.executable import Executable
 from lanewise.models.devices import DeviceModel

@@ -32,7 +32,7 @@ from lanewise.sims.waves import (
     geometry,
     search_maps,
 )
-from lanewise.sims.waves.demodulation import antenna_matrices, assembled
+from lanewise.sims.waves.definition import antenna_matrices, assembled
 from lanewise.sims.waves.hierarchical import Candidates, candidates
 from lanewise.sims.waves.hierarchical_setup import Grids
 from lanewise.sims.waves.hough import (

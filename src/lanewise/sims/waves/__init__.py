@@ -6,7 +6,8 @@ compared with. Frequencies are in Hz, angles in radians, durations in seconds; t
 int64 nanoseconds (`gps_time`), unless a name says seconds.
 """
 
-from lanewise.sims.waves.demodulation import Atoms, FStatistic, atoms, f_statistic
+from lanewise.sims.waves.definition import FStatistic
+from lanewise.sims.waves.demodulation import Atoms, atoms, f_statistic
 from lanewise.sims.waves.detectors import DETECTORS, Detector, detector
 from lanewise.sims.waves.gps import gps_time, leap_seconds
 from lanewise.sims.waves.hierarchical import MapSearch, hierarchical_search, hough_maps, search_maps

@@ -8,7 +8,8 @@ from itertools import chain, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.sims.waves.demodulation import demodulated, group_sums, usable_matrix
+from lanewise.sims.waves.definition import group_sums, usable_matrix
+from lanewise.sims.waves.demodulation import demodulated
 from lanewise.sims.waves.detectors import detector
 from lanewise.sims.waves.device.buffers import MapShape, shape_of
 from lanewise.sims.waves.device.fetching import ahead

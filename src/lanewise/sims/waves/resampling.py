@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.sims.common.devices import is_gpu, resolve
-from lanewise.sims.waves.demodulation import FStatistic, antenna_matrices, assembled
+from lanewise.sims.waves.definition import FStatistic, antenna_matrices, assembled
 from lanewise.sims.waves.lost import warn_of_loss
 from lanewise.sims.waves.prepared import DTERMS, Geometry, SearchData, geometry
 from lanewise.sims.waves.ranges import RANGES, check_setting, check_settings

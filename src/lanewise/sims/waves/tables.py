@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lanewise.io.atomic import atomic_path, writing
 from lanewise.io.source import FilePath
-from lanewise.sims.waves.demodulation import FStatistic
+from lanewise.sims.waves.definition import FStatistic
 from lanewise.sims.waves.templates import Templates
 from lanewise.support.errors import InputError
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.sims.common.devices import resolve, to_host
-from lanewise.sims.waves.demodulation import (
+from lanewise.sims.waves.definition import (
     Floats,
     FStatistic,
     amplitudes,

@@ -17,7 +17,8 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.sims.waves.demodulation import EXPECTED, demodulated
+from lanewise.sims.waves.definition import EXPECTED
+from lanewise.sims.waves.demodulation import demodulated
 from lanewise.sims.waves.hierarchical import CANDIDATE, Candidates
 from lanewise.sims.waves.hierarchical_setup import Grids
 from lanewise.sims.waves.hough import ORBITAL_SPEED, PIXEL_FACTOR

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lanewise.plot.canvas import FAINT, GRID, PANEL, TEXT, dark_axes, dark_figure, save_png
 
 if TYPE_CHECKING:
-    from lanewise.sims.waves.demodulation import FStatistic
+    from lanewise.sims.waves.definition import FStatistic
 
 COLOURS = ("#4f9df0", "#ff6a3d", "#9fdcf2", "#ffab4a", "#7ddc8a")
 TOGETHER = "#fbe3a1"
