@@ -249,14 +249,7 @@ __all__ = ["Checked", "Kernels"]
 
 VECTOR_BITS = (0, 256, 512)
 # that the points of an index space on a GPU have too
-POINTS = (
-    "tile",
-    "unroll",
-    "prefetch",
-    "targets",
-    "slices",
-    "parts",
-)
+POINTS = ("tile", "unroll", "prefetch", "targets", "slices", "parts")
 # that nothing else has
 ONLY_POINTS = ("across", "down", "rows", "layers", "adjacent", "neighbours", "order", "panel")
 ON_A_CPU = ("across", "rows", "layers")  # of these

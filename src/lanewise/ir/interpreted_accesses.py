@@ -12,20 +12,8 @@ from typing import Any
 import numpy as np
 
 from lanewise.ir import nodes as ir
-from lanewise.ir.interpret import (
-    Environment,
-    Outcome,
-    Step,
-    evaluate,
-    meaning_of,
-    whole,
-    whole_of,
-)
-from lanewise.ir.interpreted_memory import (
-    ArrayMemory,
-    Words,
-    shared_of,
-)
+from lanewise.ir.interpret import Environment, Outcome, Step, evaluate, meaning_of, whole, whole_of
+from lanewise.ir.interpreted_memory import ArrayMemory, Words, shared_of
 from lanewise.ir.races import Races, Touch, element_place, thread_of
 from lanewise.ir.shared import shared_groups
 from lanewise.ir.traverse import expressions

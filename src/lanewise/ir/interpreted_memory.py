@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.ir.interpret import (
-    Environment,
-)
+from lanewise.ir.interpret import Environment
 from lanewise.layouts.base import Arrangement
 from lanewise.support.errors import VerificationError
 

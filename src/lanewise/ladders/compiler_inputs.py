@@ -8,11 +8,7 @@ from typing import Any
 
 import lanewise as lw
 from lanewise.ladders import compiler_kernels as kernels
-from lanewise.ladders.compiler_answers import (
-    SMALL,
-    Arrays,
-    batch,
-)
+from lanewise.ladders.compiler_answers import SMALL, Arrays, batch
 
 
 @dataclass(frozen=True, slots=True)

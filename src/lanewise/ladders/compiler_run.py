@@ -28,10 +28,7 @@ MOST = 300  # repetitions of a kernel within a run
 ENOUGH = 1.0  # seconds of measuring after which a rung is not run again
 LIMIT, QUICK_LIMIT = 60.0, 6.0  # seconds that one run may take
 # operations and bytes a second of a kernel that is slow, on a GPU or a CPU
-SLOW = {
-    True: (2e11, 2e10),
-    False: (1e9, 1e9),
-}
+SLOW = {True: (2e11, 2e10), False: (1e9, 1e9)}
 PILOT = 4  # how many times smaller the matrices are of a run that tells how long a larger one takes
 
 

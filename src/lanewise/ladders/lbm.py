@@ -118,10 +118,7 @@ def _verdict(factors: dict[str, float], automatic: Rung | None) -> str:
 
 GPU = "NVIDIA G80"
 # of splitting both, by the shape of the box
-GAINS: Mapping[tuple[int, ...], float] = {
-    (128, 128): 1.301,
-    (256, 256): 1.24,
-}
+GAINS: Mapping[tuple[int, ...], float] = {(128, 128): 1.301, (256, 256): 1.24}
 LEAST = 16  # sites along an edge: less has no room for a disc
 TOGETHER, APART = lw.Plan(branches="together"), lw.Plan(branches="apart")
 ONE = "one kernel"

@@ -172,10 +172,7 @@ class DeviceLooks:
 
 
 def in_graph(
-    launch: SearchedLaunch,
-    name: str,
-    looks: DeviceLooks | None = None,
-    walk: Work | None = None,
+    launch: SearchedLaunch, name: str, looks: DeviceLooks | None = None, walk: Work | None = None
 ) -> list[NamedLaunch]:
     """The launches of a call on a GPU, for a graph: nothing waits for the host. walk: in place of
     its own.

@@ -110,13 +110,7 @@ class ErrorModel:
     # ------------------------------------------------------------ derivatives along a line
 
     def _largest(
-        self,
-        b: OperatorBuilder,
-        jets: Jets,
-        distance: Value,
-        radial: Value,
-        i: Interaction,
-        q: int,
+        self, b: OperatorBuilder, jets: Jets, distance: Value, radial: Value, i: Interaction, q: int
     ) -> Value:
         potential = self.shape.locals[i.local].potential
         if not any(i.powers):
@@ -127,8 +121,7 @@ class ErrorModel:
             b.algebra.times(
                 b.number(comb(q, j) * perm(degree, j)),
                 b.algebra.times(
-                    b.power(distance, degree - j),
-                    self._along(b, jets, distance, radial, q - j, 0),
+                    b.power(distance, degree - j), self._along(b, jets, distance, radial, q - j, 0)
                 ),
             )
             for j in range(min(degree, q) + 1)

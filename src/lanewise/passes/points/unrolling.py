@@ -14,12 +14,7 @@ from lanewise.analysis.rounds import given_in_rounds
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered
-from lanewise.ir.traverse import (
-    rename,
-    rewrite_block,
-    rewrite_statement,
-    statements,
-)
+from lanewise.ir.traverse import rename, rewrite_block, rewrite_statement, statements
 from lanewise.passes.base import is_source_loop, refuse, source_loops
 
 MOST = 8_192  # statements that a loop becomes

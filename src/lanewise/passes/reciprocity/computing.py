@@ -261,8 +261,7 @@ def _merge(shape: PairShape, given: tuple[ir.Local, ...], index: ir.Local) -> ir
             ((total,), (value,)) = there, here
             merges.append(
                 ir.Assign(
-                    total.name,
-                    ir.Binary("+", total, build.cast(value, total.type), total.type),
+                    total.name, ir.Binary("+", total, build.cast(value, total.type), total.type)
                 )
             )
         else:

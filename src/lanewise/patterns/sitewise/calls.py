@@ -195,11 +195,7 @@ def _bound(
     tasks: TaskList | None = None,
 ) -> SiteCall:
     """A call of those of these arrays that its kernels have."""
-    environment = {
-        **environment,
-        COUNT: sites.count,
-        **box_counts(sites.shape, sites.row_block),
-    }
+    environment = {**environment, COUNT: sites.count, **box_counts(sites.shape, sites.row_block)}
     kernels = (executable.program.reference, *executable.program.kernels)
     used = {a.name for k in kernels for a in k.arrays}
     arrays = {n: b for n, b in bound.items() if n in used}

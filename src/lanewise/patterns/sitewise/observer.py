@@ -263,10 +263,7 @@ class Observer:
         """An array for each result, on the sites' device."""
         module = array_module(sites.device)
         return tuple(
-            module.zeros(
-                (sites.count, *t.shape_of(k)),
-                t.scalar_of(k).dtype,
-            )
+            module.zeros((sites.count, *t.shape_of(k)), t.scalar_of(k).dtype)
             for k in self.function.update.lowered.results
         )
 

@@ -10,14 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
 
 from lanewise.launch.joined import Owned, joined, memory_of
-from lanewise.launch.steps.loop import (
-    Counted,
-    StepLoop,
-    bound_in,
-    loop_of,
-    rhythm_of,
-    take,
-)
+from lanewise.launch.steps.loop import Counted, StepLoop, bound_in, loop_of, rhythm_of, take
 from lanewise.launch.steps.task import Around, States, Task
 from lanewise.launch.tasks import Role
 from lanewise.launch.tasks import Sequence as Tasks

@@ -174,8 +174,7 @@ class Pictures:
         None, Option(LOOK, "X", "what a frame is wide, a length (default all of the first frame)")
     )
     size: tuple[int, int] | None = setting(
-        None,
-        Option(LOOK, "WxH", "in pixels (default 1280x720, as GIF 800x450)", parse=parse_size),
+        None, Option(LOOK, "WxH", "in pixels (default 1280x720, as GIF 800x450)", parse=parse_size)
     )
     fps: float | None = setting(
         None, Option(LOOK, "X", "frames a second (default 30 as MP4, 25 as GIF)")

@@ -17,19 +17,10 @@ from lanewise.sims.waves.device.maps import Best
 from lanewise.sims.waves.device.memory import Memory
 from lanewise.sims.waves.device.work import Batch, DirectionGroup
 from lanewise.sims.waves.gps import SECOND
-from lanewise.sims.waves.hierarchical_setup import (
-    Floats,
-    Grids,
-    Maps,
-    Search,
-    set_up,
-)
+from lanewise.sims.waves.hierarchical_setup import Floats, Grids, Maps, Search, set_up
 from lanewise.sims.waves.kernels import Method
 from lanewise.sims.waves.map_maker import MapMaker
-from lanewise.sims.waves.ranges import (
-    check_values,
-    numbers_of,
-)
+from lanewise.sims.waves.ranges import check_values, numbers_of
 from lanewise.sims.waves.sft import SftSet
 from lanewise.sims.waves.timing import Ephemeris
 from lanewise.support.checks import checked

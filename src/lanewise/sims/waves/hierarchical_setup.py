@@ -9,19 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.sims.waves.gps import SECOND
-from lanewise.sims.waves.hough import (
-    ROTATION_SPEED,
-    Patch,
-)
+from lanewise.sims.waves.hough import ROTATION_SPEED, Patch
 from lanewise.sims.waves.lost import warn_of_loss
 from lanewise.sims.waves.noise import WINDOW
 from lanewise.sims.waves.prepared import DTERMS, SearchData, prepare, split
-from lanewise.sims.waves.ranges import (
-    FASTEST,
-    RANGES,
-    check_setting,
-    check_settings,
-)
+from lanewise.sims.waves.ranges import FASTEST, RANGES, check_setting, check_settings
 from lanewise.sims.waves.sft import SftSet
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import checked

@@ -38,10 +38,7 @@ Method = Literal["interpolated", "dirichlet"]
 DEGREE = 7  # of the polynomials: their error is that of float32 sums
 NEAR = 2e-4  # of a bin: where LALPulsar takes the nearest bin for the sum
 # bins whose polynomials are made at a time, on a GPU and where they shall stay in the caches
-TABLE_PART, HOST_PART = (
-    1 << 15,
-    1 << 11,
-)
+TABLE_PART, HOST_PART = (1 << 15, 1 << 11)
 PI = float(np.float32(np.pi))
 
 

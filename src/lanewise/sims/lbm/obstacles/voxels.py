@@ -203,11 +203,7 @@ def _crossings(spans: Spans, width: int, depth: int) -> Crossings:
     _, span, x, z = _heights(spans, width)
     plane = np.clip(np.ceil(z), 0, depth).astype(np.int64)
     inside = plane < depth  # what lies above the box changes no site
-    return Crossings(
-        (spans.row[span] * width + x)[inside],
-        plane[inside],
-        spans.sign[span][inside],
-    )
+    return Crossings((spans.row[span] * width + x)[inside], plane[inside], spans.sign[span][inside])
 
 
 def _expanded(first: Whole, stop: Whole) -> tuple[Whole, Whole]:

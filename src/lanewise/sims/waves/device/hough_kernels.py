@@ -64,11 +64,7 @@ class Part:
 
 INFINITE = float("inf")
 # numbers of a stack (a, b, c, usable, weight), of a stack in a map, and of a chosen pixel
-MATRIX, MOTION, CHOSEN = (
-    5,
-    3,
-    4,
-)
+MATRIX, MOTION, CHOSEN = (5, 3, 4)
 
 
 @lw.segmentwise

@@ -93,8 +93,7 @@ def _check_ranges(ready: Ready, state: State) -> None:
             row = int(np.flatnonzero(bad)[0])
             found, *wanted = numerals(rows[name][row], low, high)
             raise _refused(
-                state,
-                f"{name} of candidate {row} is {found}; wanted {' to '.join(wanted)}",
+                state, f"{name} of candidate {row} is {found}; wanted {' to '.join(wanted)}"
             )
 
 
