@@ -77,7 +77,7 @@ def test_promotion_table_is_the_compilers() -> None:
 
 
 def test_json_keys_are_those_of_the_summary() -> None:
-    from lanewise.sims.gravity import run as runner
+    from lanewise.sims.gravity import runner
 
     summary = runner.start(ic="two-body", steps=1).finish()
     text = (ROOT / "docs/gravity.md").read_text(encoding="utf-8")

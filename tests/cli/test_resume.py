@@ -14,7 +14,7 @@ import pytest
 from lanewise.launch import tuned_plans as store
 from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.sims.gravity.physics import make_physics
-from lanewise.sims.gravity.run import NO_FILES, resume
+from lanewise.sims.gravity.runner import NO_FILES, resume
 from tests.cli.command import Command, Outcome, start_process, state
 
 STEPS = 23

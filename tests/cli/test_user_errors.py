@@ -10,7 +10,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.runtime import devices
-from lanewise.sims.gravity import run as runner
+from lanewise.sims.gravity import runner
 from lanewise.support.installation import install
 from tests.cli.command import Command, Outcome
 

@@ -13,7 +13,7 @@ import pytest
 import lanewise
 from lanewise.io.source import matching
 from lanewise.sims.gravity.options import Output
-from lanewise.sims.gravity.run import start
+from lanewise.sims.gravity.runner import start
 from lanewise.sims.waves.sft import DetectorSfts, SftSet, load_sfts, write_sfts
 from lanewise.sims.waves.units.run import SEARCH, forget
 from lanewise.support.errors import InputError

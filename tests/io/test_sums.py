@@ -18,7 +18,7 @@ from lanewise.io.particles import Particles
 from lanewise.sims.boids.checkpoint import read_checkpoint as read_flock
 from lanewise.sims.gravity.checkpoint import read_checkpoint as read_gravity
 from lanewise.sims.gravity.options import Output
-from lanewise.sims.gravity.run import start
+from lanewise.sims.gravity.runner import start
 from lanewise.sims.lbm.checkpoint import read_checkpoint as read_flow
 from lanewise.sims.lbm.files import read_flow as read_fields
 from lanewise.support.errors import InputError

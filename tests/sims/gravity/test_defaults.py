@@ -10,7 +10,7 @@ import pytest
 from lanewise.sims.common.commands import real_number
 from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions
 from lanewise.sims.gravity.initial import INITIAL_CONDITIONS
-from lanewise.sims.gravity.run import start
+from lanewise.sims.gravity.runner import start
 
 SIZES = {name: c.bodies or c.minimum for name, c in INITIAL_CONDITIONS.items()}
 

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions
-from lanewise.sims.gravity import run as runner
+from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions, runner
 from lanewise.sims.gravity.options import Output, Pictures
 from lanewise.sims.gravity.painting import (
     BodiesThen,

@@ -15,8 +15,7 @@ from lanewise.launch import tuned_plans as store
 from lanewise.launch.tuned_plans import Entry, write_entry
 from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.sims.common.plan_text import from_json, to_json
-from lanewise.sims.gravity import Simulation
-from lanewise.sims.gravity import run as runner
+from lanewise.sims.gravity import Simulation, runner
 from lanewise.sims.gravity.checkpoint import read_checkpoint
 from lanewise.sims.gravity.options import Output
 from lanewise.sims.gravity.physics import RECORDS, make_physics

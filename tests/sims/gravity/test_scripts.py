@@ -13,8 +13,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.io.particles import Particles
-from lanewise.sims.gravity import make_bodies, make_initial_conditions
-from lanewise.sims.gravity import run as runner
+from lanewise.sims.gravity import make_bodies, make_initial_conditions, runner
 from lanewise.sims.gravity.command import say
 from lanewise.sims.gravity.options import Output
 from lanewise.support.errors import InputError

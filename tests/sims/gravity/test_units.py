@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lanewise.io.particles import Particles
 from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions
 from lanewise.sims.gravity.options import Output
-from lanewise.sims.gravity.run import resume, start
+from lanewise.sims.gravity.runner import resume, start
 
 
 def simulation(particles: Particles, g: float = 1.0, softening: float = 0.05, **options: Any) -> Simulation:

@@ -26,7 +26,7 @@ app = product_app("gravity")
 def run(matched: GivenOptions) -> None:
     """Run a simulation and say how well energy and momentum were kept."""
     from lanewise.io.atomic import writable_target
-    from lanewise.sims.gravity import run as runner
+    from lanewise.sims.gravity import runner
     from lanewise.sims.gravity.checkpoint import resumed_target
 
     pictures, resumed = matched.make(Pictures), matched["resume"]

@@ -1,60 +1,38 @@
-"""Runs of gravity, from initial conditions, bodies of a file or a checkpoint."""
+"""What a run of gravity advances, measures and writes."""
 
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
-import lanewise as lw
-from lanewise.io.atomic import writable_target
-from lanewise.io.formats import read_particles
-from lanewise.io.particles import Particles
-from lanewise.layouts import layout_by_name
 from lanewise.profiling.profile import Profile, span
-from lanewise.sims.common.checks import check_steps, check_time_step, last_step
-from lanewise.sims.common.devices import resolve, same_kind
 from lanewise.sims.common.films import PaintedFilm
-from lanewise.sims.common.run import Checkpoints, Every, Run
+from lanewise.sims.common.run import Every, Run
 from lanewise.sims.gravity.checkpoint import (
-    Checkpoint,
     Labels,
     Pace,
     current_particles,
-    read_checkpoint,
-    resumed_target,
     snapshot_path,
     write_checkpoint,
 )
-from lanewise.sims.gravity.checks import check_bodies, check_softening
 from lanewise.sims.gravity.diagnostics import Diagnostics, energy_warning
-from lanewise.sims.gravity.initial import INITIAL_CONDITIONS, make_initial_conditions
-from lanewise.sims.gravity.initial.scripts import names_script, script_text
-from lanewise.sims.gravity.options import CHECKPOINT_SECONDS, Output, Settings
+from lanewise.sims.gravity.options import Output, Settings
 from lanewise.sims.gravity.painting import BodiesThen, FilmPlan
-from lanewise.sims.gravity.physics import pair_type
 from lanewise.sims.gravity.pictures import (
     bodies_then,
-    check_pictures,
-    check_resumed,
     film_plan,
     film_title,
     open_film,
 )
-from lanewise.sims.gravity.plans import Plans
-from lanewise.sims.gravity.simulation import Simulation, make_bodies
-from lanewise.sims.gravity.trees import ForceErrors, accuracy_warning, tree_of, with_method
-from lanewise.support.attributes import unknown
-from lanewise.support.errors import InputError, PlanError
-from lanewise.support.numerals import counted
-
-NO_FILES = Output()
+from lanewise.sims.gravity.simulation import Simulation
+from lanewise.sims.gravity.trees import ForceErrors, accuracy_warning
 
 
 @dataclass(slots=True, kw_only=True)
@@ -208,255 +186,3 @@ class SimulatedBodies:
 
 
 GravityRun: TypeAlias = Run[SimulatedBodies]
-
-
-def start(
-    *,
-    bodies: int | None = None,
-    output: Output = NO_FILES,
-    profile: Profile | None = None,
-    softening: float | None = None,
-    device: str | None = None,
-    layout: str | None = None,
-    **chosen: Any,
-) -> GravityRun:
-    """Check everything, make the bodies, and measure the initial state. `chosen`: other fields of
-    `Settings`.
-
-    What is not chosen is as the initial condition says, else as `Settings` says.
-    """
-    asked = _with_defaults(chosen)
-    check_steps(asked.steps)
-    check_time_step(asked.dt)
-    check_pictures(output.pictures)
-    where = resolve(device)
-    kind: lw.Layout | None = layout_by_name(layout) if layout else None
-    with span(profile, "setup", name="initial conditions"):
-        script = script_text(asked.ic) or ""
-        particles = load_particles(asked.ic, bodies, chosen.get("seed"))
-    if softening is None:
-        softening = asked.softening if particles.softening is None else particles.softening
-    softening = check_softening(softening)
-    arrays = make_bodies(
-        particles, precision=asked.precision, layout=kind, device=where, profile=profile
-    )
-    try:  # as the simulation does, which does not know where they come from
-        check_bodies(arrays, pair_type(asked.precision))
-    except InputError as error:
-        raise InputError(f"{asked.ic}: {error}") from error
-    settings, why = with_method(
-        replace(
-            asked,
-            softening=softening,
-            layout=layout_name(arrays.layout),
-            device=where,
-            start_time=particles.time,
-        ),
-        len(arrays),
-    )
-    simulation = Simulation(
-        arrays,
-        softening=softening,
-        integrator=asked.integrator,
-        gravitational_constant=asked.gravitational_constant,
-        time=particles.time,
-        search=tree_of(settings),
-        profile=profile,
-    )
-    pace = _pace(output, None, settings.steps)
-    history = [simulation.diagnostics()]
-    return _ready(simulation, particles, settings, output, pace, history, script, why)
-
-
-def _with_defaults(chosen: Mapping[str, Any]) -> Settings:
-    """What was chosen, then what the initial condition brings, then the defaults."""
-    condition = INITIAL_CONDITIONS.get(chosen.get("ic", Settings().ic))
-    values: dict[str, Any] = {**(condition.method if condition else {}), **chosen}
-    return Settings(**values)
-
-
-def resume(
-    path: Path,
-    *,
-    steps: int | None,
-    device: str | None,
-    output: Output,
-    profile: Profile | None = None,
-) -> GravityRun:
-    """Continue a checkpoint by `steps` steps, or to its planned end: in `output.out` or the same
-    file, but never in a snapshot.
-
-    Everything else is as it was, the plans of the kernels too, so the same device gives the same
-    bits. On another kind of device the plans are chosen anew, and `Run.note` says so.
-    """
-    output = replace(output, out=resumed_target(path, output.out, output.overwrite))
-    with span(profile, "setup", name="read the checkpoint"):
-        saved: Checkpoint = read_checkpoint(path)
-    s = saved.settings
-    last = last_step(path, saved.step, s.steps, steps)
-    check_pictures(output.pictures)
-    check_resumed(output.pictures, saved.film, saved.step, overwrite=output.overwrite)
-    where = resolve(device or s.device)
-    settings = replace(s, steps=last, device=where)
-    arrays = make_bodies(
-        saved.particles,
-        precision=s.precision,
-        layout=layout_by_name(s.layout),
-        device=where,
-        profile=profile,
-    )
-    same = same_kind(where, s.device)
-    simulation = _continued(path, saved, arrays, saved.plans if same else None, profile)
-    pace = _pace(output, saved.pace, last - saved.step)
-    history = _continued_history(saved, pace)
-    run = _ready(
-        simulation, saved.particles, settings, output, pace, history, saved.script,
-        "as before", saved.film, path,
-    )  # fmt: skip
-    notes = (
-        _difference(path, saved, where, same=same),
-        _script_changed(saved),
-        _film_left(saved, output),
-    )
-    run.note = "; ".join(note for note in notes if note)
-    return run
-
-
-def _continued(
-    path: Path,
-    saved: Checkpoint,
-    bodies: lw.RecordArray,
-    plans: Plans | None,
-    profile: Profile | None,
-) -> Simulation:
-    """The simulation at the step of the checkpoint, with these plans or with those of today."""
-    s = saved.settings
-    try:
-        simulation = Simulation(
-            bodies,
-            softening=s.softening,
-            integrator=s.integrator,
-            gravitational_constant=s.gravitational_constant,
-            time=s.start_time,
-            plan=plans.force if plans else None,
-            potential_plan=plans.potential if plans else None,
-            search=tree_of(s),
-            profile=profile,
-        )
-        completed = simulation.plans  # compiles both kernels: now, not at the first measurement
-        assert plans in (None, completed)
-    except PlanError as error:
-        raise InputError(
-            f"{path} goes on with the plans that it keeps, and one does not work here: {error}; "
-            f"start a new run from it with --ic {path}"
-        ) from error
-    simulation.continue_from(saved.step, s.dt, saved.tree_order)
-    return simulation
-
-
-def _difference(path: Path, saved: Checkpoint, device: str, *, same: bool) -> str:
-    """Why the bits may not be those of an uninterrupted run."""
-    if not same:
-        return (
-            f"{path} was computed on {saved.settings.device}; on {device} plans are chosen anew, "
-            "and the last places differ"
-        )
-    if saved.plans is None:
-        return (
-            f"{path} keeps no plans, as older checkpoints; they are chosen anew, and the last "
-            "places may differ"
-        )
-    return ""
-
-
-def _script_changed(saved: Checkpoint) -> str:
-    """What is said where the script that made the bodies is another one by now."""
-    now = script_text(saved.settings.ic)
-    if not saved.script or now in (None, saved.script):
-        return ""
-    return (
-        f"the script of {saved.settings.ic} has changed since this run began; the run goes on with "
-        "its own bodies, and its checkpoint keeps the script as it was"
-    )
-
-
-def _film_left(saved: Checkpoint, output: Output) -> str:
-    """What is said where a run had a film and goes on without one."""
-    if saved.film is None or output.pictures.movie is not None:
-        return ""
-    return "the film of this run ends here; --movie FILE makes one of the rest, on its scale"
-
-
-def _pace(output: Output, before: Pace | None, steps: int) -> Pace:
-    """How often a run of that many steps measures and writes: as it is told, else as before, else
-    by default.
-    """
-    every = output.diagnostics_every
-    snapshots = output.snapshot_every
-    seconds = output.checkpoint_seconds
-    if before is not None:
-        every = before.diagnostics_every if every is None else every
-        snapshots = before.snapshot_every if snapshots is None else snapshots
-        seconds = before.checkpoint_seconds if seconds is None else seconds
-    return Pace(
-        every or max(1, steps // 10),
-        snapshots or 0,
-        CHECKPOINT_SECONDS if seconds is None else seconds,
-    )
-
-
-def _continued_history(saved: Checkpoint, pace: Pace) -> list[Diagnostics]:
-    """The measurements that an uninterrupted run has by then: the last one of a run that goes on
-    may be between two of them.
-    """
-    last = saved.history[-1]
-    between = (
-        len(saved.history) > 1
-        and last.step == saved.step
-        and last.step % pace.diagnostics_every != 0
-    )
-    return saved.history[:-1] if between and saved.pace is not None else saved.history
-
-
-def _ready(
-    simulation: Simulation, particles: Particles, settings: Settings, output: Output, pace: Pace,
-    history: list[Diagnostics], script: str, why: str, film: FilmPlan | None = None,
-    resumed: Path | None = None,
-) -> GravityRun:  # fmt: skip
-    """The run, from the checkpoint `resumed` or from the start; refuses snapshots that exist."""
-    state = SimulatedBodies(
-        simulation=simulation, labels=Labels(particles.ids, particles.component),
-        settings=settings, output=output, pace=pace, history=history, script=script, film=film,
-        why=why, errors=None if simulation.search is None else simulation.force_errors(),
-    )  # fmt: skip
-    for path in state.snapshots():
-        writable_target(path, output.overwrite)
-    checkpoints = Checkpoints(output.out, seconds=pace.checkpoint_seconds, resumed=resumed)
-    return Run(
-        state=state, steps=settings.steps, checkpoints=checkpoints, first_step=simulation.step
-    )
-
-
-def layout_name(layout: lw.Layout) -> str:
-    """The name that `layout_by_name` reads."""
-    return str(layout).lower()
-
-
-def load_particles(ic: str, bodies: int | None, seed: int | None) -> Particles:
-    """Particles of a named initial condition, of a script's function or of a file."""
-    if ic in INITIAL_CONDITIONS or names_script(ic):
-        return make_initial_conditions(ic, bodies, seed)
-    if not Path(ic).exists() and "." not in ic and "/" not in ic:
-        raise InputError(
-            unknown(
-                "initial condition",
-                ic,
-                INITIAL_CONDITIONS,
-                more=", a file (Gadget HDF5, Tipsy, NPZ, CSV), or script.py:function",
-            )
-        )
-    particles = read_particles(ic)
-    if bodies is not None and bodies != len(particles):
-        held = counted(len(particles), "body", "bodies")
-        raise InputError(f"{ic} holds {held}, not {bodies:,}; leave --bodies out")
-    return particles
