@@ -8,6 +8,7 @@ from typing import Any
 
 from lanewise.frontend.function import Signature
 from lanewise.frontend.scattered import summed_arrays
+from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import length_of, own
 from lanewise.ir.values import value_array
@@ -17,7 +18,7 @@ from lanewise.language.target import target_of
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.task_list import Written
 from lanewise.launch.tasks import Buffer, Primitive, Role, changing
-from lanewise.primitives.exact_sums import close, load_close
+from lanewise.primitives.exact_sums import close, load_close, purpose
 
 
 def add_words(signature: Signature, arrays: Mapping[str, Any], arguments: Arguments) -> None:
@@ -36,32 +37,21 @@ def words_of(array: str) -> str:
 def words_buffer(array: str, kind: t.Scalar, rank: int, device: str) -> Buffer:
     """The words of an array with so many dimensions, which are zero but while a call runs."""
     lengths: list[ir.Expression] = [ir.Local(length_of(array, d), t.I64) for d in range(rank)]
-    elements = reduce(partial(_calculated, "*"), lengths)
+    elements = reduce(build.multiply, lengths)
     format_ = exact_sums.FORMATS[kind.dtype.name]
     target, group = target_of(device), exact_sums.GROUP
     if target.compiled and target.host_memory:  # planes, with one element more for all of them
-        places = _calculated("+", elements, _number(1))
+        places = build.add(elements, 1)
     else:
-        above = _calculated("+", elements, _number(group - 1))
-        places = _calculated("*", _calculated("//", above, _number(group)), _number(group))
+        places = build.multiply(build.ceil_divide(elements, group), group)
     return Buffer(
         words_of(array),
         Role.KEPT,
         value_array("", t.I64, written=True).arrangement,
-        _calculated("*", places, _number(format_.words)),
+        build.multiply(places, format_.words),
         clean=True,
-        what=f"an exact sum of {format_.name}, which takes {8 * format_.words} bytes an element,",
+        what=purpose(format_),
     )
-
-
-def _calculated(
-    operator: ir.BinaryOperator, left: ir.Expression, right: ir.Expression
-) -> ir.Expression:
-    return ir.Binary(operator, left, right, t.I64)
-
-
-def _number(value: int) -> ir.Expression:
-    return ir.Literal(value, t.I64)
 
 
 def rounding(arrays: Mapping[str, t.Scalar], device: str) -> list[Written]:

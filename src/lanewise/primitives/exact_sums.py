@@ -25,12 +25,17 @@ def words_for(array: Any, device: str) -> Any:
     Raises `DeviceError` where there is no room.
     """
     kind = exact_sums.FORMATS[array.dtype.name]
-    what = f"an exact sum of {kind.name}, which takes {8 * kind.words} bytes an element,"
     target = target_of(device)
     length = (
         exact_sums.length_in_planes if target.compiled and target.host_memory else exact_sums.length
     )
-    return allocate(device, 8 * length(kind, int(array.size)), what).view(np.int64)
+    nbytes = 8 * length(kind, int(array.size))
+    return allocate(device, nbytes, purpose(kind)).view(np.int64)
+
+
+def purpose(kind: exact_sums.FloatFormat) -> str:
+    """What words are for, in errors about memory."""
+    return f"an exact sum of {kind.name}, which takes {8 * kind.words} bytes an element,"
 
 
 def close(words: Any, array: Any, device: str) -> None:
