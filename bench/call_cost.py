@@ -225,6 +225,10 @@ def rows_in_turn(device: str, sizes: int) -> list[Row]:
             [partial(axpy, 2.0, v, v) for v in values],
             [axpy.bind(2.0, v, v) for v in values],
         ),
+        "pairwise over a grid": (  # wanted: at most 60 on a CPU, 80 on a GPU
+            [partial(crowd, b, b) for b in bodies],
+            [crowd.bind(b, b) for b in bodies],
+        ),
     }
     return [
         Row(f"{name}, {sizes} sizes in turn", InTurn(a), InTurn(b))
