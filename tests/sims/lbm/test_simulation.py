@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,9 @@ from lanewise.sims.boids import Flock
 from lanewise.sims.lbm.checks import FlowWarning
 from lanewise.sims.lbm.initial import deviations
 from lanewise.sims.lbm.kinds import Open, Wall
+from lanewise.sims.lbm.settings import SiteGeometry
 from lanewise.sims.lbm.simulation import Simulation
-from lanewise.sims.lbm.watch import DRIFTS, check_fields
+from lanewise.sims.lbm.watch import DRIFTS, check_fields, unheld_warning
 from lanewise.support.errors import DeviceError, InputError
 
 CAVITY: dict[str, Any] = {
@@ -319,6 +321,44 @@ def test_a_closed_box_that_loses_mass_is_warned_of(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(DRIFTS, "f32", -1.0)
     with pytest.warns(FlowWarning, match="the mass of this closed box has changed by"):
         flow.run(1)
+
+
+def channel(outlet: str, side: str = "wall") -> Simulation:
+    """A stream from an inlet of given velocity; `outlet` "outflow", or a boundary of given density."""
+    mask = np.zeros((8, 12), np.int32)
+    mask[:, 0] = 2
+    mask[2, 5] = 1
+    kinds: dict[int, Any] = {1: Wall("wall"), 2: Open("in", "velocity", "x-", velocity=(0.05, 0.0))}
+    if outlet != "outflow":
+        mask[:, -1], kinds[3] = 3, Open("out", outlet, "x+", density=1.0)
+    return Simulation(
+        shape=mask.shape, viscosity=0.05, precision="f64", mask=mask, kinds=kinds, velocity=(0.05, 0.0), device="cpu",
+        edges={"x": ("wall", "outflow" if outlet == "outflow" else "wall"), "y": side},
+    )  # fmt: skip
+
+
+def test_what_holds_the_density_of_a_box() -> None:
+    assert unheld_warning(1.04, 1.0) is None
+    told = unheld_warning(93.0, 100.0)
+    assert told is not None
+    assert told.startswith("the mean density has changed by -7 % since the start: no opening of this box holds it")
+    mask, kinds = np.zeros((4, 5), np.uint8), {2: Open("in", "velocity", "x-", velocity=(0.1, 0.0))}
+    mask[:, 0] = 2
+    for kind, held in ((Open("out", "pressure", "x+", density=1.0), True), (Wall("wall"), False)):
+        given = mask.copy()
+        given[:, -1] = 3
+        assert SiteGeometry(given, {**kinds, 3: kind}, {}).holds_density == held
+        assert not SiteGeometry(mask, {**kinds, 3: kind}, {}).holds_density  # no site is of it
+
+
+@pytest.mark.slow
+def test_a_density_that_nothing_holds_and_that_runs_away_is_warned_of() -> None:
+    with pytest.warns(FlowWarning, match="no opening of this box holds it"):
+        channel("outflow").run(4000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        channel("outflow", "slip").run(4000)
+        channel("pressure").run(4000)
 
 
 @pytest.mark.parametrize("make", [Simulation, Flock])

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 from lanewise.support.checks import shown
@@ -15,6 +16,11 @@ MOST = 32  # five bits of a flags
 # of a face that the flow leaves through: its links are cut, and filled between steps
 OUTFLOW = MOST + 1
 REST = MOST  # the kind of a wall that no mask names: where different walls meet, at rest
+Face = Literal["periodic", "slip"] | int  # a number is a kind of wall
+RULES: Mapping[str, Face] = MappingProxyType(
+    {"periodic": "periodic", "slip": "slip", "outflow": OUTFLOW}
+)
+"""Of the edges, beside the names of walls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +46,7 @@ def check_new(number: object, name: object, taken: Iterable[tuple[int, str]]) ->
         )
     if not isinstance(name, str) or not name:
         raise ArgumentError(f'kind {number} needs a name, for example "inlet"; found {shown(name)}')
-    if name in ("periodic", "slip", "outflow"):
+    if name in RULES:
         raise ArgumentError(f"kind {number}: {name!r} is a rule of the edges; choose another name")
     for other, label in taken:
         if other == number:
@@ -54,7 +60,6 @@ def check_new(number: object, name: object, taken: Iterable[tuple[int, str]]) ->
 
 
 AXES = "xyz"
-Face = Literal["periodic", "slip"] | int  # a number is a kind of wall
 Rule = str | tuple[str, str]
 
 
@@ -123,13 +128,8 @@ def _pair(axis: str, rule: object, walls: Mapping[str, int]) -> tuple[Face, Face
 
 
 def _face(axis: str, rule: object, walls: Mapping[str, int]) -> Face:
-    if rule == "periodic":
-        return "periodic"
-    if rule == "slip":
-        return "slip"
-    if rule == "outflow":
-        return OUTFLOW
-    if isinstance(rule, str) and rule in walls:
-        return walls[rule]
-    names = ", ".join(map(repr, ("periodic", "slip", "outflow", *walls)))
+    known: dict[str, Face] = {**walls, **RULES}
+    if isinstance(rule, str) and rule in known:
+        return known[rule]
+    names = ", ".join(map(repr, (*RULES, *walls)))
     raise ArgumentError(f"the edge {rule!r} of {axis} is unknown; wanted one of {names}")

@@ -91,6 +91,12 @@ class SiteGeometry:
         present = self.mask is not None and bool(np.isin(self.mask, list(self.openings)).any())
         return "outflow" not in faces and not present
 
+    @property
+    def holds_density(self) -> bool:
+        """Whether sites are of an opening that sets a density."""
+        setting = [n for n, kind in self.openings.items() if kind.density is not None]
+        return self.mask is not None and bool(np.isin(self.mask, setting).any())
+
     def solid(self, shape: tuple[int, ...]) -> NDArray[np.bool_]:
         """The sites of walls."""
         if self.mask is None:

@@ -61,6 +61,7 @@ from lanewise.sims.lbm.watch import (
     check_interval,
     drift_warning,
     find_stagger,
+    unheld_warning,
 )
 from lanewise.support.attributes import near, sealed
 from lanewise.support.checks import checked
@@ -430,13 +431,13 @@ class Simulation:
         Raises `InputError` when the flow blows up. Warns (`FlowWarning`), once, of a velocity that
         goes up and down from site to site (`stagger`): it is looked for at the end, if there were
         256 steps since the last look. Warns, once, where the mass of a box without openings is no
-        longer what it was.
+        longer what it was, and where that of one whose openings hold no density runs away.
         """
         check_steps(steps)
         check_every(every)
         interval, left = check_interval(self.sites), steps
         # of a checkpoint that does not tell it
-        if self.geometry.closed and self._first_mass is None:
+        if self._first_mass is None and not self.geometry.holds_density:
             self._first_mass = self.mass
 
         def advance(count: int) -> None:
@@ -457,11 +458,14 @@ class Simulation:
         return self
 
     def _warn_of_drift(self) -> None:
-        """Once, of a closed box whose mass is not that of the start."""
-        if self._drifted or not self.geometry.closed or self._first_mass is None:
+        """Once, of a box that nothing holds the mass of, where it is not that of the start."""
+        first, geometry = self._first_mass, self.geometry
+        if self._drifted or not first or geometry.holds_density:
             return
-        drift = drift_warning(
-            self.mass, self._first_mass, self.settings.storage, self.interpolated_links
+        drift = (
+            drift_warning(self.mass, first, self.settings.storage, self.interpolated_links)
+            if geometry.closed
+            else unheld_warning(self.mass, first)
         )
         if drift is not None:
             self._drifted = True

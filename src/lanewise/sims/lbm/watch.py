@@ -102,12 +102,12 @@ Rounding stays far below.
 """
 INTERPOLATED_DRIFT = 1e-2
 """With interpolated walls, which keep mass up to the error of the interpolation."""
+UNHELD_DRIFT = 0.05
+"""Where no opening holds a density: that of a flow below Mach 0.2 varies by less."""
 
 
 def drift_warning(mass: float, first: float, storage: str, interpolated: int) -> str | None:
     """One line about a closed box whose mass is not what it was; None where it is."""
-    if not first:  # walls alone
-        return None
     drift = mass / first - 1
     if abs(drift) <= (INTERPOLATED_DRIFT if interpolated else DRIFTS[storage]):
         return None
@@ -120,6 +120,22 @@ def drift_warning(mass: float, first: float, storage: str, interpolated: int) ->
     )
     return (
         f"the mass of this closed box has changed by {100 * drift:.2g} % since the start; {cause}"
+    )
+
+
+def unheld_warning(mass: float, first: float) -> str | None:
+    """One line about a box without an opening of given density, whose mass has run away; None where
+    it has not.
+
+    Populations that have all grown by one factor are the same flow: only an opening of given
+    density tells them apart.
+    """
+    drift = mass / first - 1
+    if abs(drift) <= UNHELD_DRIFT:
+        return None
+    return (
+        f"the mean density has changed by {100 * drift:.2g} % since the start: no opening of this "
+        'box holds it, and forces go with it; an outlet of given density ("pressure") holds it'
     )
 
 

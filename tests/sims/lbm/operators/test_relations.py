@@ -146,9 +146,33 @@ def test_kbc_is_its_equation(lattice: Lattice, forced: bool) -> None:
     shear, high = kbc_parts(lattice, n)
     beta = omega / 2
     gamma = 1 / beta - (2 - 1 / beta) * (shear * high / whole).sum(0) / (high * high / whole).sum(0)
+    gamma = np.clip(gamma, 0, 2 / beta)  # the ghosts do not grow
     wanted = f + source - beta * (2 * shear + gamma * high)
     np.testing.assert_allclose(run("kbc", lattice, f, forced, omega=omega), wanted, rtol=0, atol=2e-15)
     assert np.abs(gamma - 2).max() > 0.1  # it is not BGK
+
+
+@each_lattice
+def test_kbc_never_lets_ghosts_grow(lattice: Lattice) -> None:
+    """However small they are beside the shear: there the entropy's estimate has no bound."""
+    f, omega = some_flow(lattice), 1.9
+    density, u, _, n = away(lattice, f, False)
+    shear, high = kbc_parts(lattice, n)
+    w = np.array([float(x) for x in lattice.weights])[:, None]
+    whole = equilibrium(lattice, density - 1, u) + w
+
+    def size(part: Array) -> Array:
+        return np.sqrt((part * part / whole).sum(0))
+
+    limits = set()
+    for share in (1e-6, -1e-6, 1e-2, -1e-2, 1.0):
+        given = f - high + share * high
+        after = kbc_parts(lattice, away(lattice, run("kbc", lattice, given, omega=omega), False)[3])[1]
+        assert (size(after) <= size(share * high) * (1 + 1e-9) + 1e-15).all(), share
+        rate = omega - 1
+        overlap = (shear * share * high / whole).sum(0) / size(share * high) ** 2
+        limits |= set(np.sign(np.round(rate * np.abs(overlap), 9) - 1).astype(int))
+    assert limits == {-1, 1}  # the estimate is within the limits for some, and out of them for others
 
 
 @each_lattice
