@@ -335,7 +335,7 @@ def make(request):
     )
 
 
-CASE = Case("still", "a fluid at rest", make, re=10.0, size=8, size_of="the box")
+CASE = Case("still", "a fluid at rest", make, re=10.0, size=8, size_of="sites along a side")
 ''',
     (),
     """

@@ -136,7 +136,7 @@ OPTIONS: dict[str, tuple[str, str]] = {
         "the speed of the case, the lid's velocity, is 0.2 sites a step, Mach 0.35; wanted at most 0.1732, Mach 0.3: choose a "
         "lower lattice velocity (the same flow then takes more steps)",
     ),
-    "size": ("cavity --size 2", "the size is 2; wanted 4 to 1,048,576 sites"),
+    "size": ("cavity --size 2", "the size is 2; wanted 4 to 1,048,576 sites along a side"),
     "steps": ("cavity --steps 0", "the number of steps is 0; wanted a whole number from 1 to 1,000,000,000,000"),
     "collision": ("cavity --collision x", "unknown collision operator 'x'; wanted one of bgk, trt, regularised, mrt, kbc"),
     "smagorinsky": (

@@ -2,9 +2,9 @@
 
 A box is its centre and half of its extents, so that its distance along an axis is |centre - place|
 - half where that is positive: three operations. In a periodic world the centre is moved to its
-nearest image first. Boxes are built a little larger than their contents (`build/tree.py`), and the
-bound is widened by a few units in the last place: no source that is near is ever in a box that is
-not.
+nearest image first. Boxes are built a little larger than their contents (`builders/tree.py`), and
+the bound is widened by a few units in the last place: no source that is near is ever in a box that
+is not.
 """
 
 from __future__ import annotations

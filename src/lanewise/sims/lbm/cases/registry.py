@@ -199,7 +199,7 @@ class Case:
             drive or (self.drives[0] if self.drives else ""),
             obstacle,
         )
-        _check(chosen)
+        _check(chosen, self.size_of)
         return chosen
 
     def setup(self, **asked: Any) -> Setup:
@@ -207,13 +207,13 @@ class Case:
         return self.make(self.request(**asked))
 
 
-def _check(request: Request) -> None:
+def _check(request: Request, size_of: str) -> None:
     if not 0 < request.re < float("inf"):
         raise InputError(
             f"the Reynolds number is {request.re:g}; wanted a finite number above zero"
         )
     if not SMALLEST <= request.size <= LARGEST:
-        raise InputError(f"the size is {request.size}; wanted {SMALLEST} to {LARGEST:,} sites")
+        raise InputError(f"the size is {request.size}; wanted {SMALLEST} to {LARGEST:,} {size_of}")
     if not 0 < request.speed < float("inf"):
         raise InputError(
             f"the speed is {request.speed:g}; wanted a finite number above zero, in sites a step"
