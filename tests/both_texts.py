@@ -1,6 +1,6 @@
 """Every kernel for a CPU in both languages: `python -m pytest -p tests.both_texts ...` finds where their bits differ.
 
-A plugin of pytest. Each launch runs the kernel of Python's text, then on the same memory that of LLVM's text, and compares all bytes of
+A plugin of pytest. Each launch runs the kernel of LLVM's text, then on the same memory that of Python's text, and compares all bytes of
 all arrays; a test in which they differ fails. Of several threads that write
 one array one would see what the other restores: run with LANEWISE_THREADS=1.
 """
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lanewise.emit.llvm import emit_llvm
+from lanewise.emit.numba import emit_numba
 from lanewise.launch import executable, kept_programs
 from lanewise.runtime import cpu
 
@@ -43,7 +43,7 @@ class Both:
                 where = np.flatnonzero(bits(a) != bits(f))
                 some = [(int(i), f.reshape(-1)[i], a.reshape(-1)[i]) for i in where[:4]]
                 DIFFERENT.append(
-                    f"{self.name}: array {n}, {len(where)} of {a.size} elements; place, Python, LLVM: {some}"
+                    f"{self.name}: array {n}, {len(where)} of {a.size} elements; place, LLVM, Python: {some}"
                 )
                 a[...] = f
 
@@ -59,7 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
     def generated_text(reference: Any, plan: Any, kernel: Any, device: str, *, locations: bool) -> str:
         text = generated(reference, plan, kernel, device, locations=locations)
         if device == "cpu" and not locations:
-            TEXTS[cpu.code_of(text)] = emit_llvm(
+            TEXTS[cpu.code_of(text)] = emit_numba(
                 kernel, "both", fast_math=plan.fast_math, vector_bits=plan.vector_bits, locations=False
             )
         return text

@@ -13,7 +13,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.emit.cuda import emit_cuda
-from lanewise.emit.numba import emit_numba
+from lanewise.emit.llvm import emit_llvm
 from lanewise.ir.printer import print_function, print_kernel
 from lanewise.planning.plan import Plan
 from tests.corpus import case
@@ -59,9 +59,9 @@ def generated() -> str:
     cpu = program(c, lw.SoA(), Plan(targets=1), "cpu")
     parts.append(
         _section(
-            "Python for the CPU (emit/numba.py)",
-            "python",
-            emit_numba(cpu.kernels[0], f"gravity\nplan: {cpu.plan.short()}"),
+            "LLVM's language for the CPU (emit/llvm.py)",
+            "llvm",
+            emit_llvm(cpu.kernels[0], f"gravity\nplan: {cpu.plan.short()}"),
         )
     )
     return "\n".join(parts)

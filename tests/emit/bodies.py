@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 
 from lanewise.compiler.pipeline import Program
-from lanewise.emit import cuda_prelude, numba_prelude
+from lanewise.emit import cuda_prelude
 from lanewise.emit.cuda import emit_cuda
-from lanewise.emit.numba import emit_numba
+from lanewise.emit.llvm import emit_llvm
 from lanewise.ir import nodes as ir
 from lanewise.planning.plan import Plan
 
@@ -27,9 +27,9 @@ def cuda_bodies(program: Program) -> str:
     return "\n".join(cuda_body(k, header_of(k, program.plan)) for k in program.kernels)
 
 
-def numba_bodies(program: Program, *, fast_math: bool = False) -> str:
-    """Python of all kernels of a program."""
-    return "\n\n".join(numba_body(k, header_of(k, program.plan), fast_math=fast_math) for k in program.kernels)
+def llvm_bodies(program: Program, *, fast_math: bool = False) -> str:
+    """LLVM's language of all kernels of a program."""
+    return "\n".join(llvm_body(k, header_of(k, program.plan), fast_math=fast_math) for k in program.kernels)
 
 
 def cuda_body(kernel: ir.Kernel, header: str) -> str:
@@ -45,14 +45,15 @@ def cuda_body(kernel: ir.Kernel, header: str) -> str:
     return f"{head}// prelude: {used}\n\n" + BACK.sub(r'#line @ "\2"', rest)
 
 
-def numba_body(kernel: ir.Kernel, header: str, *, fast_math: bool = False) -> str:
-    """Python without the imports that all modules have, and without the texts of the prelude."""
-    text = emit_numba(kernel, header, fast_math=fast_math)
-    head = f'"""{header}"""\n\n'
-    imports, _, _ = _after(text, head + numba_prelude.IMPORTS).partition("\n@njit")
-    rest = _after(text, head + numba_prelude.IMPORTS + imports + numba_prelude.prelude(text, fast_math))
-    used = _used(text, rest, {name: body for name, (_, body) in numba_prelude.DEFINITIONS.items()})
-    return f"{head}# prelude: {used}\n\n{imports}{rest.lstrip()}"
+def llvm_body(kernel: ir.Kernel, header: str, *, fast_math: bool = False) -> str:
+    """LLVM's language without the declarations of LLVM's functions and the definitions of those of lanewise."""
+    text = emit_llvm(kernel, header, fast_math=fast_math)
+    head = "".join(f"; {line}\n" for line in header.splitlines())
+    first = re.search(r"^define [^@\n]*@(?!lw_)", text, re.MULTILINE)
+    assert first is not None
+    prelude = _after(text, head)[: first.start() - len(head)]
+    used = ", ".join(re.findall(r"^define [^@\n]*@(\w+)", prelude, re.MULTILINE)) or "nothing"
+    return f"{head}; prelude: {used}\n\n{text[first.start() :]}"
 
 
 def _after(text: str, start: str) -> str:

@@ -14,7 +14,7 @@ from lanewise.language.target import Machine
 from lanewise.layouts import SoA
 from lanewise.patterns.sitewise.pattern import complete_site_plan
 from lanewise.planning.plan import Plan
-from tests.emit.bodies import cuda_bodies, numba_bodies
+from tests.emit.bodies import cuda_bodies, llvm_bodies
 from tests.emit.sitewise import CPU, GPU
 from tests.patterns.sitewise import read_by_place, reference_kernel
 from tests.sites.fields import two_phases
@@ -59,7 +59,7 @@ def test_a_stencil_in_cuda(golden):
 
 def test_a_stencil_in_python(golden):
     box = heat.sites((4, 16), edges={"y": "hot"}, layout=SoA(), device="python")
-    golden("numba_stencil", numba_bodies(program(heat, CPU, box, rate=0.2, heating=1.0)))
+    golden("llvm_stencil", llvm_bodies(program(heat, CPU, box, rate=0.2, heating=1.0)))
 
 
 def test_two_phases_in_cuda(golden):

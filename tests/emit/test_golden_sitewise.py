@@ -6,7 +6,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.planning.plan import Plan
-from tests.emit.bodies import cuda_bodies, numba_bodies
+from tests.emit.bodies import cuda_bodies, llvm_bodies
 from tests.emit.sitewise import site_program
 
 BLOCKS = lw.AoSoA(32)
@@ -25,8 +25,8 @@ def test_kinds_in_cuda(golden):
 
 @pytest.mark.parametrize("phase", ["pull", "even", "odd"])
 def test_bulk_and_special_in_python(golden, phase):
-    golden(f"numba_{phase}", numba_bodies(site_program(lw.D2Q9, phase, lw.SoA(), "cpu")))
+    golden(f"llvm_{phase}", llvm_bodies(site_program(lw.D2Q9, phase, lw.SoA(), "cpu")))
 
 
 def test_kinds_in_python(golden):
-    golden("numba_kinds", numba_bodies(site_program(lw.D2Q9, "pull", lw.SoA(), "cpu", special="kinds")))
+    golden("llvm_kinds", llvm_bodies(site_program(lw.D2Q9, "pull", lw.SoA(), "cpu", special="kinds")))

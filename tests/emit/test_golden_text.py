@@ -7,7 +7,7 @@ import pytest
 import lanewise as lw
 from lanewise.planning.plan import Plan
 from tests.corpus import LAYOUTS, case
-from tests.emit.bodies import cuda_bodies, numba_bodies
+from tests.emit.bodies import cuda_bodies, llvm_bodies
 from tests.harness import program
 
 GPU = Plan(targets=1, tile=128, block=128, unroll=8)
@@ -17,8 +17,8 @@ def cuda_text(name: str, layout: lw.Layout, plan: Plan = GPU) -> str:
     return cuda_bodies(program(case(name), layout, plan, "cuda"))
 
 
-def numba_text(name: str, layout: lw.Layout, plan: Plan, *, fast_math: bool = False) -> str:
-    return numba_bodies(program(case(name), layout, plan, "cpu"), fast_math=fast_math)
+def llvm_text(name: str, layout: lw.Layout, plan: Plan, *, fast_math: bool = False) -> str:
+    return llvm_bodies(program(case(name), layout, plan, "cpu"), fast_math=fast_math)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -41,14 +41,14 @@ def test_plans_of_gravity_in_cuda(golden, name, plan):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_gravity_in_python(golden, layout):
-    golden(f"numba_{layout}", numba_text("gravity", LAYOUTS[layout], Plan(targets=1)))
+def test_gravity_in_llvm(golden, layout):
+    golden(f"llvm_{layout}", llvm_text("gravity", LAYOUTS[layout], Plan(targets=1)))
 
 
-def test_plans_of_gravity_in_python(golden):
-    golden("numba_plan_targets", numba_text("gravity", lw.SoA(), Plan(targets=4)))
-    golden("numba_plan_f64", numba_text("gravity", lw.SoA(), Plan(targets=2, tile=512, accumulate="f64")))
-    golden("numba_plan_fast_math", numba_text("gravity", lw.SoA(), Plan(targets=1), fast_math=True))
+def test_plans_of_gravity_in_llvm(golden):
+    golden("llvm_plan_targets", llvm_text("gravity", lw.SoA(), Plan(targets=4)))
+    golden("llvm_plan_f64", llvm_text("gravity", lw.SoA(), Plan(targets=2, tile=512, accumulate="f64")))
+    golden("llvm_plan_fast_math", llvm_text("gravity", lw.SoA(), Plan(targets=1), fast_math=True))
 
 
 @pytest.mark.parametrize(
@@ -56,4 +56,4 @@ def test_plans_of_gravity_in_python(golden):
 )
 def test_branches_loops_arrays_and_types(golden, name):
     golden(f"cuda_{name}", cuda_text(name, lw.SoAoAS(), Plan(tile=64, block=64, unroll=1)))
-    golden(f"numba_{name}", numba_text(name, lw.SoA(), Plan(targets=1)))
+    golden(f"llvm_{name}", llvm_text(name, lw.SoA(), Plan(targets=1)))

@@ -1,4 +1,4 @@
-"""Statements of a user's that stand in a kernel itself are followed by their file and line."""
+"""Statements of a user's that stand in a kernel itself come with their file and line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lanewise.launch.executable import generated_texts
 from lanewise.planning.plan import NEUTRAL, Plan
 from tests.patterns.threadwise_kernels import BY_NAME, CASES, Case
 
-NOTE = re.compile(r"\s*(.*?)  (?://|#) threadwise_kernels\.py:(\d+)$")
+NOTE = re.compile(r"\s*(?:;\s*)?(.*?)  (?://|#) threadwise_kernels\.py:(\d+)$")
 
 
 def texts(case: Case, plan: Plan, device: str, *, locations: bool = True) -> list[str]:
@@ -39,7 +39,9 @@ def test_lines_are_those_of_the_user(case: Case, device: str, plan: Plan) -> Non
         if statement.startswith(("if ", "for ", "while ", "else")):
             assert re.search(r"\b(if|elif|for|while|and|or)\b", source), (statement, source)
             continue
-        name = re.match(r"(?:const )?(?:(?:long long|unsigned int|\w+) )?(?:own_)?([a-z]+)\w*(?:\[.*\])? = ", statement)
+        name = re.match(
+            r"(?:const )?(?:(?:long long|unsigned int|\w+) )?(?:own_)?([a-z]+)\w*(?:\[.*\]|: \w+)? = ", statement
+        )
         if name is not None and name[1] not in ("t", "gone"):
             assert re.search(rf"\b{name[1]}", source) or "return" in source, (statement, source)
 
@@ -61,4 +63,11 @@ def test_compiled_texts_name_no_line(device: str) -> None:
     plan = Plan(block=64) if device == "cuda" else Plan()
     with_lines, without = (texts(BY_NAME["smooth"], plan, device, locations=x) for x in (True, False))
     assert "threadwise_kernels.py" not in without[0]
-    assert [re.sub(r"  (//|#) threadwise_kernels\.py:\d+", "", t) for t in with_lines] == without
+    if device == "cuda":
+        assert [re.sub(r"  // threadwise_kernels\.py:\d+", "", t) for t in with_lines] == without
+        return
+    assert "\n  ; " not in without[0]
+    for read, compiled in zip(with_lines, without, strict=True):
+        assert [n for n, _ in notes(read)]
+        code = re.sub(r"^ *; .*\n", "", read, flags=re.MULTILINE).rstrip()
+        assert re.sub(r"^; .*\n", "", compiled, flags=re.MULTILINE).startswith(code)

@@ -15,7 +15,7 @@ from lanewise.emit.llvm import emit_llvm
 from lanewise.ir.names import COUNT, count_of
 from lanewise.language import types as t
 from lanewise.launch.arguments import bind_value_array, flatten_uniforms
-from lanewise.launch.executable import build_executable, generated_text, generated_texts, speaks_llvm
+from lanewise.launch.executable import build_executable, generated_text, generated_texts
 from lanewise.launch.task_list import BoundArray
 from lanewise.patterns.results import result_arrays
 from lanewise.planning.plan import NEUTRAL, Plan
@@ -80,7 +80,22 @@ def test_both_languages_give_the_same_bits(c, plan, layout, monkeypatch):
 def test_the_text_has_the_users_names_and_lines():
     text = text_of("gravity", lw.SoA(), Plan(targets=1))
     assert re.search(r"%d_x = alloca float", text)
-    assert re.search(r"fsub contract float %source_position_x, %target_position_x  ; corpus_kernels.py:\d+", text)
+    assert re.search(
+        r"  ; d_x: f32 = source_position_x - target_position_x  # corpus_kernels.py:\d+\n"
+        r"  %\.1 = fsub contract float %source_position_x, %target_position_x\n",
+        text,
+    )
+
+
+def test_what_is_read_tells_the_loops_and_branches_as_python():
+    """Comments are a program of its own: what is inside stands further right."""
+    said = [line[4:] for line in text_of("gravity", lw.SoA(), Plan(targets=1)).splitlines() if line.startswith("  ; ")]
+    entry = said[said.index("for block in range(range_begin, range_end):") :]
+    assert entry[1] == "  i: i64 = block"
+    assert "  for j in range(source_count):  # sources" in [re.sub(r"range\(0, ", "range(", line) for line in entry]
+    assert any(re.fullmatch(r"    result_x, result_y, result_z = gravity\(.*\)", line) for line in entry)
+    assert entry[-4:-3] == ["  if i < target_count:"]
+    assert all(re.fullmatch(r"    result_array\[i \* 3.*\] = sum_[xyz]", line) for line in entry[-3:])
 
 
 def test_flags_stand_on_single_instructions():
@@ -117,17 +132,12 @@ def test_words_of_llvm_and_letters_beyond_ascii_are_names_like_others(monkeypatc
     np.testing.assert_array_equal(found, np.arange(5, dtype="f4") * 2 + 2)
 
 
-def test_the_environment_has_its_way_and_else_the_pattern(monkeypatch):
+def test_the_environment_can_ask_for_the_other_language(monkeypatch):
     made = program(case("speed"), lw.SoA(), Plan(), "cpu")
-    k = made.kernels[0]
-    monkeypatch.delenv("LANEWISE_CPU_TEXT", raising=False)
-    asked = replace(k, pattern=replace(k.pattern, host=replace(k.pattern.host, llvm=True)))
-    assert speaks_llvm(asked)
-    for text, wanted in (("llvm", True), ("python", False)):
-        monkeypatch.setenv("LANEWISE_CPU_TEXT", text)
-        assert speaks_llvm(k) is speaks_llvm(asked) is wanted
-        written = generated_text(made.reference, made.plan, k, "cpu", locations=False)
-        assert written.startswith("; ") is wanted
+    for asked in ("", "llvm", "python"):
+        monkeypatch.setenv("LANEWISE_CPU_TEXT", asked)
+        written = generated_text(made.reference, made.plan, made.kernels[0], "cpu", locations=False)
+        assert written.startswith("; ") is (asked != "python")
 
 
 def test_what_is_compiled_has_no_lines_of_the_users_file(monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.emit.cuda import emit_cuda
-from lanewise.emit.numba_prelude import literal as numba_literal
+from lanewise.emit.llvm_expressions import literal as llvm_literal
 from lanewise.passes import layout_lowering, thread_mapping
 from lanewise.planning.plan import Plan
 from lanewise.runtime.cuda_spelling import literal as cuda_literal
@@ -70,5 +70,5 @@ def test_literals_compile_for_cuda_without_a_warning(kind, values):
 
 def test_literal_texts(golden):
     cuda = [f"{kind}: {cuda_literal(v, kind)}" for kind, values in LITERALS for v in values]
-    numba = [numba_literal(v, kind) for kind, values in LITERALS for v in values]
-    golden("literals", "\n".join(f"{c:56} {n}" for c, n in zip(cuda, numba, strict=True)))
+    llvm = [llvm_literal(v, kind) for kind, values in LITERALS for v in values]
+    golden("literals", "\n".join(f"{c:56} {n}" for c, n in zip(cuda, llvm, strict=True)))

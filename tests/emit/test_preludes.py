@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lanewise.emit import cuda_prelude, numba_prelude
+from lanewise.emit import cuda_prelude, llvm_prelude, numba_prelude
 
 CUDA = "".join(f"{name}()\n" for name in cuda_prelude.DEFINITIONS)
 NUMBA = "".join(f"{name}()\n" for name in numba_prelude.DEFINITIONS)
@@ -17,6 +17,19 @@ def test_the_prelude_of_cuda(golden):
 @pytest.mark.parametrize("fast_math", [False, True])
 def test_the_prelude_of_python(golden, fast_math):
     golden(f"numba{'_fast_math' * fast_math}", numba_prelude.IMPORTS + numba_prelude.prelude(NUMBA, fast_math))
+
+
+@pytest.mark.parametrize("fast_math", [False, True])
+def test_the_prelude_of_llvm(golden, fast_math):
+    golden(f"llvm{'_fast_math' * fast_math}", llvm_prelude.prelude({*llvm_prelude.DEFINITIONS}, fast=fast_math))
+
+
+def test_a_text_of_llvm_gets_what_it_uses_once():
+    for name, parts in llvm_prelude.DEFINITIONS.items():
+        text = llvm_prelude.prelude({name}, fast=False)
+        assert text.count(f"@{name}(") == 1
+        assert text.count("define ") == sum(p.count("define ") for p in parts)
+    assert llvm_prelude.prelude(set(), fast=False) == ""
 
 
 def test_a_text_gets_what_it_uses_and_nothing_else():

@@ -5,6 +5,7 @@ Then nothing is left to rounding: compiled and interpreted results have to be eq
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import re
 from collections.abc import Callable, Iterator
@@ -14,22 +15,24 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+from llvmlite import binding
 
 from lanewise.emit.cuda import emit_cuda
-from lanewise.emit.numba import emit_numba
-from lanewise.emit.numba_expressions import numba_expression
-from lanewise.emit.numba_prelude import IMPORTS, prelude
+from lanewise.emit.llvm import emit_llvm
+from lanewise.emit.llvm_expressions import Expressions
+from lanewise.emit.llvm_instructions import TYPES, FunctionLines
+from lanewise.emit.llvm_prelude import prelude
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import INTRINSICS
 from lanewise.language import types as t
 from lanewise.launch import executable, kept_programs, support
-from lanewise.runtime import nvrtc
+from lanewise.runtime import llvm, nvrtc
 
-_FLAGS = re.compile(r"fastmath=\{[^}]*\}, ")
+_FLAGS = re.compile(r" (?:(?:reassoc|nsz|arcp|contract|afn|fast) )+")
 
 
 def _strict(text: str) -> str:
-    return _FLAGS.sub("", text)
+    return _FLAGS.sub(" ", text)
 
 
 def _made_anew(reference: Any, plan: Any, device: str, begin: Any = lambda text, kernel: None) -> kept_programs.Built:
@@ -45,7 +48,7 @@ def _made_anew(reference: Any, plan: Any, device: str, begin: Any = lambda text,
 def strict_cpu() -> Iterator[None]:
     """Kernels that are made and compiled within it keep to the order of operations as written."""
     with (
-        mock.patch.object(executable, "emit_numba", lambda *a, **k: _strict(emit_numba(*a, **k))),
+        mock.patch.object(executable, "emit_llvm", lambda *a, **k: _strict(emit_llvm(*a, **k))),
         mock.patch.object(support, "built", _made_anew),
     ):
         yield
@@ -69,10 +72,16 @@ def _compiled(name: str, kinds: tuple[t.Scalar, ...]) -> Callable[..., Any]:
     letters = "abc"[: len(kinds)]
     result = t.BOOL if INTRINSICS[name].predicate else kinds[0]
     call = ir.Call(name, tuple(ir.Local(x, k) for x, k in zip(letters, kinds, strict=True)), result)
-    body = f'@njit(error_model="numpy")\ndef f({", ".join(letters)}):\n    return {numba_expression(call, str)}\n'
-    names: dict[str, Any] = {}
-    exec(_strict(IMPORTS + prelude(body, False) + body), names)
-    return names["f"]
+    code, given = FunctionLines(), {x: f"%{x}" for x in letters}
+    code.end(f"ret {TYPES[result]} {Expressions(code, given.__getitem__, given, '', False, False).value(call)}")
+    parameters = ", ".join(f"{TYPES[k]} %{x}" for x, k in zip(letters, kinds, strict=True))
+    text = f"{prelude(code.needs, fast=False)}\ndefine {TYPES[result]} @f({parameters}) {{\n{code.text()}\n}}\n"
+    text = text.replace("define i1 @f", "define zeroext i1 @f")
+    made: Any = binding.JITLibraryBuilder().add_object_img(llvm.machine_code(_strict(text)))
+    library = made.add_current_process().export_symbol("f").link(llvm._jit(), f"{name} of {kinds}")
+    function = ctypes.CFUNCTYPE(*(np.ctypeslib.as_ctypes_type(k.dtype) for k in (result, *kinds)))(library["f"])
+    function.library = library  # type: ignore[attr-defined]  # its memory lasts as long as it
+    return function
 
 
 def _evaluated(name: str, *arguments: Any) -> Any:

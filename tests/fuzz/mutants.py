@@ -20,9 +20,11 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
+from llvmlite import binding
+
 import lanewise as lw
 from lanewise.emit.cuda import emit_cuda
-from lanewise.emit.numba import emit_numba
+from lanewise.emit.llvm import emit_llvm
 from lanewise.language import types as t
 from lanewise.language.record import Record, RecordValue
 from lanewise.patterns.elementwise.kernel import Elementwise
@@ -465,12 +467,12 @@ def _accepted(case: Case, kernel: Any) -> str:
     if given is None:
         return "accepted"
     layout = draw_layout(case.random, [f.name for f in given.case.records[0]] if given.case.records else ["x"])
-    for kind, emit in (("cpu", emit_numba), ("cuda", emit_cuda)):
+    for kind, emit in (("cpu", emit_llvm), ("cuda", emit_cuda)):
         program = harness.program(given.case, layout, Plan(), kind)
         for k in program.kernels:
-            written = emit(k, "fuzz")
+            written = emit(k, "fuzz", locations=False)
             if kind == "cpu":
-                compile(written, "generated.py", "exec")
+                binding.parse_assembly(written).verify()
     if case.random.random() > COMPARED:
         return "accepted"
     try:

@@ -340,7 +340,7 @@ def test_pickles_and_copies() -> None:
 def test_text_of_the_kernels(golden: Callable[[str, str], None]) -> None:
     from lanewise.compiler.pipeline import build_program
     from lanewise.emit.cuda import emit_cuda
-    from lanewise.emit.numba import emit_numba
+    from lanewise.emit.llvm import emit_llvm
     from lanewise.ir.printer import print_kernel
 
     arguments = Case(MIXED).arguments(layout=lw.AoS())
@@ -353,7 +353,7 @@ def test_text_of_the_kernels(golden: Callable[[str, str], None]) -> None:
         assert compile_cubin(text, kernel.name, "sm_90").resources.registers > 0
     host = reference_kernel(power, arguments, {"scale": 1.0}, t.I64)
     (kernel,) = build_program(host, Plan(targets=16).filled(NEUTRAL), "cpu").kernels
-    golden("lanes", emit_numba(kernel, "test", locations=False))
+    golden("lanes", emit_llvm(kernel, "test", locations=False))
 
 
 # ---------------------------------------------------------------- mistakes

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.emit.numba_numbers import numbers_of
-from lanewise.emit.numba_walks import walk_of
+from lanewise.emit.block_numbers import numbers_of
+from lanewise.emit.walks import walk_of
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import meaning_of

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import lanewise as lw
-from lanewise.runtime import lean_lowering
+from lanewise.runtime import llvm
 from lanewise.runtime.loop_invariants import MOST_PATHS, most_paths
 from tests.fuzz.texts import executed
 
@@ -80,14 +80,15 @@ def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[floa
     monkeypatch.setenv("LANEWISE_CACHE_DIR", str(tmp_path))
     paths, seen = list[float](), list[tuple[float, bool]]()
 
-    def second_round(codegen: Any, interleaves: bool) -> Any:
-        seen.append((paths[-1], interleaves))
-        assert interleaves == (paths[-1] <= MOST_PATHS)
-        return ordinary(codegen, interleaves)
+    def builder(machine: Any, **options: Any) -> Any:
+        if (interleaves := options.get("interleaves")) is not None:  # of the last round
+            seen.append((paths[-1], interleaves))
+            assert interleaves == (paths[-1] <= MOST_PATHS)
+        return ordinary(machine, **options)
 
-    ordinary = lean_lowering._second_round
-    monkeypatch.setattr(lean_lowering, "most_paths", lambda text: paths.append(most_paths(text)) or paths[-1])
-    monkeypatch.setattr(lean_lowering, "_second_round", second_round)
+    ordinary = llvm._builder
+    monkeypatch.setattr(llvm, "most_paths", lambda text: paths.append(most_paths(text)) or paths[-1])
+    monkeypatch.setattr(llvm, "_builder", builder)
     return seen
 
 

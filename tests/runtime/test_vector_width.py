@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.emit.numba import emit_numba
+from lanewise.emit.llvm import emit_llvm
 from lanewise.launch.executable import build_executable
 from lanewise.planning.plan import Plan
-from lanewise.runtime import cpu, host_width
+from lanewise.runtime import cpu, host_width, llvm
 from tests.corpus import case
 from tests.harness import Input, assert_close, expected, program, run_public
 from tests.passes.probe import PROBE, refusal
@@ -21,19 +21,15 @@ HERE = [b for b in (0, 256, 512) if cpu.width_problem(b) is None]
 X86 = re.compile(r"\b([xyz])mm\d")
 
 
-def machine_code(bits: int, name: str) -> str:
-    """The assembly of gravity for the CPU; `name` keeps the texts of tests apart, which share compiled kernels."""
+def machine_code(bits: int) -> str:
+    """The assembly of gravity for the CPU."""
     (kernel,) = program(case("gravity"), lw.SoA(), Plan(targets=1), "cpu").kernels
-    compiled = cpu.load_kernel(emit_numba(kernel, name, vector_bits=bits), "gravity")
-    floats = [np.zeros(64, np.float32) for _ in range(7)]
-    compiled(*floats, np.zeros(192, np.float32), 64, 64, np.float32(1.0), 0, 0)
-    return "\n".join(compiled.inspect_asm().values())  # type: ignore[attr-defined]
+    return llvm.assembly(emit_llvm(kernel, "", vector_bits=bits, locations=False))
 
 
 @pytest.mark.skipif(512 not in HERE, reason="this CPU has no AVX-512")
-def test_each_kernel_has_a_width_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.setenv("LANEWISE_CACHE_DIR", str(tmp_path))
-    found = {bits: set(X86.findall(machine_code(bits, "widths"))) for bits in (512, 256)}
+def test_each_kernel_has_a_width_of_its_own():
+    found = {bits: set(X86.findall(machine_code(bits))) for bits in (512, 256)}
     assert "z" in found[512]
     assert "y" in found[256]
     assert "z" not in found[256]
@@ -43,12 +39,11 @@ def test_each_kernel_has_a_width_of_its_own(tmp_path, monkeypatch):
 def test_the_width_is_obeyed_where_the_compiler_prefers_another(tmp_path):
     """LLVM prefers 256 bits on many CPUs that have 512; here it is told to."""
     script = """
-import llvmlite.binding as ll
-from numba import config
-config.CPU_NAME = ll.get_host_cpu_name()
-config.CPU_FEATURES = ll.get_host_cpu_features().flatten() + ",+prefer-256-bit"
+from lanewise.runtime import llvm
+triple, processor, features = llvm._host()
+llvm._host = lambda: (triple, processor, features + ",+prefer-256-bit")
 from tests.runtime.test_vector_width import X86, machine_code
-print(*("".join(sorted(set(X86.findall(machine_code(bits, "preference"))) - {"x"})) for bits in (0, 256, 512)))
+print(*("".join(sorted(set(X86.findall(machine_code(bits))) - {"x"})) for bits in (0, 256, 512)))
 """
     environment = {
         **os.environ,
@@ -78,9 +73,10 @@ def test_exact_sums_have_the_same_bits_in_every_width(bits):
 
 def test_the_source_says_the_width():
     (kernel,) = program(case("speed"), lw.SoA(), Plan(), "cpu").kernels
-    plain, wide = emit_numba(kernel, "test"), emit_numba(kernel, "test", vector_bits=256)
+    plain, wide = emit_llvm(kernel, "test"), emit_llvm(kernel, "test", vector_bits=256)
     new = [line.strip() for line in wide.splitlines() if line not in plain.splitlines()]
-    assert new == ["from lanewise.runtime.vector_width import lw_prefer_256", "lw_prefer_256()"]
+    (line,) = new
+    assert line.endswith('noinline "prefer-vector-width"="256" {')
 
 
 # ---------------------------------------------------------------- refusals

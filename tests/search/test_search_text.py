@@ -11,7 +11,7 @@ from lanewise.ir.printer import print_kernel
 from lanewise.language import types as t
 from lanewise.launch.executable import build_executable
 from lanewise.planning.plan import NEUTRAL, Plan
-from tests.emit.bodies import cuda_body, numba_body
+from tests.emit.bodies import cuda_body, llvm_body
 from tests.search.kernels import Boid, cuda_program, reference_kernel, steer
 from tests.search.numbered import KINDS, numbered
 
@@ -46,9 +46,9 @@ def test_text_in_cuda(golden, name):
 
 
 @pytest.mark.parametrize("name", ["radius", "nearest", "curve_nearest", "leaves_around"])
-def test_text_in_python(golden, name):
+def test_text_in_llvm(golden, name):
     program = build_program(reference_kernel(steer, SEARCHES[name], RECORDS, RECORDS, index=t.I64), NEUTRAL, "cpu")
-    golden(f"numba_{name}", numba_body(program.kernels[0], "lanewise: steer"))
+    golden(f"llvm_{name}", llvm_body(program.kernels[0], "lanewise: steer"))
 
 
 @pytest.mark.grid(every=40)

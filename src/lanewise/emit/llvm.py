@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import PurePath
 
+from lanewise.emit.block_numbers import Numbers, numbers_of
 from lanewise.emit.declarations import kinds_of
 from lanewise.emit.host_facts import local_arrays
 from lanewise.emit.llvm_instructions import (
@@ -27,7 +28,6 @@ from lanewise.emit.llvm_lanes import LaneWriter
 from lanewise.emit.llvm_prelude import prelude
 from lanewise.emit.llvm_statements import Writer, result_type
 from lanewise.emit.names import Names, entry_name, function_names, user_names
-from lanewise.emit.numba_numbers import Numbers, numbers_of
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import buffers_read, functions
@@ -59,7 +59,9 @@ def emit_llvm(
 ) -> str:
     """A module with the kernel's functions and `<name>_kernel`, see above.
 
-    Parameters as of `emit_numba`.
+    fast_math: also assume that no number is infinite or NaN, and use approximations. vector_bits:
+    the width of SIMD registers for the entry; 0 leaves it to LLVM. locations: for people, with what
+    instructions do, and the user's lines; what is compiled has none of that.
     """
     called = {n: quoted(c) for n, c in function_names(kernel, WORDS).items()}
     needs = set[str]()
@@ -71,6 +73,8 @@ def emit_llvm(
     texts.append(entry.text())
     head = "".join(f"; {line}\n" for line in header.splitlines())
     parts = [head, prelude(needs, fast=fast_math), *texts]
+    if locations:
+        return "\n".join([*parts, entry.named_for_people()])
     return "\n".join([*parts, entry.called_from_outside()])
 
 
@@ -87,7 +91,7 @@ class _FunctionWriter(Writer):
         locations: bool,
     ) -> None:
         first = [*(p.name for p in f.parameters), *user_names(f.body)]
-        file = PurePath(f.location.file).name if locations else ""
+        file = PurePath(f.location.file).name if locations else None
         flags = FAST if fast_math else CONTRACT
         super().__init__(kernel, Names(WORDS, (), first), called, needs, flags, fast_math, file)
         self.function = f
@@ -174,7 +178,9 @@ class _EntryWriter(Writer):
         # may assume that there are none.
         fast = fast_math and free
         flags = FAST if fast else FREE if host.reassociate and free else CONTRACT
-        file = PurePath(kernel.location.file).name if locations and kernel.pattern.inlined else ""
+        file = None
+        if locations:
+            file = PurePath(kernel.location.file).name if kernel.pattern.inlined else ""
         super().__init__(kernel, Names(WORDS, (), first), called, needs, flags, fast, file)
         self.vector_bits = vector_bits
         self.arrays = [b for b in kernel.buffers if b.space == "global"]
@@ -199,8 +205,8 @@ class _EntryWriter(Writer):
         match body:
             case (ir.Parallel() as threads,):  # the lanes of SIMD registers
                 fast = self.expressions.fast
-                self.lanes = LaneWriter(self, threads, fast, self.vector_bits)
-                self.lanes.rooms()
+                self.simd = LaneWriter(self, threads, fast, self.vector_bits)
+                self.simd.moves.rooms()
                 body = threads.body
             case _:
                 pass
@@ -209,7 +215,7 @@ class _EntryWriter(Writer):
         self.lying[loop.variable] = code.room(self.local(loop.variable), TYPES[loop.extent.type])
         first, last = (ir.Local(own(n), I64) for n in ("range.begin", "range.end"))
         block = ir.Local(loop.variable, loop.extent.type)
-        numbers = None if self.lanes is None else numbers_of(block, body)
+        numbers = None if self.simd is None else numbers_of(block, body)
         head = len(code.lines)
         if numbers is not None:
             begun = build.cast(first, block.type)
@@ -228,10 +234,12 @@ class _EntryWriter(Writer):
             if numbers is not None:
                 self.block(_next(numbers, block.type))
 
+        self.say(replace(index, variable=block.name))
+        self.depth = 1
         self.loop(index, each)
-        if self.lanes is not None:
-            code.lines[head:head] = self.lanes.settle()
-            self.lanes.tail()
+        if self.simd is not None:
+            code.lines[head:head] = self.simd.moves.settle()
+            self.simd.tail()
         for pointer in heap:
             code.needs.add("declare void @free(ptr)")
             code.do(f"call void @free(ptr {pointer})")
@@ -255,9 +263,9 @@ class _EntryWriter(Writer):
         sizes |= {b.name: (in_memory(b.type), b.length, b.type.size) for b in shared}
         heap, left = list[str](), ON_STACK
         inner = {}
-        if self.lanes is not None:
+        if self.simd is not None:
             for b in shared:
-                sizes[b.name] = (in_memory(b.type), self.lanes.room_of(b), b.type.size)
+                sizes[b.name] = (in_memory(b.type), self.simd.room_of(b), b.type.size)
                 inner[b.name], names[b.name] = names[b.name], f"{names[b.name]}.room"
         for name, (kind, length, size) in sizes.items():
             if length * size <= left:
@@ -267,8 +275,8 @@ class _EntryWriter(Writer):
                 heap.append(self.asked_for(names[name], length * size, heap))
             self.lying[name] = names[name]
         for b in shared:
-            if self.lanes is not None:
-                self.lanes.memory(b, inner[b.name])
+            if self.simd is not None:
+                self.simd.memory(b, inner[b.name])
                 self.lying[b.name] = inner[b.name]
             self.code.rooms.append(f"  {self.size(b.name)} = add i64 {b.length}, 0")
         return heap
@@ -289,6 +297,10 @@ class _EntryWriter(Writer):
         code.end("ret i32 1")
         code.begin(there)
         return name
+
+    def named_for_people(self) -> str:
+        """In place of what Python calls, of which most is the same for all kernels."""
+        return f"; {self.name}, which Python calls, unpacks its arguments for {self.run_name}\n"
 
     def called_from_outside(self) -> str:
         """What Python calls, as a function of its C interface: it takes numbers and the memory of
@@ -392,7 +404,7 @@ def bytes_of(text: str) -> str:
 
 
 def _next(numbers: Numbers, kind: Scalar) -> ir.Block:
-    """What goes on to the numbers of the next block, see `emit/numba_numbers.py`."""
+    """What goes on to the numbers of the next block, see `emit.block_numbers.py`."""
     inner: ir.Block = ()
     for name, count in reversed(numbers.counted):
         number = ir.Local(name, kind)

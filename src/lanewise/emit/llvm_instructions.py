@@ -103,12 +103,8 @@ class FunctionLines:
         self.ended = False
         return self.give(f"load {kind}, ptr {room}")
 
-    def comment(self, at: int, text: str) -> None:
-        """Behind the first line from a place on that is an instruction."""
-        for n in range(at, len(self.lines)):
-            if self.lines[n].startswith("  "):
-                self.lines[n] += f"  ; {text}"
-                return
+    def comment(self, text: str) -> None:
+        self.lines.append(f"  ; {text}")
 
     def text(self) -> str:
         return "\n".join(["entry:", *self.rooms, *self.lines])

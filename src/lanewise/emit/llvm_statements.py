@@ -10,6 +10,7 @@ from typing import assert_never
 
 from lanewise.emit.declarations import kinds_of
 from lanewise.emit.host_facts import borrowed, is_counted, stride
+from lanewise.emit.llvm_comments import spoken
 from lanewise.emit.llvm_expressions import Expressions
 from lanewise.emit.llvm_instructions import LETTERS, TYPES, FunctionLines, in_memory, quoted
 from lanewise.emit.llvm_lanes import LaneWriter
@@ -33,8 +34,11 @@ class Writer:
         needs: set[str],
         flags: str,
         fast: bool,
-        file: str,
+        file: str | None,
     ) -> None:
+        """file: of the user's, for people who read the text; "" where statements have no lines of
+        it, None for a text that is compiled.
+        """
         self.kernel, self.names, self.called, self.file = kernel, names, called, file
         self.host = kernel.pattern.host
         self.code = FunctionLines(needs)
@@ -42,8 +46,9 @@ class Writer:
         self.lying: dict[str, str] = {}  # variables, and where they lie
         self.given: dict[str, str] = {}  # those that keep what they are given
         # where statements run for all lanes of a SIMD register at once
-        self.lanes: LaneWriter | None = None
+        self.simd: LaneWriter | None = None
         self.loops: list[tuple[str, str]] = []  # where `break` and `continue` lead
+        self.depth = 0  # of blocks in blocks
         self.mutable: list[ir.Parameter] = []
         # pointers to local arrays, which a caller lends
         self.expressions = Expressions(
@@ -73,36 +78,44 @@ class Writer:
                 kinds[s.variable] = s.start.type
         for name, kind in kinds.items():
             if name not in self.lying and isinstance(kind, Scalar):
-                varying = self.lanes is not None and name in self.lanes.simd.varying
-                room = self.lanes.vectors.kind(kind) if varying and self.lanes else TYPES[kind]
+                varying = self.simd is not None and name in self.simd.lanes.varying
+                room = self.simd.vectors.kind(kind) if varying and self.simd else TYPES[kind]
                 self.lying[name] = self.code.room(self.local(name), room)
 
     # ------------------------------------------------------------ statements
 
     def block(self, block: ir.Block) -> None:
-        if self.lanes is not None:
-            self.lanes.simd.enter(block)
+        if self.simd is not None:
+            self.simd.lanes.enter(block)
+        self.depth += 1
         rest = 0  # of statements that were written together
         for n, s in enumerate(block):
+            self.say(s)
             if rest:
                 rest -= 1
                 continue
-            count = 0 if self.lanes is None else self.lanes.simd.count
-            if self.lanes is not None and self.lanes.turned(list(block[n : n + count])):
+            count = 0 if self.simd is None else self.simd.lanes.count
+            if self.simd is not None and self.simd.moves.turned(list(block[n : n + count])):
                 rest = count - 1
                 continue
-            first = len(self.code.lines)
             self.statement(s)
-            location = getattr(s, "location", None)
-            if self.file and location is not None and location.line:
-                self.code.comment(first, f"{self.file}:{location.line}")
+        self.depth -= 1
+
+    def say(self, s: ir.Statement) -> None:
+        """For people: what the instructions that follow do, and where the user wrote it."""
+        if self.file is None:
+            return
+        text, location = spoken(s, self.names, self.called), getattr(s, "location", None)
+        if self.file and location is not None and location.line:
+            text += f"  # {self.file}:{location.line}"
+        self.code.comment("  " * (self.depth - 1) + text)
 
     def assign(self, name: str, value: str, kind: Scalar) -> None:
         self.code.do(f"store {TYPES[kind]} {value}, ptr {self.lying[name]}")
 
     def statement(self, s: ir.Statement) -> None:
         value = self.expressions.value
-        if self.lanes is not None and self.lanes.statement(s):
+        if self.simd is not None and self.simd.statement(s):
             return
         match s:
             case ir.Assign():
@@ -199,21 +212,23 @@ class Writer:
         then, behind = code.label("then"), code.label("behind")
         otherwise = code.label("else") if s.otherwise else behind
         code.branch(self.expressions.value(s.condition), then, otherwise)
-        lanes = self.lanes
-        assigned = set(lanes.simd.assigned) if lanes is not None else set[str]()
+        simd = self.simd
+        assigned = set(simd.lanes.assigned) if simd is not None else set[str]()
         everywhere = set(assigned)
         for label, block in ((then, s.then), (otherwise, s.otherwise)):
             if label == behind:
                 continue
-            if lanes is not None:
-                lanes.simd.assigned = set(assigned)  # what the other side assigns has no value here
+            if simd is not None:
+                simd.lanes.assigned = set(assigned)  # what the other side assigns has no value here
             code.begin(label)
+            if label != then and self.file is not None:
+                code.comment("  " * (self.depth - 1) + "else:")
             self.block(block)
             code.jump(behind)
-            if lanes is not None:
-                everywhere |= lanes.simd.assigned
-        if lanes is not None:
-            lanes.simd.assigned = everywhere
+            if simd is not None:
+                everywhere |= simd.lanes.assigned
+        if simd is not None:
+            simd.lanes.assigned = everywhere
         code.begin(behind)
 
     def repeated(self, s: ir.While) -> None:

@@ -105,6 +105,10 @@ class Names:
             self._used.add(candidate)
         return self._identifiers[name]
 
+    def known(self, name: str) -> str:
+        """The identifier of a name that has one, else the name as it is."""
+        return self._identifiers.get(name, name)
+
 
 def user_names(block: ir.Block) -> list[str]:
     """The names in a block that are not lanewise's own, in order of text."""

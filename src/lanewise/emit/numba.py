@@ -13,10 +13,10 @@ from pathlib import PurePath
 from typing import assert_never
 
 from lanewise.analysis.rounds import given_in_rounds
+from lanewise.emit.block_numbers import numbers_of
 from lanewise.emit.host_facts import borrowed, is_counted, local_arrays, stride
 from lanewise.emit.names import PYTHON_WORDS, Names, entry_name, function_names, user_names
 from lanewise.emit.numba_expressions import numba_expression
-from lanewise.emit.numba_numbers import numbers_of
 from lanewise.emit.numba_prelude import (
     IMPORTS,
     SEPARATE_IMPORT,
@@ -29,7 +29,7 @@ from lanewise.emit.numba_prelude import (
     width_import,
 )
 from lanewise.emit.numba_simd import Simd
-from lanewise.emit.numba_walks import SplitWalk, walk_of
+from lanewise.emit.walks import SplitWalk, walk_of
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import buffers_read, functions

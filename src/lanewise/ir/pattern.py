@@ -34,9 +34,7 @@ class HostCode:
     finds a collision, or all that an agent does in a step, too long. branchless: write conditions
     without jumps, where no one can guess them. widest_stride: up to which distance between
     neighbouring elements a loop may gather; None for any. separate: its arrays never share memory.
-    reassociate: sums may be added in any order. llvm: the text is one of LLVM's language, and not
-    of Python's for Numba; an environment with LANEWISE_CPU_TEXT=llvm, or =python, has its way for
-    all kernels.
+    reassociate: sums may be added in any order.
     """
 
     inline: bool = False
@@ -44,7 +42,6 @@ class HostCode:
     widest_stride: float | None = 1
     separate: bool = False
     reassociate: bool = False
-    llvm: bool = False
 
 
 @dataclass(frozen=True, slots=True)

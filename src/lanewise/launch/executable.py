@@ -1,4 +1,4 @@
-"""A program made runnable on one device: interpreted, by Numba, or by CUDA."""
+"""A program made runnable on one device: interpreted, by LLVM, or by CUDA."""
 
 from __future__ import annotations
 
@@ -44,9 +44,7 @@ from lanewise.runtime.nvrtc import Cubin, Switches, compile_cubin, cuda_core
 from lanewise.runtime.prepared import Piece
 from lanewise.support.errors import PlanError
 
-CPU_TEXT = (
-    "LANEWISE_CPU_TEXT"  # for those who work on lanewise: "llvm" or "python", for all kernels
-)
+CPU_TEXT = "LANEWISE_CPU_TEXT"  # for those who work on lanewise: "python" asks for Numba's text
 Environment = Mapping[str, Any]
 Launch = Callable[[], None]
 
@@ -164,7 +162,7 @@ class Executable:
         return target_of(self.device).name == "cpu"
 
     def compile(self, pieces: Iterable[Piece]) -> None:
-        """On a CPU Numba compiles at the first call; better now than within a timed run."""
+        """On a CPU LLVM compiles at the first call; better now than within a timed run."""
         if not self._on_cpu or self._ready:
             return
         for piece in pieces:
@@ -248,16 +246,8 @@ def generated_text(
     if is_gpu(device):
         return emit_cuda(kernel, header, locations=locations)
     fast, bits = plan.fast_math, plan.vector_bits
-    emit = emit_llvm if speaks_llvm(kernel) else emit_numba
+    emit = emit_numba if os.environ.get(CPU_TEXT) == "python" else emit_llvm
     return emit(kernel, header, fast_math=fast, vector_bits=bits, locations=locations)
-
-
-def speaks_llvm(kernel: ir.Kernel) -> bool:
-    """Whether the text of a kernel for a CPU is one of LLVM's language: as the environment says,
-    else as its pattern does.
-    """
-    asked = os.environ.get(CPU_TEXT, "")
-    return asked == "llvm" or (not asked and kernel.pattern.host.llvm)
 
 
 def _check_apart(program: Program, arrays: Arrays) -> None:

@@ -1,4 +1,4 @@
-"""The host as a device: of kernels of Numba, and of the interpreter. Its arrays are NumPy's."""
+"""The host as a device: of kernels of LLVM, and of the interpreter. Its arrays are NumPy's."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class HostDevice:
         return Identity(name, platform.machine(), "", compiler, cpu_threads())
 
     def compilers(self) -> int:
-        return 1  # Numba holds Python's lock
+        return 1  # llvmlite lets one thread at a time compile
 
     def facts(self) -> None:
         return None
@@ -137,4 +137,4 @@ class HostDevice:
 def _identity() -> tuple[str, str]:
     from importlib.metadata import version
 
-    return processor_name(), f"Numba {version('numba')}, llvmlite {version('llvmlite')}"
+    return processor_name(), f"llvmlite {version('llvmlite')}"

@@ -169,7 +169,17 @@ def _jit() -> Any:
 
 
 def machine_code(text: str) -> bytes:
-    """The object of a text.
+    """The object of a text."""
+    return _machine().emit_object(_optimised(text))
+
+
+def assembly(text: str) -> str:
+    """The machine code of a text for people to read."""
+    return _machine().emit_assembly(_optimised(text))
+
+
+def _optimised(text: str) -> Any:
+    """A text as a module that is left to be written as machine code.
 
     LLVM takes several steps of a loop at once where that does not take minutes
     (`loop_invariants.py`); it makes no vectors of neighbouring statements, which would change what
@@ -194,7 +204,7 @@ def machine_code(text: str) -> bytes:
     manager.run(module, builder)
     builder = _builder(machine, interleaves=most_paths(str(module)) <= MOST_PATHS)
     builder.getModulePassManager().run(module, builder)
-    return machine.emit_object(module)
+    return module
 
 
 def _builder(machine: Any, *, level: int = 3, interleaves: bool = True) -> Any:

@@ -47,7 +47,7 @@ SKIP = own("skip")  # rounds until its row begins with a line of memory
 LATE = own("late")
 ROUNDS = own("rounds")  # registers of rounds that both loops have whole
 # bytes in a page between rounds of both halves, and as much to the rows in memory
-# (emit/numba_simd.py): see `target.PAGE`
+# (emit/llvm_lanes.py): see `target.PAGE`
 APART = 1536
 
 

@@ -1,0 +1,220 @@
+"""Loops of SIMD lanes in LLVM's language: those whose rounds lanes share, and walks along rows of
+blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from lanewise.analysis.index_sums import index_sum
+from lanewise.analysis.lane_sums import first_round
+from lanewise.analysis.rounds import given_in_rounds
+from lanewise.emit.lane_prefetches import Ahead
+from lanewise.emit.llvm_instructions import TYPES
+from lanewise.emit.llvm_lane_memory import LONG, name_of_unbroken
+from lanewise.emit.llvm_lane_values import LaneValues
+from lanewise.emit.walks import SplitWalk
+from lanewise.ir import build
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import MARK, own
+from lanewise.ir.traverse import statements
+from lanewise.language.types import BOOL, I64, Scalar
+
+
+class LaneLoops:
+    """Writes loops whose rounds differ from those of a kernel without lanes."""
+
+    def __init__(self, values: LaneValues, ahead: Ahead) -> None:
+        self.values, self.asking = values, ahead
+        self.writer, self.code = values.writer, values.code
+        self.lanes, self.vectors = values.lanes, values.vectors
+
+    def shared_rounds(self, s: ir.For) -> None:
+        """A loop whose rounds lanes share: whole registers of rounds, and the rest in some
+        lanes.
+        """
+        lanes, assign = self.lanes, self.set_whole
+        start = index_sum(s.start, lanes.sums).without([lanes.thread])
+        bare = s.variable.lstrip(MARK)
+        first, begin, whole = (
+            ir.Local(n, I64)
+            for n in (first_round(s.variable), own(f"{bare}.begin"), own(f"{bare}.whole"))
+        )
+        stop = _wide(s.stop)
+        length = index_sum(s.stop).plus(start, -1)
+        even = not any(n % lanes.count for n in (length.constant, *length.terms.values()))
+        assign(begin, start.expression(I64))
+        rounds = build.multiply(
+            build.divide(
+                build.maximum(build.subtract(stop, begin), ir.Literal(0, I64)), lanes.count
+            ),
+            lanes.count,
+        )
+        assign(whole, stop if even else build.add(begin, rounds))
+        sizes = [
+            self.values.type_of(x.buffer).size
+            for x in statements(s.body)
+            if isinstance(x, ir.Store) and x.buffer in lanes.streamed
+        ]
+        if sizes and s.role != "late":
+            far = ir.Literal(LONG // min(sizes), I64)
+            long = ir.Compare(">=", build.subtract(whole, begin), far)
+            self.set_truth(name_of_unbroken(s), ir.Logical("or", _equal(whole, stop), long))
+        assigned = lanes.assigned - given_in_rounds(s.body)
+        self.room(first.name, I64)
+
+        def one(where: Callable[[], None]) -> None:
+            kind = s.start.type
+            place = self.vectors.whole(self.values.scalar(first), kind)
+            spread = self.vectors.spread(place, kind)
+            numbers = self.vectors.numbers(kind)
+            self.values.put(s.variable, self.vectors.binary("+", kind, spread, numbers), kind)
+            where()
+
+        lanes.sharing.append(s)
+        self.asking.begin_rounds(s)
+        step = ir.Literal(lanes.count, I64)
+        loop = ir.For(first.name, begin, whole, step, s.body, role=s.role)
+        self.writer.loop(loop, lambda: one(lambda: self.writer.block(s.body)))
+        lanes.sharing.pop()
+        self.asking.end_rounds(s)
+        lanes.assigned = assigned  # the last rounds give what rounds begin with anew
+        if even:
+            return
+
+        def rest() -> None:
+            variable = ir.Local(s.variable, s.start.type)
+            lanes.masks.append(self.values.mask(ir.Compare("<", variable, s.stop)))
+            lanes.in_late = s.role == "late"
+            self.writer.block(s.body)
+            lanes.in_late = False
+            lanes.masks.pop()
+
+        assign(first, whole)
+        some, behind = self.code.label("rest"), self.code.label("behind")
+        self.code.branch(self.values.scalar(ir.Compare("<", first, stop)), some, behind)
+        self.code.begin(some)
+        one(rest)
+        self.code.jump(behind)
+        self.code.begin(behind)
+
+    def walk(self, w: SplitWalk, s: ir.For) -> None:
+        """The blocks before, those inside and those behind, in this order: caches ask for what
+        comes next in memory.
+        """
+        along, kind = s.variable.removesuffix(".number"), s.start.type
+        begin, end, inner, outer = (
+            ir.Local(own(f"{along}.{n}"), kind) for n in ("begin", "end", "inner", "outer")
+        )
+        number, assign = ir.Local(s.variable, kind), self.set_whole
+        assign(begin, s.start)
+        assign(end, s.stop)
+        assign(inner, build.minimum(_extreme("max", begin, w.bounds.least), end))
+        last = build.maximum(_extreme("min", end, w.bounds.most), inner)
+        if w.bounds.gate is not None:
+            last = ir.Select(w.bounds.gate, last, inner, kind)
+        assign(outer, last)
+        assigned = set(self.lanes.assigned)
+
+        def part(block: ir.Block) -> None:
+            # what one part assigns has no value in the others
+            self.lanes.assigned = set(assigned)
+            for statement in w.head:
+                self.writer.statement(statement)
+            self.writer.block(block)
+
+        def over(start: ir.Expression, stop: ir.Expression, block: ir.Block) -> None:
+            loop = replace(s, start=start, stop=stop, step=ir.Literal(1, kind))
+            self.writer.loop(loop, lambda: part(block))
+
+        def one(condition: ir.Expression, at: ir.Expression, block: ir.Block) -> None:
+            def run() -> None:
+                assign(number, at)
+                part(block)
+
+            self.when(condition, run)
+
+        def parts() -> None:
+            side = ir.Local(own(f"{along}.side"), I64)
+            self.room(side.name, I64)
+            behind = ir.Compare("!=", side, ir.Literal(0, I64))
+            two = ir.For(side.name, ir.Literal(0, I64), ir.Literal(2, I64), ir.Literal(1, I64), ())
+
+            def each() -> None:
+                over(
+                    ir.Select(behind, outer, begin, kind),
+                    ir.Select(behind, end, inner, kind),
+                    w.edges,
+                )
+                over(inner, ir.Select(behind, inner, outer, kind), w.inside)
+
+            self.writer.loop(two, each)
+
+        if w.early is None:
+            parts()
+        else:
+            bounds, block = w.early.bounds, w.early.block
+            short = ir.Literal(1, kind)
+            tests = [] if bounds.gate is None else [bounds.gate]
+            tests += [
+                ir.Compare("<=", build.subtract(inner, begin), short),
+                ir.Compare("<=", build.subtract(end, outer), short),
+            ]
+            tests += [ir.Compare("<=", x, begin) for x in bounds.least]
+            tests += [ir.Compare("<=", end, x) for x in bounds.most]
+
+            def early() -> None:
+                one(ir.Compare("<", begin, inner), begin, block)
+                over(inner, outer, w.inside)
+                one(ir.Compare("<", outer, end), outer, block)
+
+            self.when(build.all_of(*tests), early, parts)
+        self.lanes.assigned = assigned
+
+    def when(
+        self,
+        condition: ir.Expression,
+        then: Callable[[], None],
+        otherwise: Callable[[], None] | None = None,
+    ) -> None:
+        code = self.code
+        yes, no, behind = (code.label(n) for n in ("then", "else", "behind"))
+        code.branch(self.values.scalar(condition), yes, no if otherwise else behind)
+        code.begin(yes)
+        then()
+        code.jump(behind)
+        if otherwise:
+            code.begin(no)
+            otherwise()
+            code.jump(behind)
+        code.begin(behind)
+
+    def room(self, name: str, kind: Scalar) -> None:
+        if name not in self.writer.lying:
+            place = self.code.room(self.writer.local(name), TYPES[kind])
+            self.writer.lying[name] = place
+
+    def set_whole(self, variable: ir.Local, value: ir.Expression) -> None:
+        self.room(variable.name, variable.type)
+        number = self.writer.expressions.cast(self.values.scalar(value), value.type, variable.type)
+        self.writer.assign(variable.name, number, variable.type)
+
+    def set_truth(self, name: str, value: ir.Expression) -> None:
+        self.room(name, BOOL)
+        self.writer.assign(name, self.values.scalar(value), BOOL)
+
+
+def _wide(e: ir.Expression) -> ir.Expression:
+    return e if e.type == I64 else ir.Cast(e, I64)
+
+
+def _equal(a: ir.Expression, b: ir.Expression) -> ir.Expression:
+    return ir.Compare("==", a, b)
+
+
+def _extreme(name: str, first: ir.Expression, others: tuple[ir.Expression, ...]) -> ir.Expression:
+    value = first
+    for other in others:
+        value = build.maximum(value, other) if name == "max" else build.minimum(value, other)
+    return value
