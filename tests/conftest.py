@@ -235,9 +235,9 @@ def all_is_far(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     The name of a compiled kernel tells nothing of it: the test's kernels must have texts that no other test compiles.
     """
-    from lanewise.runtime import simd
+    from lanewise.emit import llvm_vectors
 
-    monkeypatch.setattr(simd, "FAR", 0)
+    monkeypatch.setattr(llvm_vectors, "FAR", 0)
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "kernels"))
 
 

@@ -608,8 +608,8 @@ def test_a_compiled_step_shows_its_plan_and_source():
     FLOW(sites, omega=0.5)
     call = FLOW.compile(sites, omega=0.5)
     assert call.plan.branches == "apart"
-    assert "def flow_bulk_kernel(" in call.source
-    assert "def flow_special_kernel(" in call.source
+    assert "define internal i32 @flow_bulk_range(" in call.source
+    assert "define internal i32 @flow_special_range(" in call.source
     call()
     assert sites.step == 1  # a call alone counts nothing
 

@@ -301,8 +301,8 @@ def test_golden_texts(golden: Callable[[str, str], None]) -> None:
         compiled = case.kernel.compile(**given, grid=grid, plan=Plan(across=0))
         on_gpu = compile_kernel(compiled.reference, Plan(block=256).filled(NEUTRAL), "cuda", arch="sm_90")
         entry = on_gpu.source[on_gpu.source.index('extern "C"') :]
-        python = compiled.source[compiled.source.index("@njit") :]
-        golden(case.name, "\n".join([print_kernel(compiled.reference), entry, python]))
+        on_cpu = compiled.source[compiled.source.index("define internal") :]
+        golden(case.name, "\n".join([print_kernel(compiled.reference), entry, on_cpu]))
 
 
 # ------------------------------------------------------------ tuning, explanation

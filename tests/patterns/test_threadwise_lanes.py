@@ -15,14 +15,15 @@ import lanewise as lw
 from lanewise.compiler.default_plans import complete_plan
 from lanewise.compiler.pipeline import build_program
 from lanewise.compiler.work import describe_work
+from lanewise.emit.llvm_vectors import FAR
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Work
 from lanewise.ir.printer import print_kernel
 from lanewise.language.target import CPU, Machine
 from lanewise.patterns.threadwise.host_plans import suggested_on_host
 from lanewise.planning.plan import NEUTRAL, Plan
-from lanewise.runtime import simd
 from lanewise.support.errors import PlanError
+from tests.emit.comments import comments, entry
 from tests.lines import part_of_memory
 from tests.patterns.reductions import softmax, total
 from tests.patterns.test_threadwise import arguments, check, copies
@@ -106,12 +107,14 @@ def test_rows_of_all_lengths(m: int, n: int, slices: int) -> None:
 
 def test_large_arrays_are_written_past_the_caches() -> None:
     shape = (1031, 4099)
-    assert np.prod(shape) * 4 > simd.FAR
+    assert np.prod(shape) * 4 > FAR
     rng = np.random.default_rng(1)
     u, v, c = rng.normal(size=shape[0]).astype("f4"), rng.normal(size=shape[1]).astype("f4"), np.zeros(shape, "f4")
 
     run = product.bind(u, v, c, grid=shape, plan=Plan(across=16, rows=4, targets=2))
-    assert "stream(c" in run.compiled.source
+    text = run.compiled.source
+    assert "past the caches if far_c" in [line.strip() for line in comments(text)]
+    assert re.search(r"store <16 x float> %\S+, ptr %\S+, align 64, !nontemporal", text)
     run()
     np.testing.assert_array_equal(c, u[:, None] * v)
 
@@ -122,12 +125,14 @@ def test_rows_with_masked_ends_are_streams_where_they_are_long() -> None:
         run = copied.bind(
             a, c, grid=shape, plan=Plan(across=16, rows=2)
         )  # one row beside the other, not in the order of memory
-        assert "far(c_array) and (x_extent % i32(16) == 0 or x_extent >= i32(2048))" in run.compiled.source
+        rows = "far_c = len(c_array) > 4194304 and (x_extent % 16 == 0 or x_extent >= 2048)"
+        assert comments(run.compiled.source)[0] == rows
         run()
         np.testing.assert_array_equal(c, a)
         c.fill(0)
         run = softmax.bind(a, c, grid=shape[0], plan=Plan(slices=16))
-        assert "_unbroken = k_whole == " in run.compiled.source
+        unbroken = "  k_unbroken = k_whole == i64(a_shape1) or k_whole - k_begin >= 2048"
+        assert unbroken in comments(run.compiled.source)
         run()
         e = np.exp(a.astype(np.float64) - a.max(axis=1, keepdims=True))
         np.testing.assert_allclose(c, e / e.sum(axis=1, keepdims=True), rtol=1e-5)
@@ -219,19 +224,23 @@ def test_blocks_at_an_edge_load_before_its_test() -> None:
     a = np.random.default_rng(4).normal(size=(3, 5, n)).astype(np.float32)
     c = np.full_like(a, 7)
     run = between.bind(a, c, grid=a.shape, plan=Plan(across=16))
-    assert "_choose(" not in run.compiled.source  # values of one side of a branch mean nothing to the other ones
-    before, row = run.compiled.source.split("if x_begin < x_inner:", 1)
+    text = entry(run.compiled.source)
+    assert "select <16 x i1>" not in text  # values of one side of a branch mean nothing to the other ones
+    before, row = text.split("; " + "    if x_begin < x_inner:", 1)
     assert "z_first < a_shape0" in before  # what depends on the row is tested before it
     assert "z_first < a_shape0" not in row
-    early, others = row.split("else:", 1)
-    first, inside, last = re.split(r"for x_number in range\(x_inner, x_outer\):|if x_outer < x_end:", early)
+    early, others = re.split(r"; +else:", row, maxsplit=1)
+    first, inside, last = re.split(r"; +for x_number in range\(x_inner, x_outer\):|; +if x_outer < x_end:", early)
     for at_an_edge in (first, last):
-        assert "if test_1 and test_2:\n" in at_an_edge  # what all lanes share is no mask
-        assert at_an_edge.count("_load(") == 2
-        assert at_an_edge.count("_stream_some(") == 1
-    assert "_some(" not in inside
-    assert "_load_some(" not in early
-    assert "_load_some(" in others  # the first and the last plane, and rows of which several blocks are at an end
+        # what all lanes share is no mask
+        assert re.search(r"%test_1\.\d+ = load i1, ptr %test_1\n  %test_2\.\d+ = load i1, ptr %test_2\n", at_an_edge)
+        assert at_an_edge.count("load <16 x float>, ptr %.") == 2
+        assert at_an_edge.count("call void @lw_pieces_v16f32(") == 1
+    assert "masked" not in inside
+    assert "lw_pieces" not in inside
+    assert "@llvm.masked.load" not in early
+    # the first and the last plane, and rows of which several blocks are at an end
+    assert "@llvm.masked.load" in others
     run()
     expected = np.full_like(a, 7)
     expected[1:-1, :, 1:-1] = a[:-2, :, 1:-1] + a[1:-1, :, 2:]
@@ -273,9 +282,8 @@ def test_golden_texts(golden: Callable[[str, str], None]) -> None:
             data, grid = arguments(BY_NAME[name])
             compiled = BY_NAME[name].kernel.compile(**data, grid=grid, plan=plan)
         lanes = stages(compiled.reference, plan, "cpu")["SIMD lanes"]
-        python = compiled.source[compiled.source.index("@njit") :]
         tiled = " in tiles" if name == "transpose" and plan.tile else ""
-        golden(f"lanes of {name}{tiled}", "\n".join([print_kernel(lanes), python]))
+        golden(f"lanes of {name}{tiled}", "\n".join([print_kernel(lanes), entry(compiled.source)]))
 
 
 @lw.threadwise
@@ -298,7 +306,9 @@ def test_registers_that_are_stored_are_lines_wherever_an_array_begins(before: in
     ):  # fmt: skip
         part = part_of_memory(expected.shape, before)
         run = kernel.bind(data, part.array, grid=grid, plan=Plan(across=16))
-        assert "phase(c" in run.compiled.source
+        said = comments(run.compiled.source)
+        assert "  phase: i32 = @phase" in said
+        assert any(line.endswith(" - row_phase" if kernel is beside else " - phase") for line in said)
         run()
         np.testing.assert_array_equal(part.array, expected)
         part.assert_nothing_beside()
@@ -313,10 +323,10 @@ def test_the_last_row_of_neighbours_is_asked_for_ahead() -> None:
     a = np.random.default_rng(8).normal(size=(9, 70)).astype("f4")
     c = np.zeros((7, 69), "f4")
     run = below.bind(a, c, grid=c.shape, plan=Plan(across=16))
-    lines = run.compiled.source.splitlines()
-    asked = [line for line in lines if "lw_v_prefetch(a_array" in line]
-    assert len(asked) == 2  # once a register, in the inside and at the edges
-    assert all("y + i32(2)" in line and "x_first) + i64(1) + i64(1536))" in line for line in asked)
+    asked = [line.strip() for line in comments(run.compiled.source) if "prefetch" in line]
+    # once a register, in the inside and at the edges
+    assert asked == 2 * ["prefetch a_array[i64(y + 2) * i64(a_shape1) + i64(x_first) + 1 + 1536]"]
+    assert run.compiled.source.count("call void @llvm.prefetch") == len(asked)
     run()
     np.testing.assert_array_equal(c, a[:7, :69] + a[1:8, :69] + a[2:, 1:] + a[2:, :69])
 
@@ -331,9 +341,9 @@ def test_of_planes_before_the_last_the_last_row_is_asked_for_too() -> None:
     a = np.random.default_rng(9).normal(size=(5, 6, 70)).astype("f4")
     c = np.zeros((3, 4, 68), "f4")
     run = around.bind(a, c, grid=c.shape, plan=Plan(across=16))
-    asked = [line for line in run.compiled.source.splitlines() if "lw_v_prefetch(a_array" in line]
-    last = [line for line in asked if "(z + i32(2))" in line and "(y + i32(1))" in line and "i64(1536)" in line]
-    before = [line for line in asked if "(z + i32(1))" in line and "(y + i32(2))" in line and "i64(1024)" in line]
+    asked = [line for line in comments(run.compiled.source) if "prefetch a_array[" in line]
+    last = [line for line in asked if "(z + 2)" in line and "(y + 1)" in line and line.endswith(" + 1536]")]
+    before = [line for line in asked if "(z + 1)" in line and "(y + 2)" in line and line.endswith(" + 1024]")]
     assert len(last) == len(before) == 2  # once a register, in the inside and at the edges
     assert len(asked) == 4
     run()

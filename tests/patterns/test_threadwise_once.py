@@ -105,7 +105,7 @@ def test_a_logarithm_of_sums_has_lanes_by_default() -> None:
     c, r = np.empty_like(a), np.empty(64, f32)
     compiled = logarithm.compile(a, c, r, grid=64)
     assert compiled.plan.slices > 1
-    assert compiled.source.count("math.log(") == 1, "once a row"
+    assert compiled.source.count("call contract float @llvm.log.f32(") == 1, "once a row"
     logarithm(a, c, r, grid=64)
     exact = np.log(np.exp(a.astype(f64)).sum(axis=1))
     np.testing.assert_allclose(r, exact, rtol=1e-6)

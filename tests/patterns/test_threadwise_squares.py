@@ -11,10 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
+from lanewise.emit.llvm_vectors import FAR
 from lanewise.ir.printer import print_kernel
 from lanewise.planning.plan import Plan
-from lanewise.runtime import simd
 from lanewise.support.errors import PlanError
+from tests.emit.comments import comments
 from tests.lines import part_of_memory
 from tests.patterns.threadwise import stages
 
@@ -164,14 +165,15 @@ def test_points_beyond_the_end_use_their_own_index() -> None:
 
 
 @pytest.mark.parametrize(("n", "plan", "stores"), [
-    (2052, "tile=1024, across=8, rows=8", "stream(c"), (2064, "across=8, rows=8", "stream_lines(c"),
+    (2052, "tile=1024, across=8, rows=8", "align 16, !nontemporal"), (2064, "across=8, rows=8", "align 32, !nontemporal"),
 ], ids=["rows begin anywhere", "rows are lines"])  # fmt: skip
 def test_large_arrays_go_past_the_caches_by_default(n: int, plan: str, stores: str) -> None:
-    assert n * n * 4 > simd.FAR
+    assert n * n * 4 > FAR
     a, c = numbers(n, n), np.zeros((n, n), np.float32)
     run = write_turned.bind(a, c, grid=(n, n), plan=Plan(vector_bits=256))
     assert run.compiled.plan.short().startswith(plan)
     assert stores in run.compiled.source
+    assert ("align 16, !nontemporal" in run.compiled.source) == ("align 16" in stores), "whole lines alone"
     run()
     np.testing.assert_array_equal(c, a.T)
 
@@ -205,9 +207,9 @@ def test_edges_are_turned_in_registers_too() -> None:
     a, c = numbers(21, 33), np.zeros((33, 21), np.float32)
     run = write_turned.bind(a, c, grid=a.shape, plan=Plan(across=4, rows=4))
     _, _, edge = run.compiled.source.partition("else:")
-    assert edge.count("lw_v_turn(") == 1
-    assert edge.count("lw_v_store_some(c_array") == 4
-    assert "this_lane" not in edge
+    assert comments(edge).count("        4 rows of as many elements, turned in registers") == 1
+    assert edge.count("call void @llvm.masked.store.v4f32") == 4
+    assert "one lane after the other" not in edge
     run()
     np.testing.assert_array_equal(c, a.T)
 

@@ -23,6 +23,7 @@ from lanewise.language.types import BOOL, I64
 from lanewise.passes.points import lanes, merging
 from lanewise.passes.points.shape import BLOCK
 from lanewise.planning.plan import Plan
+from tests.emit.comments import comments
 from tests.lines import part_of_memory
 
 WIDTHS = (1, 15, 16, 63, 64, 65, 100, 129, 387, 2065)
@@ -133,16 +134,19 @@ def test_what_is_stored_past_the_caches(
 
 def test_ends_of_rows_are_streams_where_blocks_follow_memory(all_is_far: None) -> None:
     text = stored(far_difference, _differences, "f4", Plan(across=16), 7, 387, 3)
-    assert "far_c = lw_v_far(c_array) and x_extent >= i32(64)" in text
-    assert "lw_v_stream_some(c_array" in text
-    assert "lw_v_store_some(c_array" not in text
+    assert comments(text)[0] == "far_c = len(c_array) > 0 and (x_extent >= 64)"
+    assert "call void @lw_pieces_v16f32(" in text
+    assert "in some lanes, past the caches if far_c" in text
+    assert text.count("call void @llvm.masked.store") == text.count("call void @lw_pieces_v16f32("), "where it is not far"
     beside = stored(far_twice, _twice, "f4", Plan(across=16, rows=2), 7, 387, 3)  # two rows at once
-    assert "far_c = lw_v_far(c_array) and (x_extent % i32(16) == 0 or x_extent >= i32(2048))" in beside
-    assert "lw_v_store_some(c_array" in beside
+    assert comments(beside)[0] == "far_c = len(c_array) > 0 and (x_extent % 16 == 0 or x_extent >= 2048)"
+    assert "call void @llvm.masked.store" in beside
+    assert "lw_pieces" not in beside
     parts = stored(
         far_every_other, _every_other, "f4", Plan(across=16), 7, 387, 3
     )  # each line in parts that nobody completes
-    assert "lw_v_stream" not in parts
+    assert "nontemporal" not in parts
+    assert "past the caches" not in parts
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))

@@ -234,8 +234,8 @@ class _EntryWriter(Writer):
             if numbers is not None:
                 self.block(_next(numbers, block.type))
 
-        self.say(replace(index, variable=block.name))
         self.depth = 1
+        self.say(replace(index, variable=block.name))
         self.loop(index, each)
         if self.simd is not None:
             code.lines[head:head] = self.simd.moves.settle()

@@ -24,7 +24,7 @@ def spoken(s: ir.Statement, names: Names, called: Mapping[str, str]) -> str:
     """
 
     def written(e: ir.Expression) -> str:
-        return _named(print_expression(e), names.known)
+        return spoken_value(e, names)
 
     match s:
         case ir.Load():
@@ -45,6 +45,11 @@ def spoken(s: ir.Statement, names: Names, called: Mapping[str, str]) -> str:
             pass
     first, _, _ = print_block((s,), 0).partition("\n")
     return _named(first.removesuffix("  # user"), names.known)
+
+
+def spoken_value(e: ir.Expression, names: Names) -> str:
+    """An expression with the names of the text."""
+    return _named(print_expression(e), names.known)
 
 
 def _named(text: str, known: Callable[[str], str]) -> str:

@@ -65,7 +65,9 @@ class LaneLoops:
         self.room(first.name, I64)
 
         def one(where: Callable[[], None]) -> None:
-            kind = s.start.type
+            kind, written = s.start.type, self.writer.names
+            last = lanes.count - 1
+            self.writer.note(f"  {written(s.variable)} = {written(first.name)} + [0 ... {last}]")
             place = self.vectors.whole(self.values.scalar(first), kind)
             spread = self.vectors.spread(place, kind)
             numbers = self.vectors.numbers(kind)
@@ -76,6 +78,7 @@ class LaneLoops:
         self.asking.begin_rounds(s)
         step = ir.Literal(lanes.count, I64)
         loop = ir.For(first.name, begin, whole, step, s.body, role=s.role)
+        self.writer.say(loop)
         self.writer.loop(loop, lambda: one(lambda: self.writer.block(s.body)))
         lanes.sharing.pop()
         self.asking.end_rounds(s)
@@ -93,6 +96,9 @@ class LaneLoops:
 
         assign(first, whole)
         some, behind = self.code.label("rest"), self.code.label("behind")
+        self.writer.note(
+            f"if {self.writer.written(ir.Compare('<', first, stop))}:  # in some lanes"
+        )
         self.code.branch(self.values.scalar(ir.Compare("<", first, stop)), some, behind)
         self.code.begin(some)
         one(rest)
@@ -121,11 +127,15 @@ class LaneLoops:
             # what one part assigns has no value in the others
             self.lanes.assigned = set(assigned)
             for statement in w.head:
+                self.writer.depth += 1
+                self.writer.say(statement)
+                self.writer.depth -= 1
                 self.writer.statement(statement)
             self.writer.block(block)
 
         def over(start: ir.Expression, stop: ir.Expression, block: ir.Block) -> None:
             loop = replace(s, start=start, stop=stop, step=ir.Literal(1, kind))
+            self.writer.say(loop)
             self.writer.loop(loop, lambda: part(block))
 
         def one(condition: ir.Expression, at: ir.Expression, block: ir.Block) -> None:
@@ -149,7 +159,10 @@ class LaneLoops:
                 )
                 over(inner, ir.Select(behind, inner, outer, kind), w.inside)
 
+            self.writer.say(two)
+            self.writer.depth += 1
             self.writer.loop(two, each)
+            self.writer.depth -= 1
 
         if w.early is None:
             parts()
@@ -178,15 +191,21 @@ class LaneLoops:
         then: Callable[[], None],
         otherwise: Callable[[], None] | None = None,
     ) -> None:
-        code = self.code
+        code, writer = self.code, self.writer
         yes, no, behind = (code.label(n) for n in ("then", "else", "behind"))
+        writer.note(f"if {writer.written(condition)}:")
         code.branch(self.values.scalar(condition), yes, no if otherwise else behind)
         code.begin(yes)
+        writer.depth += 1
         then()
+        writer.depth -= 1
         code.jump(behind)
         if otherwise:
             code.begin(no)
+            writer.note("else:")
+            writer.depth += 1
             otherwise()
+            writer.depth -= 1
             code.jump(behind)
         code.begin(behind)
 
@@ -197,11 +216,13 @@ class LaneLoops:
 
     def set_whole(self, variable: ir.Local, value: ir.Expression) -> None:
         self.room(variable.name, variable.type)
+        self.writer.note(f"{self.writer.names(variable.name)} = {self.writer.written(value)}")
         number = self.writer.expressions.cast(self.values.scalar(value), value.type, variable.type)
         self.writer.assign(variable.name, number, variable.type)
 
     def set_truth(self, name: str, value: ir.Expression) -> None:
         self.room(name, BOOL)
+        self.writer.note(f"{self.writer.names(name)} = {self.writer.written(value)}")
         self.writer.assign(name, self.values.scalar(value), BOOL)
 
 

@@ -37,8 +37,7 @@ class LaneMemory:
 
     def far_room(self, buffer: str) -> str:
         """Where it lies whether a buffer is written past the caches."""
-        buffers = self.lanes.kernel.buffers
-        return f"%far.{next(n for n, b in enumerate(buffers) if b.name == buffer)}"
+        return self.writer.local(own(f"far.{buffer}"))
 
     def past(self, buffer: str) -> str:
         """Whether a buffer is written past the caches."""
@@ -69,6 +68,7 @@ class LaneMemory:
             self.values.put(name, self.vectors.load(place, kind, self.writer.lying[name]), kind)
             self.ahead(s)
             return
+        self.writer.note("in some lanes")
         other = self.values.read(name, kind) if name in lanes.assigned else "zeroinitializer"
         lanes.assigned.add(name)
         self.values.put(name, self.vectors.load_some(place, kind, lanes.masks[-1], other), kind)
@@ -86,10 +86,13 @@ class LaneMemory:
             index = total.expression(I64)
         for n in distances:
             assert index is not None
+            place = f"{self.writer.written(index)}{f' + {n}' if n else ''}"
+            self.writer.note(f"prefetch {self.writer.buffer(s.buffer)[1:]}[{place}]")
             self.vectors.prefetch(self.values.pointer(s.buffer, index, n))
 
     def gathered(self, s: ir.Load, kind: Scalar) -> None:
         """Elements apart in memory, one lane after the other."""
+        self.writer.note("one lane after the other")
         name = s.names[0]
         if name not in self.lanes.assigned:
             self.values.put(name, "zeroinitializer", kind)
@@ -134,6 +137,7 @@ class LaneMemory:
             return
         value = self.values.register(s.values[0])
         if not lanes.is_beside(s.index):
+            self.writer.note("one lane after the other")
 
             def one(lane: int) -> None:
                 index = lanes.at_lane(s.index, ir.Literal(lane, lanes.kind))
@@ -144,24 +148,35 @@ class LaneMemory:
             return
         place = self.values.first_place(s.buffer, s.index)
         if lanes.masks and s.buffer in lanes.ordered:
+            self.note_past(s.buffer, "in some lanes, ")
             far = self.past(s.buffer)
             self.vectors.stream_some(place, kind, lanes.masks[-1], value, far)
         elif lanes.in_late and len(lanes.masks) == 1 and s.buffer in lanes.streamed:
+            self.note_past(s.buffer, "in some lanes, ", UNBROKEN)
             whole = self.values.scalar(ir.Local(UNBROKEN, BOOL))
             far = self.code.give(f"and i1 {self.past(s.buffer)}, {whole}")
             self.vectors.stream_some(place, kind, lanes.masks[-1], value, far)
         elif lanes.masks:
+            self.writer.note("in some lanes")
             self.vectors.store_some(place, kind, lanes.masks[-1], value)
         elif s.buffer in lanes.streamed:
             if not lanes.in_squares:
                 lanes.in_rows.add(s.buffer)
+            unbroken = name_of_unbroken(lanes.sharing[-1]) if lanes.sharing else ""
+            self.note_past(s.buffer, "", unbroken)
             far = self.past(s.buffer)
-            if lanes.sharing:
-                whole = self.values.scalar(ir.Local(name_of_unbroken(lanes.sharing[-1]), BOOL))
+            if unbroken:
+                whole = self.values.scalar(ir.Local(unbroken, BOOL))
                 far = self.code.give(f"and i1 {far}, {whole}")
             self.vectors.stream(place, kind, value, far, parts=not lanes.in_squares)
         else:
             self.vectors.store(place, kind, value)
+
+    def note_past(self, buffer: str, where: str, unbroken: str = "") -> None:
+        """For people, of a store."""
+        far = self.far_room(buffer)[1:]
+        also = f" and {self.writer.names(unbroken)}" if unbroken else ""
+        self.writer.note(f"{where}past the caches if {far}{also}")
 
     def store_once(self, s: ir.Store, kind: Scalar) -> None:
         lanes, value = self.lanes, s.values[0]
@@ -196,6 +211,7 @@ class LaneMemory:
             self.values.pointer(first.buffer, lanes.at_lane(first.index, ir.Literal(n, lanes.kind)))
             for n in range(lanes.count)
         ]
+        self.writer.note(f"{lanes.count} rows of as many elements, turned in registers")
         if loads:
             rows = [self.vectors.load(p, kind, "") for p in places]
             for s, column in zip(loads, self.vectors.turn(rows, kind), strict=True):
@@ -209,6 +225,7 @@ class LaneMemory:
             for place, row in zip(places, rows, strict=True):
                 self.vectors.store(place, kind, row)
         else:
+            self.note_past(first.buffer, "")
             far = self.past(first.buffer)
             for place, row in zip(places, rows, strict=True):
                 self.vectors.stream(place, kind, row, far, parts=False)
@@ -223,6 +240,9 @@ class LaneMemory:
         there: ir.Expression,
     ) -> None:
         """A row for each lane of `mask`, of it the elements of `there`."""
+        self.writer.note(
+            f"of rows {self.writer.written(mask)} elements {self.writer.written(there)}"
+        )
         filled, elements = self.values.mask(mask), self.values.mask(there)
         for n, (place, row) in enumerate(zip(places, rows, strict=True)):
             here, behind = self.code.label("row"), self.code.label("next")
@@ -236,10 +256,14 @@ class LaneMemory:
         """The lines before all elements: `unbroken` is known when everything is written."""
         before, self.code.lines = self.code.lines, list[str]()
         for b in sorted(self.lanes.past):
-            answer, extra = self.far_of(b), self.unbroken(b)
+            far, extra = self.far_room(b), self.unbroken(b)
+            also = "" if extra is None else f" and ({self.writer.written(extra)})"
+            buffer, most = self.writer.buffer(b)[1:], self.vectors.most_near(self.values.type_of(b))
+            self.writer.note(f"{far[1:]} = len({buffer}) > {most}{also}")
+            answer = self.far_of(b)
             if extra is not None:
                 answer = self.code.give(f"and i1 {answer}, {self.values.scalar(extra)}")
-            self.code.do(f"store i1 {answer}, ptr {self.far_room(b)}")
+            self.code.do(f"store i1 {answer}, ptr {far}")
         made, self.code.lines = self.code.lines, before
         return made
 

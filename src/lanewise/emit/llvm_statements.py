@@ -10,7 +10,7 @@ from typing import assert_never
 
 from lanewise.emit.declarations import kinds_of
 from lanewise.emit.host_facts import borrowed, is_counted, stride
-from lanewise.emit.llvm_comments import spoken
+from lanewise.emit.llvm_comments import spoken, spoken_value
 from lanewise.emit.llvm_expressions import Expressions
 from lanewise.emit.llvm_instructions import LETTERS, TYPES, FunctionLines, in_memory, quoted
 from lanewise.emit.llvm_lanes import LaneWriter
@@ -108,7 +108,16 @@ class Writer:
         text, location = spoken(s, self.names, self.called), getattr(s, "location", None)
         if self.file and location is not None and location.line:
             text += f"  # {self.file}:{location.line}"
-        self.code.comment("  " * (self.depth - 1) + text)
+        self.note(text)
+
+    def note(self, text: str) -> None:
+        """For people, in the line that follows."""
+        if self.file is not None:
+            self.code.comment("  " * (self.depth - 1) + text)
+
+    def written(self, e: ir.Expression) -> str:
+        """An expression for a note."""
+        return spoken_value(e, self.names) if self.file is not None else ""
 
     def assign(self, name: str, value: str, kind: Scalar) -> None:
         self.code.do(f"store {TYPES[kind]} {value}, ptr {self.lying[name]}")
@@ -221,8 +230,8 @@ class Writer:
             if simd is not None:
                 simd.lanes.assigned = set(assigned)  # what the other side assigns has no value here
             code.begin(label)
-            if label != then and self.file is not None:
-                code.comment("  " * (self.depth - 1) + "else:")
+            if label != then:
+                self.note("else:")
             self.block(block)
             code.jump(behind)
             if simd is not None:

@@ -326,7 +326,12 @@ class Vectors:
 
     def is_far(self, size: str, kind: Scalar) -> str:
         """Whether an array is larger than the caches of a core."""
-        return self.code.give(f"icmp sgt i64 {size}, {FAR // kind.size}")
+        return self.code.give(f"icmp sgt i64 {size}, {self.most_near(kind)}")
+
+    @staticmethod
+    def most_near(kind: Scalar) -> int:
+        """How many elements the caches of a core hold."""
+        return FAR // kind.size
 
     def begins(self, pointer: str, kind: Scalar, within: int = LINE) -> str:
         """How many elements fit between the beginning of a piece of memory and that of an array."""
