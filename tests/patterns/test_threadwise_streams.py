@@ -137,7 +137,9 @@ def test_ends_of_rows_are_streams_where_blocks_follow_memory(all_is_far: None) -
     assert comments(text)[0] == "far_c = len(c_array) > 0 and (x_extent >= 64)"
     assert "call void @lw_pieces_v16f32(" in text
     assert "in some lanes, past the caches if far_c" in text
-    assert text.count("call void @llvm.masked.store") == text.count("call void @lw_pieces_v16f32("), "where it is not far"
+    assert text.count("call void @llvm.masked.store") == text.count("call void @lw_pieces_v16f32("), (
+        "where it is not far"
+    )
     beside = stored(far_twice, _twice, "f4", Plan(across=16, rows=2), 7, 387, 3)  # two rows at once
     assert comments(beside)[0] == "far_c = len(c_array) > 0 and (x_extent % 16 == 0 or x_extent >= 2048)"
     assert "call void @llvm.masked.store" in beside

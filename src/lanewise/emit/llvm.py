@@ -45,7 +45,7 @@ from lanewise.runtime.llvm import (
     WRITEABLE,
 )
 
-WORDS = frozenset(("entry",))
+WORDS = frozenset(("entry", "return"))  # names of blocks
 ON_STACK = 1 << 16  # bytes of local arrays of a kernel; larger ones are asked of the system
 
 

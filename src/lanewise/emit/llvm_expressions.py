@@ -14,6 +14,7 @@ from typing import assert_never
 
 from lanewise.emit.llvm_instructions import (
     APPROXIMATE,
+    CONTRACT,
     FREE,
     LETTERS,
     TYPES,
@@ -127,8 +128,14 @@ class Expressions:
             case _:
                 assert_never(x.operator)
 
-    def binary(self, x: ir.Binary) -> str:
-        left, right = self.value(x.left), self.value(x.right)
+    def binary(self, x: ir.Binary, *, fuses: bool = True) -> str:
+        """fuses: whether a product may become one with the sum that it stands in."""
+        left = self.value(x.left)
+        match x.right:
+            case ir.Binary() as product if adds_products(x):
+                right = self.binary(product, fuses=False)
+            case _:
+                right = self.value(x.right)
         kind, give = TYPES[x.type], self.code.give
         if x.type.is_float:
             match x.operator:
@@ -136,6 +143,7 @@ class Expressions:
                     return self.floor_divided(x, left, right)
                 case operator:
                     flags = self.flagged(FREE) if x.free else self.flags
+                    flags = flags if fuses or flags != CONTRACT else ""
                     return give(f"{_FLOAT_BINARY[operator]} {flags}{kind} {left}, {right}")
         match x.operator:
             case "//" | "%":
@@ -153,7 +161,7 @@ class Expressions:
         """Floats rounded down, and what is left; of a divisor 0 what the processor makes of it."""
         t, name, code = TYPES[x.type], f"lw_divided_{LETTERS[x.type]}", self.code
         code.needs.add(name)
-        remainder = code.room(f"%.{code.label('remainder')}", t)
+        remainder = code.room(f"%{code.label('remainder')}", t)
 
         def by_zero() -> str:
             operation = "fdiv" if x.operator == "//" else "frem"
@@ -395,6 +403,20 @@ def _cheap(x: ir.Expression) -> bool:
         or (isinstance(part, ir.Call) and part.intrinsic in _EXPENSIVE)
         or (isinstance(part, ir.Binary) and part.operator in ("/", "//", "%"))
         for part in subexpressions(x)
+    )
+
+
+def adds_products(x: ir.Binary) -> bool:
+    """Whether a sum, or a difference, has two products.
+
+    Only one of them can be fused with it, and LLVM chooses by what stands around them. The first
+    one is, so that a function gives the same bits in every kernel.
+    """
+    return (
+        x.type.is_float
+        and x.operator in "+-"
+        and not x.free
+        and all(isinstance(e, ir.Binary) and e.operator == "*" for e in (x.left, x.right))
     )
 
 

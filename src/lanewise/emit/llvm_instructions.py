@@ -65,8 +65,9 @@ class FunctionLines:
         return name
 
     def label(self, what: str) -> str:
+        """The name of a block: it begins with a dot, as no name of a variable does."""
         self._labels += 1
-        return f"{what}.{self._labels}"
+        return f".{what}.{self._labels}"
 
     def begin(self, label: str) -> None:
         """A block begins, to which the one before leads if it has no end."""
@@ -91,7 +92,7 @@ class FunctionLines:
     ) -> str:
         """One of two values, of which only that one is computed."""
         first, second, behind = (self.label(n) for n in ("if", "else", "endif"))
-        room = self.room(f"%.{behind}", kind)
+        room = self.room(f"%{self.label('value')}", kind)
         self.branch(condition, first, second)
         for label, value in ((first, yes), (second, no)):
             self.ended = True

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, assert_never
 from lanewise.analysis import simd_operations
 from lanewise.analysis.index_sums import index_sum
 from lanewise.emit.lane_choices import Lanes
+from lanewise.emit.llvm_expressions import adds_products
 from lanewise.emit.llvm_instructions import TYPES, in_memory
 from lanewise.emit.llvm_vectors import Vectors
 from lanewise.ir import nodes as ir
@@ -110,7 +111,7 @@ class LaneValues:
         )
         return self.vectors.spread(value, e.type)
 
-    def binary(self, e: ir.Binary) -> str:
+    def binary(self, e: ir.Binary, *, fuses: bool = True) -> str:
         left = self.register(e.left)
         if e.operator in ("//", "%") and e.type.is_integer:
             # by a power of two (passes/points/lanes.py): both round down, as these do
@@ -119,7 +120,12 @@ class LaneValues:
             operator, number = (">>", by.bit_length() - 1) if e.operator == "//" else ("&", by - 1)
             right = self.vectors.spread(str(number), e.type)
             return self.vectors.binary(operator, e.type, left, right)
-        return self.vectors.binary(e.operator, e.type, left, self.register(e.right), free=e.free)
+        match e.right:
+            case ir.Binary() as product if adds_products(e) and self.lanes.differs(product):
+                right = self.binary(product, fuses=False)
+            case _:
+                right = self.register(e.right)
+        return self.vectors.binary(e.operator, e.type, left, right, free=e.free, fuses=fuses)
 
     def read(self, name: str, kind: Scalar) -> str:
         place = self.writer.lying[name]

@@ -329,7 +329,7 @@ class Writer:
         """So many rounds, of a number that begins at the first of `way` and grows by the second."""
         code, give = self.code, self.code.give
         at, left = (
-            code.room(f"{self.lying[s.variable]}.{code.label(n)}", t) for n in ("at", "left")
+            code.room(f"{self.lying[s.variable]}{code.label(n)}", t) for n in ("at", "left")
         )
         code.do(f"store {t} {way[0]}, ptr {at}")
         code.do(f"store {t} {rounds}, ptr {left}")

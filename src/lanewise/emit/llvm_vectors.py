@@ -71,10 +71,12 @@ class Vectors:
         """0, 1, 2, ...: the number of each lane."""
         return f"<{', '.join(f'{TYPES[kind]} {n}' for n in range(self.count))}>"
 
-    def binary(self, operator: str, kind: Scalar, a: str, b: str, *, free: bool = False) -> str:
+    def binary(
+        self, operator: str, kind: Scalar, a: str, b: str, *, free: bool = False, fuses: bool = True
+    ) -> str:
         v = self.kind(kind)
         if kind.is_float:
-            flags = self.flags(FREE if free else CONTRACT)
+            flags = self.flags(FREE if free else CONTRACT if fuses else "")
             return self.code.give(f"{_FLOATS[operator]} {flags}{v} {a}, {b}")
         shift = "ashr" if kind.kind == "i" else "lshr"
         name = shift if operator == ">>" else _WHOLES[operator]
@@ -298,7 +300,7 @@ class Vectors:
         """
         code, v = self.code, self.kind(kind)
         code.needs.add(pieces_of(self.count, kind))
-        room = code.room(f"%.{code.label('kept')}", v)
+        room = code.room(f"%{code.label('kept')}", v)
         past, through, behind = (code.label(n) for n in ("past", "through", "stored"))
         code.branch(self._even(pointer, EVEN, far), past, through)
         code.begin(past)
