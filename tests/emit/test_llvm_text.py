@@ -184,3 +184,39 @@ def test_what_lanes_write_past_the_caches_and_ask_for_ahead():
     assert re.search(r"store <16 x float> %\S+, ptr %\S+, align 64, !nontemporal", text)
     assert "call <16 x float> @llvm.masked.load.v16f32.p0(ptr align 4 %" in text
     assert text.index("@llvm.prefetch.p0(ptr %") < text.index("fence seq_cst")
+
+
+def test_names_of_blocks_are_no_names_of_variables():
+    """Values and blocks share their names in LLVM's language."""
+
+    @lw.elementwise
+    def named(rest: lw.f32, then: lw.f32) -> lw.f32:
+        behind = rest
+        for value in range(3):
+            if behind > then:
+                behind = behind * rest - then
+            else:
+                behind += lw.f32(value)
+        return behind
+
+    x = np.arange(9, dtype="f4")
+    text = named.compile(x, np.float32(4)).source
+    blocks = set(re.findall(r"^(\S+):$", text, re.MULTILINE))
+    assert all(b.startswith(".") or b in ("entry", "return") for b in blocks)
+    assert blocks.isdisjoint(re.findall(r"^  %(\S+) = ", text, re.MULTILINE))
+    with lw.device("python"):
+        expected = named(x, np.float32(4))
+    np.testing.assert_allclose(named(x, np.float32(4)), expected, rtol=1e-6)
+
+
+def test_of_two_products_the_first_becomes_one_with_their_sum():
+    """LLVM would choose by what stands around them, and a function had other bits in another kernel."""
+
+    @lw.elementwise
+    def turned(x: lw.f32, y: lw.f32, c: lw.f32, s: lw.f32) -> tuple[lw.f32, lw.f32]:
+        return x * c + y * s, x + y * s
+
+    text = turned.compile(np.ones(3, "f4"), np.ones(3, "f4"), np.float32(1), np.float32(2)).source
+    assert len(re.findall(r"= fmul contract float %x, %c", text)) == 1
+    assert len(re.findall(r"= fmul float %y, %s", text)) == 1
+    assert len(re.findall(r"= fmul contract float %y, %s", text)) == 1
