@@ -259,11 +259,11 @@ def first_call(name: str, moment: str, cache_folder: Path | None = None) -> dict
     return said
 
 
-@pytest.mark.quick("elementwise-module:numba.core.types.functions")
+@pytest.mark.quick("elementwise-module:llvmlite.binding.executionengine")
 @pytest.mark.parametrize(
     ("name", "moment"),
     [
-        ("elementwise", "module:numba.core.types.functions"),
+        ("elementwise", "module:llvmlite.binding.executionengine"),
         ("boids", "module:h5py._hl.files"),
     ],
 )
