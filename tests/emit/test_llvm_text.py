@@ -73,7 +73,7 @@ def run_bound(executable, given: Input, layout: lw.Layout) -> tuple[bytes, ...]:
 def test_both_languages_give_the_same_bits(c, plan, layout, monkeypatch):
     if not c.pairwise and plan is not PLANS[0]:
         plan = replace(plan_for(c, Plan(), "cpu"), fast_math=plan.fast_math)
-    one, other = (ran(c, LAYOUTS[layout], plan, text, monkeypatch) for text in ("python", "llvm"))
+    one, other = (ran(c, LAYOUTS[layout], plan, text, monkeypatch) for text in ("numba", "llvm"))
     assert one == other
 
 
@@ -134,10 +134,10 @@ def test_words_of_llvm_and_letters_beyond_ascii_are_names_like_others(monkeypatc
 
 def test_the_environment_can_ask_for_the_other_language(monkeypatch):
     made = program(case("speed"), lw.SoA(), Plan(), "cpu")
-    for asked in ("", "llvm", "python"):
+    for asked in ("", "llvm", "numba"):
         monkeypatch.setenv("LANEWISE_CPU_TEXT", asked)
         written = generated_text(made.reference, made.plan, made.kernels[0], "cpu", locations=False)
-        assert written.startswith("; ") is (asked != "python")
+        assert written.startswith("; ") is (asked != "numba")
 
 
 def test_what_is_compiled_has_no_lines_of_the_users_file(monkeypatch):
@@ -161,7 +161,7 @@ def test_lanes_give_the_same_bits_in_both_languages(name, monkeypatch):
     fitting = 0
     for naive in NAIVE:
         found = list[dict[str, bytes]]()
-        for text in ("python", "llvm"):
+        for text in ("numba", "llvm"):
             monkeypatch.setenv("LANEWISE_CPU_TEXT", text)
             kernel = lw.threadwise(naive.kernel.python)  # with no program from before
             data, grid = arguments(naive, tuple(min(n, 37) for n in naive.sizes))

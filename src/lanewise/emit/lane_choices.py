@@ -24,7 +24,7 @@ from lanewise.ir.spreading import spread_in_lanes
 from lanewise.ir.traverse import reads, rewrite, statements, subexpressions
 
 
-class Lanes:
+class LaneChoices:
     """Which variables differ between lanes, which loops lanes share, what is written past the
     caches; and where the text is that is written: in which branches and loops.
     """

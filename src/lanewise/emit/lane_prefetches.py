@@ -9,7 +9,7 @@ import numpy as np
 from lanewise.analysis.index_sums import index_sum
 from lanewise.analysis.lane_sums import first_round, lane_sums
 from lanewise.analysis.sampling import value_of
-from lanewise.emit.lane_choices import Lanes
+from lanewise.emit.lane_choices import LaneChoices
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import reads, rewrite, statements
@@ -28,10 +28,10 @@ ANY_EXTENT = 1009  # stands for all extents and indices where places are compare
 NEIGHBOURS = 3  # elements of an array that a point reads where their lines come from several rows
 
 
-class Ahead:
+class LanePrefetches:
     """Which memory loads ask for, beside their own."""
 
-    def __init__(self, lanes: Lanes, threads: ir.Parallel) -> None:
+    def __init__(self, lanes: LaneChoices, threads: ir.Parallel) -> None:
         self.lanes = lanes
         self.sizes = {b.name: b.type.size for b in lanes.kernel.buffers}
         self.outside = {b.name for b in lanes.kernel.buffers if b.space == "global"}

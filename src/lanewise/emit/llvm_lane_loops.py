@@ -10,7 +10,7 @@ from dataclasses import replace
 from lanewise.analysis.index_sums import index_sum
 from lanewise.analysis.lane_sums import first_round
 from lanewise.analysis.rounds import given_in_rounds
-from lanewise.emit.lane_prefetches import Ahead
+from lanewise.emit.lane_prefetches import LanePrefetches
 from lanewise.emit.llvm_instructions import TYPES
 from lanewise.emit.llvm_lane_memory import LONG, name_of_unbroken
 from lanewise.emit.llvm_lane_values import LaneValues
@@ -25,7 +25,7 @@ from lanewise.language.types import BOOL, I64, Scalar
 class LaneLoops:
     """Writes loops whose rounds differ from those of a kernel without lanes."""
 
-    def __init__(self, values: LaneValues, ahead: Ahead) -> None:
+    def __init__(self, values: LaneValues, ahead: LanePrefetches) -> None:
         self.values, self.asking = values, ahead
         self.writer, self.code = values.writer, values.code
         self.lanes, self.vectors = values.lanes, values.vectors

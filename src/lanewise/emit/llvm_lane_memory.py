@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from lanewise.analysis.index_sums import index_sum
 from lanewise.analysis.lane_sums import UNBROKEN
-from lanewise.emit.lane_prefetches import Ahead
+from lanewise.emit.lane_prefetches import LanePrefetches
 from lanewise.emit.llvm_instructions import TYPES
 from lanewise.emit.llvm_lane_values import LaneValues
 from lanewise.ir import build
@@ -25,7 +25,7 @@ LONG = 1 << 13
 class LaneMemory:
     """Writes what lanes load and store."""
 
-    def __init__(self, values: LaneValues, ahead: Ahead) -> None:
+    def __init__(self, values: LaneValues, ahead: LanePrefetches) -> None:
         self.values, self.asking = values, ahead
         self.writer, self.code = values.writer, values.code
         self.lanes, self.vectors = values.lanes, values.vectors

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from lanewise.analysis import simd_operations
 from lanewise.analysis.index_sums import index_sum
-from lanewise.emit.lane_choices import Lanes
+from lanewise.emit.lane_choices import LaneChoices
 from lanewise.emit.llvm_expressions import adds_products
 from lanewise.emit.llvm_instructions import TYPES, in_memory
 from lanewise.emit.llvm_vectors import Vectors
@@ -24,7 +24,7 @@ class LaneValues:
     memory is.
     """
 
-    def __init__(self, writer: Writer, lanes: Lanes, vectors: Vectors) -> None:
+    def __init__(self, writer: Writer, lanes: LaneChoices, vectors: Vectors) -> None:
         self.writer, self.code, self.lanes, self.vectors = writer, writer.code, lanes, vectors
 
     def scalar(self, e: ir.Expression) -> str:

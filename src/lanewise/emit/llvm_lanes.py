@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lanewise.emit.lane_choices import Lanes
-from lanewise.emit.lane_prefetches import Ahead
+from lanewise.emit.lane_choices import LaneChoices
+from lanewise.emit.lane_prefetches import LanePrefetches
 from lanewise.emit.llvm_instructions import in_memory
 from lanewise.emit.llvm_lane_loops import LaneLoops
 from lanewise.emit.llvm_lane_memory import LaneMemory
@@ -34,10 +34,10 @@ class LaneWriter:
 
     def __init__(self, writer: Writer, threads: ir.Parallel, fast: bool, bits: int) -> None:
         self.writer, self.code = writer, writer.code
-        self.lanes = Lanes(writer.kernel, threads)
+        self.lanes = LaneChoices(writer.kernel, threads)
         self.vectors = Vectors(self.code, self.lanes.count, fast, bits)
         self.values = LaneValues(writer, self.lanes, self.vectors)
-        ahead = Ahead(self.lanes, threads)
+        ahead = LanePrefetches(self.lanes, threads)
         self.moves, self.loops = LaneMemory(self.values, ahead), LaneLoops(self.values, ahead)
 
     def tail(self) -> None:

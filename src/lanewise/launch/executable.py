@@ -44,7 +44,7 @@ from lanewise.runtime.nvrtc import Cubin, Switches, compile_cubin, cuda_core
 from lanewise.runtime.prepared import Piece
 from lanewise.support.errors import PlanError
 
-CPU_TEXT = "LANEWISE_CPU_TEXT"  # for those who work on lanewise: "python" asks for Numba's text
+CPU_TEXT = "LANEWISE_CPU_TEXT"  # for those who work on lanewise: "numba" asks for Numba's text
 Environment = Mapping[str, Any]
 Launch = Callable[[], None]
 
@@ -246,7 +246,7 @@ def generated_text(
     if is_gpu(device):
         return emit_cuda(kernel, header, locations=locations)
     fast, bits = plan.fast_math, plan.vector_bits
-    emit = emit_numba if os.environ.get(CPU_TEXT) == "python" else emit_llvm
+    emit = emit_numba if os.environ.get(CPU_TEXT) == "numba" else emit_llvm
     return emit(kernel, header, fast_math=fast, vector_bits=bits, locations=locations)
 
 
