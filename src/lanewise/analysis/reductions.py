@@ -307,6 +307,16 @@ def alike(loop: ir.For, other: ir.For) -> bool:
     return (loop.start, loop.stop, loop.step) == (other.start, other.stop, other.step)
 
 
+def over_one_range(loops: dict[int, Shareable]) -> dict[int, ir.For]:
+    """The loops that are no nests, if all of them go over one range from 0 on; else none."""
+    plain = {n: x.loop for n, x in loops.items() if not x.is_nest}
+    if not plain:
+        return {}
+    first = next(iter(plain.values()))
+    begins = first.start == ir.Literal(0, first.start.type)
+    return plain if begins and all(alike(x, first) for x in plain.values()) else {}
+
+
 def indices_in(
     s: ir.LoadElement | ir.StoreElement, loop: ir.For, first: ir.For
 ) -> tuple[ir.Expression, ...]:

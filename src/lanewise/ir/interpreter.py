@@ -41,19 +41,8 @@ from lanewise.support.errors import VerificationError
 Running = Generator[bool, None, None]  # a thread: yields True at each barrier
 
 
-Cooperation = (
-    ir.Barrier
-    | ir.Rotate
-    | ir.Shuffle
-    | ir.Least
-    | ir.Draw
-    | ir.AwaitTurn
-    | ir.EndTurn
-    | ir.If
-    | ir.For
-    | ir.While
-    | ir.Parallel
-)
+Meeting = ir.Barrier | ir.Rotate | ir.Shuffle | ir.Least | ir.Draw | ir.AwaitTurn | ir.EndTurn
+Cooperation = Meeting | ir.If | ir.For | ir.While | ir.Parallel
 """A statement at which a thread may stop until others are there."""
 
 
@@ -310,20 +299,7 @@ class Interpreter:
 
 def _meets(s: ir.Statement) -> bool:
     """Whether a thread may have to wait in a statement, or to be one of several."""
-    return any(
-        isinstance(
-            x,
-            ir.Barrier
-            | ir.Rotate
-            | ir.Shuffle
-            | ir.Least
-            | ir.Draw
-            | ir.AwaitTurn
-            | ir.EndTurn
-            | ir.Parallel,
-        )
-        for x in statements((s,))
-    )
+    return any(isinstance(x, Meeting | ir.Parallel) for x in statements((s,)))
 
 
 def _is_of_a_warp(s: ir.Statement) -> bool:

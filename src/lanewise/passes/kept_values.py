@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lanewise.analysis.reductions import Shareable, alike, indices_in
+from lanewise.analysis.reductions import Shareable, indices_in, over_one_range
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import (
@@ -67,14 +67,9 @@ def values_of(
     """The values worth keeping, of the shareable loops of a thread's body (by their places in it)
     that begin at 0.
     """
-    plain = {n: x.loop for n, x in loops.items() if not x.is_nest}
-    if not plain:
+    if not (plain := over_one_range(loops)):
         return ()
     first = next(iter(plain.values()))
-    if first.start != ir.Literal(0, first.start.type) or not all(
-        alike(x, first) for x in plain.values()
-    ):
-        return ()
     meanings: dict[ir.Expression, list[int]] = {}
     for n, loop in plain.items():
         loads = _Loads(kernel, loop, first)

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lanewise.analysis.affine import accesses, nest_of
-from lanewise.analysis.reductions import Shareable, alike, indices_in, is_steady, shareable
+from lanewise.analysis.reductions import (
+    Shareable,
+    indices_in,
+    is_steady,
+    over_one_range,
+    shareable,
+)
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import reads, rewrite_statement, statements, writes
@@ -102,14 +108,9 @@ def rows_of(kernel: ir.Kernel, loops: dict[int, Shareable]) -> tuple[ElementRow,
     """
     written = {s.array for s in statements(kernel.body) if isinstance(s, ir.StoreElement)}
     kinds = {a.name: a.leaves[0].type for a in kernel.arrays}
-    plain = {n: x.loop for n, x in loops.items() if not x.is_nest}
-    if not plain:
+    if not (plain := over_one_range(loops)):
         return ()
     first = next(iter(plain.values()))
-    if first.start != ir.Literal(0, first.start.type) or not all(
-        alike(x, first) for x in plain.values()
-    ):
-        return ()
     readers: dict[tuple[str, tuple[ir.Expression, ...]], list[int]] = {}
     for n, loop in plain.items():
         changed = frozenset(x for s in statements(loop.body) for x in writes(s))

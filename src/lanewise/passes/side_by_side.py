@@ -16,6 +16,7 @@ serves reductions that compilers may not regroup, which keep sources out of the 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
@@ -80,16 +81,7 @@ def apply(kernel: ir.Kernel, width: int) -> ir.Kernel:
     }
     names = {n: own(f"lanes.{n.removeprefix(MARK)}") for n in kept}
 
-    def over_lanes(body: ir.Block) -> ir.For:
-        zero, one = ir.Literal(0, index), ir.Literal(1, index)
-        return ir.For(
-            LANE,
-            zero,
-            lanes,
-            one,
-            (ir.Assign(i.name, build.add(first, lane)), *body),
-            role="slices",
-        )
+    each_lane = partial(over_lanes, i.name, first, lane, lanes)
 
     def take_out(body: ir.Block) -> ir.Block:
         read = {n for s in statements(body) for e in expressions(s) for n in reads(e)}
@@ -111,11 +103,22 @@ def apply(kernel: ir.Kernel, width: int) -> ir.Kernel:
         ir.Assign(LANES, build.minimum(width, build.subtract(outer.extent, first))),
         *(ir.DeclareArray(names[n], LocalArray(x.type, width)) for n, x in kept.items()),
         *of_all,
-        over_lanes((*of_target, *put_back(set(kept)))),
-        replace(loop, body=(*shared, over_lanes((*take_out(each), *each, *put_back(states))))),
-        over_lanes((*take_out(tail), *tail)),
+        each_lane((*of_target, *put_back(set(kept)))),
+        replace(loop, body=(*shared, each_lane((*take_out(each), *each, *put_back(states))))),
+        each_lane((*take_out(tail), *tail)),
     )  # fmt: skip
     return replace(kernel, body=(ir.Parallel(BLOCK, build.ceil_divide(outer.extent, width), body),))
+
+
+def over_lanes(
+    place: str, first: ir.Expression, lane: ir.Local, lanes: ir.Expression, body: ir.Block
+) -> ir.For:
+    """A loop over lanes. place: the variable that stands for the element of a lane; first: that of
+    the first one.
+    """
+    zero, one = ir.Literal(0, lane.type), ir.Literal(1, lane.type)
+    within = (ir.Assign(place, build.add(first, lane)), *body)
+    return ir.For(lane.name, zero, lanes, one, within, role="slices")
 
 
 def _varying(outer: ir.Parallel, states: set[str]) -> set[str]:

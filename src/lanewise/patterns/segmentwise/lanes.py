@@ -16,6 +16,7 @@ Each cell adds its items in the same order as before.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
@@ -23,6 +24,7 @@ from lanewise.ir.names import own
 from lanewise.ir.traverse import expressions, reads, rewrite_block, writes
 from lanewise.language.types import LocalArray, Scalar
 from lanewise.passes.base import is_source_loop, refuse
+from lanewise.passes.side_by_side import over_lanes
 from lanewise.passes.thread_merging import varying_names
 from lanewise.patterns.segmentwise.names import CELL, DENSE, PLACE, SEGMENT, SEGMENTS
 
@@ -73,17 +75,7 @@ def apply(kernel: ir.Kernel, width: int) -> ir.Kernel:
     shared = tuple(s for s in items.body if not _touches(s, varying))
     each = tuple(_stored(s, sums, lane) for s in items.body if _touches(s, varying))
 
-    def over_lanes(body: ir.Block) -> ir.For:
-        zero, one = ir.Literal(0, index), ir.Literal(1, index)
-        return ir.For(
-            LANE,
-            zero,
-            lanes,
-            one,
-            (ir.Assign(PLACE, build.add(origin, lane)), *body),
-            role="slices",
-        )
-
+    each_lane = partial(over_lanes, PLACE, origin, lane, lanes)
     head = (
         ir.Assign(TILES, build.ceil_divide(dense, width)),
         ir.Assign(SEGMENT, build.divide(block, tiles)),
@@ -93,8 +85,8 @@ def apply(kernel: ir.Kernel, width: int) -> ir.Kernel:
         *(ir.DeclareArray(n, LocalArray(kind, width)) for n, kind in sums.items()),
     )
     body = (
-        *head, *of_all, replace(items, body=(*shared, over_lanes((*of_cell, *each)))),
-        over_lanes(rewrite_block(element[at + 1 :], lambda e: _loaded(e, sums, lane))),
+        *head, *of_all, replace(items, body=(*shared, each_lane((*of_cell, *each)))),
+        each_lane(rewrite_block(element[at + 1 :], lambda e: _loaded(e, sums, lane))),
     )  # fmt: skip
     extent = build.multiply(ir.Local(SEGMENTS, index), build.ceil_divide(dense, width))
     return replace(kernel, body=(ir.Parallel(BLOCK, extent, body),))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from lanewise.io.source import FilePath
@@ -24,6 +23,7 @@ from lanewise.sims.boids.view.flock import (
 from lanewise.sims.boids.view.scene import Edge
 from lanewise.sims.common.films import (
     PICTURE_SIZE,
+    CallbackFilm,
     PaintedFilm,
     check_film,
     film_size,
@@ -147,7 +147,7 @@ def picture(flock: Flock, path: FilePath, *, overwrite: bool = False, **look: An
     write_picture(pictures, flock, frame_of(flock, observer_of(flock)), (), overwrite=overwrite)
 
 
-class Film:
+class Film(CallbackFilm["Flock"]):
     """A movie as a callback of `Flock.run`.
 
     with Film(flock, "flock.mp4", camera="orbit") as film:
@@ -161,22 +161,9 @@ class Film:
         pictures = Pictures(movie=Path(path), **look)
         check_pictures(pictures)
         check_shown(pictures, flock)
-        self._movie = open_movie(pictures, flock, overwrite=overwrite)
+        super().__init__(open_movie(pictures, flock, overwrite=overwrite))
         self._observer = observer_of(flock)
 
-    def __enter__(self) -> Film:
-        self._movie.__enter__()
-        return self
-
-    def __call__(self, flock: Flock) -> None:
+    def __call__(self, simulation: Flock) -> None:
         """The flock as it is now, as the next frame."""
-        self._movie.add(moment_of(frame_of(flock, self._observer)))
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        """Complete the file, whatever ended the run."""
-        self._movie.__exit__(kind, error, at)
+        self._film.add(moment_of(frame_of(simulation, self._observer)))

@@ -10,10 +10,11 @@ Modules that declare options read LOOK and `parse_size`; the rest is imported wh
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from lanewise.io.source import FilePath
 from lanewise.support.errors import InputError
@@ -33,6 +34,7 @@ MOST_FRAMES = {".gif": 250, ".mp4": 900}
 """Of a film without an interval of its own."""
 
 M = TypeVar("M")
+S = TypeVar("S")
 
 
 def parse_size(text: str) -> tuple[int, int]:
@@ -124,6 +126,30 @@ class PaintedFilm(Generic[M]):
     ) -> None:
         """Complete the file, whatever ended the run; without a frame there is none."""
         self._movie.__exit__(kind, error, at)
+
+
+class CallbackFilm(ABC, Generic[S]):
+    """A film as a callback of runs of a simulation, in a `with` block."""
+
+    def __init__(self, film: PaintedFilm[Any]) -> None:
+        self._film = film
+
+    def __enter__(self) -> Self:
+        self._film.__enter__()
+        return self
+
+    @abstractmethod
+    def __call__(self, simulation: S) -> None:
+        """The state as it is now, as the next frame."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        """Complete the file, whatever ended the run."""
+        self._film.__exit__(kind, error, at)
 
 
 def save_pixels(path: Path, pixels: NDArray[Any], *, overwrite: bool) -> None:

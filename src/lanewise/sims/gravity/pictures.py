@@ -7,7 +7,6 @@ with Film(simulation, "cluster.mp4", colour="speed") as film:
 from __future__ import annotations
 
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from lanewise.io.source import FilePath
 from lanewise.sims.common.films import (
     PICTURE_SIZE,
+    CallbackFilm,
     PaintedFilm,
     check_film,
     film_size,
@@ -133,7 +133,7 @@ def picture(
     save_pixels(file, painter.paint(then), overwrite=overwrite)
 
 
-class Film:
+class Film(CallbackFilm["Simulation"]):
     """A film as a callback of `Simulation.run`, whose first frame fixes how all of them look."""
 
     def __init__(
@@ -154,21 +154,8 @@ class Film:
         then = bodies_then(simulation, self._labels)
         plan = film_plan(p, then, None, 1)
         title = film_title(simulation, then.component, plan.shot)
-        self._film = open_film(p, plan.shot, title, overwrite=overwrite)
-
-    def __enter__(self) -> Film:
-        self._film.__enter__()
-        return self
+        super().__init__(open_film(p, plan.shot, title, overwrite=overwrite))
 
     def __call__(self, simulation: Simulation) -> None:
         """The bodies as they are now, as the next frame."""
         self._film.add(bodies_then(simulation, self._labels))
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        """Complete the file, whatever ended the run."""
-        self._film.__exit__(kind, error, at)
