@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lanewise.ladders.compiler_plans import every_pass
 from lanewise.ladders.plot import factor_ticks
@@ -164,17 +164,20 @@ def _draw_factors(axes: Axes, rows: list[_Row], colours: dict[str, str]) -> None
                 zorder=4,
             )
         if row.library is not None:
-            axes.plot(
-                [row.library],
-                [y],
-                marker="D",
-                markersize=5,
-                markerfacecolor=LIBRARY,
-                markeredgecolor=EDGE,
-                zorder=5,
-            )
+            _mark(axes, row.library, y)
         if row.factor is not None:
             _number(axes, y, digits(row.factor))
+
+
+def _mark(axes: Axes, x: float, y: float) -> None:
+    """What a library reaches."""
+    look: dict[str, Any] = {
+        "marker": "D",
+        "markersize": 5,
+        "markerfacecolor": LIBRARY,
+        "markeredgecolor": EDGE,
+    }
+    axes.plot([x], [y], zorder=5, **look)
 
 
 def _number(axes: Axes, y: float, text: str) -> None:
@@ -201,15 +204,7 @@ def _draw_shares(axes: Axes, rows: list[_Row]) -> None:
         if row.share is not None:
             axes.barh(y, 100 * row.share, height=THICK, color=PLAN, zorder=3)
         if row.library_share is not None:
-            axes.plot(
-                [100 * row.library_share],
-                [y],
-                marker="D",
-                markersize=5,
-                markerfacecolor=LIBRARY,
-                markeredgecolor=EDGE,
-                zorder=5,
-            )
+            _mark(axes, 100 * row.library_share, y)
         if row.share is not None:
             _number(axes, y, f"{row.share:.0%}")
 

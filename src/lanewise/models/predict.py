@@ -111,13 +111,7 @@ def predict(
     found out about kernels for the same counts and arguments, to which those of this program are
     added.
     """
-    compiled = (
-        list(resources)
-        if isinstance(resources, Sequence)
-        else [resources]
-        if resources is not None
-        else []
-    )
+    compiled = _in_order(resources)
     analyses = Analyses() if analyses is None else analyses
     times: list[KernelTime] = []
     often: list[int] = []  # launches of each kernel
@@ -196,6 +190,13 @@ class Taken(Protocol):
     def shared_bytes(self) -> int: ...
 
 
+def _in_order(resources: Taken | Sequence[Taken] | None) -> list[Taken]:
+    """The figures of kernels, of which there may be those of the first alone, or none."""
+    if resources is None:
+        return []
+    return list(resources) if isinstance(resources, Sequence) else [resources]
+
+
 def fits(
     work: ir.Kernel | Program, device: DeviceModel, resources: Taken | Sequence[Taken] | None = None
 ) -> str | None:
@@ -206,13 +207,7 @@ def fits(
     without them only what the IR tells is checked: threads and shared memory.
     """
     kernels = work.kernels if isinstance(work, Program) else (work,)
-    compiled = (
-        list(resources)
-        if isinstance(resources, Sequence)
-        else [resources]
-        if resources is not None
-        else []
-    )
+    compiled = _in_order(resources)
     for n, kernel in enumerate(kernels):
         if reason := _lacks(kernel, device, compiled[n] if n < len(compiled) else None):
             return reason
