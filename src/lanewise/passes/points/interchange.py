@@ -42,7 +42,7 @@ from lanewise.ir.values import value_array
 from lanewise.language.types import BOOL, Scalar
 from lanewise.passes.base import refuse
 from lanewise.passes.points import lanes, merging
-from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_of
+from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, number_of, thread_of
 
 MOST = 1 << 14  # points of a tile
 ROUNDS = (1, 2, 4, 8, 16)  # at once
@@ -286,10 +286,10 @@ class _Tiles:
         ]
         head, total, _ = lanes.numbers(self.nest, counts, None, 1)
         last = self.last.variable
-        start = build.multiply(ir.Local(lanes.number(last), self.kind), self.tile)
+        start = build.multiply(ir.Local(number_of(last), self.kind), self.tile)
         done: list[ir.Statement] = [*head, ir.Assign(thread_of(last), ir.Local(THREAD, self.kind))]
         for x in self.nest[:-1]:
-            number = ir.Local(lanes.number(x.variable), self.kind)
+            number = ir.Local(number_of(x.variable), self.kind)
             done += [
                 ir.Assign(first_of(x.variable), number),
                 ir.Assign(thread_of(x.variable), build.literal(0, self.kind)),

@@ -19,9 +19,7 @@ square, which is turned in registers; how squares follow each other stands in sq
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from lanewise.analysis import simd_operations
 from lanewise.analysis.affine import AffineAccess, accesses
@@ -32,21 +30,15 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.spreading import spread_in_lanes
 from lanewise.ir.traverse import apart, expressions, reads, statements, subexpressions, writes
-from lanewise.language.target import LINE, LONG_IN_ORDER
-from lanewise.language.types import BOOL, I64
+from lanewise.language.types import BOOL
 from lanewise.passes.base import refuse
-from lanewise.passes.points import guards, merging, packing
-from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_of
+from lanewise.passes.points import merging, packing
+from lanewise.passes.points.line_starts import PHASE, ROW_PHASE, line_starts
+from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, number_of, thread_of
 
 COUNTS = (4, 8, 16)  # lanes
 ROUND = 128  # blocks that a thread runs one after the other along the last index
 ROWS = 1024  # rows that share what was packed
-# elements of a line before the first one that is written, and before that of each row
-PHASE = own("phase")
-ROW_PHASE = own("row.phase")
-# whether it is written past the caches: else masks at both ends of rows cost more than they save
-FAR = own("far")
-LONG = 128  # lines of a row
 
 
 def legal(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> str | None:
@@ -180,7 +172,7 @@ def apply(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> ir.Kernel:
     down = bool(rounds)  # what was packed is used again
     walked = None if rank == 1 else rank - 2 if down else rank - 1
     counts = [build.ceil_divide(loop.extent, shape.side(d)) for d, loop in enumerate(loops)]
-    begun = None if down else _begun_with_lines(kernel, shape)
+    begun = None if down else line_starts(kernel, shape)
     if begun is not None:
         line = begun.line
         counts[-1] = build.ceil_divide(build.add(loops[-1].extent, line - 1), shape.side(rank - 1))
@@ -190,7 +182,7 @@ def apply(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> ir.Kernel:
     lane = ir.Assign(thread_of(loops[-1].variable), ir.Local(THREAD, kind))
 
     def first(d: int) -> ir.Statement:
-        place = build.multiply(ir.Local(number(loops[d].variable), kind), shape.side(d))
+        place = build.multiply(ir.Local(number_of(loops[d].variable), kind), shape.side(d))
         moved = begun is not None and d == rank - 1
         return ir.Assign(
             first_of(loops[d].variable),
@@ -240,140 +232,6 @@ def _of_points(
     return replace(walk, start=start, stop=stop)
 
 
-@dataclass(frozen=True, slots=True)
-class _Begun:
-    """Blocks that begin with lines of memory: the elements of one, and what finds how many of them
-    lie before a row.
-
-    ordered: the array that is written, where blocks follow each other as its elements do.
-    """
-
-    line: int
-    found: ir.Block
-    ordered: str | None
-
-
-def _begun_with_lines(kernel: ir.Kernel, shape: Shape) -> _Begun | None:
-    """How blocks begin with lines of memory; None where it matters not.
-
-    Registers that are stored past the caches are lines then, where they would be parts of two.
-    Legal for any kernel; it helps one that writes every element of a row of a single array, which
-    nobody reads. Elements may be left out where blocks are in order.
-    """
-    loops, body = merging.nest(kernel)
-    kind, last = loops[-1].extent.type, loops[-1].variable
-    every = accesses(body, tuple(x.variable for x in loops))
-    stores = [a for a in every if a.is_store]
-    if len({a.array for a in stores}) != 1 or any(a.loops for a in stores):
-        return None
-    array = kernel.array(stores[0].array)
-    line, ordered = LINE // array.leaves[0].type.size, _is_ordered(kernel, shape, array)
-    if any(a.array == array.name for a in every if not a.is_store):
-        return None
-    side = shape.side(len(loops) - 1)
-    if side % line and line % side:  # blocks that begin with lines would end within others
-        return None
-    place = stores[0].statement.indices[-1]
-    alone = (
-        len(stores) == 1
-        and not stores[0].guards
-        and isinstance(place, ir.Local)
-        and place.name == last
-    )
-    if not alone and not ordered:
-        return None
-    found, name = ir.Assign(PHASE, ir.Builtin("phase", kind)), array.name if ordered else None
-    if len(loops) == 1:
-        return _Begun(line, (found,), name)
-    phase = (
-        phase_of_row(array, loops) if ordered else row_phase(kernel, array, loops[-1], ROW_PHASE)
-    )
-    far = (ir.Assign(FAR, ir.Builtin("far", BOOL)),) if ordered else ()
-    return _Begun(line, (found, *far, phase), name)
-
-
-def phase_of_row(array: ir.ArrayArgument, loops: tuple[ir.Parallel, ...]) -> ir.Assign:
-    """How many elements of a line lie before the row of a block, of which each has one; 0 where
-    rows are short or the array is.
-    """
-    kind = loops[-1].extent.type
-    line = LINE // array.leaves[0].type.size
-    before = ir.Cast(ir.Local(PHASE, loops[-1].extent.type), I64)
-    row: ir.Expression = ir.Literal(0, I64)
-    for loop, length in zip(loops, array.shape[1:], strict=False):
-        whole = ir.Literal(length, I64) if isinstance(length, int) else ir.Local(length, kind)
-        place = build.add(row, build.index_of(ir.Local(number(loop.variable), kind), I64))
-        row = build.multiply(place, build.index_of(whole, I64))
-    long = ir.Compare("<=", ir.Literal(LONG_IN_ORDER * line, kind), loops[-1].extent)
-    phase = ir.Cast(build.remainder(build.add(row, before), line), kind)
-    far = ir.Logical("and", ir.Local(FAR, BOOL), long)
-    return ir.Assign(ROW_PHASE, ir.Select(far, phase, ir.Literal(0, kind), kind))
-
-
-def _is_ordered(kernel: ir.Kernel, shape: Shape, array: ir.ArrayArgument) -> bool:
-    """Whether points write the elements at their own indices, in the inside of the space each does,
-    once; and blocks are lines.
-    """
-    loops, body = merging.nest(kernel)
-    indices, line = tuple(x.variable for x in loops), LINE // array.leaves[0].type.size
-    if line % shape.total or any(shape.side(d) != 1 for d in range(len(loops) - 1)):
-        return False
-    every = [a for a in accesses(body, indices) if a.is_store]
-    _, plain = guards.decided(body, loops, shape, {p.name for p in kernel.counts + kernel.uniforms})
-    inside = [a for a in accesses(plain, indices) if a.is_store]
-    once = len(inside) == 1 and not inside[0].guards
-    return once and all(_is_at_its_indices(a, indices) for a in every)
-
-
-def _is_at_its_indices(a: AffineAccess, indices: tuple[str, ...]) -> bool:
-    places = [i.name if isinstance(i, ir.Local) else "" for i in a.statement.indices]
-    return places == list(indices)
-
-
-def in_order(kernel: ir.Kernel, shape: Shape) -> bool:
-    """Whether blocks of this shape write one after the other, in the order of memory: then edges
-    are streams, too.
-    """
-    begun = _begun_with_lines(kernel, shape)
-    return begun is not None and begun.ordered is not None
-
-
-def rows_are_long(kernel: ir.Kernel, lengths: Mapping[str, Any]) -> bool:
-    """Whether rows are streams also where they are not written in order, by the counts of a
-    call.
-    """
-    loops, _ = merging.nest(kernel)
-    extent = loops[-1].extent
-    points = (
-        int(lengths[extent.name])
-        if isinstance(extent, ir.Local)
-        else int(extent.value)
-        if isinstance(extent, ir.Literal)
-        else 0
-    )
-    return points >= LONG * min(LINE // a.leaves[0].type.size for a in kernel.arrays if a.written)
-
-
-def row_phase(
-    kernel: ir.Kernel, array: ir.ArrayArgument, along: ir.Parallel, name: str, phase: str = PHASE
-) -> ir.Assign:
-    """How many elements of a line lie before the beginning of every row of an array; 0 where rows
-    begin anywhere, or a loop is short.
-
-    phase: the variable that has this number of the array's first row.
-    """
-    length, kind, line = array.shape[-1], along.extent.type, LINE // array.leaves[0].type.size
-    kinds = {p.name: p.type for p in kernel.counts + kernel.uniforms}
-    row = ir.Literal(length, kind) if isinstance(length, int) else ir.Local(length, kinds[length])
-    whole = build.equal(build.remainder(row, line), 0)
-    # else masks at both ends cost more than they save
-    long = ir.Compare("<=", ir.Literal(LONG * line, kind), along.extent)
-    begin = ir.Select(
-        ir.Logical("and", whole, long), ir.Local(phase, kind), ir.Literal(0, kind), kind
-    )
-    return ir.Assign(name, begin)
-
-
 def tested_before(walk: ir.For) -> ir.Block:
     """A walk along a row, with the tests that depend on the row made before it.
 
@@ -409,11 +267,6 @@ def _is_of_sums(test: ir.Expression) -> bool:
     )
 
 
-def number(index: str) -> str:
-    """The number of a block along an index."""
-    return own(f"{index}.number")
-
-
 def numbers(
     loops: tuple[ir.Parallel, ...], counts: list[ir.Expression], walked: int | None, most: int
 ) -> tuple[ir.Block, ir.Expression, ir.For | None]:
@@ -428,7 +281,7 @@ def numbers(
     done: list[ir.Statement] = []
     rest: ir.Expression = ir.Local(BLOCK, kind)
     for d in reversed(range(len(loops))):
-        name = own(f"{loops[d].variable}.round") if d == walked else number(loops[d].variable)
+        name = own(f"{loops[d].variable}.round") if d == walked else number_of(loops[d].variable)
         if d == 0:
             done.append(ir.Assign(name, rest))
             break
@@ -449,5 +302,5 @@ def numbers(
     return (
         tuple(done),
         total,
-        ir.For(number(loops[walked].variable), start, end, ir.Literal(1, kind), ()),
+        ir.For(number_of(loops[walked].variable), start, end, ir.Literal(1, kind), ()),
     )

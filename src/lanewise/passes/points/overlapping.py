@@ -37,7 +37,7 @@ from lanewise.ir.traverse import (
 from lanewise.language.target import LINE
 from lanewise.language.types import BOOL, I64, Scalar
 from lanewise.passes.base import refuse
-from lanewise.passes.points.lanes import LONG, PHASE
+from lanewise.passes.points.line_starts import LONG, PHASE
 from lanewise.passes.points.shape import BLOCK, POINT, THREAD
 from lanewise.passes.shared_loops import SLICE
 

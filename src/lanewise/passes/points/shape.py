@@ -26,6 +26,11 @@ def thread_of(index: str) -> str:
     return own(f"{index}.thread")
 
 
+def number_of(index: str) -> str:
+    """The number of a block along an index."""
+    return own(f"{index}.number")
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """Threads of a block and points of a thread along each index, the slowest first.

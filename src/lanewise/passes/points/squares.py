@@ -37,7 +37,7 @@ from lanewise.ir.values import value_array
 from lanewise.language.target import LINE
 from lanewise.language.types import Scalar
 from lanewise.passes.base import refuse
-from lanewise.passes.points import lanes, merging
+from lanewise.passes.points import lanes, line_starts, merging
 from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_of
 
 LONG, SHORT = 512, 128  # bytes of the sides of a tile whose squares write to memory
@@ -179,8 +179,8 @@ class _Tiles:
             return ()
         written = self.reference.array(self.stores[0].array)
         read = {a.array for a in self.accesses if not a.is_store}
-        found = [ir.Assign(lanes.PHASE, ir.Builtin("phase", self.kind))]
-        along = dict.fromkeys((self.short, self.long), (written, lanes.PHASE))
+        found = [ir.Assign(line_starts.PHASE, ir.Builtin("phase", self.kind))]
+        along = dict.fromkeys((self.short, self.long), (written, line_starts.PHASE))
         if len(read) == 1 and all(
             a.way(self.long) == "next" for a in self.accesses if not a.is_store
         ):
@@ -188,7 +188,7 @@ class _Tiles:
             along[self.long] = self.reference.array(read.pop()), READ_PHASE
         for name, (array, phase) in along.items():
             found.append(
-                lanes.row_phase(
+                line_starts.row_phase(
                     self.reference, array, self.loop[name], self.phase(name).name, phase
                 )
             )

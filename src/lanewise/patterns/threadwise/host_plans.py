@@ -23,7 +23,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Suggestions, Work
 from lanewise.language.target import Machine
 from lanewise.passes import loop_sharing, shared_loops
-from lanewise.passes.points import interchange, lanes, packing, squares
+from lanewise.passes.points import interchange, lanes, line_starts, packing, squares
 from lanewise.patterns.threadwise.host import (
     SHAPING,
     SLICES,
@@ -127,7 +127,9 @@ def suggested_on_host(kernel: ir.Kernel) -> Suggestions:
         )
 
     def window(plans: tuple[Plan, ...], lengths: Mapping[str, Any]) -> tuple[Plan, ...]:
-        whole = squares.rows_are_lines(kernel, lengths) and lanes.rows_are_long(kernel, lengths)
+        whole = squares.rows_are_lines(kernel, lengths) and line_starts.rows_are_long(
+            kernel, lengths
+        )
         return plans if whole else tuple(p for p in plans if p.rows != NEAR_OF_512.rows)
 
     is_window = _is_window(kernel)
@@ -257,7 +259,9 @@ def _family(
 
 def _is_in_order(kernel: ir.Kernel) -> bool:
     line = BYTES // max(4, *(a.leaves[0].type.size for a in kernel.arrays))
-    return lanes.in_order(kernel, shape_of(kernel, NEAR.filled(replace(NEUTRAL, across=line))))
+    return line_starts.in_order(
+        kernel, shape_of(kernel, NEAR.filled(replace(NEUTRAL, across=line)))
+    )
 
 
 def _reads_neighbours(loads: list[AffineAccess]) -> bool:
