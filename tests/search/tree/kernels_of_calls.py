@@ -37,8 +37,9 @@ from lanewise.patterns.search.tree.call import group_arrays, prove
 from lanewise.patterns.search.tree.estimates import SIZES, STRENGTHS, build_sizes
 from lanewise.patterns.search.tree.group import GROUP_SIZE
 from lanewise.patterns.search.tree.moments import build_leaf_moments, build_parent_moments
+from lanewise.patterns.search.tree.pairs import build_group_pairs
 from lanewise.patterns.search.tree.proxies import Proxies, build_leaf_proxies, build_parent_proxies
-from lanewise.patterns.search.tree.shape import HEIGHTS, TREE, TreeShape, tree_arrangement
+from lanewise.patterns.search.tree.shape import HEIGHTS, PARENTS, TREE, TreeShape, tree_arrangement
 from lanewise.patterns.search.tree.walk import build_sample_walk, build_tree_walk
 from lanewise.planning.plan import NEUTRAL, CompletePlan
 from tests.harness import run_kernel
@@ -78,6 +79,7 @@ class TreeCall:
     layout: Layout = field(default_factory=SoA)
     device: str = "cpu"
     accuracy: float | None = None
+    pairs: bool = False
     plan: CompletePlan = NEUTRAL
 
     @cached_property
@@ -103,6 +105,7 @@ class TreeCall:
             self.order,
             self.leaf,
             estimated=self.accuracy is not None,
+            pairs=self.pairs,
         )
 
     @property
@@ -120,6 +123,8 @@ class TreeCall:
         made = {"leaves": build_leaf_moments(*of), "parents": build_parent_moments(*of)}
         if self.accuracy is not None:
             made |= {"sizes": build_sizes(*of), "sample": build_sample_walk(lowered, *of)}
+        if self.pairs:
+            made["pairs"] = build_group_pairs(*of)
         return {**made, "walk": build_tree_walk(lowered, *of)}
 
     @cached_property
@@ -159,6 +164,7 @@ class TreeCall:
         table = np.ascontiguousarray(shape.table)
         bound[TREE] = BoundArray(table.view(np.uint8).reshape(-1), tree_arrangement(), shape.nodes)
         bound[HEIGHTS] = bind_value_array(shape.heights[0], t.I32)
+        bound[PARENTS] = bind_value_array(shape.parents, t.I32)
         for name, (arrangement, count) in group_arrays(self.operators, self.arguments).items():
             number = evaluate(count, {NODES: shape.nodes})
             size = arrangement.nbytes(number)
@@ -194,8 +200,13 @@ class TreeCall:
         """The kernels in order, each with its numbers."""
         begin = self.shapes[1].heights[1]
         ups = [("parents", {**self.numbers, HEIGHT_FIRST: a, HEIGHT_COUNT: b - a}) for a, b in pairwise(begin[1:])]
+        downs = [
+            ("pairs", {**self.numbers, HEIGHT_FIRST: a, HEIGHT_COUNT: b - a})
+            for a, b in reversed([*pairwise(begin[:-1])])
+        ]
+        between = downs if self.pairs else []
         names = ("walk",) if self.accuracy is None else ("sizes", "sample", "walk")
-        return [("leaves", self.numbers), *ups, *((n, self.numbers) for n in names)]
+        return [("leaves", self.numbers), *ups, *between, *((n, self.numbers) for n in names)]
 
     @cached_property
     def launches(self) -> list[tuple[str, Any]]:

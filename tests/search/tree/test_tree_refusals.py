@@ -52,11 +52,12 @@ ANGLE = (
             "Tree(accuracy=1.0): wanted a number above 0 and below 1: the error of results relative to themselves",
         ),
         (
-            {"method": "dual"},
-            "Tree(method='dual'): pairs of groups are not there yet; wanted 'walk'",
+            {"method": "dual", "accuracy": 1e-2},
+            "Tree(method='dual', accuracy=...): errors are estimated where targets meet groups, and "
+            "not of pairs of groups; choose theta= and order=, or method='walk'",
         ),
-        ({"method": "octree"}, "Tree(method='octree'): wanted 'walk'"),
-        ({"method": 3}, "Tree(method=3): wanted 'walk'"),
+        ({"method": "octree"}, "Tree(method='octree'): wanted 'walk' or 'dual'"),
+        ({"method": 3}, "Tree(method=3): wanted 'walk' or 'dual'"),
         ({"theta": 0}, f"Tree(theta=0): {ANGLE}"),
         ({"theta": 1.0}, f"Tree(theta=1.0): {ANGLE}"),
         ({"theta": float("nan")}, f"Tree(theta=nan): {ANGLE}"),

@@ -215,6 +215,7 @@ class Specialiser:
                 leaf,
                 parts=parts,
                 estimated=structure.accuracy is not None,
+                pairs=structure.pairs,
             )
         assert isinstance(structure, Walked)
         return SearchArguments(

@@ -28,6 +28,7 @@ class TreeArguments:
     sorted copy; parts: they are different parts of one. tables: what the function reads by index.
     order: of the expansions. leaf: elements of a leaf. estimated: nodes are far where the error
     that is estimated of them is small enough (`estimates.py`), and not by their angle alone.
+    pairs: groups of sources meet groups of targets (`pairs.py`), and not each target.
     """
 
     target: Side
@@ -40,6 +41,7 @@ class TreeArguments:
     tables: tuple[tuple[str, ArrayType], ...] = ()
     parts: bool = False
     estimated: bool = False
+    pairs: bool = False
 
     @property
     def precision(self) -> t.Scalar:

@@ -14,6 +14,7 @@ from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Work
+from lanewise.ir.values import value_array
 from lanewise.language import types as t
 from lanewise.language.types import Scalar
 from lanewise.launch.programs import Programs
@@ -36,6 +37,14 @@ from lanewise.patterns.search.tree.estimates import (
 )
 from lanewise.patterns.search.tree.moments import build_leaf_moments, build_parent_moments
 from lanewise.patterns.search.tree.nodes import RECORDS, node_record
+from lanewise.patterns.search.tree.pairs import (
+    LENGTHS,
+    LISTS,
+    LOCALS,
+    ROOM,
+    LocalRecord,
+    build_group_pairs,
+)
 from lanewise.patterns.search.tree.proxies import (
     PROXIES,
     Proxies,
@@ -111,6 +120,32 @@ class FarFields:
                 parts.append(Renamed(parents, names, {HEIGHT_FIRST: first, HEIGHT_COUNT: count}))
         if arguments.estimated:
             parts += self._estimates(programs, arguments, device, names)
+        if arguments.pairs:
+            parts += self._pairs(programs, arguments, structure, device, names)
+        return parts
+
+    def _pairs(
+        self,
+        programs: Programs,
+        arguments: TreeArguments,
+        structure: TreeStructure,
+        device: str,
+        names: Mapping[str, str],
+    ) -> list[Part]:
+        """What fills the expansions around targets, from the root down."""
+        index, operators = index_type(device), self.operators
+        assert isinstance(operators, Operators)
+        plan = complete_plan(None, programs.machine(device), Work(ELEMENTWISE, 1))
+        pairs = programs.get(
+            (arguments, "pairs of groups"),
+            lambda: build_group_pairs(operators, arguments, index),
+            plan,
+            device,
+        )
+        parts: list[Part] = []
+        for height in reversed(range(structure.shape.top)):
+            first, count = height_numbers(height)
+            parts.append(Renamed(pairs, names, {HEIGHT_FIRST: first, HEIGHT_COUNT: count}))
         return parts
 
     def _estimates(
@@ -153,7 +188,13 @@ def group_arrays(
     """The arrays that say what groups are, each with its number of elements."""
     nodes = ir.Local(NODES, t.I64)
     if isinstance(operators, Operators):
-        return {RECORDS: (node_record(operators, arguments).arrangement, nodes)}
+        arrays = {RECORDS: (node_record(operators, arguments).arrangement, nodes)}
+        if arguments.pairs:
+            numbers = value_array(LISTS, t.I32, written=True).arrangement
+            arrays[LOCALS] = (LocalRecord(operators).arrangement, nodes)
+            arrays[LISTS] = (numbers, build.multiply(nodes, ROOM))
+            arrays[LENGTHS] = (numbers, nodes)
+        return arrays
     return {
         RECORDS: (boxed_record(arguments).arrangement, nodes),
         PROXIES: (operators.arrangement(arguments), build.multiply(nodes, operators.count)),
@@ -164,6 +205,15 @@ def _check_proxies(search: Tree, proof: FarProof) -> None:
     """Raise `CompileError` for what records at chosen points do not stand for."""
     why = proof.not_radial
     assert why is not None
+    if search.method == "dual":
+        raise CompileError(
+            f"pairs of groups need expansions around targets, and this function has none: it is "
+            f"not radial ({why.text})",
+            proof.function.location,
+            found="lw.Tree(method='dual')",
+            wanted="a radial function",
+            hint="lw.far_field(...) shows what is proved; choose method='walk'",
+        )
     if proof.branch is not None:
         raise CompileError(
             "the place of the source decides a branch, and the function is not radial "

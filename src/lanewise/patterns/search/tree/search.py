@@ -51,10 +51,14 @@ class Tree(Search):
     where none is given. It is an aim and no bound: 99 % of the results of clusters and of uniform
     places were closer than it for gravity; functions that change within a group miss it. leaf:
     elements of the smallest groups. method: "walk", where each group of targets walks through the
-    tree (None). position: the field that says where an element is, a vec2, vec3, dvec2 or dvec3.
-    method="dual", radius, k and worlds other than lw.Open() are refused.
+    tree (None), or "dual", where groups of sources meet groups of targets as well, both with
+    expansions: for functions of tier R, whose targets are the sources. Two groups are far from each
+    other where the sum of their radii is less than theta times their distance; order= counts more,
+    and time grows less with it. position: the field that says where an element is, a vec2, vec3,
+    dvec2 or dvec3. radius, k and worlds other than lw.Open() are refused.
 
-    Method: J. Barnes and P. Hut 1986, with a tree of halves of a Hilbert curve.
+    Methods: J. Barnes and P. Hut 1986, with a tree of halves of a Hilbert curve; dual: L. Greengard
+    and V. Rokhlin 1987, W. Dehnen 2002.
     """
 
     any_distance: ClassVar[bool] = True
@@ -104,9 +108,13 @@ class Tree(Search):
                 )
         method: Any = self.method
         if method is not None and (not isinstance(method, str) or method not in get_args(Method)):
-            _refuse(f"method={shown(method)}", "wanted 'walk'")
-        if method == "dual":
-            _refuse("method='dual'", "pairs of groups are not there yet; wanted 'walk'")
+            _refuse(f"method={shown(method)}", "wanted 'walk' or 'dual'")
+        if method == "dual" and self.accuracy is not None:
+            _refuse(
+                "method='dual', accuracy=...",
+                "errors are estimated where targets meet groups, and not of pairs of groups; "
+                "choose theta= and order=, or method='walk'",
+            )
 
     @property
     def angle(self) -> float:
@@ -129,7 +137,8 @@ class Tree(Search):
                 f"tree: accuracy {self.accuracy:g} by estimates{most}, order {self.terms}, leaves "
                 f"of {self.leaf}"
             )
-        return f"tree: theta {self.angle:g}, order {self.terms}, leaves of {self.leaf}"
+        both = ", pairs of groups" if self.method == "dual" else ""
+        return f"tree: theta {self.angle:g}, order {self.terms}, leaves of {self.leaf}{both}"
 
     def in_words(self) -> str:
         return "near ones, and far ones in groups"
@@ -141,6 +150,12 @@ class Tree(Search):
 
     def structure(self, targets: Points, sources: Points) -> Structure:
         check_sources(self, sources)
+        if self.method == "dual" and targets is not sources:
+            _refuse(
+                "method='dual'",
+                "groups of targets are those of the sources, and these targets are others; pass "
+                "the same array twice, or choose method='walk'",
+            )
         least = LEAST_ACCURACY[sources.precision.size]
         if self.accuracy is not None and self.accuracy < least:
             _refuse(
@@ -156,6 +171,7 @@ class Tree(Search):
             self.leaf,
             targets,
             sources,
+            pairs=self.method == "dual",
         )
 
 

@@ -25,6 +25,7 @@ MOST_NODES = 2**31 - 1  # int32
 LEAF = 32  # elements: a warp of targets
 TREE = own("tree")  # of each node its first leaf, and how many it has
 HEIGHTS = own("tree.heights")  # the nodes, children before parents
+PARENTS = own("tree.parents")  # of each node; the root is its own
 
 Whole = NDArray[np.int32]
 
@@ -73,6 +74,16 @@ class TreeShape:
         counts = np.bincount(height, minlength=self.top + 1)
         order = np.argsort(height, kind="stable").astype(np.int32)
         return order, (0, *(int(n) for n in np.cumsum(counts)))
+
+    @cached_property
+    def parents(self) -> Whole:
+        """Of each node its parent; of the root itself."""
+        parents = np.zeros(self.nodes, np.int32)
+        for nodes, _, leaves in self.levels():
+            above = nodes[leaves > 1]
+            parents[above + 1] = above
+            parents[above + 2 * ((leaves[leaves > 1] + 1) // 2)] = above
+        return parents
 
     def levels(self) -> Iterator[tuple[Whole, Whole, Whole]]:
         """From the root down: the nodes of a level, their first leaves, how many they have."""

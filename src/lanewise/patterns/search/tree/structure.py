@@ -32,7 +32,13 @@ from lanewise.patterns.search.tree.arguments import (
     THETA,
 )
 from lanewise.patterns.search.tree.order import made_order
-from lanewise.patterns.search.tree.shape import HEIGHTS, TREE, TreeShape, tree_arrangement
+from lanewise.patterns.search.tree.shape import (
+    HEIGHTS,
+    PARENTS,
+    TREE,
+    TreeShape,
+    tree_arrangement,
+)
 from lanewise.runtime.memory import allocate, on
 
 # of the accuracy that one group may take. Errors of groups add up, but most are smaller than their
@@ -45,7 +51,7 @@ class TreeStructure(Structure):
     """The tree of a call, and the order of targets that are other elements.
 
     described: what is searched, in a few words. accuracy: of results, by estimates; None: groups
-    are far by their angle alone.
+    are far by their angle alone. pairs: groups of sources meet groups of targets.
     """
 
     every: ClassVar[int] = STEPS
@@ -59,9 +65,11 @@ class TreeStructure(Structure):
         leaf: int,
         targets: Points,
         sources: Points,
+        *,
+        pairs: bool = False,
     ) -> None:
         self._described, self._theta, self.terms = described, theta, terms
-        self.accuracy = accuracy
+        self.accuracy, self.pairs = accuracy, pairs
         self._sources = sources
         self.shape = TreeShape(sources.count, leaf)
         self._order = made_order(sources)
@@ -69,6 +77,7 @@ class TreeStructure(Structure):
         nodes, self._starts = self.shape.heights
         self._tree = _copy(self.shape.table, sources.device)
         self._heights = _copy(nodes, sources.device)
+        self._parents = _copy(self.shape.parents, sources.device) if pairs else None
 
     @property
     def order(self) -> Any:
@@ -80,10 +89,13 @@ class TreeStructure(Structure):
 
     @property
     def arrays(self) -> Mapping[str, BoundArray]:
-        return {
+        arrays = {
             TREE: BoundArray(self._tree, tree_arrangement(), self.shape.nodes),
             HEIGHTS: bind_value_array(self._heights.view("int32"), I32),
         }
+        if self._parents is not None:
+            arrays[PARENTS] = bind_value_array(self._parents.view("int32"), I32)
+        return arrays
 
     @property
     def uniforms(self) -> Mapping[str, Any]:
@@ -93,7 +105,7 @@ class TreeStructure(Structure):
         if self.accuracy is not None:
             values[ACCURACY] = real(SHARE * self.accuracy)
             values[ENTRY_COUNT] = ENTRIES
-        for height in range(1, self.shape.top + 1):
+        for height in range(self.shape.top + 1):
             first, count = height_numbers(height)
             values[first] = self._starts[height]
             values[count] = self._starts[height + 1] - self._starts[height]

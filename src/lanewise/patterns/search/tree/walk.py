@@ -51,9 +51,15 @@ from lanewise.patterns.search.tree.estimates import (
 from lanewise.patterns.search.tree.group import GROUP, GROUP_SIZE, GroupBox, OwnPlace
 from lanewise.patterns.search.tree.inlining import applied, straightened
 from lanewise.patterns.search.tree.nodes import node_record, shape_arrays
+from lanewise.patterns.search.tree.pairs import (
+    LocalRecord,
+    list_arrays,
+    read_entry,
+    read_list,
+)
 from lanewise.patterns.search.tree.proxies import PROXIES, SHARE, Proxies, boxed_record
 from lanewise.patterns.search.tree.reading import read_whole
-from lanewise.patterns.search.tree.shape import TREE
+from lanewise.patterns.search.tree.shape import HEIGHTS, TREE
 from lanewise.patterns.search.tree.ways import GROUP_WALK, WALK
 from lanewise.patterns.tables.arguments import table_arrays, table_lengths
 
@@ -94,7 +100,9 @@ def _built(
         return _WalkBuilder(lowered, operators, arguments, index, grouped=grouped, sample=sample)
 
     together = builder(grouped=True)
-    return together.kernel() if together.fits() else builder(grouped=False).kernel()
+    if together.within_leaves and together.fits():
+        return together.kernel()
+    return builder(grouped=False).kernel()
 
 
 class _WalkBuilder:
@@ -137,6 +145,7 @@ class _WalkBuilder:
         self.place = build.multiply(self.i, self.step)
         self.count = build.ceil_divide(self.targets, self.step)
         self.estimated = arguments.estimated and not sample
+        self.pairs = arguments.pairs and isinstance(operators, Operators)
         self.acceptance = Acceptance(
             operators,
             self.record,
@@ -163,6 +172,10 @@ class _WalkBuilder:
             outputs += [value_array(n, F32, written=False) for n in (STRENGTHS, SIZES)]
         names = dict.fromkeys((self.target_order, *((ORDER,) if self.parts else ())))
         orders = [value_array(n, I32, written=False) for n in names]
+        table, heights = shape_arrays()
+        groups = ()
+        if self.pairs:
+            groups = (heights, self.locals.array(written=False), *list_arrays(written=False))
         counts = (self.targets.name, self.sources.name, NODES)
         return ir.Kernel(
             identifier(f"{self.f.name}_{'sample_walk' if self.sample else 'walk'}"),
@@ -172,7 +185,8 @@ class _WalkBuilder:
                 *table_arrays(dict(a.tables)),
                 *outputs,
                 *orders,
-                shape_arrays()[0],
+                table,
+                *groups,
                 self.record.array(written=False),
                 *self.proxies(),
             ),
@@ -205,7 +219,7 @@ class _WalkBuilder:
             body = (
                 ir.Assign(self.group.name, build.divide(self.i, GROUP_SIZE)),
                 *self.load_target(),
-                *self.acceptance.opening(),
+                *self.opening(self.place),
                 *self.walk(),
                 *self.stores(),
             )
@@ -218,12 +232,33 @@ class _WalkBuilder:
             *self.nothing(),
             ir.If(inside, self.load_target()),
             *self.box.measure(self.a.target.name, self.count, self.step),
-            *self.acceptance.opening(),
+            *self.opening(build.multiply(self.group, GROUP_SIZE)),
             *self.walk(),
             ir.If(inside, self.stores()),
         )
         lanes = ir.Parallel(THREAD, ir.Literal(GROUP_SIZE, self.index), body)
         return ir.Parallel(self.group.name, build.ceil_divide(self.count, GROUP_SIZE), (lanes,))
+
+    def opening(self, place: ir.Expression) -> ir.Block:
+        """Once, before the walk. place: of a target of the group, in the sorted order."""
+        if not self.pairs:
+            return self.acceptance.opening()
+        leaf, node = self.whole("own.leaf"), self.whole("own.node")
+        return (
+            ir.Assign(leaf.name, build.divide(place, self.leaf)),
+            *read_whole(HEIGHTS, leaf, (("value", node),)),
+            *self.acceptance.opening(),
+        )
+
+    @property
+    def within_leaves(self) -> bool:
+        """Whether all targets of a group are of one leaf, where the walk asks for leaves."""
+        return not self.pairs or self.leaf % GROUP_SIZE == 0
+
+    @property
+    def locals(self) -> LocalRecord:
+        assert isinstance(self.operators, Operators)
+        return LocalRecord(self.operators)
 
     def nothing(self) -> ir.Block:
         """What threads behind the last target have of one, besides a place."""
@@ -324,11 +359,39 @@ class _WalkBuilder:
             ir.Assign(node.name, following),
         )
         starts = tuple(s for a in self.reduced for s in a.start())
+        if self.pairs:
+            return (*starts, *self.listed(node, leaves, step), *self.expanded())
         return (
             *starts,
             ir.Assign(node.name, ir.Literal(0, self.index)),
             ir.While(build.less(node, ir.Local(NODES, self.index)), step),
         )
+
+    def listed(self, node: ir.Local, leaves: ir.Local, step: ir.Block) -> ir.Block:
+        """The walk through what is below each node that the leaf of the group has left."""
+        leaf, length, e = (self.whole(n) for n in ("own.node", "length", "e"))
+        end = self.whole("subtree.end")
+        below = build.subtract(build.multiply(leaves, 2), 1)
+        each = (
+            *read_entry(leaf, e, node),
+            *self.read_shape(node),
+            ir.Assign(end.name, build.add(node, below)),
+            ir.While(build.less(node, end), step),
+        )
+        zero, one = ir.Literal(0, self.index), ir.Literal(1, self.index)
+        return (*read_list(leaf, length), ir.For(e.name, zero, length, one, each))
+
+    def expanded(self) -> ir.Block:
+        """Add what the expansion around the leaf gives to each target."""
+        assert isinstance(self.operators, Operators)
+        node, l2p = self.whole("own.node"), self.operators.l2p()
+        found = (
+            self.record.load(node, (*self.record.centre, "scale")),
+            self.locals.load(node),
+            *self.applied(l2p, {}, self.results, "own"),
+            *self.taken(),
+        )
+        return (ir.If(build.less(0, node), found),)  # the root has none
 
     def worth(self, leaves: ir.Local) -> ir.Block:
         """A group of few sources is met as pairs, where it has more proxies than sources."""

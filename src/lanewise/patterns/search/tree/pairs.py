@@ -1,0 +1,316 @@
+"""Groups of sources meet groups of targets: what they give is an expansion around the targets.
+
+    for a node a, from the root down: its expansion = L2L of its parent's
+        for each node of the list that its parent left:
+            walk through what is below it:
+                far from a, radius + radius < theta * distance:
+                    add M2L; behind its subtree
+                a leaf, or smaller than a, which is none:  into a's list; behind its subtree
+                else:                                      its left child
+So each pair of elements is met once: by M2L of two groups that they are in, or from the list of a
+leaf as pairs. A list has room for `ROOM` nodes. Where it is full a node is left as it is, for the
+children of a, and at last for the walk, which opens it: results do not hang on the room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+from lanewise.derivatives.expansions.branches import LARGEST, LEAST, decided
+from lanewise.derivatives.expansions.operators import Operators
+from lanewise.ir import build
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import identifier, own
+from lanewise.ir.values import record_array, uniform_leaves, value_array
+from lanewise.language.record import Leaf
+from lanewise.language.types import COMPONENTS, I32, Scalar
+from lanewise.layouts import AoAS, Arrangement
+from lanewise.patterns.search.tree.acceptance import FAR
+from lanewise.patterns.search.tree.arguments import (
+    HEIGHT_COUNT,
+    HEIGHT_FIRST,
+    THETA,
+    TreeArguments,
+)
+from lanewise.patterns.search.tree.moments import MOMENTS
+from lanewise.patterns.search.tree.nodes import ROUNDING, node_record, shape_arrays
+from lanewise.patterns.search.tree.reading import read_whole
+from lanewise.patterns.search.tree.shape import HEIGHTS, PARENTS, TREE
+
+LOCALS = own("tree.locals")  # the expansions around the targets of nodes
+LISTS, LENGTHS = own("tree.lists"), own("tree.lengths")  # of each node what it left, and how many
+ROOM = 128  # nodes of a list: 64 bytes an element of a tree with leaves of 16
+LAYOUT = AoAS()
+TARGET, ABOVE = "target", "above"  # prefixes of the fields of a node of targets, and of its parent
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRecord:
+    """The coefficients of a node's local expansions."""
+
+    operators: Operators
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        return tuple(Leaf(p.name.removeprefix(own("")), p.type) for p in self.operators.locals())
+
+    @property
+    def arrangement(self) -> Arrangement:
+        return LAYOUT.arrange(self.leaves)
+
+    def array(self, *, written: bool) -> ir.ArrayArgument:
+        return record_array(LOCALS, self.leaves, LAYOUT, written=written)
+
+    def variables(self, prefix: str = "") -> tuple[ir.Local, ...]:
+        """Without a prefix they have the names that operators give them."""
+        before = f"{prefix}." if prefix else ""
+        return tuple(ir.Local(own(f"{before}{x.name}"), x.type) for x in self.leaves)
+
+    def load(self, node: ir.Expression, prefix: str = "") -> ir.LoadRecord:
+        fields = zip(self.leaves, self.variables(prefix), strict=True)
+        return ir.LoadRecord(LOCALS, node, tuple((x.name, v.name) for x, v in fields))
+
+    def store(self, node: ir.Expression) -> ir.StoreRecord:
+        fields = zip(self.leaves, self.variables(), strict=True)
+        return ir.StoreRecord(LOCALS, node, tuple((x.name, v) for x, v in fields))
+
+
+def list_arrays(*, written: bool) -> tuple[ir.ArrayArgument, ...]:
+    """The lists of all nodes, and their lengths."""
+    return tuple(value_array(n, I32, written=written) for n in (LISTS, LENGTHS))
+
+
+def read_list(node: ir.Local, length: ir.Local) -> ir.Block:
+    """How many nodes the list of a node has. That of the root has the root."""
+    root = ir.Assign(length.name, ir.Literal(1, length.type))
+    return (ir.If(build.equal(node, 0), (root,), read_whole(LENGTHS, node, (("value", length),))),)
+
+
+def read_entry(node: ir.Local, e: ir.Local, entry: ir.Local) -> ir.Block:
+    """A node of this list."""
+    root = ir.Assign(entry.name, ir.Literal(0, entry.type))
+    place = build.add(build.multiply(node, ROOM), e)
+    return (ir.If(build.equal(node, 0), (root,), read_whole(LISTS, place, (("value", entry),))),)
+
+
+def build_group_pairs(operators: Operators, arguments: TreeArguments, index: Scalar) -> ir.Kernel:
+    """The kernel over the nodes of one height, as targets, after those above."""
+    return _Builder(operators, arguments, index).kernel()
+
+
+class _Builder:
+    def __init__(self, operators: Operators, arguments: TreeArguments, index: Scalar) -> None:
+        self.operators, self.a, self.index = operators, arguments, index
+        self.record, self.locals = node_record(operators, arguments), LocalRecord(operators)
+        self.precision = arguments.precision
+        self.target, self.above, self.length = (self.whole(n) for n in (TARGET, ABOVE, "length"))
+        self.node, self.entries, self.e = (self.whole(n) for n in ("node", "entries", "e"))
+
+    def kernel(self) -> ir.Kernel:
+        t = self.whole("t")
+        entry, end, of_entry = (self.whole(n) for n in ("entry", "end", "entry.leaves"))
+        below = build.subtract(build.multiply(of_entry, 2), 1)
+        each = (
+            *read_entry(self.above, self.e, entry),
+            *self.shape(entry, of_entry),
+            ir.Assign(self.node.name, entry),
+            ir.Assign(end.name, build.add(entry, below)),
+            ir.Assign(self.whole("open").name, ir.Literal(1, self.index)),
+            ir.While(build.less(self.node, end), self.step()),
+        )
+        one = ir.Literal(1, self.index)
+        body = (
+            *read_whole(
+                HEIGHTS, build.add(ir.Local(HEIGHT_FIRST, self.index), t), (("value", self.target),)
+            ),
+            *read_whole(PARENTS, self.target, (("value", self.above),)),
+            *self.shape(self.target, self.whole("target.leaves")),
+            self.record.load(self.target, (*self.record.centre, "radius", "scale"), TARGET),
+            *self.opening(),
+            *self.shifted(),
+            ir.Assign(self.length.name, ir.Literal(0, self.index)),
+            *read_list(self.above, self.entries),
+            ir.For(self.e.name, ir.Literal(0, self.index), self.entries, one, each),
+            self.written(LENGTHS, self.target, self.length),
+            self.locals.store(self.target),
+        )
+        table, heights = shape_arrays()
+        function = self.operators.proof.function
+        functions = [self.operators.m2l()]
+        if self.operators.radial.branches:
+            functions.append(decided(self.operators))
+        uniforms = dict(self.a.uniforms)
+        read = {p.name: p for f in functions for p in uniform_leaves(f, uniforms)}
+        return ir.Kernel(
+            identifier(f"{function.name}_pairs_of_groups"),
+            MOMENTS,
+            (
+                table,
+                heights,
+                value_array(PARENTS, I32, written=False),
+                self.record.array(written=False),
+                self.locals.array(written=True),
+                *list_arrays(written=True),
+            ),
+            (ir.Parameter(THETA, self.precision), *read.values()),
+            (ir.Parameter(HEIGHT_COUNT, self.index), ir.Parameter(HEIGHT_FIRST, self.index)),
+            (ir.Parallel(t.name, ir.Local(HEIGHT_COUNT, self.index), body),),
+            location=function.location,
+        )
+
+    def opening(self) -> ir.Block:
+        """The square of the angle, a little smaller than it is."""
+        theta, room = ir.Local(THETA, self.precision), 1.0 - ROUNDING[self.precision.size]
+        square = self.times(self.times(theta, theta), ir.Literal(room, self.precision))
+        return (ir.Assign(self.real("theta2").name, square),)
+
+    # ------------------------------------------------------------ from above
+
+    def shifted(self) -> ir.Block:
+        """The parent's expansion around the centre of the node; the root has none."""
+        given: dict[str, ir.Expression] = {
+            own("child.scale"): self.record.local("scale", TARGET),
+            own("parent.scale"): self.record.local("scale", ABOVE),
+        }
+        for c, name in zip(COMPONENTS, self.record.centre, strict=False):
+            given[own(f"child.{c}")] = self.record.local(name, TARGET)
+            given[own(f"parent.{c}")] = self.record.local(name, ABOVE)
+        results = self.locals.variables()
+        for v, up in zip(results, self.locals.variables(ABOVE), strict=True):
+            given[v.name] = up
+        shift = (
+            self.record.load(self.above, (*self.record.centre, "scale"), ABOVE),
+            self.locals.load(self.above, ABOVE),
+            self.apply(self.operators.l2l(), given, tuple(v.name for v in results)),
+        )
+        none = tuple(ir.Assign(v.name, build.zero(v.type)) for v in results)
+        return (*none, ir.If(build.less(0, self.above), shift))
+
+    # ------------------------------------------------------------ one node of sources
+
+    def step(self) -> ir.Block:
+        following, leaves, of_target = (
+            self.whole(n) for n in ("following", "leaves", "target.leaves")
+        )
+        beyond = build.add(self.node, build.subtract(build.multiply(leaves, 2), 1))
+        open_, one = self.whole("open"), 1
+        radius, own_radius = self.record.local("radius"), self.record.local("radius", TARGET)
+        smaller = build.all_of(build.less(1, of_target), ir.Compare("<", radius, own_radius))
+        full = build.less(
+            ROOM - 1,
+            build.add(
+                build.add(self.length, open_), build.subtract(self.entries, build.add(self.e, 1))
+            ),
+        )
+        stays = ir.Logical("or", build.equal(leaves, 1), ir.Logical("or", smaller, full))
+        return (
+            self.record.load(self.node, (*self.record.centre, "radius")),
+            *self.shape(self.node, leaves),
+            ir.Assign(following.name, beyond),
+            *self.test(),
+            ir.If(
+                FAR,
+                (*self.met(), ir.Assign(open_.name, build.subtract(open_, one))),
+                (
+                    ir.If(
+                        stays,
+                        (
+                            self.written(
+                                LISTS,
+                                build.add(build.multiply(self.target, ROOM), self.length),
+                                self.node,
+                            ),
+                            ir.Assign(self.length.name, build.add(self.length, one)),
+                            ir.Assign(open_.name, build.subtract(open_, one)),
+                        ),
+                        (
+                            ir.Assign(following.name, build.add(self.node, one)),
+                            ir.Assign(open_.name, build.add(open_, one)),
+                        ),
+                    ),
+                ),
+            ),
+            ir.Assign(self.node.name, following),
+        )
+
+    def test(self) -> ir.Block:
+        """`FAR`, of the node whose centre and radius are loaded."""
+        reach, apart = self.real("reach"), self.real("apart2")
+        squares = list[ir.Expression]()
+        for name in self.record.centre:
+            to, of = self.record.local(name, TARGET), self.record.local(name)
+            difference = ir.Binary("-", of, to, self.precision)
+            squares.append(self.times(difference, difference))
+        both = ir.Binary(
+            "+", self.record.local("radius"), self.record.local("radius", TARGET), self.precision
+        )
+        total = reduce(lambda a, b: ir.Binary("+", a, b, self.precision), squares)
+        wide = self.times(self.real("theta2"), apart)
+        return (
+            ir.Assign(apart.name, total),
+            ir.Assign(reach.name, both),
+            ir.Assign(FAR.name, ir.Compare("<", self.times(reach, reach), wide)),
+            *((ir.If(FAR, self.decide()),) if self.operators.radial.branches else ()),
+        )
+
+    def decide(self) -> ir.Block:
+        """Whether all pairs of the two take the same side of every branch."""
+        room, kind = 4 * ROUNDING[self.precision.size], self.operators.kind
+        least, largest, reach = (self.real(n) for n in ("least", "largest", "reach"))
+        distance = ir.Call("sqrt", (self.real("apart2"),), self.precision)
+        near = ir.Binary("-", distance, reach, self.precision)
+
+        def square(x: ir.Local, factor: float) -> ir.Expression:
+            factored = self.times(self.times(x, x), ir.Literal(factor, self.precision))
+            return build.cast(factored, kind)
+
+        given = {LEAST: square(least, 1.0 - room), LARGEST: square(largest, 1.0 + room)}
+        return (
+            ir.Assign(least.name, build.maximum(near, build.zero(self.precision))),
+            ir.Assign(largest.name, ir.Binary("+", distance, reach, self.precision)),
+            self.apply(decided(self.operators), given, (FAR.name,)),
+        )
+
+    def met(self) -> ir.Block:
+        """Add what the node gives."""
+        given: dict[str, ir.Expression] = {
+            own("source.scale"): self.record.local("scale"),
+            own("target.scale"): self.record.local("scale", TARGET),
+        }
+        for c, name in zip(COMPONENTS, self.record.centre, strict=False):
+            given[own(f"source.{c}")] = self.record.local(name)
+            given[own(f"target.{c}")] = self.record.local(name, TARGET)
+        totals, parts = self.locals.variables(), self.locals.variables("part")
+        return (
+            self.record.load(self.node, ("scale", *self.record.moments)),
+            self.apply(self.operators.m2l(), given, tuple(p.name for p in parts)),
+            *(
+                ir.Assign(v.name, ir.Binary("+", v, p, v.type))
+                for v, p in zip(totals, parts, strict=True)
+            ),
+        )
+
+    # ------------------------------------------------------------ words
+
+    def apply(
+        self, f: ir.Function, given: Mapping[str, ir.Expression], results: tuple[str, ...]
+    ) -> ir.Apply:
+        arguments = tuple(given.get(p.name, ir.Local(p.name, p.type)) for p in f.parameters)
+        return ir.Apply(f, arguments, results)
+
+    def shape(self, node: ir.Local, leaves: ir.Local) -> ir.Block:
+        return read_whole(TREE, node, (("leaves", leaves),))
+
+    def written(self, array: str, place: ir.Expression, value: ir.Local) -> ir.StoreRecord:
+        return ir.StoreRecord(array, place, (("value", build.index_of(value, I32)),))
+
+    def times(self, a: ir.Expression, b: ir.Expression) -> ir.Expression:
+        return ir.Binary("*", a, b, self.precision)
+
+    def whole(self, name: str) -> ir.Local:
+        return ir.Local(own(name), self.index)
+
+    def real(self, name: str) -> ir.Local:
+        return ir.Local(own(f"pairs.{name}"), self.precision)
