@@ -14,7 +14,7 @@ import pytest
 
 import lanewise as lw
 from lanewise import io
-from lanewise.io.gadget import write_gadget
+from lanewise.io.gadget_writing import write_gadget
 from lanewise.sims import lbm
 from lanewise.sims.waves.lost import SignalLossWarning, said, warn_of_loss
 from lanewise.support.warned import warn_user

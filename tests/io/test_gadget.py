@@ -12,7 +12,8 @@ import h5py
 import numpy as np
 import pytest
 
-from lanewise.io.gadget import read_gadget, write_gadget
+from lanewise.io.gadget import read_gadget
+from lanewise.io.gadget_writing import write_gadget
 from lanewise.io.hdf5 import open_hdf5
 from lanewise.io.particles import Particles
 from lanewise.support.errors import InputError

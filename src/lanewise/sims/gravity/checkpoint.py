@@ -24,7 +24,8 @@ import numpy as np
 import lanewise as lw
 from lanewise.io import schema
 from lanewise.io.atomic import writable_target
-from lanewise.io.gadget import read_gadget, write_gadget
+from lanewise.io.gadget import read_gadget
+from lanewise.io.gadget_writing import write_gadget
 from lanewise.io.hdf5 import add_dataset, open_hdf5, set_attributes, text_of, warn_without_sums
 from lanewise.io.particles import Particles
 from lanewise.io.schema import Array, Real, Text, Whole
