@@ -105,7 +105,7 @@ def test_text_of_waves_tells_its_source(lanewise: Command) -> None:
     outcome = lanewise("explain", "waves", "--bodies", 2000)
     assert outcome.out.startswith("the F-statistic of 2,000 templates at one place")
     assert outcome.out.endswith("\nThe generated source: lanewise explain waves --source cpu\n")
-    assert "@amplitudes(" in lanewise("explain", "waves", "--bodies", 2000, "--source", "cpu").out
+    assert "@user.amplitudes(" in lanewise("explain", "waves", "--bodies", 2000, "--source", "cpu").out
 
 
 @pytest.mark.parametrize(("kernel", "device"), [("pull", "cpu"), ("grow", "cpu"), ("grow", "cuda")])
@@ -143,7 +143,7 @@ def test_text_fits_120_columns_and_names_every_optimisation(balls: Command, opti
     assert outcome.out.endswith(f"\nThe generated source: lanewise explain {name} --source {device}\n")
 
 
-@pytest.mark.parametrize(("device", "word"), [("cpu", "@gravity("), ("cuda", "__global__")])
+@pytest.mark.parametrize(("device", "word"), [("cpu", "@user.gravity("), ("cuda", "__global__")])
 def test_source(lanewise: Command, device: str, word: str) -> None:
     outcome = lanewise("explain", "gravity", "--source", device)
     assert (outcome.code, outcome.err) == (0, "")

@@ -102,7 +102,7 @@ def test_flags_stand_on_single_instructions():
     text = text_of("gravity", lw.SoA(), Plan(targets=1))
     assert "fadd reassoc nsz contract float %sum_x" in text  # the sum over sources, in any order
     assert "call reassoc nsz arcp contract afn float @llvm.sqrt.f32" in text
-    function = text[text.index("@gravity(") : text.index("@gravity_range(")]
+    function = text[text.index("@user.gravity(") : text.index("@gravity_range(")]
     assert "reassoc nsz contract" not in function.replace("reassoc nsz arcp contract afn", "")
     assert not re.search(r"\b(nnan|ninf)\b", text)
     assert "fsub fast float" in text_of("gravity", lw.SoA(), Plan(targets=1, fast_math=True))
@@ -220,3 +220,39 @@ def test_of_two_products_the_first_becomes_one_with_their_sum():
     assert len(re.findall(r"= fmul contract float %x, %c", text)) == 1
     assert len(re.findall(r"= fmul float %y, %s", text)) == 1
     assert len(re.findall(r"= fmul contract float %y, %s", text)) == 1
+
+
+@lw.record
+class Point:
+    x: lw.f32
+
+
+@lw.function
+def tanf(x):
+    return lw.tan(x) + 1.0
+
+
+@lw.function
+def expf(x):  # too long to be inlined
+    for k in range(40):
+        x = lw.exp(-x) * 0.25 + lw.sin(x) * 0.5 if x < lw.f32(k) else lw.exp(-x)
+    return x
+
+
+@lw.function
+def named_range(x):
+    return x - 2.0
+
+
+@lw.pairwise
+def named(a: Point, b: Point) -> lw.f32:
+    return tanf(a.x) * expf(b.x) + named_range(b.x)
+
+
+def test_functions_of_the_users_are_none_of_c_or_of_the_kernels():
+    found = []
+    for device in ("cpu", "python"):
+        with lw.device(device):
+            a, b = Point.array(x=np.linspace(-1, 1, 5)), Point.array(x=np.linspace(0, 1, 7))
+            found.append(np.asarray(named(a, b)))
+    np.testing.assert_allclose(*found, rtol=1e-4)

@@ -63,7 +63,8 @@ def emit_llvm(
     the width of SIMD registers for the entry; 0 leaves it to LLVM. locations: for people, with what
     instructions do, and the user's lines; what is compiled has none of that.
     """
-    called = {n: quoted(c) for n, c in function_names(kernel, WORDS).items()}
+    # with a dot, as no function of C has: LLVM calls some, and would take the user's for them
+    called = {n: quoted(f"user.{c}") for n, c in function_names(kernel, WORDS).items()}
     needs = set[str]()
     texts = [
         _FunctionWriter(kernel, f, called, needs, fast_math, locations).text()

@@ -5,7 +5,7 @@ of LLVM's language.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 from lanewise.emit.names import Names
@@ -16,11 +16,9 @@ from lanewise.ir.printer import print_block, print_expression
 _NAME = re.compile(r"[$\w][\w.$#]*")
 
 
-def spoken(s: ir.Statement, names: Names, called: Mapping[str, str]) -> str:
+def spoken(s: ir.Statement, names: Names) -> str:
     """A statement as one line of Python, with the names of the text; of loops and branches their
     first line.
-
-    called: the names of functions.
     """
 
     def written(e: ir.Expression) -> str:
@@ -35,7 +33,7 @@ def spoken(s: ir.Statement, names: Names, called: Mapping[str, str]) -> str:
         case ir.Apply():
             results = ", ".join(names.known(n) for n in s.results)
             arguments = ", ".join(written(a) for a in s.arguments)
-            call = f"{called[s.function.name]}({arguments})"
+            call = f"{s.function.name}({arguments})"
             return f"{results} = {call}" if results else call
         case ir.If():
             s = replace(s, then=(), otherwise=())

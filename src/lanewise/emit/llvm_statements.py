@@ -105,7 +105,7 @@ class Writer:
         """For people: what the instructions that follow do, and where the user wrote it."""
         if self.file is None:
             return
-        text, location = spoken(s, self.names, self.called), getattr(s, "location", None)
+        text, location = spoken(s, self.names), getattr(s, "location", None)
         if self.file and location is not None and location.line:
             text += f"  # {self.file}:{location.line}"
         self.note(text)
