@@ -45,7 +45,7 @@ VECTORS = {"vec2": 2, "vec3": 3, "vec4": 4, "dvec2": 2, "dvec3": 3, "dvec4": 4, 
 _INSIDE = "what kernels and tuning call; its arguments are lanewise's own"
 EXEMPT = {
     **dict.fromkeys(
-        ["ArgumentError", "CompileError", "CompileError.in_call", "DeviceError", "FileWarning", "InputError", "LanewiseError", "LanewiseWarning", "PlanError", "RecordError",
+        ["ArgumentError", "CompileError", "CompileError.in_call", "DeviceError", "FarFieldWarning", "FileWarning", "InputError", "LanewiseError", "LanewiseWarning", "PlanError", "RecordError",
          "StateError", "VerificationError", "boids.ResumeWarning", "lbm.FlowWarning"], "raised, not called",
     ),
     **{f"{s}.{m}": _INSIDE for s in ("AllPairs", "DynamicGrid", "Nearest", "Neighbors", "StaticGrid", "Tree") for m in ("make", "plan", "structure")},

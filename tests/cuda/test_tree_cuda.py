@@ -14,6 +14,7 @@ from lanewise.patterns.search.points import points_of_values
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import to_host
 from tests.search.clouds import CLOUDS, cloud
+from tests.search.tree.test_compared import sources, told, wave
 from tests.search.tree.test_tree_calls import (
     SOFTENING2,
     bodies,
@@ -136,6 +137,32 @@ def test_profiles_name_every_task() -> None:
     told = str(profile)
     for name in ("order", "gather", "gravity_leaf_moments", "gravity_parent_moments", "gravity"):
         assert name in told
+
+
+def test_a_call_whose_expansions_do_not_converge_says_so() -> None:
+    here, there = sources(2000), sources(2000).to("cuda")
+    far = wave.using(search=lw.Tree(theta=0.7, order=2))
+    (text,) = told(lambda: far(there, there, k=60.0))
+    (other,) = told(lambda: far(here, here, k=60.0))
+    assert "Of 1,024 targets the median error is " in text
+    assert text.partition("% are")[0][:90] == other.partition("% are")[0][:90]
+    assert not told(lambda: far(there, there, k=50.0))
+    assert not told(lambda: far(there, there, k=0.5))
+    out = get_device("cuda").arrays.full(2000, 7.0)
+    assert told(lambda: far.bind(there, there, k=600.0, out=out))
+    assert (to_host(out) == 7.0).all()
+    fresh = wave.using(search=lw.Tree(theta=0.7, order=2))
+    assert told(lambda: lw.steps([fresh.bind(there, there, k=60.0)]).run(3))
+
+
+def test_errors_are_measured() -> None:
+    b = bodies(3000, device="cuda")
+    found = lw.far_errors(far(0.5, 4), b, b, again=True, softening2=SOFTENING2)
+    host = bodies(3000)
+    here = lw.far_errors(far(0.5, 4), host, host, again=True, softening2=SOFTENING2)
+    assert found.targets == here.targets == 1024
+    assert found.median == pytest.approx(here.median, rel=0.2)
+    assert found.most == pytest.approx(here.most, rel=0.2)
 
 
 def test_gradients() -> None:

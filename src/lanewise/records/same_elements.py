@@ -64,6 +64,18 @@ def stand_for(copy: RecordArray, original: RecordArray) -> None:
     storage_of(copy).stands_for = storage_of(original)
 
 
+def copied_part(array: RecordArray, part: slice) -> RecordArray:
+    """A copy of some elements that stands for them, whatever their layout; all of them as they
+    are.
+    """
+    view = array[part]
+    if len(view) == len(array):
+        return array
+    copy = view.copy()
+    stand_for(copy, view)
+    return copy
+
+
 def _stood_for(array: RecordArray) -> Storage:
     storage = storage_of(array)
     return storage.stands_for or storage

@@ -170,7 +170,19 @@ class FileWarning(LanewiseWarning):
     """
 
 
-for _shown in (LanewiseWarning, FileWarning, LanewiseError, *LanewiseError.__subclasses__()):
+class FarFieldWarning(LanewiseWarning):
+    """Results over a tree are farther from those over all pairs than was asked for, or than results
+    are that can be used.
+    """
+
+
+for _shown in (
+    LanewiseWarning,
+    FileWarning,
+    FarFieldWarning,
+    LanewiseError,
+    *LanewiseError.__subclasses__(),
+):
     _shown.__module__ = "lanewise"  # where users import it from, which tracebacks and warnings show
 
 

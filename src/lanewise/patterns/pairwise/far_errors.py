@@ -9,7 +9,6 @@ of elements (to a power of two) and their crowding (to a power of four).
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -34,9 +33,10 @@ from lanewise.patterns.search.all_pairs import AllPairs
 from lanewise.patterns.search.automatic import FEW, Nearest, look
 from lanewise.patterns.search.picker import kind_of_call
 from lanewise.patterns.search.points import points_of
+from lanewise.patterns.search.tree.compared import relative, rows
 from lanewise.patterns.search.tree.search import Tree
 from lanewise.planning.plan import Plan
-from lanewise.runtime.memory import to_host
+from lanewise.records.same_elements import copied_part
 from lanewise.support.attributes import frozen, settings_by_name
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, ArgumentTypeError
@@ -159,10 +159,10 @@ def _measured(
     each: list[NDArray[np.float64]] = []
     for block in _blocks(len(targets)):
         plan = Plan(accumulate="f64")
-        wanted = _results(every(targets[block], sources, plan=plan, **named))
+        wanted = _results(every(copied_part(targets, block), sources, plan=plan, **named))
         _check_finite(function.__name__, block.start, wanted)
         both = zip(found, wanted, strict=True)
-        each.append(np.max([_relative(f[block], w) for f, w in both], axis=0))
+        each.append(np.max([relative(f[block], w) for f, w in both], axis=0))
     errors = np.concatenate(each) if each else np.zeros(0)
     if not len(errors):
         raise ArgumentError(f"lw.far_errors({function.__name__}): there are no targets to look at")
@@ -192,9 +192,7 @@ def _blocks(count: int) -> Iterable[slice]:
 
 def _results(found: Any) -> list[NDArray[np.float64]]:
     """Of a call, on the host, each of shape (n, components)."""
-    results = found if isinstance(found, tuple) else (found,)
-    arrays = [np.asarray(to_host(r), np.float64) for r in results]
-    return [a.reshape(len(a), math.prod(a.shape[1:])) for a in arrays]
+    return [rows(r) for r in (found if isinstance(found, tuple) else (found,))]
 
 
 def _check_finite(name: str, first: int, wanted: list[NDArray[np.float64]]) -> None:
@@ -208,13 +206,3 @@ def _check_finite(name: str, first: int, wanted: list[NDArray[np.float64]]) -> N
             f"{what}, and no error is relative to that; two elements in one place need a softening "
             "or a branch"
         )
-
-
-def _relative(found: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of each target. Where both are zero there is no error; what is no number is infinitely
-    wrong.
-    """
-    away, size = (np.linalg.norm(a, axis=1) for a in (found - wanted, wanted))
-    errors = away / np.maximum(size, np.finfo(np.float64).tiny)
-    errors[(away == 0) & (size == 0)] = 0.0
-    return np.where(np.isfinite(away), errors, np.inf)

@@ -27,7 +27,7 @@ from lanewise.patterns.skeleton import CHECKS, Derived, KernelFunction, Skeleton
 from lanewise.patterns.tables.arguments import WITHOUT_ARRAYS
 from lanewise.patterns.tables.ranges import kernel_of_tests, prove, repeats
 from lanewise.planning.plan import Plan
-from lanewise.records.same_elements import are_same, shared_elements
+from lanewise.records.same_elements import are_same, copied_part, shared_elements
 from lanewise.support.attributes import sealed, settings_by_name
 from lanewise.support.checks import plain_function, shown
 from lanewise.support.errors import ArgumentError, CompileError, LanewiseError, brief, shortened
@@ -241,7 +241,12 @@ class SearchCalls:
         calls, kept = self._calls, self._calls.kept
         if "searched" not in kept:
             kept["searched"] = Searched(
-                calls.name, calls.signature, calls.lowered, self._search, calls.kernel
+                calls.name,
+                calls.signature,
+                calls.lowered,
+                self._search,
+                calls.kernel,
+                self._every,
             )
         return kept["searched"]
 
@@ -251,6 +256,16 @@ class SearchCalls:
         calls = self._calls
         calls.notice()
         return self.searched.call(arguments, named, out, calls.given, calls.bound_by)
+
+    def _every(self, arguments: Arguments, targets: slice) -> tuple[Any, ...]:
+        """The results of some targets over all pairs, with sums in float64."""
+        target, source = arguments.records.values()
+        given = self._calls.subject.given(
+            (copied_part(target, targets), source), arguments.uniforms
+        )
+        call = self._calls.bind(given, None, Plan(accumulate="f64"))
+        call.launch()
+        return call.results
 
     def compile(self, arguments: Arguments, plan: Plan | None) -> Compiled:
         return self.searched.compile(arguments, plan, partial(self._calls.bound_by, plan=plan))

@@ -18,6 +18,7 @@ from lanewise.launch.programs import Programs
 from lanewise.launch.result_memory import check_beside_records, check_in_place
 from lanewise.launch.shaped_arrays import check_results_apart, writable_checks
 from lanewise.launch.sized import Result
+from lanewise.launch.slots import Given
 from lanewise.launch.support import Uses, bind_record, layouts_of, uses_of
 from lanewise.patterns.results import result_arrays
 from lanewise.patterns.search.base import ORDER, Search, Structure
@@ -25,11 +26,13 @@ from lanewise.patterns.search.checked_positions import Places
 from lanewise.patterns.search.elsewhere import CallElsewhere
 from lanewise.patterns.search.picker import Picked
 from lanewise.patterns.search.points import Points
-from lanewise.patterns.search.repeated import RepeatedSearches
+from lanewise.patterns.search.repeated import Kept, RepeatedSearches
 from lanewise.patterns.search.search_tasks import complete_search_plan, tasks_of_search
 from lanewise.patterns.search.searched_launch import SearchedLaunch
 from lanewise.patterns.search.specialised import Specialised, Specialiser
 from lanewise.patterns.search.tree.arguments import TARGET_ORDER
+from lanewise.patterns.search.tree.compared import Comparison, EveryPair
+from lanewise.patterns.search.tree.search import Tree
 from lanewise.patterns.search.tuning.job import Choice
 from lanewise.patterns.search.watched import Unsound
 from lanewise.patterns.tables.ranges import proved_with_values
@@ -48,12 +51,21 @@ class Searched:
     """
 
     def __init__(
-        self, name: str, signature: Signature, lowered: Lowered, search: Search, kernel: Tunable
+        self,
+        name: str,
+        signature: Signature,
+        lowered: Lowered,
+        search: Search,
+        kernel: Tunable,
+        every: EveryPair,
     ) -> None:
+        """every: what calls over a tree are compared with."""
         self.name, self.signature, self.lowered, self.kernel = name, signature, lowered, kernel
         self.specialiser = Specialiser(name, signature, lowered, search, self.forget)
         self.search, self._picker = self.specialiser.search, self.specialiser.picker
         self._positions, self._programs = self.specialiser.positions, Programs()
+        self._every, tree = every, self.search
+        self._comparison = Comparison(signature, tree, every) if isinstance(tree, Tree) else None
         self._repeated = RepeatedSearches()
         self._records = [n for n, kind in signature.parameters.items() if isinstance(kind, Record)]
 
@@ -76,7 +88,11 @@ class Searched:
         """
         points: Places | None = None
         repeatable = out is None or not self.signature.arrays
-        if repeatable and (match := self._repeated.find(arguments, named)):
+        match = self._repeated.find(arguments, named) if repeatable else None
+        if match is not None and self._is_new(*match):
+            self._repeated.discard(match[0])
+            match = None
+        if match is not None:
             kept, matched = match
             if out is None and kept.watched is not None:
                 matched.sized, usual = kept.watched, matched.sized
@@ -104,7 +120,14 @@ class Searched:
             self._remember(arguments, named, s, call)
         with on(classified.device):
             call.launch()
+        if self._comparison is not None:
+            self._comparison.compare(classified, (s.places, s.sources), call.results)
         return call.results
+
+    def _is_new(self, kept: Kept, matched: Given) -> bool:
+        """Whether no call over a tree with such values was compared with all pairs."""
+        points = (kept.places, kept.sources)
+        return self._comparison is not None and not self._comparison.knows(points, matched.values)
 
     def _remember(
         self, arguments: tuple[Any, ...], named: Mapping[str, Any], s: Specialised, call: Call
@@ -159,6 +182,8 @@ class Searched:
         with on(arguments.device):
             s = self.specialiser.specialise(arguments, plan, choice)
             call = self._bound(s, out, plan, bind)
+        if choice is None and self._comparison is not None:
+            self._comparison.compare_bound(s.classified, (s.places, s.sources), call)
         launch: Any = call.launch
         chosen = choice is None and self._picker.looks(s.sources)
         if isinstance(launch, SearchedLaunch) and (chosen or not s.structure.settled):
@@ -270,7 +295,8 @@ class Searched:
         def sums() -> Searched:
             """Of the sizes of what is added."""
             sizes = replace(self.lowered, function=positive(self.lowered.function))
-            return Searched(self.name, self.signature, sizes, self.search, self.kernel)
+            own = self.name, self.signature, sizes, self.search, self.kernel
+            return Searched(*own, self._every)
 
         return self._picker.tuning_job(
             arguments,

@@ -1,0 +1,195 @@
+"""The first call of a kind, compared with all pairs: no numbers that are wrong without a word.
+
+A proof says that a group of sources may stand for them, and not that an expansion converges at the
+angle of a call: that of exp(30 s) does not. So the results of 64 targets, spread evenly over their
+array, are compared with those of all pairs; where they are far off, 1,024 targets decide.
+
+A kind is what decides errors, but for a crowd here or there: the device, numbers of elements to a
+power of two, the extent of the sources to a power of four, the values of a call to a power of two.
+What a call gives does not follow from what was found: its bits depend on its arguments alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanewise.frontend.function import Signature
+from lanewise.language import types as t
+from lanewise.language.record import Record
+from lanewise.language.target import is_gpu
+from lanewise.language.types import F32
+from lanewise.launch.arguments import Arguments, flatten_uniforms
+from lanewise.launch.compiled import Call
+from lanewise.launch.tuned_plans import size_class
+from lanewise.patterns.search.checked_positions import Places
+from lanewise.patterns.search.points import Points
+from lanewise.patterns.search.searched_launch import SearchedLaunch
+from lanewise.patterns.search.tree.search import Tree
+from lanewise.runtime import cuda
+from lanewise.runtime.memory import on, to_host
+from lanewise.support.errors import FarFieldWarning
+from lanewise.support.numerals import counted
+from lanewise.support.warned import warn_user
+
+SAMPLE, MORE = 64, 1024  # targets
+MEDIAN, MOST = 1e-2, 5e-2  # of right results, where no accuracy was asked for
+
+EveryPair = Callable[[Arguments, slice], tuple[Any, ...]]
+"""The results of all pairs for some of the targets of a call."""
+
+
+class Comparison:
+    """What was compared of the calls of one function over a tree. every: all pairs of a call."""
+
+    def __init__(self, signature: Signature, tree: Tree, every: EveryPair) -> None:
+        self._signature, self._tree, self._every = signature, tree, every
+        kinds = signature.parameters.items()
+        leaves = [t.leaves(n, kind) for n, kind in kinds if not isinstance(kind, Record)]
+        self._values = tuple(n for some in leaves for n in some)
+        self._known = set[Hashable]()
+
+    def knows(self, points: Places, values: Mapping[str, Any]) -> bool:
+        """Whether nothing is to be compared of such a call. points: of targets and sources; values:
+        by their names in the IR.
+
+        While a graph is captured nothing runs that could be compared.
+        """
+        return self._kind(points, values) in self._known or _captured(points[1].device)
+
+    def compare(self, call: Arguments, points: Places, results: tuple[Any, ...]) -> None:
+        """Warn (`FarFieldWarning`) where the results of a call, which ran, are wrong; a call like
+        an earlier one is not looked at.
+        """
+        if not self._is_new(call, points):
+            return
+        self._known.add(self._kind(points, flatten_uniforms(self._signature, call.uniforms)))
+        errors = self._errors(call, results, SAMPLE)
+        if self._wrong(errors) and len(errors) == SAMPLE:
+            errors = self._errors(call, results, MORE)
+        if self._wrong(errors):
+            warn_user(self._told(errors, points[1]), FarFieldWarning)
+
+    def compare_bound(self, arguments: Arguments, points: Places, call: Call) -> None:
+        """The same of a bound call: it runs once, and its results are what they were."""
+        launch = call.launch
+        if not isinstance(launch, SearchedLaunch) or not self._is_new(arguments, points):
+            return
+        with on(arguments.device):
+            before = [r.copy() for r in call.results]
+            try:
+                launch.launches.run()
+                self.compare(arguments, points, call.results)
+            finally:
+                for result, values in zip(call.results, before, strict=True):
+                    result[...] = values
+
+    def _is_new(self, call: Arguments, points: Places) -> bool:
+        values = flatten_uniforms(self._signature, call.uniforms)
+        return all(p.count for p in points) and not self.knows(points, values)
+
+    def _kind(self, points: Places, values: Mapping[str, Any]) -> Hashable:
+        places, sources = points
+        return (
+            sources.device,
+            places is sources,
+            size_class(places.count),
+            size_class(sources.count),
+            sources.once("extent", _extent),
+            *[_size(values[n]) for n in self._values if n in values],
+        )
+
+    def _errors(
+        self, call: Arguments, results: tuple[Any, ...], targets: int
+    ) -> NDArray[np.float64]:
+        """Of so many targets, or of all of fewer, but for those where all pairs have no number."""
+        some = spread(len(next(iter(call.records.values()))), targets)
+        with on(call.device):
+            wanted = [rows(r) for r in self._every(call, some)]
+            found = [rows(r[some]) for r in results]
+        sound = np.all([np.isfinite(w).all(axis=1) for w in wanted], axis=0)
+        both = zip(found, wanted, strict=True)
+        return np.max([self._relative(f[sound], w[sound]) for f, w in both], axis=0)
+
+    def _relative(
+        self, found: NDArray[np.float64], wanted: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Relative to each result, as an accuracy is; without one, to half of the results at least:
+        those where contributions cancel are not wrong.
+        """
+        if self._tree.accuracy is not None or not len(wanted):
+            return relative(found, wanted)
+        return relative(found, wanted, float(np.median(np.linalg.norm(wanted, axis=1))))
+
+    def _wrong(self, errors: NDArray[np.float64]) -> bool:
+        if not len(errors):
+            return False
+        median, most = np.percentile(errors, (50, 99))
+        if self._tree.accuracy is not None:
+            return bool(most > self._tree.accuracy)
+        return bool(median > MEDIAN or most > MOST)
+
+    def _told(self, errors: NDArray[np.float64], sources: Points) -> str:
+        tree, name = self._tree, self._signature.source.name
+        median, most = np.percentile(errors, (50, 99))
+        wanted = f"a median below {MEDIAN:g} and 99 % below {MOST:g}"
+        ways = ["a smaller theta", "a larger order", "accuracy="]
+        if tree.accuracy is not None:
+            wanted = f"99 % below {tree.accuracy:g}"
+            ways = ["a smaller accuracy", "a smaller theta", "a larger order"]
+        why = "as where a function swings or grows within a group"
+        if sources.precision == F32:
+            why += ", or lengths are such that numbers leave the range of float32"
+            ways.append("records of float64")
+        return (
+            f"{name} over {tree.describe()}: results are not those of all pairs. Of "
+            f"{counted(len(errors), 'target', 'targets')} the median error is {median:.1e}, 99 % "
+            f"are below {most:.1e}, the largest is {errors.max():.1e}, relative to the results; "
+            f"wanted {wanted}. Expansions of groups do not hold, {why}: choose {', '.join(ways)}, "
+            "or lw.AllPairs(); lw.far_errors measures what that gives"
+        )
+
+
+def spread(count: int, most: int) -> slice:
+    """At most so many of `count` elements, evenly from all of them."""
+    step = max(count // most, 1)
+    return slice(step // 2, step // 2 + step * min(count, most), step)
+
+
+def rows(result: Any) -> NDArray[np.float64]:
+    """A result on the host, of shape (n, components)."""
+    values = np.asarray(to_host(result), np.float64)
+    return values.reshape(len(values), math.prod(values.shape[1:]))
+
+
+def relative(
+    found: NDArray[np.float64], wanted: NDArray[np.float64], least: float = 0.0
+) -> NDArray[np.float64]:
+    """The error of each row, relative to its size or to `least`. Where both rows are zero there is
+    none; what is no number is infinitely wrong.
+    """
+    with np.errstate(all="ignore"):
+        away, size = (np.linalg.norm(a, axis=1) for a in (found - wanted, wanted))
+        errors = away / np.maximum(size, max(least, float(np.finfo(np.float64).tiny)))
+    errors[away == 0] = 0.0
+    return np.where(np.isfinite(away), errors, np.inf)
+
+
+def _extent(points: Points) -> int:
+    """The extent of a sample of points, in powers of four."""
+    sides = [np.ptp(np.asarray(c, np.float64)) for c in points.sample().columns()]
+    return math.frexp(max(map(float, sides)))[1] // 2
+
+
+def _size(value: Any) -> tuple[int, bool]:
+    """The power of two next to a number, and whether it is positive."""
+    mantissa, exponent = math.frexp(value)
+    return exponent, mantissa > 0
+
+
+def _captured(device: str) -> bool:
+    return is_gpu(device) and cuda.is_capturing(device)
