@@ -121,17 +121,19 @@ def test_memory_of_a_gpu_without_cupy(value, monkeypatch):
 
 def test_cells_that_cannot_be_allocated(monkeypatch):
     from lanewise.patterns.search import static_grid
+    from lanewise.runtime.host_device import HostDevice
 
-    def refuse(*arguments: Any) -> Any:
+    def refuse(*arguments: Any, **named: Any) -> Any:
         raise MemoryError
 
-    monkeypatch.setattr(static_grid, "host_cells", refuse)
+    monkeypatch.setattr(HostDevice, "allocate", refuse)
+    monkeypatch.setattr(HostDevice, "free_memory", lambda device: 1 << 40)
     monkeypatch.setattr(static_grid, "available_memory", lambda device: 1 << 40)
     x = np.random.default_rng(0).random((5, 3))
     with pytest.raises(DeviceError) as caught:
         lw.nearest(x, 2, search=lw.StaticGrid(k=2, cells=1290))
     assert str(caught.value) == (
-        "StaticGrid(cells=1290): 1290 x 1290 x 1290 cells need 17,173,512,000 bytes on 'cpu', which cannot be allocated"
+        "a grid of 2,146,689,000 cells needs 8,586,756,352 bytes on 'cpu', which cannot be allocated"
     )
 
 

@@ -21,6 +21,7 @@ from lanewise.language.target import target_of
 from lanewise.language.values import to_python_value
 from lanewise.launch.task_list import BoundArray
 from lanewise.launch.tasks import Primitive
+from lanewise.layouts import Arrangement
 from lanewise.records.arrays import RecordArray
 from lanewise.records.binding import check_usable
 from lanewise.records.field_values import brought, check_type, converted
@@ -308,9 +309,14 @@ def bind_value_array(array: Any, kind: t.ValueType) -> BoundArray:
         array = unlocked(array)
     return BoundArray(
         array.reshape(-1).view("uint8"),
-        value_array("", kind, written=False).arrangement,
+        values_arrangement(kind),
         len(array),
     )
+
+
+def values_arrangement(kind: t.ValueType) -> Arrangement:
+    """How a contiguous array of values lies in memory."""
+    return value_array("", kind, written=False).arrangement
 
 
 def flatten_uniforms(signature: Signature, uniforms: Mapping[str, Any]) -> dict[str, Any]:

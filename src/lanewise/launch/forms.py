@@ -333,6 +333,11 @@ class BesideForm:
         """What it takes for these counts."""
         return self.arrangement.nbytes(self.length(environment))
 
+    @property
+    def what(self) -> str:
+        """It is, in words."""
+        return self.buffer.what or f"partial sums of {self.name}"
+
     def reserve(self, environment: Environment, own: OwnMemory) -> tuple[Shape, Any]:
         """Its shape for these counts, and room for it."""
         count, buffer = self.length(environment), self.buffer
@@ -342,9 +347,9 @@ class BesideForm:
                 f"{MAX_GRID_ELEMENTS:,} with 32 "
                 "bits; Plan(reciprocity='ordered') and fewer parts keep less"
             )
-        what, nbytes = buffer.what or f"partial sums of {self.name}", self.nbytes(environment)
+        nbytes = self.nbytes(environment)
         return (self.arrangement, count), own.reserve(
-            buffer.name, nbytes, what, zeroed=buffer.clean
+            buffer.name, nbytes, self.what, zeroed=buffer.clean
         )
 
 

@@ -57,21 +57,28 @@ class OwnMemory:
         """
         return {name: self._kept[name] for name in sorted(self._clean)}
 
-    def reserve(self, name: str, nbytes: int, what: str, *, zeroed: bool) -> Any:
-        """At least that many bytes, which stay where they are until more are asked for.
-
-        zeroed: they are zero at first, and before every run.
+    def grows_to(self, name: str, nbytes: int) -> int:
+        """How many bytes `reserve` would allocate; 0 where there are enough.
 
         What grows gets a quarter more than it had, so that sizes that grow step by step move
         seldom.
         """
         kept = self._kept.get(name)
+        if kept is None:
+            return nbytes
+        return 0 if kept.nbytes >= nbytes else max(nbytes, kept.nbytes + kept.nbytes // 4)
+
+    def reserve(self, name: str, nbytes: int, what: str, *, zeroed: bool) -> Any:
+        """At least that many bytes, which stay where they are until more are asked for.
+
+        zeroed: they are zero at first, and before every run.
+        """
+        kept = self._kept.get(name)
         if kept is not None and kept.nbytes >= nbytes:
             return kept
         if kept is not None:
-            nbytes = max(nbytes, kept.nbytes + kept.nbytes // 4)
             self._wait()
-        data = allocate(self._device, nbytes, what)
+        data = allocate(self._device, self.grows_to(name, nbytes), what)
         if zeroed:
             self._clean.add(name)
             with on(self._device):

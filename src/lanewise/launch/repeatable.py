@@ -14,7 +14,7 @@ from lanewise.launch.arguments import (
 )
 from lanewise.launch.result_memory import check_beside_records, check_in_place
 from lanewise.launch.shaped_arrays import check_results_apart
-from lanewise.launch.sized import Resize, Sized
+from lanewise.launch.sized import Resize, Sized, require_for_call
 from lanewise.launch.slots import (
     NOTHING,
     ArraySlot,
@@ -32,6 +32,7 @@ from lanewise.runtime.memory import array_module, on, overlap
 from lanewise.runtime.prepared import Places, Views
 
 MOST_SIZES = 256  # of each kind
+ASKS_FROM = 1 << 26  # bytes of results, which take longer to write than asking whether they fit
 
 
 def _never(*_: Any) -> None: ...
@@ -106,8 +107,10 @@ class Repeatable:
         self._last: Sized | None = None
         self._others = 0  # calls, less those that were the very same again
 
-    def match(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Given | None:
-        """The arguments of a call like this one; None for another one."""
+    def match(
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any], *, makes: bool = True
+    ) -> Given | None:
+        """The arguments of a call like this one; None for another one. makes: see `Resize`."""
         positional = arguments
         if named:
             if tuple(named) != self._named:
@@ -136,7 +139,7 @@ class Repeatable:
             return None
         if self._apart and self._overlap(matched.arrays):
             return None
-        sized = self._sized(positional, named, matched)
+        sized = self._sized(positional, named, matched, makes)
         if sized is None or (sized.holds is not None and not sized.holds(matched.values)):
             return None
         matched.sized = sized
@@ -158,7 +161,7 @@ class Repeatable:
         self._again = again
 
     def _sized(
-        self, positional: tuple[Any, ...], named: Mapping[str, Any], matched: Given
+        self, positional: tuple[Any, ...], named: Mapping[str, Any], matched: Given, makes: bool
     ) -> Sized | None:
         """What follows from the sizes of a call; None for one that has to go another way."""
         sizes = tuple(matched.sizes)
@@ -166,7 +169,10 @@ class Repeatable:
             sized = self._sizes.get(sizes)
         except TypeError:  # what is no size
             return None
-        if sized is None and (sized := self._resize(positional, named, matched)) is not None:
+        if sized is None:
+            sized = self._resize(positional, named, matched, makes)
+            if sized is None:
+                return None
             if len(self._sizes) >= MOST_SIZES:
                 for oldest in [*self._sizes][:1]:  # other threads may let it go, too
                     self._sizes.pop(oldest, None)
@@ -186,6 +192,8 @@ class Repeatable:
         arrays, sized = matched.arrays, matched.sized
         results: list[Any] = []
         if out is None:
+            if sized.nbytes > ASKS_FROM:
+                require_for_call(self._kernel, self._device, sized.results)
             empty = self._module.empty
             for name, shape, dtype in sized.made:
                 arrays[name] = made = empty(shape, dtype)

@@ -41,13 +41,13 @@ class Repeated:
         self._tuned = True
 
     def find(
-        self, arguments: tuple[Any, ...], named: Mapping[str, Any]
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any], *, makes: bool = True
     ) -> tuple[Repeatable, Given] | None:
-        """A call like this one, and its arguments."""
+        """A call like this one, and its arguments. makes: whether it makes its results."""
         if self._tuned is not (tuned := store_enabled()):
             self._entries, self._tuned = (), tuned
         for entry in self._entries:
-            if (matched := entry.match(arguments, named)) is not None:
+            if (matched := entry.match(arguments, named, makes=makes)) is not None:
                 return entry, matched
         return None
 
@@ -95,8 +95,8 @@ class Repeated:
             own_only=own_only,
             whole=() if besides is None else besides.whole,
         )
-        # else it would never be found, and push out another one
-        if entry.match(positional, named) is not None:
+        # Else it would never be found, and push out another one. Its results are there already.
+        if entry.match(positional, named, makes=False) is not None:
             self._entries = (entry, *self._entries[: MOST - 1])
 
     def forget(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -15,6 +16,8 @@ from lanewise.launch.forms import Shape
 from lanewise.launch.slots import (
     Given,
 )
+from lanewise.launch.task_list import REMEDY
+from lanewise.runtime.memory import Need, require_together
 from lanewise.runtime.prepared import Flat, Views
 
 Holds = Callable[[Mapping[str, Any]], bool]
@@ -36,6 +39,26 @@ class Result:
     def shape(self) -> tuple[int, ...]:
         shape, _ = shape_of_result(self.kind, self.count, self.axes)
         return shape
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes."""
+        shape, dtype = shape_of_result(self.kind, self.count, self.axes)
+        return math.prod(shape) * dtype.itemsize
+
+
+def require_for_call(
+    name: str, device: str, made: Sequence[Result], needs: Iterable[Need] = ()
+) -> None:
+    """Refuse a call whose results (`made`) and own memory do not fit the device together, before
+    any of that is allocated; raises `DeviceError`.
+    """
+    several = len(made) > 1
+    results = [
+        Need(device, r.nbytes, f"result {n} of {len(made)}" if several else "the result")
+        for n, r in enumerate(made, 1)
+    ]
+    require_together(f"a call of {name}", (*results, *needs), REMEDY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +87,7 @@ class Sized:
     """What follows from the sizes of a call: launches that wait for arrays, and the results.
 
     own: records are in the launches already. holds: whether what was proved of a call is so for
-    other values. made: names, shapes and types of the results.
+    other values. made: names, shapes and types of the results. nbytes: these take.
     """
 
     flat: Launchable
@@ -72,6 +95,7 @@ class Sized:
     holds: Holds | None
     made: tuple[tuple[str, tuple[int, ...], Any], ...]
     own: bool = False
+    nbytes: int = 0
 
     @classmethod
     def of(
@@ -83,7 +107,8 @@ class Sized:
         own: bool = False,
     ) -> Sized:
         made = tuple([(r.name, r.shape, shape_of_result(r.kind, r.count)[1]) for r in results])
-        return cls(flat, tuple(results), holds, made, own)
+        nbytes = sum([r.nbytes for r in results])
+        return cls(flat, tuple(results), holds, made, own, nbytes)
 
     def closed(
         self, arrays: frozenset[str], views: Views, values: Mapping[str, Any]
@@ -94,9 +119,9 @@ class Sized:
         return replace(self, flat=self.flat.closed(arrays, views, values))
 
 
-Resize = Callable[[tuple[Any, ...], Mapping[str, Any], Given], Sized | None]
-"""What follows from the sizes of a call, given its arguments, positional and named; None for a call
-that has to go another way.
+Resize = Callable[[tuple[Any, ...], Mapping[str, Any], Given, bool], Sized | None]
+"""What follows from the sizes of a call, given its arguments, positional and named, and whether it
+makes its results; None for a call that has to go another way.
 
 Raises what is wrong with it, as a first call does.
 """

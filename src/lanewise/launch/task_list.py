@@ -20,6 +20,7 @@ from lanewise.layouts import Arrangement
 from lanewise.runtime import memory
 from lanewise.runtime.device import Device, get_device
 from lanewise.runtime.lease import Lease
+from lanewise.runtime.memory import Need, require_together
 from lanewise.runtime.prepared import (
     Arguments,
     Flat,
@@ -29,6 +30,9 @@ from lanewise.runtime.prepared import (
     Views,
     host_views,
 )
+
+# where what a call needs does not fit
+REMEDY = "call it for parts of the arrays one after the other, or let go of other memory there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +237,15 @@ class TaskList:
         """The bytes that it takes beside its arguments and results."""
         return sum(form.nbytes(environment) for form in self._beside)
 
+    def needs(self, environment: Environment, own: OwnMemory | None = None) -> tuple[Need, ...]:
+        """What it allocates beside its arguments and results. own: what it has already."""
+        if not self._beside:
+            return ()
+        sizes = [(b, b.nbytes(environment)) for b in self._beside]
+        if own is not None:
+            sizes = [(b, own.grows_to(b.buffer.name, nbytes)) for b, nbytes in sizes]
+        return tuple(Need(self.device, nbytes, b.what) for b, nbytes in sizes)
+
     def own_memory(self, grown: Callable[[], None] = nothing) -> OwnMemory | None:
         """Room for what it has beside its arguments, if it has anything. grown: see `OwnMemory`."""
         what = f"a bound call of {self.name}"
@@ -276,6 +289,7 @@ class TaskList:
         shapes = {n: (b.arrangement, b.count) for n, b in arrays.items()}
         data = {n: b.data for n, b in arrays.items()}
         views = views_of_memory(data, self.device)
+        require_together(f"a call of {self.name}", self.needs(environment), REMEDY)
         own, pieces = self.own_memory(), list[Piece]()
         for part in self.parts:
             part.check(arrays)

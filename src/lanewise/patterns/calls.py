@@ -32,7 +32,7 @@ from lanewise.launch.programs import Programs
 from lanewise.launch.repeated import Repeated
 from lanewise.launch.result_memory import check_beside_records, check_in_place
 from lanewise.launch.shaped_arrays import check_results_apart, writable_checks
-from lanewise.launch.sized import Holds, both
+from lanewise.launch.sized import Holds, both, require_for_call
 from lanewise.launch.slots import NOTHING, Slot, ValueSlot
 from lanewise.launch.support import (
     layouts_of,
@@ -119,19 +119,22 @@ class Calls:
         if self.subject.changed():
             self._begin()
         calls = self.repeated[None]
-        if (out is None or not self.subject.shaped) and (match := calls.find(arguments, named)):
+        if (out is None or not self.subject.shaped) and (
+            match := calls.find(arguments, named, makes=out is None)
+        ):
             return match[0].run(match[1], out)
         classified = self.given(arguments, named)
         call = self.bind(classified, out, None)
-        self.remember(calls, call, arguments, named, classified)
         with on(classified.device):
             call.launch()
-        return call.results
+        results = call.results
+        del call  # whose own memory is let go of before calls like it have theirs
+        self.remember(calls, arguments, named, classified)
+        return results
 
     def remember(
         self,
         calls: Repeated,
-        call: Call,
         positional: tuple[Any, ...],
         named: Mapping[str, Any],
         arguments: Arguments,
@@ -256,6 +259,9 @@ class Calls:
         compiled = self.specialise(arguments, plan)
         bound = self.subject.bound(arguments)
         made = self.subject.results(arguments)
+        environment = self.subject.environment(arguments)
+        new = made if out is None else ()
+        require_for_call(self.name, arguments.device, new, compiled.tasks.needs(environment))
         count = made[0].count if made else 0
         results = make_outputs(
             self.name, [r.kind for r in made], count, arguments.device, out, arguments.axes
@@ -276,7 +282,6 @@ class Calls:
             r.name: bind_value_array(flat(a, r.kind), r.kind)
             for r, a in zip(made, results, strict=True)
         }
-        environment = self.subject.environment(arguments)
         self_term.check(
             self.name, compiled.plan.self_term, compiled.executable.program.self_term, environment
         )

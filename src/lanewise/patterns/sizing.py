@@ -17,7 +17,7 @@ from lanewise.language import types as t
 from lanewise.launch.arguments import Arguments, axes_of, flat
 from lanewise.launch.forms import Shape
 from lanewise.launch.own_memory import OwnMemory
-from lanewise.launch.sized import Holds, Result, Sized, shapes_of
+from lanewise.launch.sized import Holds, Result, Sized, require_for_call, shapes_of
 from lanewise.launch.slots import Given
 from lanewise.launch.support import machine_of, value_type
 from lanewise.launch.task_list import BoundArray, TaskList
@@ -26,6 +26,7 @@ from lanewise.layouts import Arrangement
 from lanewise.patterns.results import result_arrays
 from lanewise.patterns.skeleton import KernelFunction
 from lanewise.records.binding import places_of
+from lanewise.runtime.prepared import Flat
 from lanewise.support.errors import ArgumentError
 
 ResultsOf = Callable[[int, tuple[int, ...]], Sequence[Result]]
@@ -155,11 +156,15 @@ class Sizing:
         self._known: dict[Hashable, tuple[TaskList, Holds | None]] = {}
 
     def resize(
-        self, positional: tuple[Any, ...], named: Mapping[str, Any], matched: Given
+        self,
+        positional: tuple[Any, ...],
+        named: Mapping[str, Any],
+        matched: Given,
+        makes: bool,
     ) -> Sized | None:
         """Of a call that is like those before, but for its sizes: its plan may be another one."""
         if (plain := self._plain) is None or (found := plain.of(matched.arrays)) is None:
-            sized, _ = self._checked(positional, named, matched)
+            sized, _ = self._checked(positional, named, matched, makes)
             return sized
         counts, axes = found
         count = next(iter(counts.values()))
@@ -167,18 +172,35 @@ class Sizing:
         key = (plain.plan_class(max(1, count)), *[size_class(n) for n in counts.values()])
         known = self._known.get(key)
         if known is None:
-            sized, program = self._checked(positional, named, matched)
+            sized, program = self._checked(positional, named, matched, makes)
             if program is not None:
                 self._known[key] = program.tasks, program.holds
             return sized
         tasks, holds = known
         results = plain.results(count, axes)
         shapes = plain.shapes(matched.arrays, count, results)
-        launches = tasks.sized(plain.numbers(counts), shapes, self._memory(tasks))
+        launches = self._launches(tasks, plain.numbers(counts), shapes, results if makes else ())
         return Sized.of(launches, results, holds)
 
+    def _launches(
+        self,
+        tasks: TaskList,
+        numbers: Mapping[str, Any],
+        shapes: Mapping[str, Shape],
+        made: Sequence[Result],
+    ) -> Flat:
+        """Launches of these sizes, once all that they need fits. made: results of the call."""
+        own = self._memory(tasks)
+        if own is not None:
+            require_for_call(tasks.name, tasks.device, made, tasks.needs(numbers, own))
+        return tasks.sized(numbers, shapes, own)
+
     def _checked(
-        self, positional: tuple[Any, ...], named: Mapping[str, Any], matched: Given
+        self,
+        positional: tuple[Any, ...],
+        named: Mapping[str, Any],
+        matched: Given,
+        makes: bool,
     ) -> tuple[Sized | None, Program | None]:
         """The same by way of a first call: everything is checked and decided anew."""
         arguments = self._classify(positional, named)
@@ -189,7 +211,8 @@ class Sizing:
             n: (b.arrangement, b.count) for n, b in self._bound(arguments).items()
         } | shapes_of(program.results)
         known = {n: v for n, v in program.environment.items() if n not in matched.values}
-        launches = program.tasks.sized(known, shapes, self._memory(program.tasks))
+        made = program.results if makes else ()
+        launches = self._launches(program.tasks, known, shapes, made)
         return Sized.of(launches, program.results, program.holds), program
 
     def _memory(self, tasks: TaskList) -> OwnMemory | None:

@@ -23,6 +23,7 @@ from lanewise.runtime.timing import Stopwatch, Work
 from lanewise.support.errors import DeviceError
 
 _DRIVER_FILE = Path("/proc/driver/nvidia/version")
+LARGE = 1 << 28  # bytes, which a kernel needs 0.1 ms or more to write
 MAX_L2_FETCH_GRANULARITY = 5  # `cudaLimit`
 ATTRIBUTES = {
     "clock_khz": 13,
@@ -94,6 +95,10 @@ class Cuda:
     @property
     def overcommits(self) -> bool:
         return False  # and asking the driver first takes longer than allocating
+
+    @property
+    def asks_from(self) -> int:
+        return LARGE
 
     def free_memory(self) -> int:
         return cuda.free_memory(self.name)

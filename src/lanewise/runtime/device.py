@@ -80,6 +80,11 @@ class Device(Protocol):
         """Whether allocating succeeds beyond what there is: free memory is asked for first."""
         ...
 
+    @property
+    def asks_from(self) -> int:
+        """Bytes beyond which asking for free memory takes little beside using what is allocated."""
+        ...
+
     def free_memory(self) -> int:
         """Bytes that can be allocated now."""
         ...

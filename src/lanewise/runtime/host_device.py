@@ -21,6 +21,7 @@ from lanewise.runtime.lease import Lease
 from lanewise.runtime.timing import CpuStopwatch, Stopwatch, Work
 from lanewise.support.errors import DeviceError
 
+SMALL = 1 << 20  # bytes that always fit: asking takes as long as writing some 100,000 of them
 _ANYWHERE: AbstractContextManager[None] = nullcontext()
 
 
@@ -63,6 +64,10 @@ class HostDevice:
     @property
     def overcommits(self) -> bool:
         return True
+
+    @property
+    def asks_from(self) -> int:
+        return SMALL
 
     def free_memory(self) -> int:
         import psutil

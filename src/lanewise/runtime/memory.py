@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import accumulate
@@ -18,7 +18,16 @@ from lanewise.runtime.device import get_device
 from lanewise.runtime.devices import cuda_name
 from lanewise.support.errors import ArgumentError, DeviceError
 
-SMALL = 1 << 20  # bytes that always fit: asking for free memory costs more than allocating them
+NAMED = 3  # pieces of memory that a refusal names, the largest ones
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Memory that somebody is about to allocate: what for, in words."""
+
+    device: str
+    nbytes: int
+    what: str
 
 
 def available_memory(device: str) -> int:
@@ -36,6 +45,36 @@ def require_memory(device: str, nbytes: int, what: str) -> None:
         )
 
 
+def require_together(who: str, needs: Iterable[Need], remedy: str) -> None:
+    """Refuse, before any of it is allocated, memory that does not fit together, on each device.
+
+    Raises `DeviceError` with the sum, the largest pieces, what there is, and the remedy. Where the
+    sum is so small that asking would cost more than using it, nobody asks.
+    """
+    by_device: dict[str, list[Need]] = {}
+    for need in needs:
+        by_device.setdefault(need.device, []).append(need)
+    for device, pieces in by_device.items():
+        total, there = sum(n.nbytes for n in pieces), get_device(device)
+        if total <= there.asks_from or there.is_capturing():
+            continue
+        if total > (available := there.free_memory()):
+            pieces = [n for n in pieces if n.nbytes]
+            raise DeviceError(
+                f"{who} needs {total:,} bytes on {device!r}, and {available:,} are available: "
+                f"{_largest(pieces)}; {remedy}"
+            )
+
+
+def _largest(pieces: list[Need]) -> str:
+    """What needs most, each with its bytes, and the others together."""
+    pieces = sorted(pieces, key=lambda n: -n.nbytes)
+    named = [f"{n.nbytes:,} for {n.what}" for n in pieces[:NAMED]]
+    if rest := pieces[NAMED:]:
+        named.append(f"{sum(n.nbytes for n in rest):,} for {len(rest)} more")
+    return " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
+
+
 def allocate(device: str, nbytes: int, what: str, *, zeroed: bool = True) -> Any:
     """Bytes, aligned for every layout: a NumPy array on the host, a CuPy array on a GPU.
 
@@ -43,7 +82,7 @@ def allocate(device: str, nbytes: int, what: str, *, zeroed: bool = True) -> Any
     `DeviceError` with what is needed and what there is.
     """
     there = get_device(device)
-    if there.overcommits and nbytes > SMALL:
+    if there.overcommits and nbytes > there.asks_from:
         require_memory(device, nbytes, what)
     try:
         return there.allocate(nbytes, zeroed=zeroed)
@@ -84,6 +123,51 @@ class Pieces:
     def __getitem__(self, name: str) -> Any:
         start = self.addresses[name] - address(self.whole)
         return self.whole[start : start + self.sizes[name]]
+
+
+def _nothing(pieces: Pieces) -> None:
+    """Nothing has to be in memory before it is used."""
+
+
+class PlannedPieces:
+    """Pieces of memory whose sizes are known, and which are allocated together when somebody first
+    asks for one; aligned for every layout, and not zeroed on a GPU.
+
+    fill: what has to be in them before anybody uses them.
+    """
+
+    __slots__ = ("_device", "_fill", "_made", "_sizes", "_what")
+
+    def __init__(
+        self,
+        device: str,
+        sizes: Mapping[str, int],
+        what: str,
+        fill: Callable[[Pieces], None] = _nothing,
+    ) -> None:
+        self._device, self._sizes, self._what, self._fill = device, sizes, what, fill
+        self._made: Pieces | None = None
+
+    @property
+    def need(self) -> Need:
+        """What allocating them takes."""
+        nbytes = sum(-(-n // ALIGNMENT) * ALIGNMENT for n in self._sizes.values())
+        return Need(self._device, nbytes, self._what)
+
+    @property
+    def pieces(self) -> Pieces:
+        if (made := self._made) is None:
+            made = allocate_pieces(self._device, self._sizes, self._what)
+            self._fill(made)
+            self._made = made
+        return made
+
+    @property
+    def addresses(self) -> Mapping[str, int]:
+        return self.pieces.addresses
+
+    def __getitem__(self, name: str) -> Any:
+        return self.pieces[name]
 
 
 def allocate_pieces(device: str, sizes: Mapping[str, int], what: str) -> Pieces:

@@ -19,7 +19,7 @@ from lanewise.language.types import Scalar
 from lanewise.launch.arguments import Arguments, bind_value_array, make_output
 from lanewise.launch.executable import Executable
 from lanewise.launch.repeated import Repeated
-from lanewise.launch.sized import Result
+from lanewise.launch.sized import Result, require_for_call
 from lanewise.launch.support import index_type, machine_of, value_type
 from lanewise.patterns.elementwise.build import (
     ELEMENTWISE,
@@ -236,14 +236,16 @@ class Elementwise(AbstractKernel):
             raise ArgumentError(f"{self.__name__}.{operation}: {NO_EXTREME}")
         made = self._partials(operation, calls.subject.count(classified))
         bound, environment = calls.subject.bound(classified), self._environment(classified)
+        kernel = self._reduction(classified, operation)
+        tasks = calls.tasks(classified, kernel)
+        require_for_call(self.__name__, classified.device, made, tasks.needs(environment))
         partials = [
             make_output(self.__name__, r.kind, r.count, classified.device, None) for r in made
         ]
         bound |= {r.name: bind_value_array(p, r.kind) for r, p in zip(made, partials, strict=True)}
-        kernel = self._reduction(classified, operation)
         if not checked:
             self._remember(repeated, operation, arguments, named, classified)
-        calls.tasks(classified, kernel).bound(bound, environment)()
+        tasks.bound(bound, environment)()
         return _reduced(operation, partials)
 
     def _partials(self, operation: Operation, count: int) -> list[Result]:

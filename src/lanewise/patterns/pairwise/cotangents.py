@@ -4,7 +4,7 @@ elementwise kernel.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +14,7 @@ from lanewise.ir import nodes as ir
 from lanewise.language import types as t
 from lanewise.language.record import Field, Record, make_class
 from lanewise.language.values import f64
+from lanewise.launch.task_list import REMEDY
 from lanewise.layouts import SoAoAS, packed
 from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.records.arrays import RecordArray
@@ -21,7 +22,7 @@ from lanewise.records.same_elements import stand_for
 from lanewise.records.storage import Storage
 from lanewise.runtime.device import get_device
 from lanewise.runtime.lease import Lease
-from lanewise.runtime.memory import allocate
+from lanewise.runtime.memory import Need, allocate, require_together
 from lanewise.support.errors import ArgumentError
 
 COPY, ORIGINAL = "copy", "original"
@@ -115,20 +116,26 @@ class Cotangent:
 
     @contextmanager
     def beside(
-        self, target: RecordArray, cotangents: Mapping[str, Any], *, parts: bool
+        self,
+        target: RecordArray,
+        cotangents: Mapping[str, Any],
+        made: Iterable[Need] = (),
+        *,
+        parts: bool,
     ) -> Generator[RecordArray]:
         """The copy, in the layout of the targets without the steps of a view, or one like it where
         that one names groups of fields.
 
         parts: whether the targets are a part of the sources, or the other way round: then it
-        matters whose elements the copy has. It holds until the end of the context. Raises
-        `ArgumentError` for cotangents that do not fit.
+        matters whose elements the copy has. It holds until the end of the context. made: what the
+        call is about to allocate besides. Raises `ArgumentError` for cotangents that do not fit the
+        targets, `DeviceError` for what does not fit the memory.
         """
         idle = self._idle(len(target), target.layout, target.device) if not parts else []
         try:
             held = idle.pop()
         except IndexError:
-            held = self._make(target)
+            held = self._make(target, made)
             if parts:  # a copy of its own: repeated calls know arrays by what they are
                 stand_for(held.copy, target)
         try:
@@ -149,16 +156,17 @@ class Cotangent:
             self._held.clear()
         return self._held.setdefault(kind, [])
 
-    def _make(self, target: RecordArray) -> _Held:
+    def _make(self, target: RecordArray, made: Iterable[Need]) -> _Held:
         layout = packed(target.layout)
         layout = SoAoAS() if isinstance(layout, SoAoAS) else layout
         nbytes = layout.arrange(self._record.leaves).nbytes(len(target))
         what = f"{self._record.name} with cotangents"
-        data = allocate(target.device, nbytes, f"{len(target):,} {what}", zeroed=False)
+        copy = Need(target.device, nbytes, f"{len(target):,} {what}")
+        require_together(f"a call of {self._kernel}.gradient", (copy, *made), REMEDY)
+        data = allocate(target.device, nbytes, copy.what, zeroed=False)
         storage = Storage.over(self._record, len(target), layout, target.device, data)
-        copy = RecordArray(storage, self._class)
         return _Held(
-            copy,
+            RecordArray(storage, self._class),
             get_device(target.device).lease(f"the {what} of {self._kernel}"),
             nbytes <= MOST_HELD,
         )

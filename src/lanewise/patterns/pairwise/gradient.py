@@ -11,7 +11,7 @@ gradient reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,6 +21,7 @@ from lanewise.frontend.function import Lowered, Signature
 from lanewise.language import types as t
 from lanewise.language.record import Field, Record
 from lanewise.launch.arguments import name_arguments
+from lanewise.launch.sized import Result
 from lanewise.patterns.elementwise.totals import sum_
 from lanewise.patterns.gradients import (
     AbstractGradient,
@@ -39,6 +40,7 @@ from lanewise.patterns.variables import cotangent_leaves, cotangents_of
 from lanewise.planning.plan import Plan
 from lanewise.records.arrays import RecordArray
 from lanewise.records.same_elements import are_same, shared_elements
+from lanewise.runtime.memory import Need
 from lanewise.support.attributes import sealed
 from lanewise.support.errors import ArgumentError, brief
 
@@ -109,6 +111,14 @@ class _Made:
     parts: tuple[tuple[_Part, Pairwise], ...]
 
 
+def _results(made: _Made, target: RecordArray, source: RecordArray) -> Iterator[Need]:
+    """The memory of what the kernels give: a row for each target, or for each source."""
+    for part, _ in made.parts:
+        rows = len(source if part.exchanged else target)
+        for _, asked in part.asked:
+            yield Need(target.device, Result("", asked.kind, rows).nbytes, f"{rows:,} derivatives")
+
+
 @sealed()
 class PairwiseGradient(AbstractGradient[Pairwise]):
     """The derivative of the sum over all targets i of cotangent_i * E_i, where E is what the kernel
@@ -152,7 +162,9 @@ class PairwiseGradient(AbstractGradient[Pairwise]):
         check_target(self._kernel, target)
         parts = shared_elements(target, source) is not None
         try:
-            with self._weighed(made.parts[0][0], target, cotangent, parts=parts) as weighed:
+            results = _results(made, target, source)
+            weighing = self._weighed(made.parts[0][0], target, cotangent, results, parts=parts)
+            with weighing as weighed:
                 return self._run(made, values, weighed, plan)
         except ArgumentError:
             self._sought.calls.given(arguments, named)  # which says what is wrong with targets
@@ -221,9 +233,17 @@ class PairwiseGradient(AbstractGradient[Pairwise]):
         return values, kept[key]
 
     def _weighed(
-        self, part: _Part, target: RecordArray, cotangent: Any, *, parts: bool
+        self,
+        part: _Part,
+        target: RecordArray,
+        cotangent: Any,
+        made: Iterable[Need],
+        *,
+        parts: bool,
     ) -> AbstractContextManager[RecordArray]:
-        """The targets with their cotangents, as long as the context lasts."""
+        """The targets with their cotangents, as long as the context lasts. made: what the call is
+        about to allocate besides.
+        """
         calls, name, kept = self._sought.calls, self._kernel.__name__, self._sought.kept()
         cotangents = cotangents_of(name, calls.lowered, cotangent)
         if "cotangent" not in kept:
@@ -238,7 +258,7 @@ class PairwiseGradient(AbstractGradient[Pairwise]):
                 fields,
                 tuple(cotangents),
             )
-        return kept["cotangent"].beside(target, cotangents, parts=parts)
+        return kept["cotangent"].beside(target, cotangents, made, parts=parts)
 
     def _arguments(
         self, part: _Part, values: dict[str, Any], weighed: RecordArray | None

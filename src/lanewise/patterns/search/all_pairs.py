@@ -12,6 +12,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.language.types import Scalar
 from lanewise.launch.task_list import BoundArray
+from lanewise.layouts import Arrangement
 from lanewise.patterns.search.base import (
     Search,
     Statistics,
@@ -73,11 +74,19 @@ class _Nothing(Walked):
         self._search, self._count = search, sources.count
 
     @property
+    def ordered(self) -> bool:
+        return False
+
+    @property
     def order(self) -> Any:
         return None
 
     @property
     def arrays(self) -> Mapping[str, BoundArray]:
+        return {}
+
+    @property
+    def arrangements(self) -> Mapping[str, Arrangement]:
         return {}
 
     @property

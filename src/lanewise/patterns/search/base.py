@@ -18,8 +18,10 @@ from lanewise.ir.names import own
 from lanewise.language.types import Scalar
 from lanewise.launch.task_list import BoundArray, Part, Renamed, Written
 from lanewise.launch.tasks import Buffer, Primitive, Role
+from lanewise.layouts import Arrangement
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.worlds import Bounded, Open, Periodic, World, world_dimension
+from lanewise.runtime.memory import Need
 from lanewise.support.checks import finite, shown
 from lanewise.support.errors import ArgumentError
 
@@ -82,10 +84,11 @@ class Search(ABC):
 
     @abstractmethod
     def make(self, sources: Points) -> Walked:
-        """A structure for these sources; its memory is allocated now, and filled by its launches.
+        """A structure for these sources; its memory is allocated when somebody first asks for it,
+        and filled by its launches.
 
-        Raises `ArgumentError` for what does not fit together, `DeviceError` for what does not fit
-        the memory.
+        Raises `ArgumentError` for what does not fit together, `DeviceError` for cells that do not
+        fit the memory.
         """
 
     def structure(self, targets: Points, sources: Points) -> Structure:
@@ -160,6 +163,21 @@ class Structure(ABC):
     every: ClassVar[int] = 1
 
     @property
+    def memory(self) -> tuple[Need, ...]:
+        """What it allocates when somebody first asks for its arrays or orders."""
+        return ()
+
+    @property
+    def ordered(self) -> bool:
+        """Whether it puts sources in an order of its own."""
+        return True
+
+    @property
+    def targets_ordered(self) -> bool:
+        """Whether it does so with targets that are other elements."""
+        return False
+
+    @property
     @abstractmethod
     def order(self) -> Any:
         """The sorted places: an int32 array of the caller's indices on the device; None where
@@ -170,6 +188,11 @@ class Structure(ABC):
     @abstractmethod
     def arrays(self) -> Mapping[str, BoundArray]:
         """The arrays that the walk reads, by name."""
+
+    @property
+    @abstractmethod
+    def arrangements(self) -> Mapping[str, Arrangement]:
+        """How these arrays lie in memory, by name; nothing is allocated for that."""
 
     @property
     @abstractmethod
@@ -189,10 +212,10 @@ class Structure(ABC):
 
     def buffers(self) -> Mapping[str, Buffer]:
         """Its memory: what a walk reads, the order, and what its tasks use among themselves."""
-        arrays = {n: b.arrangement for n, b in self.arrays.items()}
+        arrays = self.arrangements
         touched = dict.fromkeys(a.buffer for task in self.tasks() for a in task.accesses)
         names = [n for n in {**arrays, **touched} if n not in (POSITIONS, TARGET_POSITIONS)]
-        clean = self.clean
+        clean = self.cleared
         return {
             n: Buffer(
                 n, Role.KEPT if n in clean else Role.TEMPORARY, arrays.get(n), clean=n in clean
@@ -208,6 +231,11 @@ class Structure(ABC):
             touched = {a.buffer: buffers[a.buffer] for a in task.accesses if a.buffer in buffers}
             made.append(Renamed(Written(task, device, touched), names))
         return made
+
+    @property
+    def cleared(self) -> frozenset[str]:
+        """The names of `clean`."""
+        return frozenset()
 
     @property
     def clean(self) -> Mapping[str, BoundArray]:

@@ -16,9 +16,10 @@ from typing import Any, Literal, cast, get_args
 
 from lanewise.language.target import target_of
 from lanewise.language.types import I32, Scalar
-from lanewise.launch.arguments import bind_value_array
+from lanewise.launch.arguments import bind_value_array, values_arrangement
 from lanewise.launch.task_list import BoundArray
 from lanewise.launch.tasks import Primitive, reading, writing
+from lanewise.layouts import Arrangement
 from lanewise.patterns.search.base import (
     ORDER,
     POSITIONS,
@@ -48,6 +49,7 @@ from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.tree_walk import LEAVES, NODES, SOURCES, TOP, Begin, TreeWalk
 from lanewise.patterns.search.worlds import Periodic
 from lanewise.primitives.curve_text import BOX_THREADS
+from lanewise.runtime.memory import Need
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError
@@ -174,6 +176,10 @@ class CurveGrid(Walked):
         )
 
     @property
+    def memory(self) -> tuple[Need, ...]:
+        return self._built.needs
+
+    @property
     def order(self) -> Any:
         return self._built.order
 
@@ -182,6 +188,10 @@ class CurveGrid(Walked):
         return {
             BOXES: BoundArray(self._built.nodes, self._built.arrangement, self._built.tree.nodes)
         }
+
+    @property
+    def arrangements(self) -> Mapping[str, Arrangement]:
+        return {BOXES: self._built.arrangement}
 
     @property
     def uniforms(self) -> Mapping[str, Any]:
@@ -240,8 +250,21 @@ class LeafGrid(Walked):
         )
 
     @property
+    def memory(self) -> tuple[Need, ...]:
+        return self._built.needs
+
+    @property
     def order(self) -> Any:
         return self._built.order
+
+    @property
+    def arrangements(self) -> Mapping[str, Arrangement]:
+        numbers = values_arrangement(I32)
+        lies = {BOXES: self._built.arrangement, STARTS: numbers, INFO: numbers}
+        if self._how == "listed":
+            lies[DIVISIONS] = division_arrangement(self._sources.precision)
+            lies[LISTS] = numbers
+        return lies
 
     @property
     def arrays(self) -> Mapping[str, BoundArray]:
@@ -272,7 +295,7 @@ class LeafGrid(Walked):
         return True  # everything that follows positions is filled by the launches
 
     def tasks(self) -> tuple[Primitive, ...]:
-        writes = writing(ORDER, *self.arrays)
+        writes = writing(ORDER, *self.arrangements)
         return (Primitive("leaves", self._built.build, (*reading(POSITIONS), *writes), waits=True),)
 
     def statistics(self) -> Statistics:

@@ -7,6 +7,8 @@ Positions come as plain arrays of any library; they are brought to one device an
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,12 +26,12 @@ from lanewise.patterns.search.base import (
 from lanewise.patterns.search.builders.rows import sort_keys, sort_rows
 from lanewise.patterns.search.picker import over_all_pairs
 from lanewise.patterns.search.points import Points, points_of_values
-from lanewise.patterns.search.query_calls import Queried
+from lanewise.patterns.search.query_calls import Made, Queried
 from lanewise.patterns.search.ragged import Ragged
 from lanewise.patterns.search.worlds import Bounded, Open, Periodic, World
 from lanewise.records.field_values import brought
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import allocate, array_module, home, on, unlocked
+from lanewise.runtime.memory import Need, allocate, array_module, home, on, unlocked
 from lanewise.support.attributes import settings_by_name
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError
@@ -69,7 +71,7 @@ def neighbors(
     _check_search("neighbors", chosen, radius, None, world)
     there = _device_of(points, device)
     with on(there):
-        return _rows(_queried("neighbors", chosen, points, queries, there))
+        return _rows(_queried("neighbors", chosen, points, queries, there, _ends_of_rows))
 
 
 @settings_by_name
@@ -100,11 +102,12 @@ def nearest(
     _check_search("nearest", chosen, radius, k, world)
     there = _device_of(points, device)
     with on(there):
-        return _nearest(_queried("nearest", chosen, points, queries, there), k)
+        made = partial(_found, k)
+        return _nearest(_queried("nearest", chosen, points, queries, there, made), k)
 
 
 def _nearest(call: Queried, k: int) -> tuple[Any, Any]:
-    shape, what = (call.targets.count, k), f"the {k} nearest of {call.targets.count:,} positions"
+    shape, what = (call.targets.count, k), _nearest_of(k, call.targets)
     indices, distances = (
         _empty(call.targets.device, shape, dtype, what)
         for dtype in ("int32", call.sources.precision.dtype)
@@ -113,8 +116,25 @@ def _nearest(call: Queried, k: int) -> tuple[Any, Any]:
     return indices, distances
 
 
-def _queried(name: str, search: Search, points: Any, queries: Any, there: str) -> Queried:
-    """The structure, built, and all that a walk through it needs."""
+def _nearest_of(k: int, targets: Points) -> str:
+    return f"the {k} nearest of {targets.count:,} positions"
+
+
+def _found(k: int, targets: Points) -> Iterator[Need]:
+    """What `_nearest` allocates, indices and distances."""
+    for size in (4, targets.precision.size):
+        yield Need(targets.device, size * targets.count * k, _nearest_of(k, targets))
+
+
+def _ends_of_rows(targets: Points) -> Iterator[Need]:
+    """What `_rows` allocates before it knows how many neighbours there are."""
+    yield Need(targets.device, 12 * targets.count + 8, "the numbers of neighbours")
+
+
+def _queried(
+    name: str, search: Search, points: Any, queries: Any, there: str, made: Made
+) -> Queried:
+    """The structure, built, and all that a walk through it needs. made: see `Queried`."""
     sources = points_from(name, "points", points, there, search)
     if search.k is not None and search.k > sources.count:
         raise ArgumentError(f"{name}: k={search.k} is more than the {sources.count:,} points")
@@ -122,7 +142,8 @@ def _queried(name: str, search: Search, points: Any, queries: Any, there: str) -
     if queries is not None:
         targets = points_from(name, "queries", queries, there, search)
         _check_alike(name, sources, targets)
-    return Queried(search if sources.count else over_all_pairs(search), sources, targets)
+    chosen = search if sources.count else over_all_pairs(search)
+    return Queried(chosen, sources, targets, made, name)
 
 
 def _rows(call: Queried) -> Ragged:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Any
 
@@ -39,10 +39,15 @@ from lanewise.patterns.search.gather import SORTED, build_gather
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.search_tasks import complete_search_plan
 from lanewise.patterns.search.worlds import Periodic
-from lanewise.runtime.memory import allocate
+from lanewise.runtime.memory import Need, allocate, require_together
 
 # targets from which on an order of their own pays: fewer find what they read in the caches anyway
 TURNING = 4096
+
+
+SORTED_COPY = "the sorted copy of 'points'"
+REMEDY = "give the queries in parts, or let go of other memory there"
+Made = Callable[[Points], Iterable[Need]]
 
 
 class Queried:
@@ -50,11 +55,24 @@ class Queried:
     themselves.
     """
 
-    def __init__(self, search: Search, sources: Points, targets: Points | None) -> None:
+    def __init__(
+        self,
+        search: Search,
+        sources: Points,
+        targets: Points | None,
+        made: Made = lambda targets: (),
+        name: str = "a query",
+    ) -> None:
+        """made: what the call of this name is about to allocate besides, for its targets.
+
+        Raises `DeviceError` where all that does not fit the memory.
+        """
         self.search, self.sources = search.plan(sources), sources
         self.structure = self.search.make(sources)
         self.identical, self.targets = targets is None, targets if targets is not None else sources
         self._turning = None if self.identical else self._turned()
+        own = (*self._needs(), *made(self.targets))
+        require_together(f"{name}: {self.targets.count:,} positions", own, REMEDY)
         self._arrays = self._memory()
         if sources.count:
             self._run_tasks(TaskList("structure", sources.device, self._build()), {})
@@ -92,7 +110,7 @@ class Queried:
             self.sources.dimension,
             self.structure.walk(index_type(device)),
             self.identical,
-            self.structure.order is not None,
+            self.structure.ordered,
             self._turning is not None,
             s.radius is not None,
             isinstance(s.world, Periodic),
@@ -104,7 +122,7 @@ class Queried:
         """What comes before the walk: the structure, the sources in its order, that of targets."""
         s, device = self.sources, self.sources.device
         parts = self.structure.parts({POSITIONS: POINTS}, device)
-        if self.structure.order is not None:
+        if self.structure.ordered:
             parts.append(gather_executable(s.precision, s.dimension, device))
         if self._turning is not None:
             names = {n: _turned_name(n) for n in self._turning.buffers()} | {POSITIONS: QUERIES}
@@ -113,7 +131,7 @@ class Queried:
 
     def _walk(self, what: Wanted) -> Part:
         kernel = query_executable(self._arguments(what), self.targets.device)
-        return kernel if self.structure.order is None else Renamed(kernel, {POINTS: SORTED})
+        return Renamed(kernel, {POINTS: SORTED}) if self.structure.ordered else kernel
 
     def _run(self, what: Wanted, outputs: dict[str, tuple[Any, Scalar]]) -> None:
         if self.targets.count:
@@ -135,15 +153,24 @@ class Queried:
 
     # ------------------------------------------------------------ memory
 
+    def _needs(self) -> Iterator[Need]:
+        """What the structures and the sorted copy take."""
+        s = self.sources
+        yield from self.structure.memory
+        if self._turning is not None:
+            yield from self._turning.memory
+        if self.structure.ordered:
+            nbytes = sorted_arrangement(s.precision, s.dimension).nbytes(s.count)
+            yield Need(s.device, nbytes, SORTED_COPY)
+
     def _memory(self) -> dict[str, BoundArray]:
         """The arrays of all tasks but what a walk gives."""
         s = self.sources
         arrays = {POINTS: as_bound(s), QUERIES: as_bound(self.targets)}
         arrays |= {**self.structure.arrays, **self.structure.clean}
-        if self.structure.order is not None:
+        if self.structure.ordered:
             arrangement = sorted_arrangement(s.precision, s.dimension)
-            what, nbytes = "the sorted copy of 'points'", arrangement.nbytes(s.count)
-            data = allocate(s.device, nbytes, what, zeroed=False)
+            data = allocate(s.device, arrangement.nbytes(s.count), SORTED_COPY, zeroed=False)
             arrays[SORTED] = BoundArray(data, arrangement, s.count)
             arrays[ORDER] = _bound(self.structure.order, I32)
         if self._turning is not None:
@@ -155,7 +182,7 @@ class Queried:
         """A structure of the targets, in whose order neighbours in time are neighbours in space;
         None where it does not pay.
         """
-        if self.targets.count < TURNING or self.structure.order is None:
+        if self.targets.count < TURNING or not self.structure.ordered:
             return None
         return self.search.make(self.targets)
 

@@ -17,7 +17,7 @@ from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.programs import Programs
 from lanewise.launch.result_memory import check_beside_records, check_in_place
 from lanewise.launch.shaped_arrays import check_results_apart, writable_checks
-from lanewise.launch.sized import Result
+from lanewise.launch.sized import Result, require_for_call
 from lanewise.launch.slots import Given
 from lanewise.launch.support import Uses, bind_record, layouts_of, uses_of
 from lanewise.patterns.results import result_arrays
@@ -230,6 +230,9 @@ class Searched:
         classified, compiled = s.classified, self._compile(s, plan, bind)
         target = next(iter(classified.records.values()))
         named = result_arrays(self.lowered)
+        made = [Result(n, kind, len(target)) for n, kind in named] if out is None else []
+        needs = (*s.structure.memory, *compiled.tasks.needs(s.environment))
+        require_for_call(self.name, classified.device, made, needs)
         results = make_outputs(
             self.name, [kind for _, kind in named], len(target), classified.device, out
         )
@@ -332,7 +335,7 @@ class Searched:
 
 def _builds(structure: Structure) -> int:
     """How many launches of a call come before its walk."""
-    return len(structure.tasks()) + len(_orders(structure))
+    return len(structure.tasks()) + structure.ordered + structure.targets_ordered
 
 
 def _orders(structure: Structure) -> list[tuple[Any, str]]:

@@ -148,9 +148,9 @@ class Specialiser:
         """What is read of the elements that are put in order, by parameter."""
         target_name, source_name = arguments.records
         copied: dict[str, tuple[Leaf, ...]] = {}
-        if structure.order is not None:
+        if structure.ordered:
             copied[source_name] = self.copied(arguments)
-        if structure.target_order is not None:
+        if structure.targets_ordered:
             copied[target_name] = self._read(arguments.records[target_name], [target_name])
         return copied
 
@@ -194,7 +194,7 @@ class Specialiser:
         index: Scalar,
     ) -> SearchArguments | TreeArguments:
         (target_name, target), (source_name, source) = arguments.records.items()
-        identical, ordered = are_same(target, source), structure.order is not None
+        identical, ordered = are_same(target, source), structure.ordered
         sides = {n: Side(n, r.record.leaves, r.layout) for n, r in arguments.records.items()}
         for n, leaves in copied.items():
             sides[n] = Side(n, leaves, SoAoAS())

@@ -15,9 +15,10 @@ import numpy as np
 from lanewise.ir.names import own
 from lanewise.language.target import target_of
 from lanewise.language.types import COMPONENTS, I32, Scalar
-from lanewise.launch.arguments import bind_value_array
+from lanewise.launch.arguments import bind_value_array, values_arrangement
 from lanewise.launch.task_list import BoundArray
 from lanewise.launch.tasks import Primitive
+from lanewise.layouts import Arrangement
 from lanewise.patterns.search.base import (
     Search,
     Statistics,
@@ -44,7 +45,7 @@ from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.turns import ball, turns_of_lists
 from lanewise.patterns.search.worlds import Open, Periodic, World
 from lanewise.runtime.device import get_device
-from lanewise.runtime.memory import available_memory, to_host
+from lanewise.runtime.memory import Need, available_memory, to_host
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, DeviceError
@@ -115,15 +116,7 @@ class StaticGrid(Search):
         check_constant(self, geometry, sources)
         there = self.build == "device" and not target_of(sources.device).host_memory
         build = device_cells if there else host_cells
-        try:
-            return _Grid(self, geometry, sources, build(geometry, sources))
-        except MemoryError as error:  # a limit of the process, which nobody says beforehand
-            cells = " x ".join(str(n) for n in geometry.cells)
-            raise DeviceError(
-                f"StaticGrid(cells={self.cells}): {cells} cells need {8 * geometry.total:,} bytes "
-                f"on {sources.device!r}, "
-                "which cannot be allocated"
-            ) from error
+        return _Grid(self, geometry, sources, build(geometry, sources))
 
     def geometry(self, sources: Points) -> Geometry:
         """Where the cells are.
@@ -238,12 +231,20 @@ class _Grid(Walked):
         return self._geometry
 
     @property
+    def memory(self) -> tuple[Need, ...]:
+        return self._built.needs
+
+    @property
     def order(self) -> Any:
         return self._built.order
 
     @property
     def arrays(self) -> Mapping[str, BoundArray]:
         return {STARTS: bind_value_array(self._built.starts, I32)}
+
+    @property
+    def arrangements(self) -> Mapping[str, Arrangement]:
+        return {STARTS: values_arrangement(I32)}
 
     @property
     def uniforms(self) -> Mapping[str, Any]:
@@ -284,6 +285,10 @@ class _Grid(Walked):
 
     def tasks(self) -> tuple[Primitive, ...]:
         return self._built.tasks
+
+    @property
+    def cleared(self) -> frozenset[str]:
+        return frozenset(self._built.cleared)
 
     @property
     def clean(self) -> Mapping[str, BoundArray]:

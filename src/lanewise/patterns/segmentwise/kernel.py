@@ -226,11 +226,10 @@ class Segmentwise(AbstractKernel):
             )
         classified, ragged = self._classified(arguments, named), self._ragged(arguments, named)
         call = self._bound(classified, out, None)
-        own = ragged_slots(ragged)
-        calls.remember(
-            repeated, call, arguments, named, classified, own=own, classify=self._classified
-        )
-        return call()
+        results, own = call(), ragged_slots(ragged)
+        del call  # see `Calls.call`
+        calls.remember(repeated, arguments, named, classified, own=own, classify=self._classified)
+        return results
 
     def _classified(self, positional: tuple[Any, ...], named: Mapping[str, Any]) -> Arguments:
         """The arguments of a call, checked, with the axes of its results."""

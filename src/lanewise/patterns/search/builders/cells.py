@@ -18,7 +18,7 @@ from lanewise.patterns.search.builders.geometry import Geometry
 from lanewise.patterns.search.grid_expressions import STARTS
 from lanewise.patterns.search.points import Points
 from lanewise.runtime.cpu import own_kernel, run_range
-from lanewise.runtime.memory import allocate
+from lanewise.runtime.memory import Need, PlannedPieces
 
 GRAIN = 16_384  # sources worth handing to another thread
 
@@ -79,45 +79,66 @@ class CellBuilder:
     """Filled cells: int32 arrays on the sources' device, and the tasks that fill them from the
     present positions.
 
-    starts: the first sorted place of each cell and of those behind the last one; order: the
-    caller's index of each place. clean: int32 arrays that are zero before and after, by name.
+    total: cells. memory: of the sources' device; beside: what the host has where it builds for a
+    GPU. cleared: pieces of memory that are zero before and after, by the names that tasks have for
+    them.
     """
 
-    starts: Any
-    order: Any
+    total: int
+    memory: PlannedPieces
     tasks: tuple[Primitive, ...]
-    clean: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    cleared: Mapping[str, str] = field(default_factory=dict[str, str])
+    beside: PlannedPieces | None = None
+
+    @property
+    def starts(self) -> Any:
+        """The first sorted place of each cell, and of those behind the last one."""
+        return self.memory["starts"].view("int32")[: self.total + 1]
+
+    @property
+    def order(self) -> Any:
+        """The caller's index of each place."""
+        return self.memory["order"].view("int32")
+
+    @property
+    def clean(self) -> Mapping[str, Any]:
+        """The memory that is zero before and after, by name."""
+        return {n: self.memory[piece].view("int32") for n, piece in self.cleared.items()}
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """What is allocated when somebody first asks for any of it."""
+        return tuple(m.need for m in (self.memory, self.beside) if m is not None)
 
 
 def host_cells(geometry: Geometry, sources: Points) -> CellBuilder:
     """Cells built on the host; sources on a GPU are brought there, and the cells back, in each
     build.
     """
-    starts, order = np.zeros(geometry.total + 1, np.int32), np.zeros(sources.count, np.int32)
-    cells = np.zeros(sources.count, np.int32)
+    what, n = f"a grid of {geometry.total:,} cells", sources.count
+    walked = {"starts": 4 * (geometry.total + 1), "order": 4 * n}
+    host = PlannedPieces("cpu", {**walked, "cells": 4 * n}, what)
     numbers = own_kernel(_numbers_text(sources.dimension), "cell_numbers")
     sort, values = own_kernel(_SORT, "counting_sort"), axis_values(geometry, sources)
 
     def fill() -> None:
         columns = [_host_column(c) for c in sources.columns()]
-        run_range(numbers, (*columns, cells, *values), sources.count, GRAIN)
+        starts, order, cells = (host[name].view(np.int32) for name in ("starts", "order", "cells"))
+        run_range(numbers, (*columns, cells, *values), n, GRAIN)
         sort(cells, starts, order)
 
     touched = (*reading(POSITIONS), *writing(STARTS, ORDER))
     if target_of(sources.device).host_memory:
-        return CellBuilder(starts, order, (Primitive("cells", fill, touched),))
-    what = f"{geometry.total:,} cells"
-    starts_there, order_there = (
-        allocate(sources.device, a.nbytes, what).view("int32") for a in (starts, order)
-    )
+        return CellBuilder(geometry.total, host, (Primitive("cells", fill, touched),))
+    there = PlannedPieces(sources.device, walked, what)
 
     def build() -> None:
         fill()
-        starts_there.set(starts)
-        order_there.set(order)
+        for name in walked:
+            there[name].set(host[name])
 
     task = Primitive("cells", build, touched, waits=True)
-    return CellBuilder(starts_there, order_there, (task,))
+    return CellBuilder(geometry.total, there, (task,), beside=host)
 
 
 def axis_values(geometry: Geometry, sources: Points) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from lanewise.patterns.search.grid_expressions import STARTS
 from lanewise.patterns.search.points import Points
 from lanewise.primitives.cells import CROWDED, SORTERS, SORTING_THREADS, THREADS, TILE, kernel_texts
 from lanewise.runtime.device import WrittenKernel, get_device
-from lanewise.runtime.memory import allocate_pieces, on
+from lanewise.runtime.memory import Pieces, PlannedPieces, on
 
 COUNTS, PLACE, MEMBERS = map(own, ("cells.counts", "place", "members"))
 SUMS, CROWD = map(own, ("sums", "crowded"))
@@ -87,29 +87,40 @@ def launch_list(geometry: Geometry, sources: Points, columns: list[int]) -> list
 def device_cells(geometry: Geometry, sources: Points) -> CellBuilder:
     """Cells built where the sources are, without a transfer or an allocation in a build."""
     device, sizes = sources.device, memory_sizes(geometry, sources.count)
-    memory = allocate_pieces(
-        device, {name: 4 * length for name, length in sizes.items()}, f"{geometry.total:,} cells"
-    )
-    with on(device):
-        memory["counts"].fill(0)
+    nbytes = {name: 4 * length for name, length in sizes.items()}
+
+    def clear(pieces: Pieces) -> None:
+        with on(device):
+            pieces["counts"].fill(0)
+
+    memory = PlannedPieces(device, nbytes, f"a grid of {geometry.total:,} cells", clear)
     kernels = _kernels(
         device, sources.arrangement.unpinned, sources.leaves, sources.precision, geometry.periodic
     )
     tasks: list[Primitive] = []
     for x in launch_list(geometry, sources, sources.addresses()):
-        arguments = tuple(memory.addresses[a] if isinstance(a, str) else a for a in x.arguments)
-        run = partial(_run, kernels[x.kernel], (x.blocks, 1), arguments, (memory, sources))
+        run = _Run(kernels[x.kernel], (x.blocks, 1), x.arguments, memory, sources)
         tasks.append(Primitive(x.kernel, run, TOUCHED[x.kernel]))
-    starts, order, counts = (memory[name].view("int32") for name in ("starts", "order", "counts"))
-    return CellBuilder(starts[: geometry.total + 1], order, tuple(tasks), {COUNTS: counts})
+    return CellBuilder(geometry.total, memory, tuple(tasks), {COUNTS: "counts"})
 
 
-def _run(
-    kernel: WrittenKernel, grid: tuple[int, int], arguments: tuple[Any, ...], keep_alive: object
-) -> None:
-    """Launch; addresses do not keep the memory alive that they point to."""
-    del keep_alive
-    kernel.launch(grid, arguments)
+@dataclass(eq=False)
+class _Run:
+    """A launch on memory that is there by the time of the first one, and lives as long as it."""
+
+    kernel: WrittenKernel
+    grid: tuple[int, int]
+    given: tuple[Any, ...]
+    memory: PlannedPieces
+    sources: Points
+
+    @cached_property
+    def arguments(self) -> tuple[Any, ...]:
+        at = self.memory.addresses
+        return tuple(at[a] if isinstance(a, str) else a for a in self.given)
+
+    def __call__(self) -> None:
+        self.kernel.launch(self.grid, self.arguments)
 
 
 @cache

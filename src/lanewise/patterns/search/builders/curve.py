@@ -8,8 +8,9 @@ boxes above. Nothing is read back and nothing is allocated when they run, so a g
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from lanewise.patterns.search.worlds import Periodic, World
 from lanewise.primitives import curve_order, curve_text, radix_sort
 from lanewise.primitives.curve_order import THREADS
 from lanewise.runtime.device import WrittenKernel, get_device
-from lanewise.runtime.memory import allocate_pieces
+from lanewise.runtime.memory import PlannedPieces
 
 QUANTILES, HISTOGRAM, TICKETS, STATUS = map(own, ("quantiles", "histogram", "tickets", "status"))
 KEYS, VALUES = (own("keys0"), own("keys1")), (ORDER, own("values1"))
@@ -79,9 +80,8 @@ class DeviceCurve:
         self._points, self._kernels, self.tree = points, kernels, BoxTree(points.count, leaf)
         self._tiles = radix_sort.tiles(points.count, grains(points.count).sort)
         self.arrangement = node_arrangement(points.dimension, points.precision)
-        self._memory = allocate_pieces(points.device, self._sizes(), "a dynamic grid")
-        self._at = self._memory.addresses
-        self.nodes = self._memory["nodes"]
+        self._memory = PlannedPieces(points.device, self._sizes(), "a dynamic grid")
+        self.needs = (self._memory.need,)
 
     def _sizes(self) -> dict[str, int]:
         """Bytes of each piece of memory. Every build writes all of them before it reads them."""
@@ -100,6 +100,11 @@ class DeviceCurve:
     def order(self) -> Any:
         return self._memory["values0"].view(np.int32)
 
+    @property
+    def nodes(self) -> Any:
+        """The boxes, as bytes."""
+        return self._memory["nodes"]
+
     def tasks(self) -> tuple[Primitive, ...]:
         """One for each kernel, in order."""
         p, count = self._points, np.int32(self._points.count)
@@ -107,30 +112,27 @@ class DeviceCurve:
         top, total = np.int32(len(self.tree.levels) - 1), np.int32(self.tree.nodes)
         words = np.int32(radix_sort.PASSES * radix_sort.BINS * self._tiles)
         key_blocks = -(-p.count // (curve_text.KEY_THREADS * grains(p.count).keys))
-        quantiles, histogram, status, tickets = (
-            self._at[n] for n in ("quantiles", "histogram", "status", "tickets")
-        )
-        keys, nodes, order = (self._at[n] for n in ("keys0", "nodes", "values0"))
         sampled = (*reading(POSITIONS), *writing(QUANTILES, HISTOGRAM, TICKETS))
         keyed = (*reading(POSITIONS, QUANTILES), *changing(HISTOGRAM), *writing(KEYS[0], STATUS))
         boxed = (*reading(POSITIONS, ORDER), *writing(BOXES))
         tasks = [
             self._task(
-                "curve_sample", sampled, p.dimension, *xyz, count, quantiles, histogram, tickets
+                "curve_sample", sampled, p.dimension,
+                *xyz, count, "quantiles", "histogram", "tickets",
             ),
             self._task(
                 "curve_keys", keyed, key_blocks,
-                *xyz, count, quantiles, keys, histogram, status, words,
+                *xyz, count, "quantiles", "keys0", "histogram", "status", words,
             ),
             *(self._sort(number) for number in range(radix_sort.PASSES)),
             self._task(
                 "curve_boxes", boxed, -(-p.count // curve_text.BOX_THREADS),
-                *xyz, count, order, nodes, top, total,
+                *xyz, count, "values0", "nodes", top, total,
             ),
         ]  # fmt: skip
         first = first_above(self.tree.leaf)
         if first <= top:
-            above = (count, nodes, np.int32(first), top, total)
+            above = (count, "nodes", np.int32(first), top, total)
             tasks.append(self._task("curve_upper", changing(BOXES), 1, *above))
         return tuple(tasks)
 
@@ -141,15 +143,37 @@ class DeviceCurve:
         even, last = number % 2, number == radix_sort.PASSES - 1
         reads = reading(HISTOGRAM, KEYS[even], *([VALUES[even]] if number else []))
         writes = writing(VALUES[1 - even], *([] if last else [KEYS[1 - even]]))
-        arguments = radix_sort.pass_arguments(number, self._at, self._points.count, self._tiles)
         accesses = (*reads, *changing(STATUS, TICKETS), *writes)
-        return self._task("curve_sort", accesses, self._tiles, *arguments)
+        count, tiles = self._points.count, self._tiles
+
+        @cache
+        def addressed() -> tuple[Any, ...]:
+            return radix_sort.pass_arguments(number, self._memory.addresses, count, tiles)
+
+        return self._launched("curve_sort", accesses, tiles, addressed)
 
     def _task(
         self, name: str, accesses: tuple[Access, ...], blocks: int, *arguments: Any
     ) -> Primitive:
-        # keeps the memory alive, too
-        return Primitive(name, lambda: self._kernels[name].launch((blocks, 1), arguments), accesses)
+        """arguments: texts stand for the addresses of pieces of memory."""
+
+        @cache
+        def addressed() -> tuple[Any, ...]:
+            at = self._memory.addresses
+            return tuple(at[a] if isinstance(a, str) else a for a in arguments)
+
+        return self._launched(name, accesses, blocks, addressed)
+
+    def _launched(
+        self,
+        name: str,
+        accesses: tuple[Access, ...],
+        blocks: int,
+        arguments: Callable[[], tuple[Any, ...]],
+    ) -> Primitive:
+        """arguments: asked for when it runs, as the memory need not be there before."""
+        kernel, grid = self._kernels[name], (blocks, 1)
+        return Primitive(name, lambda: kernel.launch(grid, arguments()), accesses)
 
 
 def first_above(leaf: int) -> int:

@@ -4,6 +4,7 @@ of `curve.py`, by Numba.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from lanewise.primitives import radix_sort
 from lanewise.primitives.curve_order import KEY_BITS
 from lanewise.primitives.curve_text import SAMPLES, SEGMENTS
 from lanewise.runtime import cpu
-from lanewise.runtime.memory import allocate
+from lanewise.runtime.memory import Pieces, PlannedPieces
 
 GRAIN = 8192  # elements worth handing to another thread
 _HEAD = """import numpy as np
@@ -175,14 +176,28 @@ class HostCurve:
     def __init__(self, points: Points, world: World, leaf: int) -> None:
         self._points, self._world, self.tree = points, world, BoxTree(points.count, leaf)
         self.arrangement = node_arrangement(points.dimension, points.precision)
-        self.nodes = allocate(
-            "cpu", self.arrangement.nbytes(self.tree.nodes), "the boxes of a dynamic grid"
-        )
-        self.order: NDArray[np.int32] = np.zeros(points.count, np.int32)
-        self._keys = [np.empty(points.count, np.uint32) for _ in range(2)]
-        self._other_order = np.empty(points.count, np.int32)
-        self._at = self.tree.places()
-        columns_of(self.nodes, self.arrangement, self.tree.nodes)["link"][:] = self.tree.links()
+        lists = dict.fromkeys(("order", "other order", "keys", "other keys"), 4 * points.count)
+        sizes = {"nodes": self.arrangement.nbytes(self.tree.nodes), **lists}
+        self._memory = PlannedPieces("cpu", sizes, "a dynamic grid", self._link)
+        self.needs = (self._memory.need,)
+
+    def _link(self, memory: Pieces) -> None:
+        """Where the boxes of a tree lead follows from their number."""
+        columns = columns_of(memory["nodes"], self.arrangement, self.tree.nodes)
+        columns["link"][:] = self.tree.links()
+
+    @property
+    def nodes(self) -> NDArray[np.uint8]:
+        """The boxes, as bytes."""
+        return self._memory["nodes"]
+
+    @property
+    def order(self) -> NDArray[np.int32]:
+        return self._memory["order"].view(np.int32)
+
+    @cached_property
+    def _at(self) -> list[NDArray[Any]]:
+        return self.tree.places()
 
     def tasks(self) -> tuple[Primitive, ...]:
         touched = (*reading(POSITIONS), *writing(ORDER, BOXES))
@@ -196,11 +211,10 @@ class HostCurve:
         inverses = np.divide(1, width, out=np.zeros_like(width), where=width > 0)
         number = cpu.own_kernel(KEYS, "hilbert_keys")
         bits = KEY_BITS[self._points.dimension]
-        cpu.run_range(
-            number, (places, quantiles, inverses, bits, self._keys[0]), len(places), GRAIN
-        )
-        keys, other_keys = self._keys
-        radix_sort.on_host(keys, other_keys, self.order, self._other_order)
+        keys, other_keys = (self._memory[n].view(np.uint32) for n in ("keys", "other keys"))
+        cpu.run_range(number, (places, quantiles, inverses, bits, keys), len(places), GRAIN)
+        other_order = self._memory["other order"].view(np.int32)
+        radix_sort.on_host(keys, other_keys, self.order, other_order)
         self._boxes(places, margins)
 
     def _boxes(self, places: NDArray[Any], margins: NDArray[Any]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from lanewise.patterns.search.points import Points
 from lanewise.primitives import hilbert_order, radix_sort
 from lanewise.primitives.hilbert_order import BOX_ITEMS, THREADS, words
 from lanewise.runtime.device import WrittenKernel, get_device
-from lanewise.runtime.memory import allocate_pieces, on
+from lanewise.runtime.memory import Pieces, PlannedPieces, on
 from lanewise.support.errors import ArgumentError
 
 MOST_ELEMENTS = 2**30 - 1  # of a sort
@@ -59,11 +60,23 @@ class DeviceOrder:
                 f"{points.count:,}; divide them"
             )
         self._kernels = kernels
-        self._memory = allocate_pieces(points.device, memory_sizes(points), "the order of a tree")
-        with on(points.device):
-            self.order[:] = get_device(points.device).arrays.arange(points.count, dtype=np.int32)
-        columns = (*points.addresses(), *([0] * (3 - points.dimension)))
-        self._steps = steps_of(columns, points.count, self._memory.addresses)
+        self._points = points
+        self._memory = PlannedPieces(
+            points.device, memory_sizes(points), "the order of a tree", self._begin
+        )
+        self.needs = (self._memory.need,)
+
+    def _begin(self, memory: Pieces) -> None:
+        """The caller's order is the first one."""
+        p = self._points
+        with on(p.device):
+            numbers = get_device(p.device).arrays.arange(p.count, dtype=np.int32)
+            memory["values0"].view(np.int32)[:] = numbers
+
+    @cached_property
+    def _steps(self) -> tuple[Step, ...]:
+        columns = (*self._points.addresses(), *([0] * (3 - self._points.dimension)))
+        return steps_of(columns, self._points.count, self._memory.addresses)
 
     @property
     def order(self) -> Any:

@@ -18,7 +18,7 @@ from lanewise.patterns.search.builders.curve_host import GRAIN, SKILLING
 from lanewise.patterns.search.points import Points
 from lanewise.primitives.hilbert_order import LEVELS
 from lanewise.runtime import cpu
-from lanewise.runtime.memory import allocate_pieces
+from lanewise.runtime.memory import Pieces, PlannedPieces
 
 HALF = LEVELS // 2  # levels of a key
 FEW = 48  # elements that are sorted by insertion
@@ -149,16 +149,20 @@ class HostOrder:
 
     def __init__(self, points: Points) -> None:
         self._points = points
-        count, shape = points.count, (points.count, points.dimension)
         place = points.dimension * points.precision.size
         sizes = {"order": 4, "other order": 4, "keys": 8, "other keys": 8, "places": place}
-        nbytes = {n: size * count for n, size in sizes.items()}
-        memory = allocate_pieces("cpu", nbytes, "the order of a tree")
-        self.order: NDArray[np.int32] = memory["order"].view(np.int32)
-        self.order[:] = np.arange(count, dtype=np.int32)
-        self._other_order = memory["other order"].view(np.int32)
-        self._keys, self._other_keys = (memory[n].view(np.int64) for n in ("keys", "other keys"))
-        self._places = memory["places"].view(points.precision.dtype).reshape(shape)
+        nbytes = {n: size * points.count for n, size in sizes.items()}
+        self._memory = PlannedPieces("cpu", nbytes, "the order of a tree", self._begin)
+        self.needs = (self._memory.need,)
+
+    def _begin(self, memory: Pieces) -> None:
+        """The caller's order is the first one."""
+        memory["order"].view(np.int32)[:] = np.arange(self._points.count, dtype=np.int32)
+
+    @property
+    def order(self) -> NDArray[np.int32]:
+        """int32, shape (count,)."""
+        return self._memory["order"].view(np.int32)
 
     def tasks(self, positions: str, order: str) -> tuple[Primitive, ...]:
         """Its only one, which orders the positions of that name."""
@@ -167,14 +171,18 @@ class HostOrder:
 
     def build(self) -> None:
         """Order the present positions."""
-        for axis, column in enumerate(self._points.columns()):
-            self._places[:, axis] = column
-        lows = self._places.min(axis=0).astype(np.float64)
+        points, memory = self._points, self._memory
+        shape = points.count, points.dimension
+        places = memory["places"].view(points.precision.dtype).reshape(shape)
+        keys, other_keys = (memory[n].view(np.int64) for n in ("keys", "other keys"))
+        for axis, column in enumerate(points.columns()):
+            places[:, axis] = column
+        lows = places.min(axis=0).astype(np.float64)
         with np.errstate(all="ignore"):  # what is no number is in the first cube
-            side = np.float64((self._places.max(axis=0).astype(np.float64) - lows).max())
+            side = np.float64((places.max(axis=0).astype(np.float64) - lows).max())
             scale = np.float64(2**LEVELS) / side
-        given = (self._places, lows, scale, self._keys)
+        given = (places, lows, scale, keys)
         high: Any = cpu.own_kernel(KEYS, "hilbert_high")
-        cpu.run_range(high, given, self._points.count, GRAIN)
+        cpu.run_range(high, given, points.count, GRAIN)
         sort: Any = cpu.own_kernel(SORT, "hilbert_sort")
-        sort(*given, self.order, self._other_keys, self._other_order)
+        sort(*given, self.order, other_keys, memory["other order"].view(np.int32))

@@ -6,7 +6,7 @@ Builders on the host read positions contiguously, and within a periodic world.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from lanewise.patterns.search.builders.tree import margin, node_arrangement
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.worlds import Bounded, Periodic, World
 from lanewise.runtime import cpu
-from lanewise.runtime.memory import allocate, to_host
+from lanewise.runtime.memory import PlannedPieces, to_host
 
 INFO = 2  # the number of leaves; the first division, or -1 where there is none
 
@@ -45,23 +45,27 @@ def division_arrangement(precision: Scalar) -> Arrangement:
     return AoS().arrange(division_leaves(precision))
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Mirror:
     """Memory that the host fills, and its copy on the sources' device; on the host the same
-    memory.
+    memory. name: of both pieces.
     """
 
-    host: NDArray[np.uint8]
-    device: Any = field(init=False)
+    name: str
+    hosts: PlannedPieces
+    devices: PlannedPieces
 
-    def __init__(self, device: str, nbytes: int) -> None:
-        self.host = allocate("cpu", nbytes, "a dynamic grid")
-        here = target_of(device).host_memory
-        self.device = self.host if here else allocate(device, nbytes, "a dynamic grid")
+    @property
+    def host(self) -> NDArray[np.uint8]:
+        return self.hosts[self.name]
+
+    @property
+    def device(self) -> Any:
+        return self.devices[self.name]
 
     def send(self) -> None:
         """Bring what the host wrote to the device."""
-        if self.device is not self.host:
+        if self.devices is not self.hosts:
             self.device.set(self.host)
 
 
@@ -77,12 +81,22 @@ class HostParts:
         self._order: Recursive = order
         n, device, precision = points.count, points.device, points.precision
         self.arrangement = node_arrangement(points.dimension, precision)
-        # leaves are at most as many as elements
-        self.boxes = Mirror(device, self.arrangement.nbytes(n))
-        self.starts, self.places, self.info = (Mirror(device, 4 * k) for k in (n + 1, n, INFO))
         self.lists_length = min(n, 4 * n // leaf + LIST)
-        self.divisions = Mirror(device, division_arrangement(precision).nbytes(n) if radius else 0)
-        self.lists = Mirror(device, 4 * (LIST + 1) * self.lists_length if radius else 0)
+        sizes = {  # leaves are at most as many as elements
+            "boxes": self.arrangement.nbytes(n),
+            "starts": 4 * (n + 1),
+            "places": 4 * n,
+            "info": 4 * INFO,
+            "divisions": division_arrangement(precision).nbytes(n) if radius else 0,
+            "lists": 4 * (LIST + 1) * self.lists_length if radius else 0,
+        }
+        host = there = PlannedPieces("cpu", sizes, "a dynamic grid")
+        if not target_of(device).host_memory:
+            there = PlannedPieces(device, sizes, "a dynamic grid")
+        self.needs = tuple(m.need for m in dict.fromkeys((host, there)))
+        self.boxes, self.starts, self.places, self.info, self.divisions, self.lists = (
+            Mirror(name, host, there) for name in sizes
+        )
 
     @property
     def order(self) -> Any:

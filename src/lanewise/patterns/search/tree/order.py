@@ -9,10 +9,13 @@ from lanewise.launch.tasks import Primitive
 from lanewise.patterns.search.builders.hilbert_device import device_order
 from lanewise.patterns.search.builders.hilbert_host import HostOrder
 from lanewise.patterns.search.points import Points
+from lanewise.runtime.memory import Need
 
 
 class Order(Protocol):
     """The caller's index of each sorted place, in memory of its own."""
+
+    needs: tuple[Need, ...]
 
     @property
     def order(self) -> Any:

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from lanewise.ir.names import own
 from lanewise.language.types import I32
-from lanewise.launch.arguments import bind_value_array
+from lanewise.launch.arguments import bind_value_array, values_arrangement
 from lanewise.launch.task_list import BoundArray
 from lanewise.launch.tasks import Buffer, Primitive, Role
+from lanewise.layouts import Arrangement
 from lanewise.patterns.search.base import (
     ORDER,
     POSITIONS,
@@ -39,7 +40,7 @@ from lanewise.patterns.search.tree.shape import (
     TreeShape,
     tree_arrangement,
 )
-from lanewise.runtime.memory import allocate, on
+from lanewise.runtime.memory import Need, Pieces, PlannedPieces, on
 
 # of the accuracy that one group may take. Errors of groups add up, but most are smaller than their
 # estimate: with a half of it 99 % of results were closer than it (order 2 to 4, 1e-3 to 1e-2).
@@ -75,9 +76,25 @@ class TreeStructure(Structure):
         self._order = made_order(sources)
         self._target_order = None if targets is sources else made_order(targets)
         nodes, self._starts = self.shape.heights
-        self._tree = _copy(self.shape.table, sources.device)
-        self._heights = _copy(nodes, sources.device)
-        self._parents = _copy(self.shape.parents, sources.device) if pairs else None
+        self._tables = {TREE: self.shape.table, HEIGHTS: nodes}
+        if pairs:
+            self._tables[PARENTS] = self.shape.parents
+        sizes = {n: table.nbytes for n, table in self._tables.items()}
+        self._memory = PlannedPieces(sources.device, sizes, "the shape of a tree", self._fill)
+
+    def _fill(self, memory: Pieces) -> None:
+        """The shape follows from the number of sources."""
+        for name, table in self._tables.items():
+            _copy(table, memory[name], self._sources.device)
+
+    @property
+    def memory(self) -> tuple[Need, ...]:
+        orders = () if self._target_order is None else self._target_order.needs
+        return (*self._order.needs, *orders, self._memory.need)
+
+    @property
+    def targets_ordered(self) -> bool:
+        return self._target_order is not None
 
     @property
     def order(self) -> Any:
@@ -89,13 +106,16 @@ class TreeStructure(Structure):
 
     @property
     def arrays(self) -> Mapping[str, BoundArray]:
-        arrays = {
-            TREE: BoundArray(self._tree, tree_arrangement(), self.shape.nodes),
-            HEIGHTS: bind_value_array(self._heights.view("int32"), I32),
+        numbers = (n for n in self._tables if n != TREE)
+        return {
+            TREE: BoundArray(self._memory[TREE], tree_arrangement(), self.shape.nodes),
+            **{n: bind_value_array(self._memory[n].view("int32"), I32) for n in numbers},
         }
-        if self._parents is not None:
-            arrays[PARENTS] = bind_value_array(self._parents.view("int32"), I32)
-        return arrays
+
+    @property
+    def arrangements(self) -> Mapping[str, Arrangement]:
+        numbers = dict.fromkeys(self._tables, values_arrangement(I32))
+        return {**numbers, TREE: tree_arrangement()}
 
     @property
     def uniforms(self) -> Mapping[str, Any]:
@@ -140,13 +160,11 @@ def height_numbers(height: int) -> tuple[str, str]:
     return own(f"height{height}.first"), own(f"height{height}.count")
 
 
-def _copy(values: NDArray[np.int32], device: str) -> Any:
-    """Bytes on a device, with these numbers."""
-    data = allocate(device, values.nbytes, "the shape of a tree", zeroed=False)
+def _copy(values: NDArray[np.int32], to: Any, device: str) -> None:
+    """Put these numbers into bytes of a device."""
     source = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-    if isinstance(data, np.ndarray):
-        data[:] = source
-        return data
+    if isinstance(to, np.ndarray):
+        to[:] = source
+        return
     with on(device):
-        data.set(source)
-    return data
+        to.set(source)
