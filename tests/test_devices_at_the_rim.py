@@ -12,12 +12,6 @@ from tests.storeys import modules, room
 MOST_ASKING = 20
 """Files that call `is_gpu`."""
 
-DRIVERS = {"launch.executable", "launch.forms", "patterns.search.watched"}
-"""Files outside `runtime` that import what reaches CUDA, to become none."""
-
-WRITTEN = {"patterns.search.watched"}
-"""Files outside `emit`, `primitives` and `runtime` that have CUDA text, to become none."""
-
 CUDA_TEXT = re.compile(r"__global__|__device__|__shared__|\b(block|thread)Idx\.")
 
 
@@ -38,7 +32,7 @@ def test_few_files_ask_whether_a_device_is_a_gpu() -> None:
 
 def test_the_libraries_of_cuda_are_reached_through_devices() -> None:
     found = {name for name, text in _files().items() if IMPORTED.search(text) and room(name) != "runtime"}
-    assert found == DRIVERS
+    assert not found
 
 
 def test_cuda_text_has_places_of_its_own() -> None:
@@ -49,7 +43,7 @@ def test_cuda_text_has_places_of_its_own() -> None:
         and CUDA_TEXT.search(text)
         and any(map(CUDA_TEXT.search, _texts(ast.parse(text))))
     }
-    assert found == WRITTEN
+    assert not found
 
 
 def _texts(tree: ast.AST) -> Iterator[str]:

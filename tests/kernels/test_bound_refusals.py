@@ -13,6 +13,7 @@ import pytest
 import lanewise as lw
 from lanewise.patterns.search import Search, watched
 from lanewise.patterns.search.points import points_of
+from lanewise.runtime.cuda_device import Cuda
 from lanewise.runtime.memory import to_host
 from lanewise.support.errors import LanewiseError
 from tests.pickled_kernels import bounce
@@ -184,7 +185,7 @@ def test_what_a_gpu_does_before_the_kernel(
         return look
 
     monkeypatch.setattr(watched, "DeviceLook", fake)
-    monkeypatch.setattr(watched.cuda, "is_capturing", Mock(return_value=captured))
+    monkeypatch.setattr(Cuda, "is_capturing", Mock(return_value=captured))
     points = points_of(things(3), "position")
     guard = watched.Guard("count: 'target'", points, lw.Open(), 1e18)
     steps = look.steps

@@ -14,6 +14,7 @@ from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.search import watched
 from lanewise.patterns.search.points import Points, points_of
 from lanewise.patterns.search.watched import ANSWERS, NONE, DeviceLook
+from lanewise.primitives.survey import ANSWER
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import to_host
 from lanewise.runtime.nvrtc import compile_cubin
@@ -124,7 +125,7 @@ def test_targets_are_looked_at_too() -> None:
 
 
 def test_the_answer_compiles() -> None:
-    assert compile_cubin(watched._ANSWER, "look_answer", "sm_90").code.startswith(b"\x7fELF")
+    assert compile_cubin(ANSWER, "look_answer", "sm_90").code.startswith(b"\x7fELF")
 
 
 # ------------------------------------------------------------ on a GPU

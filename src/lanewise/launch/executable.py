@@ -38,7 +38,8 @@ from lanewise.launch.tasks import Sequence, program_sequence, reference_sequence
 from lanewise.passes.base import refuse
 from lanewise.passes.uniform_parameters import UNIFORMS, packed
 from lanewise.planning.plan import NEUTRAL, CompletePlan
-from lanewise.runtime import cpu, cuda, memory
+from lanewise.runtime import cpu, memory
+from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import allocate
 from lanewise.runtime.nvrtc import Cubin, Switches, compile_cubin, cuda_core
 from lanewise.runtime.prepared import Piece
@@ -95,7 +96,8 @@ class Executable:
             return (InterpreterForm(self.program.reference),)
         pairs = zip(self.sequence.launches, self.kernels, strict=True)
         if is_gpu(self.device):
-            return tuple(device_form(launch, compiled) for launch, compiled in pairs)
+            there = get_device(self.device)
+            return tuple(device_form(launch, there, compiled) for launch, compiled in pairs)
         return tuple(host_form(launch, function) for launch, function in pairs)
 
     @property
@@ -196,7 +198,8 @@ def build_executable(
             tuple(cpu.load_kernel(x, k.name) for x, k in zip(texts, program.kernels, strict=True)),
         )
     texts = texts or generated_texts(program, device, locations=False)
-    target = arch or cuda.architecture(device)
+    there = get_device(device)
+    target = arch or there.architecture()
     if program.plan.prefetch.startswith("async") and not copies_asynchronously(target):
         reason = (
             f"asynchronous copies need architecture sm_{ASYNCHRONOUS_COPIES} or newer, and this is "
@@ -212,7 +215,7 @@ def build_executable(
     loaded: tuple[Any, ...] = ()
     if arch is None:
         loaded = tuple(
-            cuda.CudaKernel(device, c, k.name, _grid(k).threads)
+            there.load_cubin(c, k.name, _grid(k).threads)
             for c, k in zip(cubins, program.kernels, strict=True)
         )
     return Executable(program, device, cubins, loaded)

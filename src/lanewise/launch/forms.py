@@ -24,7 +24,8 @@ from lanewise.launch.own_memory import OwnMemory
 from lanewise.launch.tasks import Buffer, Launch, Sequence
 from lanewise.layouts import Arrangement
 from lanewise.passes.uniform_parameters import UNIFORMS
-from lanewise.runtime import cpu, cuda
+from lanewise.runtime import cpu
+from lanewise.runtime.device import Device, LoadedKernel
 from lanewise.runtime.prepared import Arguments, Piece, Places
 from lanewise.support.errors import PlanError
 
@@ -216,7 +217,8 @@ class DeviceForm:
     """
 
     kernel: ir.Kernel
-    compiled: cuda.CudaKernel
+    device: Device
+    compiled: LoadedKernel
     groups: tuple[Group, ...]
     scalars: Scalars
     elements: Extent
@@ -267,15 +269,13 @@ class DeviceForm:
 
         A loaded kernel has it once, for all calls that are bound to it.
         """
-        compiled, fills = (
-            self.compiled,
-            [self._constant(b, shapes[b.array]) for b in self.constants],
-        )
+        compiled, copy = self.compiled, self.device.copy_at
+        fills = [self._constant(b, shapes[b.array]) for b in self.constants]
 
         def run(bound: Arguments) -> None:
             with compiled.constant_lease:
                 for (to, nbytes), source in zip(fills, bound[end:], strict=True):
-                    cuda.copy_within(compiled.device, to, source, nbytes)
+                    copy(to, source, nbytes)
                 launch(bound[:end])
 
         return run
@@ -290,7 +290,7 @@ class DeviceForm:
 Form = InterpreterForm | HostForm | DeviceForm
 
 
-def device_form(launch: Launch, compiled: cuda.CudaKernel) -> DeviceForm:
+def device_form(launch: Launch, device: Device, compiled: LoadedKernel) -> DeviceForm:
     """The form of a loaded kernel."""
     kernel = launch.kernel
     grid = kernel.grid
@@ -306,6 +306,7 @@ def device_form(launch: Launch, compiled: cuda.CudaKernel) -> DeviceForm:
     behind = groups_of(kernel, constants, len(taken) + len(scalars.numbers))
     return DeviceForm(
         kernel,
+        device,
         compiled,
         groups_of(kernel, taken) + behind,
         scalars,

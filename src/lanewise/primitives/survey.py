@@ -65,6 +65,22 @@ class Survey:
     sample: NDArray[Any]
 
 
+ANSWER_THREADS = 32
+ANSWER = """// Tell the host that one more look is over, and whether it found a position that cannot be used.
+extern "C" __global__ void __launch_bounds__(32) look_answer_kernel(
+    unsigned *__restrict__ first, unsigned *__restrict__ looks, volatile unsigned *answer)
+{
+    if (threadIdx.x) return;
+    const unsigned number = *looks + 1;
+    const unsigned unsound = first[0] != 0xffffffffu || first[1] != 0xffffffffu;
+    *looks = number;
+    first[0] = first[1] = 0xffffffffu;
+    __threadfence_system();
+    *answer = number << 1 | unsound;
+}
+"""
+
+
 @lru_cache(maxsize=16)
 def sampled(count: int) -> NDArray[np.int64] | None:
     """Which of `count` elements the sample has: evenly from all, but in no step with what repeats

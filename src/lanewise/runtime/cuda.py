@@ -333,7 +333,7 @@ class Replay:
     (`cudaStreamCaptureModeRelaxed`).
     """
 
-    def __init__(self, device: str, work: Callable[[], None]) -> None:
+    def __init__(self, device: str, work: Callable[[], object]) -> None:
         self._device = device
         with use(device):
             stream = cupy().cuda.Stream(non_blocking=True)

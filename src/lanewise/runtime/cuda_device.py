@@ -18,11 +18,12 @@ from lanewise.runtime.cuda_timing import CudaStopwatch
 from lanewise.runtime.device_facts import Facts, Identity
 from lanewise.runtime.devices import cores, cuda_number
 from lanewise.runtime.lease import Lease
-from lanewise.runtime.nvrtc import Switches, begin_cubin, nvrtc_version
+from lanewise.runtime.nvrtc import Cubin, Switches, begin_cubin, nvrtc_version
 from lanewise.runtime.timing import Stopwatch, Work
 from lanewise.support.errors import DeviceError
 
 _DRIVER_FILE = Path("/proc/driver/nvidia/version")
+NOT_READY = 600  # `cudaErrorNotReady`: a stream has work that is not done
 LARGE = 1 << 28  # bytes, which a kernel needs 0.1 ms or more to write
 MAX_L2_FETCH_GRANULARITY = 5  # `cudaLimit`
 ATTRIBUTES = {
@@ -124,6 +125,9 @@ class Cuda:
     def copy(self, to: Any, source: Any) -> None:
         cuda.copy_within(self.name, int(to.data.ptr), int(source.data.ptr), int(source.nbytes))
 
+    def copy_at(self, to: int, source: int, nbytes: int) -> None:
+        cuda.copy_within(self.name, to, source, nbytes)
+
     def clear(self, address: int, nbytes: int) -> None:
         module = cuda.cupy().cuda
         with self.use():
@@ -147,6 +151,14 @@ class Cuda:
 
     def synchronize(self) -> None:
         cuda.synchronize(self.name)
+
+    def is_busy(self) -> bool:
+        module = cuda.cupy().cuda
+        with self.use():
+            return module.runtime.streamQuery(module.get_current_stream().ptr) == NOT_READY
+
+    def replay(self, work: Work) -> Work:
+        return cuda.Replay(self.name, work).launch
 
     def is_capturing(self) -> bool:
         return cuda.is_capturing(self.name)
@@ -182,6 +194,9 @@ class Cuda:
 
     def begin(self, text: str, name: str, arch: str | None, asked: Switches) -> None:
         begin_cubin(text, name, arch or self.architecture(), asked)
+
+    def load_cubin(self, cubin: Cubin, name: str, threads: int) -> cuda.CudaKernel:
+        return cuda.CudaKernel(self.name, cubin, name, threads)
 
     def load(self, text: str, name: str, threads: int, shared: int = 0) -> cuda.CudaKernel:
         return cuda.loaded(self.name, text, name, threads, shared)

@@ -17,7 +17,7 @@ from lanewise.runtime.cuda_device import Cuda
 from lanewise.runtime.device_facts import Facts, Identity
 from lanewise.runtime.host_device import HostDevice
 from lanewise.runtime.lease import Lease
-from lanewise.runtime.nvrtc import Switches
+from lanewise.runtime.nvrtc import Cubin, Switches
 from lanewise.runtime.timing import Stopwatch, Work
 
 
@@ -26,6 +26,19 @@ class WrittenKernel(Protocol):
 
     def launch(self, grid: tuple[int, int], arguments: tuple[Any, ...]) -> None:
         """Launch blocks in the current order. Pointers are integers, numbers NumPy scalars."""
+        ...
+
+
+class LoadedKernel(WrittenKernel, Protocol):
+    """A kernel of generated text.
+
+    constant_lease: of its constant memory, which all calls that are bound to it share.
+    """
+
+    @property
+    def constant_lease(self) -> Lease: ...
+    def constant(self, name: str) -> tuple[int, int]:
+        """The address and the size in bytes of an array in constant memory."""
         ...
 
 
@@ -104,6 +117,10 @@ class Device(Protocol):
         """Copy a whole contiguous array to another one on this device, in the current order."""
         ...
 
+    def copy_at(self, to: int, source: int, nbytes: int) -> None:
+        """Copy bytes from one address to another one on this device, in the current order."""
+        ...
+
     def clear(self, address: int, nbytes: int) -> None:
         """Put zeros at an address, in the current order."""
         ...
@@ -125,6 +142,16 @@ class Device(Protocol):
 
     def synchronize(self) -> None:
         """Wait for the work of the current stream."""
+        ...
+
+    def is_busy(self) -> bool:
+        """Whether the current stream has work that is not done; nobody waits."""
+        ...
+
+    def replay(self, work: Work) -> Work:
+        """The launches of some work, captured once where that can be: what puts them on whatever
+        stream is the current one.
+        """
         ...
 
     def is_capturing(self) -> bool:
@@ -152,6 +179,10 @@ class Device(Protocol):
 
         arch: another architecture than its own.
         """
+        ...
+
+    def load_cubin(self, cubin: Cubin, name: str, threads: int) -> LoadedKernel:
+        """A kernel of machine code that was compiled for it. Raises `DeviceError` on the host."""
         ...
 
     def load(self, text: str, name: str, threads: int, shared: int = 0) -> WrittenKernel:

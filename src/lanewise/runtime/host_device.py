@@ -87,6 +87,11 @@ class HostDevice:
     def copy(self, to: Any, source: Any) -> None:
         to[...] = source
 
+    def copy_at(self, to: int, source: int, nbytes: int) -> None:
+        import ctypes
+
+        ctypes.memmove(to, source, nbytes)
+
     def clear(self, address: int, nbytes: int) -> None:
         import ctypes
 
@@ -110,6 +115,12 @@ class HostDevice:
     def synchronize(self) -> None:
         pass
 
+    def is_busy(self) -> bool:
+        return False
+
+    def replay(self, work: Work) -> Work:
+        return work
+
     def is_capturing(self) -> bool:
         return False
 
@@ -131,7 +142,10 @@ class HostDevice:
     def begin(self, text: str, name: str, arch: str | None, asked: Any) -> None:
         pass
 
-    def load(self, text: str, name: str, threads: int, shared: int = 0) -> Any:
+    def load_cubin(self, cubin: Any, name: str, threads: int) -> Any:
+        return self.load(cubin, name, threads)
+
+    def load(self, text: Any, name: str, threads: int, shared: int = 0) -> Any:
         del text, threads, shared
         raise DeviceError(
             f"{name!r} is a kernel of threads in blocks, which {self.name!r} does not have"

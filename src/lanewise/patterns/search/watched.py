@@ -22,10 +22,11 @@ from lanewise.language.types import component
 from lanewise.launch.sized import Result, Sized
 from lanewise.patterns.search.points import Bounds, Points
 from lanewise.patterns.search.worlds import World
-from lanewise.primitives.survey import survey_launch
-from lanewise.runtime import cuda
+from lanewise.primitives.survey import ANSWER, ANSWER_THREADS, survey_launch
 from lanewise.runtime.cpu import own_kernel
+from lanewise.runtime.device import get_device
 from lanewise.runtime.lease import Lease
+from lanewise.runtime.memory import address
 from lanewise.runtime.prepared import Flat, Views
 from lanewise.runtime.programs import Work
 from lanewise.support.errors import DeviceError
@@ -36,7 +37,6 @@ Look = tuple[Points, Bounds]
 NONE = 0xFFFFFFFF
 ANSWERS = 0x7FFFFFFF  # looks are counted up to here, and from 0 again
 SPINS = 300  # questions before other threads are let through, about 15 microseconds
-NOT_READY = 600  # `cudaErrorNotReady`
 
 
 class Unsound(Exception):
@@ -127,20 +127,6 @@ class Guard:
 
 # ------------------------------------------------------------ on a GPU
 
-_ANSWER = """// Tell the host that one more look is over, and whether it found a position that cannot be used.
-extern "C" __global__ void __launch_bounds__(32) look_answer_kernel(
-    unsigned *__restrict__ first, unsigned *__restrict__ looks, volatile unsigned *answer)
-{
-    if (threadIdx.x) return;
-    const unsigned number = *looks + 1;
-    const unsigned unsound = first[0] != 0xffffffffu || first[1] != 0xffffffffu;
-    *looks = number;
-    first[0] = first[1] = 0xffffffffu;
-    __threadfence_system();
-    *answer = number << 1 | unsound;
-}
-"""
-
 
 class DeviceLook:
     """A look at positions and the launches that fill a structure, as one graph; its answer comes
@@ -150,19 +136,17 @@ class DeviceLook:
     time: whoever owns it has its lease.
     """
 
-    __slots__ = ("_answer", "_begun", "_device", "_lost", "_pinned", "_replay", "_state")
+    __slots__ = ("_answer", "_begun", "_device", "_lost", "_replay", "_state")
 
     def __init__(self, device: str, looks: Sequence[Look], filling: Sequence[Work]) -> None:
         self._device, self._begun, self._lost = device, 0, False
-        with cuda.use(device):
-            module = cuda.cupy()
-            self._pinned = module.cuda.alloc_pinned_memory(8)
-            host: Any = np.frombuffer(self._pinned, np.uint32, 1)
-            host[:] = 0
-            self._answer = memoryview(host)
-            self._state = module.asarray(np.array([NONE, NONE, 0], np.uint32))
-        first = int(self._state.data.ptr)
-        answer = cuda.loaded(device, _ANSWER, "look_answer", 32)
+        there = get_device(device)
+        host: Any = there.pinned(8, "the answer of a look at positions").view(np.uint32)
+        host[:] = 0
+        self._answer = memoryview(host)
+        self._state = there.arrays.asarray(np.array([NONE, NONE, 0], np.uint32))
+        first, told = address(self._state), address(host)
+        answer = there.load(ANSWER, "look_answer", ANSWER_THREADS)
 
         def work() -> None:
             for points, bounds in looks:
@@ -175,19 +159,19 @@ class DeviceLook:
                     bounds,
                     first,
                 )
-            answer.launch((1, 1), (first, first + 8, int(self._pinned.ptr)))
+            answer.launch((1, 1), (first, first + 8, told))
             for fill in filling:
                 fill()
 
-        self._replay = cuda.Replay(device, work)
+        self._replay = there.replay(work)
 
     def begin(self) -> None:
         """Put the look and what follows it on the current stream."""
         if self._lost:  # an exception came between a look and its answer
-            cuda.synchronize(self._device)
+            get_device(self._device).synchronize()
             self._begun = self._answer[0] >> 1
         self._lost, self._begun = True, (self._begun + 1) & ANSWERS
-        self._replay.launch()
+        self._replay()
 
     def sound(self) -> bool:
         """Wait for the answer: whether all positions can be used."""
@@ -202,14 +186,13 @@ class DeviceLook:
 
     def _wait(self) -> None:
         """Let other threads run, and see whether the device still works at it."""
-        with cuda.use(self._device):
-            module = cuda.cupy().cuda
-            stream = module.get_current_stream()
+        device = get_device(self._device)
+        with device.use():
             while self._answer[0] >> 1 != self._begun:
                 time.sleep(0)
-                if module.runtime.streamQuery(stream.ptr) == NOT_READY:
+                if device.is_busy():
                     continue
-                stream.synchronize()  # which raises what went wrong
+                device.synchronize()  # which raises what went wrong
                 if self._answer[0] >> 1 != self._begun:
                     raise DeviceError(
                         f"a look at positions on {self._device!r} ended without an answer"
@@ -269,7 +252,7 @@ class DeviceFilling:
         """Raise `ArgumentError` for the first position that no search can use, as a plain call
         does.
         """
-        if self._guards and not cuda.is_capturing(self._device):
+        if self._guards and not get_device(self._device).is_capturing():
             look = self._look
             if look is None:
                 looks = [guard.look for guard in self._guards]
