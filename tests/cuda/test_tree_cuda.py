@@ -131,6 +131,18 @@ def test_a_call_refuses_places_that_are_no_numbers() -> None:
             attempt()
 
 
+def test_weights_that_are_no_numbers_are_named() -> None:
+    b = bodies(3000, device="cuda")
+    call = far(0.7).bind(b, b, SOFTENING2)
+    loop = lw.steps([call])
+    loop.run(40)
+    far(0.7)(b, b, SOFTENING2)
+    b.mass[17] = np.inf
+    for attempt in (call, lambda: far(0.7)(b, b, SOFTENING2), lambda: loop.run(3)):
+        with pytest.raises(lw.ArgumentError, match="'source': the mass of element 17 is inf; a search"):
+            attempt()
+
+
 def test_profiles_name_every_task() -> None:
     b, profile = bodies(3000, device="cuda"), lw.Profile()
     lw.steps([far(0.7).bind(b, b, SOFTENING2)], profile=profile).run(100)

@@ -206,3 +206,39 @@ def test_a_tree_leaves_nothing_to_tune() -> None:
     b = bodies()
     text = refused(lw.ArgumentError, lambda: gravity.using(lw.Tree()).tune(b, b))
     assert text.startswith("gravity runs over tree: theta 0.6, order 4, leaves of 32, which was asked")
+
+
+@lw.record
+class Weighted:
+    position: lw.dvec3
+    mass: lw.f64
+    spin: lw.vec3
+
+
+@lw.pairwise
+def weighted(target: Weighted, source: Weighted) -> tuple[lw.f64, lw.f64]:
+    d = source.position - target.position
+    s = lw.dot(d, d) + 0.01
+    return source.mass / s, lw.f64(source.spin.y) / s
+
+
+@pytest.mark.parametrize("layout", [lw.SoA(), lw.AoS(), lw.AoSoA(8)], ids=str)
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_weights_that_are_no_numbers_are_named(value: float, layout: Any) -> None:
+    """Of one element they would be those of all groups above it."""
+    record: Any = Weighted
+    place = np.random.default_rng(1).random((100, 3))
+    b = record.array(position=place, mass=1.0, spin=[1.0, 1.0, 1.0], layout=layout)
+    far = weighted.using(search=lw.Tree(theta=0.5, order=2, leaf=8))
+    call = far.bind(b, b)
+    loop = lw.steps([call])
+    far(b, b)
+    b[3].mass = value
+    for attempt in (lambda: far(b, b), call, lambda: loop.run(1), lambda: far.bind(b, b)):
+        with pytest.raises(lw.ArgumentError, match=f"weighted: 'source': the mass of element 3 is {value:g}; a search"):
+            attempt()
+    b[3].mass = 1.0
+    far(b, b)
+    b[7].spin = [1.0, value, 1.0]
+    with pytest.raises(lw.ArgumentError, match=r"the spin of element 7 is \(1, .*, 1\); a search needs finite"):
+        far(b, b)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lanewise.frontend.function import Signature
 from lanewise.language import types as t
@@ -11,7 +12,7 @@ from lanewise.language.record import Record
 from lanewise.language.types import Scalar
 from lanewise.patterns.search.points import Points, points_of
 from lanewise.patterns.search.watched import Guard, Look
-from lanewise.patterns.search.worlds import World
+from lanewise.patterns.search.worlds import Open, World
 from lanewise.records.arrays import RecordArray
 from lanewise.records.same_elements import are_same
 
@@ -24,13 +25,15 @@ class CheckedPositions:
     """What the calls of a kernel ask of positions.
 
     name: of the kernel, for errors. field: of both records. reach: the largest coordinate that the
-    arithmetic of the search holds.
+    arithmetic of the search holds. weights: fields of the sources that are summed up in groups,
+    where one number that is not finite would be that of all.
     """
 
     name: str
     field: str
     world: World
     reach: float
+    weights: tuple[str, ...] = ()
 
     def of(self, records: Mapping[str, RecordArray]) -> Places:
         """The positions of targets and sources; raises `ArgumentError` where no search can use
@@ -43,22 +46,33 @@ class CheckedPositions:
         return places, sources
 
     def check(self, records: Mapping[str, RecordArray], points: Places) -> None:
-        """Refuse positions that no search can use."""
-        for name, p in _different(records, points):
-            p.check(f"{self.name}: {name!r}", self.world, self.reach)
+        """Refuse positions and weights that no search can use."""
+        for name, p, world, reach in self._looked_at(records, points):
+            p.check(f"{self.name}: {name!r}", world, reach)
 
-    def looks(self, points: Places) -> tuple[Look, ...]:
-        """What `check` asks of positions."""
-        different = dict.fromkeys(p for p in points if p.count)  # targets may be the sources
-        return tuple((p, p.bounds(self.world, self.reach)) for p in different)
+    def looks(self, records: Mapping[str, RecordArray], points: Places) -> tuple[Look, ...]:
+        """What `check` asks of them."""
+        looked = self._looked_at(records, points)
+        return tuple((p, p.bounds(world, reach)) for _, p, world, reach in looked if p.count)
 
     def guards(self, records: Mapping[str, RecordArray], points: Places) -> tuple[Guard, ...]:
-        """What looks at the positions of a bound call each time."""
+        """What looks at the positions and the weights of a bound call each time."""
         return tuple(
-            Guard(f"{self.name}: {name!r}", p, self.world, self.reach)
-            for name, p in _different(records, points)
+            Guard(f"{self.name}: {name!r}", p, world, reach)
+            for name, p, world, reach in self._looked_at(records, points)
             if p.count
         )
+
+    def _looked_at(
+        self, records: Mapping[str, RecordArray], points: Places
+    ) -> list[tuple[str, Points, World, float]]:
+        """By parameter, with the bounds of each."""
+        _, (name, sources) = records.items()
+        weights = [replace(points_of(sources, field), what=field) for field in self.weights]
+        return [
+            *((n, p, self.world, self.reach) for n, p in _different(records, points)),
+            *((name, w, Open(), math.inf) for w in weights),
+        ]
 
 
 def _different(records: Mapping[str, RecordArray], points: Places) -> list[tuple[str, Points]]:

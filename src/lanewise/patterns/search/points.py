@@ -41,7 +41,7 @@ class Points:
     """`count` positions in the memory of an array of records (or of a plain array of vectors).
 
     data: the bytes of the whole array on `device`; arrangement: where its leaves lie; leaves: those
-    of the position, one an axis; precision: their type, f32 or f64.
+    of the position, one an axis; precision: their type, f32 or f64. what: they are, for errors.
     """
 
     data: Any
@@ -50,6 +50,7 @@ class Points:
     device: str
     leaves: tuple[str, ...]
     precision: Scalar
+    what: str = "position"
     # about the positions, each taken once
     _facts: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
     # what holds wherever the elements are
@@ -68,6 +69,7 @@ class Points:
             self.device,
             self.leaves,
             self.precision,
+            self.what,
             {},
             self._memory,
         )
@@ -91,7 +93,12 @@ class Points:
         ]
         places = [self.arrangement.address(leaf, 0, self.count) for leaf in self.leaves]
         gaps = {b - a for a, b in itertools.pairwise(places)}
-        if len({(b.width, b.block) for b in buffers}) > 1 or buffers[0].width > 1 or len(gaps) > 1:
+        if (
+            not gaps
+            or len({(b.width, b.block) for b in buffers}) > 1
+            or buffers[0].width > 1
+            or len(gaps) > 1
+        ):
             return None
         (gap,), block = gaps, buffers[0].block
         if gap < block and self.count > _FEW_ROWS:
@@ -201,8 +208,8 @@ class Points:
     ) -> None:
         if bad is not None:
             raise ArgumentError(
-                f"{name}: the position of element {bad} is {_text(self.at(bad))}; a search needs "
-                "finite numbers"
+                f"{name}: the {self.what} of element {bad} is {_text(self.at(bad))}; a search "
+                "needs finite numbers"
             )
         if outside is None:
             return
@@ -312,4 +319,5 @@ def _first(sound: list[NDArray[np.bool_]]) -> int | None:
 
 
 def _text(position: tuple[float, ...]) -> str:
-    return f"({', '.join(f'{np.float64(x):g}' for x in position)})"
+    numbers = ", ".join(f"{np.float64(x):g}" for x in position)
+    return f"({numbers})" if len(position) > 1 else numbers

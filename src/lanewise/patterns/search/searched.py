@@ -135,7 +135,8 @@ class Searched:
         """Keep a call for those like it."""
         launch: Any = call.launch
         count, points = len(next(iter(s.classified.records.values()))), (s.places, s.sources)
-        chosen = self._picker.looks(s.sources)
+        records, fixed = s.classified.records, s.structure.settled
+        looks = fixed and not self._picker.looks(s.sources)
         self._repeated.remember(
             self.signature,
             arguments,
@@ -145,7 +146,7 @@ class Searched:
             [Result(n, kind, count) for n, kind in result_arrays(self.lowered)],
             points,
             s.picked,
-            self._positions.looks(points) if s.structure.settled and not chosen else (),
+            self._positions.looks(records, points) if looks else (),
             self._uses(s.classified),
             call.compiled.tasks.memory(call.compiled.environment),
         )

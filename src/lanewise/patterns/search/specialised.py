@@ -82,7 +82,11 @@ class Specialiser:
         self.far = FarFields(signature, lowered, search, axes) if isinstance(search, Tree) else None
         self.search = search = search if self.far is None else self.far.search
         self.positions = CheckedPositions(
-            name, search.position, search.world, reach(search, precision, axes)
+            name,
+            search.position,
+            search.world,
+            reach(search, precision, axes),
+            () if self.far is None else self.far.weights,
         )
         self.picker = SearchPicker(name, search, self.reference, adopted)
         # by what they are specialised to: quicker than by themselves

@@ -16,6 +16,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Work
 from lanewise.ir.values import value_array
 from lanewise.language import types as t
+from lanewise.language.record import Record
 from lanewise.language.types import Scalar
 from lanewise.launch.programs import Programs
 from lanewise.launch.support import index_type
@@ -75,6 +76,7 @@ class FarFields:
     def __init__(self, signature: Signature, lowered: Lowered, search: Tree, axes: int) -> None:
         self.lowered, self.search = lowered, search
         proof = _proved(signature, lowered, search.position, axes)
+        self.weights = _fields(signature, proof)
         if proof.tier == "P":
             _check_proxies(search, proof)
             if search.order is None:
@@ -180,6 +182,15 @@ class FarFields:
             n: Buffer(n, Role.TEMPORARY, arrangement, count, what="the groups of a tree")
             for n, (arrangement, count) in group_arrays(self.operators, arguments).items()
         }
+
+
+def _fields(signature: Signature, proof: FarProof) -> tuple[str, ...]:
+    """The fields of the source that are weights and floats."""
+    name, record = proof.elements[1], signature.parameters[proof.elements[1]]
+    assert isinstance(record, Record)
+    weights = {p.name for p in proof.weights}
+    used = (x for x in record.leaves if x.type.is_float and f"{name}.{x.name}" in weights)
+    return tuple(dict.fromkeys(x.field for x in used))
 
 
 def group_arrays(
