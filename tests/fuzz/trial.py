@@ -202,9 +202,9 @@ class Trial:
     def _on_a_gpu(self, names: Any, wanted: list[Array]) -> str:
         self._compare(self.device, names.run(self.device), wanted)
         self.case.counts["way GPU"] += 1
-        compiled = names.compiled(self.device)
-        self._explained("this GPU", compiled.explain(measure_resources=self.case.random.random() < COMPILED_FOR_A_GPU))
         rng = Random(self.case.random.getrandbits(32))
+        with_registers = self.case.random.random() < COMPILED_FOR_A_GPU
+        self._explained("this GPU", names.compiled(self.device).explain(measure_resources=with_registers))
         self._with_plans(names, wanted, self.device, rng)
         subject = Subjects.of(names)
         if subject is not None and rng.random() < LARGE:

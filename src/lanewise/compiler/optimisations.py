@@ -14,10 +14,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
-from lanewise.compiler.pipeline import Program, build_program
+from lanewise.compiler.pipeline import Program, program_of, simplified
 from lanewise.ir import nodes as ir
+from lanewise.ir.verify import Sound, verify_kernel
 from lanewise.language.target import target_of
 from lanewise.passes import register_cap
 from lanewise.planning.decision import Optimisation
@@ -73,16 +75,26 @@ class BuiltPrograms:
 
     reference: ir.Kernel
     kind: str
+    _sound: Sound = field(default_factory=Sound, repr=False, compare=False)
+    _simplified: list[ir.Kernel] = field(default_factory=list[ir.Kernel], repr=False, compare=False)
     _built: dict[CompletePlan, Program | str] = field(
         default_factory=dict[CompletePlan, "Program | str"], repr=False, compare=False
     )
+
+    @property
+    def _simple(self) -> ir.Kernel:
+        """The kernel as every plan finds it."""
+        if not self._simplified:
+            self._simplified.append(simplified(self.reference))
+        return self._simplified[0]
 
     def get(self, plan: CompletePlan) -> Program | str:
         """The program of a complete plan, or the text of the `PlanError` that refuses it."""
         if plan not in self._built:
             try:
-                self._built[plan] = self._beside(plan) or build_program(
-                    self.reference, plan, self.kind, between=False
+                verify = partial(verify_kernel, sound=self._sound)
+                self._built[plan] = self._beside(plan) or program_of(
+                    self._simple, plan, self.kind, verify=verify
                 )
             except PlanError as error:
                 self._built[plan] = str(error)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from lanewise.analysis.self_term import Proof
 from lanewise.compiler.lengths import check_calls, check_copies
@@ -63,6 +64,10 @@ class Program:
     self_term: Proof = field(default_factory=Proof)
 
 
+def _nothing(kernel: ir.Kernel) -> None:
+    """Nothing is done with it."""
+
+
 def build_program(
     reference: ir.Kernel,
     plan: CompletePlan,
@@ -70,7 +75,7 @@ def build_program(
     observe: StageObserver = lambda stage, kernel: None,
     *,
     between: bool = True,
-    done: KernelObserver = lambda kernel: None,
+    done: KernelObserver = _nothing,
 ) -> Program:
     """Apply the passes that `plan` asks for on a "cpu" or "cuda" device.
 
@@ -87,7 +92,23 @@ def build_program(
         observe(stage, kernel)
         return kernel
 
-    target = TARGETS[device_kind]
+    simple = simplified(reference, checked)
+    return program_of(
+        simple,
+        plan,
+        device_kind,
+        checked,
+        _nothing if between else partial(verify_kernel, sound=sound),
+        done,
+    )
+
+
+def _as_it_is(stage: str, kernel: ir.Kernel) -> ir.Kernel:
+    return kernel
+
+
+def simplified(reference: ir.Kernel, checked: Checked = _as_it_is) -> ir.Kernel:
+    """A reference kernel as every plan finds it: folded, without what nobody reads."""
     kernel = checked("pattern", with_distinct_functions(reference))
     kernel = checked("constant folding", constant_folding.apply(kernel))
     # after folding, which makes indices literals
@@ -95,6 +116,21 @@ def build_program(
     # after folding, which leaves values unread
     simple = checked("dead code", dead_code.apply(kernel))
     check_calls(simple)
+    return simple
+
+
+def program_of(
+    simple: ir.Kernel,
+    plan: CompletePlan,
+    device_kind: str,
+    checked: Checked = _as_it_is,
+    verify: KernelObserver = _nothing,
+    done: KernelObserver = _nothing,
+) -> Program:
+    """What `build_program` makes of a kernel that is `simplified`. verify: called with each kernel
+    that comes out, where `checked` verifies nothing.
+    """
+    target = TARGETS[device_kind]
     check_device(simple, plan, target)
     check_pattern(simple, plan, target)
     # first: everything else takes the functions as they are then
@@ -105,8 +141,7 @@ def build_program(
     kernels: list[ir.Kernel] = []
     for group in _groups(light, plan, target, checked):
         for k in _finish(group, plan, target, checked):
-            if not between:
-                verify_kernel(k, sound)
+            verify(k)
             if target.has_blocks:
                 check_shared_memory(k, plan)
             kernels.append(k)
