@@ -402,7 +402,10 @@ def test_profiles(folder, tmp_path):
         call("run", *common, "--freq", 60.0095, "--band", 0.0002, "--stack", 36000, "--residuals", 3, "--patch", 0.02, "--out",
              tmp_path / "top.csv", "--quiet", "--profile", tmp_path / "trace.json")
     )  # fmt: skip
-    assert "search" in found["profile"]["stages"]
+    stages = found["profile"]["stages"]
+    assert {"input", "setup", "barycentring", "statistic", "Hough", "candidates", "checkpoint", "output"} <= set(stages)
+    assert sum(s["share"] for s in stages.values()) == pytest.approx(1.0, abs=1e-9)
+    assert stages["search"]["share"] < 0.3  # what none of them claims
     assert json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
 
 

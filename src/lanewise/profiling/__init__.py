@@ -2,6 +2,6 @@
 Perfetto.
 """
 
-from lanewise.profiling.profile import Profile, span
+from lanewise.profiling.profile import Profile, span, stage, staged
 
-__all__ = ["Profile", "span"]
+__all__ = ["Profile", "span", "stage", "staged"]

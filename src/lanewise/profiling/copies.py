@@ -24,6 +24,11 @@ def entered(profile: Profile | None) -> Profile | None:
     return before
 
 
+def opened() -> Profile | None:
+    """The profile whose span is open here."""
+    return _OPEN.get()
+
+
 def copying(record: str, field: str, direction: str, nbytes: int) -> AbstractContextManager[None]:
     """A context for a copy of a field between two sides. direction: "to host" or "to device"."""
     profile, name = _OPEN.get(), f"{record}.{field}"

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from collections.abc import Sequence as Many
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 from weakref import WeakSet
 
 from lanewise.profiling import copies
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 Repetitions = Many[tuple[ProfiledSequence, int]]  # a sequence may come several times
+
+Given = ParamSpec("Given")
+Returned = TypeVar("Returned")
 
 clock = time.perf_counter_ns
 MOST_EVENTS = 200_000  # kept for the trace, about 30 megabytes of JSON; the table counts all
@@ -203,6 +208,30 @@ def span(
 ) -> AbstractContextManager[None]:
     """`profile.span(...)`, or a context that does nothing when nobody asks where the time goes."""
     return nullcontext() if profile is None else profile.span(stage, name=name, nbytes=nbytes)
+
+
+def stage(stage: str, *, name: str) -> AbstractContextManager[None]:
+    """A span of the profile whose span is open in this thread; without one it does nothing.
+
+    For what is computed deep below the caller who asks where the time goes.
+    """
+    return span(copies.opened(), stage, name=name)
+
+
+def staged(
+    stage_name: str, *, name: str
+) -> Callable[[Callable[Given, Returned]], Callable[Given, Returned]]:
+    """Makes every call of a function such a `stage`."""
+
+    def decorated(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
+        @wraps(function)
+        def measured(*args: Given.args, **kwargs: Given.kwargs) -> Returned:
+            with stage(stage_name, name=name):
+                return function(*args, **kwargs)
+
+        return measured
+
+    return decorated
 
 
 class _Span(AbstractContextManager[None]):

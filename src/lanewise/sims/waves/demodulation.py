@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lanewise.profiling import stage
 from lanewise.sims.waves.definition import (
     Complexes,
     Floats,
@@ -109,16 +110,20 @@ def _f_statistic(
             data, templates, ephemeris, dterms=dterms, device=device, kernel=kernel
         )
     alpha, delta, which = templates.directions()
-    seen = geometry(data, ephemeris, alpha, delta, templates.orbit)
+    with stage("barycentring", name="times and patterns"):
+        seen = geometry(data, ephemeris, alpha, delta, templates.orbit)
     matrix = antenna_matrices(data, seen)[:, :, :, which]
     groups = len(data.group) - 1
     sums = np.zeros((2, groups, len(templates)), np.complex128)
     for some in parts(data, len(templates), dterms):
-        y = amplitudes(data, seen, which[some], templates, some, dterms)
-        for i, pattern in enumerate((seen.a, seen.b)):
-            sums[i][:, some] = group_sums(data, pattern[which[some]] * y).T
+        with stage("statistic", name="amplitudes of SFTs"):
+            y = amplitudes(data, seen, which[some], templates, some, dterms)
+        with stage("statistic", name="sums over SFTs"):
+            for i, pattern in enumerate((seen.a, seen.b)):
+                sums[i][:, some] = group_sums(data, pattern[which[some]] * y).T
     sums = sums.reshape(2, data.stacks, -1, len(templates))
-    return assembled(sums, matrix)
+    with stage("statistic", name="2F of sums"):
+        return assembled(sums, matrix)
 
 
 @checked(InputError)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.profiling import stage, staged
 from lanewise.sims.waves.device.maps import Best
 from lanewise.sims.waves.device.memory import Memory
 from lanewise.sims.waves.device.work import Batch, DirectionGroup
@@ -67,6 +68,7 @@ Candidates = NDArray[np.void]
 CANDIDATE = np.dtype([(name, np.float64) for name in COLUMNS])
 
 
+@staged("candidates", name="best cells")
 def candidates(maps: Maps, most: int) -> Candidates:
     """The cells of the highest significance, at most `most`, in the order of `merged`.
 
@@ -121,6 +123,7 @@ def _highest(significance: Floats, most: int) -> NDArray[np.intp]:
     )
 
 
+@staged("candidates", name="merged lists")
 def merged(lists: Sequence[Candidates], most: int) -> Candidates:
     """A list of fixed length: the most significant first; ties in the order of frequency, alpha,
     delta, f1dot, count: it is one list.
@@ -176,7 +179,8 @@ class MapSearch:
         buffers: int = 2,
         part: tuple[int, int] | None = None,
     ) -> None:
-        self.maker = MapMaker(grids, ephemeris, method, part)
+        with stage("setup", name="maps"):
+            self.maker = MapMaker(grids, ephemeris, method, part)
         self._device = (
             None if device == "numpy" else self.maker.device(device, kernel=kernel, buffers=buffers)
         )
@@ -212,9 +216,12 @@ class MapSearch:
         largest = max((maker.shape(g, most) for g in _kinds(groups)), key=lambda shape: shape.bytes)
         if announce is not None:
             announce(hough.memory(largest))
-        hough.load(largest)
+        with stage("transfer", name="SFTs to the device"):
+            hough.load(largest)
         for batch, best in hough.best(maker.batches(groups), most, maker.blame):
-            yield from _candidates_of(maker, batch, best)
+            with stage("candidates", name="of maps"):
+                lists = list(_candidates_of(maker, batch, best))
+            yield from lists
 
 
 def _kinds(groups: Sequence[DirectionGroup]) -> list[DirectionGroup]:
@@ -272,7 +279,8 @@ def hierarchical_search(
     check_most(most)
     if not sky:
         raise InputError("there are no directions to search; wanted at least one (alpha, delta)")
-    grids = set_up(sfts, search)
+    with stage("setup", name="noise and grids"):
+        grids = set_up(sfts, search)
     points = [(alpha, delta, f1dot) for alpha, delta in sky for f1dot in grids.f1dot.tolist()]
     top = [np.empty(0, CANDIDATE)]
     for batch in search_maps(

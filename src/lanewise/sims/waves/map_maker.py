@@ -8,6 +8,7 @@ from itertools import chain, islice
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.profiling import stage, staged
 from lanewise.sims.waves.definition import group_sums, usable_matrix
 from lanewise.sims.waves.demodulation import demodulated
 from lanewise.sims.waves.detectors import detector
@@ -109,6 +110,7 @@ class MapMaker:
         """Of a direction in radians."""
         return self.directions([(alpha, delta)])[0]
 
+    @staged("barycentring", name="directions")
     def directions(self, points: Sequence[tuple[float, float]]) -> list[SkyDirection]:
         """Of directions (alpha, delta) in radians, each as it would be alone; several threads may
         ask.
@@ -140,6 +142,7 @@ class MapMaker:
         significance = Significance.of(stacks[:, -1], self.field.threshold)
         return SkyDirection(patch, order, rank, patch_axes(*patch.centre), stacks, significance)
 
+    @staged("Hough", name="shifts of pixels")
     def offsets(self, patch: Patch, f1dot: float) -> NDArray[np.int64]:
         """By how many bins the pixels of a patch see each stack moved: the definition."""
         field = self.field
@@ -167,7 +170,9 @@ class MapMaker:
             ahead(self.directions, some, THREADS, -(-most // TOGETHER))
         )
         for group in groups:
-            yield self.batch(group, list(islice(directions, len(group.sky))))
+            with stage("barycentring", name="directions"):
+                these = list(islice(directions, len(group.sky)))
+            yield self.batch(group, these)
 
     def _resampled(self, direction: SkyDirection, f1dot: float) -> tuple[int, Floats]:
         """The margin in bins, and F of the stacks (s, bins) with it."""
@@ -209,11 +214,15 @@ class MapMaker:
                 / 2
             )
         weights, count = direction.stacks[:, 4], field.frequencies
-        counts = number_counts(f > field.threshold, margin, count, offsets, field.drifts, weights)
-        return counts, number_counts(
-            2 * f, margin, count, offsets, field.drifts, np.ones(len(f))
-        ) / len(f)
+        with stage("Hough", name="number counts"):
+            counts = number_counts(
+                f > field.threshold, margin, count, offsets, field.drifts, weights
+            )
+        with stage("Hough", name="mean 2F"):
+            means = number_counts(2 * f, margin, count, offsets, field.drifts, np.ones(len(f)))
+            return counts, means / len(f)
 
+    @staged("Hough", name="significance")
     def maps(self, direction: SkyDirection, f1dot: float, counts: Floats, two_f: Floats) -> Maps:
         shape = (len(self.grids.residuals), self.field.frequencies, *direction.patch.shape)
         counts, two_f = counts.reshape(shape), two_f.reshape(shape)

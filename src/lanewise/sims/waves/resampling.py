@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.profiling import stage, staged
 from lanewise.sims.common.devices import is_gpu, resolve
 from lanewise.sims.waves.definition import FStatistic, antenna_matrices, assembled
 from lanewise.sims.waves.lost import warn_of_loss
@@ -183,7 +184,8 @@ def _at_the_middle(data: SearchData, band: Band) -> tuple[Band, Complexes]:
 def _resampled(data: SearchData, band: Band, ephemeris: Ephemeris, dterms: int) -> FStatistic:
     grid = _grid(data, band.step, dterms)
     _check_frequencies(data, band)
-    seen = geometry(data, ephemeris, band.alpha, band.delta, band.orbit)
+    with stage("barycentring", name="times and patterns"):
+        seen = geometry(data, ephemeris, band.alpha, band.delta, band.orbit)
     shape = (2, data.stacks, len(data.detectors), band.count)
     sums = np.zeros(shape, np.complex128)
     for group in range(len(data.group) - 1):
@@ -191,7 +193,8 @@ def _resampled(data: SearchData, band: Band, ephemeris: Ephemeris, dterms: int) 
         if len(which):
             series, start = _at_the_barycentre(data, seen, which, band, grid, dterms)
             sums[:, group // shape[2], group % shape[2]] = _transformed(series, start, band, grid)
-    return assembled(sums, np.repeat(antenna_matrices(data, seen), band.count, axis=-1))
+    with stage("statistic", name="2F of sums"):
+        return assembled(sums, np.repeat(antenna_matrices(data, seen), band.count, axis=-1))
 
 
 def _check_frequencies(data: SearchData, band: Band) -> None:
@@ -206,6 +209,7 @@ def _check_frequencies(data: SearchData, band: Band) -> None:
         )
 
 
+@staged("resampling", name="at the detector")
 def _at_the_detector(data: SearchData, which: NDArray[np.int64], grid: _Grid) -> Complexes:
     """The time series of SFTs about the heterodyne frequency, zero in gaps; it starts with the
     first of them.
@@ -233,6 +237,7 @@ def _at_the_detector(data: SearchData, which: NDArray[np.int64], grid: _Grid) ->
     return series[:samples]
 
 
+@staged("resampling", name="at the barycentre")
 def _at_the_barycentre(
     data: SearchData, seen: Geometry, which: NDArray[np.int64], band: Band, grid: _Grid, dterms: int
 ) -> tuple[Complexes, float]:
@@ -290,6 +295,7 @@ def interpolated(series: Complexes, at: Floats, dterms: int) -> Complexes:
     return total
 
 
+@staged("resampling", name="Fourier transform")
 def _transformed(series: Complexes, start: float, band: Band, grid: _Grid) -> Complexes:
     """F_a and F_b, (2, count), of one detector: spin-downs taken out, the first frequency shifted
     to zero, transformed.

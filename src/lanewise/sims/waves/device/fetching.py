@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from lanewise.profiling import stage
 from lanewise.sims.common.devices import device_of, module_of, on
 from lanewise.support.errors import InputError
 
@@ -109,7 +110,11 @@ class DoubleBuffer:
         with ThreadPoolExecutor(1, "lanewise-finish") as thread:
             for number, job in enumerate(jobs):
                 if len(waiting) == self.buffers:
-                    yield waiting.pop(0).result()
+                    with stage("wait", name="for the device"):
+                        done = waiting.pop(0).result()
+                    yield done
                 waiting.append(thread.submit(finish, start(job, number % self.buffers)))
             for future in waiting:
-                yield future.result()
+                with stage("wait", name="for the device"):
+                    done = future.result()
+                yield done

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.profiling import stage
 from lanewise.sims.common.devices import array_module, on, resolve
 from lanewise.sims.waves.device.buffers import CELLS, BlockCalls, Buffers, MapShape, shape_of
 from lanewise.sims.waves.device.fetching import DoubleBuffer, Fetched, fetch
@@ -159,12 +160,17 @@ class HoughDevice:
 
         def start(batch: Batch, slot: int) -> tuple[Batch, list[Fetched]]:
             with on(self.device):
-                room = self._room(batch, slot, most)
-                room.fill(batch)
-                room.f_of(batch)
-                return batch, [
-                    self._best_of(room, start, size, most) for start, size in room.shape.blocks()
-                ]
+                with stage("setup", name="buffers and kernels"):
+                    room = self._room(batch, slot, most)
+                with stage("transfer", name="directions to the device"):
+                    room.fill(batch)
+                with stage("statistic", name="F of stacks"):
+                    room.f_of(batch)
+                with stage("Hough", name="best cells"):
+                    return batch, [
+                        self._best_of(room, start, size, most)
+                        for start, size in room.shape.blocks()
+                    ]
 
         def finish(started: tuple[Batch, list[Fetched]]) -> tuple[Batch, Best]:
             return started[0], self._finished(*started, most, blame)

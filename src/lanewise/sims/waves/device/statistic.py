@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.profiling import stage
 from lanewise.sims.common.devices import resolve, to_host
 from lanewise.sims.waves.definition import (
     Floats,
@@ -53,10 +54,15 @@ def device_f_statistic(
         raise InputError(f"f3dot is computed by device='numpy' alone; wanted zero on {device!r}")
     where = resolve(device)
     alpha, delta, which = templates.directions()
-    seen = geometry(data, ephemeris, alpha, delta, templates.orbit)
-    amplitudes = _amplitudes(Spectra(data, where, dterms, kernel=kernel), seen, which, templates)
-    result = _assembled(amplitudes, antenna_matrices(data, seen), which)
-    _check(data, seen, which, templates, dterms, result)
+    with stage("barycentring", name="times and patterns"):
+        seen = geometry(data, ephemeris, alpha, delta, templates.orbit)
+    with stage("transfer", name="SFTs to the device"):
+        spectra = Spectra(data, where, dterms, kernel=kernel)
+    with stage("statistic", name="kernel"):
+        amplitudes = _amplitudes(spectra, seen, which, templates)
+    with stage("statistic", name="2F of sums"):
+        result = _assembled(amplitudes, antenna_matrices(data, seen), which)
+        _check(data, seen, which, templates, dterms, result)
     return result
 
 

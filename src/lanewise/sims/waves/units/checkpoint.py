@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from lanewise.io.atomic import atomic_path
+from lanewise.profiling import staged
 from lanewise.sims.waves.hierarchical import CANDIDATE, COLUMNS, Candidates
 from lanewise.sims.waves.units.job import Configuration, digest_of
 from lanewise.sims.waves.units.partition import Unit
@@ -55,6 +56,7 @@ def path_of(folder: Path, unit: Unit) -> Path:
     return folder / f"unit-{unit.number:06d}.json"
 
 
+@staged("checkpoint", name="units")
 def write_state(folder: Path, state: State) -> None:
     """Replace the unit's checkpoint; on a full disk the last one stays as it is, and InputError
     says so.

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from lanewise.profiling import stage
 from lanewise.sims.common.devices import cuda_device_count
 from lanewise.sims.waves.device.memory import Memory
 from lanewise.sims.waves.units.checkpoint import State
@@ -75,7 +76,12 @@ def on_workers(
         for u in units
     }
     try:
-        for future in as_completed(futures):
+        done = as_completed(futures)
+        while True:
+            with stage("wait", name="for workers"):
+                future = next(done, None)
+            if future is None:
+                break
             try:
                 state: State = future.result()
             except KilledWorker as error:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.profiling import stage
 from lanewise.sims.common.devices import is_gpu
 from lanewise.sims.waves.hierarchical_setup import METHODS, Grids, Search, search_cover, set_up
 from lanewise.sims.waves.prepared import search_margin
@@ -80,15 +81,18 @@ class Job:
             raise InputError(f"a list of {self.most} candidates is asked for; wanted at least 1")
         patterns, freq = list(self.sfts), self.search.freq
         # Which bins are needed depends on the times, which one bin of every SFT tells.
-        times = load_sfts(patterns, (freq, freq), verify=False, skip_bad=True)
+        with stage("input", name="times of SFTs"):
+            times = load_sfts(patterns, (freq, freq), verify=False, skip_bad=True)
         cover = search_cover(self.search, times.start, times.end, times.duration)
-        sfts = load_sfts(
-            patterns,
-            cover,
-            margin=search_margin(self.search.dterms, self.search.window),
-            skip_bad=self.skip_bad,
-        )
-        grids = set_up(sfts, self.search)
+        with stage("input", name="SFTs"):
+            sfts = load_sfts(
+                patterns,
+                cover,
+                margin=search_margin(self.search.dterms, self.search.window),
+                skip_bad=self.skip_bad,
+            )
+        with stage("setup", name="noise and grids"):
+            grids = set_up(sfts, self.search)
         configuration = {
             "method": METHOD,
             "f": self.method,
@@ -99,7 +103,9 @@ class Job:
             "detectors": list(sfts.names),
             **{f"data of {d.detector}": _data(d) for d in sfts},
         }
-        return Ready(self, grids, Ephemeris.load(self.ephemeris), configuration, sfts.left_out)
+        with stage("input", name="ephemeris"):
+            ephemeris = Ephemeris.load(self.ephemeris)
+        return Ready(self, grids, ephemeris, configuration, sfts.left_out)
 
 
 @frozen

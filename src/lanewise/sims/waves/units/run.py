@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from lanewise.io.claims import claimed
+from lanewise.profiling import stage
 from lanewise.sims.waves.hierarchical import CANDIDATE, Candidates, merged
 from lanewise.sims.waves.units.checkpoint import (
     SEARCH,
@@ -276,7 +277,8 @@ def accept(ready: Ready, state: State, open_units: dict[int, Unit], top: Candida
             f"work unit {state.unit.number}: its result is refused: it is unknown, or has one "
             "already"
         )
-    validate(ready, state)
+    with stage("validation", name="units"):
+        validate(ready, state)
     del open_units[state.unit.number]
     return merged([top, state.candidates], ready.job.most)
 

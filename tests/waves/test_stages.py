@@ -1,0 +1,65 @@
+"""A profile around a search sees its stages: by every method, on the host and on a device."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lanewise as lw
+from lanewise.sims import waves
+from tests.waves.test_invariance import START, ephemeris, made
+
+SHARED = {"setup", "barycentring", "Hough", "candidates"}
+SEARCHES = {
+    ("demod", "numpy"): SHARED | {"statistic"},
+    ("resamp", "numpy"): SHARED | {"statistic", "resampling"},
+    ("demod", "cpu"): SHARED | {"statistic", "transfer", "wait"},
+    ("resamp", "cpu"): SHARED | {"statistic", "resampling", "transfer", "wait"},
+}
+
+
+def check(profile: lw.Profile, wanted: set[str]) -> None:
+    """These stages, which add up to the whole, with little that none of them claims."""
+    summary = profile.summary()
+    stages = summary["stages"]
+    assert wanted <= set(stages) <= wanted | {"all of it"}
+    assert sum(s["share"] for s in stages.values()) == pytest.approx(1.0, abs=1e-9)
+    assert sum(s["seconds"] for s in stages.values()) == pytest.approx(summary["seconds"])
+    for name, one in stages.items():
+        assert sum(p["seconds"] for p in one["parts"].values()) == pytest.approx(one["seconds"]), name
+        assert one["seconds"] > 0, name
+    assert stages["all of it"]["share"] < 0.25
+
+
+@pytest.mark.parametrize(("method", "device"), SEARCHES)
+def test_a_search_has_stages(method: str, device: str) -> None:
+    search = waves.Search(
+        freq=1400.0, freq_band=2e-3, f1dot=0.0, f1dot_band=0.0, reference=START * 10**9, stack=9000.0, patch=(1e-3, 1e-3),
+        threshold=2.6,
+    )  # fmt: skip
+    profile, sfts, tables = lw.Profile(), made(), ephemeris()
+    with profile.span("all of it"):
+        found = waves.hierarchical_search(sfts, search, tables, [(2.0, 0.3)], most=5, device=device, method=method)
+    check(profile, SEARCHES[method, device])
+    plain = waves.hierarchical_search(sfts, search, tables, [(2.0, 0.3)], most=5, device=device, method=method)
+    np.testing.assert_array_equal(found, plain)
+
+
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+def test_a_statistic_has_stages(device: str) -> None:
+    data, tables = waves.prepare(made()), ephemeris()
+    templates = waves.Templates(1400.0 + 1e-6 * np.arange(2000), 1.1, -0.4, reference=START * 10**9)
+    profile = lw.Profile()
+    with profile.span("all of it"):
+        waves.f_statistic(data, templates, tables, device=device)
+    check(profile, {"barycentring", "statistic"} | ({"transfer"} if device == "cpu" else set()))
+
+
+def test_a_band_has_stages() -> None:
+    data, tables = waves.prepare(made()), ephemeris()
+    profile = lw.Profile()
+    with profile.span("all of it"):
+        waves.f_statistic_band(data, waves.Band(1400.0, 1e-6, 100, 1.1, -0.4, START * 10**9), tables)
+    check(profile, {"barycentring", "resampling", "statistic"})
+    parts = profile.summary()["stages"]["resampling"]["parts"]
+    assert set(parts) == {"at the detector", "at the barycentre", "Fourier transform"}
