@@ -28,7 +28,7 @@ def test_the_critical_number_converges():
     assert critical(48) == pytest.approx(CRITICAL, rel=0.002)
 
 
-@pytest.mark.quick("pull-cpu", "in-place-cpu")
+@pytest.mark.quick("in-place-cpu")
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
 @pytest.mark.parametrize("streaming", ["pull", "push", "in-place"])
 def test_coupled_steps_are_the_same_on_every_device_and_in_every_form(device, streaming):
