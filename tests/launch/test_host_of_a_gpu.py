@@ -11,7 +11,8 @@ import pytest
 import lanewise as lw
 from lanewise.launch.own_memory import OwnMemory
 from lanewise.runtime import cuda
-from lanewise.support.errors import ArgumentError
+from lanewise.runtime.cuda_device import Cuda
+from lanewise.support.errors import ArgumentError, DeviceError
 from tests.launch.stand_in_gpu import DEVICE, Array, Launches, put_in
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
@@ -91,6 +92,42 @@ def test_arrays_of_any_shape_are_taken_where_they_lie(gpu: Launches, shape: tupl
         assert axpy.bind(2.0, x, y)().shape == shape
         assert axpy(2.0, array(0, *shape), array(0, *shape)).shape == (0, *shape)
         assert gpu.since() == ["axpy"]
+
+
+@pytest.mark.parametrize("search", [None, lw.StaticGrid(radius=0.2, cells=8, world=lw.Periodic((1, 1, 1)))], ids=["pairs", "grid"])
+def test_what_a_call_needs_is_refused_before_anything_is_allocated(
+    gpu: Launches, search: lw.Search | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Results and partial sums, or results, a structure and a sorted copy: in sum, and once."""
+
+    @lw.pairwise
+    def pull(target: Body, source: Body) -> lw.vec3:
+        return source.mass * (source.position - target.position)
+
+    taken, free = list[int](), [1 << 40]
+
+    def allocate(device: str, nbytes: int) -> Array:
+        taken.append(nbytes)
+        return Array(np.zeros(nbytes, np.uint8))
+
+    monkeypatch.setattr(cuda, "allocate", allocate)
+    monkeypatch.setattr(cuda, "free_memory", lambda device: free[0])
+    monkeypatch.setattr(Cuda, "asks_from", property(lambda _: 0))
+    kernel = pull if search is None else pull.using(search=search)
+    with lw.device(DEVICE):
+        bodies = Body.array(position=np.full((300, 3), 0.5), mass=np.ones(300), layout=lw.SoA())
+        taken.clear()
+        free[0] = 5000
+        with pytest.raises(DeviceError, match=r"a call of pull needs [\d,]+ bytes on 'cuda:98'.*the result") as caught:
+            kernel.bind(bodies, bodies)
+        look = sum(taken)  # a sample of positions, which says what the structure will be like
+        assert look <= (0 if search is None else 4096)
+        taken.clear()
+        needed = int(str(caught.value).split("needs ")[1].split(" bytes")[0].replace(",", ""))
+        free[0] = needed
+        kernel.bind(bodies, bodies)
+        own = sum(taken) - look
+        assert 0 <= needed - 12 * 300 - own <= 1024, (needed, taken)  # besides the result
 
 
 def test_results_over_values_of_other_elements_are_refused(gpu: Launches) -> None:
