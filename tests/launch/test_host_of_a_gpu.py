@@ -94,7 +94,9 @@ def test_arrays_of_any_shape_are_taken_where_they_lie(gpu: Launches, shape: tupl
         assert gpu.since() == ["axpy"]
 
 
-@pytest.mark.parametrize("search", [None, lw.StaticGrid(radius=0.2, cells=8, world=lw.Periodic((1, 1, 1)))], ids=["pairs", "grid"])
+@pytest.mark.parametrize(
+    "search", [None, lw.StaticGrid(radius=0.2, cells=8, world=lw.Periodic((1, 1, 1)))], ids=["pairs", "grid"]
+)
 def test_what_a_call_needs_is_refused_before_anything_is_allocated(
     gpu: Launches, search: lw.Search | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
