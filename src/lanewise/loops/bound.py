@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from lanewise.launch.by_step import SteppedLaunch
 from lanewise.launch.compiled import Call
@@ -38,19 +38,25 @@ BY_STEP = (
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How bound calls are read. apart: the launches of a search each for itself, for a profile."""
+    """How bound calls are read. apart: the launches of a search each for itself, for a profile.
+    orders: what makes those that calls keep, by their structures: a call may stand in a loop more
+    than once.
+    """
 
     structures: Structures
     clock: Clock
     apart: bool
+    orders: dict[int, Task] = field(default_factory=dict[int, Task], compare=False)
 
     def task(self, call: Call) -> Task:
         """The task of a bound call."""
         searched = searched_launch(call)
         if searched is None or not searched.orders:
             return self._task(call)
-        made = self._task(keeping_order(call, searched))
-        return replace(made, before=order_task(call, searched), kept=searched.structure.every)
+        made, own = self._task(keeping_order(call, searched)), id(searched.structure)
+        if own not in self.orders:
+            self.orders[own] = order_task(call, searched)
+        return replace(made, before=self.orders[own], kept=searched.structure.every)
 
     def _task(self, call: Call) -> Task:
         name, device = call.compiled.name, call.compiled.executable.device

@@ -7,7 +7,7 @@ say so, wherever a run is cut.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import lcm
 
@@ -57,7 +57,8 @@ def order_task(call: Call, searched: SearchedLaunch) -> Task:
 
 def with_orders(lists: Sequence[Sequence[Timed]], longest: int) -> tuple[tuple[Timed, ...], ...]:
     """The lists of a loop with orders in front of the calls that keep them. longest: the cycle that
-    they may make, in steps; where it would be longer an order is made for each run of its call.
+    they may make, in steps; where it would be longer an order is made for each run of its call. A
+    call that stands in a list several times has one order for all of them.
     """
     cycle = len(lists)
 
@@ -67,17 +68,19 @@ def with_orders(lists: Sequence[Sequence[Timed]], longest: int) -> tuple[tuple[T
         at = next(n for n in range(place, both, cycle) if n % timed.every == timed.at)
         return both * times, at
 
-    def ahead(place: int, timed: Timed, *, kept: bool) -> tuple[Timed, ...]:
-        task = timed.task
-        if task.before is None:
-            return (timed,)
-        return Timed(task.before, *due(place, timed, task.kept if kept else 1)), timed
+    def ahead(place: int, some: Sequence[Timed], *, kept: bool) -> Iterator[Timed]:
+        seen = set[tuple[int, int, int]]()
+        for timed in some:
+            task = timed.task
+            if task.before is not None:
+                rhythm = id(task.before), timed.every, timed.at
+                if rhythm not in seen:
+                    yield Timed(task.before, *due(place, timed, task.kept if kept else 1))
+                seen.add(rhythm)
+            yield timed
 
     def made(*, kept: bool) -> tuple[tuple[Timed, ...], ...]:
-        return tuple(
-            tuple(t for timed in some for t in ahead(place, timed, kept=kept))
-            for place, some in enumerate(lists)
-        )
+        return tuple(tuple(ahead(place, some, kept=kept)) for place, some in enumerate(lists))
 
     whole = made(kept=True)
     steps = lcm(cycle, *(t.every for some in whole for t in some))

@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 import lanewise as lw
+from lanewise.patterns.search.builders.hilbert_host import HostOrder
 
 Array = NDArray[Any]
 SOFTENING2 = 1e-3
@@ -244,6 +245,32 @@ def test_a_loop_refuses_places_that_are_no_numbers() -> None:
     with pytest.raises(lw.ArgumentError, match="the position of element 17 is") as caught:
         loop.run(1)
     assert "found in step 2 of the loop" in str(caught.value)
+
+
+def test_a_call_that_stands_twice_in_a_step_makes_one_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    b, made = bodies(300), list[int]()
+    build = HostOrder.build
+
+    def counted(order: HostOrder) -> None:
+        made.append(1)
+        build(order)
+
+    monkeypatch.setattr(HostOrder, "build", counted)
+    force = far(0.5).bind(b, b, SOFTENING2)
+    drift = kick_drift.bind(b, force.results[0], 1e-3)
+    made.clear()
+    loop = lw.steps([force, drift, force, drift])
+    assert len(made) == 1
+    loop.run(64)
+    assert len(made) == 3
+    twice = np.asarray(b.position).copy()
+    other = bodies(300)
+    force = far(0.5).bind(other, other, SOFTENING2)
+    drift = kick_drift.bind(other, force.results[0], 1e-3)
+    cut = lw.steps([force, drift, force, drift])
+    for piece in (1, 30, 4, 29):
+        cut.run(piece)
+    np.testing.assert_array_equal(twice, np.asarray(other.position))
 
 
 def test_reports_name_every_task() -> None:
