@@ -21,9 +21,21 @@ from lanewise.sims.gravity.options import Output
 from lanewise.sims.gravity.runner import start
 from lanewise.sims.lbm.checkpoint import read_checkpoint as read_flow
 from lanewise.sims.lbm.files import read_flow as read_fields
+from lanewise.sims.waves.hierarchical import CANDIDATE
+from lanewise.sims.waves.units.checkpoint import (
+    SEARCH,
+    State,
+    path_of,
+    read_configuration,
+    read_state,
+    write_configuration,
+    write_state,
+)
+from lanewise.sims.waves.units.partition import Unit
 from lanewise.support.errors import InputError
 
 SECTOR = 512
+UNIT = Unit(3, (0, 2), (0, 4), (0, 9))
 
 
 class Grain(lw.Record):
@@ -166,6 +178,59 @@ def test_no_damage_is_read_as_other_numbers(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", FILES)
 def test_none_of_many_damages_is_read_as_other_numbers(kind: str, seed: int, tmp_path: Path) -> None:
     check_damages(kind, tmp_path, 3000, 100 + seed)
+
+
+def write_unit(folder: Path) -> Path:
+    rows = np.zeros(12, CANDIDATE)
+    for number, name in enumerate(CANDIDATE.names or ()):
+        rows[name] = np.arange(12) * 0.375 + number
+    state = State(UNIT, "0" * 64, 1, 0, rows)
+    write_state(folder, state)
+    return path_of(folder, UNIT)
+
+
+def read_unit(folder: Path) -> Any:
+    state = read_state(folder, UNIT, "0" * 64)
+    return state.sky, state.spin, state.candidates.tobytes()
+
+
+def write_whole(folder: Path) -> Path:
+    write_configuration(folder, {"method": 1, "sky": "3 directions", "search": [60.0, 0.25, None]}, 7)
+    return folder / SEARCH
+
+
+# text, whose sum is of its content: blanks and the spelling of numbers may be other ones
+TEXTS: dict[str, tuple[Callable[[Path], Path], Callable[[Path], Any]]] = {
+    "unit": (write_unit, read_unit),
+    "search": (write_whole, read_configuration),
+}
+
+
+@pytest.mark.parametrize("every", [31, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", TEXTS)
+def test_no_flipped_bit_of_a_search_is_read_as_other_numbers(kind: str, every: int, tmp_path: Path) -> None:
+    """Every bit of the file (quick: of each 31), every pair of bytes as words of zeros and of ones, and what is cut off."""
+    write, read = TEXTS[kind]
+    path = write(tmp_path)
+    whole, good = path.read_bytes(), read(tmp_path)
+    size = len(whole)
+    flips = [(at, bytes([whole[at] ^ (1 << bit)])) for at in range(size) for bit in range(8)]
+    words = [(at, word) for at in range(size - 1) for word in (b"\0\0", b"\xff\xff")]
+    cuts = [whole[:at] for at in range(0, size - 1, 7)]
+    changed = [whole[:at] + new + whole[at + len(new) :] for at, new in (*flips, *words)] + cuts
+    changed = changed[::every]
+    refused = 0
+    for data in changed:
+        path.write_bytes(data)
+        try:
+            found = read(tmp_path)
+        except InputError as error:
+            refused += 1
+            assert str(error).startswith(f"{path}: ")
+            assert "\n" not in str(error)
+        else:
+            assert found == good
+    assert refused > 0.98 * len(changed)
 
 
 def datasets(path: Path) -> list[str]:

@@ -92,9 +92,18 @@ def test_gps_times():
 def test_transforms_without_end():
     data = waves.prepare(made(), (1399.82, 1400.18))
     with pytest.raises(
-        InputError, match=r"frequencies 1e-30 Hz apart ask for a Fourier transform of .* samples; wanted at most"
+        InputError, match=r"frequencies 1e-12 Hz apart ask for a Fourier transform of .* samples; wanted at most"
     ):
-        waves.f_statistic_band(data, waves.Band(**{**BAND, "freq": 1400.0, "step": 1e-30}), ephemeris())
+        waves.f_statistic_band(data, waves.Band(**{**BAND, "freq": 1400.0, "step": 1e-12}), ephemeris())
+
+
+@pytest.mark.parametrize("count", [1, 2, 100])
+@pytest.mark.parametrize("step", [5e-324, 1e-300, 1e-30, 1e-13])
+def test_a_step_that_no_frequency_takes(step, count):
+    with pytest.raises(
+        InputError, match=r"step is .* Hz; wanted at least 2.3e-13 Hz: float64 has no frequencies closer"
+    ):
+        waves.Band(**{**BAND, "freq": 1400.0, "step": step, "count": count})
 
 
 @pytest.mark.parametrize("threshold", [QUIETEST, 1e-3, 0.1, 0.999, 1.001, 2.6, 30.0, 300.0, LOUDEST])

@@ -67,6 +67,11 @@ class Band:
     def __post_init__(self) -> None:
         """Raises InputError for values that no band has."""
         check_settings(self)
+        if self.step < math.ulp(self.freq):
+            raise InputError(
+                f"step is {numeral(self.step)} Hz; wanted at least {math.ulp(self.freq):.2g} Hz: "
+                f"float64 has no frequencies closer together at {numeral(self.freq)} Hz"
+            )
         last = self.freq + self.step * (self.count - 1)
         if not RANGES["freq"].holds(last):
             raise InputError(f"the last frequency of the band is {RANGES['freq'].refusal(last)}")
