@@ -37,11 +37,11 @@ def ephemeris() -> Ephemeris:
     return Ephemeris.load("EPV00")
 
 
-def made(order=("H1", "L1", "V1"), freq=1400.0, loud=0.0, wide=0.25) -> SftSet:
+def made(order=("H1", "L1", "V1"), freq=1400.0, loud=0.0, wide=0.25, starts=STARTS) -> SftSet:
     """SFTs of detectors that start when they like, with gaps; the signal is at the start."""
     signal = Signal(h0=loud, cosi=0.4, freq=freq, alpha=1.1, delta=-0.4, f1dot=-3e-9, reference=START * SECOND)
     sfts = make_data(
-        {k: START + v for k, v in STARTS.items()}, (freq - wide, freq + wide), sqrt_s=dict.fromkeys(STARTS, 1e-23),
+        {k: START + v for k, v in starts.items()}, (freq - wide, freq + wide), sqrt_s=dict.fromkeys(STARTS, 1e-23),
         signals=[signal] if loud else [], ephemeris=ephemeris(), seed=4,
     )  # fmt: skip
     return SftSet(tuple(sfts[name] for name in order))
@@ -92,8 +92,10 @@ FEW = ("first sample", "one's own start", "three years before", "a year on, betw
 """Of `REFERENCES`, where each costs a resampling: what differs in kind."""
 
 
-def checked_at_all_times(method, count, freq, loud, orbit=None, dense=("H1", "L1", "V1"), names=tuple(REFERENCES)):
-    data = prepare(made(dense, freq, loud), (freq - 0.18, freq + 0.18), dterms=8)
+def checked_at_all_times(
+    method, count, freq, loud, orbit=None, dense=("H1", "L1", "V1"), names=tuple(REFERENCES), starts=STARTS
+):
+    data = prepare(made(dense, freq, loud, starts=starts), (freq - 0.18, freq + 0.18), dterms=8)
     third = method not in ("interpolated", "dirichlet")
     spins = templates_of(count, freq, 7, third)
     rng = np.random.default_rng(8)
@@ -118,6 +120,22 @@ def checked_at_all_times(method, count, freq, loud, orbit=None, dense=("H1", "L1
 @pytest.mark.parametrize("method", METHODS)
 def test_the_reference_time(method):
     checked_at_all_times(method, 5, 1400.0, 0.0, names=FEW if method == "resampling" else tuple(REFERENCES))
+
+
+def drawn_starts(seed):
+    """Of each detector: any second and part of one, and gaps of any length between some SFTs."""
+    rng = np.random.default_rng(seed)
+    rounding = 10.0 ** rng.integers(0, 10, 3)  # from whole seconds to nanoseconds
+    gaps = [rng.uniform(0, 4000, 9) * (rng.random(9) < 0.4) for _ in rounding]
+    first = rng.uniform(0, 6000, 3)
+    places = [f + np.cumsum(1801 + gap) for f, gap in zip(first, gaps, strict=True)]
+    return {d: np.round(p * r) / r for d, p, r in zip(STARTS, places, rounding, strict=True)}
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 30))])
+@pytest.mark.parametrize("method", METHODS)
+def test_any_start_of_any_detector(method, seed):
+    checked_at_all_times(method, 3, 1400.0, 0.0, names=FEW, starts=drawn_starts(seed))
 
 
 @pytest.mark.slow
