@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+# ruff: noqa: PT017  (what is refused and what is computed are both right)
 import math
 import warnings
+from dataclasses import fields
 from decimal import Decimal, getcontext
+from functools import cache
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lanewise.sims import waves
 from lanewise.sims.waves.hough import Significance
@@ -104,6 +109,104 @@ def test_a_step_that_no_frequency_takes(step, count):
         InputError, match=r"step is .* Hz; wanted at least 2.3e-13 Hz: float64 has no frequencies closer"
     ):
         waves.Band(**{**BAND, "freq": 1400.0, "step": step, "count": count})
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "changed", "text"),
+    [
+        (waves.Search, SEARCH, {"freq_band": 0.0, "resolution": 5e-324}, "resolution is 4.94065645841e-324 Hz, which makes the search end at bin inf"),
+        (waves.Search, SEARCH, {"stack": 1e-300}, "stack is 1e-300; wanted 1e-09 to 4000000000 seconds"),
+        (waves.Search, SEARCH, {"resolution": 1e-9, "f1dot_band": 1e-3, "f1dot_step": 1e-9}, "the search has 1e+08 frequencies, 1e+06 spin-downs and 1 about each"),
+        (waves.Orbit, ORBIT, {"size": 0.0, "period": 1e-300}, "period is 1e-300; wanted 1e-06 to 4000000000 seconds"),
+    ],
+)  # fmt: skip
+def test_what_together_has_no_end_is_refused_when_it_is_made(kind, good, changed, text):
+    with pytest.raises(InputError) as caught:
+        kind(**{**good, **changed})
+    assert str(caught.value).startswith(text)
+
+
+def test_a_signal_that_runs_away():
+    signal = waves.Signal(**{**SIGNAL, "f2dot": 1.0})
+    with pytest.raises(InputError, match=r"the signal has .* Hz at GPS .*; wanted at most 1000000 Hz in all SFTs"):
+        waves.make_data({"H1": [START]}, (59.9, 60.1), signals=[signal], ephemeris=ephemeris())
+
+
+EXTREMES = st.sampled_from(
+    [0, 0.0, -0.0, 1, -1, 5e-324, 1e-300, 1e-15, 1e-9, 1e-3, 2.5, 60.0, 1e6, 1e15, 1e300, 1.7e308, math.nan, math.inf,
+     -math.inf, 2**31, 2**53, 2**63, -(2**63), 10**400, np.float32(1e-30), np.int64(2**62), True, None, "1", b"1", 1j,
+     (), (1.0, 2.0), (1e-300, math.pi), (math.pi, math.pi), [], np.zeros(0), np.zeros((2, 2)), object(), 3, 1400.0]
+)  # fmt: skip
+
+
+@cache
+def few():
+    """Two SFTs, and what is made of them."""
+    sfts = made_of_two()
+    return sfts, waves.prepare(sfts, (59.9, 60.1))
+
+
+def made_of_two():
+    return waves.make_data({"H1": [START, START + 1800]}, (59.0, 61.0), sqrt_s={"H1": 1e-23}, seed=1)
+
+
+def used(kind, setting):
+    """The setting in what it is for, as far as that takes less than a second."""
+    sfts, data = few()
+    match kind:
+        case waves.Band:
+            choice = waves.choose_method(data, setting)
+            if setting.count < 1000 and choice is not None:
+                return [waves.f_statistic_band(data, setting, ephemeris()).two_f]
+        case waves.Search:
+            grids = waves.set_up(sfts, setting)
+            if grids.frequencies * len(grids.f1dot) * len(grids.residuals) < 1000 and max(grids.patch) < 0.1:
+                found = waves.hierarchical_search(sfts, setting, ephemeris(), [(2.0, 0.3)], most=3)
+                return [found[name] for name in found.dtype.names]
+        case waves.Signal:
+            made = waves.make_data({"H1": [START]}, (59.9, 60.1), signals=[setting], ephemeris=ephemeris())
+            return [d.data.view(np.float32) for d in made]
+        case waves.Templates:
+            return [waves.f_statistic(data, setting, ephemeris()).two_f]
+        case _:
+            orbited = waves.Templates(**{**TEMPLATES, "reference": START * 10**9}, orbit=setting)
+            return [waves.f_statistic(data, orbited, ephemeris()).two_f]
+    return []
+
+
+def check_extremes(kind, good, data):
+    names = [f.name for f in fields(kind) if f.name != "orbit"]
+    changed = data.draw(st.dictionaries(st.sampled_from(names), EXTREMES, min_size=1, max_size=3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # no arithmetic beyond its range without a word
+        warnings.simplefilter("ignore", waves.SignalLossWarning)
+        try:
+            setting = kind(**{**good, **changed})
+        except InputError as error:
+            assert "wanted" in str(error)
+            return
+        try:
+            results = used(kind, setting)
+        except InputError as error:
+            assert str(error)
+            return
+        assert all(np.isfinite(x).all() for x in results), changed
+
+
+@pytest.mark.parametrize(("kind", "good"), MADE, ids=lambda x: getattr(x, "__name__", ""))
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_extremes_are_refused_or_computed(kind, good, data):
+    """Any value of any type in any field: refused with an own error when made or used, or finite."""
+    check_extremes(kind, good, data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "good"), MADE, ids=lambda x: getattr(x, "__name__", ""))
+@settings(max_examples=500, deadline=None)
+@given(data=st.data())
+def test_many_extremes_are_refused_or_computed(kind, good, data):
+    check_extremes(kind, good, data)
 
 
 @pytest.mark.parametrize("threshold", [QUIETEST, 1e-3, 0.1, 0.999, 1.001, 2.6, 30.0, 300.0, LOUDEST])

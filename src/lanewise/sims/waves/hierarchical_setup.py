@@ -18,7 +18,7 @@ from lanewise.sims.waves.sft import SftSet
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
-from lanewise.support.numerals import numerals
+from lanewise.support.numerals import numeral, numerals
 
 Floats = NDArray[np.float64]
 
@@ -33,6 +33,7 @@ SPARE_BINS = 50  # of SFTs, on both sides of the band
 
 
 MOST_CELLS = 1e12  # of a direction: years
+MOST_BINS = 1e12  # a bin's number: float64 tells its thousandth part from the next
 
 
 THREADS = 3  # that prepare directions for a device
@@ -80,6 +81,29 @@ class Search:
             raise InputError(f"patch is {self.patch}; wanted two sizes above 0, at most pi radians")
         if (last := self.freq + self.freq_band) > FASTEST:
             raise InputError(f"the search ends at {RANGES['freq'].refusal(last, ' Hz')}")
+        resolution, step = self.steps
+        if not last / resolution <= MOST_BINS:
+            raise InputError(
+                f"resolution is {numeral(resolution)} Hz, which makes the search end at bin "
+                f"{last / resolution:.3g}; wanted at most {MOST_BINS:.0e}: a larger resolution"
+            )
+        cells = self.freq_band / resolution + 1, self.f1dot_band / step + 1, self.residuals or 1
+        check_cells(*cells)
+
+    @property
+    def steps(self) -> tuple[float, float]:
+        """Of frequencies, Hz, and of the coarse grid of spin-downs, Hz/s."""
+        return self.resolution or 1 / self.stack, self.f1dot_step or 1 / self.stack**2
+
+
+def check_cells(frequencies: float, spins: float, many: int) -> None:
+    """Refuse a search that would take years."""
+    if not spins * frequencies * many <= MOST_CELLS:
+        raise InputError(
+            f"the search has {frequencies:.3g} frequencies, {spins:.3g} spin-downs and {many} "
+            "about each; wanted at most "
+            f"{MOST_CELLS:.0e} of all: a narrower band, or larger steps"
+        )
 
 
 @frozen
@@ -156,20 +180,14 @@ def set_up(sfts: SftSet, search: Search) -> Grids:
             f"at the middle of the observation, GPS {middle / SECOND:.0f}, the search begins at "
             f"{RANGES['freq'].refusal(low, ' Hz')}: is the reference time right?"
         )
-    resolution = search.resolution or 1 / search.stack
-    step = search.f1dot_step or 1 / search.stack**2
+    resolution, step = search.steps
     many = search.residuals or len(stacks)
     fastest = max(abs(search.f1dot), abs(search.f1dot + search.f1dot_band))
     warn_of_loss(max(high, low), sfts.duration, None, fastest)
     half = many // 2
     spins = search.f1dot_band / step + 1
     frequencies = (high - low) / resolution + 1
-    if not spins * frequencies * many <= MOST_CELLS:
-        raise InputError(
-            f"the search has {frequencies:.3g} frequencies, {spins:.3g} spin-downs and {many} "
-            "about each; wanted at most "
-            f"{MOST_CELLS:.0e} of all: a narrower band, or larger steps"
-        )
+    check_cells(frequencies, spins, many)
     return Grids(
         search,
         data,

@@ -19,6 +19,7 @@ Floats = NDArray[np.float64]
 FASTEST = 1e6  # Hz: beyond every detector
 LONGEST = LATEST / SECOND  # seconds
 MOST_FREQUENCIES = 1 << 28  # 2 GiB of 2F for each stack
+FINEST = 1e-25  # Hz/s: less than a cycle in the longest time that there is
 MOST_TERMS = 128  # on each side
 # of F: there float64 holds the probabilities that noise is above and that it is not
 QUIETEST, LOUDEST = 1e-4, 700.0
@@ -62,7 +63,7 @@ RANGES = MappingProxyType(
             for k, power in ((1, ""), (2, "^2"), (3, "^3"))
         },
         "f1dot_band": Range(0.0, 1.0, " Hz/s"),
-        "f1dot_step": Range(0.0, 1.0, " Hz/s", above=True),
+        "f1dot_step": Range(FINEST, 1.0, " Hz/s"),
         "alpha": Range(-4 * math.pi, 4 * math.pi, " radians"),
         "delta": Range(-math.pi / 2, math.pi / 2, " radians"),
         "psi": Range(-100.0, 100.0, " radians"),
@@ -72,9 +73,9 @@ RANGES = MappingProxyType(
         "reference": _TIME,
         "periapsis": _TIME,
         "size": Range(0.0, 1e6, " light-seconds"),
-        "period": Range(0.0, LONGEST, " seconds", above=True),
+        "period": Range(1e-6, LONGEST, " seconds"),
         "argument": Range(-4 * math.pi, 4 * math.pi, " radians"),
-        "stack": Range(0.0, LONGEST, " seconds", above=True),
+        "stack": Range(1 / SECOND, LONGEST, " seconds"),
         "threshold": Range(QUIETEST, LOUDEST, " of F = 2F / 2"),
         "duration": Range(0.0, 1e7, " seconds", above=True),
         "count": Range(1, MOST_FREQUENCIES, " frequencies"),

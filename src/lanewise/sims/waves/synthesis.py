@@ -212,6 +212,12 @@ def signal_spectra(
         cycles += spin * power
     n = len(times)
     local = (frequency * arrival.rate[0])[:n]
+    if not (ordinary := abs(local) <= FASTEST).all():
+        at_time = middle[~ordinary][0] / SECOND
+        raise InputError(
+            f"the signal has {local[~ordinary][0]:.3g} Hz at GPS {at_time:.0f}; wanted at most "
+            f"{FASTEST:.0f} Hz in all SFTs: are its spin-downs and its reference time right?"
+        )
     slow = (cycles[n:] - np.repeat(cycles[:n], NODES)).reshape(n, NODES) - local[
         :, None
     ] * nodes * duration / 2
