@@ -9,9 +9,15 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.analysis.both_ways import BothWays, both_ways, reaction_of
+from lanewise.analysis.value_numbering import Value, ValueTable
+from lanewise.analysis.written_values import function_of_values
+from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import call
+from lanewise.ir.names import own
 from lanewise.ir.printer import print_function
 from lanewise.ir.verify import verify_function
+from lanewise.language import types as t
+from lanewise.support.errors import NOWHERE
 from tests.corpus import case
 
 NAMES = ["gravity", "gravity_potential", "lennard_jones", "yukawa", "count_ranks", "gravity_f64", "gravity_mixed"]
@@ -76,3 +82,26 @@ def loops(target: Point, source: Point) -> lw.f32:
 
 def test_loops_are_not_followed():
     assert both_ways(loops.lowered.function, "target", "source") == "loops has a loop"
+
+
+@pytest.mark.parametrize("kind", ["truth", "number"])
+def test_labels_that_look_like_names_of_values(kind):
+    """Written functions are written again: each value keeps a name of its own."""
+    table = ValueTable()
+    x = table.leaf("x", t.F64)
+    one = Value(table.add("literal", (), t.F64, 1.0))
+    values = [x]
+    for _ in range(6):
+        values.append(Value(table.add("+", (values[-1].number, one.number), t.F64)))
+    first, *others = values[1:]
+    for n, v in enumerate(others):  # each is labelled as the next one would be called
+        table.labels[v.number] = (own(f"value{others[(n + 1) % len(others)].number}"), NOWHERE)
+    asked = first if kind == "number" else Value(table.add("<", (first.number, one.number), t.BOOL))
+    table.labels[asked.number] = (own(f"value{others[0].number}"), NOWHERE)
+    results = [(ir.Parameter(f"r{n}", table.nodes[v.number].type), v) for n, v in enumerate([asked, *others, *others])]
+    made = function_of_values("made", table, [ir.Parameter("x", t.F64)], results)
+    verify_function(made)
+    names = [s.name for s in made.body if isinstance(s, ir.Assign)]
+    assert len(names) == len(set(names))
+    found, _ = call(made, {"x": np.float64(2.0)})
+    assert list(found[1:6]) == [4.0, 5.0, 6.0, 7.0, 8.0]

@@ -10,6 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.pipeline import build_program
+from lanewise.compiler.work import describe_work
+from lanewise.language.target import Machine
 from lanewise.layouts import AoAS, AoS, AoSoA, SoA, SoAoAS
 from lanewise.planning.plan import Plan
 from lanewise.support.errors import PlanError
@@ -293,3 +297,27 @@ def test_cuda(case: Case, layout: Any) -> None:
 @pytest.mark.parametrize("m", [None, 1500])
 def test_cuda_searches(search: Any, m: int | None) -> None:
     check_search(search, SoA(), "cuda", 1200, m, 5)
+
+
+@lw.record
+class Wide:
+    a: lw.i64
+    b: lw.f32
+    c: lw.dvec2
+    d: lw.i32
+
+
+@lw.pairwise
+def wide_extremes(target: Wide, source: Wide) -> tuple[lw.ArgMin[lw.dvec4], lw.ArgMax[lw.ivec4], lw.Count]:
+    x = source.c.x + lw.f64(source.b) + lw.f64(source.d)
+    return lw.dvec4(x, x, x, x), lw.ivec4(source.d, source.d, source.d, source.d), source.a > lw.i64(0)
+
+
+def test_default_plans_have_room_for_states() -> None:
+    """What slices of a block exchange are states, and a state is larger than its result."""
+    record: Any = Wide
+    wide = record.array(a=np.arange(3), b=0.0, c=np.zeros((3, 2)), d=1, device="cpu")
+    reference = wide_extremes.compile(wide, wide).reference
+    for targets in (1, 100, 5000, 10**6):
+        plan = complete_plan(None, Machine("cuda", 132), describe_work(reference, targets))
+        build_program(reference, plan, "cuda")

@@ -16,6 +16,7 @@ from lanewise.analysis.regions import analyse
 from lanewise.compiler.pipeline import build_program
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import statements
+from lanewise.ir.verify import verify_kernel
 from lanewise.launch.support import compile_kernel
 from lanewise.models import predict
 from lanewise.models.devices import table_model
@@ -242,3 +243,27 @@ def test_a_kernel_is_analysed_once_for_all_predictions(monkeypatch: pytest.Monke
     ]
     assert len(analysed) == 1
     assert times[0] == times[2]
+
+
+# ------------------------------------------------------------ places that follow from a round
+
+
+def test_what_a_round_decides_is_read_in_the_round() -> None:
+    """A place that hangs on a variable of the loop's body by more than a sum is no place of a tile."""
+
+    @lw.threadwise
+    def wrapped(i: lw.index, t: lw.Array1[lw.i32], u: lw.Array1[lw.i32], c: lw.Array1[lw.i32], n: lw.i32):
+        s = 0
+        for k in range(512):
+            y = k // 2
+            s += t[n - 1 - y % n] * u[k]
+        c[i] = s
+
+    given = {"t": np.arange(7, dtype=np.int32), "u": np.arange(512, dtype=np.int32), "c": np.zeros(256, np.int32)}
+    compiled = wrapped.compile(**given, n=np.int32(7), grid=256)
+    found = stages(compiled.reference, Plan(block=128, tile=128))
+    for kernel in found.values():
+        verify_kernel(kernel)
+    run_stage(list(found.values())[-1], given, compiled.environment)
+    np.testing.assert_array_equal(given["c"], (np.arange(7)[6 - np.arange(512) // 2 % 7] * np.arange(512)).sum())
+    assert not any(a.name.startswith("$tile.t") for a in found["shared-memory tiles"].arrays)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, count
 
 from lanewise.analysis.simplification import expression_of
 from lanewise.analysis.value_numbering import Value, ValueTable
@@ -38,11 +39,16 @@ class ValueWriter:
             label, where = self.table.labels.get(number, ("", NOWHERE))
             if nodes[number].operation in FREE or (not label and uses[number] < 2):
                 continue
-            name = label if label and label not in self.taken else own(f"value{number}")
+            name = self._free(label, number)
             value = self._expression(number)  # before the name stands for it
             self.taken.add(name)
             self.names[number] = name
             self.body.append(ir.Assign(name, value, where))
+
+    def _free(self, label: str, number: int) -> str:
+        """A name that nothing has: labels may look like those that are made here."""
+        made = (own(f"value{number}{'_' * n}") for n in count())
+        return next(n for n in chain([label] if label else [], made) if n not in self.taken)
 
     def _below(self, roots: Collection[int]) -> set[int]:
         """What the roots are computed from, down to what has a name."""

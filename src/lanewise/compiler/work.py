@@ -9,7 +9,7 @@ from lanewise.compiler.lengths import check_calls
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.ir.pattern import Work
-from lanewise.ir.reductions import reorders
+from lanewise.ir.reductions import accumulators_of, reorders
 from lanewise.ir.traverse import expressions, statements, subexpressions
 from lanewise.language.target import CUDA, Target
 from lanewise.layouts import SoA
@@ -79,6 +79,8 @@ def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> 
         sequences=any(map(_is_sequence, used)),
         lengthy=any(isinstance(x, ir.Call) and x.intrinsic in _LENGTHY for x in used),
         result_bytes=sum(x.type.size for x in results),
+        state_bytes=sum(x.type.size for a in accumulators_of(reference) for x in a.state)
+        or sum(x.type.size for x in results),
         source_bytes=_source_bytes(simple),
         length=length(simple),
     )

@@ -113,7 +113,8 @@ class Work:
     exponentials; lengthy: the code of some is so long that few copies fit the instruction cache of
     a GPU; regrouped: compilers may add what the sources give in any order, in lanes of SIMD
     registers; straight: the function has no loops, and no branch with much on one side;
-    result_bytes: of the results of one element; source_bytes: what one source takes in a tile;
+    result_bytes: of the results of one element; state_bytes: of the states that its reductions
+    have on the way; source_bytes: what one source takes in a tile;
     alike: how many neighbouring elements go over the same list, and items: how long lists are, on
     average; rounds: of loops that threads could share, where there are such;
     suggested: plans that suit the accesses of a kernel; together: how many elements a thread of a
@@ -134,6 +135,7 @@ class Work:
     regrouped: bool = True
     straight: bool = True
     result_bytes: int = 0
+    state_bytes: int = 0
     source_bytes: int = 0
     alike: int = 1
     items: int = 0

@@ -313,7 +313,7 @@ class _Staging:
     def _tiled(self, s: ir.For) -> ir.Block | None:
         loops, body = self._nest(s)
         rounds = {x.variable: self.tile for x in loops}
-        changed = {n for x in statements(body) for n in writes(x)} - set(self.definitions)
+        changed = {n for x in statements(body) for n in writes(x)}
         sites = self._sites(body, rounds, changed)
         # a variable of the body that stands for a sum is replaced by the sum
         chosen = [b for b in boxes(sites, self.shape, self.indices, rounds) if self._worth(b)]

@@ -118,8 +118,8 @@ _REUSE = {1: 0.88, 2: 0.97, 4: 1.0}
 
 
 def _shared_bytes(work: Work, block: int, slices: int) -> int:
-    """A tile of sources, and the sums of slices."""
-    return block * (work.source_bytes + (work.result_bytes if slices > 1 else 0))
+    """A tile of sources, and the states of slices."""
+    return block * (work.source_bytes + (work.state_bytes if slices > 1 else 0))
 
 
 def _throughput(machine: Machine, targets: int, block: int, slices: int, merged: int) -> float:
