@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from lanewise.sims import waves
 from lanewise.sims.waves.command import app
+from lanewise.sims.waves.commands import search
 from lanewise.sims.waves.tables import read_sky, read_templates
 from lanewise.support.errors import InputError
 from tests.waves.truth import TRUTH, needs_tables, needs_truth, table
@@ -409,6 +410,27 @@ def test_profiles(folder, tmp_path):
     assert json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
 
 
+@pytest.mark.parametrize("last", ["_ends_within", "_draw", "_followed", "_summary"])
+def test_what_fails_at_the_end_of_a_search_leaves_its_list(folder, tmp_path, monkeypatch, last):
+    """Notes, pictures, candidates that are followed up, the summary: the list is there before."""
+
+    def failing(*arguments, **named):
+        raise ZeroDivisionError
+
+    words = (
+        *("run", "--sfts", folder / "*.sft", "--ref-time", "1238256018", "--ephemeris", "EPV00"),
+        *("--sky", "2.0,0.3", "--freq", 60.0095, "--band", 0.0002, "--stack", 36000, "--quiet"),
+        *("--residuals", 3, "--patch", 0.02),
+    )
+    call(*words, "--out", tmp_path / "whole.csv")
+    monkeypatch.setattr(search, last, failing)
+    more = ("--plot", tmp_path / "a.png") if last == "_draw" else ()
+    more += ("--follow-up", 1) if last == "_followed" else ()
+    with pytest.raises(ZeroDivisionError):
+        call(*words, "--out", tmp_path / "top.csv", *more)
+    assert (tmp_path / "top.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+
+
 def test_a_follow_up(folder, tmp_path):
     """A second file, of candidates apart, with parameters that are the signal's; what it is not asked for is not there."""
     base = ("run", "--sfts", folder / "*.sft", "--freq", 60.0095, "--band", 0.001, "--sky", "2.0,0.3", "--f1dot", "-2e-10", "--ref-time",
@@ -439,7 +461,7 @@ def test_a_follow_up(folder, tmp_path):
     [
         ("--residuals", 0, "residuals is 0; wanted 1 to"),
         ("--resolution", 0, "resolution is 0; wanted above 0"),
-        ("--f1dot-step", 0, "f1dot_step is 0; wanted above 0"),
+        ("--f1dot-step", 0, "f1dot_step is 0; wanted 1e-25 to 1 Hz/s"),
         ("--f1dot", "1e-9,-2e-9", "f1dot_band is -2e-09; wanted 0 to 1 Hz/s"),
         ("--band", -1, "freq_band is -1; wanted 0 to"),
         ("--threshold", -1, "threshold is -1; wanted 0.0001 to 700 of F"),

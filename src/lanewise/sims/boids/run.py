@@ -111,13 +111,16 @@ class SimulatedFlock:
         plan = RunPlan(run.steps, self.dt, o.every, self.last_frame, self.first, o.checkpoint_every)
         write_checkpoint(path, self.flock, overwrite=True, trajectory=self.trajectory, run=plan)
 
-    def finish(self, run: Run[Any]) -> None:
-        """Write the table and the picture of the last state."""
-        flock, o = self.flock, self.output
-        if o.final is not None:
-            state = state_of(flock)
+    def write_results(self, run: Run[Any]) -> None:
+        """Write the table of the last state."""
+        if (path := self.output.final) is not None:
+            state = state_of(self.flock)
             with span(self.profile, "output", name="final state"):
-                write_state(o.final, state, overwrite=o.overwrite)
+                write_state(path, state, overwrite=self.output.overwrite)
+
+    def finish(self, run: Run[Any]) -> None:
+        """Draw the last state."""
+        flock, o = self.flock, self.output
         if o.pictures.plot is not None:
             frame = self.frame()
             with span(self.profile, "output", name="picture"):

@@ -7,8 +7,8 @@ rest: events, checkpoints, Ctrl-C, progress and the time that it took.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterable
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -130,8 +130,12 @@ class Simulated(Protocol):
         """Write the checkpoint whole, in place of an earlier one."""
         ...
 
+    def write_results(self, run: Run[Any], /) -> None:
+        """Write what the run was made for beside its checkpoint, before any picture."""
+        ...
+
     def finish(self, run: Run[Any], /) -> None:
-        """Write the files of the end."""
+        """Draw what is drawn at the end."""
         ...
 
     def summary(self, run: Run[Any], /) -> dict[str, Any]:
@@ -186,7 +190,9 @@ class Run(Generic[S]):
 
         Ctrl-C ends it after whole steps, with a checkpoint and KeyboardInterrupt; pressed again, at
         once and without. A host program's own handler is called there, and may let it go on. Raises
-        `InputError` when the state breaks; the last checkpoint is then unchanged.
+        `InputError` when the state breaks; the last checkpoint is then unchanged. What fails beside
+        a state that holds, a measurement or a frame, ends the run with a checkpoint and, after the
+        last step, with the results.
         """
         with ExitStack() as files, deferred_interruption() as interruption:
             self.state.prepare(self)
@@ -196,9 +202,10 @@ class Run(Generic[S]):
             if self.checkpoints.first and not self.checkpoints.exists:
                 self.save()  # from here on there is always something to resume from
             self._march(progress, interruption)
+            self.state.write_results(self)  # before films are closed, which may fail
 
     def finish(self) -> dict[str, Any]:
-        """Write the files of the end; returns the machine-readable result."""
+        """Draw the pictures of the end; returns the machine-readable result."""
         self.state.finish(self)
         return self.state.summary(self)
 
@@ -221,7 +228,8 @@ class Run(Generic[S]):
             self.seconds += elapsed
             piece = max(1, min(int(count * PIECE_SECONDS / max(elapsed, 1e-9)), 4 * piece))
             self._look()
-            progress(self)
+            with self._kept():
+                progress(self)
             since = time.monotonic() - saved
             due = self.crowded or self.checkpoints.due(self.step, since, cost)
             if self.done or interruption.asked or due:
@@ -245,5 +253,20 @@ class Run(Generic[S]):
         due = [o for o in self._outputs if o.due(step, last=last)]
         if due or last:
             self.state.check()
-        for output in due:
-            output.take(step)
+        with self._kept():
+            for output in due:
+                output.take(step)
+
+    @contextmanager
+    def _kept(self) -> Generator[None]:
+        """Whatever fails within, the steps that were taken are saved, and the results of the last
+        one written.
+        """
+        try:
+            yield
+        except Exception:
+            if self.taken:
+                self.save()
+                if self.done:
+                    self.state.write_results(self)
+            raise

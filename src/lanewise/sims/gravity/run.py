@@ -120,6 +120,9 @@ class SimulatedBodies:
             script=self.script, film=self.film, snapshot_of=snapshot_of, overwrite=overwrite,
         )  # fmt: skip
 
+    def write_results(self, run: Run[Any]) -> None:
+        """The checkpoint has them."""
+
     def finish(self, run: Run[Any]) -> None:
         """Write the picture of the bodies and of the energy error."""
         if (path := self.output.plot) is None:

@@ -151,15 +151,17 @@ class SimulatedFlow:
             arrays=arrays, history=history,
         )  # fmt: skip
 
-    def finish(self, run: Run[Any]) -> None:
-        """Write the fields and the picture of the last state."""
-        o = self.output
-        if o.vti is not None:
+    def write_results(self, run: Run[Any]) -> None:
+        """Write the fields of the last state."""
+        if (path := self.output.vti) is not None:
             with span(self.profile, "output", name="fields for ParaView"):
-                write_vti_file(o.vti, self, overwrite=o.overwrite)
-        if o.plot is not None:
+                write_vti_file(path, self, overwrite=self.output.overwrite)
+
+    def finish(self, run: Run[Any]) -> None:
+        """Draw the last state."""
+        if (path := self.output.plot) is not None:
             with span(self.profile, "output", name="picture"):
-                write_picture(o.plot, self)
+                write_picture(path, self)
 
     @property
     def series(self) -> Series:

@@ -209,7 +209,6 @@ def _searched(
         run = _Run(one, kept.checkpoint_every, announce)
         follow(run, "waves", _rate, quiet=quiet)
     assert run.outcome is not None
-    say_note(_ends_within(run.outcome))
     return run.outcome
 
 
@@ -253,6 +252,7 @@ def _write(asked: _Asked, outcome: Found, profile: Profile | None, *, quiet: boo
         write_table(
             asked.out, {name: outcome.candidates[name] for name in COLUMNS}, asked.overwrite
         )
+    say_note(_ends_within(outcome))
     if asked.plot is not None:
         with span(profile, "output", name="picture"):
             _draw(asked.plot, outcome)
