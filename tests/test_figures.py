@@ -52,10 +52,10 @@ class Section:
     def figures(self) -> Iterator[tuple[str, str]]:
         """Paragraphs or rows, and the figures in them: those with a unit, and those of a table whose head has one in their column.
 
-        What Python prints is not among them: `tests/test_docs.py` runs and compares it.
+        Code is none, and what Python prints is not among them: `tests/test_docs.py` runs and compares it.
         """
         heads: list[bool] = []
-        text = re.sub(r"^```(?:python|py|text)\n.*?^```", "", self.text, flags=re.MULTILINE | re.DOTALL)
+        text = re.sub(r"^```(?:python|py|text|llvm)\n.*?^```", "", self.text, flags=re.MULTILINE | re.DOTALL)
         for line in re.sub(CONTINUED, " ", text).splitlines():
             cells = [c.strip() for c in line.strip().strip("|").split("|")] if line.startswith("|") else []
             if not cells:

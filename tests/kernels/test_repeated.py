@@ -445,7 +445,9 @@ def test_scatters_again_and_with_other_arrays(device: str, count: int, monkeypat
     rng = np.random.default_rng(count)
     found: list[bool] = []
     find = Repeated.find
-    monkeypatch.setattr(Repeated, "find", lambda self, *a: found.append((m := find(self, *a)) is not None) or m)
+    monkeypatch.setattr(
+        Repeated, "find", lambda self, *a, **n: found.append((m := find(self, *a, **n)) is not None) or m
+    )
 
     def there(array: Any) -> Any:
         return array if device == "cpu" else pytest.importorskip("cupy").asarray(array)

@@ -389,7 +389,7 @@ def called(work: Callable[[], Any]) -> int:
     return count
 
 
-COSTS = {"moved": (27, 46, 100), "energies": (27, 44, 110), "pairs": (28, 46, 140), "arrays": (30, 40, 100)}
+COSTS = {"moved": (27, 46, 100), "energies": (27, 44, 130), "pairs": (28, 46, 140), "arrays": (30, 40, 100)}
 
 
 @pytest.mark.parametrize("name", COSTS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -172,7 +173,7 @@ def test_all_pairs_without_a_number_say_nothing() -> None:
 
 def test_while_a_graph_is_captured_nothing_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     b, far = sources(300), wave.using(search=lw.Tree(theta=0.8, order=2, leaf=8))
-    monkeypatch.setattr(compared, "_captured", bool)
+    monkeypatch.setattr(compared, "get_device", lambda _: SimpleNamespace(is_capturing=lambda: True))
     assert not told(lambda: far(b, b, k=90.0))
     assert not told(lambda: far.bind(b, b, k=90.0))
     monkeypatch.undo()

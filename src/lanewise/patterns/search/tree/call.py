@@ -199,7 +199,9 @@ def group_arrays(
     """The arrays that say what groups are, each with its number of elements."""
     nodes = ir.Local(NODES, t.I64)
     if isinstance(operators, Operators):
-        arrays = {RECORDS: (node_record(operators, arguments).arrangement, nodes)}
+        arrays: dict[str, tuple[Arrangement, ir.Expression]] = {
+            RECORDS: (node_record(operators, arguments).arrangement, nodes)
+        }
         if arguments.pairs:
             numbers = value_array(LISTS, t.I32, written=True).arrangement
             arrays[LOCALS] = (LocalRecord(operators).arrangement, nodes)

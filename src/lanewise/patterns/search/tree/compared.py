@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from lanewise.frontend.function import Signature
 from lanewise.language import types as t
 from lanewise.language.record import Record
-from lanewise.language.target import is_gpu
 from lanewise.language.types import F32
 from lanewise.launch.arguments import Arguments, flatten_uniforms
 from lanewise.launch.compiled import Call
@@ -30,7 +29,7 @@ from lanewise.patterns.search.checked_positions import Places
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.searched_launch import SearchedLaunch
 from lanewise.patterns.search.tree.search import Tree
-from lanewise.runtime import cuda
+from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import on, to_host
 from lanewise.support.errors import FarFieldWarning
 from lanewise.support.numerals import counted
@@ -59,7 +58,9 @@ class Comparison:
 
         While a graph is captured nothing runs that could be compared.
         """
-        return self._kind(points, values) in self._known or _captured(points[1].device)
+        return (
+            self._kind(points, values) in self._known or get_device(points[1].device).is_capturing()
+        )
 
     def compare(self, call: Arguments, points: Places, results: tuple[Any, ...]) -> None:
         """Warn (`FarFieldWarning`) where the results of a call, which ran, are wrong; a call like
@@ -189,7 +190,3 @@ def _size(value: Any) -> tuple[int, bool]:
     """The power of two next to a number, and whether it is positive."""
     mantissa, exponent = math.frexp(value)
     return exponent, mantissa > 0
-
-
-def _captured(device: str) -> bool:
-    return is_gpu(device) and cuda.is_capturing(device)
