@@ -243,3 +243,11 @@ def test_workers_make_the_code_of_either_language() -> None:
     wrong = TEXT.replace("ret i32 0", "ret i17 0")
     assert cpu._machine_code((wrong, "scaled", None)) == b""  # pyright: ignore[reportPrivateUsage]
     assert not compile_workers.is_open()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="maps memory as Linux does")
+def test_free_memory_may_lie_far_apart() -> None:
+    """As in a process that holds a CUDA context: sections of one object lie together, whatever is free elsewhere."""
+    script = Path(__file__).with_name("far_pages_kernel.py")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr

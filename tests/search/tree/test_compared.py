@@ -104,6 +104,12 @@ def test_an_accuracy_that_is_missed() -> None:
     assert not told(lambda: far(b, b, k=-0.1))
 
 
+def test_no_remedy_is_named_that_would_be_refused() -> None:
+    b, far = sources(700), wave.using(search=lw.Tree(theta=0.7, order=2, leaf=8, method="dual"))
+    (text,) = told(lambda: far(b, b, k=60.0))
+    assert "choose a smaller theta, a larger order, or lw.AllPairs()" in text
+
+
 def test_lengths_that_leave_the_range_of_float32() -> None:
     rng = np.random.default_rng(1)
     places, mass = rng.random((500, 3)), rng.random(500)

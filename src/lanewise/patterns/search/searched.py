@@ -32,7 +32,6 @@ from lanewise.patterns.search.searched_launch import SearchedLaunch
 from lanewise.patterns.search.specialised import Specialised, Specialiser
 from lanewise.patterns.search.tree.arguments import TARGET_ORDER
 from lanewise.patterns.search.tree.compared import Comparison, EveryPair
-from lanewise.patterns.search.tree.search import Tree
 from lanewise.patterns.search.tuning.job import Choice
 from lanewise.patterns.search.watched import Unsound
 from lanewise.patterns.tables.ranges import proved_with_values
@@ -64,8 +63,8 @@ class Searched:
         self.specialiser = Specialiser(name, signature, lowered, search, self.forget)
         self.search, self._picker = self.specialiser.search, self.specialiser.picker
         self._positions, self._programs = self.specialiser.positions, Programs()
-        self._every, tree = every, self.search
-        self._comparison = Comparison(signature, tree, every) if isinstance(tree, Tree) else None
+        self._every, far = every, self.specialiser.far
+        self._comparison = None if far is None else Comparison(signature, far, every)
         self._repeated = RepeatedSearches()
         self._records = [n for n, kind in signature.parameters.items() if isinstance(kind, Record)]
 

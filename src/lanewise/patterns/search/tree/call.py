@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,10 +14,11 @@ from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Work
-from lanewise.ir.values import value_array
 from lanewise.language import types as t
 from lanewise.language.record import Record
 from lanewise.language.types import Scalar
+from lanewise.launch.arguments import values_arrangement
+from lanewise.launch.executable import Executable
 from lanewise.launch.programs import Programs
 from lanewise.launch.support import index_type
 from lanewise.launch.task_list import Part, Renamed
@@ -87,6 +88,14 @@ class FarFields:
         if search.accuracy is not None:
             _check_estimates(self.operators, lowered)
 
+    @property
+    def takes_an_accuracy(self) -> bool:
+        """Whether errors of this function are estimated, met in this way."""
+        of = self.operators
+        if not isinstance(of, Operators) or self.search.method == "dual":
+            return False
+        return cannot_estimate(of, len(result_arrays(self.lowered))) is None
+
     def walk(self, arguments: TreeArguments, index: Scalar) -> ir.Kernel:
         """The kernel that meets near sources and far groups."""
         return build_tree_walk(self.lowered, self.operators, arguments, index)
@@ -117,9 +126,7 @@ class FarFields:
         parts: list[Part] = [Renamed(leaves, names)]
         if structure.shape.top:
             parents = programs.get((arguments, "parent moments"), of_parents, plan, device)
-            for height in range(1, structure.shape.top + 1):
-                first, count = height_numbers(height)
-                parts.append(Renamed(parents, names, {HEIGHT_FIRST: first, HEIGHT_COUNT: count}))
+            parts += of_heights(parents, names, range(1, structure.shape.top + 1))
         if arguments.estimated:
             parts += self._estimates(programs, arguments, device, names)
         if arguments.pairs:
@@ -144,11 +151,7 @@ class FarFields:
             plan,
             device,
         )
-        parts: list[Part] = []
-        for height in reversed(range(structure.shape.top)):
-            first, count = height_numbers(height)
-            parts.append(Renamed(pairs, names, {HEIGHT_FIRST: first, HEIGHT_COUNT: count}))
-        return parts
+        return of_heights(pairs, names, reversed(range(structure.shape.top)))
 
     def _estimates(
         self,
@@ -184,6 +187,12 @@ class FarFields:
         }
 
 
+def of_heights(kernel: Executable, names: Mapping[str, str], heights: Iterable[int]) -> list[Part]:
+    """A kernel over nodes, launched for one height after the other."""
+    numbers = (zip((HEIGHT_FIRST, HEIGHT_COUNT), height_numbers(h), strict=True) for h in heights)
+    return [Renamed(kernel, names, dict(of_one)) for of_one in numbers]
+
+
 def _fields(signature: Signature, proof: FarProof) -> tuple[str, ...]:
     """The fields of the source that are weights and floats."""
     name, record = proof.elements[1], signature.parameters[proof.elements[1]]
@@ -203,7 +212,7 @@ def group_arrays(
             RECORDS: (node_record(operators, arguments).arrangement, nodes)
         }
         if arguments.pairs:
-            numbers = value_array(LISTS, t.I32, written=True).arrangement
+            numbers = values_arrangement(t.I32)
             arrays[LOCALS] = (LocalRecord(operators).arrangement, nodes)
             arrays[LISTS] = (numbers, build.multiply(nodes, ROOM))
             arrays[LENGTHS] = (numbers, nodes)

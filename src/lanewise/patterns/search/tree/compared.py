@@ -28,7 +28,7 @@ from lanewise.launch.tuned_plans import size_class
 from lanewise.patterns.search.checked_positions import Places
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.searched_launch import SearchedLaunch
-from lanewise.patterns.search.tree.search import Tree
+from lanewise.patterns.search.tree.call import FarFields
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import on, to_host
 from lanewise.support.errors import FarFieldWarning
@@ -43,10 +43,12 @@ EveryPair = Callable[[Arguments, slice], tuple[Any, ...]]
 
 
 class Comparison:
-    """What was compared of the calls of one function over a tree. every: all pairs of a call."""
+    """What was compared of the calls of one function over a tree. far: its kernels; every: all
+    pairs of a call.
+    """
 
-    def __init__(self, signature: Signature, tree: Tree, every: EveryPair) -> None:
-        self._signature, self._tree, self._every = signature, tree, every
+    def __init__(self, signature: Signature, far: FarFields, every: EveryPair) -> None:
+        self._signature, self._far, self._tree, self._every = signature, far, far.search, every
         kinds = signature.parameters.items()
         leaves = [t.leaves(n, kind) for n, kind in kinds if not isinstance(kind, Record)]
         self._values = tuple(n for some in leaves for n in some)
@@ -138,7 +140,9 @@ class Comparison:
         tree, name = self._tree, self._signature.source.name
         median, most = np.percentile(errors, (50, 99))
         wanted = f"a median below {MEDIAN:g} and 99 % below {MOST:g}"
-        ways = ["a smaller theta", "a larger order", "accuracy="]
+        ways = ["a smaller theta", "a larger order"]
+        if self._far.takes_an_accuracy:
+            ways.append("accuracy=")
         if tree.accuracy is not None:
             wanted = f"99 % below {tree.accuracy:g}"
             ways = ["a smaller accuracy", "a smaller theta", "a larger order"]

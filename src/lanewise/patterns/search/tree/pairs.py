@@ -9,7 +9,7 @@
                 else:                                      its left child
 So each pair of elements is met once: by M2L of two groups that they are in, or from the list of a
 leaf as pairs. A list has room for `ROOM` nodes. Where it is full a node is left as it is, for the
-children of a, and at last for the walk, which opens it: results do not hang on the room.
+children of a, and at last for the walk, which opens it: no result depends on the room.
 """
 
 from __future__ import annotations
