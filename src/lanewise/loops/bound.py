@@ -11,7 +11,7 @@ from lanewise.launch.steps.rows import InRows, rows_of
 from lanewise.launch.steps.task import Clock, States, Task, bound_each_step, has_graphs
 from lanewise.loops.by_steps import InSteps
 from lanewise.loops.flat import flat
-from lanewise.loops.orders import keeping_order, order_task, searched_launch
+from lanewise.loops.orders import OwnOrder, keeping_order, order_task, searched_launch
 from lanewise.loops.searches import (
     FOLLOWS,
     DeviceLooks,
@@ -39,24 +39,29 @@ BY_STEP = (
 @dataclass(frozen=True, slots=True)
 class Reading:
     """How bound calls are read. apart: the launches of a search each for itself, for a profile.
-    orders: what makes those that calls keep, by their structures: a call may stand in a loop more
-    than once.
+    orders: those that calls keep, and what makes them, by their structures: a call may stand in a
+    loop more than once.
     """
 
     structures: Structures
     clock: Clock
     apart: bool
-    orders: dict[int, Task] = field(default_factory=dict[int, Task], compare=False)
+    orders: dict[int, tuple[OwnOrder, Task]] = field(
+        default_factory=dict[int, tuple[OwnOrder, Task]], compare=False
+    )
 
     def task(self, call: Call) -> Task:
         """The task of a bound call."""
         searched = searched_launch(call)
         if searched is None or not searched.orders:
             return self._task(call)
-        made, own = self._task(keeping_order(call, searched)), id(searched.structure)
-        if own not in self.orders:
-            self.orders[own] = order_task(call, searched)
-        return replace(made, before=self.orders[own], kept=searched.structure.every)
+        of = id(searched.structure)
+        if of not in self.orders:
+            own = OwnOrder.of(searched, call.compiled.executable.device)
+            self.orders[of] = own, order_task(call, own)
+        own, ordering = self.orders[of]
+        made = self._task(keeping_order(call, searched, own))
+        return replace(made, before=ordering, kept=searched.structure.every)
 
     def _task(self, call: Call) -> Task:
         name, device = call.compiled.name, call.compiled.executable.device

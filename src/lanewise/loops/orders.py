@@ -2,21 +2,25 @@
 
     order of far: in every 32nd step of those that have the call; far: in all of them
 Any order gives right results, and a worse one takes longer: so it is made in steps whose numbers
-say so, wherever a run is cut.
+say so, wherever a run is cut. It is the loop's own: neither a call by hand nor another loop over
+the same call changes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import lcm
+from typing import Any
+
+import numpy as np
 
 from lanewise.launch.by_step import SteppedLaunch
 from lanewise.launch.compiled import Call
 from lanewise.launch.steps.task import States, Task, Timed, bound_each_step
 from lanewise.loops.searches import BUILD
-from lanewise.patterns.search.searched_launch import SearchedLaunch
-from lanewise.runtime.memory import on
+from lanewise.patterns.search.searched_launch import SearchedLaunch, orders_of
+from lanewise.runtime.memory import allocate, on
 from lanewise.runtime.programs import NamedLaunch, Work
 
 
@@ -28,9 +32,33 @@ def searched_launch(call: Call) -> SearchedLaunch | None:
     return launch if isinstance(launch, SearchedLaunch) else None
 
 
-def keeping_order(call: Call, searched: SearchedLaunch) -> Call:
-    """The same call on the order that is there."""
-    launch: Work = searched.keeping_order()
+@dataclass(frozen=True, slots=True)
+class OwnOrder:
+    """The order of a call that a loop has for itself. arrays: of sources, and of targets that are
+    other elements, by their names; making: the launches of the call on it.
+    """
+
+    arrays: Mapping[str, Any]
+    making: SearchedLaunch
+
+    @classmethod
+    def of(cls, searched: SearchedLaunch, device: str) -> OwnOrder:
+        """Memory for it, with whatever is there."""
+        arrays = {
+            name: allocate(device, order.nbytes, "the order of a loop").view(np.int32)
+            for name, order in orders_of(searched.structure)
+        }
+        return cls(arrays, searched.on_orders(device, arrays))
+
+
+def is_order(order: Any, count: int) -> bool:
+    """Whether it names each of so many elements once."""
+    return np.shape(order) == (count,) and np.array_equal(np.sort(order), np.arange(count))
+
+
+def keeping_order(call: Call, searched: SearchedLaunch, own: OwnOrder) -> Call:
+    """The same call on the order that a loop has."""
+    launch: Work = own.making.keeping_order(call.compiled.executable.device)
     if isinstance(call.launch, SteppedLaunch):
         launch = replace(call.launch, launch=launch)
     tasks = call.compiled.tasks
@@ -38,10 +66,10 @@ def keeping_order(call: Call, searched: SearchedLaunch) -> Call:
     return replace(call, launch=launch, compiled=replace(call.compiled, tasks=left))
 
 
-def order_task(call: Call, searched: SearchedLaunch) -> Task:
+def order_task(call: Call, own: OwnOrder) -> Task:
     """What makes the order. It is made once now: a loop may begin at any step."""
     name, device = f"order of {call.compiled.name}", call.compiled.executable.device
-    ordering, tasks = searched.ordering, call.compiled.tasks
+    ordering, tasks, searched = own.making.ordering, call.compiled.tasks, own.making
     with on(device):
         ordering.run()
     launches = [NamedLaunch(BUILD, "order", ordering.run)]
@@ -52,7 +80,8 @@ def order_task(call: Call, searched: SearchedLaunch) -> Task:
         del states
         return launches
 
-    return Task(name, "search", launches_of, device, checks=(searched.check,), bound=bound)
+    checks, orders = (searched.check,), tuple(own.arrays.values())
+    return Task(name, "search", launches_of, device, checks=checks, bound=bound, orders=orders)
 
 
 def with_orders(lists: Sequence[Sequence[Timed]], longest: int) -> tuple[tuple[Timed, ...], ...]:

@@ -9,6 +9,9 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, NoReturn
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lanewise.launch.joined import Owned, joined, memory_of
 from lanewise.launch.steps.loop import MOST_STEPS, StepLoop, bound_in
 from lanewise.launch.steps.rhythm import Rhythm
@@ -18,12 +21,14 @@ from lanewise.launch.tasks import Role, Sequence
 from lanewise.loops.every import whole
 from lanewise.loops.explanation import LoopExplanation, explain
 from lanewise.loops.functions import end_called
+from lanewise.loops.orders import is_order
 from lanewise.loops.reading import read_lists
 from lanewise.loops.searches import Structures
 from lanewise.profiling.profile import Profile
 from lanewise.profiling.progress import take_steps
 from lanewise.runtime.device import get_device
 from lanewise.runtime.lease import Lease
+from lanewise.runtime.memory import copy_whole, on, to_host
 from lanewise.runtime.programs import Work
 from lanewise.runtime.whole_steps import WholeSteps
 from lanewise.support.attributes import sealed, settings_by_name
@@ -89,6 +94,42 @@ class Steps:
         self._loop.step = number
         self._clock.begin(number)
         self._whole.mended()
+
+    @property
+    def orders(self) -> tuple[NDArray[np.int32], ...]:
+        """The orders of elements that this loop keeps between steps, a copy on the host: (n,) each,
+        of the calls over `lw.Tree` in their order (of targets behind that of sources, where these
+        are others), and none of other calls.
+
+        A checkpoint of a loop has its arrays, `step` and these: a loop that gets them takes up a
+        run with the same bits. They can be set, to as many arrays, each with every index once.
+        """
+        with on(self._device):
+            return tuple(np.array(to_host(order), np.int32) for order in self._orders)
+
+    @orders.setter
+    def orders(self, values: Any) -> None:
+        if self._loop.within:
+            raise ArgumentError(
+                "a function of the list, or of lw.by_step, cannot set the orders of its loop, "
+                "which is within a step; a callback can"
+            )
+        given = [np.asarray(v) for v in values]
+        lengths = [len(order) for order in self._orders]
+        shapes = [(n,) for n in lengths]
+        if [o.shape for o in given] != shapes or not all(map(is_order, given, lengths)):
+            wanted = " and ".join(f"each of {n:,} indices once" for n in lengths) or "none"
+            found = ", ".join(str(o.shape) for o in given) or "none"
+            raise ArgumentError(
+                f"the orders of a loop: found arrays of shape {found}; wanted {wanted}, as "
+                "loop.orders gives them"
+            )
+        for order, there in zip(given, self._orders, strict=True):
+            copy_whole(there, np.ascontiguousarray(order, np.int32))
+
+    @property
+    def _orders(self) -> list[Any]:
+        return [order for task in self._rhythm.tasks for order in task.orders]
 
     @property
     def cycle(self) -> int:

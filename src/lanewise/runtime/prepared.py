@@ -244,6 +244,14 @@ class Prepared:
         """
         return at_a_stretch([p.work() for p in self.pieces[begin:end]], None, self.mend)
 
+    def elsewhere(self, views: Views, memory: Mapping[str, Any]) -> Prepared:
+        """The same launches with these arrays in place of those of their names."""
+        pieces = tuple(
+            replace(p, kept=tuple(k for k in p.kept if k[0] not in memory)).bound(views, memory)
+            for p in self.pieces
+        )
+        return replace(self, pieces=pieces)
+
     def opened(self, arrays: frozenset[str], values: frozenset[str]) -> Flat | None:
         """The same launches, open for these arrays and values; None where values are fixed."""
         if self.fixed:

@@ -59,7 +59,7 @@ def by_definition(places: NDArray[Any]) -> NDArray[np.int32]:
 
 def on_host(points: Points) -> NDArray[np.int32]:
     made = HostOrder(points)
-    made.build()
+    made.build(made.order)
     return made.order
 
 

@@ -251,9 +251,9 @@ def test_a_call_that_stands_twice_in_a_step_makes_one_order(monkeypatch: pytest.
     b, made = bodies(300), list[int]()
     build = HostOrder.build
 
-    def counted(order: HostOrder) -> None:
+    def counted(order: HostOrder, to: Array) -> None:
         made.append(1)
-        build(order)
+        build(order, to)
 
     monkeypatch.setattr(HostOrder, "build", counted)
     force = far(0.5).bind(b, b, SOFTENING2)

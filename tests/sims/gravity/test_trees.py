@@ -101,6 +101,28 @@ def test_what_is_done_for_a_method() -> None:
         assert message in str(refused.value)
 
 
+@pytest.mark.parametrize("change", ["bodies", "softening", "dt", "profile"])
+def test_a_run_that_is_cut_after_a_change_goes_on_with_the_same_bits(change: str) -> None:
+    tree, dt = lw.Tree(theta=0.7, order=2, leaf=16), 0.02
+    whole = simulation(tree=tree)
+    whole.run(20, dt=dt)
+    if change == "bodies":
+        whole.bodies.position[5] += 0.3
+    elif change == "softening":
+        whole.softening = 0.04
+    elif change == "profile":
+        whole.profile = lw.Profile()
+    else:
+        dt = 0.03
+    whole.run(5, dt=dt)
+    rest = Simulation(whole.bodies.copy(), softening=whole.softening, search=tree)
+    rest.continue_from(whole.step, dt, whole.tree_order)
+    assert np.array_equal(rest.acceleration, whole.acceleration)
+    for one in (whole, rest):
+        one.run(20, dt=dt)
+    assert np.array_equal(rest.bodies.position, whole.bodies.position)
+
+
 def test_a_profile_that_is_set_between_steps_keeps_the_bits() -> None:
     tree = lw.Tree(theta=0.7, order=2, leaf=16)
     whole, parts = simulation(tree=tree), simulation(tree=tree)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 from lanewise.language.target import is_gpu
 from lanewise.launch.joined import Bound
@@ -91,7 +91,8 @@ class Task:
     device: None for a function of Python. stepped: what a step of it advances. counted: whether it
     wants to know the step. alone: why no CUDA graph can hold it, and what to do; "" where one can.
     costs: whether that costs time on a CPU, too.
-    before: a task that runs before it, each `kept` times that it runs.
+    before: a task that runs before it, each `kept` times that it runs. orders: those that it makes
+    and others keep for some steps, int32 on the device.
     checks: what is asked before every piece of steps. ahead: its values by step. flag: read after
     every piece on a GPU. around: contexts in which so many steps run. bound: what a step runs, as
     tasks over memory.
@@ -112,6 +113,7 @@ class Task:
     bound: Callable[[States], Sequence[Bound]] = lambda _: ()
     before: Task | None = None
     kept: int = 1
+    orders: tuple[Any, ...] = ()
 
 
 def bound_each_step(

@@ -21,16 +21,15 @@ from lanewise.launch.sized import Result, require_for_call
 from lanewise.launch.slots import Given
 from lanewise.launch.support import Uses, bind_record, layouts_of, uses_of
 from lanewise.patterns.results import result_arrays
-from lanewise.patterns.search.base import ORDER, Search, Structure
+from lanewise.patterns.search.base import Search, Structure
 from lanewise.patterns.search.checked_positions import Places
 from lanewise.patterns.search.elsewhere import CallElsewhere
 from lanewise.patterns.search.picker import Picked
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.repeated import Kept, RepeatedSearches
 from lanewise.patterns.search.search_tasks import complete_search_plan, tasks_of_search
-from lanewise.patterns.search.searched_launch import SearchedLaunch
+from lanewise.patterns.search.searched_launch import SearchedLaunch, orders_of
 from lanewise.patterns.search.specialised import Specialised, Specialiser
-from lanewise.patterns.search.tree.arguments import TARGET_ORDER
 from lanewise.patterns.search.tree.compared import Comparison, EveryPair
 from lanewise.patterns.search.tuning.job import Choice
 from lanewise.patterns.search.watched import Unsound
@@ -241,7 +240,7 @@ class Searched:
             check_in_place(self.name, results, {}, ())
             check_beside_records(self.name, results, classified.records, uses, own_only=False)
         bound = {n: bind_record(r, uses[n]) for n, r in classified.records.items()}
-        for order, name in _orders(s.structure):
+        for name, order in orders_of(s.structure):
             bound[name] = bind_value_array(order, t.I32)
         bound |= {n: bind_value_array(a, kind) for (n, kind), a in zip(named, results, strict=True)}
         bound |= {**s.structure.arrays, **s.structure.clean}
@@ -336,9 +335,3 @@ class Searched:
 def _builds(structure: Structure) -> int:
     """How many launches of a call come before its walk."""
     return len(structure.tasks()) + structure.ordered + structure.targets_ordered
-
-
-def _orders(structure: Structure) -> list[tuple[Any, str]]:
-    """The orders that a structure has, and their names."""
-    orders = ((structure.order, ORDER), (structure.target_order, TARGET_ORDER))
-    return [(order, name) for order, name in orders if order is not None]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from lanewise.language.target import is_gpu
+from lanewise.language.types import I32
+from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.compiled import Call
 from lanewise.launch.own_memory import nothing
-from lanewise.patterns.search.base import Structure
+from lanewise.launch.task_list import views_of_memory
+from lanewise.patterns.search.base import ORDER, Structure
+from lanewise.patterns.search.tree.arguments import TARGET_ORDER
 from lanewise.patterns.search.watched import DeviceFilling, Guard
 from lanewise.runtime.lease import Lease
 from lanewise.runtime.prepared import Flat, Prepared
@@ -83,10 +87,20 @@ class SearchedLaunch:
         """What makes an order that may be kept."""
         return replace(self.launches, pieces=self.launches.pieces[: self.orders])
 
-    def keeping_order(self) -> SearchedLaunch:
-        """The same launches without these."""
+    def on_orders(self, device: str, orders: Mapping[str, Any]) -> SearchedLaunch:
+        """The same launches on orders in other memory, by their names."""
+        memory = {n: bind_value_array(order, I32).data for n, order in orders.items()}
+        launches = self.launches.elsewhere(views_of_memory(memory, device), memory)
+        return self._with(device, launches, self.builds, self.orders)
+
+    def keeping_order(self, device: str) -> SearchedLaunch:
+        """The same launches without those that make an order."""
         launches = replace(self.launches, pieces=self.launches.pieces[self.orders :])
-        return replace(self, launches=launches, builds=self.builds - self.orders, orders=0)
+        return self._with(device, launches, self.builds - self.orders, 0)
+
+    def _with(self, device: str, launches: Prepared, builds: int, orders: int) -> SearchedLaunch:
+        made = replace(self, launches=launches, builds=builds, orders=orders)
+        return made if self.looked is None else made.guarded(device, self.looks)
 
     def guarded(self, device: str, guards: tuple[Guard, ...]) -> SearchedLaunch:
         """The same launches behind a look at positions, for a call that runs many times."""
@@ -103,6 +117,12 @@ class SearchedLaunch:
     def unguarded(self) -> SearchedLaunch:
         """The same launches without a look at positions, for whoever looks at them afterwards."""
         return replace(self, guards=(), looked=None, looks=())
+
+
+def orders_of(structure: Structure) -> list[tuple[str, Any]]:
+    """The orders that a structure has, by the names that launches have for them."""
+    orders = ((ORDER, structure.order), (TARGET_ORDER, structure.target_order))
+    return [(name, order) for name, order in orders if order is not None]
 
 
 def structure_of(call: Call) -> Structure:

@@ -20,6 +20,7 @@ import lanewise as lw
 from lanewise.io.particles import Particles
 from lanewise.launch.compiled import Compiled
 from lanewise.layouts import default_layout
+from lanewise.loops.orders import is_order
 from lanewise.loops.steps import Steps, make_loop
 from lanewise.profiling.profile import Profile, span
 from lanewise.profiling.progress import take_steps
@@ -56,10 +57,8 @@ from lanewise.sims.gravity.trees import (
     ForceErrors,
     follow_order,
     force_errors,
-    is_order,
     order_of,
     over,
-    set_order,
 )
 from lanewise.sims.gravity.watch import Watch
 from lanewise.support.attributes import sealed, unknown
@@ -129,6 +128,7 @@ class Simulation:
         "_forces",
         "_law",
         "_loop",
+        "_order",
         "_pair",
         "_places",
         "_plan",
@@ -207,6 +207,7 @@ class Simulation:
         self._watch = Watch(places_of(bodies).data, count, bodies.device, step)
         self._potential: Compiled | None = None  # compiled when it is asked for
         self._loop: Steps | None = None
+        self._order: NDArray[np.int32] | None = None  # of the forces, where no loop has one
         self._whole = WholeSteps(
             "the simulation", "start again from a checkpoint, or from the first state of the bodies"
         )
@@ -236,6 +237,7 @@ class Simulation:
         physics, gravity = self._bound(softening)
         self._potential = None
         self._set(replace(self._law, softening=softening, physics=physics, gravity=gravity))
+        self._order = None  # that of the new call
 
     @property
     def integrator(self) -> Integrator:
@@ -271,12 +273,17 @@ class Simulation:
     @profile.setter
     @checked(InputError)
     def profile(self, value: Profile | None) -> None:
-        self._loop, self._profile = None, value
+        self._end_loop()
+        self._profile = value
 
     def _set(self, law: _Law) -> None:
         """From the next step on."""
-        self._loop = None
+        self._end_loop()
         self._law = law
+
+    def _end_loop(self) -> None:
+        """The next steps have a loop of their own, and the order of this one."""
+        self._order, self._loop = self.tree_order, None
 
     @property
     def bodies(self) -> lw.RecordArray:
@@ -303,7 +310,11 @@ class Simulation:
         """The order of the bodies that the tree is made of, (n,): with it `continue_from` gives the
         bits of an uninterrupted run. None without a tree.
         """
-        return None if self._search is None else order_of(self._law.gravity)
+        if self._search is None:
+            return None
+        if self._loop is not None:
+            return self._loop.orders[0]
+        return order_of(self._law.gravity) if self._order is None else self._order
 
     @property
     def plan(self) -> lw.Plan:
@@ -369,6 +380,8 @@ class Simulation:
         check_bodies(self._bodies, self._pair)
         for call in (self._law.gravity, *(f.acceleration for f in self._forces)):
             call()
+        if self._search is not None and self._loop is not None:
+            self._loop.orders = (order_of(self._law.gravity),)
         self._watch.restart(self.step)
 
     @checked(InputError)
@@ -377,7 +390,7 @@ class Simulation:
         law = self._law
         check_time_step(dt, state_type(self._precision), law.gravitational_constant)
         if dt != self._clock.dt:
-            self._loop = None
+            self._end_loop()
             self._clock = self._clock.with_dt(dt)
         if self._loop is not None:
             return
@@ -396,7 +409,7 @@ class Simulation:
             self._loop = make_loop(calls, None, "keep", self._profile, of="simulation")
             self._loop.step = self.step  # trees are made anew at steps of these numbers
             if order is not None:  # a loop makes one when it is made, at any step
-                set_order(self._law.gravity, order)
+                self._loop.orders = (order,)
 
     @checked(InputError)
     def continue_from(self, step: int, dt: float, order: Any = None) -> None:
@@ -414,10 +427,10 @@ class Simulation:
                 "tree_order of that step"
             )
         self._clock = replace(self._clock, step=self._clock.start_step + step, dt=dt)
-        self._loop = None
+        self._end_loop()
         if order is not None:
-            self.prepare(dt)
-            follow_order(self._law.gravity, order)
+            self._order = np.array(order, np.int32)
+            follow_order(self._law.gravity, self._order)
         self._watch.restart(self.step)
 
     @checked(InputError)

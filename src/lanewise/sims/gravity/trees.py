@@ -77,39 +77,18 @@ def over(search: lw.Tree | None, kernel: lw.Pairwise) -> lw.Pairwise:
 # ------------------------------------------------------------ the order of a tree
 
 
-def _order(gravity: lw.Call) -> Any:
+def order_of(gravity: lw.Call) -> NDArray[np.int32]:
+    """The order of the bodies in which a bound call computed its forces by hand, on the host."""
     searched = searched_launch(gravity)
     assert searched is not None, "a call over a tree"
-    return searched.structure.order
-
-
-def is_order(order: Any, bodies: int) -> bool:
-    """Whether it names each of so many bodies once."""
-    return np.shape(order) == (bodies,) and np.array_equal(np.sort(order), np.arange(bodies))
-
-
-def order_of(gravity: lw.Call) -> NDArray[np.int32]:
-    """The order of the bodies in the tree of a bound call, on the host."""
-    return np.array(to_host(_order(gravity)), np.int32)
+    return np.array(to_host(searched.structure.order), np.int32)
 
 
 def follow_order(gravity: lw.Call, order: NDArray[np.int32]) -> None:
     """Compute the forces anew with this order, as a step of a loop does that makes none."""
-    loop = lw.steps([gravity], structures="keep")  # makes an order of its own
-    loop.step = 1
-    loop.prepare()
-    set_order(gravity, order)
+    loop = lw.steps([gravity], structures="keep")
+    loop.step, loop.orders = 1, (order,)
     loop.run(1)
-
-
-def set_order(gravity: lw.Call, order: NDArray[np.int32]) -> None:
-    """Put an order in place of that of a bound call; its forces stay what they are."""
-    there = _order(gravity)
-    if isinstance(there, np.ndarray):
-        there[:] = order
-    else:
-        with on(gravity.compiled.executable.device):
-            there.set(np.ascontiguousarray(order, np.int32))
 
 
 # ------------------------------------------------------------ errors

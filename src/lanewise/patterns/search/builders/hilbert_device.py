@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from lanewise.patterns.search.points import Points
 from lanewise.primitives import hilbert_order, radix_sort
 from lanewise.primitives.hilbert_order import BOX_ITEMS, THREADS, words
 from lanewise.runtime.device import WrittenKernel, get_device
-from lanewise.runtime.memory import Pieces, PlannedPieces, on
+from lanewise.runtime.memory import Pieces, PlannedPieces, address, on
 from lanewise.support.errors import ArgumentError
 
 MOST_ELEMENTS = 2**30 - 1  # of a sort
@@ -51,7 +50,7 @@ class Step:
 
 
 class DeviceOrder:
-    """The order, in memory of its own where the points are, made by these kernels."""
+    """What makes the order with these kernels, and memory for one where the points are."""
 
     def __init__(self, points: Points, kernels: Mapping[str, WrittenKernel]) -> None:
         if points.count > MOST_ELEMENTS:
@@ -65,6 +64,7 @@ class DeviceOrder:
             points.device, memory_sizes(points), "the order of a tree", self._begin
         )
         self.needs = (self._memory.need,)
+        self._made: tuple[int, tuple[Step, ...]] | None = None  # for the order at this address
 
     def _begin(self, memory: Pieces) -> None:
         """The caller's order is the first one."""
@@ -72,11 +72,6 @@ class DeviceOrder:
         with on(p.device):
             numbers = get_device(p.device).arrays.arange(p.count, dtype=np.int32)
             memory["values0"].view(np.int32)[:] = numbers
-
-    @cached_property
-    def _steps(self) -> tuple[Step, ...]:
-        columns = (*self._points.addresses(), *([0] * (3 - self._points.dimension)))
-        return steps_of(columns, self._points.count, self._memory.addresses)
 
     @property
     def order(self) -> Any:
@@ -86,19 +81,29 @@ class DeviceOrder:
     def tasks(self, positions: str, order: str) -> tuple[Primitive, ...]:
         """Its only one: kernels of the same stream, one after the other."""
         touched = (*reading(positions), *writing(order))
-        return (Primitive("tree order", self.build, touched),)
+        return (Primitive("tree order", self.build, touched, (order,)),)
 
-    def build(self) -> None:
-        """Order the present positions."""
-        for step in self._steps:
+    def build(self, order: Any) -> None:
+        """Put the order of the present positions there."""
+        for step in self._steps(address(order)):
             self._kernels[step.kernel].launch((step.blocks, 1), step.arguments)
+
+    def _steps(self, order: int) -> tuple[Step, ...]:
+        """The launches for an order at this address."""
+        if self._made is None or self._made[0] != order:
+            columns = (*self._points.addresses(), *([0] * (3 - self._points.dimension)))
+            at = {**self._memory.addresses, "values0": order}
+            self._made = order, steps_of(columns, self._points.count, at)
+        return self._made[1]
 
 
 BINS = radix_sort.PASSES * radix_sort.BINS  # of a word's digits
 
 
 def memory_sizes(points: Points) -> dict[str, int]:
-    """Bytes of each piece of memory that kernels write, all of it before they read it."""
+    """Bytes of each piece of memory that kernels write, all of it before they read it. values0: an
+    order.
+    """
     count, sorts = points.count, words(points.dimension)
     return {
         **dict.fromkeys(("values0", "values1", "keys0", "keys1"), 4 * count),

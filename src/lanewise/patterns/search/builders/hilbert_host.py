@@ -145,7 +145,7 @@ def hilbert_sort_kernel(places, lows, scale, keys, order, other_keys, other_orde
 
 
 class HostOrder:
-    """The order on a CPU, in memory of its own."""
+    """What makes the order on a CPU, and memory for one."""
 
     def __init__(self, points: Points) -> None:
         self._points = points
@@ -167,10 +167,10 @@ class HostOrder:
     def tasks(self, positions: str, order: str) -> tuple[Primitive, ...]:
         """Its only one, which orders the positions of that name."""
         touched = (*reading(positions), *writing(order))
-        return (Primitive("tree order", self.build, touched),)
+        return (Primitive("tree order", self.build, touched, (order,)),)
 
-    def build(self) -> None:
-        """Order the present positions."""
+    def build(self, order: NDArray[np.int32]) -> None:
+        """Put the order of the present positions there."""
         points, memory = self._points, self._memory
         shape = points.count, points.dimension
         places = memory["places"].view(points.precision.dtype).reshape(shape)
@@ -185,4 +185,4 @@ class HostOrder:
         high: Any = cpu.own_kernel(KEYS, "hilbert_high")
         cpu.run_range(high, given, points.count, GRAIN)
         sort: Any = cpu.own_kernel(SORT, "hilbert_sort")
-        sort(*given, self.order, other_keys, memory["other order"].view(np.int32))
+        sort(*given, order, other_keys, memory["other order"].view(np.int32))

@@ -13,7 +13,7 @@ from lanewise.runtime.memory import Need
 
 
 class Order(Protocol):
-    """The caller's index of each sorted place, in memory of its own."""
+    """What makes the caller's index of each sorted place, and memory for it."""
 
     needs: tuple[Need, ...]
 
@@ -23,7 +23,9 @@ class Order(Protocol):
         ...
 
     def tasks(self, positions: str, order: str) -> tuple[Primitive, ...]:
-        """What makes it of the present positions. positions, order: what a call names them."""
+        """What makes it of the present positions, wherever a call has it. positions, order: what a
+        call names them.
+        """
         ...
 
 
