@@ -1,4 +1,4 @@
-"""A user's name may be any identifier: a word of C++, CUDA, Python or Numba, or what lanewise itself calls something."""
+"""A user's name may be any identifier: a word of C++, CUDA, Python or LLVM, or what lanewise itself calls something."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 
 import lanewise as lw
 from lanewise.emit.cuda import emit_cuda
-from lanewise.emit.names import CUDA_WORDS, PYTHON_WORDS, Names
+from lanewise.emit.llvm import WORDS as WORDS_OF_LLVM
+from lanewise.emit.names import CUDA_WORDS, Names
 from lanewise.ir.names import numbered, own
 from lanewise.planning.plan import Plan
 from lanewise.runtime.nvrtc import compile_cubin
@@ -21,7 +22,7 @@ from tests.harness import Input, program, run_kernels, run_public
 OF_LANEWISE = "i j k block tile part lane thread slice sum total result result0 same count begin end first last from_ other staged loaded zero partial combine sums piece"
 OF_CPP = "float double int bool unsigned auto this new delete template typename operator register struct union namespace export float4 int2 dim3 make_float4"
 OF_CUDA = "threadIdx blockIdx warpSize sqrtf rsqrt fminf fmin min max abs clock printf NULL INFINITY NAN isnan assert lw_rsqrt lw_min size_t"
-OF_PYTHON = "math np njit f32 f64 i32 i64 u32 bool_ range print type object numba"
+OF_PYTHON = "math np f32 f64 i32 i64 u32 bool_ range print type object"
 WORDS = [w for w in f"{OF_LANEWISE} {OF_CPP} {OF_CUDA} {OF_PYTHON}".split() if not keyword.iskeyword(w)]
 
 
@@ -172,7 +173,7 @@ def test_letters_beyond_ascii():
     check(case, given, 2 * given.arrays["α"] + given.arrays["ß"])
 
 
-@pytest.mark.parametrize("words", [CUDA_WORDS, PYTHON_WORDS], ids=["cuda", "python"])
+@pytest.mark.parametrize("words", [CUDA_WORDS, WORDS_OF_LLVM], ids=["cuda", "llvm"])
 def test_identifiers_are_distinct_and_the_user_comes_first(words):
     mine = ["i", "sum.x", "sum_x", "i_", "sum_x_", "float", "float_", "x#1", "x_1"]
     names = Names(words, taken=["helper"], first=mine)

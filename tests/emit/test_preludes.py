@@ -1,22 +1,16 @@
-"""The functions that generated text gets when it uses them, and the imports of generated Python: read line by line, once."""
+"""The functions that generated text gets when it uses them: read line by line, once."""
 
 from __future__ import annotations
 
 import pytest
 
-from lanewise.emit import cuda_prelude, llvm_prelude, numba_prelude
+from lanewise.emit import cuda_prelude, llvm_prelude
 
 CUDA = "".join(f"{name}()\n" for name in cuda_prelude.DEFINITIONS)
-NUMBA = "".join(f"{name}()\n" for name in numba_prelude.DEFINITIONS)
 
 
 def test_the_prelude_of_cuda(golden):
     golden("cuda", cuda_prelude.prelude(CUDA))
-
-
-@pytest.mark.parametrize("fast_math", [False, True])
-def test_the_prelude_of_python(golden, fast_math):
-    golden(f"numba{'_fast_math' * fast_math}", numba_prelude.IMPORTS + numba_prelude.prelude(NUMBA, fast_math))
 
 
 @pytest.mark.parametrize("fast_math", [False, True])
@@ -36,8 +30,4 @@ def test_a_text_gets_what_it_uses_and_nothing_else():
     for name, definition in cuda_prelude.DEFINITIONS.items():
         assert cuda_prelude.prelude(f"x = {name}(y);") == f"{definition}\n"
         assert cuda_prelude.prelude(f"x = {name}<4>(y);") == f"{definition}\n"
-    for name, (_, definition) in numba_prelude.DEFINITIONS.items():
-        assert numba_prelude.prelude(f"x = {name}(y)", False).endswith(f"\n{definition}\n")
-        helpers = 2 if name.startswith("lw_scatter_sum") else 0  # what both types of exact sums use
-        assert numba_prelude.prelude(f"x = {name}(y)", False).count("@njit") == 1 + helpers
-    assert cuda_prelude.prelude("lw_unknown(x)") == numba_prelude.prelude("lw_unknown(x)", False) == ""
+    assert cuda_prelude.prelude("lw_unknown(x)") == ""

@@ -226,14 +226,13 @@ def test_ctrl_c_is_raised_behind_a_kernel(own_cache: Path) -> None:
     assert y.all()
 
 
-def test_no_module_of_numba_is_needed(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_module_of_numba_is_needed(own_cache: Path) -> None:
     """A call is compiled and run in a process that never imports Numba."""
     program = own_cache / "twice.py"
     program.write_text(
         "import sys\nimport numpy as np\nimport lanewise as lw\n\n@lw.elementwise\ndef twice(x: lw.f32) -> lw.f32:\n    return 2.0 * x\n\n"
         "print(twice(np.ones(3, 'f4')).tolist(), [n for n in sys.modules if n.partition('.')[0] == 'numba'])\n"
     )
-    monkeypatch.setenv("LANEWISE_CPU_TEXT", "llvm")
     done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[2.0, 2.0, 2.0] []"
 

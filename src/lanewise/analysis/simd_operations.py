@@ -1,4 +1,6 @@
-"""Which operations the lanes of SIMD registers do together on a CPU (runtime/simd.py has them)."""
+"""Which operations the lanes of SIMD registers do together on a CPU; `emit/llvm_vectors.py` has
+them.
+"""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def pieces_of(count: int, kind: Scalar) -> str:
 
 def exponential_of(count: int, bits: int) -> tuple[str, ...]:
     """E to the power of x in float32, within one unit in the last place; infinite and zero where
-    float32 ends, and NaN for NaN. The method is that of `runtime/simd_exponential.py`.
+    float32 ends, and NaN for NaN.
 
     bits: of registers that the kernel prefers.
     """

@@ -1,7 +1,5 @@
 """Operations on the registers of SIMD lanes as instructions of LLVM's language: arithmetic,
 conversions, moves between lanes, loads and stores.
-
-Each does what the operation of its name does in `runtime/simd.py`.
 """
 
 from __future__ import annotations

@@ -4,37 +4,13 @@ language or another name.
 
 from __future__ import annotations
 
-import keyword
 from collections.abc import Iterable
 
-from lanewise.emit import cuda_prelude, numba_prelude
+from lanewise.emit import cuda_prelude
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.ir.names import identifier, is_own
 from lanewise.ir.traverse import expressions, reads, statements, writes
-
-PYTHON_WORDS = frozenset(keyword.kwlist).union(
-    [
-        "math",
-        "np",
-        "njit",
-        "lanes",
-        "bool_",
-        "f32",
-        "f64",
-        "i32",
-        "i64",
-        "u32",
-        "u64",
-        "range",
-        "min",
-        "max",
-        "abs",
-    ],
-    numba_prelude.DEFINITIONS,
-    numba_prelude.CONVERSIONS.values(),
-    map(numba_prelude.prefer_width, numba_prelude.WIDTHS),
-)
 
 _CPP = """alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl
 concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete do
@@ -95,8 +71,6 @@ class Names:
     def __call__(self, name: str) -> str:
         if name not in self._identifiers:
             base = identifier(name)
-            if base.startswith(numba_prelude.SIMD):  # those of operations on SIMD registers
-                base = f"own_{base}"
             candidate, n = base, 1
             while candidate in self._used:
                 candidate = f"{base}_" if n == 1 else f"{base}_{n}"

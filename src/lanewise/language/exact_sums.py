@@ -12,7 +12,7 @@ On a CPU all words of one weight lie side by side, and behind them are flags, on
 that was used: the others are memory that nobody touched, and which the system does not even
 provide.
 
-This is the definition, in Python's whole numbers: `emit.cuda_prelude`, `emit.numba_prelude` and
+This is the definition, in Python's whole numbers: `emit.cuda_prelude`, `emit.llvm_prelude` and
 `primitives.exact_sums` do the same.
 """
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,7 +11,6 @@ from lanewise._version import __version__
 from lanewise.compiler.pipeline import Program
 from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.llvm import emit_llvm
-from lanewise.emit.numba import emit_numba
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import is_own, is_view
 from lanewise.ir.printer import print_kernel
@@ -45,7 +43,6 @@ from lanewise.runtime.nvrtc import Cubin, Switches, compile_cubin, cuda_core
 from lanewise.runtime.prepared import Piece
 from lanewise.support.errors import PlanError
 
-CPU_TEXT = "LANEWISE_CPU_TEXT"  # for those who work on lanewise: "numba" asks for Numba's text
 Environment = Mapping[str, Any]
 Launch = Callable[[], None]
 
@@ -249,8 +246,7 @@ def generated_text(
     if is_gpu(device):
         return emit_cuda(kernel, header, locations=locations)
     fast, bits = plan.fast_math, plan.vector_bits
-    emit = emit_numba if os.environ.get(CPU_TEXT) == "numba" else emit_llvm
-    return emit(kernel, header, fast_math=fast, vector_bits=bits, locations=locations)
+    return emit_llvm(kernel, header, fast_math=fast, vector_bits=bits, locations=locations)
 
 
 def _check_apart(program: Program, arrays: Arrays) -> None:

@@ -10,7 +10,6 @@ of `runtime/cache.py`; what cannot be read is made again. Classes of lanewise al
 from __future__ import annotations
 
 import io
-import os
 import pickle
 import sys
 import zlib
@@ -27,7 +26,7 @@ from lanewise.compiler.pipeline import Program, build_program
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import COMBINE, Pattern
 from lanewise.language.target import is_compiled, target_of
-from lanewise.launch.executable import CPU_TEXT, generated_text
+from lanewise.launch.executable import generated_text
 from lanewise.planning.plan import CompletePlan
 from lanewise.runtime.cache import content_key, read_entry, remove_entry, sources_key, write_entry
 
@@ -126,7 +125,7 @@ def entry_name(reference: ir.Kernel, plan: CompletePlan, device: str) -> str | N
         np.__version__,
         sources,
     )
-    kind = f"{target_of(device).name} {os.environ.get(CPU_TEXT, '')}"
+    kind = target_of(device).name
     return f"programs/{reference.name}-{content_key(*made_by, kind, *pattern, content.hex())}"
 
 
