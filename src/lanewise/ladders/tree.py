@@ -4,7 +4,8 @@ expansions of order 6.
 Every rung is the same user function (`problem.attraction`) over another search: all pairs, and
 trees whose groups are one body at their centre of mass (order 1, as order 0 with its centre there:
 Barnes and Hut 1986), quadrupoles (order 2), and expansions of orders 3 to 6 that are derived from
-the function. Times are of whole calls, the order of the bodies and the groups included. Errors are
+the function. From order 3 on there are rungs where groups of sources meet groups of targets, too
+(Dehnen 2002). Times are of whole calls, the order of the bodies and the groups included. Errors are
 those of |a| for 256 bodies against all pairs in float64.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,17 +36,22 @@ ANGLES, QUICK_ANGLES = (0.8, 0.6, 0.4), (0.6,)
 ORDERS = {
     1: "monopoles", 2: "quadrupoles", 3: "order 3", 4: "order 4", 5: "order 5", 6: "order 6",
 }  # fmt: skip
+PAIRS = ", pairs of groups"  # behind the name of an order
+PAIRED = (3, 4, 5, 6)  # orders that have such rungs; below them pairs of groups are too wrong
 LIMIT = 0.5  # of the 99 % error: what is worse is no force
 
 
 def versions(options: Options) -> dict[str, lw.Tree | None]:
     """The searches by the names of their rungs, all pairs first."""
     named: dict[str, lw.Tree | None] = {ALL_PAIRS: None}
-    for order, name in ORDERS.items():
-        if options.quick and order not in (1, 2, 4):
-            continue
-        for theta in QUICK_ANGLES if options.quick else ANGLES:
-            named[f"{name}, theta {theta}"] = lw.Tree(theta=theta, order=order)
+    angles = QUICK_ANGLES if options.quick else ANGLES
+    orders = [o for o in ORDERS if o in (1, 2, 4) or not options.quick]
+    walk, dual = partial(lw.Tree, method="walk"), partial(lw.Tree, method="dual")
+    for search, words, some in ((walk, "", tuple(ORDERS)), (dual, PAIRS, PAIRED)):
+        for order in (o for o in orders if o in some):
+            for theta in angles:
+                name = f"{ORDERS[order]}{words}, theta {theta}"
+                named[name] = search(theta=theta, order=order)
     return named
 
 
@@ -95,8 +102,8 @@ def _measured(
 
 def _numbers(search: lw.Tree | None) -> dict[str, float | int | str | None]:
     if search is None:
-        return {"theta": None, "order": None}
-    return {"theta": search.angle, "order": search.terms}
+        return {"theta": None, "order": None, "method": None}
+    return {"theta": search.angle, "order": search.terms, "method": search.method}
 
 
 def _seconds(stepper: Any) -> float:
@@ -134,8 +141,8 @@ def summary(rungs: list[Rung]) -> list[str]:
 
 
 def draw(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> None:
-    """Bodies a second against errors, a panel a size: a line an order, from its median to its 99 %
-    error at every angle.
+    """Bodies a second against errors, a panel a size: a line an order and a method, from its median
+    to its 99 % error at every angle.
     """
     counts = list(dict.fromkeys(r.bodies for r in rungs))
     figure = dark_figure(1.2 + 5.6 * len(counts), 5.6)
@@ -156,15 +163,20 @@ SHADES = ("#ff6a3d", "#ffab4a", "#fbe3a1", "#9fdcf2", "#4f9df0", "#8b7bff")
 
 
 def _draw_orders(axes: Any, rungs: Sequence[Rung]) -> None:
-    for (order, name), shade in zip(ORDERS.items(), SHADES, strict=True):
-        own = [r for r in rungs if r.extra.get("order") == order]
-        if not own:
-            continue
-        rate = [number(r, "bodies_per_second") for r in own]
-        median, most = ([number(r, key) for r in own] for key in ("error_median", "error_99"))
-        axes.hlines(rate, median, most, color=shade, linewidth=1.2, alpha=0.6)
-        axes.plot(most, rate, color=shade, marker="o", markersize=5, label=f"{name}: 99 %")
-        axes.plot(median, rate, color=shade, marker="|", markersize=9, linestyle="")
+    shades = dict(zip(ORDERS, SHADES, strict=True))
+    for method, words, marker, line in (("walk", "", "o", "-"), ("dual", PAIRS, "s", "--")):
+        for order, name in ORDERS.items():
+            own = [
+                r for r in rungs if (r.extra.get("order"), r.extra.get("method")) == (order, method)
+            ]
+            if not own:
+                continue
+            rate, shade = [number(r, "bodies_per_second") for r in own], shades[order]
+            median, most = ([number(r, key) for r in own] for key in ("error_median", "error_99"))
+            axes.hlines(rate, median, most, color=shade, linewidth=1.2, alpha=0.6)
+            shown = {"marker": marker, "markersize": 5, "linestyle": line}
+            axes.plot(most, rate, color=shade, label=f"{name}{words}: 99 %", **shown)
+            axes.plot(median, rate, color=shade, marker="|", markersize=9, linestyle="")
     for rung in (r for r in rungs if r.name == ALL_PAIRS):
         axes.axhline(number(rung, "bodies_per_second"), color=FAINT, linestyle=":", label=ALL_PAIRS)
 

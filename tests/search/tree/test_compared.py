@@ -223,11 +223,16 @@ def stretched(
     return source.p * (swing * lw.cos(k * lw.sqrt(s)) + grow * lw.exp(g * s) + power * s**m)
 
 
-OTHERS = [pytest.param(f, marks=pytest.mark.slow) for f in (mixed_vector, stretched)]
+CASES = [
+    (mixed, "walk"),
+    (mixed, "dual"),
+    *(pytest.param(*c, marks=pytest.mark.slow) for c in ((mixed_vector, "walk"), (mixed_vector, "dual"))),
+    pytest.param(stretched, "walk", marks=pytest.mark.slow),  # no pairs of groups where it is not radial
+]
 number = some.floats(-1, 1, allow_nan=False).map(lambda x: round(x, 3))
 
 
-@pytest.mark.parametrize("function", [mixed, *OTHERS])
+@pytest.mark.parametrize(("function", "method"), CASES)
 @given(
     swing=number,
     k=some.sampled_from([0.1, 3.0, 10.0, 30.0, 100.0]),
@@ -241,6 +246,7 @@ number = some.floats(-1, 1, allow_nan=False).map(lambda x: round(x, 3))
 )
 def test_no_linear_function_is_wrong_without_a_word(
     function: Any,
+    method: Any,
     swing: float,
     k: float,
     grow: float,
@@ -255,7 +261,7 @@ def test_no_linear_function_is_wrong_without_a_word(
     if signs:
         b.p = b.p - 0.5
     values = {"swing": swing, "k": k, "grow": grow, "g": g, "power": power, "m": m}
-    far = function.using(search=lw.Tree(theta=theta, order=2, leaf=8))
+    far = function.using(search=lw.Tree(theta=theta, order=2, leaf=8, method=method))
     found: list[Array] = []
     warned = told(lambda: found.append(np.asarray(far(b, b, **values)).reshape(500, -1)))
     wanted = np.asarray(function(b, b, **values)).reshape(500, -1)

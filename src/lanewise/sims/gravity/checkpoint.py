@@ -30,7 +30,6 @@ from lanewise.io.hdf5 import add_dataset, open_hdf5, set_attributes, text_of, wa
 from lanewise.io.particles import Particles
 from lanewise.io.schema import Array, Real, Text, Whole
 from lanewise.layouts import layout_by_name
-from lanewise.loops.orders import is_order
 from lanewise.profiling.profile import span
 from lanewise.sims.common.checks import MOST_STEPS
 from lanewise.sims.common.devices import to_host
@@ -47,7 +46,7 @@ from lanewise.sims.gravity.painting import FilmPlan, film_from_json, film_to_jso
 from lanewise.sims.gravity.physics import RECORDS
 from lanewise.sims.gravity.plans import Plans
 from lanewise.sims.gravity.simulation import Simulation
-from lanewise.sims.gravity.trees import NUMBERS, tree_of
+from lanewise.sims.gravity.trees import NUMBERS, is_order, tree_of
 from lanewise.support.errors import InputError
 
 SNAPSHOT_OF = "snapshot_of"

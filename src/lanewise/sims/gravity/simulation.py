@@ -20,7 +20,6 @@ import lanewise as lw
 from lanewise.io.particles import Particles
 from lanewise.launch.compiled import Compiled
 from lanewise.layouts import default_layout
-from lanewise.loops.orders import is_order
 from lanewise.loops.steps import Steps, make_loop
 from lanewise.profiling.profile import Profile, span
 from lanewise.profiling.progress import take_steps
@@ -57,6 +56,7 @@ from lanewise.sims.gravity.trees import (
     ForceErrors,
     follow_order,
     force_errors,
+    is_order,
     order_of,
     over,
 )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lanewise as lw
+from lanewise.loops.orders import is_order as is_order
 from lanewise.loops.orders import searched_launch
 from lanewise.sims.common.devices import is_gpu, module_of, on, require_memory, to_host
 from lanewise.sims.gravity.options import Settings
