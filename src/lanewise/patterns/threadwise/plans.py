@@ -18,6 +18,7 @@ from lanewise.ir.shared import shared_bytes
 from lanewise.ir.traverse import statements
 from lanewise.language.target import Machine, Target
 from lanewise.passes import layout_lowering, panels
+from lanewise.passes.points import unrolling
 from lanewise.passes.points.boxes import WIDEST
 from lanewise.passes.points.staging import SMALLEST_COPY
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
@@ -210,4 +211,7 @@ def _is_legal(kernel: ir.Kernel, plan: Plan) -> bool:
         shaped = merged(kernel, replace(plan, unroll=1).filled(NEUTRAL), lambda name, k: k)
     except PlanError:
         return False
+    complete = plan.filled(NEUTRAL)
+    if complete.unroll != 1 and unrolling.legal(shaped, complete.unroll) is not None:
+        return False  # tiles without a loop that goes over them
     return shared_bytes(layout_lowering.apply(shaped, vector_loads=True)) <= MAX_SHARED_BYTES
