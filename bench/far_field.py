@@ -3,7 +3,8 @@
 `python -m bench.far_field [--bodies 1e5] [--device cpu] [--threads 1]` writes
 bench/results/far_field_DEVICE_BODIES.{md,json}: a Plummer sphere cut off at ten scale lengths, all
 versions in turns in one run. Errors are those of |a| for bodies chosen at random, against all pairs
-in float64; a version whose errors are not below its limit ends the run, and nothing is written.
+in float64. What a body meets in a tree is counted, and on a GPU every tree has a bound from that. A
+version whose errors are not below its limit ends the run, and nothing is written.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lanewise as lw
+from bench.far_field_bound import least_seconds, met
 from bench.far_field_peers import Forces, peers
 from bench.harness import Errors, Measurement, describe_machine, interleave, write_results
 from lanewise.ladders.run import predict_executable
@@ -91,33 +93,60 @@ def errors_of(found: Any, bodies: Cluster) -> Errors:
     )  # fmt: skip
 
 
-def lanewise_versions(bodies: Cluster, device: str) -> tuple[Forces, float | None]:
-    """All pairs, and trees where there are any; and the seconds that all pairs take at least."""
+@dataclass(frozen=True, slots=True)
+class Own:
+    """lanewise's versions. bounds: the seconds that they take at least, where a device's figures
+    tell; met: what a body meets.
+    """
+
+    versions: Forces
+    bounds: dict[str, float]
+    met: dict[str, str]
+
+
+def lanewise_versions(bodies: Cluster, device: str) -> Own:
+    """All pairs, and trees."""
     records: Any = Body.array(position=bodies.position, mass=bodies.mass, device=device)  # type: ignore[attr-defined]
     values: dict[str, Any] = {"softening2": bodies.softening**2}
     force = make_physics(Body, bodies.softening > 0).acceleration
     direct = force.bind(records, records, **values)
-    versions: Forces = {ALL_PAIRS: partial(_run, direct, device)}
-    for name, search in trees().items():
-        call = force.using(search=search).bind(records, records, **values)
-        versions[name] = partial(_run, call, device)
+    own = Own({ALL_PAIRS: partial(_run, direct, device)}, {}, {})
     model, count = device_model(device), len(bodies.mass)
     bound = predict_executable(direct.compiled.executable, model, count, values).bound
-    return versions, bound
+    if bound is not None:
+        own.bounds[ALL_PAIRS] = bound
+    for name, search in trees().items():
+        call = force.using(search=search).bind(records, records, **values)
+        own.versions[name] = partial(_run, call, device)
+        _run(call, device)
+        found = met(call, search, bodies.position)
+        own.met[f"{name} meets"] = str(found)
+        if bound is not None:
+            pair = bound / count**2
+            own.bounds[name] = least_seconds(force, search, found, count, pair, model)
+    return own
 
 
 ALL_PAIRS = "lanewise, all pairs"
 
 
-def trees() -> dict[str, Any]:
-    """Searches by name, as far as this lanewise has them."""
-    search: Any = getattr(lw, "Tree", None)
-    if search is None:
-        return {}
-    made: dict[str, Any] = {}
-    for theta, order in ((0.7, 1), (0.7, 2), (0.5, 2), (0.7, 4), (0.5, 4)):
-        made[f"lanewise, lw.Tree, order {order}, theta {theta}"] = search(theta=theta, order=order)
-    return made
+WALKS = ((0.7, 1), (0.7, 2), (0.5, 2), (0.7, 3), (0.7, 4), (0.5, 4))  # theta, order
+DUALS = ((0.8, 3), (0.6, 4), (0.8, 5))
+
+
+def trees() -> dict[str, lw.Tree]:
+    """Searches by name."""
+    walks = {
+        f"lanewise, lw.Tree, order {order}, theta {theta}": lw.Tree(theta=theta, order=order)
+        for theta, order in WALKS
+    }
+    duals = {
+        f"lanewise, lw.Tree, dual, order {order}, theta {theta}": lw.Tree(
+            theta=theta, order=order, method="dual"
+        )
+        for theta, order in DUALS
+    }
+    return walks | duals
 
 
 def _run(call: lw.Call, device: str) -> Any:
@@ -164,18 +193,19 @@ def main() -> None:
             raise SystemExit(f"set {variable}={given.threads}: libraries read it when they load")
 
     bodies = cluster(count, softening)
-    own, bound = lanewise_versions(bodies, given.device)
+    own = lanewise_versions(bodies, given.device)
     kind = "cpu" if on_cpu else "cuda"
     others, left = peers(kind, bodies.position, bodies.mass, softening, given.threads)
-    versions, errors = checked(own | others, bodies)
+    versions, errors = checked(own.versions | others, bodies)
     times = interleave(versions, given.rounds)
     rows = [
         Measurement(
-            name, seconds, count, "bodies", count / bound if bound and name == ALL_PAIRS else 0.0
+            name, seconds, count, "bodies", count / own.bounds[name] if name in own.bounds else 0.0
         )
         for name, seconds in times.items()
     ]
     machine = describe_machine() | {"programs running at the end": f"{os.getloadavg()[0]:.1f}"}
+    machine |= own.met
     if left:
         machine["left out"] = "; ".join(left)
     title = (

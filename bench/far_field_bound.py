@@ -1,0 +1,146 @@
+"""What a call over lw.Tree meets, and the least time for that much.
+
+The nodes are read where the call has left them, and walked through as its kernels do: a sample of
+the groups of targets, and for pairs of groups every node. Near pairs are as quick as those of all
+pairs can be; an expansion costs at least as many instructions as it has products, or sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+import lanewise as lw
+from lanewise.analysis.instructions import count_operations
+from lanewise.derivatives.expansions.operators import Operators
+from lanewise.ir import nodes as ir
+from lanewise.loops.orders import searched_launch
+from lanewise.models.devices import DeviceModel
+from lanewise.patterns.search.tree.group import GROUP_SIZE
+from lanewise.patterns.search.tree.nodes import RECORDS, ROUNDING
+from lanewise.patterns.search.tree.pairs import ROOM
+from lanewise.patterns.search.tree.shape import TreeShape
+from lanewise.sims.common.devices import to_host
+
+GROUPS = 2000  # that are looked at
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """What one target meets on average: sources one by one, groups by M2P, and groups of targets by
+    M2L, counted a target.
+    """
+
+    pairs: float
+    groups: float
+    shared: float = 0.0
+
+    def __str__(self) -> str:
+        both = f", {self.shared:.2f} M2L" if self.shared else ""
+        return f"{self.pairs:,.0f} pairs, {self.groups:,.0f} groups{both} a body"
+
+
+def met(call: lw.Call, search: lw.Tree, position: Array) -> Met:
+    """Of a bound call that has run, whose targets are its sources (positions float32)."""
+    searched = searched_launch(call)
+    assert searched is not None
+    memory: Mapping[str, Any] = {n: d for p in searched.launches.pieces for n, d in p.kept}
+    shape = TreeShape(len(position), search.leaf)
+    whole = to_host(memory[RECORDS]).view(np.float32).reshape(shape.nodes, -1)
+    centre, radius = np.array(whole[:, :3]), np.array(whole[:, 3])
+    order = to_host(searched.structure.order)
+    places, leaves = position.astype(np.float32)[order], shape.table[:, 1].astype(np.int64)
+    theta2 = np.float32(search.angle) ** 2 * np.float32(1 - ROUNDING[4])
+    lists, lengths = np.zeros((1, ROOM), np.int32), np.ones(1, np.int32)
+    shared, node_of = 0, np.zeros(shape.leaves, np.int64)
+    if search.method == "dual":
+        assert search.leaf == GROUP_SIZE  # a group of targets is a leaf
+        lists, lengths = (np.zeros(s, np.int32) for s in ((shape.nodes, ROOM), shape.nodes))
+        shared = _pairs_of_groups(centre, radius, leaves, shape.parents, theta2, lists, lengths)
+        node_of = np.flatnonzero(leaves == 1)
+    groups = np.unique(np.linspace(0, -(-len(places) // GROUP_SIZE) - 1, GROUPS).astype(np.int64))
+    near, far = _walked(
+        places, centre, radius, leaves, theta2, groups, search.leaf, lists, lengths, node_of
+    )
+    return Met(near / len(groups), far / len(groups), shared / len(places))
+
+
+@njit
+def _walked(places, centre, radius, leaves, theta2, groups, leaf, lists, lengths, node_of):  # type: ignore[no-untyped-def] # pyright: ignore
+    near, far, paired = 0, 0, len(lengths) > 1
+    for g in groups:
+        begin, end = g * 32, min(g * 32 + 32, len(places))
+        own = node_of[g] if paired else 0
+        for e in range(lengths[own]):
+            node = lists[own, e] if paired else 0
+            stop = node + 2 * leaves[node] - 1
+            while node < stop:
+                least = np.float32(np.inf)
+                for t in range(begin, end):
+                    x = places[t, 0] - centre[node, 0]
+                    y = places[t, 1] - centre[node, 1]
+                    z = places[t, 2] - centre[node, 2]
+                    least = min(least, x * x + y * y + z * z)
+                if radius[node] * radius[node] < theta2 * least:
+                    far += 1
+                    node += 2 * leaves[node] - 1
+                    continue
+                if leaves[node] == 1:
+                    near += leaf
+                node += 1
+    return near, far
+
+
+@njit
+def _pairs_of_groups(centre, radius, leaves, parents, theta2, lists, lengths):  # type: ignore[no-untyped-def] # pyright: ignore
+    """The lists that every node leaves; how many pairs of groups meet."""
+    found = 0
+    for a in range(len(radius)):  # parents come before their children
+        length, above = 0, parents[a]
+        entries = 1 if above == 0 else lengths[above]
+        for e in range(entries):
+            node = 0 if above == 0 else lists[above, e]
+            stop, opened = node + 2 * leaves[node] - 1, 1
+            while node < stop:
+                apart = np.float32(0)
+                for k in range(3):
+                    apart += (centre[node, k] - centre[a, k]) ** 2
+                reach = radius[node] + radius[a]
+                if reach * reach < theta2 * apart:
+                    found += 1
+                    opened -= 1
+                    node += 2 * leaves[node] - 1
+                    continue
+                full = length + opened + entries - (e + 1) > 127
+                if leaves[node] == 1 or (leaves[a] > 1 and radius[node] < radius[a]) or full:
+                    lists[a, length] = node
+                    length += 1
+                    opened -= 1
+                    node += 2 * leaves[node] - 1
+                else:
+                    opened += 1
+                    node += 1
+        lengths[a] = length
+    return found
+
+
+def least_seconds(
+    function: Any, search: lw.Tree, found: Met, count: int, pair: float, model: DeviceModel
+) -> float:
+    """The least time for so much of so many targets. pair: seconds of one at least."""
+    operators = Operators(lw.far_field(function).proof, search.terms)
+    instructions = found.groups * _least(operators.m2p()) + found.shared * _least(operators.m2l())
+    return count * (found.pairs * pair + instructions / model.fp32_operations)
+
+
+def _least(function: ir.Function) -> float:
+    """Instructions: a fused one has a product and a sum."""
+    counts = count_operations(function)
+    return float(max(counts["*"], counts["+"] + counts["-"]))
