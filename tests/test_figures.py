@@ -1,7 +1,13 @@
-"""Every measured figure of a document has a source in its section: a result that holds it, or the command that prints it."""
+"""Every measured figure of a document stands beside its source, and has it from there.
+
+A source is a result of `bench/results`, a command of `lanewise`, or a test. It is named in the same paragraph, item or row as
+the figure; of a table or a block of output also directly above or below. Results are looked into, and so are tests. Commands
+run where the slow tests do: what they print is compared, but for times and what follows from them.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -9,113 +15,231 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from tests.figures_exempt import FIGURES, LONG
+from tests.figures_exempt import COMPARED, FIGURES, LONG
+from tests.outputs import differences, numbers_of
 
 ROOT = Path(__file__).parent.parent
 LINK = re.compile(r"\(?((?:\.\./)?bench/results/[\w/.]+\.(?:md|json))")
-COMMAND = re.compile(
-    r"`((?:\.venv/bin/)?(?:lanewise [a-z]|python -m (?:bench|lanewise)|python (?:bench|examples)/|make |pytest )[^`]*)`"
-)
-SHELL = re.compile(r"^(lanewise|python|make|\.venv/bin/\w+) ", re.MULTILINE)
+COMMAND = re.compile(r"`((?:lanewise [a-z]|pytest )[^`]*)`")
+TEST = re.compile(r"`(test_\w+\.py)`")
 NUMBER = r"(?<![\w.,/^-])(\d[\d,]*(?:\.\d+)?(?:e\d+)?)"
-UNIT = r"(?:ms|us|µs|ns|[GT]B/s|[GT]FLOP/s|MLUPS|pairs/s|points/s|sites/s|%|milliseconds|microseconds|times as fast)"
-FIGURE = re.compile(rf"{NUMBER}(?: |&nbsp;)?(?={UNIT}(?!\w))")
-COLUMN = re.compile(rf"(?<!\w){UNIT}(?!\w)")
+ERROR = re.compile(r"(?<![\w.,/^-])(\d[\d,]*(?:\.\d+)?e-\d+)(?!\w)")
+"""A small number: most are errors and drifts."""
 
-
-CONTINUED = re.compile(r"(?<=[^\n|])\n[ ]*(?![ ]*([-*+] |\d+\. |[|#`>]|\n))")
-"""Where a sentence goes on in the next line: no cell of a table, no item of a list and no heading begins there."""
+DURATION = r"(?:ms|us|µs|ns|milliseconds|microseconds)"
+RATE = r"(?:[GT]B/s|[GT]FLOP/s|MLUPS|pairs/s|points/s|sites/s)"
+UNIT = rf"(?:{DURATION}|{RATE}|%|times as fast)"
+FIGURE = re.compile(rf"{NUMBER}(?: |&nbsp;)?({UNIT})(?!\w)")
+COLUMN = re.compile(rf"(?<!\w)({UNIT})(?!\w)")
+CONTINUED = re.compile(r"\n[ ]*")
 
 
 @dataclass(frozen=True)
-class Section:
-    """What stands under one heading of a page, down to the next one."""
+class Figure:
+    digits: str
+    unit: str
+    """"" of an error."""
+
+    line: str
+
+    @property
+    def value(self) -> float:
+        return float(self.digits.replace(",", ""))
+
+    def is_by_the_clock(self) -> bool:
+        return bool(re.fullmatch(rf"{DURATION}|{RATE}|times as fast", self.unit))
+
+    def scales(self) -> tuple[float, ...]:
+        """What the unit of a result may be, in that of the figure."""
+        if re.fullmatch(DURATION, self.unit):
+            return (1, 1e3, 1e-3, 1e6, 1e-6, 1e9)
+        if re.fullmatch(RATE, self.unit):
+            return (1, 1e3, 1e-3, 1e-6, 1e-9, 1e-12)
+        return (1, 100) if self.unit == "%" else (1,)
+
+    def is_among(self, numbers: tuple[float, ...]) -> bool:
+        """Whether one of them rounds to it."""
+        significant = max(1, len(re.sub(r"e.*|[,.]", "", self.digits).lstrip("0"))) - 1
+        wanted = f"{self.value:.{significant}e}"
+        return any(f"{n * s:.{significant}e}" == wanted for n in numbers for s in self.scales())
+
+
+@dataclass(frozen=True)
+class Part:
+    """A paragraph, an item, a table, a heading or a fenced block of a page."""
 
     page: str
-    title: str
+    kind: str  # "prose", "table", "heading", or the language of a fenced block
     text: str
 
-    def links(self) -> list[Path]:
-        return [ROOT / found.removeprefix("../") for found in LINK.findall(self.text)]
+    def lines(self) -> list[str]:
+        return self.text.splitlines() if self.kind == "table" else [CONTINUED.sub(" ", self.text)]
 
-    def commands(self) -> list[str]:
-        """In the text, or as blocks."""
-        blocks = re.findall(r"^```(?:sh|console)\n(.*?)^```", self.text, re.MULTILINE | re.DOTALL)
-        text = re.sub(CONTINUED, " ", self.text)
-        lines = [line for b in blocks for line in re.sub(r"\\\n\s*", "", b).splitlines()]
-        return COMMAND.findall(text) + [line for line in lines if SHELL.match(line)]
+    def sources(self) -> str:
+        """The text in which sources are looked for: commands of a block of `sh` as in a sentence."""
+        if self.kind == "sh":
+            text = re.sub(r"\\\n\s*", "", self.text)
+            return "\n".join(f"`{line}`" for line in text.splitlines() if line.startswith("lanewise "))
+        return "" if self.kind not in ("prose", "table") else "\n".join(self.lines())
 
-    def figures(self) -> Iterator[tuple[str, str]]:
-        """Paragraphs or rows, and the figures in them: those with a unit, and those of a table whose head has one in their column.
+    def figures(self) -> Iterator[Figure]:
+        """Numbers with a unit, errors, and numbers of a column whose head has a unit.
 
-        Code is none, and what Python prints is not among them: `tests/test_docs.py` runs and compares it.
+        Code has none. What Python prints is compared by `tests/test_docs.py`, what commands print as a whole.
         """
-        heads: list[bool] = []
-        text = re.sub(r"^```(?:python|py|text|llvm)\n.*?^```", "", self.text, flags=re.MULTILINE | re.DOTALL)
-        for line in re.sub(CONTINUED, " ", text).splitlines():
-            cells = [c.strip() for c in line.strip().strip("|").split("|")] if line.startswith("|") else []
-            if not cells:
-                heads = []
-            elif not heads:
-                heads = [bool(COLUMN.search(c)) for c in cells]
-            own = FIGURE.findall(line)
-            own += [c for c, named in zip(cells, heads, strict=False) if named and re.fullmatch(r"\d[\d,.]*(e\d+)?", c)]
-            yield from ((line, figure) for figure in dict.fromkeys(own))
+        if self.kind not in ("prose", "table"):
+            return
+        heads: list[str] = []
+        for line in self.lines():
+            cells = [c.strip() for c in line.strip().strip("|").split("|")] if self.kind == "table" else []
+            if cells and not heads:
+                heads = [found[1] if (found := COLUMN.search(c)) else "" for c in cells]
+            own = [Figure(digits, unit, line) for digits, unit in FIGURE.findall(line)]
+            own += [Figure(digits, "", line) for digits in ERROR.findall(re.sub(r"`[^`]*`", "`", line))]
+            for cell, head in zip(cells, heads, strict=False):
+                if head and re.fullmatch(r"\d[\d,.]*(e\d+)?", cell):
+                    own.append(Figure(cell, head, line))
+            yield from dict.fromkeys(own)
 
 
-def sections() -> Iterator[Section]:
-    for path in sorted((ROOT / "docs").glob("*.md")):
-        title, lines, fenced = "", list[str](), False
-        for line in path.read_text(encoding="utf-8").splitlines():
-            fenced ^= line.startswith("```")
-            if line.startswith("#") and not fenced:
-                yield Section(path.name, title, "\n".join(lines))
-                title, lines = line.lstrip("# "), []
-            lines.append(line)
-        yield Section(path.name, title, "\n".join(lines))
+def parts_of(page: str, text: str) -> Iterator[Part]:
+    held: list[str] = []
+    kind = "prose"
+
+    def ended() -> Iterator[Part]:
+        if held:
+            yield Part(page, kind, "\n".join(held))
+            held.clear()
+
+    fenced = False
+    for line in text.splitlines():
+        if line.startswith("```"):
+            yield from ended()
+            fenced, kind = not fenced, "prose" if fenced else line.removeprefix("```").strip() or "none"
+        elif fenced:
+            held.append(line)
+        elif not line.strip():
+            yield from ended()
+        elif line.startswith("#"):
+            yield from ended()
+            yield Part(page, "heading", line)
+        else:
+            begun = "table" if line.startswith("|") else "prose"
+            if begun != kind or re.match(r"\s*([-*+]|\d+\.) ", line):
+                yield from ended()
+            kind = begun
+            held.append(line)
+    yield from ended()
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A part and what stands beside it."""
+
+    part: Part
+    beside: tuple[Part, ...]
+
+    def near(self, line: str) -> str:
+        """Where the source of a figure of this line may be named."""
+        if self.part.kind == "prose":
+            return self.part.sources()
+        head = self.part.lines()[0]
+        return "\n".join([line, head, *(p.sources() for p in self.beside)])
+
+    def command(self) -> str | None:
+        """Of a block of output: what prints it."""
+        named = [c for p in self.beside for c in COMMAND.findall(p.sources())]
+        return named[0] if named else None
+
+
+def placed(page: str, text: str) -> list[Placed]:
+    parts = [None, *parts_of(page, text), None]
+    around = zip(pairwise(parts), parts[2:], strict=False)
+    return [Placed(p, tuple(x for x in (above, below) if x)) for (above, p), below in around if p]
+
+
+@cache
+def pages() -> tuple[Placed, ...]:
+    every = sorted((ROOT / "docs").glob("*.md"))
+    return tuple(p for path in every for p in placed(path.name, path.read_text(encoding="utf-8")))
 
 
 @cache
 def numbers(path: Path) -> tuple[float, ...]:
-    text = path.read_text(encoding="utf-8")
-    return tuple(float(x.replace(",", "")) for x in re.findall(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?", text))
+    return numbers_in(path.read_text(encoding="utf-8"))
 
 
-def is_in(figure: str, path: Path) -> bool:
-    """Whether a result has a number that rounds to the figure, in any unit: ms of us or s, and so on."""
-    wanted, digits = float(figure.replace(",", "")), max(1, len(re.sub(r"e.*|[,.]", "", figure).lstrip("0")))
-    scales = [10.0**k for k in (0, 3, -3, 6, -6, 9, -9, -12, 2)]
-    return any(
-        float(f"{n * s:.{digits - 1}e}") == float(f"{wanted:.{digits - 1}e}") for n in numbers(path) for s in scales
+def numbers_in(text: str) -> tuple[float, ...]:
+    return tuple(
+        float(x.replace("_", "").replace(",", ""))
+        for x in re.findall(r"(?<![\w.])\d(?:[\d_]|,(?=\d{3}))*(?:\.\d+)?(?:e[+-]?\d+)?", text)
     )
 
 
-def is_exempt(page: str, line: str, figure: str) -> bool:
-    return any(p == page and part in line and figure in part for p, part in FIGURES)
+def files_named(near: str) -> list[Path]:
+    """Results that are linked, and tests that are named: what has the figures in it."""
+    results = [ROOT / found.removeprefix("../") for found in LINK.findall(near)]
+    tests = [path for name in TEST.findall(near) for path in (ROOT / "tests").rglob(name)]
+    for command in COMMAND.findall(near):
+        if command.startswith("pytest "):
+            folder = next(w for w in shlex.split(command)[1:] if w.startswith("tests/"))
+            tests += (
+                sorted((ROOT / folder).rglob("test_*.py"))
+                if (ROOT / folder).is_dir()
+                else [ROOT / folder] * (ROOT / folder).is_file()
+            )
+    return results + tests
 
 
-def unsourced(section: Section) -> list[str]:
-    """Figures without a source: no result that is linked has them, and no command stands there."""
-    results, commands = section.links(), section.commands()
-    return [
-        f"{section.page}, {section.title!r}: {figure!r} in {line.strip()!r}"
-        for line, figure in section.figures()
-        if not is_exempt(section.page, line, figure) and not any(is_in(figure, r) for r in results) and not commands
-    ]
+def is_exempt(page: str, figure: Figure) -> bool:
+    return any(p == page and part in figure.line and figure.digits in part for p, part in FIGURES)
 
 
-def test_every_figure_has_a_source() -> None:
-    assert [x for s in sections() for x in unsourced(s)] == []
+def unsourced(place: Placed) -> list[str]:
+    """Figures beside which no source is named, or whose source does not have them."""
+    found: list[str] = []
+    for figure in place.part.figures():
+        near = place.near(figure.line)
+        commands = [c for c in COMMAND.findall(near) if c.startswith("lanewise ")]
+        if (
+            not is_exempt(place.part.page, figure)
+            and not any(figure.is_among(numbers(path)) for path in files_named(near))
+            and not commands
+        ):
+            found.append(f"{place.part.page}: {figure.digits!r} {figure.unit} in {figure.line.strip()!r}")
+    if place.part.kind == "console" and not place.command():
+        found.append(f"{place.part.page}: no command stands beside the block {place.part.text[:60]!r}")
+    return found
+
+
+def test_every_figure_has_a_source_beside_it() -> None:
+    assert [x for place in pages() for x in unsourced(place)] == []
 
 
 def test_no_exemption_is_left_over() -> None:
-    lines = [(s.page, line) for s in sections() for line, _ in s.figures()]
+    lines = [(p.part.page, f.line) for p in pages() for f in p.part.figures()]
     assert [e for e in FIGURES if not any(p == e[0] and e[1] in line for p, line in lines)] == []
-    assert set(LONG) <= set(every_command())
+    assert set(COMPARED) | set(LONG) <= {c for _, c in every_command()}
+    assert all((ROOT / path).is_file() for path in COMPARED.values())
+
+
+def test_every_result_names_its_command() -> None:
+    """What a document links is in the list of results, whose rows have commands."""
+    listed = "".join(
+        (ROOT / f"bench/results/{x}").read_text(encoding="utf-8") for x in ("README.md", "ladders/README.md")
+    )
+    linked = {x.removeprefix("../") for p in pages() for x in LINK.findall(p.part.text)}
+    rows = [row for row in listed.splitlines() if re.search(r"`[^`]*(python|make|lanewise)[^`]*`|ladders/README", row)]
+    assert linked
+    assert [x for x in sorted(linked) if not any(f"{Path(x).stem}" in row for row in rows)] == []
+
+
+PAGE = "`{0}` prints:\n\n| size | ms |\n| --- | --- |\n| 12 | 7.125 |\n"
 
 
 @pytest.mark.parametrize(
@@ -124,37 +248,120 @@ def test_no_exemption_is_left_over() -> None:
         ("It takes 1.234 ms.", ["1.234"]),
         ("It takes 1.234 ms ([rows](../bench/results/gpu_boids.md)).", ["1.234"]),
         ("It takes 1.295 ms ([rows](../bench/results/gpu_boids.md)).", []),
+        ("It takes 1.295 ms.\n\nSee [rows](../bench/results/gpu_boids.md).", ["1.295"]),
         ("It takes 1.234 ms: `lanewise ladder boids --quick`.", []),
+        ("It takes 1.234 ms.\n\n`lanewise ladder boids --quick` runs for long.", ["1.234"]),
+        ("- It takes 1.234 ms.\n- `lanewise ladder boids --quick` runs for long.", ["1.234"]),
+        ("```sh\nlanewise ladder boids\n```\n\nText between.\n\nIt takes 1.234 ms.", ["1.234"]),
         ("| size | ms |\n| --- | --- |\n| 12 | 7.125 |", ["7.125"]),
+        (PAGE.format("lanewise ladder boids"), []),
+        (f"`lanewise ladder boids` is long.\n\nIt prints:\n\n{PAGE.split(':', 1)[1]}", ["7.125"]),
+        (f"{PAGE.split(':', 1)[1]}\nThis is `lanewise ladder boids`.", []),
         ("A copy is 3.7 times as fast, and 61 % of it waits.", ["3.7", "61"]),
+        ("| truth | within |\n| --- | --- |\n| a line | 3e-11 |", ["3e-11"]),
+        ("| truth | within |\n| --- | --- |\n| a line | 3.5e-11, `test_parallel_flows.py` |", ["3.5e-11"]),
+        ("| truth | within |\n| --- | --- |\n| a line | 1e-10, `test_parallel_flows.py` |", []),
+        ("A column is off by 0.20 % (`pytest -m slow tests/sims/lbm/boundaries`).", []),
+        ("A column is off by 0.93 % (`pytest -m slow tests/sims/lbm/boundaries`).", ["0.93"]),
+        ("It takes 5 ms (`python -m bench.steps`).", ["5"]),
+        ("Where `eps=1e-4` is set.", []),
         ("```text\n1.234 ms\n```", []),
     ],
 )
 def test_what_counts_as_a_source(text: str, wanted: list[str]) -> None:
-    assert [re.findall(r": '([\d.]+)' in", found)[0] for found in unsourced(Section("none.md", "", text))] == wanted
+    found = [x for place in placed("none.md", text) for x in unsourced(place)]
+    assert [re.findall(r": '([\de.-]+)' ", x)[0] for x in found] == wanted
+
+
+@pytest.mark.parametrize("above", ["", "Text.\n\n", "`lanewise explain`\n\nText.\n\n"])
+def test_a_block_of_output_has_its_command_beside_it(above: str) -> None:
+    (place,) = (p for p in placed("none.md", f"{above}```console\n1.234 ms\n```") if p.part.kind == "console")
+    assert unsourced(place)
+    (place,) = (p for p in placed("none.md", "`lanewise info`:\n\n```console\n1 ms\n```") if p.part.kind == "console")
+    assert place.command() == "lanewise info"
+    assert not unsourced(place)
 
 
 # ---------------------------------------------------------------- commands that give figures
 
+SHOWN = """\
+16,384 bodies, 100 steps to t = 0.1 on cpu
+3.806 s, 7.053e+09 pairs/s
+energy -0.246930361, drift +2.105e-09
+┏━━━━━━┳━━━━━━━━━┳━━━━━━━━┳━━━━━━━━━━━━┳━━━━━━━━┓
+┃ rung ┃    time ┃  paper ┃ rel. error ┃ B/site ┃
+┡━━━━━━╇━━━━━━━━━╇━━━━━━━━╇━━━━━━━━━━━━╇━━━━━━━━┩
+│ AoS  │ 28.8 ms │ 1 / 12 │    1.1e-07 │     76 │
+│ SoA  │ 12.8 ms │   1.24 │    1.1e-07 │     40 │
+└──────┴─────────┴────────┴────────────┴────────┘
+{"device": "cpu", "bodies": 16384, ...}
+"""
 
-def every_command() -> list[str]:
-    """Of `lanewise` on a CPU, named in sections that have figures."""
-    named = [c for s in sections() if any(s.figures()) for c in s.commands() if c.startswith("lanewise ")]
-    return [c for c in dict.fromkeys(named) if "cuda" not in c]
+
+@pytest.mark.parametrize(
+    ("old", "new", "missed"),
+    [
+        ("3.806 s, 7.053e+09", "9.1 s, 1e+08", 0),
+        ("28.8 ms", "1.04 us", 0),
+        ("+2.105e-09", "-3.7e-09", 0),
+        ("-0.246930361", "-0.246930362", 0),
+        (", ...}", ', "steps": 100}', 0),
+        ("│ SoA", "│ AoSoA │ 1 ms │ - │ - │ 1 │\n│ SoA", 0),
+        ("16,384 bodies", "16,385 bodies", 1),
+        ("-0.246930361", "-0.246930761", 1),
+        ("+2.105e-09", "+2.105e-07", 1),
+        ("16384,", "16385,", 1),
+        ("1.24", "1.27", 1),
+        ("1.1e-07 │     76", "1.1e-05 │     76", 1),
+        ("     76", "     80", 1),
+        ("│ SoA ", "│ SoB ", 1),
+        ("B/site", "B/atom", 3),
+        ("drift", "drifts", 1),
+    ],
+)
+def test_what_is_compared(old: str, new: str, missed: int) -> None:
+    assert old in SHOWN
+    assert len(differences(SHOWN, SHOWN.replace(old, new))) == missed
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("command", [c for c in every_command() if c not in LONG])
-def test_commands_that_give_figures_run(command: str, tmp_path: Path) -> None:
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    arguments = shlex.split(command)[1:]
+def every_command() -> list[tuple[Placed, str]]:
+    """Commands of `lanewise` for the host beside figures and blocks of output."""
+    found: list[tuple[Placed, str]] = []
+    for place in pages():
+        if place.part.kind == "console" and (command := place.command()):
+            found.append((place, command))
+        for figure in place.part.figures():
+            if not is_exempt(place.part.page, figure):
+                found += [(place, c) for c in COMMAND.findall(place.near(figure.line)) if c.startswith("lanewise ")]
+    return [x for x in dict.fromkeys(found) if x[1] in COMPARED or "--device cuda" not in x[1]]
+
+
+@cache
+def printed(command: str, folder: Path) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "lanewise", *arguments],
-        cwd=tmp_path,
+        [sys.executable, "-m", "lanewise", *shlex.split(command)[1:]],
+        cwd=folder,
+        env=os.environ | {"COLUMNS": "200"},
         capture_output=True,
         text=True,
         timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
+    return f"{done.stderr}\n{done.stdout}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("place", "command"),
+    [pytest.param(*x, id=f"{x[0].part.page}-{x[1]}") for x in every_command() if x[1] not in COMPARED | LONG],
+)
+def test_commands_print_what_is_shown(place: Placed, command: str, tmp_path: Path) -> None:
+    """Blocks of output line by line; of sentences and tables every figure that no clock gives."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    text = printed(command, tmp_path)
+    if place.part.kind == "console":
+        assert differences(place.part.text, text) == [], text
+    for figure in place.part.figures():
+        if command in place.near(figure.line) and not figure.is_by_the_clock():
+            assert figure.is_among(tuple(numbers_of(text))), f"{figure.digits} {figure.unit}\n{text}"

@@ -139,7 +139,7 @@ def test_summed_2f():
     templates = Templates(*truth[:, :4].T, reference=REFERENCE)
     found = f_statistic(data, templates, Ephemeris.load("DE405"))
     assert len(truth) == 100
-    np.testing.assert_allclose(found.two_f.mean(axis=0), truth[:, 7], rtol=0, atol=1e-3)
+    np.testing.assert_allclose(found.two_f.mean(axis=0), truth[:, 7], rtol=0, atol=5e-4)
     np.testing.assert_allclose(found.two_f_detector.mean(axis=0), truth[:, 8:10].T, rtol=0, atol=1e-3)
 
 
