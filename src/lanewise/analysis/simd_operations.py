@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import reads, subexpressions
+from lanewise.runtime.mathematics import library as mathematics
 
 FUNCTIONS = frozenset(
-    ("min", "max", "clamp", "mix", "abs", "sqrt", "rsqrt", "floor", "ceil", "trunc", "exp", "fma")
-)
+    ("min", "max", "clamp", "mix", "abs", "sqrt", "rsqrt", "floor", "ceil", "trunc", "fma")
+) | frozenset(mathematics.FUNCTIONS)
 
 
 def counts_apart(s: ir.For) -> str:
@@ -63,8 +64,6 @@ def no_instruction(x: ir.Expression) -> str | None:
         case ir.Call():
             if x.intrinsic not in FUNCTIONS:
                 return f"lw.{x.intrinsic} takes one number after the other"
-            if x.intrinsic == "exp" and x.type.size != 4:
-                return "lw.exp of float64 takes one number after the other"
         case ir.Binary(operator="//" | "%" as operator):
             if x.type.is_float:
                 return f"{operator} of floats takes one number after the other"

@@ -206,7 +206,7 @@ class _EntryWriter(Writer):
         match body:
             case (ir.Parallel() as threads,):  # the lanes of SIMD registers
                 fast = self.expressions.fast
-                self.simd = LaneWriter(self, threads, fast, self.vector_bits)
+                self.simd = LaneWriter(self, threads, fast)
                 self.simd.moves.rooms()
                 body = threads.body
             case _:

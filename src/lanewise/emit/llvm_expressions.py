@@ -24,17 +24,13 @@ from lanewise.emit.llvm_instructions import (
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import subexpressions
 from lanewise.language.types import BOOL, F32, F64, I32, I64, U32, Scalar, limits
+from lanewise.runtime.mathematics.library import FUNCTIONS, declaration
 
 _FLOAT_COMPARE = {"==": "oeq", "!=": "une", "<": "olt", "<=": "ole", ">": "ogt", ">=": "oge"}
 _COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _FLOAT_BINARY = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
 _BINARY = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor"}
-_INTRINSICS = frozenset(("sqrt", "exp", "log", "log10", "sin", "cos", "floor", "ceil", "trunc"))
-# functions of the system's library for mathematics, which read nothing but the rounding mode
-_LIBRARY = frozenset(
-    ["log2", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "hypot"]
-)
-_EXPENSIVE = _LIBRARY | {"exp", "log", "log10", "sin", "cos", "pow", "exp2", "cbrt"}
+_INTRINSICS = frozenset(("sqrt", "floor", "ceil", "trunc"))
 
 
 @dataclass
@@ -322,13 +318,12 @@ class Expressions:
         listed = ", ".join(f"{text} {o}" for o in operands)
         return self.code.give(f"call {flags}{text} {full}({listed})")
 
-    def library(self, name: str, kind: Scalar, operands: tuple[str, ...]) -> str:
-        """A call of a function of the system's library for mathematics."""
-        text, full = TYPES[kind], f"@{name}{'f' if kind == F32 else ''}"
-        pure = "" if name == "hypot" else " nounwind memory(read)"
-        self.code.needs.add(f"declare {text} {full}({', '.join([text] * len(operands))}){pure}")
+    def mathematics(self, name: str, kind: Scalar, operands: tuple[str, ...]) -> str:
+        """A call of a function of `runtime/mathematics/`."""
+        text = TYPES[kind]
+        self.code.needs.add(declaration(name, 0, LETTERS[kind]))
         listed = ", ".join(f"{text} {o}" for o in operands)
-        return self.code.give(f"call {self.flags}{text} {full}({listed})")
+        return self.code.give(f"call {text} @lw.{name}.{LETTERS[kind]}({listed})")
 
     def call(self, x: ir.Call) -> str:
         a = tuple(self.value(argument) for argument in x.arguments)
@@ -351,8 +346,6 @@ class Expressions:
                 negative = give(f"icmp slt {text} {a[0]}, 0")
                 other = give(f"sub {text} 0, {a[0]}")
                 return give(f"select i1 {negative}, {text} {other}, {text} {a[0]}")
-            case "cbrt":
-                return self.own("cbrt", kind, a)
             case "mix":
                 apart = give(f"fsub {self.flagged('contract ')}{text} {a[1]}, {a[0]}")
                 part = give(f"fmul {self.flagged('contract ')}{text} {apart}, {a[2]}")
@@ -360,10 +353,6 @@ class Expressions:
             case "fma":
                 product = give(f"fmul {flags}{text} {a[0]}, {a[1]}")
                 return give(f"fadd {flags}{text} {product}, {a[2]}")
-            case "pow":
-                return self.intrinsic("pow", kind, a, flags)
-            case "exp2":
-                return self.intrinsic("pow", kind, (literal(2.0, kind), a[0]), flags)
             case "isnan":
                 return give(f"fcmp {flags}uno {text} {a[0]}, {a[0]}")
             case "isinf":
@@ -377,8 +366,8 @@ class Expressions:
                 return give(f"fcmp {flags}ord {text} {nothing}, {nothing}")
             case name if name in _INTRINSICS:
                 return self.intrinsic(name, kind, a, flags)
-            case name if name in _LIBRARY:
-                return self.library(name, kind, a)
+            case name if name in FUNCTIONS:
+                return self.mathematics(name, kind, a)
             case name:
                 raise AssertionError(f"no LLVM spelling of {name}")
 
@@ -400,7 +389,7 @@ def _cheap(x: ir.Expression) -> bool:
     """Whether computing it costs a few instructions and cannot go wrong."""
     return not any(
         isinstance(part, ir.Element | ir.Builtin)
-        or (isinstance(part, ir.Call) and part.intrinsic in _EXPENSIVE)
+        or (isinstance(part, ir.Call) and part.intrinsic in FUNCTIONS)
         or (isinstance(part, ir.Binary) and part.operator in ("/", "//", "%"))
         for part in subexpressions(x)
     )

@@ -32,10 +32,10 @@ ELSEWHERE = 1280
 class LaneWriter:
     """Writes, with the writer of a kernel, what differs between lanes."""
 
-    def __init__(self, writer: Writer, threads: ir.Parallel, fast: bool, bits: int) -> None:
+    def __init__(self, writer: Writer, threads: ir.Parallel, fast: bool) -> None:
         self.writer, self.code = writer, writer.code
         self.lanes = LaneChoices(writer.kernel, threads)
-        self.vectors = Vectors(self.code, self.lanes.count, fast, bits)
+        self.vectors = Vectors(self.code, self.lanes.count, fast)
         self.values = LaneValues(writer, self.lanes, self.vectors)
         ahead = LanePrefetches(self.lanes, threads)
         self.moves, self.loops = LaneMemory(self.values, ahead), LaneLoops(self.values, ahead)

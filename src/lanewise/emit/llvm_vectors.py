@@ -16,9 +16,10 @@ from lanewise.emit.llvm_instructions import (
     TYPES,
     FunctionLines,
 )
-from lanewise.emit.llvm_pieces import EVEN, NONTEMPORAL, exponential_of, pieces_of
+from lanewise.emit.llvm_pieces import EVEN, NONTEMPORAL, pieces_of
 from lanewise.language.target import LINE
-from lanewise.language.types import BOOL, F32, I32, I64, U32, Scalar
+from lanewise.language.types import BOOL, I32, I64, U32, Scalar
+from lanewise.runtime.mathematics.library import FUNCTIONS, declaration
 
 # bytes of an array from which on what is written is better not kept in a core's own caches
 FAR = 1 << 24
@@ -39,12 +40,11 @@ _WHOLES = {
 
 @dataclass
 class Vectors:
-    """Registers of `count` numbers. bits: of the registers that the kernel prefers."""
+    """Registers of `count` numbers."""
 
     code: FunctionLines
     count: int
     fast: bool
-    bits: int
 
     def kind(self, kind: Scalar) -> str:
         return f"<{self.count} x {TYPES[kind]}>"
@@ -139,13 +139,13 @@ class Vectors:
                 one = self.spread(literal(1.0, kind), kind)
                 flags = self.flags(APPROXIMATE)
                 return self.code.give(f"fdiv {flags}{self.kind(kind)} {one}, {root}")
-            case "exp":
-                assert kind == F32
-                self.code.needs.update(exponential_of(self.count, self.bits))
-                v = self.kind(kind)
-                return self.code.give(f"call {v} @lw_exp_v{self.count}({v} {a[0]})")
             case "sqrt" | "floor" | "ceil" | "trunc":
                 return self.intrinsic(name, kind, a[0])
+            case _ if name in FUNCTIONS:
+                letters, v = LETTERS[kind], self.kind(kind)
+                self.code.needs.add(declaration(name, self.count, letters))
+                listed = ", ".join(f"{v} {x}" for x in a)
+                return self.code.give(f"call {v} @lw.{name}.v{self.count}{letters}({listed})")
             case _:
                 raise AssertionError(f"lanes have no {name}")
 

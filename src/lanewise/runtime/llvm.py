@@ -26,6 +26,7 @@ from lanewise.runtime.cache import (
 )
 from lanewise.runtime.compiler_locks import LOADING
 from lanewise.runtime.loop_invariants import MOST_PATHS, most_paths
+from lanewise.runtime.mathematics.library import called, with_functions, with_registers
 from lanewise.support.interrupts import interrupts_wait
 
 FORMAT = "1"  # of what is kept
@@ -188,11 +189,31 @@ def _optimised(text: str) -> Any:
     (`loop_invariants.py`); it makes no vectors of neighbouring statements, which would change what
     is contracted.
     """
-    binding = _llvmlite()[0]
+    functions = called(text)
+    if functions:
+        text = with_registers(text, functions)
+    module = _vectorised(text)
+    return _with_functions(module) if functions else module
+
+
+def _parsed(text: str) -> Any:
+    module: Any = _llvmlite()[0].parse_assembly(text)
     machine = _machine()
-    module: Any = binding.parse_assembly(text)
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     module.verify()
+    return module
+
+
+def _with_functions(module: Any) -> Any:
+    """A module of vectors with the functions of mathematics that it calls, in their places."""
+    module = _parsed(with_functions(str(module), scales=has_scaling()))
+    manager: Any = _builder(_machine(), vectors=False).getModulePassManager()
+    manager.run(module, _builder(_machine(), vectors=False))
+    return module
+
+
+def _vectorised(text: str) -> Any:
+    machine, module = _machine(), _parsed(text)
     builder = _builder(machine)
     manager: Any = builder.getFunctionPassManager()
     for function in module.functions:
@@ -210,11 +231,14 @@ def _optimised(text: str) -> Any:
     return module
 
 
-def _builder(machine: Any, *, level: int = 3, interleaves: bool = True) -> Any:
+def _builder(
+    machine: Any, *, level: int = 3, interleaves: bool = True, vectors: bool = True
+) -> Any:
     """What makes lists of LLVM's passes."""
     binding = _llvmlite()[0]
     options: Any = binding.create_pipeline_tuning_options(speed_level=level)
-    options.loop_vectorization = level > 0
+    options.loop_vectorization = level > 0 and vectors
+    options.loop_unrolling = vectors
     options.slp_vectorization = False
     options.loop_interleaving = interleaves
     return binding.create_pass_builder(machine, options)

@@ -1,0 +1,138 @@
+"""The functions by their names, and the texts of those that a module calls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any
+
+from lanewise.runtime.mathematics import (
+    errors,
+    exponentials,
+    inverses,
+    logarithms,
+    powers,
+    roots,
+    trigonometry,
+)
+from lanewise.runtime.mathematics.reduction import reduction
+from lanewise.runtime.mathematics.registers import Code, Kind, Value
+
+FUNCTIONS: dict[str, Callable[..., Value]] = {
+    "exp": exponentials.exp,
+    "exp2": exponentials.exp2,
+    "expm1": exponentials.expm1,
+    "log": logarithms.log,
+    "log2": logarithms.log2,
+    "log10": logarithms.log10,
+    "log1p": logarithms.log1p,
+    "pow": powers.pow_,
+    "sin": trigonometry.sin,
+    "cos": trigonometry.cos,
+    "tan": trigonometry.tan,
+    "asin": inverses.asin,
+    "acos": inverses.acos,
+    "atan": inverses.atan,
+    "atan2": inverses.atan2,
+    "sinh": exponentials.sinh,
+    "cosh": exponentials.cosh,
+    "tanh": exponentials.tanh,
+    "erf": errors.erf,
+    "erfc": errors.erfc,
+    "cbrt": roots.cbrt,
+    "hypot": roots.hypot,
+}
+WITH_TWO = frozenset(("pow", "atan2", "hypot"))
+# how many numbers registers have for which LLVM may take a function in a loop
+_COUNTS = {"f32": (4, 8, 16), "f64": (2, 4, 8)}
+_KINDS: dict[str, Kind] = {"f32": "float", "f64": "double"}
+_ATTRIBUTES = "nounwind willreturn nosync nofree memory(none)"
+_CALLED = re.compile(r"call [^@\n]*@lw\.(\w+)\.(?:v(\d+))?(f32|f64)\(")
+_DECLARED = re.compile(r"^declare [^@\n]*@lw\.\w+\.(?:v\d+)?(?:f32|f64)\(.*\n", re.M)
+_KEPT = re.compile(r"^@llvm\.compiler\.used = .*\n", re.M)
+Called = tuple[str, int, str]  # name, how many numbers, the letters of their type
+
+
+def declaration(name: str, count: int, letters: str) -> str:
+    """As a text declares a function that it calls; count 0: of numbers."""
+    t = Code(count).type(_KINDS[letters])
+    listed = ", ".join([t] * (2 if name in WITH_TWO else 1))
+    return f"declare {t} @{_full(name, count, letters)}({listed}) {_ATTRIBUTES}"
+
+
+def _full(name: str, count: int, letters: str) -> str:
+    return f"lw.{name}.{f'v{count}' if count else ''}{letters}"
+
+
+def called(module: str) -> list[Called]:
+    """The functions that a text calls, each once."""
+    found = ((m[1], int(m[2] or 0), m[3]) for m in _CALLED.finditer(module))
+    return list(dict.fromkeys(found))
+
+
+def with_registers(module: str, functions: Iterable[Called]) -> str:
+    """A text that says of functions of numbers which ones of registers do the same.
+
+    Those are kept until LLVM has had the choice.
+    """
+    declared, kept = list[str](), list[str]()
+    for name, _, letters in dict.fromkeys((n, 0, k) for n, c, k in functions if not c):
+        two = "v" * (2 if name in WITH_TWO else 1)
+        scalar = _full(name, 0, letters)
+        registers = [_full(name, count, letters) for count in _COUNTS[letters]]
+        variants = ",".join(
+            f"_ZGV_LLVM_N{count}{two}_{scalar}({full})"
+            for count, full in zip(_COUNTS[letters], registers, strict=True)
+        )
+        plain = declaration(name, 0, letters)
+        assert plain in module, f"{scalar} is called and not declared"
+        module = module.replace(plain, f'{plain} "vector-function-abi-variant"="{variants}"')
+        declared += [
+            d for c in _COUNTS[letters] if (d := declaration(name, c, letters)) not in module
+        ]
+        kept += [f"ptr @{full}" for full in registers]
+    if not kept:
+        return module
+    listed = ", ".join(kept)
+    used = f"@llvm.compiler.used = appending global [{len(kept)} x ptr] [{listed}]"
+    used += ', section "llvm.metadata"'
+    return "\n".join([module, *declared, used, ""])
+
+
+def with_functions(module: str, *, scales: bool) -> str:
+    """A text with the functions that it calls, to be put where they are called.
+
+    scales: whether the processor scales registers by powers of two, as AVX-512 does.
+    """
+    module = _KEPT.sub("", module)
+    functions = called(module)
+    parts = dict[str, None]()
+    for name, count, letters in functions:
+        parts |= dict.fromkeys(_definition(name, count, letters, scales))
+    intrinsics = [p for p in parts if p.startswith("declare ")]
+    module = _DECLARED.sub("", module)
+    intrinsics = [
+        d for d in intrinsics if f" {d[d.index('@') : d.index('(')]}(" not in _heads(module)
+    ]
+    return "\n".join([module, *intrinsics, *(p for p in parts if not p.startswith("declare "))])
+
+
+def _heads(module: str) -> str:
+    return "\n".join(line for line in module.splitlines() if line.startswith("declare "))
+
+
+@cache
+def _definition(name: str, count: int, letters: str, scales: bool) -> tuple[str, ...]:
+    code, kind = Code(count, scales), _KINDS[letters]
+    names = ("%x", "%y") if name in WITH_TWO else ("%x",)
+    made: Any = FUNCTIONS[name](*(Value(code, kind, n) for n in names))
+    t = code.type(kind)
+    head = f"define internal {t} @{_full(name, count, letters)}"
+    listed = ", ".join(f"{t} {n}" for n in names)
+    body = "\n".join(["entry:", *code.lines, f"  ret {made}"])
+    text = f"{head}({listed}) alwaysinline {_ATTRIBUTES} {{\n{body}\n}}\n"
+    extra = [part for _ in code.calls for part in reduction(count, kind)]
+    declared = [line for part in extra for line in part.splitlines() if line.startswith("declare ")]
+    plain = ["\n".join(x for x in p.splitlines() if not x.startswith("declare ")) for p in extra]
+    return (*code.declared, *declared, *plain, text)

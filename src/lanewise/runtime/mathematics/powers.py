@@ -1,0 +1,120 @@
+"""x^y: two to the power of y log2 x."""
+
+from __future__ import annotations
+
+import math
+
+from lanewise.runtime.mathematics.coefficients import EQ, EXP2, LP, LQ
+from lanewise.runtime.mathematics.formats import (
+    F32,
+    F64,
+    Split,
+    format_of,
+    nearest_whole,
+    power,
+    scaled,
+    split,
+)
+from lanewise.runtime.mathematics.registers import (
+    Value,
+    fma,
+    horner,
+    nearest,
+    product,
+    quick_sum,
+    select,
+    size,
+)
+
+
+def pow_(x: Value, y: Value) -> Value:
+    """X to the power of y, with the special values of C."""
+    form, a = format_of(x), size(x)
+    result = _short(a, y) if form is F32 else _long(a, y)
+    return _special(x, y, result)
+
+
+def _special(x: Value, y: Value, result: Value) -> Value:
+    form, a, b = format_of(x), size(x), size(y)
+    large = b >= 2.0 ** (form.fraction + 1)
+    whole = large | nearest(y).equals(y)
+    half = y * 0.5
+    odd = whole & ~large & ~nearest(half).equals(half)
+    negative = x.bits < 0
+    result = select(odd & negative, -result, result)
+    finite = b < math.inf
+    below = (x < 0.0) & (a < math.inf)
+    result = select(below & finite & ~whole, math.nan, result)
+    result = select(x.is_nan, x, select(y.is_nan, y, result))
+    result = select(a.equals(1.0) & b.equals(math.inf), 1.0, result)
+    return select(y.equals(0.0) | x.equals(1.0), 1.0, result)
+
+
+def _ends(a: Value, w: Value, y: Value) -> Value:
+    """The exponent where the base is 0 or infinite: infinite, by the sign of y."""
+    zero, infinite = a.equals(0.0), a.equals(math.inf)
+    sign = select(y.bits < 0, y.of(-1.0), y.of(1.0))
+    end = select(zero, -sign, sign) * math.inf
+    end = select(y.equals(0.0), 0.0, end)
+    return select(zero | infinite, end, w)
+
+
+def _short(a: Value, y: Value) -> Value:
+    """In float64, rounded once."""
+    a, y = a.to("double"), y.to("double")
+    parts = split(a, subnormal=False)
+    s = parts.f / (parts.f + 2.0)
+    logarithm = fma(horner(s * s, LQ["double"]), s, parts.k)
+    w = _ends(a, y * logarithm, y)
+    w = select(w.is_nan, 0.0, w)
+    w = select(w < -400.0, -400.0, select(w > 400.0, 400.0, w))
+    n = nearest_whole(w, 1.0)
+    r = w - n.number
+    return (fma(horner(r, EQ["double"]), r, 1.0) * power(n.bits)).to("float")
+
+
+def _logarithm(parts: Split) -> tuple[Value, Value]:
+    """log2 in two parts, to about 66 bits."""
+    f, form = parts.f, F64
+    d = f + 2.0
+    d_low = (f + 1.0) - (d - 1.0)
+    s = f / d
+    s_low = fma(-s, d_low, fma(-s, d, f)) / d
+    z, z_low = product(s, s)
+    z_low = fma(s + s, s_low, z_low)
+    # 1 + z (1/3 + q)
+    q = horner(z, LP["double"]) * z
+    third, third_low = quick_sum(q.of(1 / 3), q)
+    third_low = third_low + form["THIRDL"]
+    v, v_low = product(z, third)
+    v_low = v_low + fma(z, third_low, z_low * third)
+    one, one_low = quick_sum(v.of(1.0), v)
+    one_low = one_low + v_low
+    # times s, times 2 / ln 2
+    p, p_low = product(one, s)
+    p_low = p_low + fma(one, s_low, one_low * s)
+    high, low = product(p, form["TL2E"])
+    low = low + fma(p, form["TL2EL"], p_low * form["TL2E"])
+    total, lost = quick_sum(parts.k, high)
+    return quick_sum(total, lost + low)
+
+
+def _long(a: Value, y: Value) -> Value:
+    high, low = _logarithm(split(a))
+    most = 2.0**70
+    bound = select(y > most, most, select(y < -most, -most, y))
+    w = high * bound
+    rest = fma(high, bound, -w) + low * bound
+    w = _ends(a, w, y)
+    w = select(w.is_nan, 0.0, w)
+    far = size(w) >= 1100.0
+    rest = select(far | rest.is_nan, 0.0, rest)
+    w = select(w < -1100.0, -1100.0, select(w > 1100.0, 1100.0, w))
+    n = nearest_whole(w, 1.0)
+    exact = w - n.number
+    r = exact + rest
+    r_low = rest - (r - exact)
+    p = horner(r, EXP2["double"])
+    e = fma(p, r, 1.0)
+    e = e + (fma(p, r, 1.0 - e) + r_low * F64["LN2F"])
+    return scaled(e, n)

@@ -1,0 +1,69 @@
+"""Cube roots and lengths."""
+
+from __future__ import annotations
+
+import math
+
+from lanewise.runtime.mathematics.formats import F32, format_of
+from lanewise.runtime.mathematics.registers import Value, fma, product, select, size, sqrt
+
+
+def cbrt(x: Value) -> Value:
+    """By the root of the inverse, whose first guess is a third of the exponent."""
+    form, a = format_of(x), size(x)
+    low = a < form.least
+    a = select(low, a * 2.0**form.raised, a)
+    if form is F32:
+        g = (0x548C0000 - a.bits // 3).as_float
+    else:
+        third = ((a.bits >> 32) * 0x55555556) >> 32
+        g = ((0x55400000 - third) << 32).as_float
+    for _ in range(2 if form is F32 else 3):
+        e = 1.0 - a * (g * g * g)
+        g = fma(g, e * fma(e, _third(form.kind, 2), _third(form.kind, 1)), g)
+    square = g * g
+    y = a * square
+    s, lost = product(y, y)
+    residual = fma(lost, y, fma(s, y, -a))
+    y = y - residual * (square * _third(form.kind, 1))
+    y = select(low, y * 2.0 ** -(form.raised // 3), y).signed(x)
+    kept = x.equals(0.0) | a.equals(math.inf) | x.is_nan
+    return select(kept, x, y)
+
+
+def _third(kind: str, power: int) -> float:
+    """1/3, or 2/9, as the format has it."""
+    one, two = (
+        (float.fromhex("0x1.555556p-2"), float.fromhex("0x1.c71c72p-3"))
+        if kind == "float"
+        else (1 / 3, 2 / 9)
+    )
+    return one if power == 1 else two
+
+
+def hypot(x: Value, y: Value) -> Value:
+    """The length of (x, y), infinite where either is."""
+    infinite = size(x).equals(math.inf) | size(y).equals(math.inf)
+    if format_of(x) is F32:
+        a, b = x.to("double"), y.to("double")
+        result = sqrt(fma(a, a, b * b)).to("float")
+    else:
+        result = _long(size(x), size(y))
+    return select(infinite, math.inf, result)
+
+
+def _long(a: Value, b: Value) -> Value:
+    """Scaled where squares would leave the format, and corrected by what rounding lost."""
+    swap = a < b
+    larger, smaller = select(swap, b, a), select(swap, a, b)
+    large, small = larger > 2.0**500, larger < 2.0**-450
+    factor = select(large, a.of(2.0**-600), select(small, a.of(2.0**600), a.of(1.0)))
+    back = select(large, a.of(2.0**600), select(small, a.of(2.0**-600), a.of(1.0)))
+    g, s = larger * factor, smaller * factor
+    g2, g_low = product(g, g)
+    s2, s_low = product(s, s)
+    total = g2 + s2
+    low = ((g2 - total) + s2) + (g_low + s_low)
+    h = sqrt(total)
+    corrected = h + (fma(-h, h, total) + low) / (h + h)
+    return select(h.equals(0.0), h, corrected) * back

@@ -1,0 +1,100 @@
+"""Sine, cosine and tangent: x = q pi/2 + r, and polynomials of r.
+
+Arguments up to a switch are reduced by three parts of pi/2, larger ones by the digits of 2 / pi
+that they reach (Payne and Hanek), in a function that registers enter where a lane has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lanewise.runtime.mathematics.coefficients import COS, SIN
+from lanewise.runtime.mathematics.formats import F32, format_of, nearest_whole
+from lanewise.runtime.mathematics.registers import Value, fma, horner, select, size
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """An argument without its quarters of a circle: two parts of what is left, and bits whose last
+    two count the quarters.
+    """
+
+    r: Value
+    c: Value
+    quarter: Value
+
+
+def _most(x: Value) -> float:
+    """Up to which size three parts of pi/2 are enough."""
+    return 30000.0 if format_of(x) is F32 else 2.0**30
+
+
+def _reduced(x: Value) -> Reduced:
+    form = format_of(x)
+    q = nearest_whole(x, form["TWOPI"])
+    n = q.number
+    a = fma(n, -form["P0"], x)  # exact
+    h = n * form["P1"]
+    low = fma(n, form["P1"], -h)
+    b = a - h
+    v = b - a
+    e = (a - (b - v)) - (h + v)
+    c = fma(n, -form["P2"], e - low)
+    r = b + c
+    return Reduced(r, c - (r - b), q.bits)
+
+
+def argument(x: Value) -> Reduced:
+    """An argument of any size, reduced."""
+    near, large = _reduced(x), size(x) > _most(x)
+    parts = x.code.where_any(
+        large, "reduced", x, (near.r, near.c, near.quarter), (x.kind, x.kind, format_of(x).whole)
+    )
+    return Reduced(*parts)
+
+
+def _sine(a: Reduced) -> Value:
+    r, c, z = a.r, a.c, a.r * a.r
+    return r + fma(horner(z, SIN[r.kind]), z * r, c - z * (c * 0.5))
+
+
+def _cosine(a: Reduced) -> Value:
+    r, z = a.r, a.r * a.r
+    h = z * 0.5
+    w = 1.0 - h
+    return w + (((1.0 - w) - h) + fma(z * z, horner(z, COS[r.kind]), -(r * a.c)))
+
+
+def _odd(quarter: Value) -> Value:
+    return (quarter & 1).equals(1)
+
+
+def _turned(a: Reduced, quarter: Value) -> Value:
+    """The sine after so many quarters."""
+    value = select(_odd(quarter), _cosine(a), _sine(a))
+    sign = (quarter & 2) << (30 if quarter.kind == "i32" else 62)
+    return (value.bits ^ sign).as_float
+
+
+def sin(x: Value) -> Value:
+    """The sine of x."""
+    a = argument(x)
+    return select(x.equals(0.0), x, _turned(a, a.quarter))
+
+
+def cos(x: Value) -> Value:
+    """The cosine of x."""
+    a = argument(x)
+    return _turned(a, a.quarter + 1)
+
+
+def tan(x: Value) -> Value:
+    """The tangent of x."""
+    a = argument(x)
+    sine, cosine, odd = _sine(a), _cosine(a), _odd(a.quarter)
+    quotient = select(odd, -cosine, sine) / select(odd, sine, cosine)
+    return select(x.equals(0.0), x, quotient)
+
+
+TRIGONOMETRIC: dict[str, Callable[[Value], Value]] = {"sin": sin, "cos": cos, "tan": tan}
