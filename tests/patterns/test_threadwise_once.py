@@ -105,7 +105,7 @@ def test_a_logarithm_of_sums_has_lanes_by_default() -> None:
     c, r = np.empty_like(a), np.empty(64, f32)
     compiled = logarithm.compile(a, c, r, grid=64)
     assert compiled.plan.slices > 1
-    assert compiled.source.count("call contract float @llvm.log.f32(") == 1, "once a row"
+    assert compiled.source.count(f"@lw.log.v{compiled.plan.slices}f32(<") == 2, "declared, and called once a row"
     logarithm(a, c, r, grid=64)
     exact = np.log(np.exp(a.astype(f64)).sum(axis=1))
     np.testing.assert_allclose(r, exact, rtol=1e-6)
@@ -116,11 +116,11 @@ def test_a_logarithm_of_sums_has_lanes_by_default() -> None:
 def within(y: lw.index, a: lw.Array2[lw.f32], r: lw.Array1[lw.f32]):
     s = 0.0
     for k in range(a.shape[1]):
-        s += lw.log(a[y, k])
+        s += a[y, k] % 0.3
     r[y] = s
 
 
 def test_functions_of_each_round_are_no_matter_of_once() -> None:
     a, r = np.ones((9, 300), f32), np.empty(9, f32)
-    with pytest.raises(lw.PlanError, match=r"lw\.log takes one number after the other"):
+    with pytest.raises(lw.PlanError, match=r"% of floats takes one number after the other"):
         within(a, r, grid=9, plan=Plan(slices=16))

@@ -65,6 +65,44 @@ end:
     )
 
 
+def _cbrt(kind: Scalar) -> Parts:
+    """By the library's function for float64, of the number without its sign."""
+    t, letter = TYPES[kind], "f32" if kind == F32 else "f64"
+    wide = "%wide = fpext float %x to double" if kind == F32 else "%wide = fadd double %x, -0.0"
+    narrow = "%result = fptrunc double %signed to float" if kind == F32 else ""
+    result = "%result" if kind == F32 else "%signed"
+    root = "declare double @cbrt(double) nounwind memory(read)"
+    size = f"declare {t} @llvm.fabs.{letter}({t})"
+    return (
+        root,
+        size,
+        f"""\
+define linkonce_odr {t} @lw_cbrt_{letter}({t} %x) {{
+  %none = fcmp uno {t} %x, %x
+  br i1 %none, label %not_a_number, label %number
+not_a_number:
+  ret {t} 0x7FF8000000000000
+number:
+  %size = call {t} @llvm.fabs.{letter}({t} %x)
+  %infinite = fcmp oeq {t} %size, 0x7FF0000000000000
+  br i1 %infinite, label %same, label %finite
+same:
+  ret {t} %x
+finite:
+  {wide}
+  %below = fcmp olt {t} %x, 0.0
+  %minus = fneg double %wide
+  %base = select i1 %below, double %minus, double %wide
+  %root = call double @cbrt(double %base)
+  %other = fneg double %root
+  %signed = select i1 %below, double %other, double %root
+  {narrow}
+  ret {t} {result}
+}}
+""",
+    )
+
+
 _TO_I32: Parts = (
     """\
 define linkonce_odr i32 @lw_to_i32_f64(double %x) alwaysinline {
@@ -271,6 +309,7 @@ end:
 
 DEFINITIONS = {
     **{f"lw_divided_{'f32' if k == F32 else 'f64'}": _divided(k) for k in (F32, F64)},
+    **{f"lw_cbrt_{'f32' if k == F32 else 'f64'}": _cbrt(k) for k in (F32, F64)},
     "lw_to_i32_f64": _TO_I32,
     "lw_rounds": _ROUNDS,
     "lw_scatter_sum_f32": _scatter_sum(F32, exact_sums.F32),

@@ -127,12 +127,11 @@ def split(x: Value, *, subnormal: bool = True) -> Split:
     """subnormal: whether x may be."""
     form = format_of(x)
     one = form.bias << form.fraction
-    bits = x.bits
+    raised = x.bits
     if subnormal:
-        low = x < form.least
-        bits = select(low, (x * 2.0**form.raised).bits, bits)
-    k = ((bits + (one - form.root_half_bits)) >> form.fraction) - form.bias
-    m = (bits - (k << form.fraction)).as_float
+        raised = select(x < form.least, (x * 2.0**form.raised).bits, raised)
+    k = ((raised + (one - form.root_half_bits)) >> form.fraction) - form.bias
+    m = (raised - (k << form.fraction)).as_float
     if subnormal:
-        k = k - select(low, k.of(form.raised), k.of(0))
+        k = k - select(x < form.least, k.of(form.raised), k.of(0))
     return Split(as_number(k), k, m - 1.0)
