@@ -25,7 +25,7 @@ from lanewise.tuning.search import Progress, search
 from lanewise.tuning.space import Examined, Family, KernelSpace, Space, make_estimator
 
 if TYPE_CHECKING:
-    from lanewise.patterns.search.tuning.job import SearchJob
+    pass
 
 
 def tune_job(
@@ -46,8 +46,8 @@ def tune_job(
     return tune_space(job, KernelSpace(job, make_estimator(job)), measurer, limit, progress)
 
 
-class TuningSubject(Protocol):
-    """What is tuned, as far as its report and the store ask."""
+class Described(Protocol):
+    """What is tuned, as far as its report asks."""
 
     @property
     def name(self) -> str: ...
@@ -57,6 +57,11 @@ class TuningSubject(Protocol):
     def counts(self) -> Mapping[str, int]: ...
     @property
     def key(self) -> Key: ...
+
+
+class TuningSubject(Described, Protocol):
+    """The same, as far as the store asks, too."""
+
     @property
     def adopt(self) -> Callable[[CompletePlan], None]: ...
     @property
@@ -101,7 +106,7 @@ def _entry(outcome: Outcome[CompletePlan], log: dict[str, Any]) -> Entry:
     )
 
 
-def about_of(job: TuningSubject | SearchJob, elapsed: float) -> dict[str, Any]:
+def about_of(job: Described, elapsed: float) -> dict[str, Any]:
     """What was tuned, and where."""
     key = job.key
     return {

@@ -23,6 +23,7 @@ from lanewise.patterns.kernels import AbstractKernel
 from lanewise.patterns.pairwise.build import PAIRWISE, PairwiseArguments, build_pairwise
 from lanewise.patterns.search import AllPairs, Search
 from lanewise.patterns.search.searched import Searched
+from lanewise.patterns.search.tree.search import Tree
 from lanewise.patterns.skeleton import CHECKS, Derived, KernelFunction, Skeleton, advise_layout
 from lanewise.patterns.tables.arguments import WITHOUT_ARRAYS
 from lanewise.patterns.tables.ranges import kernel_of_tests, prove, repeats
@@ -274,13 +275,14 @@ class SearchCalls:
         return self.searched.bind(arguments, out, plan, partial(self._calls.bound_by, plan=plan))
 
     def tune(self, arguments: Arguments, plan: Plan | None, seconds: float | None) -> Tuning:
-        """Measure structures together with plans."""
+        """Measure structures together with plans; over a tree, what keeps its accuracy."""
+        from lanewise.patterns.search.tuning.calibration import calibrate
         from lanewise.patterns.search.tuning.tune import tune_search
 
-        return tune_search(
-            self.searched.tuning_job(arguments, plan, partial(self._calls.bound_by, plan=plan)),
-            seconds,
-        )
+        searched, bind = self.searched, partial(self._calls.bound_by, plan=plan)
+        if isinstance(self._search, Tree) and self._search.accuracy is not None:
+            return calibrate(searched.calibration_job(arguments, plan, bind), seconds)
+        return tune_search(searched.tuning_job(arguments, plan, bind), seconds)
 
     def job(self, arguments: Arguments, plan: Plan | None) -> Job:
         raise ArgumentError(

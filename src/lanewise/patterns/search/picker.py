@@ -14,21 +14,32 @@ from typing import TYPE_CHECKING, Any
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Work
+from lanewise.language.target import is_compiled
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.compiled import Call
 from lanewise.launch.support import index_type, layouts_of
-from lanewise.launch.tuned_plans import Key, make_key, size_class
+from lanewise.launch.tuned_plans import Key, has_entries, make_key, size_class
 from lanewise.patterns.search.all_pairs import AllPairs
 from lanewise.patterns.search.automatic import FEW, Nearest, Neighbors, Outlook, choose, look
 from lanewise.patterns.search.base import Search, reach
 from lanewise.patterns.search.build import SEARCH
 from lanewise.patterns.search.points import Points, points_of
+from lanewise.patterns.search.tree.call import FarFields
+from lanewise.patterns.search.tree.choice import (
+    Calibrated,
+    CalibratedTrees,
+    TreeChoice,
+    kind_of_tree,
+    sizes_of,
+)
+from lanewise.patterns.search.tree.search import Tree
 from lanewise.patterns.search.tuning.job import Choice, Tuned, TunedSearches
 from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.records.same_elements import are_same, shared_elements
 from lanewise.support.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from lanewise.patterns.search.tuning.calibration import CalibrationJob
     from lanewise.patterns.search.tuning.job import SearchJob
 
 
@@ -59,7 +70,7 @@ class SearchPicker:
         adopted: Callable[[], None],
     ) -> None:
         self._name, self._search, self._reference, self._adopted = name, search, reference, adopted
-        self._tuned = TunedSearches()
+        self._tuned, self._calibrated = TunedSearches(), CalibratedTrees()
 
     def looks(self, sources: Points) -> bool:
         """Whether the choice depends on where the sources are."""
@@ -70,7 +81,11 @@ class SearchPicker:
         self._adopted()
 
     def pick(
-        self, arguments: Arguments, sources: Points, requested: Plan | None, choice: Choice | None
+        self,
+        arguments: Arguments,
+        sources: Points,
+        requested: Plan | None,
+        choice: Choice | TreeChoice | None,
     ) -> Picked:
         """The structure for these sources; `choice`: the one that is measured."""
         if not all(map(len, arguments.records.values())):
@@ -79,10 +94,15 @@ class SearchPicker:
                 "an array without elements has nothing to sort",
                 requested,
             )
+        if isinstance(choice, TreeChoice):
+            assert isinstance(self._search, Tree)
+            return Picked(choice.search(self._search), "measured", requested)
         if choice is not None:
             return Picked(
                 choice.configuration.search(self._search, sources), "measured", choice.plan
             )
+        if isinstance(self._search, Tree):
+            return self._tree(self._search, arguments, sources, requested)
         if not isinstance(self._search, Neighbors | Nearest):
             return Picked(self._search.plan(sources), "asked for", requested)
         outlook = look(self._search, sources) if sources.count > FEW else None
@@ -98,6 +118,74 @@ class SearchPicker:
             tuned.why,
             tuned.choice.plan,
             tuned=True,
+        )
+
+    def _tree(
+        self, asked: Tree, arguments: Arguments, sources: Points, requested: Plan | None
+    ) -> Picked:
+        """The tree that was asked for; with an accuracy the one that was calibrated."""
+        if asked.accuracy is None:
+            return Picked(asked.plan(sources), "asked for", requested)
+        if is_compiled(arguments.device) and has_entries(self._name):
+            kind, specialisation = self._kind_of_tree(asked, arguments, sources)
+            found = self._calibrated.find(
+                specialisation, lambda: self._key(arguments, sources, kind, None)
+            )
+            if found is not None:
+                return Picked(found.choice.search(asked), found.why, requested, tuned=True)
+        why = (
+            f"asked for; 99 % of results within {asked.accuracy:g} predicted, not measured: tune() "
+            "measures and chooses"
+        )
+        return Picked(asked.plan(sources), why, requested)
+
+    def _kind_of_tree(
+        self, asked: Tree, arguments: Arguments, sources: Points
+    ) -> tuple[str, tuple[Any, ...]]:
+        values = {n: sizes_of(v) for n, v in arguments.uniforms.items()}
+        kind = kind_of_tree(asked, sources.dimension, values)
+        return kind, _specialisation(arguments, kind, None)
+
+    def calibration_job(
+        self,
+        arguments: Arguments,
+        far: FarFields,
+        plan: CompletePlan,
+        bind: Callable[[TreeChoice], Call],
+        some: slice,
+        wanted: Callable[[], list[Any]],
+    ) -> CalibrationJob:
+        """What is measured of calls over a tree with an accuracy. far: their kernels; wanted:
+        results of all pairs for the targets `some`.
+        """
+        from lanewise.patterns.search.tuning.calibration import CalibrationJob
+        from lanewise.tuning.job import check_tunable
+
+        asked = self._search
+        assert isinstance(asked, Tree)
+        counts = {n: len(r) for n, r in arguments.records.items()}
+        check_tunable(self._name, arguments.device, counts)
+        target, source = arguments.records.values()
+        sources = points_of(source, asked.position)
+        kind, specialisation = self._kind_of_tree(asked, arguments, sources)
+
+        def adopt(calibrated: Calibrated) -> None:
+            self._calibrated.adopt(specialisation, calibrated)
+            self._adopted()
+
+        return CalibrationJob(
+            self._name,
+            arguments.device,
+            asked,
+            sources.precision,
+            counts,
+            far.takes_pairs and are_same(target, source),
+            plan,
+            self._key(arguments, sources, kind, None),
+            bind,
+            some,
+            wanted,
+            adopt,
         )
 
     def tuning_job(
@@ -118,8 +206,8 @@ class SearchPicker:
             raise ArgumentError(
                 f"{self._name} runs over {self._search.describe()}, which was asked for; "
                 "structures and plans are measured for "
-                "lw.Neighbors(radius=...) and lw.Nearest(k=...), plans alone for all pairs, "
-                "@lw.pairwise without a search"
+                "lw.Neighbors(radius=...) and lw.Nearest(k=...), trees for lw.Tree(accuracy=...), "
+                "plans alone for all pairs, @lw.pairwise without a search"
             )
         counts = {n: len(r) for n, r in arguments.records.items()}
         check_tunable(self._name, arguments.device, counts)

@@ -23,17 +23,14 @@ from lanewise.patterns.search.build import SEARCH, SearchArguments, build_search
 from lanewise.patterns.search.gather import SORTED, build_gather
 from lanewise.patterns.search.specialised import Specialised
 from lanewise.patterns.search.tree.arguments import TARGET_ORDER, TARGET_SORTED, TreeArguments
-from lanewise.patterns.search.tree.call import FarFields
 from lanewise.patterns.search.tree.structure import TreeStructure
 from lanewise.patterns.tables.ranges import TableTests, smallest
 from lanewise.planning.plan import CompletePlan, Plan
 
 
-def tasks_of_search(
-    name: str, far: FarFields | None, s: Specialised, kernel: Executable, programs: Programs
-) -> TaskList:
+def tasks_of_search(name: str, s: Specialised, kernel: Executable, programs: Programs) -> TaskList:
     """All that a call of a kernel of this name runs: what fills the structure, puts the sources in
-    its order, tests indices, and walks. far: of a tree.
+    its order, tests indices, and walks.
 
     It keeps no array of a call.
     """
@@ -56,6 +53,7 @@ def tasks_of_search(
             what=f"the sorted copy of {n!r}",
         )
     if isinstance(s.structure, TreeStructure):
+        far = s.far
         assert far is not None
         assert isinstance(s.arguments, TreeArguments)
         moments = far.moments(programs, s.arguments, s.structure, device, walked)

@@ -30,7 +30,9 @@ from lanewise.patterns.search.repeated import Kept, RepeatedSearches
 from lanewise.patterns.search.search_tasks import complete_search_plan, tasks_of_search
 from lanewise.patterns.search.searched_launch import SearchedLaunch, orders_of
 from lanewise.patterns.search.specialised import Specialised, Specialiser
-from lanewise.patterns.search.tree.compared import Comparison, EveryPair
+from lanewise.patterns.search.tree.choice import TreeChoice
+from lanewise.patterns.search.tree.compared import MORE, Comparison, EveryPair, rows, spread
+from lanewise.patterns.search.tree.ways import GROUP_WALK
 from lanewise.patterns.search.tuning.job import Choice
 from lanewise.patterns.search.watched import Unsound
 from lanewise.patterns.tables.ranges import proved_with_values
@@ -40,6 +42,7 @@ from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import on
 
 if TYPE_CHECKING:
+    from lanewise.patterns.search.tuning.calibration import CalibrationJob
     from lanewise.patterns.search.tuning.job import SearchJob
 
 
@@ -173,7 +176,7 @@ class Searched:
         out: Any,
         plan: Plan | None,
         bind: Callable[..., Call],
-        choice: Choice | None = None,
+        choice: Choice | TreeChoice | None = None,
     ) -> Call:
         """A call with its structure and its memory. `choice`: instead of what is asked for, or was
         tuned.
@@ -269,7 +272,7 @@ class Searched:
         there.
         """
         s = self.specialiser.elsewhere(arguments, device)
-        tasks = partial(tasks_of_search, self.name, self.specialiser.far, s)
+        tasks = partial(tasks_of_search, self.name, s)
         return CallElsewhere(s.reference, s.environment, s.structure.turns(), s.described, tasks)
 
     def picked(self, arguments: Arguments) -> Picked:
@@ -308,6 +311,22 @@ class Searched:
             lambda choice: sums().bind(arguments, None, asked, bind, choice),
         )
 
+    def calibration_job(
+        self, arguments: Arguments, plan: Plan | None, bind: Callable[..., Call]
+    ) -> CalibrationJob:
+        """What is measured to keep the accuracy of a tree."""
+        far, asked = self.specialiser.far, plan or Plan()
+        assert far is not None
+        some = spread(len(next(iter(arguments.records.values()))), MORE)
+        return self._picker.calibration_job(
+            arguments,
+            far,
+            complete_search_plan(asked, arguments.device, GROUP_WALK),
+            lambda choice: self.bind(arguments, None, asked, bind, choice),
+            some,
+            lambda: [rows(r) for r in self._every(arguments, some)],
+        )
+
     def _compile(
         self, s: Specialised, requested: Plan | None, bind: Callable[..., Call]
     ) -> Compiled:
@@ -324,7 +343,7 @@ class Searched:
             s.environment,
             s.reference,
             self.kernel,
-            tasks_of_search(self.name, self.specialiser.far, s, executable, self._programs),
+            tasks_of_search(self.name, s, executable, self._programs),
             s.described,
             s.picked.tuned,
             s.structure.turns,

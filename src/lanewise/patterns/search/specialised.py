@@ -29,6 +29,7 @@ from lanewise.patterns.search.picker import Picked, SearchPicker
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.tree.arguments import TreeArguments
 from lanewise.patterns.search.tree.call import FarFields
+from lanewise.patterns.search.tree.choice import TreeChoice
 from lanewise.patterns.search.tree.search import Tree
 from lanewise.patterns.search.tree.structure import TreeStructure
 from lanewise.patterns.search.tuning.job import Choice
@@ -43,7 +44,7 @@ class Specialised:
     """A call that is ready to be compiled.
 
     copied: what the sorted copies hold, by parameter; nothing where elements stay in their own
-    order.
+    order. far: the kernels of a tree.
     """
 
     classified: Arguments
@@ -55,6 +56,7 @@ class Specialised:
     reference: ir.Kernel
     copied: Mapping[str, tuple[Leaf, ...]]
     environment: dict[str, Any]
+    far: FarFields | None
 
     @property
     def described(self) -> str:
@@ -79,6 +81,7 @@ class Specialiser:
     ) -> None:
         self.signature, self.lowered = signature, lowered
         precision, axes = check_positions(signature, search.position)
+        self._axes, self._fars = axes, dict[tuple[Any, ...], FarFields]()
         self.far = FarFields(signature, lowered, search, axes) if isinstance(search, Tree) else None
         self.search = search = search if self.far is None else self.far.search
         self.positions = CheckedPositions(
@@ -96,7 +99,7 @@ class Specialiser:
         self,
         classified: Arguments,
         requested: Plan | None,
-        choice: Choice | None = None,
+        choice: Choice | TreeChoice | None = None,
         points: Places | None = None,
     ) -> Specialised:
         """points: those of targets and sources, where they are checked already."""
@@ -106,6 +109,7 @@ class Specialiser:
         copied = self._copied(classified, structure)
         index = index_type(classified.device)
         arguments = self._arguments(classified, search, structure, copied, index)
+        far = self._far_of(search)
         return Specialised(
             classified,
             picked,
@@ -113,17 +117,30 @@ class Specialiser:
             sources,
             structure,
             arguments,
-            self._made(arguments, index),
+            self._made(arguments, index, far),
             copied,
             self._environment(classified, search, sources, structure),
+            far,
         )
+
+    def _far_of(self, search: Search) -> FarFields | None:
+        """The kernels of a tree: that which was asked for, or another one that was calibrated."""
+        if not isinstance(search, Tree) or self.far is None or search == self.search:
+            return self.far if isinstance(search, Tree) else None
+        sort = search.method, search.terms, search.accuracy is None
+        if sort not in self._fars:
+            axes = self._axes
+            self._fars[sort] = FarFields(self.signature, self.lowered, search, axes)
+        return self._fars[sort]
 
     def elsewhere(self, arguments: Arguments, device: str) -> Specialised:
         """A call of these arguments, which lie on the host, as it is on another device."""
         s = self.specialise(arguments, None)
         classified, index = replace(arguments, device=device), index_type(device)
         made = self._arguments(classified, s.picked.search, s.structure, s.copied, index)
-        return replace(s, classified=classified, arguments=made, reference=self._made(made, index))
+        return replace(
+            s, classified=classified, arguments=made, reference=self._made(made, index, s.far)
+        )
 
     def reference(
         self,
@@ -138,7 +155,7 @@ class Specialiser:
         """
         sorted_source = {next(reversed(arguments.records)): copied} if copied else {}
         made = self._arguments(arguments, search, structure, sorted_source, index)
-        return self._made(made, index)
+        return self._made(made, index, self._far_of(search))
 
     def copied(self, arguments: Arguments) -> tuple[Leaf, ...]:
         """The leaves that the kernel reads of sources (and of targets that are the same array), the
@@ -179,11 +196,13 @@ class Specialiser:
                 values |= {period(axis): real(size), inverse_period(axis): real(1 / size)}
         return values | dict(structure.uniforms)
 
-    def _made(self, arguments: SearchArguments | TreeArguments, index: Scalar) -> ir.Kernel:
+    def _made(
+        self, arguments: SearchArguments | TreeArguments, index: Scalar, far: FarFields | None
+    ) -> ir.Kernel:
         if (arguments, index) not in self._references:
             if isinstance(arguments, TreeArguments):
-                assert self.far is not None
-                made = self.far.walk(arguments, index)
+                assert far is not None
+                made = far.walk(arguments, index)
             else:
                 made = build_search(self.lowered, arguments, index)
             self._references[arguments, index] = made

@@ -96,6 +96,11 @@ class FarFields:
             return False
         return cannot_estimate(of, len(result_arrays(self.lowered))) is None
 
+    @property
+    def takes_pairs(self) -> bool:
+        """Whether groups of targets have expansions."""
+        return isinstance(self.operators, Operators)
+
     def walk(self, arguments: TreeArguments, index: Scalar) -> ir.Kernel:
         """The kernel that meets near sources and far groups."""
         return build_tree_walk(self.lowered, self.operators, arguments, index)

@@ -51,7 +51,9 @@ class Tree(Search):
     a group. accuracy: groups are far where the error that is estimated of them is small enough for
     it (relative to the result; above 0, below 1), and theta allows it (None: 0.9), with order 3
     where none is given. It is an aim and no bound: 99 % of the results of clusters and of uniform
-    places were closer than it for gravity; others are measured and warn. leaf:
+    places were closer than it for gravity, mostly by far; others are measured and warn. The
+    function's `tune(targets, sources, ...)` measures which method, order (where none is given),
+    leaves and opening keep the accuracy in the least time, and later calls take these. leaf:
     elements of the smallest groups. method: "walk", where each group of targets walks through the
     tree (None), or "dual", where groups of sources meet groups of targets as well, both with
     expansions: for functions of tier R, whose targets are the sources. Two groups are far from each

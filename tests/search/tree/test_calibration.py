@@ -1,0 +1,201 @@
+"""An accuracy in the least time: what `tune` finds over a tree keeps it, and is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lanewise as lw
+from lanewise.language import types as t
+from lanewise.launch import tuned_plans as store
+from lanewise.launch.tuned_plans import StoreWarning
+from lanewise.patterns.search.tree.choice import TreeChoice, choice_from
+from lanewise.patterns.search.tuning import calibration
+from lanewise.patterns.search.tuning.calibration import MARGIN, CalibrationJob, calibrate
+from lanewise.planning.plan import NEUTRAL, Plan
+
+
+class Star(lw.Record):
+    position: lw.vec3
+    mass: lw.f32
+
+
+@lw.pairwise
+def pull(target: Star, source: Star, softening2: lw.f32) -> lw.vec3:
+    d = source.position - target.position
+    return source.mass * lw.rsqrt(lw.dot(d, d) + softening2) ** 3 * d
+
+
+@pytest.fixture
+def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(store, "store_directory", lambda: tmp_path / "tuned")
+    return tmp_path / "tuned"
+
+
+def stars(count: int, seed: int = 1) -> Any:
+    rng = np.random.default_rng(seed)
+    return Star.array(position=rng.normal(size=(count, 3)), mass=rng.uniform(0.5, 1.5, count))
+
+
+def test_what_is_found_keeps_the_accuracy_and_later_calls_take_it(
+    own_store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cloud, asked = stars(1500), lw.Tree(accuracy=1e-2, order=2, leaf=16, method="walk")
+    far = pull.using(search=asked)
+    careful = np.asarray(far(cloud, cloud, softening2=1e-4))
+    before = far.compile(cloud, cloud, softening2=1e-4).search
+    assert "(asked for; 99 % of results within 0.01 predicted, not measured: tune() measures and" in before
+    tuning = far.tune(cloud, cloud, softening2=1e-4)
+    assert tuning.structure.startswith("walk(order=2, leaf=16, ")
+    assert tuning.default_structure == "walk(order=2, leaf=16, opening=0.01)"
+    assert tuning.seconds <= tuning.default_seconds
+    assert tuning.note.startswith("99 % of the results within 0.01 predicted; measured median ")
+    assert {x.status for x in tuning.trials} <= {"measured", "wrong"}
+
+    found = np.asarray(far(cloud, cloud, softening2=1e-4))  # the call before was another one
+    fresh = pull.using(search=asked)
+    assert np.array_equal(fresh(cloud, cloud, softening2=1e-4), found)
+    assert np.array_equal(fresh.bind(cloud, cloud, softening2=1.1e-4)(), far(cloud, cloud, softening2=1.1e-4))
+    wanted = np.asarray(pull(cloud, cloud, softening2=1e-4), np.float64)
+    away = np.linalg.norm(found - wanted, axis=1) / np.linalg.norm(wanted, axis=1)
+    assert np.quantile(away, 0.99) < 1e-2
+    text = str(fresh.compile(cloud, cloud, softening2=1e-4).explain())
+    assert "calibrated for an accuracy of 0.01: 99 % within it predicted, measured median " in " ".join(text.split())
+    measured = f"99 % {np.quantile(away[:: len(away) // 1024][:1024], 0.99):.1e}"
+    assert measured in tuning.note
+
+    monkeypatch.setenv("LANEWISE_TUNED", "off")
+    assert np.array_equal(pull.using(search=asked)(cloud, cloud, softening2=1e-4), careful)
+    monkeypatch.delenv("LANEWISE_TUNED")
+    other = pull.using(search=lw.Tree(accuracy=5e-3, order=2)).compile(cloud, cloud, softening2=1e-4)
+    assert "not measured" in other.search
+    (file,) = own_store.glob("*.json")
+    file.write_text(file.read_text().replace('"structure": "walk(', '"structure": "wade('))
+    with pytest.warns(StoreWarning, match="is no tree; wanted walk"):
+        assert np.array_equal(pull.using(search=asked)(cloud, cloud, softening2=1e-4), careful)
+
+
+def test_a_tree_without_an_accuracy_leaves_no_choice() -> None:
+    cloud = stars(40)
+    with pytest.raises(lw.ArgumentError, match=r"trees for lw.Tree\(accuracy=...\)"):
+        pull.using(search=lw.Tree()).tune(cloud, cloud, softening2=0.1)
+
+
+# ------------------------------------------------------------ without a clock
+
+
+Law = tuple[float, float, float]
+"""Of a method and order: its error at an opening of 1, the power of that, seconds at an opening of 1."""
+
+
+def made_up(laws: dict[tuple[str, int], Law], accuracy: float, **asked: Any) -> CalibrationJob:
+    wanted = np.ones((1024, 1))
+
+    def law(choice: TreeChoice) -> Law:
+        return laws[choice.method, choice.order]
+
+    def bind(choice: TreeChoice) -> Any:
+        size, power, seconds = law(choice)
+        error = size * choice.opening**power
+        slower = {16: 1.1, 32: 1.0, 64: 0.9}[choice.leaf]
+        took = slower * seconds / choice.opening**0.3
+        return SimpleNamespace(launch=lambda: None, results=(wanted * (1 + error),), took=took)
+
+    key: Any = SimpleNamespace(
+        device="d", arch="a", driver="", compiler="c", version="v", layouts="l", wanted="", file_name="f-1.json",
+        as_dict=dict,
+    )  # fmt: skip
+    return CalibrationJob(
+        "f", "cpu", lw.Tree(accuracy=accuracy, **asked), t.F32, {"target": 1024}, True, Plan().filled(NEUTRAL), key,
+        bind, slice(0, 1024, 1), lambda: [wanted], lambda _: None,
+    )  # fmt: skip
+
+
+@given(
+    accuracy=st.sampled_from([1e-4, 1e-3, 1e-2]),
+    walk=st.tuples(st.floats(0.05, 2.0), st.floats(0.5, 1.5), st.floats(0.1, 1.0)),
+    dual=st.tuples(st.floats(1e-4, 1.0), st.floats(2.0, 6.0), st.floats(0.1, 1.0)),
+    faster=st.floats(0.5, 2.0),
+)
+def test_the_fastest_that_holds_is_found(accuracy: float, walk: Law, dual: Law, faster: float) -> None:
+    laws = {("walk", n): (walk[0] / n, walk[1], walk[2] * faster**n) for n in (2, 3, 4)}
+    laws |= {("dual", n): (dual[0] / n, dual[1], dual[2] * faster**n) for n in (3, 4, 5)}
+    job = made_up(laws, accuracy)
+    patch = pytest.MonkeyPatch()
+    patch.setattr(calibration._Calibration, "run", lambda _, call: call.took)
+    patch.setattr(calibration, "write_entry", lambda *_: None)
+    try:
+        found = calibrate(job)
+    except lw.ArgumentError:
+        for (method, order), (size, power, _) in laws.items():
+            narrowest = 0.3 if method == "dual" else accuracy / 16
+            assert size * narrowest**power > MARGIN * accuracy * 0.99, (method, order)
+        return
+    finally:
+        patch.undo()
+    best = choice_from(found.structure)
+
+    def seconds(method: str, order: int, opening: float) -> float:
+        return 0.9 * laws[method, order][2] / opening**0.3
+
+    def widest(method: str, order: int) -> float:
+        size, power, _ = laws[method, order]
+        return min((MARGIN * accuracy / size) ** (1 / power), 0.9 if method == "dual" else 0.95)
+
+    size, power, _ = laws[best.method, best.order]
+    assert size * best.opening**power <= accuracy * 1.001
+    open_ = {m: {"dual": 0.3, "walk": accuracy / 16}[m] for m, _ in laws}
+    fastest = min((seconds(m, n, w) for m, n in laws if (w := widest(m, n)) >= open_[m]), default=np.inf)
+    assert found.seconds <= 1.2 * fastest
+
+
+def test_an_accuracy_that_no_tree_keeps() -> None:
+    laws: dict[tuple[str, int], Law] = {("walk", n): (0.5, 0.0, 1.0) for n in (2, 3, 4)}
+    laws |= {("dual", n): (0.6 - 0.1 * n, 0.0, 1.0) for n in (3, 4, 5)}
+    with pytest.raises(lw.ArgumentError) as refused:
+        calibrate(made_up(laws, 1e-3))
+    assert str(refused.value).startswith(
+        "f: no tree that was tried has 99 % of its results within 0.001 of those of all pairs. The best found is "
+        "dual(order=5, leaf=32, opening="
+    )
+    assert str(refused.value).endswith(
+        "median 1.0e-01, 99 % 1.0e-01, largest 1.0e-01 of 1,024 targets. Choose accuracy=0.2 or more, records of "
+        "float64, or lw.AllPairs()"
+    )
+
+
+def test_what_is_given_stays() -> None:
+    laws: dict[tuple[str, int], Law] = {("walk", 3): (0.5, 1.0, 1.0)}
+    patch = pytest.MonkeyPatch()
+    patch.setattr(calibration._Calibration, "run", lambda _, call: call.took)
+    patch.setattr(calibration, "write_entry", lambda *_: None)
+    try:
+        found = calibrate(made_up(laws, 1e-3, order=3, theta=0.5, leaf=16))
+    finally:
+        patch.undo()
+    assert all(x.structure.startswith("walk(order=3, leaf=16, ") for x in found.trials)
+    choice = choice_from(found.structure)
+    assert choice.search(lw.Tree(accuracy=1e-3, theta=0.5)).theta == 0.5
+
+
+@pytest.mark.parametrize(
+    "choice", [TreeChoice("walk", 2, 32, 0.00432), TreeChoice("dual", 5, 16, 0.72), TreeChoice("walk", 0, 1, 1e-5)]
+)
+def test_a_choice_is_read_as_it_is_written(choice: TreeChoice) -> None:
+    assert choice_from(str(choice)) == choice
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "walk", "walk(order=9, leaf=32, opening=0.1)", "dual(order=2, leaf=0, opening=0.5)",
+     "dual(order=2, leaf=32, opening=0.95)", "walk(order=2, leaf=32, opening=0)", "hop(order=2, leaf=32, opening=0.1)"],
+)  # fmt: skip
+def test_what_is_no_choice(text: str) -> None:
+    with pytest.raises(ValueError, match="is no tree"):
+        choice_from(text)
