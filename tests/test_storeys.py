@@ -28,7 +28,6 @@ FACADE = {
         "patterns.search.tuning.tune",
         "replay_search",
     ): "lanewise.tuning.replay repeats every recorded search",
-    ("tuning", "patterns.search.tuning.job", "SearchJob"): "kernel.tune() of a search takes the same way",
     ("lanewise", "sims", "sims"): "lw.sims, loaded when it is first asked for",
     ("language", "records.interchange", "array_of"): "Body.array(...)",
     ("language", "records.structures", "structure_of"): "Body.dtype",
