@@ -17,10 +17,12 @@ from lanewise.compiler.default_plans import complete_plan, decide
 from lanewise.compiler.lengths import DEFAULT_LENGTH, MOST_LENGTH
 from lanewise.compiler.pipeline import build_program
 from lanewise.compiler.work import describe_work
-from lanewise.explanation import offline
+from lanewise.explanation.calls import call_subject
+from lanewise.explanation.samples import unfilled_arguments
 from lanewise.ir import nodes as ir
 from lanewise.language.target import Machine
 from lanewise.language.types import I32
+from lanewise.models.devices import table_model
 from lanewise.patterns.elements import ELEMENTWISE
 from lanewise.planning.plan import DECLARED, NEUTRAL, CompletePlan, Plan, copies_of
 from lanewise.support.errors import PlanError
@@ -192,8 +194,9 @@ def planned_as(reference: ir.Kernel, wish: Plan | None = None) -> CompletePlan:
 
 def planned(kernel: Any) -> tuple[ir.Kernel, CompletePlan]:
     """Its reference kernel for a GPU, and the default plan."""
-    layouts = {n: lw.SoAoAS() for n in ("a", "b")}
-    reference = offline._reference(kernel, offline.sample_roles(kernel, None), layouts, "cuda")
+    samples = unfilled_arguments(kernel, 1000, "cuda", layout=lw.SoAoAS())
+    model = table_model("sm_90")
+    reference = call_subject(kernel, (), samples.named, "cuda", model)[0].reference
     return reference, planned_as(reference)
 
 

@@ -36,7 +36,7 @@ def grow(ball: Ball, push: lw.vec2, rate: lw.f32):
 KEYS = {
     "kernel", "pattern", "device", "machine", "counts", "layout", "drawing", "plan", "plan_origin", "plan_reasons", "optimisations", "bound",
     "measured", "analysis",
-    "resources", "invented", "warnings", "launches",
+    "resources", "invented", "invented_shapes", "warnings", "launches",
 }  # fmt: skip
 ROW = {
     "name",
@@ -233,22 +233,6 @@ def test_values_to_set_are_finite(lanewise: Command, product: str, value: str) -
     found = lanewise("explain", *f"{product}={value}".split())
     name = product.split()[-1]
     assert (found.code, found.out, found.err) == (2, "", f"error: --set {name}={value}: wanted a finite number\n")
-
-
-def test_a_kernel_over_a_search_is_not_explained_as_one_over_all_pairs(lanewise: Command, tmp_path: Path) -> None:
-    file = tmp_path / "s.py"
-    file.write_text(
-        "import lanewise as lw\n"
-        "class P(lw.Record):\n    position: lw.vec3\n"
-        "@lw.pairwise(search=lw.Neighbors(radius=0.1))\n"
-        "def near(a: P, b: P) -> lw.i32:\n    return 1\n"
-    )
-    found = lanewise("explain", f"{file}:near")
-    assert (found.code, found.out) == (2, "")
-    assert found.err.endswith(
-        "near runs over a search, whose cells depend on positions that cannot be made up; in Python there is "
-        "near.compile(...).explain()\n"
-    )
 
 
 TREES = """\

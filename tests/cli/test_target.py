@@ -87,7 +87,8 @@ CHOICES = "wanted good.py:grow or good.py:pull"
         ("good.py:number", f"good.py: number is no kernel, found int 7; {CHOICES}"),
         (
             "empty.py:f",
-            "empty.py has no kernel 'f'; it has no kernels: functions under @lw.pairwise or @lw.elementwise",
+            "empty.py has no kernel 'f'; it has no kernels: functions under @lw.pairwise, @lw.elementwise, @lw.threadwise, @lw.segmentwise, "
+            "@lw.sitewise(lattice) or @lw.stencil(lattice)",
         ),
         ("raises.py:f", "raises.py cannot be run: line 4: ValueError: "),
         ("leaves.py:f", "leaves.py cannot be run: line 2: SystemExit: no licence"),

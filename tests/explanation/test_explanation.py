@@ -20,8 +20,8 @@ from lanewise.compiler.optimisations import OPTIMISATIONS, possible
 from lanewise.compiler.work import describe_work
 from lanewise.explanation import Explanation
 from lanewise.explanation.build import explain
+from lanewise.explanation.compiled import Offline
 from lanewise.explanation.measure import Times
-from lanewise.explanation.offline import Offline
 from lanewise.explanation.samples import sample_arguments
 from lanewise.explanation.subject import Subject
 from lanewise.ir.names import COUNT, count_of
@@ -155,10 +155,16 @@ def test_measured_times_come_first() -> None:
     assert tiles.reason == f"measured 1.00 x with {tiles.best}: not worth it"
 
 
+def first_and_rest(kernel: Any, count: int, device: str) -> tuple[Any, dict[str, Any]]:
+    """The records of a made-up call, and its other arguments by name."""
+    named = sample_arguments(kernel, count, device).named
+    return named.pop(next(iter(named))), named
+
+
 def test_what_tune_measured_is_remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LANEWISE_CACHE_DIR", str(tmp_path / "cache"))
     kernel: Any = case("speed").kernel
-    (bodies,), named = sample_arguments(kernel, 700, "cpu")
+    bodies, named = first_and_rest(kernel, 700, "cpu")
     run = kernel.compile(bodies, **named)
     assert run.explain().measured_by == ""
     quick, slow = run.plan, replace(run.plan, vector_bits=256)
@@ -249,8 +255,9 @@ def test_rows_are_found_by_field_and_name() -> None:
 
 def test_compiled_kernels_explain_themselves() -> None:
     kernel: Any = case("gravity").kernel
-    (bodies, _), named = sample_arguments(kernel, 300, "cpu")
-    run = kernel.compile(bodies, bodies, **named)
+    named = sample_arguments(kernel, 300, "cpu").named
+    bodies = named["target"]
+    run = kernel.compile(**named)
     found = run.explain()
     assert (found.counts, found.origin, found.plan) == ({"target": 300, "source": 300}, "default", run.plan)
     assert found.bound is not None
@@ -259,19 +266,19 @@ def test_compiled_kernels_explain_themselves() -> None:
     with pytest.raises(
         ArgumentError, match=r"^gravity: arguments are measured; write explain\(\.\.\., measure=True\)$"
     ):
-        run.explain(bodies, bodies, **named)
+        run.explain(bodies, **named)
 
 
 def test_counts_are_those_of_the_call_that_was_compiled() -> None:
     kernel: Any = case("gravity").kernel
-    few, many = (kernel.compile(*sample_arguments(kernel, n, "cpu")[0], softening2=1e-2) for n in (40, 500))
+    few, many = (kernel.compile(**sample_arguments(kernel, n, "cpu").named) for n in (40, 500))
     assert [run.explain().counts["source"] for run in (few, many)] == [40, 500]
 
 
 @pytest.mark.parametrize("given", [True, False])
 def test_plans_are_measured_on_this_machine(given: bool) -> None:
     kernel: Any = case("kick_drift").kernel
-    (bodies,), named = sample_arguments(kernel, 2000, "cpu")
+    bodies, named = first_and_rest(kernel, 2000, "cpu")
     before = bodies.numpy()
     found = kernel.compile(bodies, **named).explain(
         *((bodies,) if given else ()), **(named if given else {}), measure=True
@@ -284,8 +291,7 @@ def test_plans_are_measured_on_this_machine(given: bool) -> None:
 
 def test_the_interpreter_is_explained_without_predictions() -> None:
     kernel: Any = case("gravity").kernel
-    records, named = sample_arguments(kernel, 5, "python")
-    found = kernel.compile(*records, **named).explain()
+    found = kernel.compile(**sample_arguments(kernel, 5, "python").named).explain()
     assert found.bound is None
     assert all(r.predicted is None and r.reason for r in found.rows)
     assert found.as_dict()["bound"] == {}

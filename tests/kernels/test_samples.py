@@ -17,23 +17,22 @@ from tests.corpus_kernels import Body, Charge
 @pytest.mark.parametrize("name", [c.name for c in CASES])
 def test_samples_fit_every_kernel(name: str) -> None:
     kernel: Any = case(name).kernel
-    records, named = sample_arguments(kernel, 5, "python")
-    result = kernel.bind(*records, **named)()
+    result = kernel.bind(**sample_arguments(kernel, 5, "python").named)()
     for array in result if isinstance(result, tuple) else (result,) if result is not None else ():
         assert len(array) == 5
 
 
 def test_samples_are_reproducible_and_shared() -> None:
     kernel: Any = case("yukawa").kernel
-    (target, source), named = sample_arguments(kernel, 100, "cpu", layout=lw.AoS())
+    target, source, length = sample_arguments(kernel, 100, "cpu", layout=lw.AoS()).named.values()
     assert target is source
     assert target.layout == lw.AoS()
-    assert named == {"length": 1.0}
-    again, _ = sample_arguments(kernel, 100, "cpu", layout=lw.SoA())
-    other, _ = sample_arguments(kernel, 100, "cpu", seed=1)
+    assert length == 1.0
+    again = sample_arguments(kernel, 100, "cpu", layout=lw.SoA()).named["source"]
+    other = sample_arguments(kernel, 100, "cpu", seed=1).named["source"]
     for field in ("position", "charge", "rank"):
-        np.testing.assert_array_equal(getattr(target, field), getattr(again[0], field))
-        assert not np.array_equal(getattr(target, field), getattr(other[0], field))
+        np.testing.assert_array_equal(getattr(target, field), getattr(again, field))
+        assert not np.array_equal(getattr(target, field), getattr(other, field))
     assert target.charge.min() >= 0.5
     assert target.charge.max() <= 1.5
     assert set(target.rank.tolist()) == set(range(8))
@@ -53,14 +52,13 @@ def test_roles_and_invented_values() -> None:
     values, invented = sample_values(between, {"times": 3})
     assert (values["eps"], values["times"], invented) == (np.float32(0.01), 3, ("eps", "shift"))
     assert tuple(values["shift"]) == (1.0, 1.0)
-    records, _ = sample_arguments(between, 4, "cpu")
-    assert [r.record.name for r in records] == ["Body", "Charge"]
+    target, source, *_ = sample_arguments(between, 4, "cpu").named.values()
+    assert [r.record.name for r in (target, source)] == ["Body", "Charge"]
     assert sample_roles(late).arrays.keys() == {"push"}
     assert sample_roles(late, {"push": 2.0}).uniforms.keys() == {"rate", "push"}
-    records, named = sample_arguments(late, 4, "cpu")
-    assert records == []
-    assert list(named) == ["body", "push", "rate"]
-    late(**named)
+    samples = sample_arguments(late, 4, "cpu")
+    assert list(samples.named) == ["body", "push", "rate"]
+    late(**samples.named)
 
 
 @pytest.mark.parametrize(

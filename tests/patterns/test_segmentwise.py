@@ -7,7 +7,6 @@ import pickle
 from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -298,26 +297,6 @@ def test_explains_itself() -> None:
     assert "a cell" in text
     with pytest.raises(lw.ArgumentError, match="takes the arguments of a call, because lists cannot be made up"):
         power.compile(*arguments, scale=1.0).explain(measure=True)
-
-
-def test_the_command_line_says_where_to_go(tmp_path: Path) -> None:
-    from lanewise.cli.target import load_kernel
-
-    file = tmp_path / "mine.py"
-    file.write_text("import lanewise as lw\nfrom tests.patterns.segmentwise import power\n")
-    with pytest.raises(
-        lw.InputError, match=r"power is a segmentwise kernel, whose lists cannot be made up; .*power\.tune"
-    ):
-        load_kernel(f"{file}:power")
-    file.write_text("import lanewise as lw\nfrom tests.patterns.threadwise_kernels import outer\n")
-    with pytest.raises(
-        lw.InputError, match=r"outer is a threadwise kernel, whose arrays and grid cannot be made up; .*outer\.tune"
-    ):
-        load_kernel(f"{file}:outer")
-    file.write_text("import lanewise as lw\nfrom tests.pickled_kernels import warm\n")
-    for sites in (False, True):
-        with pytest.raises(lw.InputError, match=r"warm is a stencil, whose sites cannot be made up; .*warm\.compile"):
-            load_kernel(f"{file}:warm", sites=sites)
 
 
 def test_is_tuned() -> None:

@@ -5,7 +5,6 @@ and what to expect of it.
 from __future__ import annotations
 
 import json as json_module
-import math
 import shutil
 import textwrap
 from collections.abc import Mapping
@@ -13,16 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lanewise.cli.words import Json, LayoutName, Name, Precision, Values
+from lanewise.cli.given import Shape, read_shapes, read_values, refuse_of_files
+from lanewise.cli.words import Json, LayoutName, Name, Near, Precision, Shapes, Values
 from lanewise.language.target import CPU, CUDA, is_gpu
 from lanewise.sims import PRODUCTS
 from lanewise.sims.common.commands import at_least, whole_number
 from lanewise.sims.common.completion import DEVICES, completing
-from lanewise.support.attributes import near, unknown
+from lanewise.support.attributes import near as near_names
+from lanewise.support.attributes import unknown
 from lanewise.support.errors import ArgumentError, InputError
 
 if TYPE_CHECKING:
-    from lanewise.explanation.offline import Offline
+    from lanewise.explanation.compiled import Offline
 
 BODIES = 16_384
 WIDTH = 120  # columns where nobody says how many there are
@@ -92,6 +93,8 @@ def explain(
     layout: LayoutName = None,
     arch: Arch = None,
     values: Values = None,
+    shape: Shapes = None,
+    near: Near = None,
     method: Method = None,
     accuracy: Accuracy = None,
     theta: Theta = None,
@@ -114,7 +117,10 @@ def explain(
     asked = {n: value for n, value in tree.items() if value is not None}
     if asked and name in PRODUCTS and name != "gravity":
         raise InputError(f"--{next(iter(asked))} belongs to gravity and to kernels of files")
-    heading, kernels = _kernels(name, chosen, bodies, precision, layout, arch, numbers, asked)
+    shapes = read_shapes(shape or [])
+    heading, kernels = _kernels(
+        name, chosen, bodies, precision, layout, arch, numbers, shapes, near, asked
+    )
     if source and not json:
         print("\n\n".join(k.executable.source for k in kernels))
     elif json:
@@ -129,8 +135,8 @@ def _device(source: str | None, device: str | None, arch: str | None) -> str:
     for option in (source, device):
         if option not in (None, CPU.name, CUDA.name):
             raise InputError(
-                f"unknown device {option!r}{near(option, (CPU.name, CUDA.name)) or ';'} wanted cpu "
-                "or cuda"
+                f"unknown device {option!r}{near_names(option, (CPU.name, CUDA.name)) or ';'} "
+                "wanted cpu or cuda"
             )
     if source and device and source != device:
         raise InputError(
@@ -181,16 +187,17 @@ def columns() -> int:
 
 def _kernels(
     name: str, device: str, count: int, precision: str | None, layout: str | None, arch: str | None,
-    values: Mapping[str, float], asked: Mapping[str, Any],
+    values: Mapping[str, float], shapes: Mapping[str, Shape], near: float | None,
+    asked: Mapping[str, Any],
 ) -> tuple[str, tuple[Offline, ...]]:  # fmt: skip
-    """The kernels of a product, with what stands above them, or the kernel of a file."""
+    """The kernels of a product, or of a kernel of a file, with what stands above them."""
     from lanewise.cli.target import load_kernel, product_kernels
 
+    refuse_of_files(name, shapes, near)
     if product := product_kernels(name):
         return product.explained(device, count, precision or "f32", layout, arch, values, **asked)
-    from lanewise.explanation.offline import compile_offline
+    from lanewise.explanation.offline import explained
     from lanewise.layouts import layout_by_name
-    from lanewise.patterns.pairwise.kernel import Pairwise
 
     if precision is not None:
         raise InputError(
@@ -198,59 +205,30 @@ def _kernels(
             "file"
         )
     kind = layout_by_name(layout) if layout else None
-    kernel = load_kernel(name, sites=True)
-    tree = _tree(name, kernel, asked)
-    if tree is not None and isinstance(kernel, Pairwise):
-        from lanewise.explanation.trees import compile_over_tree
-
-        return compile_over_tree(kernel, tree, count, device, arch=arch, layout=kind, values=values)
-    if isinstance(kernel, Pairwise) and kernel.searched is not None:
-        raise InputError(
-            f"{name} runs over a search, whose cells depend on positions that cannot be made up; "
-            "in Python there is "
-            f"{name.rpartition(':')[2]}.compile(...).explain()"
-        )
-    return "", (compile_offline(kernel, count, device, arch=arch, layout=kind, values=values),)
+    kernel = _over(name, load_kernel(name), asked)
+    return explained(
+        kernel, count, device, arch=arch, layout=kind, values=values, shapes=shapes, near=near
+    )
 
 
-def _tree(name: str, kernel: Any, asked: Mapping[str, Any]) -> Any:
-    """The tree that a kernel of a file runs over, or shall run over; None for another one."""
+def _over(name: str, kernel: Any, asked: Mapping[str, Any]) -> Any:
+    """A kernel of a file over what is asked for: a tree, all pairs, or as it stands there."""
     from lanewise.patterns.pairwise.kernel import Pairwise
+    from lanewise.patterns.search.all_pairs import AllPairs
     from lanewise.patterns.search.tree.search import Tree
 
     numbers = {n: value for n, value in asked.items() if n != "method"}
     method = asked.get("method")
+    if method not in (None, "direct", "tree"):
+        raise InputError(unknown("method", method, ("direct", "tree")))
+    if method is not None and not isinstance(kernel, Pairwise):
+        raise InputError(f"{name} is no pairwise kernel: it has no sources to sum up by a tree")
     if method == "tree":
-        if not isinstance(kernel, Pairwise):
-            raise InputError(f"{name} is no pairwise kernel: it has no sources to sum up by a tree")
         try:
-            return Tree(**numbers)
+            return kernel.using(search=Tree(**numbers))
         except ArgumentError as error:
             raise InputError(str(error)) from error
-    if method not in (None, "direct"):
-        raise InputError(unknown("method", method, ("direct", "tree")))
     if numbers:
         raise InputError(f"--{next(iter(numbers))} needs --method tree")
-    own = kernel.searched.search if isinstance(kernel, Pairwise) and kernel.searched else None
-    return own if method is None and isinstance(own, Tree) else None
-
-
-def read_values(texts: list[str]) -> dict[str, float]:
-    """`["softening2=1e-4"]` as numbers by name; raises `InputError` for what is no number or comes
-    twice.
-    """
-    numbers: dict[str, float] = {}
-    for text in texts:
-        name, _, value = text.partition("=")
-        try:
-            number = float(value)
-        except ValueError as error:
-            raise InputError(
-                f"--set {text}: wanted NAME=NUMBER, as in --set softening2=1e-4"
-            ) from error
-        if not math.isfinite(number):
-            raise InputError(f"--set {text}: wanted a finite number")
-        if name in numbers:
-            raise InputError(f"--set {text}: {name} is set twice")
-        numbers[name] = number
-    return numbers
+    over_tree = isinstance(kernel, Pairwise) and isinstance(kernel.search, Tree)
+    return kernel.using(AllPairs()) if method == "direct" and over_tree else kernel

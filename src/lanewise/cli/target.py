@@ -5,29 +5,42 @@ as `path/to/file.py:name`.
 from __future__ import annotations
 
 import importlib.util
+import inspect
 from pathlib import Path
 from types import ModuleType
-from typing import Any, overload
+from typing import Any
 
 from lanewise import sims
+from lanewise.frontend.helpers import HelperFunction
 from lanewise.launch.arguments import describe
+from lanewise.launch.compiled import Call, Inspectable
+from lanewise.patterns.elementwise.gradient import ElementwiseGradient
 from lanewise.patterns.elementwise.kernel import Elementwise
+from lanewise.patterns.gradients import AbstractGradient
+from lanewise.patterns.kernels import AbstractKernel
+from lanewise.patterns.pairwise.gradient import PairwiseGradient
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.segmentwise.kernel import Segmentwise
 from lanewise.patterns.sitewise.kernel import Sitewise
-from lanewise.patterns.sitewise.stencil import Stencil
+from lanewise.patterns.sitewise.lattice_kernel import LatticeKernel
+from lanewise.patterns.sitewise.observer import Observer
 from lanewise.patterns.threadwise.kernel import Threadwise
 from lanewise.support.attributes import near
 from lanewise.support.errors import InputError
 from lanewise.support.scripts import run_file
 
-_WAYS = "are {0}.compile(...).explain() and {0}.tune(...)"
-_OF_A_CALL = (
-    (Segmentwise, "segmentwise kernel, whose lists", _WAYS),
-    (Threadwise, "threadwise kernel, whose arrays and grid", _WAYS),
-    (Stencil, "stencil, whose sites", "is {0}.compile(sites, ...).explain()"),
+Kernel = Pairwise | Elementwise | Segmentwise | Threadwise | LatticeKernel
+Explained = Kernel | PairwiseGradient | ElementwiseGradient
+_EXPLAINED = (
+    Pairwise, Elementwise, Segmentwise, Threadwise, LatticeKernel, PairwiseGradient,
+    ElementwiseGradient,
+)  # fmt: skip
+_TUNED = (Pairwise, Elementwise, Segmentwise, Threadwise)
+MOST_SPELT = 3  # kernels of a file that are listed with its path
+_DECORATORS = (
+    "@lw.pairwise, @lw.elementwise, @lw.threadwise, @lw.segmentwise, @lw.sitewise(lattice) or "
+    "@lw.stencil(lattice)"
 )
-"""Kernels that are explained for the arguments of a call alone: what they are, and where to go."""
 
 
 def product_kernels(name: str) -> Any:
@@ -47,59 +60,90 @@ def _products_that(can: str) -> list[str]:
     return [name for name in sims.PRODUCTS if hasattr(product_kernels(name), can)]
 
 
-@overload
-def load_kernel(text: str) -> Pairwise | Elementwise: ...
-@overload
-def load_kernel(text: str, *, sites: bool) -> Pairwise | Elementwise | Sitewise: ...
-def load_kernel(text: str, *, sites: bool = False) -> Pairwise | Elementwise | Sitewise:
-    """The kernel that `path/to/file.py:name` names, also one over the `sites` of a lattice; the
-    file is run to get it.
+def load_kernel(text: str) -> Explained:
+    """The kernel that `path/to/file.py:name` names; the file is run to get it.
 
     What the file prints goes to standard error: standard output belongs to the command. Raises
-    `InputError` when there is no such file, when it cannot be run, and when it has no kernel of
-    this name.
+    `InputError` when there is no such file, when it cannot be run, when it has no kernel of this
+    name, and for a kernel of which nothing says what its arguments are like.
+    """
+    return _load(text, "explained", _EXPLAINED)
+
+
+def load_tuned(text: str) -> Pairwise | Elementwise | Segmentwise | Threadwise:
+    """The same for a kernel whose plans are measured on made-up arguments."""
+    return _load(text, "tuning_job", _TUNED)
+
+
+def _load(text: str, can: str, kinds: tuple[type[Any], ...]) -> Any:
+    """The object of a file that is of one of these kinds. can: what products have that can the
+    same.
     """
     path_text, separator, name = text.rpartition(":")
     if not separator or not path_text.endswith(".py"):
         if text.endswith(".py"):
-            offered = _kernels_of(run_file(Path(text)), sites)
+            offered = _kernels_of(run_file(Path(text)), kinds)
             raise InputError(f"{text}: which kernel? {_choices(text, offered)}")
-        products = _products_that("explained" if sites else "tuning_job")
+        products = _products_that(can)
         raise InputError(
             f"nothing is known of {text!r}{near(text, products) or ';'} wanted "
             f"{', '.join(products)}, or a kernel of a file as in "
             "path/to/file.py:name"
         )
     module = run_file(Path(path_text))
-    kernels = _kernels_of(module, sites)
+    kernels = _kernels_of(module, kinds)
     if name in kernels:
         return kernels[name]
-    if isinstance(getattr(module, name, None), Sitewise):
+    choices = _choices(path_text, kernels)
+    if not hasattr(module, name):
         raise InputError(
-            f"{path_text}: {name} is a sitewise kernel, which is measured on its own sites; in "
-            "Python there is "
-            f"{name}.tune(sites, ...), and lanewise explain shows what rules chose"
+            f"{path_text} has no kernel {name!r}{near(name, kernels) or ';'} {choices}"
         )
-    for kind, what, ways in _OF_A_CALL:
-        if isinstance(getattr(module, name, None), kind):
-            raise InputError(
-                f"{path_text}: {name} is a {what} cannot be made up; in Python there "
-                f"{ways.format(name)}"
+    raise InputError(f"{path_text}: {name} {_why_not(getattr(module, name), name, choices)}")
+
+
+def _why_not(found: Any, name: str, choices: str) -> str:
+    """Why something that has a name in a file is nothing to explain, or to tune; `choices` are
+    what is.
+    """
+    match found:
+        case Sitewise():
+            return (
+                "is a sitewise kernel, which is measured on its own sites; in Python there is "
+                f"{name}.tune(sites, ...), and lanewise explain shows what rules chose"
             )
-    if hasattr(module, name):
-        raise InputError(
-            f"{path_text}: {name} is no kernel, found {describe(getattr(module, name))}; "
-            f"{_choices(path_text, kernels)}"
-        )
-    raise InputError(f"{path_text} has no kernel {name!r}; {_choices(path_text, kernels)}")
+        case LatticeKernel() | AbstractGradient():
+            kind = "a stencil" if isinstance(found, LatticeKernel) else "a gradient"
+            return f"is {kind}, whose plans no command measures: lanewise explain shows its plan"
+        case AbstractKernel():
+            return (
+                "is a kernel of a pattern of its own, of which nothing says what its arguments are "
+                f"like: {name}.compile(...).explain() takes those of a call"
+            )
+        case Observer():
+            return (
+                "is an observer, which looks at sites and has no plan of its own; explain the "
+                "kernel whose sites it looks at"
+            )
+        case HelperFunction():
+            return f"is a helper, which is written into the kernels that call it; {choices}"
+        case Inspectable() | Call():
+            compiled = f"{name}.compiled" if isinstance(found, Call) else name
+            return f"is compiled for one call already, and print({compiled}.explain()) explains it"
+        case _ if inspect.isfunction(found):
+            return f"is a plain function, and a kernel has a decorator: {_DECORATORS}; {choices}"
+        case _:
+            return f"is no kernel, found {describe(found)}; {choices}"
 
 
-def _kernels_of(module: ModuleType, sites: bool) -> dict[str, Any]:
-    kinds = (Pairwise, Elementwise, Sitewise) if sites else (Pairwise, Elementwise)
+def _kernels_of(module: ModuleType, kinds: tuple[type[Any], ...]) -> dict[str, Any]:
     return {n: v for n, v in vars(module).items() if isinstance(v, kinds)}
 
 
 def _choices(path: str, kernels: dict[str, Any]) -> str:
     if not kernels:
-        return "it has no kernels: functions under @lw.pairwise or @lw.elementwise"
-    return "wanted " + " or ".join(f"{path}:{n}" for n in sorted(kernels))
+        return f"it has no kernels: functions under {_DECORATORS}"
+    names = sorted(kernels)
+    if len(names) > MOST_SPELT:
+        return f"wanted {path}:NAME, with one of {', '.join(names)}"
+    return "wanted " + " or ".join(f"{path}:{n}" for n in names)

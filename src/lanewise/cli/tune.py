@@ -5,17 +5,18 @@ the fastest.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, assert_never
+from typing import TYPE_CHECKING, Annotated, Any, assert_never
 
 import typer
 
-from lanewise.cli.explain import read_values
-from lanewise.cli.words import Device, Json, LayoutName, Name, Precision, Values
+from lanewise.cli.given import Shape, read_shapes, read_values, refuse_of_files
+from lanewise.cli.words import Device, Json, LayoutName, Name, Near, Precision, Shapes, Values
 from lanewise.sims.common.commands import at_least, real_number, whole_number
 from lanewise.sims.common.completion import completing
-from lanewise.support.errors import InputError
+from lanewise.support.errors import InputError, LanewiseError
 
 if TYPE_CHECKING:
+    from lanewise.explanation.samples import Samples
     from lanewise.patterns.search.tuning.job import SearchJob
     from lanewise.patterns.sitewise.tuning import SiteJob
     from lanewise.tuning import Tuning
@@ -63,6 +64,8 @@ def tune(
     seconds: Seconds = None,
     case: Case = None,
     values: Values = None,
+    shape: Shapes = None,
+    near: Near = None,
     json_: Json = False,
 ) -> None:
     """Measure plans of a kernel on this machine; later calls like this one use the fastest."""
@@ -72,7 +75,9 @@ def tune(
     if seconds is not None:
         check_seconds(seconds)  # before anything is made for it
     numbers = read_values(values or [])
+    shapes = read_shapes(shape or [])
     product = product_kernels(name)
+    refuse_of_files(name, shapes, near)
     if case is not None and name != "lbm":
         raise InputError(f"--case {case} belongs to lbm; {name} has no cases")
     if hasattr(product, "tuning_job"):
@@ -86,22 +91,51 @@ def tune(
             "file"
         )
     else:
-        job = _kernel(name, bodies, device, layout, numbers)
+        job = _kernel(name, bodies, device, layout, numbers, shapes, near)
     _show(_follow(job, seconds, quiet=json_), json_)
 
 
 def _kernel(
-    name: str, count: int, device: str, layout: str | None, values: dict[str, float]
-) -> Job:
+    name: str,
+    count: int,
+    device: str,
+    layout: str | None,
+    values: dict[str, float],
+    shapes: dict[str, Shape],
+    near: float | None,
+) -> Job | SearchJob:
     """A kernel of a file on made-up arguments."""
-    from lanewise.cli.target import load_kernel
+    from lanewise.cli.target import load_tuned
     from lanewise.explanation.samples import sample_arguments
+    from lanewise.explanation.searches import check_near, placed_arguments
     from lanewise.layouts import layout_by_name
+    from lanewise.patterns.pairwise.kernel import Pairwise
 
-    kernel = load_kernel(name)
+    kernel = load_tuned(name)
     kind = layout_by_name(layout) if layout else None
-    records, named = sample_arguments(kernel, count, device, values=values, layout=kind)
-    return kernel.tuning_job(*records, **named)
+    check_near(kernel, near)
+    given: dict[str, Any] = {"values": values, "shapes": shapes, "layout": kind}
+    if isinstance(kernel, Pairwise) and kernel.searched is not None:
+        samples, _ = placed_arguments(kernel, count, device, near=near, **given)
+        arguments = kernel._calls.given((), samples.named)  # pyright: ignore[reportPrivateUsage]
+        return kernel.searched.tuning_job(arguments, None, kernel.bind)
+    samples = sample_arguments(kernel, count, device, **given)
+    if kernel.signature.arrays:
+        _check_indices(kernel, samples)
+    return kernel.tuning_job(**samples.named)
+
+
+def _check_indices(kernel: Any, samples: Samples) -> None:
+    """Run once with tests of all indices: made-up numbers may lead out of arrays, and what is
+    measured does not test them. Raises `InputError`.
+    """
+    from lanewise.explanation.rendering import sentence_of
+
+    try:
+        kernel(**samples.named, checks=True)
+    except LanewiseError as error:
+        made_up = sentence_of(samples.shapes.made_up)
+        raise InputError(f"{error}" + (f"\n  made up: {made_up}" if made_up else "")) from error
 
 
 def _follow(job: Job | SearchJob | SiteJob, seconds: float | None, *, quiet: bool) -> Tuning:

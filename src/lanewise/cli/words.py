@@ -44,4 +44,21 @@ Values = Annotated[
         help="a parameter that is no record, as softening2=1e-4; repeat for more",
     ),
 ]
+Shapes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shape",
+        metavar="NAME=SIZES",
+        help="of a kernel of a file: the sizes of an array, as a=512x512, of grid, of sites or of "
+        "lists; repeat for more",
+    ),
+]
+Near = Annotated[
+    float | None,
+    typer.Option(
+        metavar="X",
+        help="of a kernel over a search in an open world: sources within its radius, on average "
+        "(32)",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", metavar="", help="as one line of JSON")]

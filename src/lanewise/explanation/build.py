@@ -84,6 +84,7 @@ def explain(
         measured_by=measured.source if subject.plan in measured.seconds else "",
         resources=dict(resources),
         invented=dict(subject.invented),
+        shapes=dict(subject.shapes),
         warnings=tuple(_warnings(subject, estimates)),
         launches=launches(_launches(subject, estimates)),
     )

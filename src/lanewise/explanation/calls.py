@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, assert_never
 
 from lanewise.compiler.work import describe_work
+from lanewise.explanation.compiled import Offline, compiled, find_model, subject_for
 from lanewise.explanation.launches import rows_of_tasks
-from lanewise.explanation.offline import Offline, compiled, find_model, subject_for
 from lanewise.explanation.report import LaunchRow
+from lanewise.explanation.shapes import Kernel
 from lanewise.explanation.subject import Subject
 from lanewise.ir.names import GATHER_STEP, turns_of
 from lanewise.language.target import is_gpu, target_of
@@ -22,8 +23,6 @@ from lanewise.patterns.segmentwise.kernel import Segmentwise
 from lanewise.patterns.tables.names import POINTS
 from lanewise.patterns.threadwise.kernel import Threadwise
 from lanewise.planning.plan import Plan
-
-Kernel = Elementwise | Pairwise | Segmentwise | Threadwise
 
 
 def compile_call(
@@ -66,11 +65,12 @@ def call_subject(
 ) -> tuple[Subject, CallElsewhere | None]:
     """The same before it is compiled, and what a call over a search is about."""
     calls = kernel._calls  # pyright: ignore[reportPrivateUsage]
-    arguments = replace(calls.given(given, named), device=device)
+    here = calls.given(given, named)
+    arguments = calls.skeleton.elsewhere(calls.signature, here, device)
     searched = kernel.searched if isinstance(kernel, Pairwise) else None
     reads: dict[str, float] = {} if gather_step is None else {GATHER_STEP: gather_step}
     counts = calls.skeleton.counts(calls.name, arguments)
-    over = None if searched is None else searched.elsewhere(calls.given(given, named), device)
+    over = None if searched is None else searched.elsewhere(here, device)
     if over is None:
         reference = calls.subject.reference(arguments)
         environment = calls.subject.environment(arguments)
@@ -119,5 +119,7 @@ def _by_parameter(
             return {"elements": next(iter(counts.values()))}
         case Threadwise():
             return {"points": int(counts[POINTS])}
-        case _:
+        case Segmentwise():
             return {"cells": next(iter(counts.values()))}
+        case _:
+            assert_never(kernel)

@@ -106,13 +106,32 @@ def _sections(e: Explanation) -> list[tuple[str, list[str]]]:
     sections.append(
         ("resources", [f"{n:{width}}  {_resource(n, v)}" for n, v in e.resources.items()])
     )
-    if e.invented:
-        made_up = ", ".join(f"{n} = {v}" for n, v in e.invented.items())
-        sections.append(
-            ("made up", [f"{made_up}: values that nobody gave; choose them with --set NAME=VALUE"])
-        )
+    sections.append(("made up", _made_up(e)))
     sections.append(("warnings", list(e.warnings)))
     return [(title, lines) for title, lines in sections if lines]
+
+
+def _made_up(e: Explanation) -> list[str]:
+    """Values and sizes that nobody gave, and how to choose them."""
+    values = ", ".join(f"{n} = {_short(v)}" for n, v in e.invented.items())
+    said = "values that nobody gave; choose them with --set NAME=VALUE"
+    return [
+        *([f"{values}: {said}"] if values else []),
+        *([sentence_of(e.shapes)] if e.shapes else []),
+    ]
+
+
+def _short(value: Any) -> str:
+    """A number or a list of numbers, without the digits that float32 has not."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_short, value))}]"  # pyright: ignore[reportUnknownArgumentType]
+    return str(float(f"{value:.7g}") if isinstance(value, float) else value)
+
+
+def sentence_of(shapes: dict[str, tuple[int, ...]]) -> str:
+    """Sizes that were made up, and how to choose them."""
+    listed = ", ".join(f"{n} {' x '.join(map(str, s))}" for n, s in shapes.items())
+    return f"{listed}: sizes that nobody gave; choose them with --shape NAME=SIZES"
 
 
 def _layouts(e: Explanation) -> list[str]:

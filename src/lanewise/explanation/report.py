@@ -115,7 +115,7 @@ class Explanation:
 
     origin: of the plan: "default", "tune()" or "given". bound: None for the interpreter.
     measured_seconds: of one call, None where nothing was measured; measured_by: "tune()" or "now".
-    invented: values that nobody gave. launches: of one call, in their order.
+    invented, shapes: values and sizes that nobody gave. launches: of one call, in their order.
 
     `str()` is a table of at most 120 columns, a notebook and a rich console show one, `json()` is
     for programs. The table has the optimisations that such a kernel can have on this kind of
@@ -138,6 +138,7 @@ class Explanation:
     measured_by: str
     resources: dict[str, Any]
     invented: dict[str, Any] = field(default_factory=dict[str, Any])
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict[str, "tuple[int, ...]"])
     warnings: tuple[str, ...] = ()
     launches: tuple[LaunchRow, ...] = ()
 
@@ -219,6 +220,7 @@ class Explanation:
             "analysis": dict(self.analysis.facts),
             "resources": dict(self.resources),
             "invented": dict(self.invented),
+            "invented_shapes": {n: list(shape) for n, shape in self.shapes.items()},
             "warnings": list(self.warnings),
             "launches": [
                 _launch(r, share) for r, share in zip(self.launches, self.shares(), strict=True)

@@ -1,78 +1,55 @@
 """Made-up arguments for a kernel, for commands that have only the kernel: reproducible, and named
-as made up.
-
-What a parameter becomes depends on its type alone (and on `values`, what the user gave by name):
-
-    a record       an array of records a vector       of an elementwise kernel: an array of them; of
-    a pairwise kernel: one uniform value a scalar       one uniform value; but an elementwise kernel
-    without any array takes its first scalar as an array
+as made up. What they are, and how large, is in `explanation/shapes.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from lanewise.explanation.shapes import (
+    GRID,
+    Kernel,
+    Roles,
+    Shape,
+    Shapes,
+    sample_roles,
+    sample_shapes,
+)
 from lanewise.language import types as t
 from lanewise.language.record import Record
+from lanewise.language.target import CPU
 from lanewise.language.values import to_python_value
-from lanewise.layouts import Layout
-from lanewise.patterns.elementwise.kernel import Elementwise
+from lanewise.layouts import Layout, default_layout
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.records.arrays import RecordArray
 from lanewise.records.field_values import brought
+from lanewise.records.ragged import RaggedArray, ragged, unfilled
+from lanewise.records.storage import Storage
 from lanewise.runtime.devices import resolve
+from lanewise.runtime.reserved import reserved
 from lanewise.support.errors import InputError
 
-Kernel = Pairwise | Elementwise
 SMALL = 0.01  # a made-up softening: small beside distances of about 1, large beside rounding
 WHOLE_NUMBERS = 8  # made-up whole numbers are below it
 
 
 @dataclass(frozen=True, slots=True)
-class Roles:
-    """What the parameters of a kernel are in a call: records, arrays of values, uniform
-    arguments.
-    """
+class Samples:
+    """Made-up arguments by name, the values among them that nobody gave, and the sizes of all."""
 
-    records: dict[str, Record]
-    arrays: dict[str, t.ValueType]
-    uniforms: dict[str, t.ValueType]
-
-
-def sample_roles(kernel: Kernel, values: Mapping[str, float] | None = None) -> Roles:
-    """The parameters of a kernel by role; what is named in `values` is uniform."""
-    if tables := kernel.signature.arrays:
-        raise InputError(
-            f"{kernel.__name__} reads the table{'s' if len(tables) > 1 else ''} "
-            f"{', '.join(tables)}, which cannot be made up: call "
-            f"{kernel.__name__}.compile(...).explain() or {kernel.__name__}.tune(...) with the "
-            "arguments of a call"
-        )
-    chosen, parameters = dict(values or {}), kernel.signature.parameters
-    records = {n: k for n, k in parameters.items() if isinstance(k, Record)}
-    others: dict[str, t.ValueType] = {
-        n: k for n, k in parameters.items() if not isinstance(k, Record)
-    }
-    arrays: dict[str, t.ValueType] = {}
-    if isinstance(kernel, Elementwise):
-        open_names = [n for n in others if n not in chosen]
-        arrays = {n: others[n] for n in open_names if isinstance(others[n], t.Vector)}
-        if not records and not arrays:
-            arrays = {n: others[n] for n in open_names[:1]}
-        if not records and not arrays:
-            raise InputError(
-                f"{kernel.__name__}: a value was given for every parameter; at least one is an "
-                "array"
-            )
-    return Roles(records, arrays, {n: k for n, k in others.items() if n not in arrays})
+    named: dict[str, Any]
+    values: tuple[str, ...]
+    shapes: Shapes
 
 
 def sample_values(
-    kernel: Kernel, values: Mapping[str, float] | None = None
+    kernel: Kernel,
+    values: Mapping[str, float] | None = None,
+    shapes: Mapping[str, Shape] | None = None,
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """A value for each uniform parameter, and the names of those that were made up.
 
@@ -80,7 +57,7 @@ def sample_values(
     all components of a vector. Raises `InputError` for a name that is no such parameter or a number
     that its type cannot hold.
     """
-    chosen, roles = dict(values or {}), sample_roles(kernel, values)
+    chosen, roles = dict(values or {}), sample_roles(kernel, values, shapes)
     for name in chosen:
         if name not in roles.uniforms:
             wanted = ", ".join(roles.uniforms) or "no parameter that is a uniform argument"
@@ -97,36 +74,129 @@ def sample_arguments(
     *,
     seed: int = 0,
     values: Mapping[str, float] | None = None,
+    shapes: Mapping[str, Shape] | None = None,
     layout: Layout | None = None,
-) -> tuple[list[RecordArray], dict[str, Any]]:
-    """Arguments for `kernel(*records, **named)`: `count` records of random fields, and the other
-    parameters by name.
+) -> Samples:
+    """Arguments for `kernel(**samples.named)`: `count` records of random fields, arrays of random
+    values, and the other parameters. values, shapes: those that are given, by name.
 
     Vectors and their arrays are normal with variance 1, scalars uniform from 0.5 to 1.5, whole
-    numbers from 0 to 7, truth values as likely as not; the same `seed` gives the same numbers on
-    every device. Both parameters of a pairwise kernel are one array when their record classes
-    agree. `values` are the uniform arguments by name, see `sample_values` for those that it lacks.
-    Records that come after another kind of parameter are among the named ones.
+    numbers from 0 to 7 (below the shortest dimension of an array, if that is less), truth values as
+    likely as not; the same `seed` gives the same numbers on every device. Both parameters of a
+    pairwise kernel are one array when their record classes and their sizes agree.
     """
-    if count < 1:
-        raise InputError(f"{count} elements asked for; wanted at least 1")
-    roles, where, rng = sample_roles(kernel, values), resolve(device), np.random.default_rng(seed)
-    uniforms, _ = sample_values(kernel, values)
-    classes = kernel.signature.source.annotations()
-    shared: dict[Record, RecordArray] = {}
-    arrays: dict[str, RecordArray] = {}
+    where, rng = resolve(device), np.random.default_rng(seed)
+
+    def fill(shape: Shape, kind: t.ValueType, below: int) -> Any:
+        numbers = random_values(rng, shape, kind, below)
+        return numbers if where == CPU.name else brought("a made-up array", numbers, where)
+
+    def records(python_class: Any, record: Record, number: int) -> RecordArray:
+        fields = {f.name: random_values(rng, number, f.type) for f in record}
+        return python_class.array(**fields, layout=layout, device=where)
+
+    def lists(contents: Any, counts: Any) -> RaggedArray:
+        return ragged(contents, counts, device=where)
+
+    return _made(kernel, count, values, shapes, _Maker(fill, records, lists))
+
+
+def unfilled_arguments(
+    kernel: Kernel,
+    count: int,
+    device: str,
+    *,
+    values: Mapping[str, float] | None = None,
+    shapes: Mapping[str, Shape] | None = None,
+    layout: Layout | None = None,
+) -> Samples:
+    """The same for a call that is described and not run: arrays on the host, in the layouts of the
+    device, whose memory nobody touches.
+    """
+
+    def fill(shape: Shape, kind: t.ValueType, below: int) -> Any:
+        del below
+        scalar, whole = t.scalar_of(kind), (*shape, *t.shape_of(kind))
+        return (
+            reserved(scalar.size * int(np.prod(whole, dtype=object)))
+            .view(scalar.dtype)
+            .reshape(whole)
+        )
+
+    def records(python_class: Any, record: Record, number: int) -> RecordArray:
+        arranged = layout or default_layout(record, device)
+        data = reserved(arranged.arrange(record.leaves).nbytes(number))
+        return RecordArray(Storage.over(record, number, arranged, CPU.name, data), python_class)
+
+    return _made(kernel, count, values, shapes, _Maker(fill, records, unfilled))
+
+
+def plain_values(samples: Samples) -> dict[str, Any]:
+    """The values that nobody gave: numbers, and lists of the numbers of vectors."""
+    return {n: _plain(samples.named[n]) for n in samples.values}
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else [x.item() for x in value]
+
+
+# ------------------------------------------------------------ making
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """What makes an array of values (its shape, its type, whole numbers below what), so many
+    records, and lists of values or records of these lengths.
+    """
+
+    fill: Callable[[Shape, t.ValueType, int], Any]
+    records: Callable[[Any, Record, int], RecordArray]
+    lists: Callable[[Any, Any], RaggedArray]
+
+
+def _made(
+    kernel: Kernel,
+    count: int,
+    values: Mapping[str, float] | None,
+    asked: Mapping[str, Shape] | None,
+    make: _Maker,
+) -> Samples:
+    roles = sample_roles(kernel, values, asked)
+    shapes = sample_shapes(kernel, roles, count, asked)
+    uniforms, invented = sample_values(kernel, values, asked)
+    classes, sizes = kernel.signature.source.annotations(), shapes.sizes
+    named: dict[str, Any] = {}
+    shared: dict[tuple[Record, Shape], RecordArray] = {}
     for name, record in roles.records.items():
-        if isinstance(kernel, Pairwise) and record in shared:
-            arrays[name] = shared[record]
-            continue
-        fields = {f.name: random_values(rng, count, f.type) for f in record}
-        arrays[name] = shared[record] = classes[name].array(**fields, layout=layout, device=where)
-    leading = [
-        n for i, n in enumerate(kernel.signature.parameters) if n in arrays and i < len(arrays)
-    ]
-    plain = {n: brought(n, random_values(rng, count, k), where) for n, k in roles.arrays.items()}
-    late = {n: a for n, a in arrays.items() if n not in leading}
-    return [arrays[n] for n in leading], {**late, **plain, **uniforms}
+        key = record, sizes[name]
+        if not (isinstance(kernel, Pairwise) and key in shared):
+            shared[key] = make.records(classes[name], record, sizes[name][0])
+        named[name] = shared[key]
+    for name, kind in roles.arrays.items():
+        named[name] = make.fill(sizes[name], kind, WHOLE_NUMBERS)
+    below = min(WHOLE_NUMBERS, *(n for a in roles.indexed for n in sizes[a]), WHOLE_NUMBERS)
+    for name, array in roles.indexed.items():
+        named[name] = make.fill(sizes[name], array.element, below)
+    named |= _lists(roles, sizes, classes, make)
+    if roles.indices:
+        named[GRID] = sizes[GRID]
+    return Samples({**named, **uniforms}, invented, shapes)
+
+
+def _lists(
+    roles: Roles, sizes: Mapping[str, Shape], classes: Mapping[str, Any], make: _Maker
+) -> dict[str, Any]:
+    """Lists of items, all of one length, and the rows of these."""
+    made: dict[str, Any] = {}
+    for name, record in roles.lists.items():
+        *outer, length = sizes[name]
+        counts = np.full(outer, length, np.int64)
+        items = int(counts.sum())
+        made[name] = make.lists(make.records(classes[name], record, items), counts)
+        for row, kind in roles.rows.items():
+            contents = make.fill((items * sizes[row][0],), kind, WHOLE_NUMBERS)
+            made[row] = make.lists(contents, np.full(items, sizes[row][0], np.int64))
+    return made
 
 
 def _made_up(name: str, kind: t.ValueType) -> float:
@@ -151,13 +221,15 @@ def _typed(kernel: Kernel, name: str, number: float, kind: t.ValueType) -> Any:
     return to_python_value(parts, kind)
 
 
-def random_values(rng: np.random.Generator, count: int, kind: t.ValueType) -> Any:
-    """An array of shape (count,) or (count, components)."""
+def random_values(
+    rng: np.random.Generator, count: int | Shape, kind: t.ValueType, below: int = WHOLE_NUMBERS
+) -> Any:
+    """An array of shape (*count,) or (*count, components); whole numbers are below `below`."""
     scalar = t.scalar_of(kind)
-    shape = (count, *t.shape_of(kind))
+    shape = (*((count,) if isinstance(count, int) else count), *t.shape_of(kind))
     if scalar == t.BOOL:
         return rng.integers(0, 2, shape).astype(bool)
     if scalar.is_integer:
-        return rng.integers(0, WHOLE_NUMBERS, shape).astype(scalar.dtype)
+        return rng.integers(0, below, shape).astype(scalar.dtype)
     numbers = rng.normal(size=shape) if isinstance(kind, t.Vector) else rng.uniform(0.5, 1.5, shape)
     return numbers.astype(scalar.dtype)

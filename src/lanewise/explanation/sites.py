@@ -14,6 +14,7 @@ from lanewise.explanation.subject import OPEN, Subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own
 from lanewise.ir.pattern import Work
+from lanewise.language.lattices.base import Lattice
 from lanewise.language.target import is_compiled
 from lanewise.launch.resources import kernel_resources
 from lanewise.launch.tasks import Launch
@@ -29,6 +30,7 @@ from lanewise.patterns.sitewise.passes.runs import RUNS
 from lanewise.patterns.sitewise.passes.splitting import PARTS
 from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.patterns.sitewise.sites import Sites
+from lanewise.patterns.sitewise.streaming import Form
 from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.runtime.memory import to_host
 from lanewise.support.errors import ArgumentError
@@ -70,8 +72,13 @@ def explain_step(call: SiteCall, step: Step, *, measure_resources: bool = True) 
 
 def box_of(sites: Sites) -> str:
     """Which sites they are, in words."""
-    shape = " x ".join(str(n) for n in reversed(sites.shape))
-    return f"{shape} sites of {sites.lattice.name}, {sites.form.name}"
+    return box_text(sites.shape, sites.lattice, sites.form)
+
+
+def box_text(shape: tuple[int, ...], lattice: Lattice, form: Form) -> str:
+    """The same of sites with this shape; the axes as people name them, x first."""
+    sizes = " x ".join(str(n) for n in reversed(shape))
+    return f"{sizes} sites of {lattice.name}, {form.name}"
 
 
 def _traffic(call: SiteCall) -> SiteTraffic:

@@ -40,6 +40,11 @@ def _with_arrays(signature: Signature, values: Mapping[str, Any]) -> Arguments:
     return classify_arguments(signature, values, arrays_allowed=True)
 
 
+def _moved(signature: Signature, arguments: Arguments, device: str) -> Arguments:
+    del signature
+    return replace(arguments, device=device)
+
+
 KEYWORDS = ("out", "plan", "seconds")  # of calls of every kernel; `seconds` is that of `tune`
 CHECKS = "checks"  # of calls of most: test every index before the run
 
@@ -84,7 +89,8 @@ class Skeleton:
     all elements. options: keywords of a call that belong to no parameter. prove: what is proved of
     a call, or refused, before anything is compiled for it; it may add to the arguments. elements:
     its functions may read tables, and ask for the indices of these parameters; scatters: they may
-    scatter to arrays, too. tested: the kernel that tests a call's indices before it runs.
+    scatter to arrays, too. elsewhere: what arguments on the host would be on another device.
+    tested: the kernel that tests a call's indices before it runs.
     """
 
     pattern: Pattern
@@ -103,6 +109,7 @@ class Skeleton:
     prove: Callable[[KernelFunction, Arguments], None] | None = None
     elements: Callable[[Signature], Iterable[str]] | None = None
     scatters: bool = False
+    elsewhere: Callable[[Signature, Arguments, str], Arguments] = _moved
     tested: Callable[[KernelFunction, Arguments], ir.Kernel] | None = None
 
     def results(self, lowered: Lowered, count: int, axes: tuple[int, ...] = ()) -> list[Result]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lanewise.explanation.offline import Offline
+from lanewise.explanation.compiled import Offline
 from lanewise.launch import tuned_plans as store
 from lanewise.layouts import layout_by_name
 from lanewise.patterns.search.tree.shape import TreeShape

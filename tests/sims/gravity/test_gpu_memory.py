@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lanewise.explanation.offline import Offline, compile_offline
+from lanewise.explanation.compiled import Offline
+from lanewise.explanation.offline import compile_offline
 from lanewise.ir.interpret import evaluate
 from lanewise.layouts import default_layout
 from lanewise.passes.reciprocity.shape import SCRATCH_BYTES

@@ -47,7 +47,7 @@ def site_memory(
     """
     stored = _storage(storage, real, device)
     form = form_by_name(target_of(device).streaming if streaming is None else streaming)
-    arranged, count = _layout(layout, device, stored, size[-1]), math.prod(size)
+    arranged, count = site_layout(layout, device, stored, size[-1]), math.prod(size)
     require_memory(
         device, _bytes(lattice, count, stored, form, arranged), f"{count:,} sites of {lattice.name}"
     )
@@ -80,7 +80,7 @@ def layout_among_walls(
     """The default layout of sites with many walls, where it is another one."""
     chosen = target_of(device).has_blocks and form.buffers > 1
     many = chosen and np.count_nonzero(solid_sites(kinds, walls)) > DENSE * kinds.size
-    return _layout(None, device, stored, kinds.shape[-1], LONG_LINE) if many else None
+    return site_layout(None, device, stored, kinds.shape[-1], LONG_LINE) if many else None
 
 
 def _bytes(lattice: Lattice, count: int, storage: Scalar, form: Form, layout: Layout) -> int:
@@ -95,7 +95,7 @@ def _bytes(lattice: Lattice, count: int, storage: Scalar, form: Form, layout: La
     )
 
 
-def _layout(
+def site_layout(
     layout: object, device: str, storage: Scalar, extent: int, nbytes: int = LINE
 ) -> Layout:
     """The wanted one, or a default: on a GPU blocks of a warp's sites, or of as many as fill

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from lanewise.frontend.function import Signature
 from lanewise.frontend.scattered import scattered_arrays
 from lanewise.ir.names import WORK, extent_of, length_of
-from lanewise.language.target import CPU, PYTHON
+from lanewise.language.target import CPU, PYTHON, is_gpu
 from lanewise.launch.arguments import Arguments, classify_arguments
 from lanewise.launch.shaped_arrays import NARROW, check_shaped, writable_checks
 from lanewise.launch.sized import Repeats
@@ -61,10 +62,28 @@ def call_arguments(signature: Signature, values: Mapping[str, Any]) -> Arguments
     # a sum has a loop over rows of rows
     wide = wide or (bool(signature.results) and math.prod(extents) > NARROW)
     narrow = all(a.size <= NARROW for a in arrays.values())
-    multiples = tuple(_multiple(a) for a in arrays.values())
-    result.variant = (wide, narrow, multiples) if max(multiples, default=1) > 1 else (wide, narrow)
+    result.variant = _variant(wide, narrow, tuple(_multiple(a) for a in arrays.values()))
     result.totals[WORK] = _work(signature, extents, arrays)
     return result
+
+
+def _variant(wide: Hashable, narrow: Hashable, multiples: tuple[int, ...]) -> tuple[Hashable, ...]:
+    return (wide, narrow, multiples) if max(multiples, default=1) > 1 else (wide, narrow)
+
+
+def elsewhere(signature: Signature, arguments: Arguments, device: str) -> Arguments:
+    """What arguments on the host would be on another device, each array at the beginning of an
+    allocation.
+    """
+    here = replace(arguments, device=device)
+    if not is_gpu(device):
+        return here
+    wide, narrow, *_ = arguments.variant
+    multiples = tuple(
+        _rows_of(arguments.totals[length_of(n, kind.rank - 1)], kind.element.size)
+        for n, kind in signature.arrays.items()
+    )
+    return replace(here, variant=_variant(wide, narrow, multiples))
 
 
 def counts(name: str, arguments: Arguments) -> Mapping[str, int]:
@@ -97,13 +116,13 @@ def _multiple(array: Any) -> int:
     """
     if isinstance(array, np.ndarray) or not array.size:
         return 1
-    widths = (w for w in (4, 2) if w * array.itemsize <= WIDEST)
-    fits = (
-        w
-        for w in widths
-        if array.shape[-1] % w == 0 and int(array.data.ptr) % (w * array.itemsize) == 0
-    )
-    return next(fits, 1)
+    return _rows_of(array.shape[-1], array.itemsize, int(array.data.ptr))
+
+
+def _rows_of(length: int, size: int, start: int = 0) -> int:
+    """The same for rows of so many elements of this size that begin at an address."""
+    widths = (w for w in (4, 2) if w * size <= WIDEST)
+    return next((w for w in widths if length % w == 0 and start % (w * size) == 0), 1)
 
 
 # ------------------------------------------------------------ arrays

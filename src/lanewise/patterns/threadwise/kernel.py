@@ -16,7 +16,7 @@ from lanewise.launch.arguments import Arguments
 from lanewise.patterns.kernels import AbstractKernel
 from lanewise.patterns.skeleton import CHECKS, Skeleton
 from lanewise.patterns.tables.races import refuse_races
-from lanewise.patterns.threadwise.arguments import call_arguments, counts, written_arrays
+from lanewise.patterns.threadwise.arguments import call_arguments, counts, elsewhere, written_arrays
 from lanewise.patterns.threadwise.build import build_kernel
 from lanewise.patterns.threadwise.pattern import THREADWISE
 from lanewise.patterns.threadwise.ranges import kernel_of_tests, prove, repeats
@@ -141,6 +141,7 @@ SKELETON = Skeleton(
     total=True,
     options=(CHECKS,),
     prove=prove,
+    elsewhere=elsewhere,
     tested=kernel_of_tests,
 )
 

@@ -317,14 +317,20 @@ def empty(
     return made
 
 
-def made_of(flat: FlatValues, ends: Sequence[Any], device: str, like: Any) -> RaggedArray:
-    """An array with these values and offsets."""
+def made_of(
+    flat: FlatValues, ends: Sequence[Any], device: str, like: Any, *, filled: bool = True
+) -> RaggedArray:
+    """An array with these values and offsets. filled: without it the values may be anything, for
+    arrays that nobody reads.
+    """
     host = host_layout_of(flat.values) or host_layout_of(like)
     made = empty(flat, [len(e) for e in ends], device, like, host)
     with on(device):
         made._outer = _outer_shape(len(made), ends[:-1])  # pyright: ignore[reportPrivateUsage]
         for target, source in zip(made.offsets, ends, strict=True):
             target[...] = array_module(device).asarray(source)
+        if not filled:
+            return made
         fill(made.data, flat)
         if not isinstance(flat.kind, Record) and t.scalar_of(flat.kind).is_float:
             padding(made)[...] = np.nan

@@ -10,6 +10,7 @@ import numpy as np
 
 from lanewise.language import types as t
 from lanewise.language.record import Record
+from lanewise.language.target import CPU
 from lanewise.language.values import type_of_annotation
 from lanewise.records.arrays import RecordArray, class_of, storage_of
 from lanewise.records.field_values import brought, check_type, rounded
@@ -63,6 +64,14 @@ def ragged(
         for c in levels
     ]
     return made_of(flat, ends, where, leaves[0] if leaves else None)
+
+
+def unfilled(values: Any, counts: Any) -> RaggedArray:
+    """Lists on the host of the sizes of these values, which are not copied: for calls that are
+    described and not run.
+    """
+    flat = _flat(values, None, CPU.name)
+    return made_of(flat, _offsets(counts, flat.count), CPU.name, values, filled=False)
 
 
 def _device_of(device: str | None, values: Sequence[Any]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lanewise.explanation.calls import compile_call
-from lanewise.explanation.offline import Offline
+from lanewise.explanation.compiled import Offline
 from lanewise.layouts import default_layout
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.choice import find_search, search_world

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import lanewise as lw
 from lanewise.explanation.calls import compile_call
-from lanewise.explanation.offline import Offline, compile_offline
+from lanewise.explanation.compiled import Offline
+from lanewise.explanation.offline import compile_offline
 from lanewise.layouts import default_layout, layout_by_name
 from lanewise.sims.common.devices import check_compiled
 from lanewise.sims.gravity.checks import self_force_vanishes

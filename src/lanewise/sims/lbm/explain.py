@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import lanewise as lw
-from lanewise.explanation.offline import Offline, compile_offline
+from lanewise.explanation.compiled import Offline
+from lanewise.explanation.offline import compile_offline
 from lanewise.layouts import layout_by_name
 from lanewise.sims.common.devices import check_compiled
 from lanewise.sims.lbm.cases import Case, find_case
@@ -53,6 +54,7 @@ def explained(
     flow = lw.sitewise(lattice)(
         find_operator(COLLISION).make(lattice, precision, forced=False, eddies=False)
     )
+    side = max(1, round(sites ** (1 / lattice.dimension)))
     heading = (
         f"a flow: {COLLISION} on {lattice.name}; walls, openings and forces are kinds of sites and "
         "parameters besides"
@@ -65,6 +67,7 @@ def explained(
             arch=arch,
             layout=layout_by_name(layout) if layout else None,
             values=numbers,
+            shapes={"sites": (side,) * lattice.dimension},
         ),
     )
 

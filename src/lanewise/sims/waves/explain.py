@@ -11,7 +11,7 @@ import numpy as np
 
 import lanewise as lw
 from lanewise.explanation.calls import compile_call
-from lanewise.explanation.offline import Offline
+from lanewise.explanation.compiled import Offline
 from lanewise.layouts import default_layout, layout_by_name
 from lanewise.sims.common.devices import check_compiled, resolve
 from lanewise.sims.waves.kernels import (

@@ -1,0 +1,58 @@
+"""What a command is told of the arguments of a kernel: values and sizes, by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from lanewise.sims import PRODUCTS
+from lanewise.support.errors import InputError
+
+Shape = tuple[int, ...]
+T = TypeVar("T")
+
+
+def read_values(texts: list[str]) -> dict[str, float]:
+    """`["softening2=1e-4"]` as numbers by name; raises `InputError` for what is no number or comes
+    twice.
+    """
+    numbers = _by_name("--set", texts, "NAME=NUMBER, as in --set softening2=1e-4", float)
+    for text, number in zip(texts, numbers.values(), strict=True):
+        if not math.isfinite(number):
+            raise InputError(f"--set {text}: wanted a finite number")
+    return numbers
+
+
+def read_shapes(texts: list[str]) -> dict[str, Shape]:
+    """`["a=512x512"]` as sizes by name; raises `InputError` for what is no sizes or comes twice."""
+    shapes = _by_name("--shape", texts, "NAME=SIZES, as in --shape a=512x512", _sizes)
+    for text, shape in zip(texts, shapes.values(), strict=True):
+        if min(shape) < 1:
+            raise InputError(f"--shape {text}: wanted sizes from 1 on")
+    return shapes
+
+
+def refuse_of_files(name: str, shapes: Mapping[str, Shape], near: float | None) -> None:
+    """Raises `InputError` where a product is told what belongs to kernels of files."""
+    given = [n for n, there in (("shape", bool(shapes)), ("near", near is not None)) if there]
+    if given and name in PRODUCTS:
+        raise InputError(f"--{given[0]} belongs to kernels of files, and {name} is a product")
+
+
+def _by_name(option: str, texts: list[str], wanted: str, read: Callable[[str], T]) -> dict[str, T]:
+    """What an option says by name, in the order of the texts."""
+    found: dict[str, T] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if name in found:
+            raise InputError(f"{option} {text}: {name} is set twice")
+        try:
+            found[name] = read(value)
+        except ValueError as error:
+            raise InputError(f"{option} {text}: wanted {wanted}") from error
+    return found
+
+
+def _sizes(text: str) -> Shape:
+    return tuple(int(n) for n in text.split("x"))
