@@ -31,14 +31,15 @@ PRODUCTS: Inside = {
     # explained and tuned by the command line
     "sims.boids.explain": (
         "`lanewise explain boids` and `tune boids`",
-        ("explanation.calls", "explanation.offline", "patterns.search.tuning.job"),
+        ("explanation.calls", "explanation.compiled", "patterns.search.tuning.job"),
     ),
     "sims.gravity.explain": (
-        "`lanewise explain gravity`", ("explanation.calls", "explanation.offline", "tuning.job"),
+        "`lanewise explain gravity`",
+        ("explanation.calls", "explanation.compiled", "explanation.offline", "tuning.job"),
     ),
-    "sims.lbm.explain": ("`lanewise explain lbm`", ("explanation.offline", "patterns.sitewise.tuning")),
+    "sims.lbm.explain": ("`lanewise explain lbm`", ("explanation.compiled", "explanation.offline", "patterns.sitewise.tuning")),
     "sims.waves.explain": (
-        "`lanewise explain waves`", ("explanation.calls", "explanation.offline", "tuning.job"),
+        "`lanewise explain waves`", ("explanation.calls", "explanation.compiled", "tuning.job"),
     ),
     # gravity
     "sims.gravity.checks": (_TYPES, ("language.types",)),

@@ -21,7 +21,7 @@ PATTERNS: tuple[Pattern, ...] = (ELEMENTWISE, REDUCTION, PAIRWISE, SEARCH, SITEW
 RIM = {"launch.executable": 4, "launch.resources": 2}
 """Where the names of devices are told apart: where one target is launched in another way than another."""
 COMPILING = {
-    "explanation.offline": "compiles for a GPU that need not be there, and loads nothing: no call can come of it",
+    "explanation.compiled": "compiles for a GPU that need not be there, and loads nothing: no call can come of it",
     "launch.programs": "the engine: what calls and steps run is compiled here, once",
     "launch.support": "defines it",
     "tuning.measure": "compiles one kernel by many plans on many threads, of which all but one are dropped, and refused plans are answers",
