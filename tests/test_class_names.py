@@ -39,6 +39,7 @@ SHARED = {
     "Job": "something to do with all that decides its result, public in waves",
     "Kernel": "the user's function under a pattern, and its IR",
     "Launch": "a kernel over so many elements, as a task and of cells",
+    "Mesh": PUBLIC,
     "Nearest": "what a search is asked for, and the list that its walk fills",
     "Open": PUBLIC,
     "Part": "a part: of the sites, of a map",

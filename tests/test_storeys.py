@@ -9,6 +9,7 @@ from tests.storeys import STOREYS, imports, modules, room, storeys
 FACADE = {
     # methods of what users hold, which are at hand there and belong to rooms above
     ("language", "records.arrays", "RecordArray"): "Body.array(...), Body.zeros(...)",
+    ("language", "runtime.mesh", "Mesh"): "Body.array(..., device=mesh)",
     ("language", "layouts", "Layout"): "their argument `layout`, for type checkers",
     ("launch", "explanation", "Explanation"): "what .explain() returns",
     ("launch", "explanation.build", "explain_compiled"): "call.explain()",

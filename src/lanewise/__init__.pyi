@@ -124,7 +124,9 @@ from .records.files import load, save
 from .records.joining import concatenate
 from .records.population import Population
 from .records.ragged import RaggedArray, ragged
+from .records.split_array import SplitArray
 from .runtime.devices import device
+from .runtime.mesh import Mesh
 from .spellings import Any, Record, abs, bool, max, min, pow, sum
 from .support.errors import (
     ArgumentError,
@@ -181,6 +183,7 @@ __all__ = [
     "LayoutChoice",
     "LogSumExp",
     "Max",
+    "Mesh",
     "Min",
     "Nearest",
     "Neighbors",
@@ -202,6 +205,7 @@ __all__ = [
     "Sitewise",
     "SoA",
     "SoAoAS",
+    "SplitArray",
     "StateError",
     "StaticGrid",
     "Stencil",

@@ -143,3 +143,19 @@ def test_two_gpus_in_one_call_are_refused(cp):
         x = cp.arange(5, dtype=cp.float32)
     with pytest.raises(ArgumentError, match="lie on different devices"):
         squares(x, cp.zeros(5, cp.float32), grid=5)
+
+
+@pytest.mark.parametrize("devices", ["cuda:*", ["cuda:1", "cuda"]])
+def test_a_mesh_of_two_gpus_has_the_bits_of_one(cp: Any, devices: Any) -> None:
+    def run(mesh: lw.Mesh) -> list[Any]:
+        rng = np.random.default_rng(5)
+        bodies = Body.array(position=rng.standard_normal((5001, 3)), mass=rng.random(5001), device=mesh)
+        left = [energy(bodies).numpy()]
+        force = gravity.bind(bodies, bodies, softening2=1e-2)
+        for _ in range(5):
+            bodies.position += 1e-3 * force()
+            left.append(gravity(bodies, bodies, softening2=1e-2).numpy())
+        return [*left, bodies.position.numpy()]
+
+    for found, wanted in zip(run(lw.Mesh(devices)), run(lw.Mesh(["cuda:0"] * 2)), strict=True):
+        np.testing.assert_array_equal(found, wanted)

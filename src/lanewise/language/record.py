@@ -26,6 +26,7 @@ from lanewise.support.errors import ArgumentError, RecordError, brief
 if TYPE_CHECKING:
     from lanewise.layouts import Layout
     from lanewise.records.arrays import RecordArray
+    from lanewise.runtime.mesh import Mesh
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +193,7 @@ class RecordValue:
         /,
         *,
         layout: Layout | None = None,
-        device: str | None = None,
+        device: str | Mesh | None = None,
         copy: bool = True,
         host_layout: Layout | None = None,
         **fields: Any,
@@ -219,7 +220,7 @@ class RecordValue:
         count: int,
         *,
         layout: Layout | None = None,
-        device: str | None = None,
+        device: str | Mesh | None = None,
         host_layout: Layout | None = None,
     ) -> RecordArray[Self]:
         """`count` records of zeros in `layout` on `device` (defaults: the device's layout, the

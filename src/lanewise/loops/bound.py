@@ -21,6 +21,7 @@ from lanewise.loops.searches import (
     named,
     why_alone,
 )
+from lanewise.patterns.mesh_calls import MeshLaunch
 from lanewise.patterns.search.searched_launch import SearchedLaunch
 from lanewise.runtime.prepared import Prepared, at_a_stretch
 from lanewise.runtime.programs import Checked, NamedLaunch, Work
@@ -34,6 +35,8 @@ BY_STEP = (
     "open "
     '(uniforms="global"), and where the call is a launch of its kernel and nothing else'
 )
+
+ON_A_MESH = "its parts lie on a mesh, and the host brings to each what it reads of the others"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,9 @@ class Reading:
         launches = launch.launches if isinstance(launch, SearchedLaunch) else launch
         if isinstance(launches, Prepared):
             plain = replace(plain, bound=bound_each_step(call.compiled.tasks, launches, call=call))
+        if isinstance(launch, MeshLaunch):
+            launches = [NamedLaunch(kind, what, work) for what, work in launch.works()]
+            return _fixed(plain, launches, alone=ON_A_MESH if has_graphs(device) else "")
         if isinstance(call.launch, SteppedLaunch):
             return self._in_rows(plain, call, call.launch) or self._by_step(plain, call.launch)
         if isinstance(launch, SearchedLaunch):

@@ -29,6 +29,7 @@ from lanewise.launch.compiled import Call, Compiled
 from lanewise.launch.copied import copied_arrays
 from lanewise.launch.steps.unwritten import marked_unwritten
 from lanewise.patterns.calls import Calls
+from lanewise.patterns.mesh_calls import bind_on_mesh, mesh_of, refuse_mesh
 from lanewise.patterns.no_gradient import no_gradient
 from lanewise.patterns.skeleton import CHECKS, Derived, Skeleton
 from lanewise.planning.plan import Plan, check_plan
@@ -174,8 +175,17 @@ class AbstractKernel(ABC):
         self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any
     ) -> Call:
         """A call with its memory bound, to run many times."""
+        mesh = mesh_of((*arguments, *named.values()))
         if has_by_step(arguments, named):
+            if mesh is not None:
+                raise ArgumentError(
+                    f"{self.__name__}: lw.by_step(...) is for arrays on one device, found some on "
+                    f"a mesh ({mesh}); bind a call for each value, or write a Python loop"
+                )
             return self._bind_by_step(arguments, named, out, plan)
+        if mesh is not None and self._engine is self._calls:
+            check_plan(self.__name__, plan)
+            return bind_on_mesh(self._calls, mesh, arguments, named, out, plan)
         given = self._given(arguments, named, plan)
         call = marked_unwritten(self._engine.bind(given, out, plan), out)
         copied = (
@@ -248,6 +258,8 @@ class AbstractKernel(ABC):
         self, arguments: tuple[Any, ...], named: Mapping[str, Any], plan: Plan | None
     ) -> Arguments:
         check_plan(self.__name__, plan)
+        if (mesh := mesh_of((*arguments, *named.values()))) is not None:
+            raise refuse_mesh(self.__name__, mesh)
         return self._calls.given(arguments, named)
 
     def _untested(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any, Protocol
 
 from lanewise.compiler.work import describe_work
@@ -74,6 +75,13 @@ def advise_layout(arguments: Arguments, kernel: Tunable) -> str:
     return layout_advice(arguments.records, kernel)
 
 
+class Division(Enum):
+    """How a call over arrays on a mesh is divided among its parts."""
+
+    ROWS = "rows"  # each part has its own rows of every array
+    TARGETS = "targets"  # each part has its own rows of the first array, and all of the second
+
+
 @dataclass(frozen=True, slots=True)
 class Skeleton:
     """What a pattern makes of a function of the user's, and what it asks of calls.
@@ -91,6 +99,7 @@ class Skeleton:
     its functions may read tables, and ask for the indices of these parameters; scatters: they may
     scatter to arrays, too. elsewhere: what arguments on the host would be on another device.
     tested: the kernel that tests a call's indices before it runs.
+    division: how calls over a mesh are divided; None where they cannot be.
     """
 
     pattern: Pattern
@@ -111,6 +120,7 @@ class Skeleton:
     scatters: bool = False
     elsewhere: Callable[[Signature, Arguments, str], Arguments] = _moved
     tested: Callable[[KernelFunction, Arguments], ir.Kernel] | None = None
+    division: Division | None = None
 
     def results(self, lowered: Lowered, count: int, axes: tuple[int, ...] = ()) -> list[Result]:
         """The arrays of a call's results."""

@@ -13,8 +13,10 @@ from lanewise.layouts import Arrangement, Layout, default_layout, packed
 from lanewise.records import assigning, moves, structures
 from lanewise.records.keys import Key, read_key
 from lanewise.records.rows import ArrayRow
+from lanewise.records.split_array import SplitArray
+from lanewise.records.split_rows import copied, split, split_rows, split_zeros
 from lanewise.records.storage import Storage, check_number, checked_layout
-from lanewise.runtime.devices import resolve
+from lanewise.runtime.mesh import Mesh, first_of, place_of
 from lanewise.support.attributes import settings_by_name
 from lanewise.support.errors import ArgumentError, ArgumentTypeError, brief
 from lanewise.support.html_tables import html_table
@@ -69,7 +71,7 @@ class RecordArray(Generic[B]):
         count: int,
         *,
         layout: Layout | None,
-        device: str | None,
+        device: str | Mesh | None,
         python_class: type[B],
         host_layout: Layout | None = None,
     ) -> RecordArray[B]:
@@ -78,8 +80,16 @@ class RecordArray(Generic[B]):
         Raises `ArgumentError` for a negative count, `DeviceError` when they do not fit the memory.
         """
         count = check_number(f"{record.name}: the number of records", count)
-        where = resolve(device)
+        place = place_of(device)
+        where = first_of(place)
         layout = default_layout(record, where) if layout is None else checked_layout(layout)
+        if isinstance(place, Mesh):
+            if host_layout is not None:
+                raise ArgumentError(
+                    f"an array of {record.name} on a mesh ({place}) has no side on the host; "
+                    "leave host_layout= out, and take .numpy()"
+                )
+            return cls(split_zeros(record, count, layout, place), python_class)
         made = Storage.zeros(record, count, layout, where)
         if host_layout is not None:
             made.make_host(checked_layout(host_layout))
@@ -93,7 +103,7 @@ class RecordArray(Generic[B]):
         fields: Mapping[str, Any],
         *,
         layout: Layout | None,
-        device: str | None,
+        device: str | Mesh | None,
         python_class: type[B],
         host_layout: Layout | None = None,
     ) -> RecordArray[B]:
@@ -102,8 +112,8 @@ class RecordArray(Generic[B]):
         Raises `ArgumentError` for an unknown field, a wrong shape, or a dtype that the field cannot
         hold.
         """
-        where = resolve(device)
-        count, arrays = assigning.columns_of(record, fields, where)
+        where = place_of(device)
+        count, arrays = assigning.columns_of(record, fields, first_of(where))
         result = cls.zeros(
             record,
             count,
@@ -125,12 +135,20 @@ class RecordArray(Generic[B]):
             raise AttributeError(name)
         storage = self._storage
         field = assigning.field_of(storage.record, name)
+        if (rows := split_rows(storage)) is not None:
+            return rows.field(field)  # pyright: ignore[reportReturnType]
         return storage.field(field)
 
     @brief
     def __setattr__(self, name: str, value: Any) -> None:
         storage = self._storage
-        assigning.assign_field(storage, assigning.field_of(storage.record, name), value)
+        field = assigning.field_of(storage.record, name)
+        rows = split_rows(storage) if isinstance(value, SplitArray) else None
+        if rows is not None and rows.divides(value):
+            for part, values in zip(rows.parts, value.parts, strict=True):
+                assigning.assign_field(part, field, values)
+            return
+        assigning.assign_field(storage, field, value)
 
     def __delattr__(self, name: str) -> None:
         if name == "host":
@@ -337,18 +355,24 @@ class RecordArray(Generic[B]):
         return self._of(moves.relaid(self._storage, checked_layout(layout)))
 
     @brief
-    def to(self, device: str) -> RecordArray[B]:
-        """The same records, in the same layout, on another device: one copy of one allocation.
+    def to(self, device: str | Mesh) -> RecordArray[B]:
+        """The same records, in the same layout, on another device: one copy of one allocation; or
+        on a mesh, by rows.
 
         Views and spare memory are left behind.
 
         From a device with a side on the host that goes through the host's side, whose fields may be
         there already.
         """
-        return self._of(moves.on_device(self._storage, resolve(device)))
+        place = place_of(device)
+        if isinstance(place, Mesh):
+            return self._of(split(self._storage, place))
+        return self._of(moves.on_device(self._storage, place))
 
     def copy(self) -> RecordArray[B]:
-        """An array of its own, with as many sides."""
+        """An array of its own, with as many sides, or on the same mesh."""
+        if (rows := split_rows(self._storage)) is not None:
+            return self._of(copied(rows))
         return self._of(moves.own(self._storage))
 
     # ------------------------------------------------------------ the side on the host
@@ -419,7 +443,9 @@ class RecordArray(Generic[B]):
         if (layout := self._storage.layout_of_host) is not None:
             kind += f", also as {layout} on the host"
         spare = f", memory for {self.capacity:,}" if self.capacity != len(self) else ""
-        return f"<{len(self):,} {self.record} as {self.layout} on {self.device}, {kind}{spare}>"
+        rows = split_rows(self._storage)
+        where = self.device if rows is None else f"a mesh ({rows.mesh})"
+        return f"<{len(self):,} {self.record} as {self.layout} on {where}, {kind}{spare}>"
 
 
 def storage_of(array: RecordArray) -> Storage:

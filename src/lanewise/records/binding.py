@@ -39,6 +39,11 @@ def check_usable(array: RecordArray, kernel: str, name: str) -> None:
     places = storage_of(array).places
     if not places.is_regular:
         why = places.irregular(array.record.name, array.layout)
+        if not isinstance(places, FieldViews):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError(
+                f"{kernel}: {name!r}: {why}; kernels of this kind run over arrays in one memory, "
+                "where .to(device) brings it"
+            )
         raise ArgumentError(
             f"{kernel}: {name!r}: {why}; kernels run over whole blocks. Pass a .copy() of it, and "
             "assign that to the slice if the kernel changes it, or choose a layout without blocks"

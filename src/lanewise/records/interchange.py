@@ -21,6 +21,7 @@ from lanewise.records.structures import column_names, layout_of, structure_of, u
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.field_copies import is_writable
 from lanewise.runtime.memory import address, array_module, device_of, home
+from lanewise.runtime.mesh import Mesh, first_of, place_of
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, DeviceError
 
@@ -34,7 +35,7 @@ def array_of(
     values: Any,
     fields: Mapping[str, Any],
     layout: Layout | None,
-    device: str | None,
+    device: str | Mesh | None,
     copy: bool,
     host_layout: Layout | None = None,
 ) -> RecordArray:
@@ -51,9 +52,14 @@ def array_of(
                 f"{record.name}.array: an array in the memory of another one has one side; leave "
                 "host_layout= or copy=False out"
             )
+        if isinstance(device, Mesh):
+            raise ArgumentError(
+                f"{record.name}.array: an array on a mesh ({device}) is a copy; leave copy=False "
+                "out"
+            )
         return _over(cls, values, fields, layout, device)
-    where = resolve(device)
-    found = {} if values is None else _fields(record, values, where)
+    where = place_of(device)
+    found = {} if values is None else _fields(record, values, first_of(where))
     if twice := [n for n in fields if n in found]:
         raise ArgumentError(
             f"{record.name}.array got {twice[0]!r} twice, in the table and by its name"

@@ -45,7 +45,14 @@ from lanewise.patterns.elementwise.totals import NO_EXTREME, max_, min_, sum_
 from lanewise.patterns.kernels import AbstractKernel
 from lanewise.patterns.results import result_arrays
 from lanewise.patterns.sizing import Program
-from lanewise.patterns.skeleton import CHECKS, Derived, KernelFunction, Skeleton, advise_layout
+from lanewise.patterns.skeleton import (
+    CHECKS,
+    Derived,
+    Division,
+    KernelFunction,
+    Skeleton,
+    advise_layout,
+)
 from lanewise.patterns.tables.names import POINTS
 from lanewise.patterns.tables.ranges import kernel_of_tests
 from lanewise.planning.plan import Plan
@@ -130,6 +137,7 @@ SKELETON = Skeleton(
     options=(CHECKS,),
     repeats=repeats,
     tested=kernel_of_tests,
+    division=Division.ROWS,
     scatters=True,
 )
 

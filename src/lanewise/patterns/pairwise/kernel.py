@@ -24,7 +24,14 @@ from lanewise.patterns.pairwise.build import PAIRWISE, PairwiseArguments, build_
 from lanewise.patterns.search import AllPairs, Search
 from lanewise.patterns.search.searched import Searched
 from lanewise.patterns.search.tree.search import Tree
-from lanewise.patterns.skeleton import CHECKS, Derived, KernelFunction, Skeleton, advise_layout
+from lanewise.patterns.skeleton import (
+    CHECKS,
+    Derived,
+    Division,
+    KernelFunction,
+    Skeleton,
+    advise_layout,
+)
 from lanewise.patterns.tables.arguments import WITHOUT_ARRAYS
 from lanewise.patterns.tables.ranges import kernel_of_tests, prove, repeats
 from lanewise.planning.plan import Plan
@@ -129,6 +136,7 @@ SKELETON = Skeleton(
     options=(CHECKS,),
     repeats=repeats,
     tested=kernel_of_tests,
+    division=Division.TARGETS,
 )
 
 

@@ -1,0 +1,326 @@
+"""Calls over arrays on a mesh: each part runs the kernel for its own rows.
+
+What a part needs of the others comes to it before: by pattern nothing (elements), or all sources
+(pairs). The plan is that of a call over all rows, so results have the same bits for every number
+of parts. Where targets and sources are one array, the targets of a part are rows of its copy of
+all sources, and `lw.same` knows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.language import types as t
+from lanewise.language.record import Record
+from lanewise.launch.arguments import name_arguments
+from lanewise.launch.compiled import Call
+from lanewise.launch.copied import copied_arrays
+from lanewise.launch.support import machine_of
+from lanewise.layouts import SoA, packed
+from lanewise.patterns.skeleton import Division
+from lanewise.planning.plan import CompletePlan, Plan
+from lanewise.records.arrays import RecordArray, class_of, storage_of
+from lanewise.records.moves import share_memory
+from lanewise.records.same_elements import are_same
+from lanewise.records.split_array import SplitArray, split_values
+from lanewise.records.split_rows import SplitRows, split_rows
+from lanewise.records.storage import Storage
+from lanewise.records.two_sides import bits_of
+from lanewise.runtime.memory import bring, on
+from lanewise.runtime.mesh import Mesh
+from lanewise.runtime.programs import Checked
+from lanewise.support.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from lanewise.patterns.calls import Calls
+
+
+def rows_of(value: Any) -> SplitRows | None:
+    """Where the rows of an array of records lie, if that is a mesh."""
+    return split_rows(storage_of(value)) if isinstance(value, RecordArray) else None
+
+
+def mesh_of(values: Iterable[Any]) -> Mesh | None:
+    """The mesh of a call, by its arguments."""
+    for value in values:
+        if (rows := rows_of(value)) is not None:
+            return rows.mesh
+        if isinstance(value, SplitArray):
+            return value.mesh
+    return None
+
+
+def refuse_mesh(name: str, mesh: Mesh) -> ArgumentError:
+    """Of what runs over arrays on one device."""
+    return ArgumentError(
+        f"{name}: some arrays lie on a mesh ({mesh}), where elementwise functions and pairwise "
+        "functions without a search are called and bound, and nothing else; .to(device) brings "
+        "arrays to one device"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MeshLaunch:
+    """The launches of a call on a mesh: what brings the rows of the others, then each part's.
+
+    brings: None where a part needs its own rows alone.
+    """
+
+    mesh: Mesh
+    brings: Callable[[], None] | None
+    calls: tuple[Call, ...]
+
+    def check(self) -> None:
+        """Raise `ArgumentError` where the memory of a part is no longer what was bound."""
+        for call in self.calls:
+            for ask in call.asked:
+                ask()
+            if isinstance(call.launch, Checked):
+                call.launch.check()
+
+    def works(self) -> list[tuple[str, Callable[[], None]]]:
+        """Each launch by the name of what it does."""
+        name = self.calls[0].compiled.name
+        exchange = [] if self.brings is None else [(f"sources of {name}", self.brings)]
+        parts = zip(self.calls, self.mesh.devices, strict=True)
+        every = [partial(_launched, call, device) for call, device in parts]
+        return [*exchange, *((f"{name}, part {n}", work) for n, work in enumerate(every))]
+
+    def __call__(self) -> None:
+        for _, work in self.works():
+            work()
+
+
+def _launched(call: Call, device: str) -> None:
+    with on(device):
+        call.launch()
+
+
+def bind_on_mesh(
+    calls: Calls,
+    mesh: Mesh,
+    positional: tuple[Any, ...],
+    named: Mapping[str, Any],
+    out: Any,
+    plan: Plan | None = None,
+) -> Call:
+    """A call whose arrays lie on a mesh, with its memory bound; each result is a `SplitArray`.
+
+    Raises `ArgumentError` for functions and arguments that cannot be divided.
+    """
+    signature = calls.signature
+    _refuse(calls, mesh)
+    options = {n: named[n] for n in calls.skeleton.options if n in named}
+    own = {n: v for n, v in named.items() if n not in options}
+    values = name_arguments(signature, positional, own)
+    match calls.skeleton.division:
+        case Division.ROWS:
+            lengths, parts, brings = *_by_rows(calls, mesh, values), None
+        case Division.TARGETS:
+            lengths, parts, brings = _by_targets(calls, mesh, values)
+        case None:
+            raise refuse_mesh(calls.name, mesh)  # as `_refuse` did
+    given = [calls.given((), part | options) for part in parts]
+    plan_of_all = Plan(**_plan_of_all(calls, given[0], plan, sum(lengths)).as_dict())
+    outputs = _outputs(calls, mesh, lengths, out)
+    bound = tuple(
+        calls.bind(arguments, output, plan_of_all)
+        for arguments, output in zip(given, outputs, strict=True)
+    )
+    pieces = zip(*(call.results for call in bound), strict=True)
+    results = tuple(SplitArray(mesh, piece) for piece in pieces)
+    if out is not None:
+        results = out if isinstance(out, tuple) else (out,)
+    launch = MeshLaunch(mesh, brings, bound)
+    copies = (
+        copied_arrays(signature.names, (), part, arguments)
+        for part, arguments in zip(parts, given, strict=True)
+        if arguments.unflattened
+    )
+    copied = tuple(sorted({name for names in copies for name in names}))
+    return Call(launch, results, bound[0].compiled, (launch.check,), copied)
+
+
+def _refuse(calls: Calls, mesh: Mesh) -> None:
+    """What a part does not know of the others. Raises `ArgumentError`."""
+    if calls.skeleton.division is None:
+        raise refuse_mesh(calls.name, mesh)
+    if numbered := calls.lowered.numbered:
+        what = f"asks for the index of {', '.join(sorted(numbered))}, which parts count anew"
+    elif arrays := calls.signature.arrays:
+        what = f"has arrays with indices ({', '.join(arrays)}), which no part has as a whole"
+    else:
+        return
+    raise ArgumentError(
+        f"{calls.name} {what}: it runs over arrays on one device; .to(device) brings them there"
+    )
+
+
+def _plan_of_all(calls: Calls, given: Any, plan: Plan | None, count: int) -> CompletePlan:
+    """The plan of a call over so many rows: orders of sums follow from it.
+
+    Pairs are taken one way: what a part would add to the rows of another one, that one does itself.
+    """
+    wish = plan or Plan()
+    if calls.skeleton.division is Division.TARGETS and wish.reciprocity is None:
+        wish = replace(wish, reciprocity="off")
+    work = replace(calls.subject.work(given), targets=max(1, count))
+    return complete_plan(wish, machine_of(given.device), work)
+
+
+def _rows_on(calls: Calls, mesh: Mesh, name: str, value: Any) -> SplitRows:
+    """The rows of an argument, which has to lie on the mesh."""
+    rows = rows_of(value)
+    if rows is None or rows.mesh != mesh:
+        lies = "on one device" if rows is None else f"on another mesh ({rows.mesh})"
+        raise ArgumentError(
+            f"{calls.name}: {name!r} lies {lies}, and other arrays of the call on a mesh "
+            f"({mesh}); .to(mesh) brings it there"
+        )
+    return rows
+
+
+def _parts_of(array: RecordArray, rows: SplitRows) -> Iterator[RecordArray]:
+    """The records of each part, as an array of its own."""
+    return (RecordArray(part, class_of(array)) for part in rows.parts)
+
+
+def _by_rows(
+    calls: Calls, mesh: Mesh, values: Mapping[str, Any]
+) -> tuple[tuple[int, ...], list[dict[str, Any]]]:
+    """How many rows each part has, and its arguments: its rows of every array."""
+    kinds = calls.signature.parameters
+    lengths: dict[str, tuple[int, ...]] = {}
+    for name, value in values.items():
+        if isinstance(kinds[name], Record) and isinstance(value, RecordArray):
+            lengths[name] = _rows_on(calls, mesh, name, value).lengths
+        elif isinstance(value, SplitArray):
+            lengths[name] = value.lengths
+    first = next(iter(lengths.values()))
+    for name, found in lengths.items():
+        if found != first:
+            raise ArgumentError(
+                f"{calls.name}: the parts of {next(iter(lengths))!r} have {_listed(first)} rows, "
+                f"and those of {name!r} {_listed(found)}: both have to be divided alike"
+            )
+    parts: list[dict[str, Any]] = [{} for _ in mesh.devices]
+    for name, value in values.items():
+        for part, own in zip(parts, _own_rows(calls, mesh, name, value, first), strict=True):
+            part[name] = own
+    return first, parts
+
+
+def _own_rows(
+    calls: Calls, mesh: Mesh, name: str, value: Any, lengths: tuple[int, ...]
+) -> Iterator[Any]:
+    """What each part has of an argument."""
+    kind = calls.signature.parameters[name]
+    if isinstance(value, RecordArray):
+        yield from _parts_of(value, _rows_on(calls, mesh, name, value))
+        return
+    axes = 0 if isinstance(kind, Record) else len(t.shape_of(kind))
+    if isinstance(kind, Record) or np.ndim(value) <= axes:
+        yield from (value for _ in lengths)
+        return
+    if len(value) != sum(lengths):
+        raise ArgumentError(
+            f"{calls.name}: the arrays differ in length: {name} has {len(value):,}, and those on "
+            f"the mesh have {sum(lengths):,}"
+        )
+    yield from split_values(value, mesh, lengths).parts
+
+
+def _by_targets(
+    calls: Calls, mesh: Mesh, values: Mapping[str, Any]
+) -> tuple[tuple[int, ...], list[dict[str, Any]], Callable[[], None]]:
+    """How many targets each part has, its arguments, which are them and all sources, and what
+    brings the sources.
+    """
+    target_name, source_name = list(values)[:2]
+    target, source = values[target_name], values[source_name]
+    rows = _rows_on(calls, mesh, target_name, target)
+    if not isinstance(source, RecordArray):
+        raise ArgumentError(
+            f"{calls.name}: {source_name!r} must be an array of records, found "
+            f"{type(source).__name__}"
+        )
+    same = _are_same(target, source)
+    if not same and _share(target, source):
+        raise ArgumentError(
+            f"{calls.name}: {target_name!r} and {source_name!r} are parts of one array on a mesh; "
+            "call it with the whole array for both, or with a .copy() of one"
+        )
+    reads = calls.subject.uses(source_name).reads
+    reads |= calls.subject.uses(target_name).reads if same else 0
+    uniform = {n: v for n, v in values.items() if n not in (target_name, source_name)}
+    wholes = [_room_for(source, device) for device in mesh.devices]
+    parts: list[dict[str, Any]] = []
+    first = 0
+    for mine, whole in zip(_parts_of(target, rows), wholes, strict=True):
+        here = whole[first : first + len(mine)] if same else mine
+        parts.append({target_name: here, source_name: whole, **uniform})
+        first += len(mine)
+    return rows.lengths, parts, partial(_bring, source, wholes, reads)
+
+
+def _are_same(target: RecordArray, source: RecordArray) -> bool:
+    one, other = rows_of(target), rows_of(source)
+    if one is None or other is None or one.mesh != other.mesh:
+        return False
+    pairs = zip(_parts_of(target, one), _parts_of(source, other), strict=True)
+    return all(are_same(a, b) for a, b in pairs)
+
+
+def _share(target: RecordArray, source: RecordArray) -> bool:
+    return share_memory(storage_of(target).places, storage_of(source).places)
+
+
+def _room_for(source: RecordArray, device: str) -> RecordArray:
+    """Memory of a device for all sources. A part's targets may begin anywhere in it, which layouts
+    with blocks do not allow.
+    """
+    storage = storage_of(source)
+    layout = packed(storage.layout)
+    if any(b.width > 1 for b in layout.arrange(storage.record.leaves).buffers):
+        layout = SoA()
+    made = Storage.zeros(storage.record, len(storage), layout, device)
+    return RecordArray(made, class_of(source))
+
+
+def _bring(source: RecordArray, wholes: Sequence[RecordArray], reads: int) -> None:
+    """Bring the fields that are read of all sources to every part."""
+    storage = storage_of(source)
+    places, bits = storage.read, bits_of(storage.record)
+    for field in storage.record:
+        if not bits[field.name] & reads:
+            continue
+        for leaf in t.leaves(field.name, field.type):
+            column = places.column(leaf)
+            for whole in wholes:
+                storage_of(whole).places.fill(leaf, bring(column, whole.device))
+
+
+def _outputs(calls: Calls, mesh: Mesh, lengths: tuple[int, ...], out: Any) -> list[Any]:
+    """What each part writes its results to; None where it has memory of its own."""
+    if out is None:
+        return [None] * mesh.parts
+    outs = out if isinstance(out, tuple) else (out,)
+    for one in outs:
+        if not isinstance(one, SplitArray) or one.mesh != mesh or one.lengths != lengths:
+            raise ArgumentError(
+                f"{calls.name}: out must lie on the mesh of the call ({mesh}), with "
+                f"{_listed(lengths)} rows in its parts, as the results of a call do; found "
+                f"{one!r}"
+            )
+    pieces = zip(*(one.parts for one in outs), strict=True)
+    return list(pieces) if isinstance(out, tuple) else [piece for (piece,) in pieces]
+
+
+def _listed(lengths: tuple[int, ...]) -> str:
+    return ", ".join(f"{n:,}" for n in lengths)

@@ -1,0 +1,117 @@
+"""Values on a mesh: what a call over arrays on a mesh returns, and takes beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from lanewise.runtime.memory import bring, on, to_host
+from lanewise.runtime.mesh import Mesh
+from lanewise.support.errors import ArgumentError
+
+
+class SplitArray(NDArrayOperatorsMixin):
+    """An array of values of shape (n, ...), whose rows lie on a mesh part by part.
+
+    `parts` has the array of each part, of NumPy or CuPy, on the device of that part; `.numpy()` is
+    a copy of all rows on the host. Arithmetic and functions of NumPy that go element by element
+    run part by part, with single values, arrays on the same mesh, and arrays with a row for each.
+    """
+
+    __slots__ = ("mesh", "parts")
+
+    def __init__(self, mesh: Mesh, parts: Sequence[Any]) -> None:
+        self.mesh, self.parts = mesh, tuple(parts)
+        if len(self.parts) != mesh.parts:
+            raise ArgumentError(
+                f"an array on a mesh of {mesh.parts} parts has as many arrays, found "
+                f"{len(self.parts)}"
+            )
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """How many rows each part holds."""
+        return tuple(map(len, self.parts))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (sum(self.lengths), *self.parts[0].shape[1:])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.parts[0].dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """All rows, on the host."""
+        return np.concatenate([to_host(part) for part in self.parts])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if copy is False:
+            raise ValueError(f"the rows lie on a mesh ({self.mesh}): an array of NumPy is a copy")
+        return self.numpy().astype(dtype, copy=False)
+
+    def __getitem__(self, key: Any) -> np.ndarray[Any, Any]:
+        """Some rows, as NumPy indexes them: a copy on the host."""
+        return self.numpy()[key]
+
+    def __array_ufunc__(self, function: np.ufunc, method: str, *given: Any, **named: Any) -> Any:
+        """Part by part; a reduction, or an output that lies elsewhere, is refused."""
+        if method != "__call__" or function.nout != 1 or function.signature is not None:
+            return NotImplemented
+        outputs = named.pop("out", (None,))[0]
+        if outputs is not None and not self._is_alike(outputs):
+            return NotImplemented
+        own = [self._parts_of(value) for value in given]
+        results: list[Any] = []
+        for n, device in enumerate(self.mesh.devices):
+            out = {} if outputs is None else {"out": outputs.parts[n]}
+            with on(device):
+                results.append(function(*(value[n] for value in own), **out, **named))
+        return SplitArray(self.mesh, results) if outputs is None else outputs
+
+    def _is_alike(self, value: Any) -> bool:
+        return (
+            isinstance(value, SplitArray)
+            and value.mesh == self.mesh
+            and value.lengths == self.lengths
+        )
+
+    def _parts_of(self, value: Any) -> Sequence[Any]:
+        """What each part has of an operand."""
+        if self._is_alike(value):
+            return value.parts
+        if isinstance(value, SplitArray) or (np.ndim(value) == self.ndim and len(value) != 1):
+            return split_values(value, self.mesh, self.lengths).parts
+        if np.ndim(value) == 0:
+            return [value] * self.mesh.parts
+        return [bring(value, device) for device in self.mesh.devices]
+
+    def __repr__(self) -> str:
+        return f"<{self.dtype} {self.shape} on a mesh ({self.mesh})>"
+
+
+def split_values(values: Any, mesh: Mesh, lengths: Sequence[int]) -> SplitArray:
+    """Values with a row for each record of an array on a mesh: themselves where they lie so, else
+    copies of the rows of each part.
+    """
+    if len(values) != sum(lengths):
+        raise ArgumentError(
+            f"the rows of arrays on a mesh are {sum(lengths):,}, found an array of {len(values):,}"
+        )
+    if isinstance(values, SplitArray):
+        if values.mesh == mesh and values.lengths == tuple(lengths):
+            return values
+        values = values.numpy()
+    ends = np.cumsum(lengths)
+    pieces = zip(ends, lengths, mesh.devices, strict=True)
+    return SplitArray(mesh, [bring(values[e - n : e], device) for e, n, device in pieces])

@@ -1,0 +1,181 @@
+"""Records on a mesh: the placement of an array whose rows lie on several devices, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from lanewise.language import types as t
+from lanewise.language.record import Field, Record
+from lanewise.layouts import Arrangement, Layout
+from lanewise.records.moves import on_device
+from lanewise.records.placement import RecordPlacement, Staying
+from lanewise.records.split_array import SplitArray
+from lanewise.records.storage import Storage
+from lanewise.runtime.field_copies import field_copy
+from lanewise.runtime.memory import array_module, bring, on
+from lanewise.runtime.mesh import Mesh
+
+ON_A_MESH = "its rows lie on a mesh"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SplitRows:
+    """Rows one part behind the other.
+
+    parts: the storage of each part's records, some of which may have none.
+    """
+
+    mesh: Mesh
+    parts: tuple[Storage, ...]
+
+    @property
+    def device(self) -> str:
+        """The first part's: where columns and copies of records are brought together."""
+        return self.parts[0].device
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.parts))
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """How many rows each part holds."""
+        return tuple(map(len, self.parts))
+
+    @property
+    def memories(self) -> tuple[Any, ...]:
+        return tuple(m for part in self.parts for m in part.places.memories)
+
+    @property
+    def is_regular(self) -> bool:
+        return False
+
+    def irregular(self, name: str, layout: Layout) -> str:
+        del layout
+        return f"this array of {name} lies on a mesh ({self.mesh})"
+
+    def _pieces(self) -> Iterator[tuple[range, RecordPlacement]]:
+        """The rows of each part that has some, and where they are."""
+        ends = accumulate(self.lengths)
+        for part, end in zip(self.parts, ends, strict=True):
+            if len(part):
+                yield range(end - len(part), end), part.places
+
+    # ------------------------------------------------------------ reading
+
+    def strided(self, field: Field, memory: Callable[[Any], Any] | None = None) -> Any:
+        del field, memory
+
+    def gathered(self, field: Field) -> Any:
+        columns = [self.column(leaf) for leaf in t.leaves(field.name, field.type)]
+        with on(self.device):
+            stacked = isinstance(field.type, t.Vector)
+            whole = array_module(self.device).stack(columns, axis=1) if stacked else columns[0]
+        return field_copy(
+            whole,
+            f".{field.name} is a copy, as the rows lie on a mesh; assign the whole field, "
+            f"array.{field.name} = values, or records: array[i].{field.name} = value, "
+            "array[2:5] = records",
+        )
+
+    def field(self, field: Field) -> SplitArray:
+        """A field for the user: of each part a view, where its layout has one."""
+        return SplitArray(self.mesh, [part.field(field) for part in self.parts])
+
+    def divides(self, values: SplitArray) -> bool:
+        """Whether values have as many rows in every part."""
+        return values.mesh == self.mesh and values.lengths == self.lengths
+
+    def column(self, leaf: str) -> Any:
+        with on(self.device):
+            columns = [bring(p.places.column(leaf), self.device) for p in self.parts]
+            return array_module(self.device).concatenate(columns)
+
+    def take(self, leaf: str, indices: Any) -> Any:
+        column = self.column(leaf)
+        with on(self.device):
+            return column[indices]
+
+    def at(self, leaf: str, index: int) -> tuple[Any, tuple[int, int]]:
+        rows, part = next(piece for piece in self._pieces() if index in piece[0])
+        return part.at(leaf, index - rows.start)
+
+    # ------------------------------------------------------------ writing
+
+    def put(self, leaf: str, indices: Any, values: Any) -> None:
+        column = self.column(leaf)
+        with on(self.device):
+            column[indices] = values
+        self.fill(leaf, column)
+
+    def fill(self, leaf: str, values: Any) -> None:
+        single = getattr(values, "ndim", 0) == 0
+        for rows, part in self._pieces():
+            own = values if single else values[rows.start : rows.stop]
+            part.fill(leaf, own if single else bring(own, part.device))
+
+    # ------------------------------------------------------------ moving
+
+    def move(self, indices: Any, to: RecordPlacement) -> None:
+        for leaf in self.parts[0].record.leaves:
+            to.fill(leaf.name, self.take(leaf.name, indices))
+
+    def staying(self, mask: Any) -> Staying:
+        with on(self.device):
+            (kept,) = mask.nonzero()
+        return Staying(len(kept), lambda to: self.move(kept, to))
+
+    def cut(self, start: int, step: int, count: int, arrangement: Arrangement) -> SplitRows:
+        del arrangement  # each part's storage knows its own
+        chosen = range(start, start + step * count, step) if count else range(0)
+        parts: list[Storage] = []
+        end = 0
+        for part in self.parts:
+            first, end = end, end + len(part)
+            here = _between(chosen, first, end)
+            parts.append(part.cut(here.start - first if here else 0, step, len(here)))
+        return SplitRows(self.mesh, tuple(parts))
+
+
+def _between(numbers: range, first: int, end: int) -> range:
+    """Those of some numbers that are not below `first`, and below `end`."""
+    below = len(range(numbers.start, min(first, numbers.stop), numbers.step))
+    until = len(range(numbers.start, min(end, numbers.stop), numbers.step))
+    return numbers[below:until]
+
+
+def split(storage: Storage, mesh: Mesh) -> Storage:
+    """A copy of some records on a mesh, by rows."""
+    parts = (
+        on_device(storage.cut(rows.start, 1, len(rows)), device)
+        for rows, device in zip(mesh.rows(len(storage)), mesh.devices, strict=True)
+    )
+    return _over(SplitRows(mesh, tuple(parts)))
+
+
+def split_zeros(record: Record, count: int, layout: Layout, mesh: Mesh) -> Storage:
+    """So many zeros on a mesh, by rows."""
+    parts = (
+        Storage.zeros(record, len(rows), layout, device)
+        for rows, device in zip(mesh.rows(count), mesh.devices, strict=True)
+    )
+    return _over(SplitRows(mesh, tuple(parts)))
+
+
+def copied(rows: SplitRows) -> Storage:
+    """The same rows in memory of their own, divided alike."""
+    return _over(SplitRows(rows.mesh, tuple(on_device(p, p.device) for p in rows.parts)))
+
+
+def _over(rows: SplitRows) -> Storage:
+    first = rows.parts[0]
+    return Storage(first.record, first.layout, rows, fixed=ON_A_MESH)
+
+
+def split_rows(storage: Storage) -> SplitRows | None:
+    """Where some records lie, if that is a mesh."""
+    places = storage.places
+    return places if isinstance(places, SplitRows) else None

@@ -1,0 +1,309 @@
+"""Calls over arrays on a mesh have the bits of one part, whatever the number of parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lanewise as lw
+from lanewise import Mesh, SplitArray
+from lanewise.support.errors import ArgumentError, DeviceError
+
+DEVICES = [pytest.param("cpu"), pytest.param("cuda", marks=pytest.mark.cuda)]
+LAYOUTS = [lw.AoS(), lw.SoA(), lw.AoAS(), lw.SoAoAS(), lw.AoSoA(8)]
+COUNTS = st.integers(0, 40)
+PARTS = st.integers(1, 6)
+
+
+class Body(lw.Record):
+    position: lw.vec3
+    velocity: lw.dvec3
+    mass: lw.f32
+    serial: lw.i64
+
+
+@lw.pairwise
+def pull(target: Body, source: Body, softening2: lw.f32) -> lw.vec3:
+    d = source.position - target.position
+    return d * (source.mass * lw.rsqrt(lw.dot(d, d) + softening2) ** 3)
+
+
+@lw.pairwise
+def others(target: Body, source: Body) -> tuple[lw.f64, lw.ArgMin[lw.f32]]:
+    if lw.same(target, source):
+        return 0.0, 1e30
+    d = source.position - target.position
+    return 1 / lw.f64(lw.dot(d, d)), lw.dot(d, d)
+
+
+@lw.elementwise
+def push(body: Body, force: lw.vec3, dt: lw.f64) -> tuple[lw.f32, lw.i64]:
+    body.velocity += lw.dvec3(force) * dt
+    body.position += lw.vec3(body.velocity * dt)
+    return lw.length(body.position) * body.mass, body.serial * 2
+
+
+@lw.elementwise
+def twice(x: lw.f64) -> lw.f64:
+    return 2 * x + 1
+
+
+@lw.pairwise(search=lw.Neighbors(radius=1.0))
+def near(target: Body, source: Body) -> lw.f32:
+    return source.mass
+
+
+@lw.elementwise
+def numbered(body: Body) -> lw.f32:
+    return body.mass * lw.index_of(body)
+
+
+@lw.elementwise
+def looked_up(body: Body, table: lw.Array1[lw.f32]) -> lw.f32:
+    return table[lw.i32(body.serial)]
+
+
+@lw.threadwise
+def filled(i: lw.index, a: lw.Array1[lw.f32]):
+    a[i] = 1.0
+
+
+def bodies(n: int, layout: lw.Layout, device: str | Mesh) -> Any:
+    rng = np.random.default_rng(n)
+    return Body.array(
+        position=rng.standard_normal((n, 3)), velocity=rng.standard_normal((n, 3)), mass=rng.random(n),
+        serial=np.arange(n), layout=layout, device=device,
+    )  # fmt: skip
+
+
+def several(device: str, parts: int) -> Mesh:
+    return Mesh(device, parts=parts)
+
+
+def host(value: Any) -> np.ndarray[Any, Any]:
+    return (
+        value.numpy() if isinstance(value, SplitArray) else value.get() if hasattr(value, "get") else np.asarray(value)
+    )
+
+
+def same(found: Any, wanted: Any) -> None:
+    found, wanted = host(found), host(wanted)
+    assert found.dtype == wanted.dtype
+    np.testing.assert_array_equal(found, wanted)
+
+
+def steps(b: Any, count: int) -> list[Any]:
+    """What some steps of everything leave, with the bound calls of a loop and without."""
+    left: list[Any] = []
+    for _ in range(count):
+        force = pull(b, b, softening2=1e-3)
+        left += [force, *push(b, force, dt=1e-2), *others(b, b)]
+    force = pull.bind(b, b, softening2=1e-3)
+    lw.steps([force, push.bind(b, force.results[0], dt=1e-2)]).run(3)
+    return [host(x) for x in (*left, force.results[0], *b.numpy().values())]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_every_number_of_parts_has_the_bits_of_one(device: str, layout: lw.Layout) -> None:
+    wanted = steps(bodies(37, layout, several(device, 1)), 2)
+    for parts in (2, 3, 5):
+        for found, want in zip(steps(bodies(37, layout, several(device, parts)), 2), wanted, strict=True):
+            same(found, want)
+
+
+@settings(max_examples=25)
+@given(COUNTS, PARTS, st.sampled_from(LAYOUTS))
+def test_parts_may_have_no_rows(n: int, parts: int, layout: lw.Layout) -> None:
+    one, many = (bodies(n, layout, Mesh("cpu", parts=p)) for p in (1, parts))
+    same(pull(many, many, softening2=0.1), pull(one, one, softening2=0.1))
+    for found, wanted in zip(
+        push(many, np.ones((n, 3), "f4"), dt=0.5), push(one, np.ones((n, 3), "f4"), dt=0.5), strict=True
+    ):
+        same(found, wanted)
+    for name, values in many.numpy().items():
+        same(values, one.numpy()[name])
+
+
+def test_one_device_and_a_mesh_agree() -> None:
+    plain, mesh = bodies(301, lw.SoA(), "cpu"), bodies(301, lw.SoA(), Mesh("cpu", parts=3))
+    plan = lw.Plan(reciprocity="off")
+    same(pull(mesh, mesh, softening2=1e-3), pull(plain, plain, softening2=1e-3, plan=plan))
+    same(others(mesh, mesh)[1], others(plain, plain)[1])
+    for found, wanted in zip(push(mesh, (1, 2, 3), dt=0.1), push(plain, (1, 2, 3), dt=0.1), strict=True):
+        same(found, wanted)
+    d = plain.position[None].astype("f8") - plain.position[:, None]
+    exact = np.einsum("ijk,j,ij->ik", d, plain.mass.astype("f8"), ((d**2).sum(-1) + 1e-3) ** -1.5)
+    np.testing.assert_allclose(
+        host(pull(mesh, mesh, softening2=1e-3)), exact, rtol=2e-4, atol=2e-3 * np.abs(exact).max()
+    )
+
+
+def test_a_plan_and_results_of_the_callers_own() -> None:
+    mesh = Mesh("cpu", parts=3)
+    b = bodies(50, lw.SoA(), mesh)
+    out = pull(b, b, softening2=1.0)
+    again = pull(b, b, softening2=2.0, out=out, plan=lw.Plan(accumulate="f64"))
+    assert again is out
+    same(
+        out,
+        pull(bodies(50, lw.SoA(), Mesh("cpu", parts=1)), b.to("cpu"), softening2=2.0, plan=lw.Plan(accumulate="f64")),
+    )
+
+
+def test_sources_may_lie_elsewhere() -> None:
+    mesh = Mesh("cpu", parts=4)
+    targets, sources = bodies(30, lw.AoS(), "cpu"), bodies(17, lw.SoA(), "cpu")
+    wanted = pull(targets, sources, softening2=0.5)
+    split = targets.to(mesh)
+    for source in (sources, sources.to(mesh), sources.to(Mesh("cpu", parts=2))):
+        same(pull(split, source, softening2=0.5), wanted)
+
+
+def test_values_on_a_mesh_compute_part_by_part() -> None:
+    mesh = Mesh("cpu", parts=3)
+    b = bodies(20, lw.SoA(), mesh)
+    x = b.velocity
+    plain = np.array(x.numpy())
+    assert isinstance(x, SplitArray)
+    for found, wanted in (
+        (2 * x + 1, 2 * plain + 1),
+        (np.sqrt(x * x), np.sqrt(plain * plain)),
+        (x - np.array([1.0, 2.0, 3.0]), plain - np.array([1.0, 2.0, 3.0])),
+        (x + plain, plain + plain),
+        (x > 0, plain > 0),
+        (-x, -plain),
+    ):
+        assert isinstance(found, SplitArray)
+        same(found, wanted)
+    x *= 3
+    same(b.velocity, 3 * plain)  # it is a view
+    b.velocity = x + 1
+    same(b.velocity, 3 * plain + 1)
+    same(x[3:7], x.numpy()[3:7])
+    assert (x.shape, x.dtype, len(x), x.ndim) == ((20, 3), np.float64, 20, 2)
+    with pytest.raises(TypeError):
+        np.add.reduce(x)
+    with pytest.raises(ArgumentError, match="are 20, found an array of 19"):
+        _ = x + plain[:19]
+
+
+def test_arrays_of_values_alone() -> None:
+    b = bodies(23, lw.SoA(), Mesh("cpu", parts=4))
+    doubled = twice(1.0 * b.velocity)
+    assert isinstance(doubled, SplitArray)
+    same(doubled, twice(b.velocity.numpy()))
+
+
+def test_rows_are_indexed_assigned_and_converted_as_on_one_device() -> None:
+    plain, mesh = bodies(29, lw.AoSoA(8), "cpu"), bodies(29, lw.AoSoA(8), Mesh("cpu", parts=4))
+    rng = np.random.default_rng(0)
+    keys = [slice(3, 20), slice(1, 29, 5), slice(0, 0), slice(28, 29), rng.permutation(29)[:9], rng.random(29) < 0.4]
+    for key in keys:
+        same(mesh[key].serial, plain[key].serial)
+    mesh[4:9] = mesh[14:19].copy()
+    plain[4:9] = plain[14:19].copy()
+    mesh[7].position.y = 5
+    plain[7].position.y = 5
+    mesh.mass = np.arange(29)
+    plain.mass = np.arange(29)
+    for made in (mesh, mesh.copy(), mesh.to("cpu"), mesh.to(Mesh("cpu", parts=2)), mesh.with_layout(lw.SoA())):
+        for name, values in plain.numpy().items():
+            same(made.numpy()[name], values)
+    copy = mesh.copy()
+    copy.mass = 0
+    assert mesh.numpy()["mass"].any()
+    assert (
+        repr(mesh)
+        == "<29 Body(position: vec3, velocity: dvec3, mass: f32, serial: i64) as AoSoA(8) on a mesh (4 x cpu), 1,536 bytes>"
+    )
+
+
+def test_slices_of_a_mesh_run_where_they_lie() -> None:
+    mesh = Mesh("cpu", parts=4)
+    plain, b = bodies(31, lw.SoA(), "cpu"), bodies(31, lw.SoA(), mesh)
+    for key in (slice(2, 25), slice(0, 31, 3), slice(5, 9)):
+        push(b[key], (1, 0, 0), dt=0.5)
+        push(plain[key], (1, 0, 0), dt=0.5)
+        same(
+            pull(b[key], b[key], softening2=1.0),
+            pull(plain[key], plain[key], softening2=1.0, plan=lw.Plan(reciprocity="off")),
+        )
+    same(b.position, plain.position)
+
+
+MESH = Mesh("cpu", parts=3)
+REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (
+        lambda: near(bodies(9, lw.SoA(), MESH), bodies(9, lw.SoA(), MESH)),
+        r"near: 'target': this array of Body lies on a mesh \(3 x cpu\); kernels of this kind run over arrays in one memory",
+    ),
+    (lambda: near.bind(bodies(9, lw.SoA(), MESH), bodies(9, lw.SoA(), MESH)), "near: some arrays lie on a mesh"),
+    (
+        lambda: pull.compile(bodies(9, lw.SoA(), MESH), bodies(9, lw.SoA(), MESH), softening2=1.0),
+        "pull: some arrays lie on a mesh",
+    ),
+    (
+        lambda: pull.tune(bodies(9, lw.SoA(), MESH), bodies(9, lw.SoA(), MESH), softening2=1.0),
+        "pull: some arrays lie on a mesh",
+    ),
+    (lambda: push.sum(bodies(9, lw.SoA(), MESH), (1, 2, 3), 1.0), "push: 'body': this array of Body lies on a mesh"),
+    (lambda: numbered(bodies(9, lw.SoA(), MESH)), "numbered asks for the index of body, which parts count anew"),
+    (lambda: looked_up(bodies(9, lw.SoA(), MESH), np.ones(9, "f4")), "looked_up has arrays with indices"),
+    (lambda: filled(a=bodies(9, lw.SoA(), MESH).mass, grid=9), "filled: some arrays lie on a mesh"),
+    (
+        lambda: pull.bind(bodies(9, lw.SoA(), MESH), bodies(9, lw.SoA(), MESH), softening2=lw.by_step(float)),
+        r"pull: lw.by_step\(\.\.\.\) is for arrays on one device",
+    ),
+    (
+        lambda: pull(bodies(9, lw.SoA(), "cpu"), bodies(9, lw.SoA(), MESH), softening2=1.0),
+        "'target' lies on one device, and other arrays",
+    ),
+    (
+        lambda: pull(bodies(9, lw.SoA(), MESH), bodies(9, lw.SoA(), MESH), softening2=1.0, out=np.zeros((9, 3), "f4")),
+        r"out must lie on the mesh of the call \(3 x cpu\), with 3, 3, 3 rows",
+    ),
+    (lambda: (lambda b: pull(b[:5], b, softening2=1.0))(bodies(9, lw.SoA(), MESH)), "are parts of one array on a mesh"),
+    (
+        lambda: push(bodies(9, lw.SoA(), MESH), np.ones((8, 3), "f4"), dt=1.0),
+        "differ in length: force has 8, and those on the mesh have 9",
+    ),
+    (
+        lambda: push(bodies(9, lw.SoA(), MESH), bodies(9, lw.SoA(), MESH)[1:].position, dt=1.0),
+        "the parts of 'body' have 3, 3, 3 rows, and those of 'force' 2, 3, 3",
+    ),
+    (
+        lambda: bodies(9, lw.SoA(), MESH).append(bodies(9, lw.SoA(), MESH)),
+        "changes the length of an array of Body, and its rows lie on a mesh",
+    ),
+    (lambda: Body.zeros(9, device=MESH, host_layout=lw.SoA()), r"on a mesh \(3 x cpu\) has no side on the host"),
+    (lambda: Mesh("cpu", parts=0), "a whole number from 1 to 1,024, found 0"),
+    (lambda: Mesh(["cpu", "cpu"], parts=2), "parts= divides one device, found 2"),
+    (lambda: Mesh([]), "1 to 1,024 parts, found 0"),
+    (lambda: Mesh("cuda:3-1"), "from the lower number to the higher"),
+    (lambda: Mesh("python", parts=0), "found 0"),
+]
+
+
+@pytest.mark.parametrize(("attempt", "text"), REFUSED, ids=[str(n) for n in range(len(REFUSED))])
+def test_what_a_mesh_does_not_do_is_refused_by_name(attempt: Callable[[], Any], text: str) -> None:
+    with pytest.raises(ArgumentError, match=text):
+        attempt()
+
+
+def test_devices_that_are_not_there() -> None:
+    with pytest.raises(DeviceError, match="tpu"):
+        Mesh(["cpu", "tpu"])
+
+
+@settings(max_examples=50)
+@given(st.integers(0, 1000), st.integers(1, 64))
+def test_rows_are_divided_evenly_and_completely(count: int, parts: int) -> None:
+    rows = Mesh("cpu", parts=parts).rows(count)
+    assert [n for piece in rows for n in piece] == list(range(count))
+    assert max(map(len, rows)) - min(map(len, rows)) <= 1
