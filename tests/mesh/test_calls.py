@@ -53,9 +53,18 @@ def twice(x: lw.f64) -> lw.f64:
     return 2 * x + 1
 
 
-@lw.pairwise(search=lw.Neighbors(radius=1.0))
-def near(target: Body, source: Body) -> lw.f32:
-    return source.mass
+@lw.pairwise
+def near(target: Body, source: Body) -> tuple[lw.vec3, lw.f64, lw.i32, lw.ArgMax[lw.f32]]:
+    if lw.same(target, source):
+        return lw.vec3(0, 0, 0), 0.0, 0, -1.0
+    d = source.position - target.position
+    return d * source.mass, 1 / lw.f64(lw.dot(d, d) + 1e-3), 1, source.mass
+
+
+@lw.pairwise(search=lw.Tree(theta=0.5))
+def far(target: Body, source: Body) -> lw.f32:
+    d = source.position - target.position
+    return source.mass * lw.rsqrt(lw.dot(d, d) + 0.01)
 
 
 @lw.elementwise
@@ -142,6 +151,32 @@ def test_one_device_and_a_mesh_agree() -> None:
     np.testing.assert_allclose(
         host(pull(mesh, mesh, softening2=1e-3)), exact, rtol=2e-4, atol=2e-3 * np.abs(exact).max()
     )
+
+
+SEARCHES = [
+    lw.Neighbors(radius=0.7), lw.Nearest(k=5), lw.Nearest(k=9, radius=0.5), lw.StaticGrid(radius=0.6), lw.DynamicGrid(radius=0.5),
+    lw.DynamicGrid(k=4), lw.AllPairs(radius=0.8), lw.Neighbors(radius=0.5, world=lw.Periodic((4.0, 4.0, 4.0))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("search", SEARCHES, ids=str)
+@pytest.mark.parametrize("n", [300, pytest.param(1500, marks=pytest.mark.slow)])
+def test_searches_have_the_bits_of_one_part(device: str, search: lw.AllPairs, n: int) -> None:
+    kernel = near.using(search)
+
+    def left(mesh: Mesh) -> list[Any]:
+        b = bodies(n, lw.SoA(), mesh)
+        b.position = np.abs(b.position.numpy()) % 4
+        found = list(kernel(b, b))
+        bound = kernel.bind(b, b)
+        push(b, bound()[0], dt=1e-3)  # who is near may change
+        return [host(x) for x in (*found, *bound(), *kernel(b, bodies(60, lw.AoS(), device)))]
+
+    wanted = left(several(device, 1))
+    for parts in (2, 5):
+        for found, want in zip(left(several(device, parts)), wanted, strict=True):
+            same(found, want)
 
 
 def test_a_plan_and_results_of_the_callers_own() -> None:
@@ -240,10 +275,9 @@ def test_slices_of_a_mesh_run_where_they_lie() -> None:
 MESH = Mesh("cpu", parts=3)
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (
-        lambda: near(bodies(9, lw.SoA(), MESH), bodies(9, lw.SoA(), MESH)),
-        r"near: 'target': this array of Body lies on a mesh \(3 x cpu\); kernels of this kind run over arrays in one memory",
+        lambda: far(bodies(9, lw.SoA(), MESH), bodies(9, lw.SoA(), MESH)),
+        "far: lw.Tree opens its nodes for groups of targets",
     ),
-    (lambda: near.bind(bodies(9, lw.SoA(), MESH), bodies(9, lw.SoA(), MESH)), "near: some arrays lie on a mesh"),
     (
         lambda: pull.compile(bodies(9, lw.SoA(), MESH), bodies(9, lw.SoA(), MESH), softening2=1.0),
         "pull: some arrays lie on a mesh",

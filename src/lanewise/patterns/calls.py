@@ -125,7 +125,7 @@ class Calls:
         ):
             return match[0].run(match[1], out)
         if (mesh := mesh_of((*arguments, *named.values()))) is not None:
-            on_mesh = bind_on_mesh(self, mesh, arguments, named, out)
+            on_mesh = bind_on_mesh(self, self.bind_part, mesh, arguments, named, out)
             on_mesh.launch()
             return on_mesh.results
         classified = self.given(arguments, named)
@@ -259,6 +259,10 @@ class Calls:
         """A call with its memory bound, to run many times."""
         with on(arguments.device):
             return self._bind(arguments, out, plan)
+
+    def bind_part(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call:
+        """The call of a part of a mesh: see `mesh_calls`."""
+        return self.bind(arguments, out, plan)
 
     def _bind(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call:
         compiled = self.specialise(arguments, plan)

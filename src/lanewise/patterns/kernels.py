@@ -52,6 +52,7 @@ class Engine(Protocol):
     ) -> tuple[Any, ...]: ...
     def compile(self, arguments: Arguments, plan: Plan | None) -> Compiled: ...
     def bind(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call: ...
+    def bind_part(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call: ...
     def tune(self, arguments: Arguments, plan: Plan | None, seconds: float | None) -> Tuning: ...
     def job(self, arguments: Arguments, plan: Plan | None) -> Job: ...
 
@@ -183,9 +184,10 @@ class AbstractKernel(ABC):
                     f"a mesh ({mesh}); bind a call for each value, or write a Python loop"
                 )
             return self._bind_by_step(arguments, named, out, plan)
-        if mesh is not None and self._engine is self._calls:
+        if mesh is not None:
             check_plan(self.__name__, plan)
-            return bind_on_mesh(self._calls, mesh, arguments, named, out, plan)
+            bind = self._engine.bind_part
+            return bind_on_mesh(self._calls, bind, mesh, arguments, named, out, plan)
         given = self._given(arguments, named, plan)
         call = marked_unwritten(self._engine.bind(given, out, plan), out)
         copied = (

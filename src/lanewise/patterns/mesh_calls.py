@@ -18,7 +18,7 @@ import numpy as np
 from lanewise.compiler.default_plans import complete_plan
 from lanewise.language import types as t
 from lanewise.language.record import Record
-from lanewise.launch.arguments import name_arguments
+from lanewise.launch.arguments import Arguments, name_arguments
 from lanewise.launch.compiled import Call
 from lanewise.launch.copied import copied_arrays
 from lanewise.launch.support import machine_of
@@ -32,9 +32,8 @@ from lanewise.records.split_array import SplitArray, split_values
 from lanewise.records.split_rows import SplitRows, split_rows
 from lanewise.records.storage import Storage
 from lanewise.records.two_sides import bits_of
-from lanewise.runtime.memory import bring, on
+from lanewise.runtime.memory import bring
 from lanewise.runtime.mesh import Mesh
-from lanewise.runtime.programs import Checked
 from lanewise.support.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -59,9 +58,8 @@ def mesh_of(values: Iterable[Any]) -> Mesh | None:
 def refuse_mesh(name: str, mesh: Mesh) -> ArgumentError:
     """Of what runs over arrays on one device."""
     return ArgumentError(
-        f"{name}: some arrays lie on a mesh ({mesh}), where elementwise functions and pairwise "
-        "functions without a search are called and bound, and nothing else; .to(device) brings "
-        "arrays to one device"
+        f"{name}: some arrays lie on a mesh ({mesh}), where elementwise and pairwise functions are "
+        "called and bound, and nothing else; .to(device) brings arrays to one device"
     )
 
 
@@ -76,34 +74,20 @@ class MeshLaunch:
     brings: Callable[[], None] | None
     calls: tuple[Call, ...]
 
-    def check(self) -> None:
-        """Raise `ArgumentError` where the memory of a part is no longer what was bound."""
-        for call in self.calls:
-            for ask in call.asked:
-                ask()
-            if isinstance(call.launch, Checked):
-                call.launch.check()
-
     def works(self) -> list[tuple[str, Callable[[], None]]]:
         """Each launch by the name of what it does."""
         name = self.calls[0].compiled.name
         exchange = [] if self.brings is None else [(f"sources of {name}", self.brings)]
-        parts = zip(self.calls, self.mesh.devices, strict=True)
-        every = [partial(_launched, call, device) for call, device in parts]
-        return [*exchange, *((f"{name}, part {n}", work) for n, work in enumerate(every))]
+        return [*exchange, *((f"{name}, part {n}", call) for n, call in enumerate(self.calls))]
 
     def __call__(self) -> None:
         for _, work in self.works():
             work()
 
 
-def _launched(call: Call, device: str) -> None:
-    with on(device):
-        call.launch()
-
-
 def bind_on_mesh(
     calls: Calls,
+    bind: Callable[[Arguments, Any, Plan | None], Call],
     mesh: Mesh,
     positional: tuple[Any, ...],
     named: Mapping[str, Any],
@@ -111,6 +95,8 @@ def bind_on_mesh(
     plan: Plan | None = None,
 ) -> Call:
     """A call whose arrays lie on a mesh, with its memory bound; each result is a `SplitArray`.
+
+    bind: binds the call of a part.
 
     Raises `ArgumentError` for functions and arguments that cannot be divided.
     """
@@ -127,11 +113,11 @@ def bind_on_mesh(
         case None:
             raise refuse_mesh(calls.name, mesh)  # as `_refuse` did
     given = [calls.given((), part | options) for part in parts]
-    plan_of_all = Plan(**_plan_of_all(calls, given[0], plan, sum(lengths)).as_dict())
+    if bind == calls.bind_part:  # a search has the plan of any number of targets
+        plan = Plan(**_plan_of_all(calls, given[0], plan, sum(lengths)).as_dict())
     outputs = _outputs(calls, mesh, lengths, out)
     bound = tuple(
-        calls.bind(arguments, output, plan_of_all)
-        for arguments, output in zip(given, outputs, strict=True)
+        bind(arguments, output, plan) for arguments, output in zip(given, outputs, strict=True)
     )
     pieces = zip(*(call.results for call in bound), strict=True)
     results = tuple(SplitArray(mesh, piece) for piece in pieces)
@@ -144,7 +130,7 @@ def bind_on_mesh(
         if arguments.unflattened
     )
     copied = tuple(sorted({name for names in copies for name in names}))
-    return Call(launch, results, bound[0].compiled, (launch.check,), copied)
+    return Call(launch, results, bound[0].compiled, copied=copied)
 
 
 def _refuse(calls: Calls, mesh: Mesh) -> None:
@@ -266,7 +252,9 @@ def _by_targets(
         here = whole[first : first + len(mine)] if same else mine
         parts.append({target_name: here, source_name: whole, **uniform})
         first += len(mine)
-    return rows.lengths, parts, partial(_bring, source, wholes, reads)
+    bring_all = partial(_bring, source, wholes, reads)
+    bring_all()  # structures are chosen by the sources that are there
+    return rows.lengths, parts, bring_all
 
 
 def _are_same(target: RecordArray, source: RecordArray) -> bool:

@@ -20,6 +20,7 @@ from lanewise.launch.compiled import Call, Compiled
 from lanewise.launch.support import value_type
 from lanewise.patterns.calls import Calls
 from lanewise.patterns.kernels import AbstractKernel
+from lanewise.patterns.mesh_calls import bind_on_mesh, mesh_of
 from lanewise.patterns.pairwise.build import PAIRWISE, PairwiseArguments, build_pairwise
 from lanewise.patterns.search import AllPairs, Search
 from lanewise.patterns.search.searched import Searched
@@ -264,6 +265,10 @@ class SearchCalls:
     ) -> tuple[Any, ...]:
         calls = self._calls
         calls.notice()
+        if (mesh := mesh_of((*arguments, *named.values()))) is not None:
+            on_mesh = bind_on_mesh(calls, self.bind_part, mesh, arguments, named, out)
+            on_mesh()
+            return on_mesh.results
         return self.searched.call(arguments, named, out, calls.given, calls.bound_by)
 
     def _every(self, arguments: Arguments, targets: slice) -> tuple[Any, ...]:
@@ -281,6 +286,19 @@ class SearchCalls:
 
     def bind(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call:
         return self.searched.bind(arguments, out, plan, partial(self._calls.bound_by, plan=plan))
+
+    def bind_part(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call:
+        """The call of a part of a mesh. Sources are all there, so that every part has the same
+        structure.
+
+        Raises `ArgumentError` over a tree: which nodes it opens depends on groups of targets.
+        """
+        if isinstance(self._search, Tree):
+            raise ArgumentError(
+                f"{self._calls.name}: lw.Tree opens its nodes for groups of targets, which the "
+                "parts of a mesh would cut otherwise; .to(device) brings arrays to one device"
+            )
+        return self.bind(arguments, out, plan)
 
     def tune(self, arguments: Arguments, plan: Plan | None, seconds: float | None) -> Tuning:
         """Measure structures together with plans; over a tree, what keeps its accuracy."""
