@@ -209,6 +209,10 @@ def replay(recorded: str | Path | Entry) -> Tuning:
     Raises `InputError` for a file that is no entry.
     """
     entry = recorded if isinstance(recorded, Entry) else read_recording(Path(recorded))
+    if "errors" in entry.log:
+        raise InputError(
+            "an entry of errors over lw.Tree is no search through plans, and cannot be replayed"
+        )
     if "structures" in entry.log:
         from lanewise.patterns.search.tuning.tune import replay_search
 
@@ -226,6 +230,8 @@ def read_recording(path: Path) -> Entry:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         entry = entry_from(data)
+        if "errors" in entry.log:
+            return entry
         recording_of(entry)
         if "structures" not in entry.log:
             families_from(entry.log["families"])

@@ -19,6 +19,7 @@ from lanewise.patterns.search.tree.choice import TreeChoice, choice_from
 from lanewise.patterns.search.tuning import calibration
 from lanewise.patterns.search.tuning.calibration import MARGIN, CalibrationJob, calibrate
 from lanewise.planning.plan import NEUTRAL, Plan
+from lanewise.tuning import replay
 
 
 class Star(lw.Record):
@@ -76,6 +77,8 @@ def test_what_is_found_keeps_the_accuracy_and_later_calls_take_it(
     other = pull.using(search=lw.Tree(accuracy=5e-3, order=2)).compile(cloud, cloud, softening2=1e-4)
     assert "not measured" in other.search
     (file,) = own_store.glob("*.json")
+    with pytest.raises(lw.InputError, match="is no search through plans, and cannot be replayed"):
+        replay(file)
     file.write_text(file.read_text().replace('"structure": "walk(', '"structure": "wade('))
     with pytest.warns(StoreWarning, match="is no tree; wanted walk"):
         assert np.array_equal(pull.using(search=asked)(cloud, cloud, softening2=1e-4), careful)
