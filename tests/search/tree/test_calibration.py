@@ -52,7 +52,13 @@ def test_what_is_found_keeps_the_accuracy_and_later_calls_take_it(
     careful = np.asarray(far(cloud, cloud, softening2=1e-4))
     before = far.compile(cloud, cloud, softening2=1e-4).search
     assert "(asked for; 99 % of results within 0.01 predicted, not measured: tune() measures and" in before
+    measured_before = lw.far_errors(far, cloud, cloud, softening2=1e-4)
+    assert not measured_before.kept
     tuning = far.tune(cloud, cloud, softening2=1e-4)
+    measured_after = lw.far_errors(far, cloud, cloud, softening2=1e-4)
+    assert measured_after.median > measured_before.median
+    assert not measured_after.kept
+    assert measured_after.predicted == 1e-2
     assert tuning.structure.startswith("walk(order=2, leaf=16, ")
     assert tuning.default_structure == "walk(order=2, leaf=16, opening=0.01)"
     assert tuning.seconds <= tuning.default_seconds
@@ -76,7 +82,7 @@ def test_what_is_found_keeps_the_accuracy_and_later_calls_take_it(
     monkeypatch.delenv("LANEWISE_TUNED")
     other = pull.using(search=lw.Tree(accuracy=5e-3, order=2)).compile(cloud, cloud, softening2=1e-4)
     assert "not measured" in other.search
-    (file,) = own_store.glob("*.json")
+    (file,) = (f for f in own_store.glob("*.json") if '"structure"' in f.read_text())
     with pytest.raises(lw.InputError, match="is no search through plans, and cannot be replayed"):
         replay(file)
     file.write_text(file.read_text().replace('"structure": "walk(', '"structure": "wade('))

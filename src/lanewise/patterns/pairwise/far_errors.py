@@ -140,7 +140,8 @@ def _key(tree: Tree, compiled: Compiled, arguments: Arguments, targets: Any, sou
     outlook = look(crowd, points) if points.count > FEW else None
     numbers = ", ".join(f"{n}={np.asarray(v).tolist()}" for n, v in arguments.uniforms.items())
     kind = kind_of_call(crowd, points, outlook)
-    return replace(key, search=f"errors of {tree.describe()}; {numbers}; {kind}")
+    taken = compiled.search.partition(";")[0]  # where an accuracy was calibrated another tree
+    return replace(key, search=f"errors of {taken}; {numbers}; {kind}")
 
 
 def _found(entry: Entry) -> FarErrors:
