@@ -91,7 +91,7 @@ def describe_machine() -> dict[str, str]:
         "Python": platform.python_version(),
         "system": platform.system(),
     }
-    for package in ("numpy", "numba", "cupy-cuda13x", "cuda-core", "nvidia-cuda-nvrtc"):
+    for package in ("numpy", "llvmlite", "cupy-cuda13x", "cuda-core", "nvidia-cuda-nvrtc"):
         try:
             facts[package] = version(package)
         except PackageNotFoundError:

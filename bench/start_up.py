@@ -56,21 +56,10 @@ PLACES = {
     "lanewise.launch.executable": {"generated_text": "emission"},
     "lanewise.runtime.nvrtc": {"compile_cubin": "NVRTC"},
     "lanewise.runtime.cuda": {"CudaKernel.__init__": "loading", "use": "CUDA starts"},
-    "lanewise.runtime.kernel_cache": {
-        "KernelCache.load_overload": "loading",
-        "KernelCache.save_overload": "loading",
-    },
+    "lanewise.runtime.llvm": {"_linked": "loading", "machine_code": "LLVM"},
+    "lanewise.runtime.written.kernel": {"llvm_text": "emission"},
     "lanewise.runtime.compile_workers": {"_fork": "workers", "taken": "waiting for workers"},
     "lanewise.runtime.cpu": {"run_range": "computing", "run_slabs": "computing"},
-    "numba.core.compiler": {"CompilerBase._compile_core": "Numba: other passes"},
-    "numba.core.typed_passes": {
-        "BaseTypeInference.run_pass": "Numba: types",
-        "BaseNativeLowering.run_pass": "Numba: lowering",
-    },
-    "numba.core.codegen": {
-        "CPUCodeLibrary.add_ir_module": "LLVM",
-        "CPUCodeLibrary.finalize": "LLVM",
-    },
 }
 
 

@@ -185,7 +185,7 @@ def machine(gpus: int) -> dict[str, Any]:
     from lanewise.runtime.device import get_device
 
     found = get_device("cuda").identity()
-    packages = {name: version(name) for name in ("numpy", "numba", "cuda-core", "cuda-bindings", "cupy-cuda13x")}
+    packages = {name: version(name) for name in ("numpy", "llvmlite", "cuda-core", "cuda-bindings", "cupy-cuda13x")}
     return {
         "gpu": found.device, "gpus": gpus, "driver": found.driver, "compiler": found.compiler,
         "python": sys.version.split()[0], "packages": packages,

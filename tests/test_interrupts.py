@@ -163,7 +163,7 @@ def test_what_is_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # ------------------------------------------------------------ every place
 
-BREAKABLE = ("numba", "llvmlite", "cupy", "cuda", "h5py", "matplotlib", "PIL")
+BREAKABLE = ("llvmlite", "cupy", "cuda", "h5py", "matplotlib", "PIL")
 """Packages that cannot be imported again after half an import, or that take so long that it happens."""
 
 
@@ -311,7 +311,7 @@ def check_command(name: str, moment: str, folder: Path, *, cold: bool = False) -
 @pytest.mark.parametrize(
     ("name", "moment"),
     [
-        ("gravity", "module:lazy_loader"), ("gravity", "module:typer"), ("boids", "module:numba.core.types.functions"),
+        ("gravity", "module:lazy_loader"), ("gravity", "module:typer"), ("boids", "module:llvmlite.binding.ffi"),
         ("lbm", "time:2.5"),
     ],
 )  # fmt: skip

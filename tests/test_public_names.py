@@ -15,7 +15,7 @@ PUBLIC = ("lanewise", "support", "io", "plot", "profiling", "layouts", "records"
 Inside = Mapping[str, tuple[str, tuple[str, ...]]]
 """A module, why it uses what nobody else should, and which modules that are."""
 
-_KERNELS = "kernels written in Numba, which pictures of many agents need"
+_KERNELS = "kernels written by hand, which pictures of many agents need"
 _STEPS = "launches of a step with names for profiles"
 _TYPES = "types of numbers, for ranges and for kernels that are made in each precision"
 

@@ -62,7 +62,7 @@ def main() -> None:
     times = interleave(versions, 9)
     rows = [Measurement(name, seconds, bodies.count**2, "pairs") for name, seconds in times.items()]
     title = (
-        f"Direct-sum gravity on a CPU: generated Numba against C, {bodies.count:,} bodies, "
+        f"Direct-sum gravity on a CPU: generated LLVM text against C, {bodies.count:,} bodies, "
         "float32, softened"
     )
     print(write_results(Path("bench/results/cpu_gravity.md"), title, rows, describe_machine()))

@@ -148,7 +148,7 @@ def test_the_energy_drift_is_that_of_the_whole_run(lanewise: Command) -> None:
 def test_info(lanewise: Command) -> None:
     outcome = lanewise("info")
     assert (outcome.code, outcome.err) == (0, "")
-    for word in ("devices", "cpu", "packages", "numba", "cache"):
+    for word in ("devices", "cpu", "packages", "llvmlite", "cache"):
         assert word in outcome.out
     machine = lanewise("info", "--json")
     found = json.loads(machine.out)

@@ -59,7 +59,7 @@ def test_a_vector_whose_components_need_each_other() -> None:
 
 
 def test_names_that_generated_code_uses_itself() -> None:
-    """Names of Python, NumPy, Numba, C++ and of lanewise's own loops are free for the user."""
+    """Names of Python, NumPy, C++ and of lanewise's own loops are free for the user."""
     kernel = module("""
         @lw.function
         def math(float, np):

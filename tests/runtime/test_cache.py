@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lanewise.runtime import cpu, kernel_cache
+from lanewise.runtime import cpu, llvm
 from lanewise.runtime.cache import cache_directory, cache_size, content_key, sources_key, write_entry
 from lanewise.runtime.cpu import load_kernel
 from lanewise.runtime.nvrtc import Switches, compile_cubin
+from lanewise.runtime.written.kernel import llvm_text
+from lanewise.runtime.written.kinds import kind_of
 
 KERNEL = 'extern "C" __global__ void twice_kernel(float *x) { x[threadIdx.x] *= 2; }\n'
 
@@ -57,8 +59,9 @@ def test_content_key_tells_texts_apart_however_they_are_cut() -> None:
 
 
 def test_texts_that_differ_in_their_heads_alone_are_one_kernel() -> None:
-    text = '"""head {}"""\n\nfrom numba import njit\n\n\n@njit\ndef raised_kernel(x, begin, end):\n    x[begin:end] += {}\n'
-    one, other, different = (load_kernel(text.format(head, n), "raised") for head, n in ((1, 1), (2, 1), (1, 2)))
+    one, other, different = (
+        load_kernel(text, "twice") for text in (f"; one\n\n{TWICE}", f"; other\n\n{TWICE}", f"{TWICE};")
+    )
     assert one is other
     assert one is not different
 
@@ -99,19 +102,19 @@ def test_sources_count_by_their_bytes(tmp_path: Path) -> None:
     assert sources_key(tmp_path / "nothing") is None
 
 
-TWICE = """import numpy as np
-from numba import njit
+def written(text: str) -> str:
+    """A kernel of an array of float64 in LLVM's language, without its head."""
+    return cpu.code_of(llvm_text(text, "twice", tuple(map(kind_of, (np.ones(1), 0, 0)))))
 
 
-@njit(nogil=True)
-def twice_kernel(x_array, begin, end):
+TWICE = written("""def twice_kernel(x, begin, end):
     for i in range(begin, end):
-        x_array[i] = 2 * x_array[i]
-"""
+        x[i] = 2 * x[i]
+""")
 
 
 def test_machine_code_is_of_the_runtime_that_made_it(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Operations of registers, for one, are made by lanewise/runtime: the text that uses them stays the same."""
+    """What is made of a text may change while the text stays the same."""
 
     def entries() -> int:
         cpu._LOADED.clear()  # as a process that begins
@@ -121,7 +124,7 @@ def test_machine_code_is_of_the_runtime_that_made_it(own_cache: Path, monkeypatc
         return len(list((cache_directory() / "cpu").glob("twice-*")))
 
     assert entries() == entries() == 1
-    monkeypatch.setattr(kernel_cache, "_runtime", lambda: "another one")
+    monkeypatch.setattr(llvm, "_made_by", lambda: ("another one",))
     assert entries() == 2
 
 

@@ -16,15 +16,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lanewise.runtime import cache, compiling, cpu
+from lanewise.runtime import cache, compiling
 from lanewise.runtime.cache import CacheWarning, cache_directory, folder_problem, read_entry, write_entry
 from lanewise.runtime.nvrtc import compile_cubin
+from lanewise.runtime.written.kernel import WrittenKernel
 
-TEXT = """from numba import njit
-
-
-@njit(error_model="numpy", nogil=True)
-def twice_kernel(x, begin, end):
+TEXT = """def twice_kernel(x, begin, end):
     for i in range(begin, end):
         x[i] = x[i] * 2
 """
@@ -53,7 +50,7 @@ def compiled() -> int:
     """Run the kernel as a process would that starts now; how often it was compiled for that."""
     gc.collect()  # nobody holds the kernel of the time before
     before, x = compiling.count(), np.arange(5.0)
-    kernel = cpu.load_kernel(TEXT, "twice")
+    kernel = WrittenKernel(TEXT, "twice")
     kernel(x, 1, 4)
     assert x.tolist() == [0, 2, 4, 6, 4]
     return compiling.count() - before
@@ -127,7 +124,7 @@ def test_a_planted_pickle_is_not_read(tmp_path: Path) -> None:
         assert not mark.exists()
 
 
-def test_whole_entries_that_numba_cannot_use_are_made_again() -> None:
+def test_whole_entries_that_llvm_cannot_use_are_made_again() -> None:
     assert compiled() == 1
     name = f"cpu/{entry().name}"
     for content in (pickle.dumps(None), pickle.dumps((1,) * 9), b"no pickle", b""):
@@ -254,9 +251,10 @@ def test_good_entries_are_used_without_a_word() -> None:
 
 PROCESS = """
 import numpy as np
-from lanewise.runtime import compiling, cpu
+from lanewise.runtime import compiling
+from lanewise.runtime.written.kernel import WrittenKernel
 x = np.arange(5.0)
-cpu.load_kernel({text!r}, "twice")(x, 1, 4)
+WrittenKernel({text!r}, "twice")(x, 1, 4)
 print(x.tolist(), compiling.count())
 """
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gc
-import sys
 import threading
 import weakref
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,8 @@ from hypothesis import strategies as st
 import lanewise as lw
 from lanewise.runtime import cpu
 from lanewise.runtime.devices import cpu_threads
+from lanewise.runtime.written.kernel import llvm_text
+from lanewise.runtime.written.kinds import kind_of
 from lanewise.support.errors import DeviceError
 
 
@@ -81,48 +81,20 @@ def test_a_wrong_number_of_threads_is_refused(value: str, monkeypatch: pytest.Mo
         cpu_threads()
 
 
-def test_generated_modules_are_loaded_once() -> None:
-    text = "def one_kernel(out, begin, end):\n    out.append((begin, end))\n"
-    kernel: Any = cpu.load_kernel(text, "one")
-    assert cpu.load_kernel(text, "one") is kernel
-    out: list[tuple[int, int]] = []
-    kernel(out, 1, 2)
-    assert out == [(1, 2)]
-
-
-def test_dropped_kernels_are_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The module that Numba asks for and the dispatchers go with the last holder, compiled now or found in the cache."""
-    monkeypatch.setenv("LANEWISE_CACHE_DIR", str(tmp_path))
-    text = """from numba import njit
-
-
-@njit(error_model="numpy")
-def more(x):
-    return x + 1
-
-
-@njit(error_model="numpy", nogil=True)
-def add_kernel(x, begin, end):
-    for i in range(begin, end):
-        x[i] = more(x[i])
-"""
-
-    def modules() -> list[str]:
-        return [name for name in sys.modules if name.startswith("lanewise_generated_")]
-
+def test_generated_texts_are_loaded_once_and_given_back() -> None:
+    """Equal code is one function as long as somebody holds it; its memory goes with its last holder."""
+    text = llvm_text(
+        "def add_kernel(x, begin, end):\n    x[begin:end] = 1\n", "add", tuple(map(kind_of, (np.ones(1), 0, 0)))
+    )
+    kernel: Any = cpu.load_kernel(text, "add")
+    assert cpu.load_kernel(f"; another head\n{text}", "add") is kernel
+    x = np.zeros(4)
+    kernel(x, 0, 3)
+    assert x.tolist() == [1, 1, 1, 0]
+    held = weakref.ref(kernel)
+    del kernel
     gc.collect()
-    before = modules()
-    for _ in range(3):
-        x = np.zeros(4)
-        kernel: Any = cpu.load_kernel(text, "add")
-        kernel(x, 0, 3)
-        assert x.tolist() == [1, 1, 1, 0]
-        held = [weakref.ref(kernel), weakref.ref(kernel.py_func.__globals__["more"])]
-        assert len(modules()) == len(before) + 1
-        del kernel
-        gc.collect()
-        assert [w() for w in held] == [None, None]
-        assert modules() == before
+    assert held() is None
 
 
 def test_kernels_of_dropped_functions_are_given_back() -> None:

@@ -133,15 +133,14 @@ def test_threads_of_a_child_renew_a_lock_once() -> None:
     assert in_child(use_together) == "[]"
 
 
-@pytest.mark.parametrize("which", ["Numba", "LLVM", "loading"])
+@pytest.mark.parametrize("which", ["LLVM", "loading"])
 def test_a_fork_waits_for_the_compiler(which: str) -> None:
     """The child can compile, though another thread of the parent was compiling when the fork was asked for."""
     from llvmlite.binding import ffi
-    from numba.core.compiler_lock import global_compiler_lock
 
     cpu.width_problem(256)  # as every call asks
     internal: Any = ffi.lib
-    locks: dict[str, Any] = {"Numba": global_compiler_lock, "LLVM": internal._lock, "loading": LOADING}
+    locks: dict[str, Any] = {"LLVM": internal._lock, "loading": LOADING}
     entered = threading.Event()
 
     def compile_long() -> None:

@@ -130,7 +130,7 @@ def test_machine_code_is_kept_and_a_damaged_entry_made_again(own_cache: Path) ->
     x, y = np.ones(3, "f4"), np.zeros(3, "f4")
     before = compiling.count()
     for number in range(4):
-        kernel = llvm.LlvmKernel(TEXT, "scaled", "a key of its own")
+        kernel = llvm.LlvmKernel(lambda: TEXT, "scaled", "a key of its own")
         kernel(x, y, *numbers(3, number), 0, 3)
         assert y.tolist() == [number] * 3
         (entry,) = (cache_directory() / "cpu").iterdir()
@@ -154,7 +154,8 @@ def test_errors_name_line_and_place(own_cache: Path) -> None:
 
 def test_a_missing_function_is_an_error_and_not_a_crash(own_cache: Path) -> None:
     text = TEXT.replace("define internal", "declare void @lw_nowhere()\n\ndefine internal", 1)
-    kernel = llvm.LlvmKernel(text.replace("  ret i32 0", "  call void @lw_nowhere()\n  ret i32 0"), "scaled", "missing")
+    text = text.replace("  ret i32 0", "  call void @lw_nowhere()\n  ret i32 0")
+    kernel = llvm.LlvmKernel(lambda: text, "scaled", "missing")
     with pytest.raises(RuntimeError, match="scaled_kernel"):
         kernel.load()
 
@@ -186,7 +187,7 @@ def test_code_goes_with_the_last_use_of_its_function(own_cache: Path) -> None:
 
 
 def test_other_threads_run_meanwhile(own_cache: Path) -> None:
-    """As with Numba's `nogil`: a kernel lets go of Python's lock."""
+    """A kernel lets go of Python's lock."""
     x, y = np.ones(1 << 22, "f4"), np.zeros(1 << 22, "f4")
     run = partial(kernel_of().function, x, y, *numbers(len(x)))
     turns, stop = [0], threading.Event()
@@ -237,10 +238,10 @@ def test_no_module_of_numba_is_needed(own_cache: Path) -> None:
     assert done.stdout.strip() == "[2.0, 2.0, 2.0] []"
 
 
-def test_workers_make_the_code_of_either_language() -> None:
-    assert cpu._machine_code((TEXT, "scaled", None)) == llvm.machine_code(TEXT)  # pyright: ignore[reportPrivateUsage]
+def test_workers_make_the_code_of_a_text() -> None:
+    assert cpu._machine_code(TEXT) == llvm.machine_code(TEXT)  # pyright: ignore[reportPrivateUsage]
     wrong = TEXT.replace("ret i32 0", "ret i17 0")
-    assert cpu._machine_code((wrong, "scaled", None)) == b""  # pyright: ignore[reportPrivateUsage]
+    assert cpu._machine_code(wrong) == b""  # pyright: ignore[reportPrivateUsage]
     assert not compile_workers.is_open()
 
 

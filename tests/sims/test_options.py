@@ -99,7 +99,7 @@ def test_defaults_of_flocks_are_those_of_the_library() -> None:
 
 
 def test_products_are_loaded_when_they_run() -> None:
-    """And neither the command line nor a command's help imports a product's physics, Numba, h5py or matplotlib."""
+    """And neither the command line nor a command's help imports a product's physics, LLVM, h5py or matplotlib."""
     code = """
 import sys
 from lanewise.cli.main import app
@@ -111,7 +111,7 @@ try:
 except SystemExit:
     pass
 assert sorted(n.removeprefix("lanewise.sims.") for n in loaded()) == ["boids", "boids.command", "boids.options", "boids.parameters"], loaded()
-assert not {"numba", "h5py", "matplotlib"} & set(sys.modules)
+assert not {"llvmlite", "h5py", "matplotlib"} & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 

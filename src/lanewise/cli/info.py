@@ -13,7 +13,6 @@ from lanewise._version import __version__
 
 PACKAGES = (
     "numpy",
-    "numba",
     "llvmlite",
     "h5py",
     "matplotlib",

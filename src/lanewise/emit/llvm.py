@@ -20,7 +20,6 @@ from lanewise.emit.llvm_instructions import (
     FAST,
     FREE,
     TYPES,
-    FunctionLines,
     in_memory,
     quoted,
 )
@@ -35,14 +34,15 @@ from lanewise.ir.names import own
 from lanewise.ir.reductions import reorders
 from lanewise.ir.traverse import rewrite, statements
 from lanewise.language.target import LINE
-from lanewise.language.types import BOOL, F64, I64, Scalar
-from lanewise.runtime.llvm import (
+from lanewise.language.types import I64, Scalar
+from lanewise.runtime.python_call import (
     CONTIGUOUS,
     DATA,
     DIMENSIONS,
     FLAGS,
     LENGTHS,
     WRITEABLE,
+    PythonCall,
 )
 
 WORDS = frozenset(("entry", "return"))  # names of blocks
@@ -304,104 +304,33 @@ class _EntryWriter(Writer):
         return f"; {self.name}, which Python calls, unpacks its arguments for {self.run_name}\n"
 
     def called_from_outside(self) -> str:
-        """What Python calls, as a function of its C interface: it takes numbers and the memory of
-        arrays out of the objects that it is given, and lets other threads of Python run meanwhile.
+        """What Python calls: it takes numbers and the memory of arrays out of the objects that it
+        is given, and lets other threads of Python run meanwhile.
         """
-        code, name = FunctionLines(), self.kernel.name
-        arguments, converted = list[str](), False
+        name, arguments = self.kernel.name, list[str]()
         wanted = len(self.arrays) + len(self.numbers) + 2
-
-        def read(kind: str, base: str, offset: int) -> str:
-            place = code.give(f"getelementptr inbounds i8, ptr {base}, i64 {offset}")
-            return code.give(f"load {kind}, ptr {place}")
-
-        def require(condition: str, error: str, text: str) -> None:
-            fine, wrong = code.label("fine"), code.label("wrong")
-            code.branch(condition, fine, wrong)
-            code.begin(wrong)
-            kind = code.give(f"load ptr, ptr @{error}")
-            code.do(f"call void @PyErr_SetString(ptr {kind}, ptr @{text})")
-            code.end("ret ptr null")
-            code.begin(fine)
-
-        require(code.give(f"icmp eq i64 %count, {wanted}"), "PyExc_TypeError", "lw_count")
-        whole = "true"
+        call = PythonCall(name, wanted)
+        code, whole = call.code, "true"
         for n, b in enumerate(self.arrays):
-            array = read("ptr", "%arguments", 8 * n)
+            array = call.given(n)
             needed = CONTIGUOUS | (WRITEABLE if b.written else 0)
-            few = code.give(f"and i32 {read('i32', array, FLAGS)}, {needed}")
+            few = code.give(f"and i32 {call.read('i32', array, FLAGS)}, {needed}")
             has = code.give(f"icmp eq i32 {few}, {needed}")
-            row = code.give(f"icmp eq i32 {read('i32', array, DIMENSIONS)}, 1")
+            row = code.give(f"icmp eq i32 {call.read('i32', array, DIMENSIONS)}, 1")
             fits = code.give(f"and i1 {has}, {row}")
             whole = code.give(f"and i1 {whole}, {fits}")
-            arguments.append(f"ptr {read('ptr', array, DATA)}")
-            lengths = read("ptr", array, LENGTHS)
+            arguments.append(f"ptr {call.read('ptr', array, DATA)}")
+            lengths = call.read("ptr", array, LENGTHS)
             # of no dimension there is no length
             length = code.give(f"select i1 {row}, ptr {lengths}, ptr @lw_nothing")
-            arguments.append(f"i64 {read('i64', length, 0)}")
-        require(whole, "PyExc_AssertionError", "lw_no_row")
-        kinds = [*(p.type for p in self.numbers), I64, I64]
-        for n, kind in enumerate(kinds, len(self.arrays)):
-            given = read("ptr", "%arguments", 8 * n)
-            arguments.append(f"{TYPES[kind]} {self.number(code, given, kind)}")
-            converted = True
-        if converted:
-            error = code.give("call ptr @PyErr_Occurred()")
-            bad, good = code.label("no_number"), code.label("numbers")
-            code.branch(code.give(f"icmp eq ptr {error}, null"), good, bad)
-            code.begin(bad)
-            code.end("ret ptr null")
-            code.begin(good)
-        thread = code.give("call ptr @PyEval_SaveThread()")
-        status = code.give(f"call i32 @{self.run_name}({', '.join(arguments)})")
-        code.do(f"call void @PyEval_RestoreThread(ptr {thread})")
-        require(code.give(f"icmp eq i32 {status}, 0"), "PyExc_MemoryError", "lw_no_memory")
-        code.do("call void @Py_IncRef(ptr @_Py_NoneStruct)")
-        code.end("ret ptr @_Py_NoneStruct")
-        texts = {
-            "lw_count": f"{name} takes {wanted} arguments",
-            "lw_no_row": f"{name} got an array that is no row, or one to write that is read-only",
-            "lw_no_memory": f"{name} found no memory for its local arrays",
-        }
-        constants = "".join(f"@{n} = internal constant {bytes_of(x)}\n" for n, x in texts.items())
-        head = f"define ptr @{self.name}(ptr %self, ptr %arguments, i64 %count)"
-        return f"{PYTHON}{constants}\n{head} {{\n{code.text()}\n}}\n"
-
-    @staticmethod
-    def number(code: FunctionLines, given: str, kind: Scalar) -> str:
-        """A number of Python or NumPy as one of a type."""
-        if kind == BOOL:
-            truth = code.give(f"call i32 @PyObject_IsTrue(ptr {given})")
-            return code.give(f"icmp sgt i32 {truth}, 0")
-        if kind.is_float:
-            value = code.give(f"call double @PyFloat_AsDouble(ptr {given})")
-            return value if kind == F64 else code.give(f"fptrunc double {value} to float")
-        value = code.give(f"call i64 @PyLong_AsLongLong(ptr {given})")
-        return value if kind == I64 else code.give(f"trunc i64 {value} to i32")
-
-
-PYTHON = """\
-@lw_nothing = internal constant i64 0
-@_Py_NoneStruct = external global i8
-@PyExc_TypeError = external global ptr
-@PyExc_AssertionError = external global ptr
-@PyExc_MemoryError = external global ptr
-declare void @PyErr_SetString(ptr, ptr)
-declare ptr @PyErr_Occurred()
-declare i32 @PyObject_IsTrue(ptr)
-declare double @PyFloat_AsDouble(ptr)
-declare i64 @PyLong_AsLongLong(ptr)
-declare ptr @PyEval_SaveThread()
-declare void @PyEval_RestoreThread(ptr)
-declare void @Py_IncRef(ptr)
-"""  # of Python's C interface
-
-
-def bytes_of(text: str) -> str:
-    """A text as a constant that ends with a zero."""
-    data = [*text.encode(), 0]
-    plain = "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in data)
-    return f'[{len(data)} x i8] c"{plain}"'
+            arguments.append(f"i64 {call.read('i64', length, 0)}")
+        wrong = f"{name} got an array that is no row, or one to write that is read-only"
+        call.require(whole, "PyExc_AssertionError", wrong)
+        for n, kind in enumerate([*(p.type for p in self.numbers), I64, I64], len(self.arrays)):
+            arguments.append(f"{TYPES[kind]} {call.number(n, TYPES[kind])}")
+        call.without_error()
+        call.run(f"@{self.run_name}({', '.join(arguments)})")
+        return call.text(f"@{self.name}")
 
 
 def _next(numbers: Numbers, kind: Scalar) -> ir.Block:

@@ -18,12 +18,12 @@ from lanewise.emit.llvm_instructions import (
     FREE,
     LETTERS,
     TYPES,
-    FunctionLines,
     in_memory,
 )
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import subexpressions
 from lanewise.language.types import BOOL, F32, F64, I32, I64, U32, Scalar, limits
+from lanewise.runtime.llvm_lines import FunctionLines
 from lanewise.runtime.mathematics.library import FUNCTIONS, declaration
 
 _FLOAT_COMPARE = {"==": "oeq", "!=": "une", "<": "olt", "<=": "ole", ">": "ogt", ">=": "oge"}

@@ -1,13 +1,6 @@
-"""The instructions of one function of LLVM's language, block by block.
-
-What gives a value has a name: a variable's with a number, or a number behind a dot. Variables lie
-in memory of the function's own, which LLVM's first passes make registers of.
-"""
+"""How types, names and flags of arithmetic are written in LLVM's language."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from lanewise.language.types import BOOL, F16, F32, F64, I32, I64, U32, Scalar
 
@@ -30,82 +23,3 @@ def quoted(name: str) -> str:
         return name
     text = "".join(chr(b) if b < 128 else f"\\{b:02X}" for b in name.encode())
     return f'"{text}"'
-
-
-@dataclass
-class FunctionLines:
-    """Lines, and what stands before them: room for variables. needs: declarations of functions
-    that are called, and definitions of those of lanewise's own, by their names.
-
-    ended: whether the block has its last instruction, so that nothing behind it is ever reached.
-    """
-
-    needs: set[str] = field(default_factory=set[str])
-    rooms: list[str] = field(default_factory=list[str])
-    lines: list[str] = field(default_factory=list[str])
-    ended: bool = False
-    _values: int = 0
-    _labels: int = 0
-
-    def give(self, operation: str, name: str = "") -> str:
-        """The name of what an instruction gives."""
-        self._values += 1
-        value = f"{name}.{self._values}" if name else f"%.{self._values}"
-        self.do(f"{value} = {operation}")
-        return value
-
-    def do(self, operation: str) -> None:
-        if self.ended:
-            self.begin(self.label("unreached"))
-        self.lines.append(f"  {operation}")
-
-    def room(self, name: str, kind: str, align: int = 0) -> str:
-        """Memory for a variable or a local array."""
-        self.rooms.append(f"  {name} = alloca {kind}{f', align {align}' if align else ''}")
-        return name
-
-    def label(self, what: str) -> str:
-        """The name of a block: it begins with a dot, as no name of a variable does."""
-        self._labels += 1
-        return f".{what}.{self._labels}"
-
-    def begin(self, label: str) -> None:
-        """A block begins, to which the one before leads if it has no end."""
-        if not self.ended:
-            self.lines.append(f"  br label %{label}")
-        self.lines.append(f"{label}:")
-        self.ended = False
-
-    def jump(self, label: str) -> None:
-        if not self.ended:
-            self.end(f"br label %{label}")
-
-    def branch(self, condition: str, yes: str, no: str) -> None:
-        self.end(f"br i1 {condition}, label %{yes}, label %{no}")
-
-    def end(self, operation: str) -> None:
-        self.do(operation)
-        self.ended = True
-
-    def either(
-        self, condition: str, kind: str, yes: Callable[[], str], no: Callable[[], str]
-    ) -> str:
-        """One of two values, of which only that one is computed."""
-        first, second, behind = (self.label(n) for n in ("if", "else", "endif"))
-        room = self.room(f"%{self.label('value')}", kind)
-        self.branch(condition, first, second)
-        for label, value in ((first, yes), (second, no)):
-            self.ended = True
-            self.lines.append(f"{label}:")
-            self.ended = False
-            self.do(f"store {kind} {value()}, ptr {room}")
-            self.jump(behind)
-        self.lines.append(f"{behind}:")
-        self.ended = False
-        return self.give(f"load {kind}, ptr {room}")
-
-    def comment(self, text: str) -> None:
-        self.lines.append(f"  ; {text}")
-
-    def text(self) -> str:
-        return "\n".join(["entry:", *self.rooms, *self.lines])

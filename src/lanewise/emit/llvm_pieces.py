@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from lanewise.emit.llvm_instructions import LETTERS, TYPES, FunctionLines
+from lanewise.emit.llvm_instructions import LETTERS, TYPES
 from lanewise.language.types import Scalar
+from lanewise.runtime.llvm_lines import FunctionLines
 
 EVEN = 16  # bytes that a store past the caches needs to begin at a multiple of
 NONTEMPORAL = ", !nontemporal !{i32 1}"

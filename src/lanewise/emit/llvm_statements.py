@@ -12,7 +12,7 @@ from lanewise.emit.declarations import kinds_of
 from lanewise.emit.host_facts import borrowed, is_counted, stride
 from lanewise.emit.llvm_comments import spoken, spoken_value
 from lanewise.emit.llvm_expressions import Expressions
-from lanewise.emit.llvm_instructions import LETTERS, TYPES, FunctionLines, in_memory, quoted
+from lanewise.emit.llvm_instructions import LETTERS, TYPES, in_memory, quoted
 from lanewise.emit.llvm_lanes import LaneWriter
 from lanewise.emit.llvm_prelude import WHOLE_SCATTERS
 from lanewise.emit.names import Names
@@ -21,6 +21,7 @@ from lanewise.ir.functions import buffers_read
 from lanewise.ir.names import is_own, own
 from lanewise.ir.traverse import statements
 from lanewise.language.types import I32, I64, U32, Scalar
+from lanewise.runtime.llvm_lines import FunctionLines
 
 
 class Writer:

@@ -14,11 +14,11 @@ from lanewise.emit.llvm_instructions import (
     FREE,
     LETTERS,
     TYPES,
-    FunctionLines,
 )
 from lanewise.emit.llvm_pieces import EVEN, NONTEMPORAL, pieces_of
 from lanewise.language.target import LINE
 from lanewise.language.types import BOOL, I32, I64, U32, Scalar
+from lanewise.runtime.llvm_lines import FunctionLines
 from lanewise.runtime.mathematics.library import FUNCTIONS, declaration
 
 # bytes of an array from which on what is written is better not kept in a core's own caches

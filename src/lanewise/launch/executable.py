@@ -166,7 +166,7 @@ class Executable:
             return
         for piece in pieces:
             assert isinstance(piece.run, cpu.RangeLaunch | SlabLaunch)
-            piece.run.prepare(piece.arguments)
+            piece.run.prepare()
         # of slabs, those kernels take part whose lists hold something: others the next time
         self._ready.extend(() if self._slabs else (True,))
 

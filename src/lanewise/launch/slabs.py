@@ -58,10 +58,10 @@ class SlabLaunch:
         ]
         return partial(cpu.run_slabs, work)
 
-    def prepare(self, arguments: Arguments) -> None:
-        """Compile the kernels for arguments like these."""
+    def prepare(self) -> None:
+        """Compile the kernels."""
         for k in self.kernels:
-            cpu.prepare(k.function, (*arguments[k.where], 0, 0))
+            cpu.prepare(k.function)
 
 
 def slab_piece(

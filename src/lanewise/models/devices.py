@@ -357,11 +357,7 @@ def vector_gain() -> float:
 # An exclusive or and a multiplication, each waiting for the one before: no compiler shortens the
 # chain.
 CHAIN_CYCLES = 4  # one and three on every x86 core since 2013 and on Zen
-_CHAIN = """from numba import njit
-
-
-@njit(nogil=True)
-def chain_kernel(n):
+_CHAIN = """def chain_kernel(n):
     x = 1
     for i in range(n):
         x = (x ^ i) * 6364136223846793005

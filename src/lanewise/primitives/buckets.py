@@ -35,19 +35,9 @@ HOST_LEAST, HOST_BUCKETS = 32, 512
 TILE, SHARE = 2**16, 256  # values of a tile, and values of a bucket in it at least
 ROUND, ROUNDS = 2**20, 2**23  # values of a round, at least and at most
 MOST = 2**31  # elements
-HEAD = """import numpy as np
-from numba import float32, float64, int32, int64, njit, uint64
-
-from lanewise.runtime.simd import prefetch_to_store
-
-
-"""
-HOST_SPLIT = (
-    HEAD
-    + """@njit(error_model="numpy", nogil=True)
-def bucket_split_kernel(places, {values}elements, shift, buckets, starts, within, {kept}first, stop, tile, begin, end):
+HOST_SPLIT = """def bucket_split_kernel(places, {values}elements, shift, buckets, starts, within, {kept}first, stop, tile, begin, end):
     rest = (uint64(1) << uint64(shift)) - uint64(1)
-    own = np.empty(buckets, np.int64)
+    own = empty(buckets, int64)
     for t in range(begin, end):
         own[:] = 0
         low, high = first + t * tile, min(first + (t + 1) * tile, stop)
@@ -69,7 +59,6 @@ def bucket_split_kernel(places, {values}elements, shift, buckets, starts, within
                 prefetch_to_store(within, at + uint64(64))
                 within[at] = p & rest
 {keep}"""
-)
 KEEP = """                prefetch_to_store(kept, at + uint64(16))
                 kept[at] = values[uint64(i)]
 """

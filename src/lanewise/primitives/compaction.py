@@ -79,25 +79,15 @@ HOST_TILE = 16_384  # elements
 GRAIN = 4  # tiles
 SPARSE = 16  # times as many elements as a tile keeps, from which on places are listed first
 MOST = 2**31 - 1  # rows whose places have 32 bits
-HOST_COUNT = """import numpy as np
-from numba import njit, uint64
-
-
-@njit(error_model="numpy", nogil=True)
-def kept_count_kernel(mask, counts, begin, end):
+HOST_COUNT = """def kept_count_kernel(mask, counts, begin, end):
     for tile in range(begin, end):
         total = 0
         for i in range(tile * {tile}, min((tile + 1) * {tile}, len(mask))):
             total += mask[uint64(i)]
         counts[tile] = total
 """
-HOST_COPY = """import numpy as np
-from numba import njit, uint64
-
-
-@njit(error_model="numpy", nogil=True)
-def compaction_kernel(values, mask, eight, starts, kept, begin, end):
-    listed = np.empty({tile} // {sparse} + 8, np.int64)
+HOST_COPY = """def compaction_kernel(values, mask, eight, starts, kept, begin, end):
+    listed = empty({tile} // {sparse} + 8, int64)
     for tile in range(begin, end):
         place, stop = starts[tile], starts[tile + 1]
         first, last = tile * {tile}, min((tile + 1) * {tile}, len(mask))

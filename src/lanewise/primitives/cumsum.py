@@ -78,27 +78,22 @@ def cumsum(values: Any, *, exclusive: bool = False, out: Any = None) -> Any:
 BLOCK = 1024  # elements
 CHAINS = 4  # blocks side by side
 GRAIN = 16  # groups of blocks worth handing to another thread
-HOST_TEXT = """import numpy as np
-from numba import {sum} as Sum
-from numba import {element} as Element
-from numba import njit
-
-
-@njit(error_model="numpy", nogil=True)
-def {name}_kernel(values, sums, results, begin, end):
+HOST_TEXT = """def {name}_kernel(values, sums, results, begin, end):
+    Sum = sums.dtype
+    Element = results.dtype
 {body}"""
 TOTALS = """    for group in range(begin, end):
-        first = np.uint64(group * 4096)
+        first = uint64(group * 4096)
         a, b, c, d = Sum(0), Sum(0), Sum(0), Sum(0)
         if group * 4096 + 4096 <= len(values):
-            for n in range(np.uint64(1024)):
+            for n in range(uint64(1024)):
                 a += Sum(values[first + n])
-                b += Sum(values[first + n + np.uint64(1024)])
-                c += Sum(values[first + n + np.uint64(2048)])
-                d += Sum(values[first + n + np.uint64(3072)])
+                b += Sum(values[first + n + uint64(1024)])
+                c += Sum(values[first + n + uint64(2048)])
+                d += Sum(values[first + n + uint64(3072)])
         else:
-            for n in range(first, np.uint64(len(values))):
-                block = (n - first) // np.uint64(1024)
+            for n in range(first, uint64(len(values))):
+                block = (n - first) // uint64(1024)
                 x = Sum(values[n])
                 if block == 0:
                     a += x
@@ -111,44 +106,44 @@ TOTALS = """    for group in range(begin, end):
         sums[4 * group], sums[4 * group + 1], sums[4 * group + 2], sums[4 * group + 3] = a, b, c, d
 """
 INCLUSIVE = """    for group in range(begin, end):
-        first = np.uint64(group * 4096)
+        first = uint64(group * 4096)
         a, b, c, d = sums[4 * group], sums[4 * group + 1], sums[4 * group + 2], sums[4 * group + 3]
         if group * 4096 + 4096 <= len(values):
-            for n in range(np.uint64(1024)):
+            for n in range(uint64(1024)):
                 a += Sum(values[first + n])
-                b += Sum(values[first + n + np.uint64(1024)])
-                c += Sum(values[first + n + np.uint64(2048)])
-                d += Sum(values[first + n + np.uint64(3072)])
+                b += Sum(values[first + n + uint64(1024)])
+                c += Sum(values[first + n + uint64(2048)])
+                d += Sum(values[first + n + uint64(3072)])
                 results[first + n] = Element(a)
-                results[first + n + np.uint64(1024)] = Element(b)
-                results[first + n + np.uint64(2048)] = Element(c)
-                results[first + n + np.uint64(3072)] = Element(d)
+                results[first + n + uint64(1024)] = Element(b)
+                results[first + n + uint64(2048)] = Element(c)
+                results[first + n + uint64(3072)] = Element(d)
         else:
-            for n in range(first, np.uint64(len(values))):
-                if (n - first) % np.uint64(1024) == 0:
-                    a = sums[np.uint64(4 * group) + (n - first) // np.uint64(1024)]
+            for n in range(first, uint64(len(values))):
+                if (n - first) % uint64(1024) == 0:
+                    a = sums[uint64(4 * group) + (n - first) // uint64(1024)]
                 a += Sum(values[n])
                 results[n] = Element(a)
 """
 EXCLUSIVE = """    for group in range(begin, end):
-        first = np.uint64(group * 4096)
+        first = uint64(group * 4096)
         a, b, c, d = sums[4 * group], sums[4 * group + 1], sums[4 * group + 2], sums[4 * group + 3]
         if group * 4096 + 4096 <= len(values):
-            for n in range(np.uint64(1024)):
-                p, q = values[first + n], values[first + n + np.uint64(1024)]
-                r, s = values[first + n + np.uint64(2048)], values[first + n + np.uint64(3072)]
+            for n in range(uint64(1024)):
+                p, q = values[first + n], values[first + n + uint64(1024)]
+                r, s = values[first + n + uint64(2048)], values[first + n + uint64(3072)]
                 results[first + n] = Element(a)
-                results[first + n + np.uint64(1024)] = Element(b)
-                results[first + n + np.uint64(2048)] = Element(c)
-                results[first + n + np.uint64(3072)] = Element(d)
+                results[first + n + uint64(1024)] = Element(b)
+                results[first + n + uint64(2048)] = Element(c)
+                results[first + n + uint64(3072)] = Element(d)
                 a += Sum(p)
                 b += Sum(q)
                 c += Sum(r)
                 d += Sum(s)
         else:
-            for n in range(first, np.uint64(len(values))):
-                if (n - first) % np.uint64(1024) == 0:
-                    a = sums[np.uint64(4 * group) + (n - first) // np.uint64(1024)]
+            for n in range(first, uint64(len(values))):
+                if (n - first) % uint64(1024) == 0:
+                    a = sums[uint64(4 * group) + (n - first) // uint64(1024)]
                 x = values[n]
                 results[n] = Element(a)
                 a += Sum(x)
@@ -162,10 +157,8 @@ HOST_SUMS = {
 }
 
 
-def _host_kernel(name: str, body: str, element: str) -> Any:
-    return cpu.own_kernel(
-        HOST_TEXT.format(name=name, body=body, element=element, sum=HOST_SUMS[element]), name
-    )
+def _host_kernel(name: str, body: str) -> Any:
+    return cpu.own_kernel(HOST_TEXT.format(name=name, body=body), name)
 
 
 def on_host(values: Any, out: Any, *, exclusive: bool) -> None:
@@ -174,13 +167,11 @@ def on_host(values: Any, out: Any, *, exclusive: bool) -> None:
     if not groups:
         return
     sums = np.empty(CHAINS * groups + 1, HOST_SUMS[element])
-    cpu.run_range(
-        _host_kernel("block_sums", TOTALS, element), (values, sums[1:], out), groups, GRAIN
-    )
+    cpu.run_range(_host_kernel("block_sums", TOTALS), (values, sums[1:], out), groups, GRAIN)
     sums[0] = 0
     before = np.cumsum(sums[:-1], dtype=sums.dtype)
     body = EXCLUSIVE if exclusive else INCLUSIVE
-    cpu.run_range(_host_kernel("prefix_sums", body, element), (values, before, out), groups, GRAIN)
+    cpu.run_range(_host_kernel("prefix_sums", body), (values, before, out), groups, GRAIN)
 
 
 # ------------------------------------------------------------ on a GPU

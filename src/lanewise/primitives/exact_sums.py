@@ -58,119 +58,107 @@ def close(words: Any, array: Any, device: str) -> None:
 # ------------------------------------------------------------ on a CPU
 
 GRAIN = 1_024  # elements
-HOST_TEXT = """import numpy as np
-from numba import float64 as f8
-from numba import int64 as i8
-from numba import njit
-from numba import uint64 as u8
-
-WORDS, LIMBS, SIGNIFICAND, MOST = {words}, {words} - 1, {significand}, {most}
+HOST_TEXT = """WORDS, LIMBS, SIGNIFICAND, MOST = {words}, {words} - 1, {significand}, {most}
 
 
-@njit(error_model="numpy", nogil=True)
 def add(words, word, piece):  # words of 64 bits, one for every 2^32
     while piece:
         before = words[word]
-        after = i8(u8(before) + u8(piece))
+        after = int64(uint64(before) + uint64(piece))
         words[word] = after
         if (before ^ after) & (piece ^ after) >= 0:
             return
-        piece = i8(-1) if piece < 0 else i8(1)
+        piece = int64(-1) if piece < 0 else int64(1)
         word += 2
 
 
-@njit(error_model="numpy", nogil=True)
 def add_float(words, bits):
-    rest = bits & ((i8(1) << i8(SIGNIFICAND - 1)) - i8(1))
-    exponent, negative = i8(bits) >> i8(SIGNIFICAND - 1) & i8(MOST), bits < 0
+    rest = bits & ((int64(1) << int64(SIGNIFICAND - 1)) - int64(1))
+    exponent, negative = int64(bits) >> int64(SIGNIFICAND - 1) & int64(MOST), bits < 0
     if exponent == MOST:
         return {nan} if rest else {below} if negative else {above}
-    place = exponent if exponent else i8(1)
-    number, shift = rest | i8(1) << i8(SIGNIFICAND - 1) if exponent else rest, place & i8(31)
-    low, high = i8(u8(number) << u8(shift) & u8(0xFFFFFFFF)), number >> (i8(32) - shift)
+    place = exponent if exponent else int64(1)
+    number, shift = rest | int64(1) << int64(SIGNIFICAND - 1) if exponent else rest, place & int64(31)
+    low, high = int64(uint64(number) << uint64(shift) & uint64(0xFFFFFFFF)), number >> (int64(32) - shift)
     add(words, place >> 5, -low if negative else low)
     add(words, (place >> 5) + 1, -high if negative else high)
     return 0
 
 
-@njit(error_model="numpy", nogil=True)
 def bit_length(number):  # of 1 to 2^32 - 1
     size, rest = 1, number
     for step in (16, 8, 4, 2, 1):
-        if rest >> i8(step):
-            rest >>= i8(step)
+        if rest >> int64(step):
+            rest >>= int64(step)
             size += step
     return size
 
 
-@njit(error_model="numpy", nogil=True)
 def rounded(digits, first, last):  # the float that is nearest to words of 64 bits, zero but for these, as its bits; overwrites them
-    carry = i8(0)
+    carry = int64(0)
     for w in range(first, last):
-        low = (digits[w] & i8(0xFFFFFFFF)) + carry
-        carry = (digits[w] >> i8(32)) + (low >> i8(32))
-        digits[w] = low & i8(0xFFFFFFFF)
-    negative, top, carry = carry < 0, -1, i8(1)
+        low = (digits[w] & int64(0xFFFFFFFF)) + carry
+        carry = (digits[w] >> int64(32)) + (low >> int64(32))
+        digits[w] = low & int64(0xFFFFFFFF)
+    negative, top, carry = carry < 0, -1, int64(1)
     for w in range(first, last):
         if negative:
-            low = (~digits[w] & i8(0xFFFFFFFF)) + carry
-            digits[w] = low & i8(0xFFFFFFFF)
-            carry = low >> i8(32)
+            low = (~digits[w] & int64(0xFFFFFFFF)) + carry
+            digits[w] = low & int64(0xFFFFFFFF)
+            carry = low >> int64(32)
         if digits[w]:
             top = w
     if top < 0:
-        return i8(0)
+        return int64(0)
     drop = max(32 * top + bit_length(digits[top]) - SIGNIFICAND, 1)
     word, shift = drop >> 5, drop & 31
-    kept = u8(digits[word]) >> u8(shift) | u8(digits[word + 1]) << u8(32 - shift)
+    kept = uint64(digits[word]) >> uint64(shift) | uint64(digits[word + 1]) << uint64(32 - shift)
     if shift:
-        kept |= u8(digits[word + 2]) << u8(64 - shift)
+        kept |= uint64(digits[word + 2]) << uint64(64 - shift)
     half = drop - 1
-    rest = digits[half >> 5] & ((i8(1) << i8(half & 31)) - i8(1)) != 0
+    rest = digits[half >> 5] & ((int64(1) << int64(half & 31)) - int64(1)) != 0
     for w in range(first, half >> 5):
         rest = rest or digits[w] != 0
-    if digits[half >> 5] >> i8(half & 31) & i8(1) and (rest or kept & u8(1)):
-        kept += u8(1)
-    number = (i8(drop - 1) << i8(SIGNIFICAND - 1)) + i8(kept)
-    number = min(number, i8(MOST) << i8(SIGNIFICAND - 1))
-    return number | i8({sign}) if negative else number
+    if digits[half >> 5] >> int64(half & 31) & int64(1) and (rest or kept & uint64(1)):
+        kept += uint64(1)
+    number = (int64(drop - 1) << int64(SIGNIFICAND - 1)) + int64(kept)
+    number = min(number, int64(MOST) << int64(SIGNIFICAND - 1))
+    return number | int64({sign}) if negative else number
 
 
-@njit(error_model="numpy", nogil=True)
 def rounded_near(one, other, third, first):  # the same of three neighbouring words; -1 where their sum has too few bits, or too many
-    if third + i8(2**29) >> i8(30):
-        return i8(-1)
-    low, carry = u8(one) + (u8(other) << u8(32)), i8(0)
-    if low < u8(one):
-        carry = i8(1)
-    high = (one >> i8(63)) + (other >> i8(32)) + third + carry
-    sign = high >> i8(63)
-    low, high = (low ^ u8(sign)) + u8(sign & i8(1)), high ^ sign
+    if third + int64(2**29) >> int64(30):
+        return int64(-1)
+    low, carry = uint64(one) + (uint64(other) << uint64(32)), int64(0)
+    if low < uint64(one):
+        carry = int64(1)
+    high = (one >> int64(63)) + (other >> int64(32)) + third + carry
+    sign = high >> int64(63)
+    low, high = (low ^ uint64(sign)) + uint64(sign & int64(1)), high ^ sign
     if sign and not low:
         high += 1
-    if high >> i8(30):
-        return i8(-1)
-    upper = u8(high) << u8(32) | low >> u8(32)
+    if high >> int64(30):
+        return int64(-1)
+    upper = uint64(high) << uint64(32) | low >> uint64(32)
     wide = upper if upper else low
-    near = wide & ~(wide >> u8(1))  # whose exponent as a float is that of `wide`: it is not rounded up
-    size = (f8(near).view(np.int64) >> i8(52)) - i8(1022) + (i8(32) if upper else i8(0))
-    drop = size - i8(SIGNIFICAND)
+    near = wide & ~(wide >> uint64(1))  # whose exponent as a float is that of `wide`: it is not rounded up
+    size = (float64(near).view(int64) >> int64(52)) - int64(1022) + (int64(32) if upper else int64(0))
+    drop = size - int64(SIGNIFICAND)
     if drop < 1 or drop > 63 or not wide:
-        return i8(-1)
-    kept = low >> u8(drop) | u8(high) << u8(64 - drop)
-    half = u8(1) << u8(drop - 1)
-    rest = low & (half - u8(1)) | kept & u8(1)
+        return int64(-1)
+    kept = low >> uint64(drop) | uint64(high) << uint64(64 - drop)
+    half = uint64(1) << uint64(drop - 1)
+    rest = low & (half - uint64(1)) | kept & uint64(1)
     if low & half and rest:
-        kept += u8(1)
-    number = (i8(drop + 32 * first - 1) << i8(SIGNIFICAND - 1)) + i8(kept)
-    return min(number, i8(MOST) << i8(SIGNIFICAND - 1)) | (sign & i8({sign}))
+        kept += uint64(1)
+    number = (int64(drop + 32 * first - 1) << int64(SIGNIFICAND - 1)) + int64(kept)
+    return min(number, int64(MOST) << int64(SIGNIFICAND - 1)) | (sign & int64({sign}))
 
 
-@njit(error_model="numpy", nogil=True)
 def exact_sums_kernel(words, elements, begin, end):
-    digits = np.zeros(LIMBS + 2, np.int64)  # two that stay zero
+    digits = zeros(LIMBS + 2, int64)  # two that stay zero
     count = len(words) // WORDS - 1
-    used, planes = np.empty(WORDS, np.int64), 0  # of those but the last, which is for what is no finite number
+    used, planes = empty(WORDS, int64), 0  # of those but the last, which is for what is no finite number
     for w in range(LIMBS):
         if words[count * WORDS + w]:
             used[planes] = w
@@ -179,7 +167,7 @@ def exact_sums_kernel(words, elements, begin, end):
     if not planes and not specials:
         return
     for e in range(begin, end):
-        special, any_ = words[count * LIMBS + e] if specials else i8(0), i8(0)
+        special, any_ = words[count * LIMBS + e] if specials else int64(0), int64(0)
         for n in range(planes):
             any_ |= words[count * used[n] + e]
         if not any_ and not special:
@@ -189,26 +177,26 @@ def exact_sums_kernel(words, elements, begin, end):
             words[count * used[n] + e] = 0
         if special:
             words[count * LIMBS + e] = 0
-        bits = i8(elements[e])
+        bits = int64(elements[e])
         special |= add_float(digits, bits)
-        place = (bits >> i8(SIGNIFICAND - 1) & i8(MOST)) >> i8(5)
-        if planes and not (bits & i8({magnitude})):
+        place = (bits >> int64(SIGNIFICAND - 1) & int64(MOST)) >> int64(5)
+        if planes and not (bits & int64({magnitude})):
             place = used[0]
         first = min(used[0], place) if planes else place
         last = min(max(used[planes - 1] if planes else place, place + 1) + 3, LIMBS)  # of a word's carries, and the sign
-        infinite = i8(MOST) << i8(SIGNIFICAND - 1)
+        infinite = int64(MOST) << int64(SIGNIFICAND - 1)
         if special == {above}:
             elements[e] = infinite
         elif special == {below}:
-            elements[e] = infinite | i8({sign})
+            elements[e] = infinite | int64({sign})
         elif special:
-            elements[e] = infinite | i8(1) << i8(SIGNIFICAND - 2)
+            elements[e] = infinite | int64(1) << int64(SIGNIFICAND - 2)
         else:
-            near = i8(-1)
+            near = int64(-1)
             if last <= first + 5:
                 near = rounded_near(digits[first], digits[first + 1], digits[first + 2], first)
             number = rounded(digits, first, last) if near == -1 else near
-            if number or bits != i8({sign}):  # words may be there and cancel: then the element keeps its bits, -0.0 too
+            if number or bits != int64({sign}):  # words may be there and cancel: then the element keeps its bits, -0.0 too
                 elements[e] = number
         for w in range(first, last):
             digits[w] = 0

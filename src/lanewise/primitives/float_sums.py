@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from lanewise.language.exact_sums import ABOVE, BELOW, F32, FORMATS, GROUP, NAN, FloatFormat
-from lanewise.primitives.buckets import HEAD, WIDE, Split, buckets_of, fill, fits, splits
+from lanewise.primitives.buckets import WIDE, Split, buckets_of, fill, fits, splits
 from lanewise.runtime import cpu
 from lanewise.runtime.device import get_device
 from lanewise.runtime.exact_sums_text import SCATTER_SUM
@@ -48,15 +48,7 @@ MOST = 2**20  # values that the numbers of a bucket hold without a carry
 # reached.
 ABOVE_TOP, BELOW_TOP = 42, 43
 SAMPLE = 1_024  # values that tell how large they are
-HOST_TEXT = (
-    HEAD
-    + """from lanewise.runtime.simd import bits_of, lanes
-
-load_pair, add_pairs, store_pair = lanes(2, "load", "add", "store")
-
-
-@njit(error_model="numpy", nogil=True)
-def carried(words, count, element, word, piece):  # what leaves a word that wraps goes two words higher
+HOST_TEXT = """def carried(words, count, element, word, piece):  # what leaves a word that wraps goes two words higher
     while True:
         words[count * uint64({words}) + uint64(word)] = 1
         place = count * uint64(word) + element
@@ -69,7 +61,6 @@ def carried(words, count, element, word, piece):  # what leaves a word that wrap
         word += 2
 
 
-@njit(error_model="numpy", nogil=True)
 def added(words, count, element, bits):  # any value at all
     exponent, rest = int64(bits >> {bits}({fraction})) & int64({most_exponent}), int64(bits) & int64({rest})
     if exponent == {most_exponent}:
@@ -86,7 +77,6 @@ def added(words, count, element, bits):  # any value at all
         carried(words, count, element, word + 1, (high ^ sign) - sign)
 
 
-@njit(error_model="numpy", nogil=True)
 def emptied(state, words, count, element, top_place, low_place):  # the numbers of an element go to the words
     for half in range(2):
         at = element << uint64(1) | uint64(half)
@@ -100,14 +90,13 @@ def emptied(state, words, count, element, top_place, low_place):  # the numbers 
             carried(words, count, element, word + 1, high)
 
 
-@njit(error_model="numpy", nogil=True)
 def bucket_sums_kernel(
     within, kept, bits, starts, tiles, shift, state, held, mixed, words, array, weights, biases, places, first_round, last_round, begin, end
 ):
     count = uint64(len(words) // {words} - 1)
     top, low, limit, one_top, one_low = weights[0], weights[1], weights[2], weights[3], weights[4]
     top_bias, low_bias, top_place, low_place = biases[0], biases[1], places[0], places[1]
-    pairs = np.empty(2 * {block}, np.int64)  # both numbers of a value, side by side
+    pairs = empty(2 * {block}, int64)  # both numbers of a value, side by side
 {prepare}    for b in range(begin, end):
         base = uint64(b) << uint64(shift)
         beyond = min(base + (uint64(1) << uint64(shift)), uint64(len(array)))
@@ -129,8 +118,8 @@ def bucket_sums_kernel(
                     whole = x + top
                     rest = x - (whole - top)
                     part = rest + low
-                    pairs[uint64(j) << uint64(1)] = bits_of(whole) - top_bias
-                    pairs[uint64(j) << uint64(1) | uint64(1)] = bits_of(part) - low_bias
+                    pairs[uint64(j) << uint64(1)] = whole.view(int64) - top_bias
+                    pairs[uint64(j) << uint64(1) | uint64(1)] = part.view(int64) - low_bias
                     others += (not (abs(x) < limit)) | (part - low != rest)
                 if others:
                     for j in range(size):
@@ -145,8 +134,7 @@ def bucket_sums_kernel(
                     continue
                 for j in range(size):
                     at = base + uint64(within[uint64(s + j)]) << uint64(1)
-                    both = add_pairs(load_pair(state, at), load_pair(pairs, uint64(j) << uint64(1)))
-                    store_pair(state, at, both)
+                    add_pair(state, at, pairs, uint64(j) << uint64(1))
         if last_round:
             for e in range(base, beyond):
                 element = uint64(e)
@@ -168,18 +156,17 @@ def bucket_sums_kernel(
                 if one + other != 0.0:  # else the element keeps its bits
                     {store}
 """
-)
 STORE = "array[element] = large + near"
 STORE_SINGLE = """sum_ = large + near
                     back = sum_ - large
                     lost = (large - (sum_ - back)) + (near - back)
-                    pattern = float64(sum_).view(np.int64)
+                    pattern = float64(sum_).view(int64)
                     if lost != 0.0 and not pattern & int64(1):  # rounded to odd, it may be rounded again to fewer bits
                         odd[0] = pattern + (int64(1) if (lost > 0.0) == (sum_ > 0.0) else int64(-1))
                         sum_ = odd_sum[0]
                     array[element] = float32(sum_)"""
-PREPARE_SINGLE = """    odd = np.empty(1, np.int64)
-    odd_sum = odd.view(np.float64)
+PREPARE_SINGLE = """    odd = empty(1, int64)
+    odd_sum = odd.view(float64)
 """
 BLOCK = 64  # values that are split before they are added
 

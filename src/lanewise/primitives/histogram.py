@@ -70,22 +70,15 @@ def histogram(values: Any, *, bins: int, out: Any = None) -> Any:
 PART = 65_536  # values at least
 BINS = 4  # times as many values as bins
 MANY = 2**15  # bins from which on buckets pay
-HOST_TEXT = """import numpy as np
-from numba import int64, njit, uint64
-
-from lanewise.runtime.atomics import lw_scatter_add
-
-
-@njit(error_model="numpy", nogil=True)
-def histogram_kernel(values, counts, begin, end):
-    own = np.zeros(len(counts), np.int64)
+HOST_TEXT = """def histogram_kernel(values, counts, begin, end):
+    own = zeros(len(counts), int64)
     for i in range(begin, end):
-        v = int64(values[uint64(i)])
-        if 0 <= v < len(own):
-            own[uint64(v)] += 1
+        v = uint64(int64(values[uint64(i)]))
+        if v < uint64(len(own)):
+            own[v] += 1
     for b in range(len(own)):
         if own[b]:
-            lw_scatter_add(counts, uint64(b), own[b])
+            add_atomically(counts, uint64(b), own[b])
 """
 
 

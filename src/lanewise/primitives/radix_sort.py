@@ -29,16 +29,12 @@ from lanewise.runtime import cpu
 # ------------------------------------------------------------ on a CPU
 
 HOST_BITS = 10  # of a digit
-HOST_TEXT = """import numpy as np
-from numba import njit
-
-@njit(error_model="numpy", nogil=True)
-def radix_sort_kernel(keys, other_keys, order, other_order, digit_bits):
+HOST_TEXT = """def radix_sort_kernel(keys, other_keys, order, other_order, digit_bits):
     bins = 1 << digit_bits  # three passes of ten bits: their counts fit a first-level cache
     count, mask = len(keys), bins - 1
-    counts = np.zeros((3, bins), np.int64)
+    counts = zeros((3, bins), int64)
     for i in range(count):
-        key = np.int64(keys[i])
+        key = int64(keys[i])
         for p in range(3):
             counts[p, key >> p * digit_bits & mask] += 1
     for p in range(3):
@@ -48,19 +44,19 @@ def radix_sort_kernel(keys, other_keys, order, other_order, digit_bits):
             counts[p, d] = total
             total += here
     for i in range(count):
-        key = np.int64(keys[i])
+        key = int64(keys[i])
         to = counts[0, key & mask]
         counts[0, key & mask] = to + 1
         other_keys[to] = keys[i]
         other_order[to] = i
     for i in range(count):
-        d = np.int64(other_keys[i]) >> digit_bits & mask
+        d = int64(other_keys[i]) >> digit_bits & mask
         to = counts[1, d]
         counts[1, d] = to + 1
         keys[to] = other_keys[i]
         order[to] = other_order[i]
     for i in range(count):
-        d = np.int64(keys[i]) >> 2 * digit_bits & mask
+        d = int64(keys[i]) >> 2 * digit_bits & mask
         to = counts[2, d]
         counts[2, d] = to + 1
         other_order[to] = order[i]

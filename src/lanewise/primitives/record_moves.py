@@ -46,13 +46,8 @@ records_keep_kernel(const unsigned short *bits, const int *counts, const long lo
 
 FEW = 1 << 14  # records for which NumPy's indexing takes less than asking threads
 GRAIN = 4096  # records
-TAKE_ON_HOST = """import numpy as np
-from numba import njit, uint64
-
-
-@njit(error_model="numpy", nogil=True)
-def records_take_host_kernel(places, source, to, pieces, begin, end):
-    theirs, own = np.empty(1024, np.int64), np.empty(1024, np.int64)
+TAKE_ON_HOST = """def records_take_host_kernel(places, source, to, pieces, begin, end):
+    theirs, own = empty(1024, int64), empty(1024, int64)
     for tile in range(begin, end, 1024):  # so that places, and blocks of several scalars, are found in the caches
         stop = min(tile + 1024, end)
         known = -1  # the piece whose scalars lie at `theirs` and go to `own`, counted from the first one

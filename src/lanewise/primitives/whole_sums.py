@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from lanewise.primitives.buckets import (
-    HEAD,
     HOST_ROOM,
     ROUND,
     ROUNDS,
@@ -29,10 +28,7 @@ from lanewise.runtime.memory import address, device_of
 
 # ------------------------------------------------------------ on a CPU
 
-ADD = (
-    HEAD
-    + """@njit(error_model="numpy", nogil=True)
-def bucket_sums_kernel(within, {kept}starts, tiles, shift, array, begin, end):
+ADD = """def bucket_sums_kernel(within, {kept}starts, tiles, shift, array, begin, end):
     for b in range(begin, end):
         base = uint64(b) << uint64(shift)
         for t in range(tiles):
@@ -40,7 +36,6 @@ def bucket_sums_kernel(within, {kept}starts, tiles, shift, array, begin, end):
                 e = base + uint64(within[uint64(i)])
                 array[e] += {value}
 """
-)
 
 
 @cache

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 from functools import cache
 from typing import Any
@@ -33,16 +32,10 @@ def keep_over_forks() -> None:
     def hold() -> None:
         own.mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         LOADING.acquire()  # in the order in which loading and compiling take them
-        numba: Any = sys.modules.get("numba.core.compiler_lock")
-        own.numba = None if numba is None else numba.global_compiler_lock
-        if own.numba is not None:
-            own.numba.acquire()
         llvm.__enter__()
 
     def let_go() -> None:
         llvm.__exit__(None, None, None)
-        if own.numba is not None:
-            own.numba.release()
         LOADING.release()
         signal.pthread_sigmask(signal.SIG_SETMASK, own.mask)
 

@@ -189,7 +189,7 @@ class Device(Protocol):
         """The kernel of a text in the device's own language, loaded once.
 
         threads: of a block. shared: bytes of shared memory that a launch gives a block. Raises
-        `DeviceError` on the host, whose primitives are functions of Numba.
+        `DeviceError` on the host, whose primitives are texts of `runtime/written/`.
         """
         ...
 

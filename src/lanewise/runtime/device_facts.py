@@ -13,7 +13,7 @@ class Identity:
     """A device and what compiles for it: two machines with equal identities run a kernel alike.
 
     device: the vendor's name; arch: the architecture, or the instruction set of a CPU; driver: of a
-    GPU, empty on a CPU; compiler: NVRTC, or Numba and LLVM; threads: that kernels of a CPU run on,
+    GPU, empty on a CPU; compiler: NVRTC, or LLVM; threads: that kernels of a CPU run on,
     0 on a GPU.
     """
 

@@ -1,4 +1,4 @@
-"""Which SIMD registers this CPU has: LLVM is asked, without Numba, which takes longer to import."""
+"""Which SIMD registers this CPU has: LLVM is asked."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Callable
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -30,11 +31,6 @@ from lanewise.runtime.mathematics.library import called, with_functions, with_re
 from lanewise.support.interrupts import interrupts_wait
 
 FORMAT = "1"  # of what is kept
-# of an array of NumPy, in its memory: where its elements are, how many dimensions it has, the
-# lengths of these, and its flags (`PyArrayObject_fields` of NumPy's C interface)
-HEAD = object.__basicsize__
-DATA, DIMENSIONS, LENGTHS, FLAGS = HEAD, HEAD + 8, HEAD + 16, HEAD + 48
-CONTIGUOUS, WRITEABLE = 0x1, 0x400
 # what kernels call of Python's C interface, and its exceptions
 _FUNCTIONS = (
     "PyErr_SetString",
@@ -44,6 +40,8 @@ _FUNCTIONS = (
     "PyLong_AsLongLong",
     "PyEval_SaveThread",
     "PyEval_RestoreThread",
+    "PyLong_FromLongLong",
+    "PyBool_FromLong",
     "Py_IncRef",
 )
 _ERRORS = ("PyExc_TypeError", "PyExc_AssertionError", "PyExc_MemoryError")
@@ -73,10 +71,11 @@ class LlvmKernel:
     Its machine code is made, or read from the cache, when it is first needed.
     """
 
-    __slots__ = ("__weakref__", "_function", "key", "name", "text")
+    __slots__ = ("__weakref__", "_function", "key", "name", "written")
 
-    def __init__(self, text: str, name: str, key: str) -> None:
-        self.text, self.name, self.key = text, name, key
+    def __init__(self, written: Callable[[], str], name: str, key: str) -> None:
+        """written: what gives the text, where there is no machine code yet. key: of the text."""
+        self.written, self.name, self.key = written, name, key
         self._function: Any = None
 
     def __call__(self, *arguments: Any) -> None:
@@ -112,7 +111,7 @@ class LlvmKernel:
         content = compile_workers.taken((self.key,))
         if not content:
             compiling.begin(self.name)
-            content = machine_code(self.text)
+            content = machine_code(self.written())
             compiling.end(self.name)
         write_entry(entry, content)
         return _linked(content, self.name)

@@ -31,7 +31,6 @@ _ARM = re.compile(rf"\[ ([^\s,]+), ({_NAME}) \]")
 _TARGET = re.compile(rf"label ({_NAME})")
 _CALLED = re.compile(r'@("[^"]*"|[-\w.$]+)\(')
 _OWN_CALL = re.compile(r"call [^@\n]*@(?!llvm\.)")
-_FOR_PYTHON = "_ZN7cpython"  # how Numba's names for what takes Python's objects begin
 _ROUNDS = 5  # of an inner loop, after which chains have shown how they grow
 
 
@@ -45,7 +44,7 @@ def most_paths(module: str) -> float:
     functions = dict[str, _Function]()
     for text in module.split("\n}\n"):
         found = _FUNCTION.search(text)
-        if found is not None and not found[1].startswith(_FOR_PYTHON):
+        if found is not None:
             functions[found[1]] = _read(text[found.end() :])
     calls = _Calls(functions)
     most = 0.0

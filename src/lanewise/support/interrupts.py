@@ -1,9 +1,9 @@
 """Ctrl-C waits while modules are imported and kernels are compiled, and comes when that is done.
 
-Numba cannot be imported a second time when its first import was left in the middle, and LLVM's
-callbacks swallow exceptions: a session would be broken by a Ctrl-C at the wrong moment. Within the
-block the handler of Ctrl-C is replaced, in the main thread, by one that remembers; at its end that
-handler (Python's own, a notebook's, an outer block's) is back, and is called.
+Some packages cannot be imported a second time when their first import was left in the middle, and
+LLVM's callbacks swallow exceptions: a session would be broken by a Ctrl-C at the wrong moment.
+Within the block the handler of Ctrl-C is replaced, in the main thread, by one that remembers; at
+its end that handler (Python's own, a notebook's, an outer block's) is back, and is called.
 """
 
 from __future__ import annotations

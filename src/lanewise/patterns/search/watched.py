@@ -47,10 +47,7 @@ class Unsound(Exception):
 
 _WITHIN = '''"""Whether all coordinates lie within their bounds; what is no number does not."""
 
-from numba import njit
 
-
-@njit(error_model="numpy", nogil=True)
 def positions_within_kernel({arguments}, ends):
     {bounds} = {ends}
     outside = 0
@@ -85,8 +82,9 @@ def _host_look(
     most: Any = np.finfo(points.precision.dtype.name).max  # infinities are not let through either
     with np.errstate(over="ignore"):
         ends = [kind(min(max(kind(x), -most), most)) for pair in bounds for x in pair]
-    look: Any = own_kernel(_within_text(points.dimension), "positions_within")
-    return look, (*columns, np.array(ends))
+    look = own_kernel(_within_text(points.dimension), "positions_within")
+    given = (*columns, np.array(ends))
+    return look.function_for(given), given
 
 
 class Guard:

@@ -1,1 +1,1 @@
-"""What fills search structures: on the host with Numba, on a GPU with CUDA."""
+"""What fills search structures: on the host by loops that LLVM compiles, on a GPU with CUDA."""

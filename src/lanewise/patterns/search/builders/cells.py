@@ -24,40 +24,31 @@ GRAIN = 16_384  # sources worth handing to another thread
 
 _NUMBERS = '''"""The cell of every source."""
 
-import numpy as np
-from numba import njit
-from numba import int32 as i32
 
-
-@njit(error_model="numpy")
 def along(x, low, inverse, last, size, inverse_size):  # the cell along one axis, as walks compute it
     w = x - low
     if size > 0:
-        w = w - np.floor(w * inverse_size) * size
+        w = w - floor(w * inverse_size) * size
         if w < 0:
             w = w + size
         if w >= size:
             w = w - size
     scaled = w * inverse
     if not scaled > 0:
-        return i32(0)
-    return i32(last) if scaled > last else i32(scaled)
+        return int32(0)
+    return int32(last) if scaled > last else int32(scaled)
 
 
-@njit(error_model="numpy", nogil=True)
 def cell_numbers_kernel({columns}, cells, {values}, begin, end):
     for i in range(begin, end):
-        number = i32(0)
+        number = int32(0)
 {body}
         cells[i] = number
 '''
 
 _SORT = '''"""A counting sort by cell."""
 
-from numba import njit
 
-
-@njit(error_model="numpy", nogil=True)
 def counting_sort_kernel(cells, starts, order):
     starts[:] = 0
     for i in range(len(cells)):
@@ -172,7 +163,7 @@ def _numbers_text(axes: int) -> str:
             f"{n}_{c}" for n in ("low", "inverse", "last", "size", "inverse_size")
         )
         lines.append(
-            f"        number = i32(number * (i32(last_{c}) + 1) + along({c}[i], {arguments}))"
+            f"        number = int32(number * (int32(last_{c}) + 1) + along({c}[i], {arguments}))"
         )
     return _NUMBERS.format(
         columns=", ".join(names), values=", ".join(values), body="\n".join(lines)

@@ -1,5 +1,5 @@
 """Elements in the order of a Hilbert curve, and the tree of boxes above them, on a CPU: the steps
-of `curve.py`, by Numba.
+of `curve.py`.
 """
 
 from __future__ import annotations
@@ -24,34 +24,26 @@ from lanewise.runtime import cpu
 from lanewise.runtime.memory import Pieces, PlannedPieces
 
 GRAIN = 8192  # elements worth handing to another thread
-_HEAD = """import numpy as np
-from numba import njit
-
-"""
-_NJIT = '@njit(error_model="numpy", nogil=True)\n'
-
-_INLINE = '@njit(error_model="numpy")\n'
-
-SKILLING = f"""{_INLINE}def invert(x, shift, low):
+SKILLING = """def invert(x, shift, low):
     for n in range(len(x)):
-        x[n] ^= low & -(x[n] >> shift & np.int32(1))
+        x[n] ^= low & -(x[n] >> shift & int32(1))
 
 
-{_INLINE}def invert_or_swap(x, other, shift, low):
+def invert_or_swap(x, other, shift, low):
     for n in range(len(x)):
         a, b = x[n], other[n]
-        inverts = -(b >> shift & np.int32(1))
+        inverts = -(b >> shift & int32(1))
         swap = (a ^ b) & low & ~inverts
         other[n] = b ^ swap
         x[n] = a ^ swap ^ (low & inverts)
 
 
-{_INLINE}def flips(last, bits, flip):
+def flips(last, bits, flip):
     flip[:] = 0
     for level in range(bits - 1, 0, -1):
-        shift, low = np.int32(level), np.int32((1 << level) - 1)
+        shift, low = int32(level), int32((1 << level) - 1)
         for n in range(len(last)):
-            flip[n] ^= low & -(last[n] >> shift & np.int32(1))
+            flip[n] ^= low & -(last[n] >> shift & int32(1))
 
 
 """
@@ -59,9 +51,8 @@ SKILLING = f"""{_INLINE}def invert(x, shift, low):
 
 # Pieces of the elements that fit a first-level cache, and loops over them that become SIMD
 # instructions.
-KEYS = f"""{_HEAD}
-{_INLINE}def find_cells(places, quantiles, inverses, scale, last, begin, axis, cell):  # by rank; 32 segments
-    real = places.dtype.type
+KEYS = f"""def find_cells(places, quantiles, inverses, scale, last, begin, axis, cell):  # by rank; 32 segments
+    real = places.dtype
     for n in range(len(cell)):
         place, s = places[begin + n, axis], 0
         s += 16 if place >= quantiles[axis, 16] else 0
@@ -71,38 +62,39 @@ KEYS = f"""{_HEAD}
         s += 1 if place >= quantiles[axis, s + 1] else 0
         part = (place - quantiles[axis, s]) * inverses[axis, s]
         part = min(max(part, real(0)), real(1))
-        cell[n] = min(np.int32((real(s) + part) * scale), last)
+        cell[n] = min(int32((real(s) + part) * scale), last)
 
 
-{SKILLING}{_INLINE}def spread_into(cell, flip, axes, shift, keys):  # bits apart, those of the other axes between them
+{SKILLING}def spread_into(cell, flip, axes, shift, keys):  # bits apart, those of the other axes between them
     for n in range(len(cell)):
-        v = np.int32(cell[n] ^ flip[n])
+        v = int32(cell[n] ^ flip[n])
         if axes == 3:
-            v = np.int32((v | v << np.int32(16)) & np.int32(0x030000FF))
-            v = np.int32((v | v << np.int32(8)) & np.int32(0x0300F00F))
-            v = np.int32((v | v << np.int32(4)) & np.int32(0x030C30C3))
-            v = np.int32((v | v << np.int32(2)) & np.int32(0x09249249))
+            v = int32((v | v << int32(16)) & int32(0x030000FF))
+            v = int32((v | v << int32(8)) & int32(0x0300F00F))
+            v = int32((v | v << int32(4)) & int32(0x030C30C3))
+            v = int32((v | v << int32(2)) & int32(0x09249249))
         else:
-            v = np.int32((v | v << np.int32(8)) & np.int32(0x00FF00FF))
-            v = np.int32((v | v << np.int32(4)) & np.int32(0x0F0F0F0F))
-            v = np.int32((v | v << np.int32(2)) & np.int32(0x33333333))
-            v = np.int32((v | v << np.int32(1)) & np.int32(0x55555555))
-        keys[n] |= np.uint32(v << np.int32(shift))
+            v = int32((v | v << int32(8)) & int32(0x00FF00FF))
+            v = int32((v | v << int32(4)) & int32(0x0F0F0F0F))
+            v = int32((v | v << int32(2)) & int32(0x33333333))
+            v = int32((v | v << int32(1)) & int32(0x55555555))
+        keys[n] |= uint32(v << int32(shift))
 
 
-{_NJIT}def hilbert_keys_kernel(places, quantiles, inverses, bits, keys, begin, end):
-    axes, cells, real = places.shape[1], 1 << bits, places.dtype.type
-    cells_of_piece, flips_of_piece = np.empty((axes, 512), np.int32), np.empty(512, np.int32)
+def hilbert_keys_kernel(places, quantiles, inverses, bits, keys, begin, end):
+    real = places.dtype
+    axes, cells = places.shape[1], 1 << bits
+    cells_of_piece, flips_of_piece = empty((axes, 512), int32), empty(512, int32)
     for piece in range(begin, end, 512):
         size = min(512, end - piece)
         x, last, flip = cells_of_piece[0][:size], cells_of_piece[axes - 1][:size], flips_of_piece[:size]
         for axis in range(axes):
             cell = cells_of_piece[axis][:size]
-            find_cells(places, quantiles, inverses, real(cells // 32), np.int32(cells - 1), piece, axis, cell)
+            find_cells(places, quantiles, inverses, real(cells // 32), int32(cells - 1), piece, axis, cell)
         for level in range(bits - 1, 0, -1):  # J. Skilling, AIP Conf. Proc. 707, 2004, without branches
-            invert(x, np.int32(level), np.int32((1 << level) - 1))
+            invert(x, int32(level), int32((1 << level) - 1))
             for axis in range(1, axes):
-                invert_or_swap(x, cells_of_piece[axis][:size], np.int32(level), np.int32((1 << level) - 1))
+                invert_or_swap(x, cells_of_piece[axis][:size], int32(level), int32((1 << level) - 1))
         for axis in range(1, axes):
             for n in range(512):  # slices would be checked for their length, by much machine code
                 cells_of_piece[axis, n] ^= cells_of_piece[axis - 1, n]
@@ -112,33 +104,26 @@ KEYS = f"""{_HEAD}
             spread_into(cells_of_piece[axis][:size], flip, axes, axes - 1 - axis, keys[piece : piece + size])
 """
 
-LEAVES = (
-    _HEAD
-    + _NJIT
-    + """def leaf_boxes_kernel(places, margins, order, leaf, at, nodes, halves, margin, begin, end):
+LEAVES = """def leaf_boxes_kernel(places, margins, order, leaf, at, nodes, halves, margin, begin, end):
     axes, count = places.shape[1], len(order)
     for index in range(begin, end):
         first, last = index * leaf, min((index + 1) * leaf, count)
         for axis in range(axes):
             low, high = places[order[first], axis], places[order[first], axis]
-            lost = margins[order[first], axis] if len(margins) else places.dtype.type(0)
+            lost = margins[order[first], axis] if len(margins) else places.dtype(0)
             for p in range(first + 1, last):
                 place = places[order[p], axis]
                 low, high = min(low, place), max(high, place)
                 if len(margins):
                     lost = max(lost, margins[order[p], axis])
             low, high = low - lost, high + lost
-            centre = places.dtype.type(0.5) * low + places.dtype.type(0.5) * high
+            centre = places.dtype(0.5) * low + places.dtype(0.5) * high
             half = max(high - centre, centre - low)
             nodes[at[index], axis] = centre
             nodes[at[index], halves + axis] = half + margin * (abs(centre) + half)
 """
-)
 
-UPPER = (
-    _HEAD
-    + _NJIT
-    + """def upper_boxes_kernel(fan, below, stride, at, nodes, axes, halves, margin, begin, end):
+UPPER = """def upper_boxes_kernel(fan, below, stride, at, nodes, axes, halves, margin, begin, end):
     for index in range(begin, end):
         child, children = at[index] + 1, min(fan, below - index * fan)
         for axis in range(axes):
@@ -148,12 +133,11 @@ UPPER = (
                 c = child + k * stride
                 low = min(low, nodes[c, axis] - nodes[c, halves + axis])
                 high = max(high, nodes[c, axis] + nodes[c, halves + axis])
-            centre = nodes.dtype.type(0.5) * low + nodes.dtype.type(0.5) * high
+            centre = nodes.dtype(0.5) * low + nodes.dtype(0.5) * high
             half = max(high - centre, centre - low)
             nodes[at[index], axis] = centre
             nodes[at[index], halves + axis] = half + margin * (abs(centre) + half)
 """
-)
 
 
 def quantiles_of(places: NDArray[Any]) -> NDArray[Any]:

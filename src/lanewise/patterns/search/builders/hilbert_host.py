@@ -22,17 +22,12 @@ from lanewise.runtime.memory import Pieces, PlannedPieces
 
 HALF = LEVELS // 2  # levels of a key
 FEW = 48  # elements that are sorted by insertion
-_INLINE = '@njit(error_model="numpy")\n'
-_HEAD = f"""import numpy as np
-from numba import njit
+_HEAD = f"""def cell_of(place, low, scale):  # what is no number is in the first one
+    v = (float64(place) - low) * scale
+    return int64(min(v, {float(2**LEVELS - 1)!r})) if v > 0.0 else int64(0)
 
 
-{_INLINE}def cell_of(place, low, scale):  # what is no number is in the first one
-    v = (np.float64(place) - low) * scale
-    return np.int64(min(v, {float(2**LEVELS - 1)!r})) if v > 0.0 else np.int64(0)
-
-
-{_INLINE}def spread(v, axes):  # {HALF} bits apart, those of the other axes between them
+def spread(v, axes):  # {HALF} bits apart, those of the other axes between them
     if axes == 3:
         v = (v | v << 32) & 0x1F00000000FFFF
         v = (v | v << 16) & 0x1F0000FF0000FF
@@ -48,17 +43,16 @@ from numba import njit
 
 """
 
-KEYS = f"""{_HEAD}{SKILLING}@njit(error_model="numpy", nogil=True)
-def hilbert_high_kernel(places, lows, scale, keys, begin, end):
+KEYS = f"""{_HEAD}{SKILLING}def hilbert_high_kernel(places, lows, scale, keys, begin, end):
     axes = places.shape[1]
-    cells, flip = np.zeros((axes, 512), np.int32), np.zeros(512, np.int32)
+    cells, flip = zeros((axes, 512), int32), zeros(512, int32)
     for piece in range(begin, end, 512):
         size = min(512, end - piece)
         for axis in range(axes):
             for n in range(size):
-                cells[axis, n] = np.int32(cell_of(places[piece + n, axis], lows[axis], scale) >> {HALF})
+                cells[axis, n] = int32(cell_of(places[piece + n, axis], lows[axis], scale) >> {HALF})
         for level in range({HALF - 1}, 0, -1):
-            shift, low = np.int32(level), np.int32((1 << level) - 1)
+            shift, low = int32(level), int32((1 << level) - 1)
             invert(cells[0], shift, low)
             for axis in range(1, axes):
                 invert_or_swap(cells[0], cells[axis], shift, low)
@@ -67,18 +61,18 @@ def hilbert_high_kernel(places, lows, scale, keys, begin, end):
                 cells[axis, n] ^= cells[axis - 1, n]
         flips(cells[axes - 1], {HALF}, flip)
         for n in range(size):
-            key = np.int64(0)
+            key = int64(0)
             for axis in range(axes):
-                key |= spread(np.int64(cells[axis, n] ^ flip[n]), axes) << (axes - 1 - axis)
+                key |= spread(int64(cells[axis, n] ^ flip[n]), axes) << (axes - 1 - axis)
             keys[piece + n] = key
 """
 
-SORT = f"""{_HEAD}{_INLINE}def low_key(places, lows, scale, i, cells):  # of the other levels
+SORT = f"""{_HEAD}def low_key(places, lows, scale, i, cells):  # of the other levels
     axes = places.shape[1]
     for axis in range(axes):
         cells[axis] = cell_of(places[i, axis], lows[axis], scale)
     for level in range({LEVELS - 1}, 0, -1):
-        low = (np.int64(1) << level) - 1
+        low = (int64(1) << level) - 1
         for axis in range(axes):
             if cells[axis] >> level & 1:
                 cells[0] ^= low
@@ -88,15 +82,15 @@ SORT = f"""{_HEAD}{_INLINE}def low_key(places, lows, scale, i, cells):  # of the
                 cells[axis] ^= swap
     for axis in range(1, axes):
         cells[axis] ^= cells[axis - 1]
-    flip, key = np.int64(0), np.int64(0)
+    flip, key = int64(0), int64(0)
     for level in range({LEVELS - 1}, 0, -1):
-        flip ^= ((np.int64(1) << level) - 1) & -(cells[axes - 1] >> level & 1)
+        flip ^= ((int64(1) << level) - 1) & -(cells[axes - 1] >> level & 1)
     for axis in range(axes):
         key |= spread((cells[axis] ^ flip) & {2**HALF - 1}, axes) << (axes - 1 - axis)
     return key
 
 
-{_INLINE}def radix_sort(keys, order, other_keys, other_order, counts, begin, end):  # six digits of eleven bits
+def radix_sort(keys, order, other_keys, other_order, counts, begin, end):  # six digits of eleven bits
     counts[:, :] = 0
     for p in range(begin, end):
         for d in range(6):
@@ -117,9 +111,8 @@ SORT = f"""{_HEAD}{_INLINE}def low_key(places, lows, scale, i, cells):  # of the
                 keys[to], order[to] = key, other_order[p]
 
 
-@njit(error_model="numpy", nogil=True)
 def hilbert_sort_kernel(places, lows, scale, keys, order, other_keys, other_order):
-    count, cells, counts = len(keys), np.empty(3, np.int64), np.empty((6, 2048), np.int64)
+    count, cells, counts = len(keys), empty(3, int64), empty((6, 2048), int64)
     for i in range(count):
         order[i] = i
     radix_sort(keys, order, other_keys, other_order, counts, 0, count)

@@ -29,23 +29,18 @@ from lanewise.runtime import cpu
 Recursive = Literal["sort", "1-D", "3-D"]
 Whole = NDArray[np.int32]
 LIST = 64  # leaves around a cell that its list has room for
-_HEAD = """import numpy as np
-from numba import njit
-
-"""
-_NJIT = '@njit(error_model="numpy", nogil=True)\n'
 
 # One row of `todo` is a part: first and last element, and the plane to hang it on. Small parts
 # become leaves at once, the larger of two waits: rows never number more than the logarithm of the
-# elements. Loops in place of slices: Numba compiles them in a quarter of the time.
-PARTS = f"""{_HEAD}
-{_NJIT}def parts_kernel(places, order, spare, leaf, axes, box, firsts, planes, links):
-    todo, borders = np.empty((128, 3), np.int64), np.empty((128, places.shape[1], 2))
-    border, mean, low, high = np.empty((places.shape[1], 2)), np.empty(axes), np.empty(axes), np.empty(axes)
+# elements.
+PARTS = """def parts_kernel(places, order, spare, leaf, axes, box, firsts, planes, links):
+    todo, borders = empty((128, 3), int64), empty((128, places.shape[1], 2), float64)
+    border, mean, low, high = empty((places.shape[1], 2), float64), empty(axes, float64), empty(axes, float64), empty(axes, float64)
     todo[0, 0], todo[0, 1], todo[0, 2] = 0, len(order), -1
     for a in range(places.shape[1]):
         borders[0, a, 0], borders[0, a, 1] = box[a, 0], box[a, 1]
-    waiting, leaves, divisions, real = 1, 0, 0, places.dtype.type
+    real = places.dtype
+    waiting, leaves, divisions = 1, 0, 0
     while waiting:
         waiting -= 1
         begin, end, hook = todo[waiting, 0], todo[waiting, 1], todo[waiting, 2]
@@ -58,19 +53,19 @@ PARTS = f"""{_HEAD}
             leaves += 1
             continue
         for a in range(axes):
-            mean[a], low[a], high[a] = 0.0, np.inf, -np.inf
+            mean[a], low[a], high[a] = 0.0, inf, -inf
         for p in range(begin, end):
             for a in range(axes):
                 x = places[order[p], a]
                 mean[a] += x
                 low[a], high[a] = min(low[a], x), max(high[a], x)
-        axis, nearest = -1, np.inf
+        axis, nearest = -1, inf
         for a in range(axes):
             mean[a] = real(mean[a] / (end - begin))  # a place of the positions' precision: walks compare with it exactly
             distance = min(mean[a] - border[a, 0], border[a, 1] - mean[a])
             if low[a] < mean[a] and mean[a] <= high[a] and (axis < 0 or distance < nearest):
                 axis, nearest = a, distance
-        middle, plane = (begin + end) // 2, np.inf
+        middle, plane = (begin + end) // 2, inf
         if axis >= 0:
             left, right, plane = begin, 0, mean[axis]
             for p in range(begin, end):
@@ -101,15 +96,14 @@ PARTS = f"""{_HEAD}
     return divisions
 """
 
-BOXES = f"""{_HEAD}
-{_NJIT}def part_boxes_kernel(places, margins, order, starts, leaves, boxed, nodes, halves, margin):
-    real = places.dtype.type
+BOXES = """def part_boxes_kernel(places, margins, order, starts, leaves, boxed, nodes, halves, margin):
+    real = places.dtype
     for index in range(leaves):
         for axis in range(places.shape[1]):
             if axis >= boxed:  # slices range throughout the world
-                nodes[index, axis], nodes[index, halves + axis] = real(0), real(np.inf)
+                nodes[index, axis], nodes[index, halves + axis] = real(0), real(inf)
                 continue
-            low, high, lost = real(np.inf), real(-np.inf), real(0)
+            low, high, lost = real(inf), real(-inf), real(0)
             for p in range(starts[index], starts[index + 1]):
                 place = places[order[p], axis]
                 low, high = min(low, place), max(high, place)
@@ -125,16 +119,15 @@ BOXES = f"""{_HEAD}
 
 # The leaves within the radius of each cell, cells being what the planes cut the world into; a list
 # that is too long is -1.
-LISTS = f"""{_HEAD}
-{_NJIT}def around_kernel(planes, links, divisions, leaves, nodes, halves, axes, radius2, lists):
-    low, high = np.full((leaves, axes), -np.inf), np.full((leaves, axes), np.inf)
-    lows, highs = np.full((divisions + 1, axes), -np.inf), np.full((divisions + 1, axes), np.inf)
+LISTS = """def around_kernel(planes, links, divisions, leaves, nodes, halves, axes, radius2, lists):
+    low, high = full((leaves, axes), -inf), full((leaves, axes), inf)
+    lows, highs = full((divisions + 1, axes), -inf), full((divisions + 1, axes), inf)
     for d in range(divisions):  # a division comes before those below it
         for side in range(2):
             axis, to = int(planes[d, 0]), links[d, side]
             below, above = (lows[to], highs[to]) if to >= 0 else (low[-1 - to], high[-1 - to])
             below[:], above[:] = lows[d], highs[d]
-            if planes[d, 1] < np.inf:
+            if planes[d, 1] < inf:
                 (above if side == 0 else below)[axis] = planes[d, 1]
     for cell in range(min(leaves, len(lists))):
         count, room = 0, lists.shape[1] - 1

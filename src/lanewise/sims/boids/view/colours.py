@@ -105,11 +105,7 @@ class ClusterColours:
 
 _JOIN = '''"""Connected components over cells, as a forest of agents."""
 
-import numpy as np
-from numba import njit
 
-
-@njit(error_model="numpy")
 def root(parent, i):
     while parent[i] != i:
         parent[i] = parent[parent[i]]
@@ -117,7 +113,6 @@ def root(parent, i):
     return i
 
 
-@njit(error_model="numpy")
 def before(cells, c, x, y, z):
     if cells[c, 0] != x:
         return cells[c, 0] < x
@@ -126,7 +121,6 @@ def before(cells, c, x, y, z):
     return cells[c, 2] < z
 
 
-@njit(error_model="numpy")
 def join_cells(points, starts, radius2, parent, a, b):
     one, other = root(parent, starts[a]), root(parent, starts[b])
     if one == other:
@@ -139,7 +133,6 @@ def join_cells(points, starts, radius2, parent, a, b):
                 return
 
 
-@njit(error_model="numpy")
 def join_kernel(points, cells, starts, radius2, parent):
     count = len(cells)
     for c in range(count):

@@ -1,7 +1,7 @@
 """Triangles as pixels: a depth buffer, perspective, and four samples a pixel; and the triangles of
 agents, which are paper darts.
 
-The loops are text for Numba, so that a frame of 100,000 agents takes no longer than some of their
+The loops are text that is compiled, so that a frame of 100,000 agents takes no longer than some of their
 steps. Rows are shared among threads; every piece looks at all triangles in their order, so the
 split changes no pixel.
 
@@ -29,12 +29,7 @@ GRAIN = 64
 
 _TRIANGLES = '''"""Triangles into a picture with a depth buffer: larger is nearer."""
 
-import numpy as np
-from numba import njit
-from numba import float32 as f32
 
-
-@njit(error_model="numpy", nogil=True)
 def triangles_kernel(corners, colours, opacity, solid, picture, nearness, begin, end):
     width = picture.shape[1]
     for t in range(len(corners)):
@@ -50,17 +45,17 @@ def triangles_kernel(corners, colours, opacity, solid, picture, nearness, begin,
         area = (x1 - x0) * (y2 - y0) - (x2 - x0) * (y1 - y0)
         if area == 0:
             continue
-        first, last = max(begin, int(np.ceil(low - f32(0.5)))), min(end - 1, int(np.floor(high - f32(0.5))))
-        start, stop = max(0, int(np.ceil(left - f32(0.5)))), min(width - 1, int(np.floor(right - f32(0.5))))
-        over = f32(1) / area
+        first, last = max(begin, int(ceil(low - float32(0.5)))), min(end - 1, int(floor(high - float32(0.5))))
+        start, stop = max(0, int(ceil(left - float32(0.5)))), min(width - 1, int(floor(right - float32(0.5))))
+        over = float32(1) / area
         r, g, b, a = colours[t, 0], colours[t, 1], colours[t, 2], opacity[t]
         for row in range(first, last + 1):
-            y = row + f32(0.5)
+            y = row + float32(0.5)
             for column in range(start, stop + 1):
-                x = column + f32(0.5)
+                x = column + float32(0.5)
                 v = ((x - x0) * (y2 - y0) - (x2 - x0) * (y - y0)) * over
                 w = ((x1 - x0) * (y - y0) - (x - x0) * (y1 - y0)) * over
-                u = f32(1) - v - w
+                u = float32(1) - v - w
                 if u < 0 or v < 0 or w < 0:
                     continue
                 near = u * z0 + v * z1 + w * z2
@@ -76,24 +71,18 @@ def triangles_kernel(corners, colours, opacity, solid, picture, nearness, begin,
 
 _PIXELS = '''"""The mean of the samples of each pixel."""
 
-import numpy as np
-from numba import njit
-from numba import float32 as f32
-from numba import uint8 as u8
 
-
-@njit(error_model="numpy", nogil=True)
 def pixels_kernel(picture, pixels, begin, end):
     n = picture.shape[0] // pixels.shape[0]
-    over = f32(1) / f32(n * n)
+    over = float32(1) / float32(n * n)
     for row in range(begin, end):
         for column in range(pixels.shape[1]):
             for channel in range(3):
-                total = f32(0)
+                total = float32(0)
                 for i in range(n):
                     for j in range(n):
                         total += picture[n * row + i, n * column + j, channel]
-                pixels[row, column, channel] = u8(min(max(total * over + f32(0.5), f32(0)), f32(255)))
+                pixels[row, column, channel] = uint8(min(max(total * over + float32(0.5), float32(0)), float32(255)))
 '''
 
 

@@ -1,0 +1,146 @@
+"""Types of numbers and arrays in texts that are written by hand.
+
+Whole numbers have 64 bits in arithmetic, whatever they are stored as: with a sign, unless both are
+without. Whole numbers of 32 and 64 bits with floats are float64; what is stored in an element, or
+converted by the name of a type, is cut to it. Whole numbers written in the text take the sign of
+what they meet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+
+class TextError(ValueError):
+    """A text that is written by hand says what it must not; it is a fault of lanewise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A type of numbers. letter: b, i, u or f, as NumPy has them."""
+
+    letter: str
+    bits: int
+
+    @property
+    def text(self) -> str:
+        """The type in LLVM's language."""
+        match self.letter:
+            case "f":
+                return "float" if self.bits == 32 else "double"
+            case _:
+                return f"i{self.bits}"
+
+    @property
+    def size(self) -> int:
+        """Bytes of an element."""
+        return max(self.bits, 8) // 8
+
+    @property
+    def stored(self) -> str:
+        """The type of an element: truth values are bytes there."""
+        return "i8" if self.letter == "b" else self.text
+
+    @property
+    def is_float(self) -> bool:
+        return self.letter == "f"
+
+
+BOOL = Number("b", 1)
+I64, U64, F64 = Number("i", 64), Number("u", 64), Number("f", 64)
+NAMES = {
+    "bool_": BOOL,
+    "int": I64,
+    **{f"int{n}": Number("i", n) for n in (8, 16, 32, 64)},
+    **{f"uint{n}": Number("u", n) for n in (8, 16, 32, 64)},
+    **{f"float{n}": Number("f", n) for n in (32, 64)},
+}
+"""By the names that texts have for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A type of arrays. whole: their elements follow each other in memory."""
+
+    element: Number
+    dimensions: int
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The type of several values."""
+
+    items: tuple[Kind, ...]
+
+
+Kind = Number | Row | Group
+
+
+def number_of(dtype: Any) -> Number:
+    """That of a type of NumPy."""
+    name = np.dtype(dtype).name
+    return BOOL if name == "bool" else NAMES[name]
+
+
+def kind_of(argument: Any) -> Kind:
+    """The type of an argument."""
+    match argument:
+        case np.ndarray():
+            if not argument.dtype.isnative:
+                raise TextError(f"an array of {argument.dtype}, as other machines have it")
+            return Row(number_of(argument.dtype), argument.ndim, argument.flags.c_contiguous)
+        case np.generic():
+            return number_of(argument.dtype)
+        case bool():
+            return BOOL
+        case int():
+            return I64
+        case float():
+            return F64
+        case _:
+            raise TextError(f"a kernel takes arrays and numbers, found {type(argument).__name__}")
+
+
+def in_arithmetic(a: Number, b: Number) -> Number:
+    """The type in which two numbers are added."""
+    if a.is_float or b.is_float:
+        return in_common(a, b)
+    return U64 if a.letter == b.letter == "u" else _signed(a, b, I64)
+
+
+def in_common(a: Number, b: Number) -> Number:
+    """The type that holds both."""
+    if a == b:
+        return a
+    if a.is_float and b.is_float:
+        return F64
+    if a.is_float or b.is_float:
+        real, whole = (a, b) if a.is_float else (b, a)
+        return real if whole.bits < 32 else F64
+    if "b" in (a.letter, b.letter):
+        return b if a.letter == "b" else a
+    wider = max(a, b, key=lambda n: n.bits)
+    return wider if a.letter == b.letter else _signed(a, b, I64)
+
+
+def _signed(a: Number, b: Number, found: Number) -> Number:
+    if a != b and U64 in (a, b) and "i" in (a.letter, b.letter):
+        raise TextError("a whole number with a sign meets one of 64 bits without: convert either")
+    return found
+
+
+def joined(a: Kind, b: Kind) -> Kind:
+    """The type of a variable that is one or the other."""
+    match a, b:
+        case Number(), Number():
+            return in_common(a, b)
+        case Row(), Row() if replace(a, whole=b.whole) == b:
+            return a if not a.whole else b
+        case Group(), Group() if len(a.items) == len(b.items):
+            return Group(tuple(joined(x, y) for x, y in zip(a.items, b.items, strict=True)))
+        case _:
+            raise TextError(f"a variable is {a} here and {b} there")
