@@ -19,7 +19,7 @@ import pytest
 from lanewise.runtime import cache, compiling
 from lanewise.runtime.cache import CacheWarning, cache_directory, folder_problem, read_entry, write_entry
 from lanewise.runtime.nvrtc import compile_cubin
-from lanewise.runtime.written.kernel import WrittenKernel
+from lanewise.runtime.written.kernel import TextKernel
 
 TEXT = """def twice_kernel(x, begin, end):
     for i in range(begin, end):
@@ -50,7 +50,7 @@ def compiled() -> int:
     """Run the kernel as a process would that starts now; how often it was compiled for that."""
     gc.collect()  # nobody holds the kernel of the time before
     before, x = compiling.count(), np.arange(5.0)
-    kernel = WrittenKernel(TEXT, "twice")
+    kernel = TextKernel(TEXT, "twice")
     kernel(x, 1, 4)
     assert x.tolist() == [0, 2, 4, 6, 4]
     return compiling.count() - before
@@ -252,9 +252,9 @@ def test_good_entries_are_used_without_a_word() -> None:
 PROCESS = """
 import numpy as np
 from lanewise.runtime import compiling
-from lanewise.runtime.written.kernel import WrittenKernel
+from lanewise.runtime.written.kernel import TextKernel
 x = np.arange(5.0)
-WrittenKernel({text!r}, "twice")(x, 1, 4)
+TextKernel({text!r}, "twice")(x, 1, 4)
 print(x.tolist(), compiling.count())
 """
 

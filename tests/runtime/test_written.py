@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lanewise.patterns.search.builders import cells, curve_host, hilbert_host, ordering, rows
 from lanewise.primitives import compaction, radix_sort, record_moves
 from lanewise.runtime import llvm
-from lanewise.runtime.written.kernel import WrittenKernel, llvm_text
+from lanewise.runtime.written.kernel import TextKernel, llvm_text
 from lanewise.runtime.written.kinds import TextError, kind_of
 
 PYTHON: dict[str, Any] = {
@@ -40,7 +40,7 @@ def by_python(text: str, name: str) -> Any:
 def check(text: str, name: str, *arguments: Any) -> None:
     """The text does the same to arrays, and returns the same, as Python runs it."""
     own, theirs = ([a.copy() if isinstance(a, np.ndarray) else a for a in arguments] for _ in range(2))
-    found = WrittenKernel(text, name)(*own)
+    found = TextKernel(text, name)(*own)
     with np.errstate(all="ignore"):
         wanted = by_python(text, name)(*theirs)
     for n, (a, b) in enumerate(zip(own, theirs, strict=True)):
@@ -116,7 +116,7 @@ FLOATS = """def floats_kernel(a, b, out):
     real = a.dtype
     for i in range(len(a)):
         x = max(min(a[i], b[i]), real(-1))
-        out[i] = floor(x) / 3 + abs(a[i]) * real(2) - (-b[i]) + (real(1) if a[i] != a[i] else ceil(b[i]))
+        out[i] = floor(x) / real(3) + abs(a[i]) * real(2) - (-b[i]) + (real(1) if a[i] != a[i] else ceil(b[i]))
 """
 
 
@@ -125,7 +125,7 @@ FLOATS = """def floats_kernel(a, b, out):
 )
 def test_floats_are_those_of_numpy(pairs: list[tuple[float, float]], dtype: str) -> None:
     a, b = np.array(pairs).T.astype(dtype)
-    kernel = WrittenKernel(FLOATS, "floats")
+    kernel = TextKernel(FLOATS, "floats")
     found, wanted = np.zeros(len(a), dtype), np.zeros(len(a), dtype)
     kernel(a.copy(), b.copy(), found)
     with np.errstate(all="ignore"):
@@ -165,7 +165,7 @@ def test_rows_are_sorted_by_insertion_and_by_heaps(count: int) -> None:
 
 
 def test_types_are_those_of_the_arguments() -> None:
-    kernel = WrittenKernel("def add_kernel(x, by):\n    for i in range(len(x)):\n        x[i] += by\n", "add")
+    kernel = TextKernel("def add_kernel(x, by):\n    for i in range(len(x)):\n        x[i] += by\n", "add")
     for dtype in ("i1", "u2", "i4", "u8", "f4", "f8"):
         x = np.arange(6).astype(dtype)
         kernel(x, x.dtype.type(3))
@@ -203,8 +203,8 @@ def test_what_is_not_in_the_language_says_its_line(body: str, said: str) -> None
 def test_a_function_that_calls_itself_and_wrong_arguments_are_refused() -> None:
     text = "def f(x):\n    return f(x)\n\n\ndef wrong_kernel(x):\n    x[0] = f(1)\n"
     with pytest.raises(TextError, match="f calls itself"):
-        WrittenKernel(text, "wrong")(np.zeros(3))
-    kernel = WrittenKernel("def one_kernel(x):\n    x[0] = 1\n", "one")
+        TextKernel(text, "wrong")(np.zeros(3))
+    kernel = TextKernel("def one_kernel(x):\n    x[0] = 1\n", "one")
     with pytest.raises(TextError, match="takes 1 arguments, found 2"):
         kernel(np.zeros(3), 1)
     for wrong, said in ((np.zeros(3, ">f8"), "as other machines have it"), ("text", "found str")):
@@ -220,7 +220,7 @@ def test_memory_that_is_not_there_is_an_error_and_what_was_made_is_given_back() 
         more[i], some[i] = i, 2 * i
     x[0] = more[int(x[1])] + some[int(x[2])]
 """
-    kernel, x = WrittenKernel(text, "large"), np.array([0.0, 3.0, 4.0])
+    kernel, x = TextKernel(text, "large"), np.array([0.0, 3.0, 4.0])
     for _ in range(200):  # 1.6 GB, if they were kept
         kernel(x, 5)
         with pytest.raises(MemoryError, match="large found no memory for its local arrays"):

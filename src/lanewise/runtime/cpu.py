@@ -17,10 +17,10 @@ from lanewise.runtime.cache import content_key
 from lanewise.runtime.compiler_locks import LOADING, keep_over_forks
 from lanewise.runtime.devices import cpu_threads
 from lanewise.runtime.llvm import LlvmKernel
-from lanewise.runtime.written.kernel import WrittenKernel
+from lanewise.runtime.written.kernel import TextKernel
 from lanewise.support.interrupts import interrupts_wait
 
-RangeKernel = LlvmKernel | WrittenKernel | Callable[..., None]
+RangeKernel = LlvmKernel | TextKernel | Callable[..., None]
 SLAB_UNIT = (
     # sites of one span at most: enough for SIMD loops, short enough to share the work; slabs are
     # multiples
@@ -56,12 +56,12 @@ def code_of(text: str) -> str:
 
 
 @cache
-def own_kernel(text: str, name: str) -> WrittenKernel:
+def own_kernel(text: str, name: str) -> TextKernel:
     """The function `<name>_kernel` of a text that is written by hand, of which there are few; it
     stays for the life of the process.
     """
     keep_over_forks()
-    return WrittenKernel(text, name)
+    return TextKernel(text, name)
 
 
 @interrupts_wait()
@@ -142,7 +142,7 @@ def function_of(kernel: RangeKernel, arguments: tuple[Any, ...]) -> RangeKernel:
     match kernel:
         case LlvmKernel():
             return kernel.function
-        case WrittenKernel():
+        case TextKernel():
             return kernel.function_for((*arguments, 0, 0))
         case _:
             return kernel

@@ -9,22 +9,23 @@ from typing import Any
 from lanewise.runtime.cache import content_key
 from lanewise.runtime.llvm import LlvmKernel
 from lanewise.runtime.python_call import DATA, LENGTHS, STEPS, PythonCall
+from lanewise.runtime.written.expressions import number_of
 from lanewise.runtime.written.functions import FunctionWriter
 from lanewise.runtime.written.kinds import (
     BOOL,
     I64,
+    ArrayKind,
     Kind,
-    Number,
-    Row,
+    NumberKind,
     TextError,
     kind_of,
 )
-from lanewise.runtime.written.values import Array, Value, constant, rooms_of
+from lanewise.runtime.written.values import Arithmetic, TextArray, TextNumber, constant, rooms_of
 
 ROUNDS = 20  # through a text, until types stay the same
 
 
-class WrittenKernel:
+class TextKernel:
     """The function `<name>_kernel` of a text, called with arrays and numbers of any types that it
     can work with. It returns None, a whole number or a truth value.
     """
@@ -63,17 +64,18 @@ def llvm_text(text: str, name: str, kinds: tuple[Kind, ...]) -> str:
         writer = FunctionWriter(functions, known, variables)
         parameters = _parameters(writer, main, kinds)
         writer.block(main.body)
-        if writer.settled:
+        if writer.variables.settled:
             return _module(writer, name, parameters, kinds)
     raise TextError(f"the types of {name} do not come to rest")
 
 
-def _constants(s: ast.Assign, known: dict[str, Value]) -> dict[str, Value]:
+def _constants(s: ast.Assign, known: dict[str, TextNumber]) -> dict[str, TextNumber]:
     """Numbers that a text names above its functions."""
     (target,), writer = s.targets, FunctionWriter({}, known, {})
     names = target.elts if isinstance(target, ast.Tuple) else [target]
     values = s.value.elts if isinstance(s.value, ast.Tuple) else [s.value]
-    return {ast.unparse(n): writer.number(v) for n, v in zip(names, values, strict=True)}
+    number = writer.expressions.number
+    return {ast.unparse(n): number(v) for n, v in zip(names, values, strict=True)}
 
 
 def _parameters(
@@ -87,13 +89,13 @@ def _parameters(
         names = [f"%{p.arg}.given.{n}" for n in range(len(rooms_of(kind)))]
         parameters += [f"{t} {n}" for t, n in zip(rooms_of(kind), names, strict=True)]
         match kind:
-            case Number():
-                value = Value(kind, names[0])
-            case Row(dimensions=n):
-                value = Array(kind, names[0], tuple(names[1 : n + 1]), tuple(names[n + 1 :]))
+            case NumberKind():
+                value = TextNumber(kind, names[0])
+            case ArrayKind(dimensions=n):
+                value = TextArray(kind, names[0], tuple(names[1 : n + 1]), tuple(names[n + 1 :]))
             case _:
                 raise TextError(f"{p.arg} is {kind}")
-        writer.assign(writer.own(p.arg), value)
+        writer.variables.assign(writer.variables.own(p.arg), value)
     return parameters
 
 
@@ -101,12 +103,12 @@ def _module(
     writer: FunctionWriter, name: str, parameters: list[str], kinds: tuple[Kind, ...]
 ) -> str:
     """The function itself, and what Python calls."""
-    code, result = writer.code, writer.kinds.get("0.return")
+    code, result = writer.code, writer.variables.kinds.get("0.return")
     code.begin("return")
     if result is not None:
-        if not isinstance(result, Number) or result.is_float:
+        if not isinstance(result, NumberKind) or result.is_float:
             raise TextError("a kernel returns a whole number, a truth value or nothing")
-        found = writer.math.cast(writer.number_of("0.return"), I64)
+        found = Arithmetic(code).cast(number_of(writer.variables.value_of("0.return")), I64)
         code.do(f"store {found.kind.text} {found.name}, ptr %result")
     writer.local.given_back()
     head = f"define internal i32 @{name}_range({', '.join([*parameters, 'ptr %result'])}) noinline"
@@ -115,14 +117,14 @@ def _module(
     return "\n".join([*parts, _called_from_outside(name, kinds, result)])
 
 
-def _called_from_outside(name: str, kinds: tuple[Kind, ...], result: Number | None) -> str:
+def _called_from_outside(name: str, kinds: tuple[Kind, ...], result: NumberKind | None) -> str:
     """What Python calls, with arguments that are known to have these types."""
     call, arguments = PythonCall(name, len(kinds)), list[str]()
     for n, kind in enumerate(kinds):
-        if isinstance(kind, Number):
+        if isinstance(kind, NumberKind):
             arguments.append(f"{kind.text} {call.number(n, kind.text)}")
             continue
-        assert isinstance(kind, Row)
+        assert isinstance(kind, ArrayKind)
         array = call.given(n)
         arguments.append(f"ptr {call.read('ptr', array, DATA)}")
         for where in (LENGTHS,) if kind.whole else (LENGTHS, STEPS):

@@ -19,7 +19,7 @@ class TextError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class NumberKind:
     """A type of numbers. letter: b, i, u or f, as NumPy has them."""
 
     letter: str
@@ -49,38 +49,38 @@ class Number:
         return self.letter == "f"
 
 
-BOOL = Number("b", 1)
-I64, U64, F64 = Number("i", 64), Number("u", 64), Number("f", 64)
+BOOL = NumberKind("b", 1)
+I64, U64, F64 = NumberKind("i", 64), NumberKind("u", 64), NumberKind("f", 64)
 NAMES = {
     "bool_": BOOL,
     "int": I64,
-    **{f"int{n}": Number("i", n) for n in (8, 16, 32, 64)},
-    **{f"uint{n}": Number("u", n) for n in (8, 16, 32, 64)},
-    **{f"float{n}": Number("f", n) for n in (32, 64)},
+    **{f"int{n}": NumberKind("i", n) for n in (8, 16, 32, 64)},
+    **{f"uint{n}": NumberKind("u", n) for n in (8, 16, 32, 64)},
+    **{f"float{n}": NumberKind("f", n) for n in (32, 64)},
 }
 """By the names that texts have for them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ArrayKind:
     """A type of arrays. whole: their elements follow each other in memory."""
 
-    element: Number
+    element: NumberKind
     dimensions: int
     whole: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class TupleKind:
     """The type of several values."""
 
     items: tuple[Kind, ...]
 
 
-Kind = Number | Row | Group
+Kind = NumberKind | ArrayKind | TupleKind
 
 
-def number_of(dtype: Any) -> Number:
+def number_of(dtype: Any) -> NumberKind:
     """That of a type of NumPy."""
     name = np.dtype(dtype).name
     return BOOL if name == "bool" else NAMES[name]
@@ -92,7 +92,7 @@ def kind_of(argument: Any) -> Kind:
         case np.ndarray():
             if not argument.dtype.isnative:
                 raise TextError(f"an array of {argument.dtype}, as other machines have it")
-            return Row(number_of(argument.dtype), argument.ndim, argument.flags.c_contiguous)
+            return ArrayKind(number_of(argument.dtype), argument.ndim, argument.flags.c_contiguous)
         case np.generic():
             return number_of(argument.dtype)
         case bool():
@@ -105,14 +105,14 @@ def kind_of(argument: Any) -> Kind:
             raise TextError(f"a kernel takes arrays and numbers, found {type(argument).__name__}")
 
 
-def in_arithmetic(a: Number, b: Number) -> Number:
+def in_arithmetic(a: NumberKind, b: NumberKind) -> NumberKind:
     """The type in which two numbers are added."""
     if a.is_float or b.is_float:
         return in_common(a, b)
     return U64 if a.letter == b.letter == "u" else _signed(a, b, I64)
 
 
-def in_common(a: Number, b: Number) -> Number:
+def in_common(a: NumberKind, b: NumberKind) -> NumberKind:
     """The type that holds both."""
     if a == b:
         return a
@@ -127,7 +127,7 @@ def in_common(a: Number, b: Number) -> Number:
     return wider if a.letter == b.letter else _signed(a, b, I64)
 
 
-def _signed(a: Number, b: Number, found: Number) -> Number:
+def _signed(a: NumberKind, b: NumberKind, found: NumberKind) -> NumberKind:
     if a != b and U64 in (a, b) and "i" in (a.letter, b.letter):
         raise TextError("a whole number with a sign meets one of 64 bits without: convert either")
     return found
@@ -136,11 +136,11 @@ def _signed(a: Number, b: Number, found: Number) -> Number:
 def joined(a: Kind, b: Kind) -> Kind:
     """The type of a variable that is one or the other."""
     match a, b:
-        case Number(), Number():
+        case NumberKind(), NumberKind():
             return in_common(a, b)
-        case Row(), Row() if replace(a, whole=b.whole) == b:
+        case ArrayKind(), ArrayKind() if replace(a, whole=b.whole) == b:
             return a if not a.whole else b
-        case Group(), Group() if len(a.items) == len(b.items):
-            return Group(tuple(joined(x, y) for x, y in zip(a.items, b.items, strict=True)))
+        case TupleKind(), TupleKind() if len(a.items) == len(b.items):
+            return TupleKind(tuple(joined(x, y) for x, y in zip(a.items, b.items, strict=True)))
         case _:
             raise TextError(f"a variable is {a} here and {b} there")

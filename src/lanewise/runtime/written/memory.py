@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lanewise.runtime.llvm_lines import FunctionLines
-from lanewise.runtime.written.kinds import Number, Row
-from lanewise.runtime.written.values import Array, Value
+from lanewise.runtime.written.kinds import ArrayKind, NumberKind
+from lanewise.runtime.written.values import TextArray, TextNumber
 
 ON_STACK = 1 << 16  # bytes of a kernel's local arrays
 
@@ -19,16 +19,16 @@ class LocalArrays:
     def __init__(self, code: FunctionLines) -> None:
         self._code, self._left, self._heap = code, ON_STACK, list[str]()
 
-    def made(self, kind: Number, lengths: Sequence[Value]) -> Array:
+    def made(self, kind: NumberKind, lengths: Sequence[TextNumber]) -> TextArray:
         """An array of these lengths; where there is no memory the kernel ends."""
-        row = Row(kind, len(lengths), whole=True)
+        row = ArrayKind(kind, len(lengths), whole=True)
         size: int | None = kind.size
         for length in lengths:
             size = None if size is None or length.known is None else size * int(length.known)
         place = self._asked_for(kind, lengths) if size is None else self._placed(kind, size)
-        return Array(row, place, tuple(n.name for n in lengths))
+        return TextArray(row, place, tuple(n.name for n in lengths))
 
-    def _placed(self, kind: Number, size: int) -> str:
+    def _placed(self, kind: NumberKind, size: int) -> str:
         if size > self._left:
             return self._system(str(size))
         self._left -= size
@@ -36,7 +36,7 @@ class LocalArrays:
         name = f"%{self._code.label('local')}"
         return self._code.room(name, f"[{count} x {kind.stored}]", 64)
 
-    def _asked_for(self, kind: Number, lengths: Sequence[Value]) -> str:
+    def _asked_for(self, kind: NumberKind, lengths: Sequence[TextNumber]) -> str:
         size = str(kind.size)
         for length in lengths:
             size = self._code.give(f"mul i64 {size}, {length.name}")

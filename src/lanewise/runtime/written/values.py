@@ -14,67 +14,67 @@ from lanewise.runtime.written.kinds import (
     F64,
     I64,
     U64,
-    Group,
+    ArrayKind,
     Kind,
-    Number,
-    Row,
+    NumberKind,
     TextError,
+    TupleKind,
     in_arithmetic,
     in_common,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class TextNumber:
     """A number, and its name in LLVM's language. known: what it is, where the text says so."""
 
-    kind: Number
+    kind: NumberKind
     name: str
     known: int | float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Array:
+class TextArray:
     """An array in memory: where it begins, the lengths of its dimensions, and how many bytes apart
     their elements are, where they do not follow each other.
     """
 
-    kind: Row
+    kind: ArrayKind
     place: str
     lengths: tuple[str, ...]
     steps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Several:
+class TextTuple:
     """Values side by side."""
 
-    items: tuple[Any_, ...]
+    items: tuple[TextValue, ...]
 
     @property
-    def kind(self) -> Group:
-        return Group(tuple(i.kind for i in self.items))
+    def kind(self) -> TupleKind:
+        return TupleKind(tuple(i.kind for i in self.items))
 
 
-Any_ = Value | Array | Several
+TextValue = TextNumber | TextArray | TextTuple
 
 
-def constant(value: float, kind: Number | None = None) -> Value:
+def constant(value: float, kind: NumberKind | None = None) -> TextNumber:
     """A number that the text tells."""
     if kind is None:
         kind = BOOL if isinstance(value, bool) else F64 if isinstance(value, float) else I64
     match kind.letter:
         case "b":
-            return Value(kind, "true" if value else "false", bool(value))
+            return TextNumber(kind, "true" if value else "false", bool(value))
         case "f":
             rounded = struct.unpack("f", struct.pack("f", value))[0] if kind.bits == 32 else value
             pattern = struct.unpack("<Q", struct.pack("<d", rounded))[0]
-            return Value(kind, f"0x{pattern:016X}", float(rounded))
+            return TextNumber(kind, f"0x{pattern:016X}", float(rounded))
         case _:
             kept = int(value) & (1 << kind.bits) - 1
             if kind.letter == "i" and kept >> kind.bits - 1:
                 kept -= 1 << kind.bits
-            return Value(kind, str(kept), kept)
+            return TextNumber(kind, str(kept), kept)
 
 
 _FOLDED: dict[type[ast.operator], Callable[[int, int], int]] = {
@@ -111,7 +111,7 @@ class Arithmetic:
 
     code: FunctionLines
 
-    def cast(self, v: Value, kind: Number) -> Value:
+    def cast(self, v: TextNumber, kind: NumberKind) -> TextNumber:
         """A number as one of another type; floats become the nearest whole number below in size."""
         was, to, give = v.kind, kind.text, self.code.give
         if was == kind:
@@ -126,24 +126,26 @@ class Arithmetic:
             letter = "u" if kind.letter == "u" else "s"
             name = f"llvm.fpto{letter}i.sat.{to}.f{was.bits}"
             self.code.needs.add(f"declare {to} @{name}({was.text})")
-            return Value(kind, give(f"call {to} @{name}({was.text} {v.name})"))
+            return TextNumber(kind, give(f"call {to} @{name}({was.text} {v.name})"))
         elif kind.is_float:
             way = "sitofp" if was.letter == "i" else "uitofp"
         elif kind.bits == was.bits:
-            return Value(kind, v.name)
+            return TextNumber(kind, v.name)
         elif kind.bits < was.bits:
             way = "trunc"
         else:
             way = "sext" if was.letter == "i" else "zext"
-        return Value(kind, give(f"{way} {was.text} {v.name} to {to}"))
+        return TextNumber(kind, give(f"{way} {was.text} {v.name} to {to}"))
 
-    def truth(self, v: Value) -> Value:
+    def truth(self, v: TextNumber) -> TextNumber:
         """Whether a number is not zero."""
         if v.kind == BOOL:
             return v
         return self.compare(ast.NotEq(), v, constant(0))
 
-    def _alike(self, a: Value, b: Value, *, wide: bool) -> tuple[Value, Value, Number]:
+    def _alike(
+        self, a: TextNumber, b: TextNumber, *, wide: bool
+    ) -> tuple[TextNumber, TextNumber, NumberKind]:
         """Both as numbers of one type. What is written in the text takes the sign of the other."""
         kinds = [a.kind, b.kind]
         for n, (v, other) in enumerate(((a, b), (b, a))):
@@ -152,101 +154,102 @@ class Arithmetic:
         kind = in_arithmetic(*kinds) if wide else in_common(*kinds)
         return self.cast(a, kind), self.cast(b, kind), kind
 
-    def binary(self, sign: ast.operator, a: Value, b: Value) -> Value:
+    def binary(self, sign: ast.operator, a: TextNumber, b: TextNumber) -> TextNumber:
         """Two numbers by an operator of Python."""
         way, give = type(sign), self.code.give
         if way in _FOLDED and isinstance(a.known, int) and isinstance(b.known, int):
             return constant(_FOLDED[way](a.known, b.known), in_arithmetic(a.kind, b.kind))
         if a.kind == b.kind == BOOL and way in (ast.BitAnd, ast.BitOr, ast.BitXor):
-            return Value(BOOL, give(f"{_WHOLE[way]} i1 {a.name}, {b.name}"))
+            return TextNumber(BOOL, give(f"{_WHOLE[way]} i1 {a.name}, {b.name}"))
         a, b, kind = self._alike(a, b, wide=True)
         if way is ast.Div and not kind.is_float:
             a, b, kind = self.cast(a, F64), self.cast(b, F64), F64
         if kind.is_float and way in _REAL:
-            return Value(kind, give(f"{_REAL[way]} {kind.text} {a.name}, {b.name}"))
+            return TextNumber(kind, give(f"{_REAL[way]} {kind.text} {a.name}, {b.name}"))
         if kind.is_float:
             raise TextError(f"floats have no {way.__name__}")
         if way in _WHOLE:
-            return Value(kind, give(f"{_WHOLE[way]} i64 {a.name}, {b.name}"))
+            return TextNumber(kind, give(f"{_WHOLE[way]} i64 {a.name}, {b.name}"))
         if way is ast.RShift:
             shift = "lshr" if kind == U64 else "ashr"
-            return Value(kind, give(f"{shift} i64 {a.name}, {b.name}"))
+            return TextNumber(kind, give(f"{shift} i64 {a.name}, {b.name}"))
         if way in (ast.FloorDiv, ast.Mod):
             return self._divided(a, b, kind, rest=way is ast.Mod)
         raise TextError(f"whole numbers have no {way.__name__}")
 
-    def _divided(self, a: Value, b: Value, kind: Number, *, rest: bool) -> Value:
+    def _divided(self, a: TextNumber, b: TextNumber, kind: NumberKind, *, rest: bool) -> TextNumber:
         """Towards minus infinity, by a number above zero."""
         give = self.code.give
         if kind == U64:
-            return Value(kind, give(f"{'urem' if rest else 'udiv'} i64 {a.name}, {b.name}"))
+            return TextNumber(kind, give(f"{'urem' if rest else 'udiv'} i64 {a.name}, {b.name}"))
         left = give(f"srem i64 {a.name}, {b.name}")
         below = give(f"icmp slt i64 {left}, 0")
         if rest:
             more = give(f"add i64 {left}, {b.name}")
-            return Value(kind, give(f"select i1 {below}, i64 {more}, i64 {left}"))
+            return TextNumber(kind, give(f"select i1 {below}, i64 {more}, i64 {left}"))
         whole, less = give(f"sdiv i64 {a.name}, {b.name}"), give(f"sext i1 {below} to i64")
-        return Value(kind, give(f"add i64 {whole}, {less}"))
+        return TextNumber(kind, give(f"add i64 {whole}, {less}"))
 
-    def unary(self, sign: ast.unaryop, v: Value) -> Value:
+    def unary(self, sign: ast.unaryop, v: TextNumber) -> TextNumber:
         """A number by an operator of Python."""
         match sign:
             case ast.Not():
                 truth = self.truth(v)
-                return Value(BOOL, self.code.give(f"xor i1 {truth.name}, true"))
+                return TextNumber(BOOL, self.code.give(f"xor i1 {truth.name}, true"))
             case ast.USub() if v.known is not None:
                 return constant(-v.known, v.kind if v.kind.is_float else I64)
             case ast.USub() if v.kind.is_float:
-                return Value(v.kind, self.code.give(f"fneg {v.kind.text} {v.name}"))
+                return TextNumber(v.kind, self.code.give(f"fneg {v.kind.text} {v.name}"))
             case ast.USub():
                 return self.binary(ast.Sub(), constant(0), v)
             case ast.Invert():
                 wide = self.binary(ast.Add(), v, constant(0))
-                return Value(wide.kind, self.code.give(f"xor i64 {wide.name}, -1"))
+                return TextNumber(wide.kind, self.code.give(f"xor i64 {wide.name}, -1"))
             case _:
                 raise TextError(f"there is no {type(sign).__name__}")
 
-    def compare(self, sign: ast.cmpop, a: Value, b: Value) -> Value:
+    def compare(self, sign: ast.cmpop, a: TextNumber, b: TextNumber) -> TextNumber:
         """Whether two numbers are in an order."""
         a, b, kind = self._alike(a, b, wide=False)
         signed, unsigned, real = _TESTS[type(sign)]
         if kind.is_float:
-            return Value(BOOL, self.code.give(f"fcmp {real} {kind.text} {a.name}, {b.name}"))
+            return TextNumber(BOOL, self.code.give(f"fcmp {real} {kind.text} {a.name}, {b.name}"))
         test = signed if kind.letter == "i" else unsigned
-        return Value(BOOL, self.code.give(f"icmp {test} {kind.text} {a.name}, {b.name}"))
+        return TextNumber(BOOL, self.code.give(f"icmp {test} {kind.text} {a.name}, {b.name}"))
 
-    def extreme(self, sign: ast.cmpop, a: Value, b: Value) -> Value:
+    def extreme(self, sign: ast.cmpop, a: TextNumber, b: TextNumber) -> TextNumber:
         """The smaller or the larger of two as Python has them: the first one, unless the second is
         beyond it.
         """
         a, b, kind = self._alike(a, b, wide=False)
         beyond = self.compare(sign, b, a)
         chosen = f"select i1 {beyond.name}, {kind.text} {b.name}, {kind.text} {a.name}"
-        return Value(kind, self.code.give(chosen))
+        return TextNumber(kind, self.code.give(chosen))
 
-    def function(self, name: str, v: Value) -> Value:
+    def function(self, name: str, v: TextNumber) -> TextNumber:
         """A function of LLVM's of a float."""
         own = f"llvm.{name}.f{v.kind.bits}"
         self.code.needs.add(f"declare {v.kind.text} @{own}({v.kind.text})")
-        return Value(v.kind, self.code.give(f"call {v.kind.text} @{own}({v.kind.text} {v.name})"))
+        found = self.code.give(f"call {v.kind.text} @{own}({v.kind.text} {v.name})")
+        return TextNumber(v.kind, found)
 
-    def absolute(self, v: Value) -> Value:
+    def absolute(self, v: TextNumber) -> TextNumber:
         if v.kind.is_float:
             return self.function("fabs", v)
         return self.extreme(ast.Gt(), v, self.unary(ast.USub(), v))
 
     # ---------------------------------------------------------------- memory
 
-    def whole_index(self, v: Value) -> str:
+    def whole_index(self, v: TextNumber) -> str:
         """A whole number as one of 64 bits."""
         if v.kind.is_float or v.kind == BOOL:
             raise TextError("places of an array are whole numbers")
         return self.cast(v, U64 if v.kind.letter == "u" else I64).name
 
-    def inner(self, a: Array, index: Value) -> Array:
+    def inner(self, a: TextArray, index: TextNumber) -> TextArray:
         """An array without its first dimension, at a place of it."""
         at, give = self.whole_index(index), self.code.give
-        rest = Row(a.kind.element, a.kind.dimensions - 1, a.kind.whole)
+        rest = ArrayKind(a.kind.element, a.kind.dimensions - 1, a.kind.whole)
         if a.kind.whole:
             for length in a.lengths[1:]:
                 at = give(f"mul i64 {at}, {length}")
@@ -254,9 +257,9 @@ class Arithmetic:
         else:
             far = give(f"mul i64 {at}, {a.steps[0]}")
             place = give(f"getelementptr inbounds i8, ptr {a.place}, i64 {far}")
-        return Array(rest, place, a.lengths[1:], a.steps[1:])
+        return TextArray(rest, place, a.lengths[1:], a.steps[1:])
 
-    def part(self, a: Array, begin: Value | None, end: Value | None) -> Array:
+    def part(self, a: TextArray, begin: TextNumber | None, end: TextNumber | None) -> TextArray:
         """Elements of an array from one to another, along the first dimension; all of it has to be
         there.
         """
@@ -266,23 +269,24 @@ class Arithmetic:
         count = self.code.give(f"sub i64 {last}, {self.whole_index(first)}")
         return replace(a, place=moved, lengths=(count, *a.lengths[1:]))
 
-    def load(self, a: Array) -> Value:
+    def load(self, a: TextArray) -> TextNumber:
         """The element of an array without dimensions."""
         kind = a.kind.element
         found = self.code.give(f"load {kind.stored}, ptr {a.place}, align 1")
         return self._from_memory(kind, found)
 
-    def _from_memory(self, kind: Number, found: str) -> Value:
-        return Value(kind, self.code.give(f"trunc i8 {found} to i1") if kind == BOOL else found)
+    def _from_memory(self, kind: NumberKind, found: str) -> TextNumber:
+        truth = kind == BOOL
+        return TextNumber(kind, self.code.give(f"trunc i8 {found} to i1") if truth else found)
 
-    def store(self, a: Array, v: Value) -> None:
+    def store(self, a: TextArray, v: TextNumber) -> None:
         """Put a number into the element of an array without dimensions."""
         kind, put = a.kind.element, self.cast(v, a.kind.element).name
         if kind == BOOL:
             put = self.code.give(f"zext i1 {put} to i8")
         self.code.do(f"store {kind.stored} {put}, ptr {a.place}, align 1")
 
-    def count(self, a: Array) -> str:
+    def count(self, a: TextArray) -> str:
         """How many elements an array has."""
         number = a.lengths[0]
         for length in a.lengths[1:]:
@@ -293,9 +297,9 @@ class Arithmetic:
 def rooms_of(kind: Kind) -> list[str]:
     """The types of what a variable of a type has in memory."""
     match kind:
-        case Number():
+        case NumberKind():
             return [kind.text]
-        case Row(dimensions=n, whole=whole):
+        case ArrayKind(dimensions=n, whole=whole):
             return ["ptr", *["i64"] * (n if whole else 2 * n)]
-        case Group(items=items):
+        case TupleKind(items=items):
             return [r for i in items for r in rooms_of(i)]
