@@ -15,9 +15,13 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.emit.cuda_expressions import cuda_expression
+from lanewise.ir import nodes as ir
+from lanewise.language.types import F32, F64, Scalar
 from lanewise.planning.plan import Plan
 from lanewise.runtime import llvm
 from lanewise.runtime.mathematics import library
+from lanewise.runtime.nvrtc import compile_cubin
 
 TYPES = {"f32": ("float", np.float32), "f64": ("double", np.float64)}
 # the most units in the last place, for float32 and float64
@@ -264,6 +268,63 @@ end:
 }}
 """
     assembly = llvm.assembly(text)
-    if "+fma" in llvm._host()[2].split(","):
+    if "+fma" in llvm._host()[2].split(","):  # pyright: ignore[reportPrivateUsage]
         assert "call" not in assembly
         assert "ymm" in assembly or "zmm" in assembly
+
+
+@lw.elementwise
+def others(x: lw.f64) -> lw.dvec2:
+    return lw.dvec2(lw.gamma(x), lw.round(x))
+
+
+def test_gamma_and_the_nearest_whole_number() -> None:
+    x = np.array([-inf, -2.5, -2.0, -1.5, -0.5, -0.0, 0.0, 0.5, 1.5, 2.5, 5.0, 171.0, 172.0, inf, nan])
+    gamma, whole = np.asarray(others(x)).T
+    wanted = np.array([lw.gamma(v) for v in x])
+    np.testing.assert_array_equal(np.isnan(gamma), np.isnan(wanted))
+    np.testing.assert_allclose(gamma, wanted, rtol=1e-14)
+    np.testing.assert_array_equal(whole, np.rint(x))
+    np.testing.assert_array_equal(np.signbit(whole), np.signbit(np.rint(x)))
+
+
+def test_the_error_functions_in_a_kernel_and_its_gradient() -> None:
+    def bell(x: lw.f32) -> lw.f32:
+        return lw.erf(x) + 2.0 * lw.erfc(x) + lw.expm1(x) - lw.log1p(x)
+
+    x = np.linspace(0.01, 3, 50, dtype=np.float32)
+    wide = x.astype(np.float64)
+    wanted = [math.erf(v) + 2 * math.erfc(v) + math.expm1(v) - math.log1p(v) for v in wide]
+    kernel = lw.elementwise(bell)
+    np.testing.assert_allclose(kernel(x), wanted, rtol=1e-6)
+    slope = -2 / math.sqrt(math.pi) * np.exp(-(wide**2)) + np.exp(wide) - 1 / (1 + wide)
+    np.testing.assert_allclose(kernel.gradient("x")(x), slope, rtol=1e-5, atol=1e-6)
+
+
+def test_gamma_has_no_gradient() -> None:
+    with pytest.raises(lw.ArgumentError, match="digamma"):
+        lw.elementwise(_every).gradient("x")(np.ones(4, np.float32))
+
+
+@pytest.mark.parametrize("kind", [F32, F64], ids=str)
+def test_cuda_knows_them(kind: Scalar) -> None:
+    c, end = ("float", "f") if kind == F32 else ("double", "")
+    lines = list[str]()
+    for name, spelled in {
+        "erf": "erf",
+        "erfc": "erfc",
+        "gamma": "tgamma",
+        "round": "rint",
+        "expm1": "expm1",
+        "log1p": "log1p",
+    }.items():
+        text = cuda_expression(ir.Call(name, (ir.Local("x", kind),), kind), str)
+        assert text == f"{spelled}{end}(x)"
+        lines.append(f"  x += {text};")
+    body = "\n".join(lines)
+    text = f'extern "C" __global__ void every_kernel({c}* a) {{\n  {c} x = a[0];\n{body}\n  a[0] = x;\n}}\n'
+    assert "warning" not in compile_cubin(text, "every", "sm_90").log
+
+
+def _every(x: lw.f32) -> lw.f32:
+    return lw.erf(x) + lw.gamma(x)

@@ -30,7 +30,7 @@ from lanewise.support.errors import PACKAGE, CompileError, Location, located
 
 SHOWN = 70  # characters of an expression in a message
 LINEAR = "a value that is linear in each field of the source but its position"
-STEPPED = frozenset(["floor", "ceil", "trunc", "%"])  # constant, or smooth, between steps
+STEPPED = frozenset(["floor", "ceil", "trunc", "round", "%"])  # constant, or smooth, between steps
 ALL_PAIRS = "use lw.AllPairs(), which meets every source"
 
 

@@ -19,7 +19,7 @@ from lanewise.language.types import BOOL, F32, Scalar
 
 MOST_COMPONENTS = 4  # of the difference in one product
 COMPARISONS = frozenset(["==", "!=", "<", "<=", ">", ">="])
-STEPS = frozenset(["floor", "ceil", "trunc", "//", "%", "isnan", "isinf", "isfinite"])
+STEPS = frozenset(["floor", "ceil", "trunc", "round", "//", "%", "isnan", "isinf", "isfinite"])
 PARTED = frozenset(["min", "max", "clamp", "abs"])  # of several functions, each with its range
 ONE = ""  # the weight of a source that is counted
 

@@ -9,7 +9,7 @@ from lanewise.ir.traverse import reads, subexpressions
 from lanewise.runtime.mathematics import library as mathematics
 
 FUNCTIONS = frozenset(
-    ("min", "max", "clamp", "mix", "abs", "sqrt", "rsqrt", "floor", "ceil", "trunc", "fma")
+    ("min", "max", "clamp", "mix", "abs", "sqrt", "rsqrt", "floor", "ceil", "trunc", "round", "fma")
 ) | frozenset(mathematics.FUNCTIONS)
 
 

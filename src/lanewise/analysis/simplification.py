@@ -32,15 +32,19 @@ _ZERO_AT_ZERO = frozenset(
         "sinh",
         "tanh",
         "cbrt",
+        "expm1",
+        "log1p",
+        "erf",
         "abs",
         "floor",
         "ceil",
         "trunc",
+        "round",
         "cast",
         "negate",
     ]
 )
-_BOUNDED = frozenset(["sin", "cos", "atan", "tanh"])
+_BOUNDED = frozenset(["sin", "cos", "atan", "tanh", "erf", "erfc"])
 _KEEPS_FINITE = frozenset(
     [
         "+",
@@ -55,6 +59,7 @@ _KEEPS_FINITE = frozenset(
         "floor",
         "ceil",
         "trunc",
+        "round",
         "select",
         "fma",
         "mix",
@@ -64,7 +69,21 @@ _KEEPS_FINITE = frozenset(
 # into a sum, no function that may be one routine for a register of sources and another one for the
 # target.
 _ALIKE = frozenset(
-    ["leaf", "literal", "negate", "cast", "+", "-", "abs", "min", "max", "floor", "ceil", "trunc"]
+    [
+        "leaf",
+        "literal",
+        "negate",
+        "cast",
+        "+",
+        "-",
+        "abs",
+        "min",
+        "max",
+        "floor",
+        "ceil",
+        "trunc",
+        "round",
+    ]
 )
 _OF_ITSELF = {"==": True, "<=": True, ">=": True, "!=": False, "<": False, ">": False}
 

@@ -23,7 +23,7 @@ from lanewise.ir.traverse import statements
 from lanewise.language.types import BOOL, Scalar
 from lanewise.support.errors import Location
 
-ODD = frozenset({"sin", "tan", "asin", "atan", "sinh", "tanh", "cbrt", "trunc"})
+ODD = frozenset({"sin", "tan", "asin", "atan", "sinh", "tanh", "cbrt", "trunc", "round", "erf"})
 EVEN = frozenset({"cos", "cosh", "abs"})
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 

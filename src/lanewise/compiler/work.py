@@ -36,6 +36,7 @@ _SHORT = frozenset(
         "floor",
         "ceil",
         "trunc",
+        "round",
     }
 )
 

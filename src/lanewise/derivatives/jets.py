@@ -20,9 +20,9 @@ from lanewise.analysis.value_numbering import Node, Value
 from lanewise.derivatives.rules import DIFFERENTIABLE, OUT, operand, partials
 from lanewise.language.types import Scalar
 
-STEPS = frozenset({"floor", "ceil", "trunc"})
+STEPS = frozenset({"floor", "ceil", "trunc", "round"})
 SMOOTH = frozenset({"+", "-", "*", "/", "negate", "cast", "select", "fma"})
-HAVE_JETS = SMOOTH | (DIFFERENTIABLE - STEPS)
+HAVE_JETS = SMOOTH | (DIFFERENTIABLE - STEPS - {"gamma"})
 
 
 class NoJet(Exception):

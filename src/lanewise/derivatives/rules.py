@@ -16,7 +16,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import INTRINSICS
 from lanewise.ir.names import own
 from lanewise.language.types import Scalar
-from lanewise.support.errors import VerificationError
+from lanewise.support.errors import ArgumentError, VerificationError
 
 OUT = own("out")
 
@@ -49,6 +49,13 @@ def partials(intrinsic: str, kind: Scalar) -> tuple[ir.Expression, ...]:
             return (out,)
         case "exp2":
             return (r.times(r.number(math.log(2)), out),)
+        case "expm1":
+            return (r.plus(out, one),)
+        case "erf" | "erfc":
+            slope = 2 / math.sqrt(math.pi) * (1 if intrinsic == "erf" else -1)
+            return (r.times(r.number(slope), r.call("exp", r.minus(r.times(x, x)))),)
+        case "log1p":
+            return (r.divide(one, r.plus(one, x)),)
         case "log":
             return (r.divide(one, x),)
         case "log2":
@@ -75,7 +82,7 @@ def partials(intrinsic: str, kind: Scalar) -> tuple[ir.Expression, ...]:
             return (r.less(one, r.times(out, out)),)
         case "abs":
             return (r.where(">", x, zero, one, r.where("<", x, zero, r.number(-1), zero)),)
-        case "floor" | "ceil" | "trunc":
+        case "floor" | "ceil" | "trunc" | "round":
             return (zero,)
         case "min" | "max":
             sign: ir.CompareOperator = "<" if intrinsic == "min" else ">"
@@ -102,6 +109,11 @@ def partials(intrinsic: str, kind: Scalar) -> tuple[ir.Expression, ...]:
             return r.less(one, z), z, r.less(y, x)
         case "fma":
             return y, x, one
+        case "gamma":
+            raise ArgumentError(
+                "lw.gamma has no gradient: its slope has the digamma function, which kernels lack; "
+                "compute what depends on it in a kernel of its own"
+            )
         case _:
             raise VerificationError(f"{intrinsic} has no derivative")
 

@@ -57,8 +57,13 @@ _MATH = frozenset(
         "hypot",
         "pow",
         "fma",
+        "expm1",
+        "log1p",
+        "erf",
+        "erfc",
     ]
 )
+_OTHER_NAMES = {"abs": "fabs", "round": "rint", "gamma": "tgamma"}
 
 
 def cuda_expression(x: ir.Expression, names: Callable[[str], str], level: int = 0) -> str:
@@ -213,10 +218,9 @@ def _call(x: ir.Call, names: Callable[[str], str]) -> str:
             return f"({a[0]})" if kind == U32 else f"lw_abs({a[0]})"
         case "isnan" | "isinf" | "isfinite":
             return f"{x.intrinsic}({a[0]})"
-        case name if name in _MATH or name == "abs":
-            return (
-                f"{'fabs' if name == 'abs' else name}{'f' if kind == F32 else ''}({', '.join(a)})"
-            )
+        case name if name in _MATH or name in _OTHER_NAMES:
+            spelled = _OTHER_NAMES.get(name, name)
+            return f"{spelled}{'f' if kind == F32 else ''}({', '.join(a)})"
         case name:
             raise AssertionError(f"no CUDA spelling of {name}")
 

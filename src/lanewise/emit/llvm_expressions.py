@@ -31,6 +31,7 @@ _COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"
 _FLOAT_BINARY = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
 _BINARY = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor"}
 _INTRINSICS = frozenset(("sqrt", "floor", "ceil", "trunc"))
+_EXPENSIVE = frozenset((*FUNCTIONS, "gamma"))
 
 
 @dataclass
@@ -318,6 +319,14 @@ class Expressions:
         listed = ", ".join(f"{text} {o}" for o in operands)
         return self.code.give(f"call {flags}{text} {full}({listed})")
 
+    def library(self, name: str, kind: Scalar, operands: tuple[str, ...]) -> str:
+        """A call of a function of the system's library, which reads nothing but the rounding mode."""
+        text, full = TYPES[kind], f"@{name}{'f' if kind == F32 else ''}"
+        listed = ", ".join([text] * len(operands))
+        self.code.needs.add(f"declare {text} {full}({listed}) nounwind memory(read)")
+        given = ", ".join(f"{text} {o}" for o in operands)
+        return self.code.give(f"call {text} {full}({given})")
+
     def mathematics(self, name: str, kind: Scalar, operands: tuple[str, ...]) -> str:
         """A call of a function of `runtime/mathematics/`."""
         text = TYPES[kind]
@@ -364,6 +373,10 @@ class Expressions:
             case "isfinite":
                 nothing = give(f"fsub {flags}{text} {a[0]}, {a[0]}")
                 return give(f"fcmp {flags}ord {text} {nothing}, {nothing}")
+            case "round":
+                return self.intrinsic("roundeven", kind, a, flags)
+            case "gamma":
+                return self.library("tgamma", kind, a)
             case name if name in _INTRINSICS:
                 return self.intrinsic(name, kind, a, flags)
             case name if name in FUNCTIONS:
@@ -389,7 +402,7 @@ def _cheap(x: ir.Expression) -> bool:
     """Whether computing it costs a few instructions and cannot go wrong."""
     return not any(
         isinstance(part, ir.Element | ir.Builtin)
-        or (isinstance(part, ir.Call) and part.intrinsic in FUNCTIONS)
+        or (isinstance(part, ir.Call) and part.intrinsic in _EXPENSIVE)
         or (isinstance(part, ir.Binary) and part.operator in ("/", "//", "%"))
         for part in subexpressions(x)
     )

@@ -141,6 +141,8 @@ class Vectors:
                 return self.code.give(f"fdiv {flags}{self.kind(kind)} {one}, {root}")
             case "sqrt" | "floor" | "ceil" | "trunc":
                 return self.intrinsic(name, kind, a[0])
+            case "round":
+                return self.intrinsic("roundeven", kind, a[0])
             case _ if name in FUNCTIONS:
                 letters, v = LETTERS[kind], self.kind(kind)
                 self.code.needs.add(declaration(name, self.count, letters))

@@ -51,13 +51,14 @@ _SPELLINGS = {
     "acos": ("arccos",),
     "atan": ("arctan",),
     "atan2": ("arctan2",),
+    "round": ("rint",),
 }
 _HINTS: dict[Any, str] = {
     int: "lw.i32(x) or lw.i64(x)",
     float: "lw.f32(x) or lw.f64(x)",
     builtins.sum: "a loop",
     print: "kernel.python(...), where print works",
-    builtins.round: "lw.floor(x + 0.5)",
+    builtins.round: "lw.round(x)",
     builtins.len: "the length as a literal or a parameter",
     range: "range() stands only behind `for i in`",
     math.copysign: "lw.select(x < 0, -a, a)",
@@ -81,7 +82,7 @@ def _foreign_functions() -> dict[Any, str]:
                 for module in (math, np, builtins)
                 if callable(f := getattr(module, spelling, None))
             }
-    return {f: name for f, name in intrinsics.items() if f is not builtins.pow}
+    return {f: name for f, name in intrinsics.items() if f not in (builtins.pow, builtins.round)}
 
 
 _FOREIGN = _foreign_functions()

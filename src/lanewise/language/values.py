@@ -239,6 +239,25 @@ def _fma(a: Any, b: Any, c: Any) -> Any:
     return a * b + c
 
 
+def _each(function: Callable[[float], float]) -> Callable[[Any], Any]:
+    """A function of Python's floats, of NumPy's scalars and arrays: computed in float64."""
+
+    def apply(x: Any) -> Any:
+        computed = np.vectorize(function, otypes=[np.float64])(x)
+        return computed.astype(np.asarray(x).dtype)[()]
+
+    return apply
+
+
+def _gamma(x: float) -> float:
+    try:
+        return math.gamma(x)
+    except ValueError:  # at 0 infinite, at the whole numbers below, and at -inf, not a number
+        return math.copysign(math.inf, x) if x == 0 else math.nan
+    except OverflowError:
+        return math.copysign(math.inf, x)
+
+
 # On NumPy scalars of one type: the definition of the intrinsics.
 SCALAR_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "rsqrt": _rsqrt,
@@ -254,9 +273,11 @@ SCALAR_FUNCTIONS: dict[str, Callable[..., Any]] = {
             "cbrt",
             "exp",
             "exp2",
+            "expm1",
             "log",
             "log2",
             "log10",
+            "log1p",
             "sin",
             "cos",
             "tan",
@@ -278,6 +299,10 @@ SCALAR_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "atan2": np.arctan2,
     "pow": np.power,
     "abs": np.abs,
+    "round": np.rint,
+    "erf": _each(math.erf),
+    "erfc": _each(math.erfc),
+    "gamma": _each(_gamma),
 }
 MOST_ZEROS = 1 << 20  # far more than registers
 _KEEP_INTEGERS = frozenset({"min", "max", "clamp", "abs"})
@@ -473,11 +498,12 @@ rsqrt, clamp, mix, fma, sqrt, cbrt = (
     _function(n) for n in ("rsqrt", "clamp", "mix", "fma", "sqrt", "cbrt")
 )
 exp, exp2, log, log2, log10 = (_function(n) for n in ("exp", "exp2", "log", "log2", "log10"))
+expm1, log1p, erf, erfc, gamma = (_function(n) for n in ("expm1", "log1p", "erf", "erfc", "gamma"))
 sin, cos, tan, asin, acos, atan, atan2 = (
     _function(n) for n in ("sin", "cos", "tan", "asin", "acos", "atan", "atan2")
 )
-sinh, cosh, tanh, floor, ceil, trunc = (
-    _function(n) for n in ("sinh", "cosh", "tanh", "floor", "ceil", "trunc")
+sinh, cosh, tanh, floor, ceil, trunc, round_ = (
+    _function(n) for n in ("sinh", "cosh", "tanh", "floor", "ceil", "trunc", "round")
 )
 hypot, pow_, abs_, minimum, maximum = (_function(n) for n in ("hypot", "pow", "abs", "min", "max"))
 isnan, isinf, isfinite = (_function(n) for n in ("isnan", "isinf", "isfinite"))

@@ -123,6 +123,11 @@ _LIBRARY = frozenset(
     {
         "exp",
         "exp2",
+        "expm1",
+        "log1p",
+        "erf",
+        "erfc",
+        "gamma",
         "log",
         "log2",
         "log10",

@@ -35,7 +35,7 @@ from lanewise.ir.values import value_array
 from lanewise.language.types import Scalar
 
 # as fast as a load
-CHEAP = frozenset(("min", "max", "clamp", "mix", "abs", "fma", "floor", "ceil", "trunc"))
+CHEAP = frozenset(("min", "max", "clamp", "mix", "abs", "fma", "floor", "ceil", "trunc", "round"))
 NOTHING = "no two of its loops over one range, from 0 on, compute the same value"
 
 

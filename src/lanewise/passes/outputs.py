@@ -211,9 +211,9 @@ def _replaced(s: ir.Statement) -> set[str]:
 
 
 _EXACT_CALLS = frozenset(
-    {"min", "max", "abs", "clamp", "floor", "ceil", "trunc", "isnan", "isinf", "isfinite"}
+    {"min", "max", "abs", "clamp", "floor", "ceil", "trunc", "round", "isnan", "isinf", "isfinite"}
 )
-_STEPS = frozenset({"floor", "ceil", "trunc"})
+_STEPS = frozenset({"floor", "ceil", "trunc", "round"})
 
 
 def inexact(expressions: Iterable[ir.Expression], *, fast_math: bool = False) -> str | None:

@@ -20,9 +20,23 @@ from lanewise.language.types import BOOL, Scalar
 
 LEAST, LARGEST, DECIDED = own("least"), own("largest"), own("decided")
 RISING = frozenset(
-    ["sqrt", "cbrt", "exp", "exp2", "log", "log2", "log10", "asin", "atan", "sinh", "tanh"]
+    [
+        "sqrt",
+        "cbrt",
+        "exp",
+        "exp2",
+        "expm1",
+        "erf",
+        "log",
+        "log2",
+        "log10",
+        "asin",
+        "atan",
+        "sinh",
+        "tanh",
+    ]
 )
-FALLING = frozenset(["rsqrt", "acos"])
+FALLING = frozenset(["rsqrt", "acos", "erfc"])
 PARTIAL = frozenset(["sqrt", "rsqrt", "log", "log2", "log10", "asin", "acos"])  # else no number
 
 Interval = tuple[Value, Value]
