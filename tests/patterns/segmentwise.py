@@ -82,16 +82,8 @@ class Case:
         self.bins = (rng.normal(size=m) + 1j * rng.normal(size=m)).astype("c8")
 
     def arguments(self, device: str = "cpu", layout: lw.Layout | None = None) -> tuple[Any, Any, Any]:
-        empty = {n: a if len(a) else np.zeros(1, a.dtype) for n, a in self.sft.items()}
-        records = Sft.array(**empty, device=device, layout=layout)
-        if not len(self.lengths):  # no array of records is empty: its only one belongs to no list
-            items = lw.ragged([Sft.array(**empty, layout=layout)], kind=None).to(device)
-            items.offsets[0][...] = 0
-            items = lw.RaggedArray(
-                items.data, tuple(_zeros(items, self.counts)), items.kind, items.device, items._memory, True
-            )
-        else:
-            items = lw.ragged(records, counts=self.counts, device=device)
+        records = Sft.array(**self.sft, device=device, layout=layout)
+        items = lw.ragged(records, counts=self.counts, device=device)
         rows = lw.ragged(self.bins, counts=self.lengths, device=device)
         return Template.array(**self.template, device=device, layout=layout), items, rows
 
@@ -108,11 +100,6 @@ class Case:
                     x = (near * (scale / (self.template["slope"][p] + np.arange(4.0)))).sum() * self.sft["weight"][i]
                     result[p, s] += x.real, x.imag
         return result.reshape(self.templates, *self.counts.shape, 2)
-
-
-def _zeros(items: lw.RaggedArray, counts: Array) -> list[Any]:
-    outer = [np.arange(0, int(np.prod(counts.shape[: n + 1])) + 1, counts.shape[n]) for n in range(1, counts.ndim)]
-    return [*outer, np.zeros(counts.size + 1, np.int64)]
 
 
 def interpreted(kernel: Any, arguments: tuple[Any, ...], named: dict[str, Any], plan: Plan) -> tuple[Array, ...]:

@@ -64,7 +64,7 @@ def interpolate(table: Any, *coordinates: Any, edge: Edge = "clamp") -> Any:
 
 def _floats(x: Any, kind: np.dtype[Any]) -> Any:
     """A coordinate; numbers of Python take the type of the table."""
-    array = np.asarray(x)
+    array = host_array("lw.interpolate: the coordinates", x)
     if array.dtype.kind not in "fiu" or (array.dtype.kind != "f" and not isinstance(x, int)):
         raise ArgumentError(f"lw.interpolate takes coordinates that are floats, found {shown(x)}")
     return (

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.language.vectors import make_vector
-from lanewise.support.checks import shown
+from lanewise.support.checks import check_unmasked, shown
 from lanewise.support.errors import ArgumentError, ArgumentTypeError
 
 Words = NDArray[np.uint64]  # 32 bits each, so that products fit
@@ -94,6 +94,7 @@ def words(
 
 def _whole(name: str, value: Any) -> Any:
     """A whole number or an array of them."""
+    check_unmasked(f"lw.{name}", value, ArgumentTypeError)
     try:
         array = np.asarray(value)
     except Exception as error:  # of the user's class, or of NumPy

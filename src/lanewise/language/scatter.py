@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lanewise.support.checks import shown
+from lanewise.support.checks import check_unmasked, shown
 from lanewise.support.errors import ArgumentError
 
 Operation = Literal["add", "min", "max", "sum"]
@@ -69,6 +69,7 @@ def _scatter(operation: Operation) -> Callable[[Any, Any, Any], None]:
                 f"lw.{scatter.__name__} changes an element of an array of NumPy, found "
                 f"{type(array).__name__}"
             )
+        check_unmasked(f"lw.{scatter.__name__}", array)
         place = _place(scatter.__name__, array, index)
         if isinstance(value, (bool, np.bool_)) or not isinstance(
             value, (int, float, np.integer, np.floating)

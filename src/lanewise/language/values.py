@@ -32,7 +32,7 @@ from lanewise.language.vectors import (
     type_of_annotation,
 )
 from lanewise.support.attributes import describe
-from lanewise.support.checks import LARGEST, shown
+from lanewise.support.checks import LARGEST, host_array, shown
 from lanewise.support.errors import ArgumentError, ArgumentTypeError
 
 __all__ = [
@@ -122,12 +122,7 @@ class Row(Generic[Element]):
     __slots__ = ("_values",)
 
     def __init__(self, values: Any) -> None:
-        try:
-            self._values = np.asarray(values)
-        except Exception as error:  # of the user's class, or of NumPy
-            raise ArgumentError(
-                f"lw.Row takes an array of shape (n,) or (n, components): {error}"
-            ) from error
+        self._values = host_array("lw.Row", values)
         if self._values.dtype.kind != "f" or self._values.ndim not in (1, 2):
             raise ArgumentError(
                 f"lw.Row takes floats, of shape (n,) or (n, components), found {shown(values)}"

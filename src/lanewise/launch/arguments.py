@@ -373,6 +373,7 @@ def make_output(
     module = array_module(device)
     if out is None:
         return module.empty(shape, dtype)
+    check_unmasked(f"{kernel}: out", out)
     fits = (
         isinstance(out, module.ndarray)
         and out.shape == shape

@@ -9,7 +9,7 @@ import numpy as np
 
 from lanewise.runtime.field_copies import advice_of, is_writable
 from lanewise.runtime.memory import device_of, module_of
-from lanewise.support.checks import shown
+from lanewise.support.checks import check_unmasked, shown
 from lanewise.support.errors import ArgumentError
 
 
@@ -43,6 +43,7 @@ def check_out(call: str, out: Any, beside: Any, dtype: Any, shape: tuple[int, ..
     """Refuse an array for results that has another type or shape, lies elsewhere than the one
     beside it, or is read-only.
     """
+    check_unmasked(f"{call}: out", out)
     if (place_of(out), out.dtype, out.shape) != (place_of(beside), dtype, shape):
         raise ArgumentError(
             f"{call}: out must be an array of {np.dtype(dtype)} with shape {shape} on "

@@ -124,6 +124,7 @@ def check_fields(instance: Any, error: type[LanewiseError] = ArgumentError) -> N
         value = getattr(instance, name)
         if value is None and kind.optional:
             continue
+        check_unmasked(f"{cls.__name__}({name})", value, error)
         try:
             fitted = kind.fit(value)
         except Unfit:
@@ -192,6 +193,7 @@ def _field_kinds(cls: type[Any]) -> tuple[tuple[str, Kind], ...]:
 def _argument(
     error: type[LanewiseError], function: Callable[..., Any], name: str, value: Any, kind: Kind
 ) -> Any:
+    check_unmasked(f"{called(function)}({name})", value, error)
     try:
         return kind.fit(value)
     except Unfit:

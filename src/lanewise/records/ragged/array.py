@@ -9,6 +9,7 @@ with one level, which shares the memory.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from lanewise.records.ragged.memory import (
 )
 from lanewise.records.two_sides import EVERY
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import array_module, copy_whole, on, to_host
+from lanewise.runtime.memory import array_module, copy_whole, on, read_only, to_host
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentTypeError, brief
 
@@ -92,8 +93,8 @@ class RaggedArray:
         shape (lists + 1,).
 
         They count lists of the next level; those of the last level count values or records of
-        `data`. They are for reading: how many lists there are of each level, and how many values,
-        is fixed when the array is made.
+        `data`, also of a part. They are for reading, on a CPU read-only: where lists begin is fixed
+        when the array is made.
         """
         return self._offsets
 
@@ -144,10 +145,16 @@ class RaggedArray:
     @brief
     def __getitem__(self, index: int) -> Any:
         place = self._place(index)
-        first, last = int(self._offsets[0][place]), int(self._offsets[0][place + 1])
-        if self.levels > 1:
-            inner = (self._offsets[1][first : last + 1], *self._offsets[2:])
-            return RaggedArray(self._data, inner, self._kind, self._device, self._memory, False)
+        part = self._offsets[0][place : place + 2]
+        inner: list[Any] = []
+        for outer, offsets in pairwise(self._offsets):
+            begin = int(outer[0])  # a part of another array has the offsets of its own lists alone
+            part = offsets[int(part[0]) - begin : int(part[-1]) - begin + 1]
+            inner.append(part)
+        if inner:
+            own = tuple(inner)
+            return RaggedArray(self._data, own, self._kind, self._device, self._memory, False)
+        first, last = int(part[0]), int(part[1])
         if isinstance(self._kind, Record):
             return {f.name: getattr(self._data, f.name)[first:last] for f in self._kind}
         return self._data[first:last]
@@ -181,20 +188,11 @@ class RaggedArray:
 
     def _ends(self) -> list[np.ndarray[Any, Any]]:
         """The offsets on the host, from 0 on at every level, as if it were whole."""
-        ends: list[np.ndarray[Any, Any]] = []
-        first, last = 0, len(self)
-        for offsets in self._offsets:
-            part = np.asarray(to_host(offsets[first : last + 1]))
-            first, last = int(part[0]), int(part[-1])
-            ends.append(part - part[0])
-        return ends
+        return [(part := np.asarray(to_host(offsets))) - part[0] for offsets in self._offsets]
 
     def _range(self) -> tuple[int, int]:
         """The first and the last place of its own in the flat array."""
-        first, last = 0, len(self)
-        for offsets in self._offsets:
-            first, last = int(offsets[first]), int(offsets[last])
-        return first, last
+        return int(self._offsets[-1][0]), int(self._offsets[-1][-1])
 
     def _entries(self) -> int:
         if self._count is not None:
@@ -252,6 +250,8 @@ class RaggedArray:
         if isinstance(self._data, RecordArray):
             side_of(self._data).read(EVERY)
         copy_whole(made._memory, self._memory)
+        for offsets in made._offsets:
+            read_only(offsets)
         return made
 
     def copy(self) -> RaggedArray:
@@ -329,6 +329,7 @@ def made_of(
         made._outer = _outer_shape(len(made), ends[:-1])  # pyright: ignore[reportPrivateUsage]
         for target, source in zip(made.offsets, ends, strict=True):
             target[...] = array_module(device).asarray(source)
+            read_only(target)
         if not filled:
             return made
         fill(made.data, flat)

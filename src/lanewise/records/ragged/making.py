@@ -20,7 +20,7 @@ from lanewise.records.ragged.memory import FlatValues
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import home, module_of, to_host
 from lanewise.support.attributes import settings_by_name
-from lanewise.support.checks import shown
+from lanewise.support.checks import check_unmasked, host_array, shown
 from lanewise.support.errors import ArgumentError
 
 _PARTS = {np.dtype(np.complex64): np.float32, np.dtype(np.complex128): np.float64}
@@ -182,7 +182,7 @@ def _joined(leaves: list[Any], wanted: Record | t.ValueType | None) -> Any:
             host_layout=storage_of(first).layout_of_host,
         )
     filled = [
-        np.asarray(to_host(a)) if hasattr(a, "dtype") else np.asarray(a) for a in leaves if len(a)
+        host_array("lw.ragged", to_host(a) if hasattr(a, "dtype") else a) for a in leaves if len(a)
     ]
     if not filled:
         if wanted is None or isinstance(wanted, Record):
@@ -259,21 +259,33 @@ def _offsets(counts: Any, entries: int) -> list[np.ndarray[Any, Any]]:
             for n in range(1, whole.ndim)
         ]
         levels.append(whole.reshape(-1))
-    for n, (outer, inner) in enumerate(pairwise(levels)):
-        if (lists := int(outer.sum())) != len(inner):
+    ends = [_ends(c) for c in levels]
+    for n, (outer, inner) in enumerate(pairwise(ends)):
+        if (lists := int(outer[-1])) != len(inner) - 1:
             raise ArgumentError(
                 f"lw.ragged: the counts of level {n} add up to {lists:,} lists, and level {n + 1} "
-                f"has {len(inner):,}"
+                f"has {len(inner) - 1:,}"
             )
-    total = int(levels[-1].sum()) if levels else 0
+    total = int(ends[-1][-1]) if levels else 0
     if not levels or total != entries:
         raise ArgumentError(
             f"lw.ragged: the counts add up to {total:,}, and there are {entries:,} values"
         )
-    return [np.concatenate([np.zeros(1, np.int64), np.cumsum(c, dtype=np.int64)]) for c in levels]
+    return ends
+
+
+def _ends(counts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Where lists of these lengths begin, and the last one ends."""
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
+    if int(ends.min()) < 0:  # the first sum of two counts that wraps is negative
+        raise ArgumentError(
+            "lw.ragged: the counts add up to 2**63 or more; wanted as many as there are values"
+        )
+    return ends
 
 
 def _whole(counts: Any) -> np.ndarray[Any, Any]:
+    check_unmasked("lw.ragged: counts", counts)
     try:
         array = np.asarray(to_host(counts) if hasattr(counts, "dtype") else counts)
     except Exception as error:  # lists of different lengths, or whatever the user's class raises
@@ -284,6 +296,8 @@ def _whole(counts: Any) -> np.ndarray[Any, Any]:
         array = array.astype(np.int64)
     if array.dtype.kind not in "iu" or not array.ndim or (array.size and int(array.min()) < 0):
         raise ArgumentError(f"lw.ragged: counts are whole numbers from 0 on, found {shown(counts)}")
+    if array.size and int(array.max()) > np.iinfo(np.int64).max:
+        raise ArgumentError(f"lw.ragged: counts are below 2**63, found {int(array.max()):,}")
     return array.astype(np.int64)
 
 
