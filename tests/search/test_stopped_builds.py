@@ -67,6 +67,17 @@ def plain(kernel: Any, points: Any) -> Callable[[], Any]:
     return lambda: kernel(points, points)
 
 
+def of_other_arrays(kernel: Any, points: Any) -> Callable[[], Any]:
+    """Others each time, which share the memory of their structure with one of another size."""
+    kernel(*[points[:100].copy()] * 2)
+
+    def run() -> Any:
+        kernel(*[points[:200].copy()] * 2)
+        return kernel(*[points.copy()] * 2)
+
+    return run
+
+
 def bound(kernel: Any, points: Any) -> Callable[[], Any]:
     return kernel.bind(points, points)
 
@@ -132,7 +143,7 @@ def reordered(kernel: Any, points: Any) -> Callable[[], Any]:
     return run
 
 
-WAYS: list[Way] = [plain, bound, behind_a_look, in_a_loop, kept, profiled, launch_by_launch, reordered]
+WAYS: list[Way] = [plain, of_other_arrays, bound, behind_a_look, in_a_loop, kept, profiled, launch_by_launch, reordered]
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,12 @@ Shape = tuple[Arrangement, int]
 """How an array lies in memory, and how many elements it has."""
 
 
+def whole_of_array(arrangement: Arrangement, count: int) -> Places:
+    """All bytes of an array of that shape as one buffer."""
+    end = max(arrangement.ends(arrangement.starts(count), count), default=0)
+    return Places((0,), (end,), (np.uint8,))
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """Neighbouring arguments of a kernel that are buffers of one array.
@@ -147,13 +153,9 @@ class InterpreterForm:
             }
             Interpreter(kernel, values, memories).run()
 
-        def all_of(name: str) -> Places:
-            arrangement, count = shapes[name]
-            end = max(arrangement.ends(arrangement.starts(count), count), default=0)
-            return Places((0,), (end,), (np.uint8,))
-
         none: Arguments = (None,) * len(names)
-        arrays = tuple([(name, all_of(name), slice(n, n + 1)) for n, name in enumerate(names)])
+        places = [(name, whole_of_array(*shapes[name])) for name in names]
+        arrays = tuple([(name, at, slice(n, n + 1)) for n, (name, at) in enumerate(places)])
         return Piece(run, none, arrays, (), name=kernel.name)
 
 

@@ -76,8 +76,19 @@ class OwnMemory:
         kept = self._kept.get(name)
         if kept is not None and kept.nbytes >= nbytes:
             return kept
+        if get_device(self._device).is_capturing():  # then nothing runs
+            return self._grow(name, nbytes, what, zeroed=zeroed)
+        with self.lease:  # one after the other, behind the stream that used it last
+            return self._grow(name, nbytes, what, zeroed=zeroed)
+
+    def _grow(self, name: str, nbytes: int, what: str, *, zeroed: bool) -> Any:
+        """The same for who is alone here; others may have been before."""
+        device, kept = get_device(self._device), self._kept.get(name)
         if kept is not None:
-            self._wait()
+            if kept.nbytes >= nbytes:
+                return kept
+            if not device.is_capturing():  # launches may still use what is given back
+                device.synchronize()
         data = allocate(self._device, self.grows_to(name, nbytes), what)
         if zeroed:
             self._clean.add(name)
@@ -87,13 +98,3 @@ class OwnMemory:
         if kept is not None:
             self._grown()
         return data
-
-    def _wait(self) -> None:
-        """For launches that still use what is given back, on whatever stream they are.
-
-        In a capture nothing runs.
-        """
-        device = get_device(self._device)
-        if not device.is_capturing():
-            with self.lease:  # which follows the stream that used it last
-                device.synchronize()

@@ -110,6 +110,10 @@ class Sized:
         nbytes = sum([r.nbytes for r in results])
         return cls(flat, tuple(results), holds, made, own, nbytes)
 
+    def running(self, launches: Launchable) -> Sized:
+        """The same sizes with other launches."""
+        return Sized(launches, self.results, self.holds, self.made, self.own, self.nbytes)
+
     def closed(
         self, arrays: frozenset[str], views: Views, values: Mapping[str, Any]
     ) -> Sized | None:

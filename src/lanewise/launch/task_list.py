@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Protocol
 
-from lanewise.launch.forms import BesideForm, Environment, Shape, beside_forms
+from lanewise.launch.forms import BesideForm, Environment, Shape, beside_forms, whole_of_array
 from lanewise.launch.own_memory import OwnMemory, mender, nothing
 from lanewise.launch.tasks import Buffer, Host, Primitive, Sequence, renamed
 from lanewise.layouts import Arrangement
@@ -144,13 +144,13 @@ class Written:
 
     def pieces(self, environment: Environment, shapes: Mapping[str, Shape]) -> Iterable[Piece]:
         task, device = self.task, get_device(self.device)
-        places = [_place(*shapes[n]) for n in task.takes]
+        taken = [(n, _place(*shapes[n])) for n in task.takes]
         numbers = tuple([environment[n] for n in task.counts])
-        lie = None if device.target.host_memory else (device, tuple(places))
-        launch = _WrittenLaunch(task.run, numbers, lie)
-        taken = enumerate(zip(task.takes, places, strict=True))
-        arrays = tuple([(name, place, slice(n, n + 1)) for n, (name, place) in taken])
-        none: Arguments = (None,) * len(places)
+        lie = None if device.target.host_memory else (device, tuple([p for _, p in taken]))
+        launch = _WrittenLaunch(task.run, tuple([make for _, make in task.read]), numbers, lie)
+        taken = [*[(n, whole_of_array(*shapes[n])) for n, _ in task.read], *taken]
+        arrays = tuple([(name, at, slice(n, n + 1)) for n, (name, at) in enumerate(taken)])
+        none: Arguments = (None,) * len(taken)
         yield Piece(launch, none, arrays, (), name=task.name, waits=task.waits)
 
     def check(self, arrays: Arrays) -> None:
@@ -162,11 +162,12 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class _WrittenLaunch:
-    """Runs written code on arrays. lie: on which device, and where in them, if addresses are
-    given.
+    """Runs written code on arrays. read: what makes of the first ones what it takes. lie: on which
+    device the others are, and where in them, if addresses are given.
     """
 
     run: Callable[..., object]
+    read: tuple[Callable[[Any], Any], ...]
     numbers: tuple[Any, ...]
     lie: tuple[Device, tuple[Places, ...]] | None
 
@@ -179,13 +180,14 @@ class _WrittenLaunch:
         return partial(self.run, *given) if given else self.run
 
     def _arrays(self, bound: Arguments) -> Iterable[Any]:
+        made = [make(memory) for make, memory in zip(self.read, bound, strict=False)]
+        others = bound[len(made) :]
         if self.lie is None:
-            return bound
+            return (*made, *others)
         device, places = self.lie
-        return [
-            device.array_at(at, p.ends[0] - p.starts[0], p.dtypes[0])
-            for at, p in zip(bound, places, strict=True)
-        ]
+        for at, p in zip(others, places, strict=True):
+            made.append(device.array_at(at, p.ends[0] - p.starts[0], p.dtypes[0]))
+        return made
 
 
 def _place(arrangement: Arrangement, count: int) -> Places:
@@ -267,13 +269,17 @@ class TaskList:
             return Flat(pieces, None)
         return Flat(pieces, own.lease, self._mender(own, {}))
 
+    def reserved(self, environment: Environment, own: OwnMemory) -> dict[str, tuple[Shape, Any]]:
+        """Room for what it has beside its arguments, and how that lies, by name."""
+        return {b.buffer.name: b.reserve(environment, own) for b in self._beside}
+
     def _pieces(
         self, environment: Environment, shapes: Mapping[str, Shape], own: OwnMemory | None
     ) -> list[list[Piece]]:
         """The launches of each part."""
         if own is None:
             return [[*part.pieces(environment, shapes)] for part in self.parts]
-        reserved = {b.buffer.name: b.reserve(environment, own) for b in self._beside}
+        reserved = self.reserved(environment, own)
         shapes = {**shapes, **{n: shape for n, (shape, _) in reserved.items()}}
         kept, names = tuple((n, data) for n, (_, data) in reserved.items()), frozenset(reserved)
         views = views_of_memory(dict(kept), self.device)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lanewise.compiler.pipeline import Program
 from lanewise.ir import nodes as ir
@@ -116,9 +116,10 @@ class Copy:
 class Primitive:
     """Code that is written by hand, on the device of the call.
 
-    run: takes the memory of the buffers `takes`, as arrays in one row each, and behind them the
-    numbers of the call that `counts` names. waits: whether the host takes part, so that no graph
-    can hold it.
+    run: takes what `read` makes of memory, then the memory of the buffers `takes`, as arrays in
+    one row each, and behind them the numbers of the call that `counts` names. read: arrays of
+    records, each with what makes of its memory what `run` takes; memory is bytes on the host, an
+    address on a GPU. waits: whether the host takes part, so that no graph can hold it.
     """
 
     name: str
@@ -127,6 +128,7 @@ class Primitive:
     takes: tuple[str, ...] = ()
     counts: tuple[str, ...] = ()
     waits: bool = False
+    read: tuple[tuple[str, Callable[[Any], Any]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,10 @@ class Host:
 
     @property
     def counts(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def read(self) -> tuple[()]:
         return ()
 
     @property
@@ -204,9 +210,15 @@ def renamed(sequence: Sequence, names: Mapping[str, str]) -> Sequence:
             case Copy():
                 source, target = task.source, task.target
                 return Copy(names.get(source, source), names.get(target, target))
-            case Primitive() | Host():
-                takes = tuple(names.get(n, n) for n in task.takes)
-                return replace(task, accesses=_named(task.accesses, names), takes=takes)
+            case Primitive():
+                read = tuple((names.get(n, n), make) for n, make in task.read)
+                return replace(task, read=read, **_others(task))
+            case Host():
+                return replace(task, **_others(task))
+
+    def _others(task: Primitive | Host) -> dict[str, Any]:
+        takes = tuple(names.get(n, n) for n in task.takes)
+        return {"accesses": _named(task.accesses, names), "takes": takes}
 
     buffers = [replace(b, name=names.get(n, n)) for n, b in sequence.buffers.items()]
     changed = frozenset(names.get(n, n) for n in sequence.changed)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,31 +112,57 @@ def allocate_beside(device: str, nbytes: int, what: str) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pieces:
-    """Several pieces of memory in one allocation: `pieces[name]` is a view of its bytes,
-    `addresses[name]` where they begin.
+    """Several pieces of memory: `pieces[name]` are its bytes, `addresses[name]` is where they
+    begin. whole: the allocation, where they are one.
     """
 
-    whole: Any
+    views: Mapping[str, Any]
     addresses: Mapping[str, int]
-    sizes: Mapping[str, int]
+    whole: Any = None
+
+    @classmethod
+    def of(cls, views: Mapping[str, Any], whole: Any = None) -> Pieces:
+        return cls(views, {name: address(view) for name, view in views.items()}, whole)
 
     def __getitem__(self, name: str) -> Any:
-        start = self.addresses[name] - address(self.whole)
-        return self.whole[start : start + self.sizes[name]]
+        return self.views[name]
 
 
 def _nothing(pieces: Pieces) -> None:
     """Nothing has to be in memory before it is used."""
 
 
+class Reserve(Protocol):
+    """At least that many bytes by name, the same ones until more are asked for.
+
+    zeroed: they are zero at first, and whoever uses them leaves them so.
+    """
+
+    def __call__(self, name: str, nbytes: int, what: str, /, *, zeroed: bool) -> Any: ...
+
+
+class Room:
+    """Memory that `PlannedPieces` of the same names and other sizes have in turn: the first bytes
+    of each piece.
+    """
+
+    __slots__ = ("holder", "reserve")
+
+    def __init__(self, reserve: Reserve) -> None:
+        self.reserve = reserve
+        # who filled it last; what the others have in there is gone
+        self.holder: PlannedPieces | None = None
+
+
 class PlannedPieces:
     """Pieces of memory whose sizes are known, and which are allocated together when somebody first
     asks for one; aligned for every layout, and not zeroed on a GPU.
 
-    fill: what has to be in them before anybody uses them.
+    fill: what has to be in them before anybody uses them. clean: pieces that are zero before and
+    after every use.
     """
 
-    __slots__ = ("_device", "_fill", "_made", "_sizes", "_what")
+    __slots__ = ("_clean", "_device", "_fill", "_made", "_room", "_sizes", "_what")
 
     def __init__(
         self,
@@ -144,9 +170,41 @@ class PlannedPieces:
         sizes: Mapping[str, int],
         what: str,
         fill: Callable[[Pieces], None] = _nothing,
+        clean: Iterable[str] = (),
     ) -> None:
         self._device, self._sizes, self._what, self._fill = device, sizes, what, fill
+        self._clean = frozenset(clean)
         self._made: Pieces | None = None
+        self._room: Room | None = None
+
+    def share(self, room: Room) -> None:
+        """Lie in memory that others have, too, in place of an own one: `settle` before each use."""
+        reserve, clean, what = room.reserve, self._clean, self._what
+        self._made = Pieces.of(
+            {
+                name: reserve(name, nbytes, what, zeroed=name in clean)[:nbytes]
+                for name, nbytes in self._sizes.items()
+            }
+        )
+        self._room = room
+
+    def settle(self) -> None:
+        """Put into shared memory what has to be there, if others had it meanwhile."""
+        room, made = self._room, self._made
+        if room is None or made is None or room.holder is self:
+            return
+        room.holder = None  # what is half filled is nobody's
+        self._fill(made)
+        room.holder = self
+
+    @property
+    def clean(self) -> list[Any]:
+        """What of it is zero before and after every use."""
+        return [self.pieces[name] for name in sorted(self._clean)]
+
+    @property
+    def device(self) -> str:
+        return self._device
 
     @property
     def need(self) -> Need:
@@ -158,6 +216,10 @@ class PlannedPieces:
     def pieces(self) -> Pieces:
         if (made := self._made) is None:
             made = allocate_pieces(self._device, self._sizes, self._what)
+            if self._clean:
+                with on(self._device):
+                    for name in self._clean:
+                        made[name].fill(0)
             self._fill(made)
             self._made = made
         return made
@@ -174,10 +236,8 @@ def allocate_pieces(device: str, sizes: Mapping[str, int], what: str) -> Pieces:
     """Pieces of that many bytes each, aligned for every layout; not zeroed on a GPU."""
     starts = list(accumulate((-(-n // ALIGNMENT) * ALIGNMENT for n in sizes.values()), initial=0))
     whole = allocate(device, starts[-1], what, zeroed=False)
-    first = address(whole)
-    return Pieces(
-        whole, {name: first + start for name, start in zip(sizes, starts, strict=False)}, sizes
-    )
+    begins = zip(sizes.items(), starts, strict=False)
+    return Pieces.of({name: whole[at : at + nbytes] for (name, nbytes), at in begins}, whole)
 
 
 def address(array: Any) -> int:

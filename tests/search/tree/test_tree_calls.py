@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import lanewise as lw
 from lanewise.patterns.search.builders.hilbert_host import HostOrder
+from lanewise.patterns.search.points import Points
 
 Array = NDArray[Any]
 SOFTENING2 = 1e-3
@@ -251,9 +252,9 @@ def test_a_call_that_stands_twice_in_a_step_makes_one_order(monkeypatch: pytest.
     b, made = bodies(300), list[int]()
     build = HostOrder.build
 
-    def counted(order: HostOrder, to: Array) -> None:
+    def counted(order: HostOrder, to: Array, points: Points | None = None) -> None:
         made.append(1)
-        build(order, to)
+        build(order, to, points)
 
     monkeypatch.setattr(HostOrder, "build", counted)
     force = far(0.5).bind(b, b, SOFTENING2)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, ClassVar
@@ -21,7 +21,7 @@ from lanewise.launch.tasks import Buffer, Primitive, Role
 from lanewise.layouts import Arrangement
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.worlds import Bounded, Open, Periodic, World, world_dimension
-from lanewise.runtime.memory import Need
+from lanewise.runtime.memory import Need, PlannedPieces
 from lanewise.support.checks import finite, shown
 from lanewise.support.errors import ArgumentError
 
@@ -163,9 +163,14 @@ class Structure(ABC):
     every: ClassVar[int] = 1
 
     @property
-    def memory(self) -> tuple[Need, ...]:
-        """What it allocates when somebody first asks for its arrays or orders."""
+    def planned(self) -> tuple[PlannedPieces, ...]:
+        """Its memory, which is there when somebody first asks for its arrays or orders."""
         return ()
+
+    @property
+    def memory(self) -> tuple[Need, ...]:
+        """What it allocates then."""
+        return tuple(p.need for p in self.planned)
 
     @property
     def ordered(self) -> bool:
@@ -245,6 +250,10 @@ class Structure(ABC):
         """
         return {}
 
+    @abstractmethod
+    def kind(self, index: Scalar) -> Hashable:
+        """What of it decides which kernels run through it, with indices of this type."""
+
     @property
     def settled(self) -> bool:
         """Whether it fits wherever the sources are."""
@@ -287,6 +296,9 @@ class Walked(Structure):
     @abstractmethod
     def walk(self, index: Scalar) -> Walk:
         """The way through it, with indices of this type."""
+
+    def kind(self, index: Scalar) -> Hashable:
+        return self.walk(index)
 
 
 HOST_BUILDS = 'the host builds its structure; build="device" of the search leaves that to the GPU'

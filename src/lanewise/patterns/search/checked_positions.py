@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
+from weakref import WeakKeyDictionary
 
 from lanewise.frontend.function import Signature
 from lanewise.language import types as t
 from lanewise.language.record import Record
 from lanewise.language.types import Scalar
-from lanewise.patterns.search.points import Points, points_of
+from lanewise.patterns.search.points import Points, points_of, read_field
 from lanewise.patterns.search.watched import Guard, Look
 from lanewise.patterns.search.worlds import Open, World
 from lanewise.records.arrays import RecordArray
+from lanewise.records.binding import places_of
+from lanewise.records.field_views import FieldViews
 from lanewise.records.same_elements import are_same
 
 Places = tuple[Points, Points]
@@ -34,16 +38,28 @@ class CheckedPositions:
     world: World
     reach: float
     weights: tuple[str, ...] = ()
+    # of arrays that are still there: where their coordinates lie is found out once
+    _known: WeakKeyDictionary[FieldViews, Points] = dataclass_field(
+        default_factory=WeakKeyDictionary[FieldViews, Points], repr=False, compare=False
+    )
 
     def of(self, records: Mapping[str, RecordArray]) -> Places:
         """The positions of targets and sources; raises `ArgumentError` where no search can use
         them.
         """
         target, source = records.values()
-        sources = points_of(source, self.field)
-        places = sources if are_same(target, source) else points_of(target, self.field)
+        sources = self._points(source)
+        places = sources if are_same(target, source) else self._points(target)
         self.check(records, (places, sources))
         return places, sources
+
+    def _points(self, array: RecordArray) -> Points:
+        views = places_of(array)
+        if (known := self._known.get(views)) is not None:
+            read_field(array, self.field)
+            return known.again()
+        points = self._known[views] = points_of(array, self.field)
+        return points
 
     def check(self, records: Mapping[str, RecordArray], points: Places) -> None:
         """Refuse positions and weights that no search can use."""

@@ -18,11 +18,9 @@ from lanewise.language.target import target_of
 from lanewise.language.types import I32, Scalar
 from lanewise.launch.arguments import bind_value_array, values_arrangement
 from lanewise.launch.task_list import BoundArray
-from lanewise.launch.tasks import Primitive, reading, writing
+from lanewise.launch.tasks import Primitive
 from lanewise.layouts import Arrangement
 from lanewise.patterns.search.base import (
-    ORDER,
-    POSITIONS,
     Search,
     Statistics,
     Walk,
@@ -49,7 +47,7 @@ from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.tree_walk import LEAVES, NODES, SOURCES, TOP, Begin, TreeWalk
 from lanewise.patterns.search.worlds import Periodic
 from lanewise.primitives.curve_text import BOX_THREADS
-from lanewise.runtime.memory import Need
+from lanewise.runtime.memory import PlannedPieces
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError
@@ -176,8 +174,8 @@ class CurveGrid(Walked):
         )
 
     @property
-    def memory(self) -> tuple[Need, ...]:
-        return self._built.needs
+    def planned(self) -> tuple[PlannedPieces, ...]:
+        return self._built.planned
 
     @property
     def order(self) -> Any:
@@ -250,8 +248,8 @@ class LeafGrid(Walked):
         )
 
     @property
-    def memory(self) -> tuple[Need, ...]:
-        return self._built.needs
+    def planned(self) -> tuple[PlannedPieces, ...]:
+        return self._built.planned
 
     @property
     def order(self) -> Any:
@@ -295,8 +293,7 @@ class LeafGrid(Walked):
         return True  # everything that follows positions is filled by the launches
 
     def tasks(self) -> tuple[Primitive, ...]:
-        writes = writing(ORDER, *self.arrangements)
-        return (Primitive("leaves", self._built.build, (*reading(POSITIONS), *writes), waits=True),)
+        return self._built.tasks(self.arrangements)
 
     def statistics(self) -> Statistics:
         members = self._built.members()

@@ -7,8 +7,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from lanewise.ir.values import value_array
 from lanewise.language import types as t
+from lanewise.language.record import Record
 from lanewise.language.target import target_of
 from lanewise.language.types import Scalar
 from lanewise.layouts import Arrangement
@@ -25,6 +26,7 @@ from lanewise.records.arrays import RecordArray
 from lanewise.records.binding import places_of, side_of
 from lanewise.records.field_views import FieldViews
 from lanewise.records.two_sides import bits_of
+from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import address, on, to_host
 from lanewise.support.errors import ArgumentError
 
@@ -74,11 +76,24 @@ class Points:
             self._memory,
         )
 
+    def lying_in(self, memory: Any) -> Points:
+        """As many elements, which lie in the same way in other memory: bytes on the host, an
+        address on a GPU; or in that of such points, which are given back.
+        """
+        if isinstance(memory, Points):
+            return memory
+        if isinstance(memory, int):
+            if memory == address(self.data):
+                return self
+            ends = self.arrangement.ends(self.arrangement.starts(self.count), self.count)
+            memory = get_device(self.device).array_at(memory, max(ends, default=0), np.uint8)
+        return replace(self, data=memory, _facts={}, _memory={})
+
     def columns(self) -> list[Any]:
         """One array of shape (count,) an axis, on the device: a view of the memory, but in blocks
         (AoSoA) a copy.
         """
-        return [view.reshape(-1)[: self.count] for view in self._fixed("views", Points._views)]
+        return [view.reshape(-1)[: self.count] for view in self.fixed("views", Points._views)]
 
     def _views(self) -> list[Any]:
         views = FieldViews(self.data, self.device, self.arrangement, self.count)
@@ -109,7 +124,7 @@ class Points:
 
     def addresses(self) -> list[int]:
         """Where the coordinates of the first element lie in memory, one address an axis."""
-        return self._fixed("addresses", Points._addresses)
+        return self.fixed("addresses", Points._addresses)
 
     def _addresses(self) -> list[int]:
         first, starts = address(self.data), self.arrangement.starts(self.count)
@@ -135,8 +150,8 @@ class Points:
             self._facts[name] = find(self)
         return self._facts[name]
 
-    def _fixed(self, name: str, find: Callable[[Points], T]) -> T:
-        """What is found out about their memory."""
+    def fixed(self, name: str, find: Callable[[Points], T]) -> T:
+        """What is found out about their memory, the first time that it is asked for."""
         if name not in self._memory:
             self._memory[name] = find(self)
         return self._memory[name]
@@ -265,7 +280,7 @@ class Points:
             ].view(self.precision.dtype)
             least, most = float(values.min()), float(values.max())
         else:
-            table = self._fixed("table", Points._table)
+            table = self.fixed("table", Points._table)
             parts = [np.abs(part).max() for part in (self.columns() if table is None else (table,))]
             most = float(np.max(parts) if len(parts) > 1 else parts[0])  # NaN where there is one
             least = -most
@@ -280,16 +295,21 @@ def points_of(array: RecordArray, field: str) -> Points:
     """The points of a field of an array of records; the field is a vector of two or three
     floats.
     """
-    kind = next(f.type for f in array.record if f.name == field)
-    side_of(array).read(bits_of(array.record)[field])
-    return Points(
-        places_of(array).data,
-        array.arrangement,
-        len(array),
-        array.device,
-        t.leaves(field, kind),
-        t.scalar_of(kind),
-    )
+    read_field(array, field)
+    places, (leaves, precision) = places_of(array), _leaves_of(array.record, field)
+    return Points(places.data, places.arrangement, places.count, array.device, leaves, precision)
+
+
+def read_field(array: RecordArray, field: str) -> None:
+    """Bring a field of an array up to date that was changed on its other side."""
+    if (side := side_of(array)).sides is not None:
+        side.read(bits_of(array.record)[field])
+
+
+@lru_cache(maxsize=64)
+def _leaves_of(record: Record, field: str) -> tuple[tuple[str, ...], Scalar]:
+    kind = next(f.type for f in record if f.name == field)
+    return tuple(t.leaves(field, kind)), t.scalar_of(kind)
 
 
 def points_of_values(values: Any, device: str) -> Points:

@@ -126,6 +126,14 @@ class RepeatedSearches:
                 return kept, matched
         return None
 
+    @property
+    def has_room(self) -> bool:
+        """Whether no call has to go for one more, if that is as large as the others."""
+        sizes = [entry.nbytes for entry in self._entries]
+        if len(sizes) < LEAST:
+            return True
+        return len(sizes) < MOST and sum(sizes) + max(sizes) <= MOST_BYTES
+
     def _keep(self, entries: Iterable[Kept]) -> None:
         """These and no others: the last ones, and earlier ones as long as they are small
         together.

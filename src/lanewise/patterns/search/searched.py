@@ -15,12 +15,14 @@ from lanewise.language.record import Record
 from lanewise.launch.arguments import Arguments, bind_value_array, make_outputs
 from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.programs import Programs
+from lanewise.launch.repeatable import Repeatable
 from lanewise.launch.result_memory import check_beside_records, check_in_place
 from lanewise.launch.shaped_arrays import check_results_apart, writable_checks
 from lanewise.launch.sized import Result, require_for_call
 from lanewise.launch.slots import Given
 from lanewise.launch.support import Uses, bind_record, layouts_of, uses_of
 from lanewise.patterns.results import result_arrays
+from lanewise.patterns.search.any_size import AnySize, Kinds
 from lanewise.patterns.search.base import Search, Structure
 from lanewise.patterns.search.checked_positions import Places
 from lanewise.patterns.search.elsewhere import CallElsewhere
@@ -68,6 +70,7 @@ class Searched:
         self._every, far = every, self.specialiser.far
         self._comparison = None if far is None else Comparison(signature, far, every)
         self._repeated = RepeatedSearches()
+        self._kinds = Kinds()
         self._records = [n for n, kind in signature.parameters.items() if isinstance(kind, Record)]
 
     def compile(
@@ -113,17 +116,63 @@ class Searched:
             if kept.fits(points[1], pick):
                 return kept.call.run(matched, out)
             self._repeated.discard(kept)
+        elif repeatable and (found := self._of_any_size(arguments, named)) is not None:
+            return found[0].run(found[1], out)
         classified = classify(arguments, named)
         with on(classified.device):
             s = self.specialiser.specialise(classified, None, points=points)
             call = self._bound(s, out, None, partial(bound_by, plan=None), once=True)
         if not proved_with_values(self.lowered, self.signature):
             self._remember(arguments, named, s, call)
+            self._remember_kind(arguments, named, s, bound_by)
         with on(classified.device):
             call.launch()
         if self._comparison is not None:
             self._comparison.compare(classified, (s.places, s.sources), call.results)
         return call.results
+
+    def _of_any_size(
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> tuple[Repeatable, Given] | None:
+        """A call of a kind that was there before, on other arrays, ready to run; None for one that
+        is bound.
+        """
+        if (found := self._kinds.find(arguments, named)) is None:
+            return None
+        kind, matched = found
+        arrays = matched.complete()
+        records = {n: arrays[n] for n in self._records}
+        points = self._positions.of(records)
+        if self._comparison is not None and not self._comparison.knows(points, matched.values):
+            return None
+        if self._kinds.recurs(records, self._repeated):
+            return None
+        return (kind.call, matched) if kind.ready(matched, records, points) else None
+
+    def _remember_kind(
+        self,
+        arguments: tuple[Any, ...],
+        named: Mapping[str, Any],
+        s: Specialised,
+        bound_by: Callable[..., Call],
+    ) -> None:
+        """Keep what calls of any size have in common."""
+        if self._kinds.find(arguments, named) is not None:
+            return
+        bind = partial(bound_by, plan=None)
+        made = result_arrays(self.lowered)
+        kind = AnySize.of(
+            self.signature,
+            arguments,
+            named,
+            s.classified,
+            self._uses(s.classified),
+            self.specialiser,
+            lambda s: self._compile(s, None, bind).tasks,
+            lambda count: [Result(n, kind, count) for n, kind in made],
+        )
+        if kind is not None:
+            self._kinds.add(kind)
 
     def _is_new(self, kept: Kept, matched: Given) -> bool:
         """Whether no call over a tree with such values was compared with all pairs."""
@@ -155,6 +204,7 @@ class Searched:
     def forget(self) -> None:
         """Make every call anew: another structure or plan was found to be faster."""
         self._repeated.forget()
+        self._kinds.forget()
 
     def _uses(self, arguments: Arguments) -> dict[str, Uses]:
         """What is used of the targets and of the sources, by parameter: of both where they are,

@@ -79,7 +79,7 @@ class Specialiser:
         search: Search,
         adopted: Callable[[], None],
     ) -> None:
-        self.signature, self.lowered = signature, lowered
+        self.name, self.signature, self.lowered = name, signature, lowered
         precision, axes = check_positions(signature, search.position)
         self._axes, self._fars = axes, dict[tuple[Any, ...], FarFields]()
         self.far = FarFields(signature, lowered, search, axes) if isinstance(search, Tree) else None
@@ -105,7 +105,14 @@ class Specialiser:
         """points: those of targets and sources, where they are checked already."""
         places, sources = self.positions.of(classified.records) if points is None else points
         picked = self.picker.pick(classified, sources, requested, choice)
-        search, structure = picked.search, picked.search.structure(places, sources)
+        structure = picked.search.structure(places, sources)
+        return self.over(classified, picked, (places, sources), structure)
+
+    def over(
+        self, classified: Arguments, picked: Picked, points: Places, structure: Structure
+    ) -> Specialised:
+        """A call over this structure."""
+        (places, sources), search = points, picked.search
         copied = self._copied(classified, structure)
         index = index_type(classified.device)
         arguments = self._arguments(classified, search, structure, copied, index)

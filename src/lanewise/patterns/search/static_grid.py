@@ -45,7 +45,7 @@ from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.turns import ball, turns_of_lists
 from lanewise.patterns.search.worlds import Open, Periodic, World
 from lanewise.runtime.device import get_device
-from lanewise.runtime.memory import Need, available_memory, to_host
+from lanewise.runtime.memory import PlannedPieces, available_memory, to_host
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, DeviceError
@@ -231,8 +231,8 @@ class _Grid(Walked):
         return self._geometry
 
     @property
-    def memory(self) -> tuple[Need, ...]:
-        return self._built.needs
+    def planned(self) -> tuple[PlannedPieces, ...]:
+        return self._built.planned
 
     @property
     def order(self) -> Any:

@@ -18,7 +18,7 @@ from lanewise.patterns.search.builders.geometry import Geometry
 from lanewise.patterns.search.grid_expressions import STARTS
 from lanewise.patterns.search.points import Points
 from lanewise.runtime.cpu import own_kernel, run_range
-from lanewise.runtime.memory import Need, PlannedPieces
+from lanewise.runtime.memory import PlannedPieces
 
 GRAIN = 16_384  # sources worth handing to another thread
 
@@ -97,9 +97,9 @@ class CellBuilder:
         return {n: self.memory[piece].view("int32") for n, piece in self.cleared.items()}
 
     @property
-    def needs(self) -> tuple[Need, ...]:
+    def planned(self) -> tuple[PlannedPieces, ...]:
         """What is allocated when somebody first asks for any of it."""
-        return tuple(m.need for m in (self.memory, self.beside) if m is not None)
+        return (self.memory,) if self.beside is None else (self.memory, self.beside)
 
 
 def host_cells(geometry: Geometry, sources: Points) -> CellBuilder:
@@ -112,23 +112,23 @@ def host_cells(geometry: Geometry, sources: Points) -> CellBuilder:
     numbers = own_kernel(_numbers_text(sources.dimension), "cell_numbers")
     sort, values = own_kernel(_SORT, "counting_sort"), axis_values(geometry, sources)
 
-    def fill() -> None:
-        columns = [_host_column(c) for c in sources.columns()]
+    def fill(points: Points = sources) -> None:
+        columns = [_host_column(c) for c in points.columns()]
         starts, order, cells = (host[name].view(np.int32) for name in ("starts", "order", "cells"))
         run_range(numbers, (*columns, cells, *values), n, GRAIN)
         sort(cells, starts, order)
 
-    touched = (*reading(POSITIONS), *writing(STARTS, ORDER))
+    touched, read = (*reading(POSITIONS), *writing(STARTS, ORDER)), ((POSITIONS, sources.lying_in),)
     if target_of(sources.device).host_memory:
-        return CellBuilder(geometry.total, host, (Primitive("cells", fill, touched),))
+        return CellBuilder(geometry.total, host, (Primitive("cells", fill, touched, read=read),))
     there = PlannedPieces(sources.device, walked, what)
 
-    def build() -> None:
-        fill()
+    def build(points: Points = sources) -> None:
+        fill(points)
         for name in walked:
             there[name].set(host[name])
 
-    task = Primitive("cells", build, touched, waits=True)
+    task = Primitive("cells", build, touched, waits=True, read=read)
     return CellBuilder(geometry.total, there, (task,), beside=host)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -13,13 +14,14 @@ from lanewise.language.types import Scalar
 from lanewise.launch.tasks import Access, Primitive, changing, reading, writing
 from lanewise.layouts import Arrangement
 from lanewise.patterns.search.base import ORDER, POSITIONS
+from lanewise.patterns.search.builders.addressed import Addressed
 from lanewise.patterns.search.builders.cells import CellBuilder, axis_values
 from lanewise.patterns.search.builders.geometry import Geometry
 from lanewise.patterns.search.grid_expressions import STARTS
 from lanewise.patterns.search.points import Points
 from lanewise.primitives.cells import CROWDED, SORTERS, SORTING_THREADS, THREADS, TILE, kernel_texts
 from lanewise.runtime.device import WrittenKernel, get_device
-from lanewise.runtime.memory import Pieces, PlannedPieces, on
+from lanewise.runtime.memory import PlannedPieces
 
 COUNTS, PLACE, MEMBERS = map(own, ("cells.counts", "place", "members"))
 SUMS, CROWD = map(own, ("sums", "crowded"))
@@ -89,18 +91,22 @@ def device_cells(geometry: Geometry, sources: Points) -> CellBuilder:
     device, sizes = sources.device, memory_sizes(geometry, sources.count)
     nbytes = {name: 4 * length for name, length in sizes.items()}
 
-    def clear(pieces: Pieces) -> None:
-        with on(device):
-            pieces["counts"].fill(0)
-
-    memory = PlannedPieces(device, nbytes, f"a grid of {geometry.total:,} cells", clear)
+    what = f"a grid of {geometry.total:,} cells"
+    memory = PlannedPieces(device, nbytes, what, clean=("counts",))
     kernels = _kernels(
         device, sources.arrangement.unpinned, sources.leaves, sources.precision, geometry.periodic
     )
     tasks: list[Primitive] = []
-    for x in launch_list(geometry, sources, sources.addresses()):
-        run = _Run(kernels[x.kernel], (x.blocks, 1), x.arguments, memory, sources)
-        tasks.append(Primitive(x.kernel, run, TOUCHED[x.kernel]))
+    for x in launch_list(geometry, sources, []):
+        touched, run = (
+            TOUCHED[x.kernel],
+            _Run(kernels[x.kernel], (x.blocks, 1), x.arguments, memory),
+        )
+        if any(a.buffer == POSITIONS for a in touched):
+            read = ((POSITIONS, sources.lying_in),)
+            tasks.append(Primitive(x.kernel, run.behind(sources), touched, read=read))
+        else:
+            tasks.append(Primitive(x.kernel, run, touched))
     return CellBuilder(geometry.total, memory, tuple(tasks), {COUNTS: "counts"})
 
 
@@ -112,7 +118,6 @@ class _Run:
     grid: tuple[int, int]
     given: tuple[Any, ...]
     memory: PlannedPieces
-    sources: Points
 
     @cached_property
     def arguments(self) -> tuple[Any, ...]:
@@ -121,6 +126,16 @@ class _Run:
 
     def __call__(self) -> None:
         self.kernel.launch(self.grid, self.arguments)
+
+    def behind(self, sources: Points) -> Callable[..., None]:
+        """The same with the coordinates of positions before its other arguments."""
+        axes = sources.dimension
+        addressed = Addressed(lambda columns: (*columns[:axes], *self.arguments))
+
+        def run(points: Points = sources) -> None:
+            self.kernel.launch(self.grid, addressed(points))
+
+        return run
 
 
 @cache

@@ -19,6 +19,7 @@ from lanewise.ir.names import own
 from lanewise.launch.tasks import Access, Primitive, changing, reading, writing
 from lanewise.patterns.search.base import ORDER, POSITIONS
 from lanewise.patterns.search.box_expressions import BOXES
+from lanewise.patterns.search.builders.addressed import Addressed
 from lanewise.patterns.search.builders.tree import BoxTree, margin, node_arrangement
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.worlds import Periodic, World
@@ -81,7 +82,7 @@ class DeviceCurve:
         self._tiles = radix_sort.tiles(points.count, grains(points.count).sort)
         self.arrangement = node_arrangement(points.dimension, points.precision)
         self._memory = PlannedPieces(points.device, self._sizes(), "a dynamic grid")
-        self.needs = (self._memory.need,)
+        self.planned = (self._memory,)
 
     def _sizes(self) -> dict[str, int]:
         """Bytes of each piece of memory. Every build writes all of them before it reads them."""
@@ -108,7 +109,6 @@ class DeviceCurve:
     def tasks(self) -> tuple[Primitive, ...]:
         """One for each kernel, in order."""
         p, count = self._points, np.int32(self._points.count)
-        xyz = (*p.addresses(), *([0] * (3 - p.dimension)))
         top, total = np.int32(len(self.tree.levels) - 1), np.int32(self.tree.nodes)
         words = np.int32(radix_sort.PASSES * radix_sort.BINS * self._tiles)
         key_blocks = -(-p.count // (curve_text.KEY_THREADS * grains(p.count).keys))
@@ -118,16 +118,16 @@ class DeviceCurve:
         tasks = [
             self._task(
                 "curve_sample", sampled, p.dimension,
-                *xyz, count, "quantiles", "histogram", "tickets",
+                count, "quantiles", "histogram", "tickets",
             ),
             self._task(
                 "curve_keys", keyed, key_blocks,
-                *xyz, count, "quantiles", "keys0", "histogram", "status", words,
+                count, "quantiles", "keys0", "histogram", "status", words,
             ),
             *(self._sort(number) for number in range(radix_sort.PASSES)),
             self._task(
                 "curve_boxes", boxed, -(-p.count // curve_text.BOX_THREADS),
-                *xyz, count, "values0", "nodes", top, total,
+                count, "values0", "nodes", top, total,
             ),
         ]  # fmt: skip
         first = first_above(self.tree.leaf)
@@ -155,14 +155,24 @@ class DeviceCurve:
     def _task(
         self, name: str, accesses: tuple[Access, ...], blocks: int, *arguments: Any
     ) -> Primitive:
-        """arguments: texts stand for the addresses of pieces of memory."""
+        """arguments: texts stand for the addresses of pieces of memory. Behind positions, which a
+        task reads, they follow those.
+        """
 
         @cache
         def addressed() -> tuple[Any, ...]:
             at = self._memory.addresses
             return tuple(at[a] if isinstance(a, str) else a for a in arguments)
 
-        return self._launched(name, accesses, blocks, addressed)
+        if all(a.buffer != POSITIONS for a in accesses):
+            return self._launched(name, accesses, blocks, addressed)
+        kernel, grid = self._kernels[name], (blocks, 1)
+        behind = Addressed(lambda columns: (*columns, *addressed()))
+
+        def run(points: Points = self._points) -> None:
+            kernel.launch(grid, behind(points))
+
+        return Primitive(name, run, accesses, read=((POSITIONS, self._points.lying_in),))
 
     def _launched(
         self,

@@ -163,7 +163,7 @@ class HostCurve:
         lists = dict.fromkeys(("order", "other order", "keys", "other keys"), 4 * points.count)
         sizes = {"nodes": self.arrangement.nbytes(self.tree.nodes), **lists}
         self._memory = PlannedPieces("cpu", sizes, "a dynamic grid", self._link)
-        self.needs = (self._memory.need,)
+        self.planned = (self._memory,)
 
     def _link(self, memory: Pieces) -> None:
         """Where the boxes of a tree lead follows from their number."""
@@ -185,11 +185,15 @@ class HostCurve:
 
     def tasks(self) -> tuple[Primitive, ...]:
         touched = (*reading(POSITIONS), *writing(ORDER, BOXES))
-        return (Primitive("curve", self.build, touched),)
+        return (
+            Primitive("curve", self.build, touched, read=((POSITIONS, self._points.lying_in),)),
+        )
 
-    def build(self) -> None:
-        """Order the present positions, and draw the boxes round them."""
-        places, margins = places_of(self._points, self._world)
+    def build(self, points: Points | None = None) -> None:
+        """Order the present positions, of these elements or of those that it was made for, and
+        draw the boxes round them.
+        """
+        places, margins = places_of(points or self._points, self._world)
         quantiles = quantiles_of(places)
         width = np.diff(quantiles, axis=1)
         inverses = np.divide(1, width, out=np.zeros_like(width), where=width > 0)

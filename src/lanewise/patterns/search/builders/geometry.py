@@ -105,12 +105,24 @@ def fitted(
     widest = max(*extent, least)
     small, large = max(least, widest * 1e-7), widest
     if _count(extent, small) > most:
-        for _ in range(50):
-            middle = math.sqrt(small * large)
-            small, large = (middle, large) if _count(extent, middle) > most else (small, middle)
-        small = large
+        small = _fewest(extent, most, small, large)
     cells = tuple(_along(e, small) for e in extent)
     return Geometry(low, _sides(extent, cells), cells, periodic)
+
+
+def _fewest(extent: tuple[float, ...], most: int, small: float, large: float) -> float:
+    """A side of cells that are at most so many, which hardly smaller ones would not be.
+
+    small, large: sides of too many, and of few enough. Halved until cells differ by one along axes
+    of one extent: no side between the two has others.
+    """
+    different = tuple(dict.fromkeys(extent))
+    for _ in range(50):
+        if sum([_along(e, small) - _along(e, large) for e in different]) <= 1:
+            break
+        middle = math.sqrt(small * large)
+        small, large = (middle, large) if _count(extent, middle) > most else (small, middle)
+    return large
 
 
 def cells_met(geometry: Geometry, radius: float) -> list[float]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from lanewise.launch.tasks import Primitive, reading, writing
+from lanewise.patterns.search.builders.addressed import Addressed
 from lanewise.patterns.search.builders.curve import grains
 from lanewise.patterns.search.points import Points
 from lanewise.primitives import hilbert_order, radix_sort
@@ -63,8 +64,10 @@ class DeviceOrder:
         self._memory = PlannedPieces(
             points.device, memory_sizes(points), "the order of a tree", self._begin
         )
-        self.needs = (self._memory.need,)
-        self._made: tuple[int, tuple[Step, ...]] | None = None  # for the order at this address
+        self.planned = (self._memory,)
+        self._steps = Addressed(
+            lambda at: steps_of(at[:3], points.count, {**self._memory.addresses, "values0": at[3]})
+        )
 
     def _begin(self, memory: Pieces) -> None:
         """The caller's order is the first one."""
@@ -81,20 +84,18 @@ class DeviceOrder:
     def tasks(self, positions: str, order: str) -> tuple[Primitive, ...]:
         """Its only one: kernels of the same stream, one after the other."""
         touched = (*reading(positions), *writing(order))
-        return (Primitive("tree order", self.build, touched, (order,)),)
+        read = ((positions, self._points.lying_in),)
+        return (Primitive("tree order", self._build, touched, (order,), read=read),)
 
-    def build(self, order: Any) -> None:
-        """Put the order of the present positions there."""
-        for step in self._steps(address(order)):
+    def _build(self, points: Points, order: Any) -> None:
+        self.build(order, points)
+
+    def build(self, order: Any, points: Points | None = None) -> None:
+        """Put the order of the present positions there, of these elements or of those that it was
+        made for.
+        """
+        for step in self._steps(points or self._points, address(order)):
             self._kernels[step.kernel].launch((step.blocks, 1), step.arguments)
-
-    def _steps(self, order: int) -> tuple[Step, ...]:
-        """The launches for an order at this address."""
-        if self._made is None or self._made[0] != order:
-            columns = (*self._points.addresses(), *([0] * (3 - self._points.dimension)))
-            at = {**self._memory.addresses, "values0": order}
-            self._made = order, steps_of(columns, self._points.count, at)
-        return self._made[1]
 
 
 BINS = radix_sort.PASSES * radix_sort.BINS  # of a word's digits

@@ -146,7 +146,7 @@ class HostOrder:
         sizes = {"order": 4, "other order": 4, "keys": 8, "other keys": 8, "places": place}
         nbytes = {n: size * points.count for n, size in sizes.items()}
         self._memory = PlannedPieces("cpu", nbytes, "the order of a tree", self._begin)
-        self.needs = (self._memory.need,)
+        self.planned = (self._memory,)
 
     def _begin(self, memory: Pieces) -> None:
         """The caller's order is the first one."""
@@ -160,11 +160,17 @@ class HostOrder:
     def tasks(self, positions: str, order: str) -> tuple[Primitive, ...]:
         """Its only one, which orders the positions of that name."""
         touched = (*reading(positions), *writing(order))
-        return (Primitive("tree order", self.build, touched, (order,)),)
+        read = ((positions, self._points.lying_in),)
+        return (Primitive("tree order", self._build, touched, (order,), read=read),)
 
-    def build(self, order: NDArray[np.int32]) -> None:
-        """Put the order of the present positions there."""
-        points, memory = self._points, self._memory
+    def _build(self, points: Points, order: NDArray[np.int32]) -> None:
+        self.build(order, points)
+
+    def build(self, order: NDArray[np.int32], points: Points | None = None) -> None:
+        """Put the order of the present positions there, of these elements or of those that it was
+        made for.
+        """
+        points, memory = points or self._points, self._memory
         shape = points.count, points.dimension
         places = memory["places"].view(points.precision.dtype).reshape(shape)
         keys, other_keys = (memory[n].view(np.int64) for n in ("keys", "other keys"))

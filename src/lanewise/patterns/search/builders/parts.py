@@ -6,6 +6,7 @@ Builders on the host read positions contiguously, and within a periodic world.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,9 @@ from numpy.typing import NDArray
 from lanewise.language.record import Leaf
 from lanewise.language.target import target_of
 from lanewise.language.types import I32, Scalar
+from lanewise.launch.tasks import Primitive, reading, writing
 from lanewise.layouts import AoS, Arrangement
+from lanewise.patterns.search.base import ORDER, POSITIONS
 from lanewise.patterns.search.builders.ordering import (
     LIST,
     LISTS,
@@ -93,7 +96,7 @@ class HostParts:
         host = there = PlannedPieces("cpu", sizes, "a dynamic grid")
         if not target_of(device).host_memory:
             there = PlannedPieces(device, sizes, "a dynamic grid")
-        self.needs = tuple(m.need for m in dict.fromkeys((host, there)))
+        self.planned = tuple(dict.fromkeys((host, there)))
         self.boxes, self.starts, self.places, self.info, self.divisions, self.lists = (
             Mirror(name, host, there) for name in sizes
         )
@@ -102,9 +105,15 @@ class HostParts:
     def order(self) -> Any:
         return self.places.device.view("int32")
 
-    def build(self) -> None:
-        """Divide the present positions."""
-        places, margins = places_of(self._points, self._world)
+    def tasks(self, arrays: Iterable[str]) -> tuple[Primitive, ...]:
+        """Its only one, which writes these arrays of a call, and the order."""
+        touched = (*reading(POSITIONS), *writing(ORDER, *arrays))
+        read = ((POSITIONS, self._points.lying_in),)
+        return (Primitive("leaves", self.build, touched, waits=True, read=read),)
+
+    def build(self, points: Points | None = None) -> None:
+        """Divide the present positions, of these elements or of those that it was made for."""
+        places, margins = places_of(points or self._points, self._world)
         parts = make_parts(places, self._order, self._leaf, self._box(places))
         self.places.host.view(np.int32)[:] = parts.order
         self.starts.host.view(np.int32)[: parts.leaves + 1] = parts.starts

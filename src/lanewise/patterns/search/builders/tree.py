@@ -11,6 +11,7 @@ number.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from lanewise.layouts import AoAS, Arrangement
 # fewest boxes are tested: about 60 for a target that meets two of a million elements, against 62
 # with 2 and 74 with 8
 FAN = 4
+FEW = 1024  # leaves of trees whose shapes are kept
 EXACT_LINKS = {4: 2**24, 8: 2**53}  # whole numbers that a float of 4 or 8 bytes holds
 
 
@@ -48,27 +50,40 @@ class BoxTree:
 
     def subtree(self, level: int) -> int:
         """The nodes of a complete subtree whose root is of this level."""
-        return (self.fan ** (level + 1) - 1) // (self.fan - 1)
+        return _subtree(level, self.fan)
 
     def places(self) -> list[NDArray[np.int64]]:
         """Where the nodes of each level lie."""
-        levels = self.levels
-        places = [np.zeros(1, np.int64)]
-        for level in range(len(levels) - 2, -1, -1):
-            index = np.arange(levels[level])
-            places.append(
-                places[-1][index // self.fan] + 1 + index % self.fan * self.subtree(level)
-            )
-        return places[::-1]
+        return list((_few if self.levels[0] <= FEW else _shape)(self.levels, self.fan)[0])
 
     def links(self) -> NDArray[np.int64]:
         """The link of each node, in the order of memory."""
-        links, places = np.empty(self.nodes, np.int64), self.places()
-        for level, place in enumerate(places):
-            links[place] = place + self.subtree(level) if level else -1 - np.arange(len(place))
-            if level:
-                links[place[-1]] = self.nodes
-        return links
+        return (_few if self.levels[0] <= FEW else _shape)(self.levels, self.fan)[1]
+
+
+def _shape(
+    levels: tuple[int, ...], fan: int
+) -> tuple[tuple[NDArray[np.int64], ...], NDArray[np.int64]]:
+    """Where the nodes of each level lie, and the link of each node in the order of memory."""
+    places = [np.zeros(1, np.int64)]
+    for level in range(len(levels) - 2, -1, -1):
+        index = np.arange(levels[level])
+        places.append(places[-1][index // fan] + 1 + index % fan * _subtree(level, fan))
+    places.reverse()
+    links = np.empty(sum(levels), np.int64)
+    for level, place in enumerate(places):
+        links[place] = place + _subtree(level, fan) if level else -1 - np.arange(len(place))
+        if level:
+            links[place[-1]] = len(links)
+    return tuple(places), links
+
+
+_few = lru_cache(maxsize=64)(_shape)
+
+
+def _subtree(level: int, fan: int) -> int:
+    """The nodes of a complete subtree whose root is of this level."""
+    return (fan ** (level + 1) - 1) // (fan - 1)
 
 
 def fitting_leaf(count: int, asked: int, precision: Scalar) -> int:

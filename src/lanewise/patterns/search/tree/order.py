@@ -9,13 +9,13 @@ from lanewise.launch.tasks import Primitive
 from lanewise.patterns.search.builders.hilbert_device import device_order
 from lanewise.patterns.search.builders.hilbert_host import HostOrder
 from lanewise.patterns.search.points import Points
-from lanewise.runtime.memory import Need
+from lanewise.runtime.memory import PlannedPieces
 
 
 class Order(Protocol):
     """What makes the caller's index of each sorted place, and memory for it."""
 
-    needs: tuple[Need, ...]
+    planned: tuple[PlannedPieces, ...]
 
     @property
     def order(self) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.ir.names import own
-from lanewise.language.types import I32
+from lanewise.language.types import I32, Scalar
 from lanewise.launch.arguments import bind_value_array, values_arrangement
 from lanewise.launch.task_list import BoundArray
 from lanewise.launch.tasks import Buffer, Primitive, Role
@@ -40,7 +40,7 @@ from lanewise.patterns.search.tree.shape import (
     TreeShape,
     tree_arrangement,
 )
-from lanewise.runtime.memory import Need, Pieces, PlannedPieces, on
+from lanewise.runtime.memory import Pieces, PlannedPieces, on
 
 # of the accuracy that one group may take. Errors of groups add up, but most are smaller than their
 # estimate: with a half of it 99 % of results were closer than it (order 2 to 4, 1e-3 to 1e-2).
@@ -88,9 +88,9 @@ class TreeStructure(Structure):
             _copy(table, memory[name], self._sources.device)
 
     @property
-    def memory(self) -> tuple[Need, ...]:
-        orders = () if self._target_order is None else self._target_order.needs
-        return (*self._order.needs, *orders, self._memory.need)
+    def planned(self) -> tuple[PlannedPieces, ...]:
+        orders = () if self._target_order is None else self._target_order.planned
+        return (*self._order.planned, *orders, self._memory)
 
     @property
     def targets_ordered(self) -> bool:
@@ -130,6 +130,9 @@ class TreeStructure(Structure):
             values[first] = self._starts[height]
             values[count] = self._starts[height + 1] - self._starts[height]
         return values
+
+    def kind(self, index: Scalar) -> Hashable:
+        return index, self.shape.leaf, self.shape.top
 
     @property
     def settled(self) -> bool:
