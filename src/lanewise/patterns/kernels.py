@@ -31,7 +31,7 @@ from lanewise.launch.steps.unwritten import marked_unwritten
 from lanewise.patterns.calls import Calls
 from lanewise.patterns.mesh_calls import bind_on_mesh, mesh_of, refuse_mesh
 from lanewise.patterns.no_gradient import no_gradient
-from lanewise.patterns.skeleton import CHECKS, Derived, Skeleton
+from lanewise.patterns.skeleton import CHECKS, Derived, Skeleton, checks_everywhere
 from lanewise.planning.plan import Plan, check_plan
 from lanewise.records.arrays import RecordArray
 from lanewise.support.attributes import sealed
@@ -155,6 +155,8 @@ class AbstractKernel(ABC):
         """A call. Kernels that have `checks` say so in a `__call__` of their own, and every call
         counts: nothing is handed on twice.
         """
+        if checks is False and checks_everywhere():
+            checks = CHECKS in self._calls.skeleton.options and bool(self._calls.signature.arrays)
         if plan is None and checks is False:
             try:
                 return unpacked(self._engine.call(arguments, named, out))

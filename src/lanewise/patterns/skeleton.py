@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cache
 from typing import Any, Protocol
 
 from lanewise.compiler.work import describe_work
@@ -29,6 +31,7 @@ from lanewise.launch.support import Uses, bind_record, index_type, uses_of, valu
 from lanewise.launch.task_list import BoundArray
 from lanewise.patterns.results import result_arrays, total_type
 from lanewise.records.same_elements import are_same
+from lanewise.support.errors import ArgumentError
 
 Environment = dict[str, Any]
 
@@ -48,6 +51,23 @@ def _moved(signature: Signature, arguments: Arguments, device: str) -> Arguments
 
 KEYWORDS = ("out", "plan", "seconds")  # of calls of every kernel; `seconds` is that of `tune`
 CHECKS = "checks"  # of calls of most: test every index before the run
+CHECKED_PROGRAM = "LANEWISE_CHECKS"
+
+
+@cache
+def checks_everywhere() -> bool:
+    """Whether the environment asks for tests of indices in all calls of a program; it is read
+    once.
+    """
+    match os.environ.get(CHECKED_PROGRAM, ""):
+        case "" | "0":
+            return False
+        case "1":
+            return True
+        case other:
+            raise ArgumentError(
+                f"{CHECKED_PROGRAM}={other!r}: wanted 1, for tests of every index, or 0"
+            )
 
 
 def _check_names(signature: Signature, options: tuple[str, ...]) -> None:

@@ -42,6 +42,7 @@ from lanewise.patterns.sitewise.passes import boxes
 from lanewise.patterns.sitewise.pattern import LEAST_MERGED, SITEWISE, complete_site_plan
 from lanewise.patterns.sitewise.sites import Sites, arrival_array
 from lanewise.patterns.sitewise.values import Observed, SiteValues, in_order
+from lanewise.patterns.skeleton import checks_everywhere
 from lanewise.patterns.tables.arguments import check_countable, table_lengths
 from lanewise.patterns.tables.ranges import (
     TableTests,
@@ -236,11 +237,15 @@ class SiteKernels:
         """Whether a call asks for tests of indices; raises `ArgumentError` where it has no
         tables.
         """
-        if checks is False:  # as nearly always: the functions need not be gone through
-            return False
+        everywhere = checks is False and checks_everywhere()
+        if checks is False and not everywhere:
+            return False  # as nearly always: the functions need not be gone through
         functions = self.kinds.functions_of(sites) if isinstance(sites, Sites) else ()  # pyright: ignore[reportUnnecessaryIsInstance]
-        return refuse_checks(
-            self.kinds.name, {"checks": checks}, (n for f in functions for n in f.tables)
+        tables = [n for f in functions for n in f.tables]
+        return (
+            bool(tables)
+            if everywhere
+            else refuse_checks(self.kinds.name, {"checks": checks}, tables)
         )
 
     def tests(
