@@ -40,7 +40,7 @@ low, high, start = float(sys.argv[5]), float(sys.argv[6]), int(sys.argv[7])
 ephemeris = lalpulsar.InitBarycenter(sys.argv[8], sys.argv[9])
 catalog = lalpulsar.SFTdataFind(pattern, lalpulsar.SFTConstraints())
 arguments = lalpulsar.FstatOptionalArgs(lalpulsar.FstatOptionalArgsDefaults)
-arguments.FstatMethod = lalpulsar.FMETHOD_DEMOD_BEST
+arguments.FstatMethod = getattr(lalpulsar, f"FMETHOD_{sys.argv[10]}")
 arguments.Dterms = 8
 data = lalpulsar.CreateFstatInput(catalog, low, high, step, ephemeris, arguments)
 doppler = lalpulsar.PulsarDopplerParams()
@@ -48,10 +48,11 @@ doppler.refTime, doppler.Alpha, doppler.Delta = start, 2.0, 0.3
 doppler.fkdot[0] = first
 results = lalpulsar.FstatResults()
 for line in sys.stdin:
-    begin = time.perf_counter()
+    doppler.Alpha = 2.0 + float(line.strip() or 0)
+    begin, work = time.perf_counter(), time.process_time()
     lalpulsar.ComputeFstat(results, data, doppler, count, lalpulsar.FSTATQ_2F)
     ends = float(results.twoF[0]), float(results.twoF[count - 1])
-    print(json.dumps([time.perf_counter() - begin, *ends]), flush=True)
+    print(json.dumps([time.perf_counter() - begin, time.process_time() - work, *ends]), flush=True)
 """
 
 
@@ -66,11 +67,13 @@ class Lal:
         step: float,
         first: float,
         ephemeris: waves.Ephemeris,
+        method: str = "DEMOD_BEST",
     ) -> None:
         numbers = [pattern, str(count), repr(step), repr(first), *map(repr, COVER), str(START)]
         numbers += [
             t.source for t in (ephemeris.earth, ephemeris.sun) if isinstance(t, EphemerisTable)
         ]
+        numbers.append(method)
         environment = {**os.environ, "LAL_DEBUG_LEVEL": "0", "OMP_NUM_THREADS": "1"}
         environment.pop("PYTHONPATH", None)
         self._process = subprocess.Popen(
@@ -82,16 +85,21 @@ class Lal:
             env=environment,
         )
         self.ends: tuple[float, float] | None = None
+        self.processor = 0.0  # seconds of the last call
 
-    def __call__(self) -> float:
-        """Seconds of one call by its own clock; raises OSError where the process cannot."""
+    def __call__(self, turned: float = 0.0) -> float:
+        """Seconds of one call by its own clock, in a direction turned by so many radians of right
+        ascension.
+
+        Raises OSError where the process cannot.
+        """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        print(file=self._process.stdin, flush=True)
+        print(turned, file=self._process.stdin, flush=True)
         line = self._process.stdout.readline()
         if not line:
             raise OSError("no lalsuite there")
-        seconds, first, last = json.loads(line)
+        seconds, self.processor, first, last = json.loads(line)
         self.ends = first, last
         return seconds
 

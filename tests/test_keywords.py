@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import math
+import re
 from collections.abc import Sequence
 from enum import Enum
 from typing import Any
@@ -34,21 +36,35 @@ def test_they_are_found() -> None:
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_a_value_without_a_name_is_refused_in_words(name: str) -> None:
+    """With settings that the class takes these values for, if there are some; else with the names of all."""
     names = list(inspect.signature(PUBLIC[name]).parameters)
-    for values in ((0.5,), (0.5, 3), (None,), (3,), (0.6, 4), (0.5, 3, 2)[: len(names)]):
+    for values in VALUES:
         wanted = proposed(name, values)
-        assert [v for _, v in wanted] == [str(v) for v in values]
-        assert {n for n, _ in wanted} <= set(names)
-        if len(values) <= 2 and any(taken(name, n, values) for n in itertools.permutations(names, len(values))):
+        able = math.perm(len(names), len(values)) <= 1000 and any(
+            taken(name, n, values) for n in itertools.permutations(names, len(values))
+        )
+        assert bool(wanted) == able, (values, wanted)
+        if wanted:
+            assert [v for _, v in wanted] == [repr(v) for v in values]
             assert taken(name, [n for n, _ in wanted], values)
-        else:
-            assert [n for n, _ in wanted] == names[: len(values)]
+
+
+VALUES: list[tuple[Any, ...]] = [
+    (0.5,), (3,), (None,), (True,), ("position",), (-1,), (float("nan"),), (0,), (2**40,), ([],), (0.5, 3), (0.6, 4), (4, 0.6),
+    (0.6, None), (0.5, 3, 2), (0.6, 4, "position"), ("position", 4, 0.6), (0.6, 4, 0.1, 16), tuple(range(1, 9)), (1,) * 40,
+]  # fmt: skip
 
 
 def proposed(name: str, values: tuple[Any, ...]) -> list[list[str]]:
-    with pytest.raises(LanewiseError, match=rf"^{name} takes all arguments by name; found .*; wanted ") as error:
+    """Names and values of what an error proposes; none where it lists the settings instead."""
+    with pytest.raises(LanewiseError, match=rf"^{name} takes all arguments by name; found ") as error:
         PUBLIC[name](*values)
-    return [w.split("=") for w in str(error.value).partition("; wanted ")[2].split(", ")]
+    ends = re.fullmatch(r".*?; (wanted|its settings are) (.*)", str(error.value))
+    assert ends, error.value
+    if ends[1] == "wanted":
+        return [w.split("=") for w in ends[2].split(", ")]
+    assert ends[2].split(", ") == list(inspect.signature(PUBLIC[name]).parameters)
+    return []
 
 
 def taken(name: str, names: Sequence[str], values: tuple[Any, ...]) -> bool:

@@ -14,14 +14,18 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.io.csv import read_csv, write_csv
 from lanewise.io.particles import Particles
 from lanewise.sims.boids.checkpoint import read_checkpoint as read_flock
+from lanewise.sims.boids.state import read_state as read_agents
+from lanewise.sims.boids.state import write_state
 from lanewise.sims.gravity.checkpoint import read_checkpoint as read_gravity
 from lanewise.sims.gravity.options import Output
 from lanewise.sims.gravity.runner import start
 from lanewise.sims.lbm.checkpoint import read_checkpoint as read_flow
 from lanewise.sims.lbm.files import read_flow as read_fields
 from lanewise.sims.waves.hierarchical import CANDIDATE
+from lanewise.sims.waves.tables import read_templates, write_table
 from lanewise.sims.waves.units.checkpoint import (
     SEARCH,
     State,
@@ -29,8 +33,8 @@ from lanewise.sims.waves.units.checkpoint import (
     read_configuration,
     read_state,
     write_configuration,
-    write_state,
 )
+from lanewise.sims.waves.units.checkpoint import write_state as write_unit_state
 from lanewise.sims.waves.units.partition import Unit
 from lanewise.support.errors import InputError
 
@@ -115,6 +119,44 @@ FILES: dict[str, tuple[Callable[[Path], None], Callable[[Path], Any]]] = {
 }
 
 
+def save_bodies(path: Path) -> None:
+    rng = np.random.default_rng(3)
+    write_csv(path, Particles.of(rng.normal(size=(60, 3)), rng.normal(size=(60, 3)), np.ones(60)))
+
+
+def save_agents(path: Path) -> None:
+    write_state(path, lw.sims.boids.Flock(agents=20, search="all-pairs").run(2).state)
+
+
+def load_agents(path: Path) -> Any:
+    state = read_agents(path)
+    return plain([np.asarray(getattr(state, n)) for n in ("position", "forward", "up", "speed", "acceleration", "ids")])
+
+
+def save_templates(path: Path) -> None:
+    rng = np.random.default_rng(4)
+    columns = {
+        "freq": 60 + rng.random(50),
+        "alpha": rng.random(50),
+        "delta": rng.random(50),
+        "f1dot": -1e-9 * rng.random(50),
+    }
+    write_table(path, columns | {"rank": np.arange(50)}, overwrite=True)
+
+
+def load_templates(path: Path) -> Any:
+    found = read_templates(path, 10**18)
+    return found.names, found.rows, plain([getattr(found.templates, n) for n in ("freq", "alpha", "delta", "f1dot")])
+
+
+TABLES: dict[str, tuple[Callable[[Path], None], Callable[[Path], Any]]] = {
+    "bodies": (save_bodies, lambda path: plain(read_csv(path))),
+    "agents": (save_agents, load_agents),
+    "templates": (save_templates, load_templates),
+}
+"""As text, with the sum of their lines in the first one."""
+
+
 def damaged(whole: bytes, random: Random) -> Iterator[tuple[str, bytes]]:
     """Ever further damages of a file; most of those that a sum of words modulo 65,535 cannot see."""
     words = np.frombuffer(whole[: len(whole) // 2 * 2], np.uint16)
@@ -124,6 +166,8 @@ def damaged(whole: bytes, random: Random) -> Iterator[tuple[str, bytes]]:
         how = random.choice(("word", "word", "word", "words", "bit", "byte", "stuck", "sector", "swap", "cut", "page"))
         at = random.randrange(size)
         match how:
+            case "word" | "words" if not len(blind):
+                continue
             case "word" | "words":
                 for place in random.sample(list(blind), 1 if how == "word" else 7):
                     data[2 * place : 2 * place + 2] = b"\xff\xff" if words[place] == 0 else b"\0\0"
@@ -150,8 +194,8 @@ def damaged(whole: bytes, random: Random) -> Iterator[tuple[str, bytes]]:
 
 
 def check_damages(kind: str, folder: Path, cases: int, seed: int) -> None:
-    save, load = FILES[kind]
-    path = folder / "a.h5"
+    save, load = (FILES | TABLES)[kind]
+    path = folder / ("a.csv" if kind in TABLES else "a.h5")
     save(path)
     whole, good = path.read_bytes(), load(path)
     refused = 0
@@ -168,14 +212,14 @@ def check_damages(kind: str, folder: Path, cases: int, seed: int) -> None:
     assert refused > cases / 4
 
 
-@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize("kind", [*FILES, *TABLES])
 def test_no_damage_is_read_as_other_numbers(kind: str, tmp_path: Path) -> None:
     check_damages(kind, tmp_path, 60, 3)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
-@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize("kind", [*FILES, *TABLES])
 def test_none_of_many_damages_is_read_as_other_numbers(kind: str, seed: int, tmp_path: Path) -> None:
     check_damages(kind, tmp_path, 3000, 100 + seed)
 
@@ -185,7 +229,7 @@ def write_unit(folder: Path) -> Path:
     for number, name in enumerate(CANDIDATE.names or ()):
         rows[name] = np.arange(12) * 0.375 + number
     state = State(UNIT, "0" * 64, 1, 0, rows)
-    write_state(folder, state)
+    write_unit_state(folder, state)
     return path_of(folder, UNIT)
 
 
@@ -312,3 +356,65 @@ def test_a_file_of_an_older_version_is_read_and_said(kind: str, tmp_path: Path) 
             del file[name].attrs["lanewise_crc32"]
     with pytest.warns(lw.FileWarning, match="an older version of lanewise, whose sums miss some damage"):
         assert load(path) == good
+
+
+# ---------------------------------------------------------------- tables as text
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_no_changed_character_of_a_table_is_read_as_other_numbers(kind: str, tmp_path: Path) -> None:
+    """One digit for another, which every parser takes: nothing but the sum can tell."""
+    save, load = TABLES[kind]
+    path = tmp_path / "a.csv"
+    save(path)
+    whole, good = path.read_text(encoding="utf-8"), load(path)
+    digits = [k for k, c in enumerate(whole) if c.isdigit()]
+    for at in digits[::7]:
+        path.write_text(whole[:at] + str((int(whole[at]) + 3) % 10) + whole[at + 1 :], encoding="utf-8")
+        with pytest.raises(
+            InputError, match=r"^\S+a.csv: (the CRC-32 of the lines below the first one is|line 1 is damaged)"
+        ):
+            load(path)
+    rows = whole.splitlines(keepends=True)
+    for changed in (rows[:-1], [*rows, rows[-1]], [*rows[:-2], rows[-1], rows[-2]]):
+        path.write_text("".join(changed), encoding="utf-8")
+        with pytest.raises(
+            InputError, match=r"they are not what was written\. If you have changed them, delete line 1"
+        ):
+            load(path)
+    path.write_bytes(whole.replace("\n", "\r\n").encode())  # by a program of another system
+    assert load(path) == good
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_the_sum_of_a_table_is_the_crc_of_its_other_lines(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    TABLES[kind][0](path)
+    first, rest = path.read_bytes().split(b"\n", 1)
+    assert first.decode() == f"# lanewise, CRC-32 of the lines below: {zlib.crc32(rest):08x}"
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_other_programs_read_tables(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    TABLES[kind][0](path)
+    names = path.read_text(encoding="utf-8").splitlines()[1].split(",")
+    plainly = np.loadtxt(path, delimiter=",", skiprows=2)
+    named: Any = np.genfromtxt(path, delimiter=",", names=True, skip_header=1)
+    assert list(named.dtype.names) == names
+    assert plainly.shape == (len(named), len(names))
+    assert np.array_equal(named[names[1]], plainly[:, 1])
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_table_without_its_sum_is_read(kind: str, tmp_path: Path) -> None:
+    """As those of other programs, from which nothing tells it."""
+    save, load = TABLES[kind]
+    path = tmp_path / "a.csv"
+    save(path)
+    good = load(path)
+    rest = path.read_text(encoding="utf-8").split("\n", 1)[1]
+    path.write_text(rest, encoding="utf-8")
+    assert load(path) == good
+    path.write_text("# a table of mine, for lanewise\n" + rest, encoding="utf-8")
+    assert load(path) == good

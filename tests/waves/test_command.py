@@ -53,7 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def read(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
+        return list(csv.DictReader(line for line in stream if not line.startswith("#")))
 
 
 def test_templates_from_a_file(folder, tmp_path):

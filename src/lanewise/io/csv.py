@@ -2,7 +2,8 @@
 then a body a line.
 
 Format: RFC 4180, UTF-8. Time and softening have no place in it. Blank lines, and lines that begin
-with #, are passed over.
+with #, are passed over. What lanewise writes has the sum of its lines in the first one
+(`summed_text`).
 """
 
 from __future__ import annotations
@@ -10,16 +11,16 @@ from __future__ import annotations
 import codecs
 import csv
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.io.atomic import atomic_path
 from lanewise.io.formats import Format
 from lanewise.io.particles import DARK, Particles
 from lanewise.io.source import FilePath, existing_file, reading
+from lanewise.io.summed_text import check_lines, summed_text, without_comments
 from lanewise.support.attributes import near
 from lanewise.support.errors import FileWarning, InputError
 from lanewise.support.warned import warn_user
@@ -33,14 +34,16 @@ WANTED = f"{','.join(REAL)} and perhaps {','.join(WHOLE)}"
 def read_csv(path: FilePath) -> Particles:
     """The bodies of a CSV file.
 
-    Raises InputError naming the file, the line (from 1) and the column that is wrong.
+    Raises InputError naming the file, the line (from 1) and the column that is wrong, and where the
+    lines are not those of the file's sum.
     """
     file = existing_file(path)
     with (
         reading(path, "CSV", (UnicodeDecodeError, csv.Error)),
         file.open(encoding="utf-8-sig", newline="") as stream,
     ):
-        lines = csv.reader(_without_comments(stream))
+        check_lines(file)
+        lines = csv.reader(without_comments(stream))
         names = _column_names(lines)
         table = np.fromiter(
             _rows(lines, names), [(name, "i8" if name in WHOLE else "f8") for name in names]
@@ -75,17 +78,10 @@ def write_csv(path: FilePath, particles: Particles, *, overwrite: bool = False) 
     if (particles.component != DARK).any():
         columns.append(particles.component)
         names.append("component")
-    with atomic_path(path, overwrite) as temporary, temporary.open("w", encoding="utf-8") as stream:
-        stream.write(",".join(names) + "\n")
+    with summed_text(path, overwrite) as lines:
+        lines.write(",".join(names) + "\n")
         for row in zip(*(column.tolist() for column in columns), strict=True):
-            stream.write(",".join(map(repr, row)) + "\n")
-
-
-def _without_comments(stream: Iterable[str]) -> Iterator[str]:
-    """The lines, comments as blank ones: a quote in a comment begins nothing, and lines keep their
-    numbers.
-    """
-    return ("\n" if line.lstrip().startswith("#") else line for line in stream)
+            lines.write(",".join(map(repr, row)) + "\n")
 
 
 def _column_names(lines: Any) -> list[str]:

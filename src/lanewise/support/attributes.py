@@ -7,17 +7,18 @@ import difflib
 import functools
 import inspect
 import itertools
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
-from lanewise.support.checks import called, refuse_unnamed
+from lanewise.support.checks import called, refuse_unnamed, shown
 from lanewise.support.errors import ArgumentTypeError, LanewiseError, brief, shortened
 
 C = TypeVar("C", bound=type[Any])
 F = TypeVar("F", bound=Callable[..., Any])
 NOTHING: Mapping[str, str] = MappingProxyType({})
-MOST_TRIED = 2  # values without a name for which settings are looked for that take them
+MOST_TRIED = 1000  # ways to give names to values without one, of which one is looked for
 
 
 def near(name: str, names: Iterable[str]) -> str:
@@ -92,6 +93,12 @@ def _take_names_only(cls: type[Any], names: list[str]) -> None:
         what = type(self).__name__
         if positional:
             asked = _meant_first(signature, type(self), names, positional, named)
+            if asked is None:
+                found = ", ".join(map(shown, positional))
+                raise ArgumentTypeError(
+                    f"{what} takes all arguments by name; found {found}; its settings are "
+                    f"{', '.join(n for n in names if n not in named)}"
+                )
             refuse_unnamed(what, asked, (self, *positional), named, ArgumentTypeError)
         for name in named:
             if name not in names:
@@ -110,13 +117,13 @@ def _meant_first(
     names: Sequence[str],
     positional: Sequence[Any],
     named: Mapping[str, Any],
-) -> inspect.Signature:
+) -> inspect.Signature | None:
     """The signature with those settings first that a class takes these values for: what an error
-    proposes shall be no error. As it is where there are none, or too many values to try.
+    proposes shall be no error. None where there are none, or too many ways to try.
     """
-    if len(positional) > MOST_TRIED:
-        return signature
     free = [n for n in names if n not in named]
+    if math.perm(len(free), len(positional)) > MOST_TRIED:
+        return None
     for chosen in itertools.permutations(free, len(positional)):
         try:
             cls(**dict(zip(chosen, positional, strict=True)), **named)
@@ -125,7 +132,7 @@ def _meant_first(
         parameters = signature.parameters
         first = sorted(parameters.values(), key=lambda p: _place(p, chosen))
         return signature.replace(parameters=first)
-    return signature
+    return None
 
 
 def _place(parameter: inspect.Parameter, chosen: Sequence[str]) -> int:

@@ -2,15 +2,14 @@
 writes.
 
 Columns, in any order: id, the position px,py,pz, the unit vectors forward fx,fy,fz, up ux,uy,uz and
-side sx,sy,sz, the speed, and the smoothed acceleration ax,ay,az. Written are all of them; read may
-be tables without id, side and acceleration. The side follows from forward and up; columns
-stx,sty,stz (a steering force) are passed over.
+side sx,sy,sz, the speed, and the smoothed acceleration ax,ay,az. Written are all of them, below the
+sum of the lines (`io/summed_text.py`); read may be tables without id, side and acceleration. The
+side follows from forward and up; columns stx,sty,stz (a steering force) are passed over.
 """
 
 from __future__ import annotations
 
 import csv
-import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.io.atomic import atomic_path
 from lanewise.io.csv import plain
 from lanewise.io.source import FilePath, existing_file, reading
+from lanewise.io.summed_text import check_lines, summed_text, without_comments
 from lanewise.support.checks import check_fields, checked
 from lanewise.support.errors import InputError
 
@@ -103,16 +102,19 @@ def _shown(value: Any) -> str:
 
 @checked(InputError)
 def read_state(path: FilePath) -> State:
-    """The agents of a table, in the order of its lines.
+    """The agents of a table, in the order of its lines; blank ones and those that begin with # are
+    passed over.
 
-    Raises `InputError` naming the file, the line (from 1) and the column.
+    Raises `InputError` naming the file, the line (from 1) and the column, and where the lines are
+    not those of the file's sum.
     """
     file = existing_file(path)
     with (
         reading(path, "CSV", (UnicodeDecodeError, csv.Error)),
         Path(file).open(encoding="utf-8-sig", newline="") as stream,
     ):
-        lines = csv.reader(stream)
+        check_lines(file)
+        lines = csv.reader(without_comments(stream))
         names = _column_names(lines)
         rows = list(_rows(lines, names))
         columns = dict(
@@ -153,31 +155,33 @@ def write_state(path: FilePath, state: State, *, overwrite: bool = False) -> Non
         state.speed,
         *state.acceleration.T,
     ]
-    with atomic_path(path, overwrite) as temporary, temporary.open("w", encoding="utf-8") as stream:
-        stream.write(",".join(COLUMNS) + "\n")
+    with summed_text(path, overwrite) as lines:
+        lines.write(",".join(COLUMNS) + "\n")
         for row in zip(*columns, strict=True):
-            stream.write(",".join(map(str, row)) + "\n")  # the shortest text of each precision
+            lines.write(",".join(map(str, row)) + "\n")  # the shortest text of each precision
 
 
-def _column_names(lines: Iterator[list[str]]) -> list[str]:
-    names = [cell.strip().lower() for line in itertools.islice(lines, 1) for cell in line]
+def _column_names(lines: Any) -> list[str]:
+    written = (line for line in lines if any(map(str.strip, line)))
+    names = [cell.strip().lower() for cell in next(written, [])]
+    line = f"line {max(lines.line_num, 1)}"
     if not set(names) & set(REQUIRED):
         raise InputError(
-            f"line 1 is {_shortened(','.join(names))}; wanted the names of the columns: {WANTED}"
+            f"{line} is {_shortened(','.join(names))}; wanted the names of the columns: {WANTED}"
         )
     for place, name in enumerate(names, 1):
         if name not in (*COLUMNS, *PASSED_OVER):
             raise InputError(
-                f"line 1, column {place}: unknown column {_shortened(name)}; wanted {WANTED}"
+                f"{line}, column {place}: unknown column {_shortened(name)}; wanted {WANTED}"
             )
         if names.index(name) != place - 1:
-            raise InputError(f"line 1, column {place}: a second column {name}")
+            raise InputError(f"{line}, column {place}: a second column {name}")
     if missing := [name for name in REQUIRED if name not in names]:
-        raise InputError(f"line 1: no column {', '.join(missing)}; wanted {WANTED}")
+        raise InputError(f"{line}: no column {', '.join(missing)}; wanted {WANTED}")
     for letter in "sa":
         if 0 < sum(f"{letter}{axis}" in names for axis in "xyz") < 3:
             raise InputError(
-                f"line 1: wanted all of {','.join(f'{letter}{axis}' for axis in 'xyz')}, or none"
+                f"{line}: wanted all of {','.join(f'{letter}{axis}' for axis in 'xyz')}, or none"
             )
     return names
 

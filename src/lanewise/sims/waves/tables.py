@@ -1,4 +1,6 @@
-"""Templates, directions and results as text: CSV files, whole or not at all."""
+"""Templates, directions and results as text: CSV files, whole or not at all; what is written begins
+with the sum of its lines (`io/summed_text.py`).
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.io.atomic import atomic_path, writing
-from lanewise.io.source import FilePath
+from lanewise.io.csv import plain
+from lanewise.io.source import FilePath, reading
+from lanewise.io.summed_text import check_lines, summed_text, without_comments
 from lanewise.sims.waves.definition import FStatistic
 from lanewise.sims.waves.templates import Templates
 from lanewise.support.errors import InputError
@@ -35,16 +38,22 @@ class TemplateTable:
 
 def read_templates(path: FilePath, reference: int) -> TemplateTable:
     """A CSV file with the columns freq, alpha and delta, perhaps f1dot, f2dot and f3dot, and
-    others, which are kept.
+    others, which are kept; lines that begin with # are passed over.
 
-    reference: GPS nanoseconds. Raises InputError that names file, line and column.
+    reference: GPS nanoseconds. Raises InputError that names file, line and column, and where the
+    lines are not those of the file's sum.
     """
-    rows = _read(path)
-    if not rows:
+    numbered = _read(path)
+    if not numbered:
         raise InputError(
             f"{path}: the file is empty; wanted a line of names, among them {', '.join(NEEDED)}"
         )
-    names, body = tuple(n.strip() for n in rows[0]), rows[1:]
+    (_, head), *below = numbered
+    names, lines, body = (
+        tuple(n.strip() for n in head),
+        [n for n, _ in below],
+        [row for _, row in below],
+    )
     if missing := [n for n in NEEDED if n not in names]:
         raise InputError(
             f"{path}: there is no column {', '.join(missing)}; wanted "
@@ -52,14 +61,14 @@ def read_templates(path: FilePath, reference: int) -> TemplateTable:
         )
     if not body:
         raise InputError(f"{path}: there are no templates below the names of the columns")
-    for number, row in enumerate(body, 2):
+    for number, row in below:
         if len(row) != len(names):
             raise InputError(
                 f"{path}, line {number}: it has {len(row)} values; wanted {len(names)}, one for "
                 "each column"
             )
     columns: dict[str, Any] = {
-        n: _numbers(path, n, [r[names.index(n)] for r in body])
+        n: _numbers(path, n, [r[names.index(n)] for r in body], lines)
         for n in (*NEEDED, *OPTIONAL)
         if n in names
     }
@@ -72,7 +81,7 @@ def read_sky(path: FilePath) -> list[tuple[float, float]]:
     are comments.
     """
     directions: list[tuple[float, float]] = []
-    for number, row in enumerate(_read(path, blanks=True), 1):
+    for number, row in _read(path, summed=False):
         words = " ".join(row).split("#")[0].split()
         if not words:
             continue
@@ -80,30 +89,33 @@ def read_sky(path: FilePath) -> list[tuple[float, float]]:
             raise InputError(
                 f"{path}, line {number}: it has {len(words)} values; wanted alpha and delta"
             )
-        alpha, delta = _numbers(path, "direction", words, number)
+        alpha, delta = _numbers(path, "direction", words, [number] * 2)
         directions.append((float(alpha), float(delta)))
     return directions
 
 
-def _read(path: FilePath, blanks: bool = False) -> list[list[str]]:
-    try:
-        with Path(path).open(newline="", encoding="utf-8") as stream:
-            return [r for r in csv.reader(stream) if blanks or r]
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from error
+def _read(path: FilePath, summed: bool = True) -> list[tuple[int, list[str]]]:
+    """The rows that are not blank, with the numbers of their lines."""
+    with (
+        reading(path, "CSV", (UnicodeDecodeError, csv.Error)),
+        Path(path).open(newline="", encoding="utf-8-sig") as stream,
+    ):
+        if summed:
+            check_lines(path)
+        lines = csv.reader(without_comments(stream))
+        return [(lines.line_num, row) for row in lines if row]
 
 
 def _numbers(
-    path: FilePath, name: str, texts: Sequence[str], line: int | None = None
+    path: FilePath, name: str, texts: Sequence[str], lines: Sequence[int]
 ) -> NDArray[np.float64]:
     numbers = np.empty(len(texts))
     for i, text in enumerate(texts):
         try:
-            numbers[i] = float(text)
+            numbers[i] = float(plain(text))
         except ValueError:
             raise InputError(
-                f"{path}, line {i + 2 if line is None else line}: {name} is {text!r}; wanted a "
-                "number"
+                f"{path}, line {lines[i]}: {name} is {text!r}; wanted a number"
             ) from None
     return numbers
 
@@ -145,12 +157,8 @@ def write_table(
     """
     names, rows = before
     numbers = zip(*([repr(x) for x in c.tolist()] for c in columns.values()), strict=True)
-    with (
-        atomic_path(path, overwrite) as temporary,
-        writing(path),
-        temporary.open("w", newline="", encoding="utf-8") as stream,
-    ):
-        out = csv.writer(stream, lineterminator="\n")
+    with summed_text(path, overwrite) as lines:
+        out = csv.writer(lines, lineterminator="\n")
         out.writerow([*names, *columns])
         if names:
             out.writerows([*left, *right] for left, right in zip(rows, numbers, strict=True))
