@@ -44,7 +44,10 @@ PRODUCTS: Inside = {
     # gravity
     "sims.gravity.checks": (_TYPES, ("language.types",)),
     "sims.gravity.launches": (_STEPS, ("loops.staged",)),
-    "sims.gravity.trees": ("checkpoints keep a tree's order of the bodies", ("loops.orders",)),
+    "sims.gravity.trees": (
+        "checkpoints keep a tree's order of the bodies, and what was calibrated",
+        ("loops.orders", "patterns.search.tree.choice"),
+    ),
     "sims.gravity.physics": (_TYPES, ("language.types", "language.record")),
     "sims.gravity.simulation": (
         "steps as graphs, and writes to bodies that are noticed",

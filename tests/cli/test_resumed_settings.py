@@ -56,7 +56,7 @@ GRAVITY = Product(
         "diagnostics_every": {"--diagnostics-every": 3}, "snapshot_every": {"--snapshot-every": 4},
         "checkpoint_seconds": {"--checkpoint-seconds": 0}, "method": {"--method": "tree"},
         "theta": {"--theta": 0.8, "--method": "tree"}, "order": {"--order": 2, "--method": "tree"}, "leaf": {"--leaf": 4, "--method": "tree"},
-        "accuracy": {"--accuracy": 0.01, "--method": "tree"},
+        "accuracy": {"--accuracy": 0.01, "--method": "tree"}, "walk": {"--walk": "dual", "--method": "tree"},
     },
     frozenset({"steps", "device", "diagnostics_every", "snapshot_every", "checkpoint_seconds"}),
 )  # fmt: skip
@@ -106,6 +106,7 @@ ELSEWHERE = {
     "cluster_radius",
     "camera",
     "select",
+    "calibrate",  # what a clock chooses; test_a_calibrated_tree_stays_in_a_checkpoint
     "size",
     "fps",
     "bodies",

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.launch import tuned_plans as store
 from lanewise.runtime import whole_steps
 from lanewise.runtime.memory import to_host
 from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions, runner
@@ -87,7 +88,7 @@ def test_what_is_done_for_a_method() -> None:
     assert (many[0].method, many[0].theta, many[0].order, many[0].leaf) == ("tree", 0.6, 4, 32)
     assert many[1] == "auto: from 20,000 bodies, where a tree pays on a CPU, measured for theta 0.6 and order 4"
     asked, why = with_method(Settings(method="tree", theta=0.4, order=2), 10)
-    assert (tree_of(asked), why) == (lw.Tree(theta=0.4, order=2), "asked for")
+    assert (tree_of(asked), why) == (lw.Tree(theta=0.4, order=2, method="walk"), "asked for")
     for settings, message in (
         (Settings(method="octree"), "unknown method 'octree'; did you mean 'tree'? wanted one of auto, direct, tree"),
         (Settings(theta=0.5), "--theta needs --method tree: all pairs have no groups of bodies"),
@@ -218,12 +219,42 @@ def test_a_checkpoint_keeps_the_accuracy(tmp_path: Path, monkeypatch: pytest.Mon
     assert other["warning"] is None
 
 
+def test_a_calibrated_tree_stays_in_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(store, "store_directory", lambda: tmp_path / "tuned")
+    tried = {"accuracy": 2e-2, "calibrate": True}
+    whole = begin(44, "whole.h5", **tried)
+    summary = whole.finish()
+    assert summary["method_reason"].startswith("calibrated for an accuracy of 0.02, ")
+    assert summary["opening"] > 0
+    assert summary["force_errors"]["99 %"] <= 2e-2
+    begin(40, "part.h5", order=2, **{k: summary[k] for k in ("accuracy", "walk", "theta", "leaf", "opening")})
+    rest = runner.resume(Path("part.h5"), steps=4, device=None, output=Output())
+    rest.execute()
+    assert bytes(rest.state.simulation.bodies.data) == bytes(whole.state.simulation.bodies.data)
+    assert rest.finish()["opening"] == summary["opening"]
+    with pytest.raises(lw.InputError, match="--calibrate needs --method tree and --accuracy"):
+        begin(1, "none.h5", theta=0.5, calibrate=True)
+
+
+def test_groups_that_meet_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = begin(3, "dual.h5", theta=0.5, walk="dual")
+    assert "pairs of groups" in str(run.state.simulation.search.describe())
+    rest = runner.resume(Path("dual.h5"), steps=2, device=None, output=Output())
+    rest.execute()
+    assert rest.finish()["walk"] == "dual"
+    with pytest.raises(lw.InputError, match="unknown walk 'trip'"):
+        begin(1, "none.h5", walk="trip")
+    with pytest.raises(lw.InputError, match="errors are estimated where targets meet groups"):
+        begin(1, "none.h5", walk="dual", accuracy=1e-2)
+
+
 def test_errors_above_the_accuracy_that_was_asked_for_are_said() -> None:
     errors = ForceErrors(1e-4, 2e-3, 5e-3, 1000)
-    assert accuracy_warning(lw.Tree(accuracy=2e-3), errors) == ""
-    assert accuracy_warning(lw.Tree(theta=0.9), errors) == ""
+    assert accuracy_warning(2e-3, errors) == ""
     assert accuracy_warning(None, None) == ""
-    said = accuracy_warning(lw.Tree(accuracy=1e-3), errors)
+    said = accuracy_warning(1e-3, errors)
     assert said.startswith(
         "99 % of the forces are within 2.0e-03 of those of all pairs, not within the accuracy of 0.001"
     )

@@ -122,7 +122,8 @@ class GivenOptions:
         """Raise `InputError` for what a checkpoint says itself: the fields of these classes."""
         for f in (f for cls in classes for f in fields(cls)):
             option = option_of(f)
-            if option is not None and f.name in self._values and f.name not in but:
+            given = self._values.get(f.name, False) is not False  # a flag that is left out is False
+            if option is not None and given and f.name not in but:
                 raise InputError(
                     f"{flag_of(f, option)} cannot be given with --resume: the checkpoint keeps its "
                     "own"

@@ -126,8 +126,9 @@ PACE: dict[str, Text | Whole | Real] = {
 HISTORY = f"{GROUP}/history"
 SCRIPT = f"{GROUP}/ic_script"
 TREE_ORDER = f"{GROUP}/tree_order"
+KEPT = {f.name: str(f.type) for f in fields(Settings) if f.name != "calibrate"}  # it was, by then
 SCHEMA = {
-    **{f"{GROUP}@{f.name}": _entry(f.name, str(f.type)) for f in fields(Settings)},
+    **{f"{GROUP}@{name}": _entry(name, kind) for name, kind in KEPT.items()},
     f"{GROUP}@step": Whole(0, MOST_STEPS),
     f"{GROUP}@steps": Whole(1, 2 * MOST_STEPS),
     HISTORY: Array("f8", ("measurements", len(COLUMNS))),
@@ -210,7 +211,7 @@ def write_checkpoint(
         kept = {FORCE_PLAN: to_json(plans.force), POTENTIAL_PLAN: to_json(plans.potential)}
         if film is not None:
             kept[FILM] = film_to_json(film)
-        said = {name: value for name, value in asdict(settings).items() if value is not None}
+        said = {n: v for n, v in asdict(settings).items() if n in KEPT and v is not None}
         set_attributes(group, {**own, **said, **asdict(pace), **kept})
         rows = add_dataset(
             group, "history", np.array([to_row(d) for d in history]).reshape(-1, len(COLUMNS))
@@ -264,7 +265,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
             )
         warn_without_sums(file, path)
         values = schema.read(file, SCHEMA)
-        kept = {f.name: values[f"{GROUP}@{f.name}"] for f in fields(Settings)}
+        kept = {name: values[f"{GROUP}@{name}"] for name in KEPT}
         settings = Settings(**{name: v for name, v in kept.items() if v is not None})
         check_names(settings)
         real = np.dtype(np.float32 if settings.precision == "f32" else np.float64)

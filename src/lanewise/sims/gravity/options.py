@@ -24,7 +24,7 @@ class Settings:
     """Everything that decides how a run goes on.
 
     `steps` is the number of steps at which it is complete, `start_time` that of step 0. method:
-    "direct" or "tree", once a run has begun.
+    "direct" or "tree", once a run has begun. opening: see `patterns.search.tree.choice`.
     """
 
     ic: str = setting(
@@ -126,6 +126,23 @@ class Settings:
     leaf: int | None = setting(
         None, Option(METHOD, "N", "of a tree: bodies of its smallest groups (32)")
     )
+    walk: str | None = setting(
+        None,
+        Option(
+            METHOD,
+            "NAME",
+            "of a tree: walk: each body meets groups; dual: groups meet groups, too (walk)",
+            values="lanewise.sims.gravity.trees.WALKS",
+        ),
+    )
+    calibrate: bool = setting(
+        False,
+        Option(
+            METHOD, "", "with --accuracy: first measure which tree has it in the least time, and "
+            "take that"
+        ),
+    )  # fmt: skip
+    opening: float | None = None  # of a calibrated tree
     seed: int = setting(0, Option(STATE, "N", "of random initial conditions (default {default})"))
     start_time: float = 0.0
 

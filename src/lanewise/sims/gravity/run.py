@@ -161,7 +161,7 @@ class SimulatedBodies:
         s = self.settings
         warnings = (
             energy_warning(self.history, dt=s.dt, softening=s.softening, integrator=s.integrator),
-            accuracy_warning(self.simulation.search, self.errors),
+            accuracy_warning(s.accuracy, self.errors),
         )
         return "; ".join(w for w in warnings if w)
 
@@ -174,7 +174,8 @@ class SimulatedBodies:
             "integrator": s.integrator, "softening": s.softening, "precision": s.precision,
             "layout": s.layout, "seconds": run.seconds,
             "method": s.method, "method_reason": self.why, "accuracy": s.accuracy,
-            "theta": s.theta, "order": s.order, "leaf": s.leaf,
+            "theta": s.theta, "order": s.order, "leaf": s.leaf, "walk": s.walk,
+            "opening": s.opening,
             "force_errors": self.errors.as_dict() if self.errors else None,
             "bodies_per_second": self.bodies_per_second(run),
             "pairs_per_second": self.pairs_per_second(run), "energy_initial": start.total,

@@ -37,7 +37,7 @@ from lanewise.sims.gravity.pictures import (
 from lanewise.sims.gravity.plans import Plans
 from lanewise.sims.gravity.run import GravityRun, SimulatedBodies
 from lanewise.sims.gravity.simulation import Simulation, make_bodies
-from lanewise.sims.gravity.trees import tree_of, with_method
+from lanewise.sims.gravity.trees import calibrated, tree_of, with_method
 from lanewise.support.attributes import unknown
 from lanewise.support.errors import InputError, PlanError
 from lanewise.support.numerals import counted
@@ -79,16 +79,17 @@ def start(
         check_bodies(arrays, pair_type(asked.precision))
     except InputError as error:
         raise InputError(f"{asked.ic}: {error}") from error
-    settings, why = with_method(
-        replace(
-            asked,
-            softening=softening,
-            layout=layout_name(arrays.layout),
-            device=where,
-            start_time=particles.time,
-        ),
-        len(arrays),
+    asked = replace(
+        asked,
+        softening=softening,
+        layout=layout_name(arrays.layout),
+        device=where,
+        start_time=particles.time,
     )
+    settings, why = with_method(asked, len(arrays))
+    if settings.calibrate:
+        with span(profile, "setup", name="calibrate the tree"):
+            settings, why = calibrated(asked, settings, arrays)
     simulation = Simulation(
         arrays,
         softening=softening,

@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 import lanewise as lw
 from lanewise.loops.orders import is_order as is_order
 from lanewise.loops.orders import searched_launch
+from lanewise.patterns.search.tree.choice import TreeChoice, choice_from
+from lanewise.records.arrays import class_of
 from lanewise.sims.common.devices import is_gpu, module_of, on, require_memory, to_host
+from lanewise.sims.gravity.checks import self_force_vanishes
 from lanewise.sims.gravity.options import Settings
-from lanewise.sims.gravity.physics import Body64
+from lanewise.sims.gravity.physics import Body64, make_physics, pair_type
 from lanewise.support.attributes import unknown
 from lanewise.support.errors import ArgumentError, InputError
 from lanewise.support.numerals import counted
@@ -26,8 +29,9 @@ CROSSING, GPU_CROSSING = 20_000, 50_000
 EPYC). For a GPU it is an estimate and not measured.
 """
 
-NUMBERS = ("accuracy", "theta", "order", "leaf")
-"""The settings that only trees have, as `lw.Tree` names them; no accuracy stays none."""
+WALKS = ("walk", "dual")
+NUMBERS = ("accuracy", "theta", "order", "leaf", "walk", "opening")
+"""The settings that only trees have; no accuracy stays none. `walk` is the method of `lw.Tree`."""
 
 SAMPLE = 1024
 
@@ -38,13 +42,23 @@ def tree_of(settings: Settings) -> lw.Tree | None:
     Raises `InputError` for what no tree is, and for what only trees have without one.
     """
     given = {name: getattr(settings, name) for name in NUMBERS}
-    said = {name: value for name, value in given.items() if value is not None}
+    said: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if settings.calibrate and (settings.method != "tree" or settings.accuracy is None):
+        raise InputError("--calibrate needs --method tree and --accuracy: it measures what has it")
     if settings.method == "direct":
         for name in said:
             raise InputError(f"--{name} needs --method tree: all pairs have no groups of bodies")
         return None
+    opening, walk = said.pop("opening", None), said.pop("walk", None)
+    if walk is not None and walk not in WALKS:
+        raise InputError(unknown("walk", walk, WALKS))
     try:
-        return lw.Tree(**said)
+        if opening is None:
+            return lw.Tree(**said, method=walk)
+        order, leaf = said.pop("order", None), said.pop("leaf", None)
+        if walk is None or order is None or leaf is None:
+            raise InputError("an opening is that of a calibrated tree, with walk, order and leaf")
+        return TreeChoice(walk, order, leaf, opening).search(lw.Tree(**said))
     except ArgumentError as error:
         raise InputError(str(error)) from error
 
@@ -67,7 +81,32 @@ def with_method(settings: Settings, bodies: int) -> tuple[Settings, str]:
         none: dict[str, Any] = dict.fromkeys(NUMBERS)
         return replace(settings, method="direct", **none), why
     numbers: dict[str, Any] = {"theta": tree.angle, "order": tree.terms, "leaf": tree.leaf}
+    numbers["walk"] = tree.method or "walk"
     return replace(settings, method="tree", **numbers), why
+
+
+def calibrated(asked: Settings, settings: Settings, bodies: lw.RecordArray) -> tuple[Settings, str]:
+    """The settings with the tree that has the accuracy in the least time for these bodies, and why.
+
+    asked: without the numbers that were left open. Raises `InputError` for an accuracy that no tree
+    has.
+    """
+    kind = pair_type(settings.precision)
+    softened = self_force_vanishes(settings.softening, kind)
+    law = over(tree_of(asked), make_physics(class_of(bodies), softened).acceleration)
+    try:
+        found = law.tune(bodies, bodies, softening2=settings.softening**2)
+    except ArgumentError as error:
+        raise InputError(str(error)) from error
+    choice = choice_from(found.structure)
+    theta = choice.opening if choice.method == "dual" else settings.theta
+    return replace(
+        settings, calibrate=False, walk=choice.method, order=choice.order, leaf=choice.leaf,
+        opening=choice.opening, theta=theta,
+    ), (
+        f"calibrated for an accuracy of {settings.accuracy:g}, {found.factor:.2f} times as fast as "
+        "without"
+    )  # fmt: skip
 
 
 def over(search: lw.Tree | None, kernel: lw.Pairwise) -> lw.Pairwise:
@@ -120,15 +159,13 @@ class ForceErrors:
         )
 
 
-def accuracy_warning(search: lw.Tree | None, errors: ForceErrors | None) -> str:
+def accuracy_warning(accuracy: float | None, errors: ForceErrors | None) -> str:
     """What to say of errors that are above the accuracy that was asked for, and "" of others."""
-    if search is None or errors is None or search.accuracy is None:
-        return ""
-    if errors.most <= search.accuracy:
+    if errors is None or accuracy is None or errors.most <= accuracy:
         return ""
     return (
         f"99 % of the forces are within {errors.most:.1e} of those of all pairs, not within the "
-        f"accuracy of {search.accuracy:g} that was asked for; choose a smaller --accuracy, or a "
+        f"accuracy of {accuracy:g} that was asked for; choose a smaller --accuracy, or a "
         "--precision with more digits"
     )
 
