@@ -239,20 +239,25 @@ def coerce(
     element = t.scalar_of(target)
     weak_fits = value.weak and element != t.BOOL and (element.is_float or value.scalar.is_integer)
     suits = t.holds(element, value.scalar) or weak_fits
-    if (
-        value.constant is not None
-        and not isinstance(value.constant, bool)
-        and not fits(value.constant, element)
-    ):
+    since_when = f" since line {since.location.line}" if since else ""
+    number = value.constant
+    if number is not None and not isinstance(number, bool) and not fits(number, element):
+        if weak_fits and element.is_integer:
+            raise scope.error(
+                f"{number!r} does not fit {element}",
+                node,
+                found=f"{number!r}, where {what} is of type {element}{since_when}",
+                wanted=f"a number that {element} can hold",
+                hint=f"lw.{element}(...) wraps it, and lw.f64(...) rounds it",
+            )
         suits = False
     if value.is_vector != isinstance(target, t.Vector) or (
         isinstance(target, t.Vector) and len(value.parts) != target.length
     ):
         suits = False
     if not suits:
-        where = f" since line {since.location.line}" if since else ""
         raise scope.error(
-            f"{what} is of type {target}{where}",
+            f"{what} is of type {target}{since_when}",
             node,
             found=value.describe(),
             wanted=f"a value of type {target}",
