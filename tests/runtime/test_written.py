@@ -18,7 +18,7 @@ from lanewise.runtime.written.kinds import TextError, kind_of
 
 PYTHON: dict[str, Any] = {
     **{n: getattr(np, n) for n in "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split()},
-    "floor": np.floor, "ceil": np.ceil, "inf": np.inf, "empty": np.zeros, "zeros": np.zeros, "full": np.full,
+    "fitting": lambda kind, x: kind(x), "floor": np.floor, "ceil": np.ceil, "inf": np.inf, "empty": np.zeros, "zeros": np.zeros, "full": np.full,
 }  # fmt: skip
 
 
@@ -143,6 +143,9 @@ def test_texts_of_lanewise_do_what_python_makes_of_them() -> None:
     check(cells._numbers_text(3), "cell_numbers", *columns, numbers, *values, 0, 40)
     check(cells._SORT, "counting_sort", RANDOM.integers(0, 9, 40).astype(np.int32), np.zeros(10, np.int32), numbers)
     leaf = (places, np.zeros((0, 3)), np.arange(40, dtype=np.int32), 8, np.arange(5), np.zeros((9, 8)), 4, 1e-6)
+    quantiles = np.sort(RANDOM.random((3, 33)), axis=1)
+    curve = (places, quantiles, 1 / np.diff(quantiles, axis=1), 10, np.zeros(40, np.uint32))
+    check(curve_host.KEYS, "hilbert_keys", *curve, 0, 40)
     check(curve_host.LEAVES, "leaf_boxes", *leaf, 0, 5)
     check(hilbert_host.KEYS, "hilbert_high", places, np.zeros(3), np.float64(2**42), np.zeros(40, np.int64), 0, 40)
     parts = (np.arange(40, dtype=np.int32), np.zeros(40, np.int32), 4, 3, np.array([[0.0, 1]] * 3))
@@ -156,12 +159,44 @@ def test_texts_of_lanewise_do_what_python_makes_of_them() -> None:
     check(record_moves.TAKE_ON_HOST, "records_take_host", *moved, 0, 14)
 
 
-@pytest.mark.parametrize("count", [0, 1, 5, 64, 65, 700])
-def test_rows_are_sorted_by_insertion_and_by_heaps(count: int) -> None:
-    entries = RANDOM.integers(-50, 50, 3 * count).astype(np.int32)
-    wanted = np.sort(entries.reshape(3, -1)).ravel()
-    rows.sort_rows(entries, np.arange(4) * count)
+@pytest.mark.parametrize("count", [0, 1, 5, 24, 25, 700, 10_000])
+def test_rows_are_sorted_whatever_their_order(count: int) -> None:
+    ascending, pipe = np.arange(count), np.minimum(np.arange(count), np.arange(count)[::-1])
+    kinds = [
+        RANDOM.integers(-50, 50, count),
+        RANDOM.permutation(count),
+        ascending,
+        ascending[::-1],
+        pipe,
+        ascending % 2,
+        0 * ascending,
+    ]
+    entries = np.concatenate(kinds).astype(np.int32)
+    wanted = np.sort(entries.reshape(len(kinds), count)).ravel()
+    rows.sort_rows(entries, np.arange(len(kinds) + 1) * count)
     np.testing.assert_array_equal(entries, wanted)
+
+
+def test_rows_that_are_hard_to_divide_are_sorted_by_a_heap() -> None:
+    """Each division leaves all but two: an order that makes the medians of three the smallest entries."""
+    count = 3000
+    entries = np.zeros(count, np.int32)
+    left = list(range(count))  # places that are left, from the first to the last
+    for value in range(count):
+        middle = left[len(left) // 2]
+        entries[middle] = value
+        left.remove(middle)
+    wanted = np.sort(entries)
+    rows.sort_rows(entries, np.array([0, count]))
+    np.testing.assert_array_equal(entries, wanted)
+    text = rows._SORT.format(few=rows.FEW).replace(
+        "turns, waiting = offsets[row], offsets[row + 1], 40, 0",
+        "turns, waiting = offsets[row], offsets[row + 1], 2, 0",
+    )
+    assert ", 2, 0" in text
+    shuffled = RANDOM.permutation(wanted)
+    TextKernel(text, "sort_rows")(shuffled, np.array([0, count]), 0, 1)
+    np.testing.assert_array_equal(shuffled, wanted)
 
 
 def test_types_are_those_of_the_arguments() -> None:
@@ -192,6 +227,7 @@ def test_types_are_those_of_the_arguments() -> None:
         ("x[0] = x[0:2].view(int32)[0]", "a view has numbers of the same size"),
         ("a, b = 1, 2, 3", "as many values are wanted as there are names"),
         ("x[0.5] = 1", "places of an array are whole numbers"),
+        ("x[0] = fitting(uint8, 1.5)", "a float that fits a type with a sign is wanted"),
         ("x[0] = 1.5 & 3", "floats have no BitAnd"),
     ],
 )

@@ -187,6 +187,11 @@ class TextExpressions:
                 return self._math.absolute(self.number(e.args[0]))
             case ast.Name(id="floor" | "ceil" | "sqrt" as name):
                 return self._math.function(name, self.number(e.args[0]))
+            case ast.Name(id="fitting"):
+                kind, v = self.type_of(e.args[0]), self.number(e.args[1])
+                if kind is None or kind.letter != "i" or not v.kind.is_float:
+                    raise TextError("a float that fits a type with a sign is wanted")
+                return self._math.fitting(v, kind)
             case ast.Name(id="len"):
                 return TextNumber(I64, self.array(e.args[0]).lengths[0])
             case ast.Name(id="empty" | "zeros" | "full" as name):

@@ -112,7 +112,9 @@ class Arithmetic:
     code: FunctionLines
 
     def cast(self, v: TextNumber, kind: NumberKind) -> TextNumber:
-        """A number as one of another type; floats become the nearest whole number below in size."""
+        """A number as one of another type. Floats become the nearest whole number towards zero, the
+        last one of their type beyond it, and 0 of what is no number.
+        """
         was, to, give = v.kind, kind.text, self.code.give
         if was == kind:
             return v
@@ -136,6 +138,12 @@ class Arithmetic:
         else:
             way = "sext" if was.letter == "i" else "zext"
         return TextNumber(kind, give(f"{way} {was.text} {v.name} to {to}"))
+
+    def fitting(self, v: TextNumber, kind: NumberKind) -> TextNumber:
+        """A float as a whole number with a sign that it is known to fit: one instruction less a
+        number, or several in registers of many.
+        """
+        return TextNumber(kind, self.code.give(f"fptosi {v.kind.text} {v.name} to {kind.text}"))
 
     def truth(self, v: TextNumber) -> TextNumber:
         """Whether a number is not zero."""

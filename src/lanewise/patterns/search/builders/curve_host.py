@@ -61,8 +61,8 @@ KEYS = f"""def find_cells(places, quantiles, inverses, scale, last, begin, axis,
         s += 2 if place >= quantiles[axis, s + 2] else 0
         s += 1 if place >= quantiles[axis, s + 1] else 0
         part = (place - quantiles[axis, s]) * inverses[axis, s]
-        part = min(max(part, real(0)), real(1))
-        cell[n] = min(int32((real(s) + part) * scale), last)
+        part = min(part if part > real(0) else real(0), real(1))  # 0 of what is no number
+        cell[n] = min(fitting(int32, (real(s) + part) * scale), last)
 
 
 {SKILLING}def spread_into(cell, flip, axes, shift, keys):  # bits apart, those of the other axes between them

@@ -12,9 +12,20 @@ from numpy.typing import NDArray
 from lanewise.runtime.cpu import own_kernel, run_range
 
 GRAIN = 4096  # rows worth handing to another thread
-FEW = 64  # entries that are sorted by insertion
+FEW = 24  # entries that are sorted by insertion
 
-_SORT = '''"""Every row in ascending order: few entries by insertion, more by a heap."""
+# The larger part of a row waits while the smaller one is divided, so that few wait. A part that was
+# divided 40 times is sorted by a heap, so that no row takes a square of its length.
+_SORT = '''"""Every row in ascending order: divided at a median of three, then by insertion."""
+
+
+def insert(entries, first, last):
+    for n in range(first + 1, last):
+        entry, place = entries[n], n
+        while place > first and entries[place - 1] > entry:
+            entries[place] = entries[place - 1]
+            place -= 1
+        entries[place] = entry
 
 
 def sift(entries, first, root, count):
@@ -30,23 +41,55 @@ def sift(entries, first, root, count):
         parent = child
 
 
+def heap(entries, first, count):
+    for n in range(count // 2 - 1, -1, -1):
+        sift(entries, first, n, count)
+    for last in range(count - 1, 0, -1):
+        largest, other = entries[first], entries[first + last]
+        entries[first], entries[first + last] = other, largest
+        sift(entries, first, 0, last)
+
+
+def divide(entries, first, last):
+    a, b, c = entries[first], entries[(first + last) // 2], entries[last - 1]
+    middle = max(min(a, b), min(max(a, b), c))
+    left, right = first, last - 1
+    while left <= right:
+        while entries[left] < middle:
+            left += 1
+        while entries[right] > middle:
+            right -= 1
+        if left <= right:
+            low, high = entries[right], entries[left]
+            entries[left], entries[right] = low, high
+            left += 1
+            right -= 1
+    return left
+
+
 def sort_rows_kernel(entries, offsets, begin, end):
+    todo = empty((64, 3), int64)
     for row in range(begin, end):
-        first, count = offsets[row], offsets[row + 1] - offsets[row]
-        if count <= {few}:
-            for n in range(first + 1, first + count):
-                entry, place = entries[n], n
-                while place > first and entries[place - 1] > entry:
-                    entries[place] = entries[place - 1]
-                    place -= 1
-                entries[place] = entry
-            continue
-        for n in range(count // 2 - 1, -1, -1):
-            sift(entries, first, n, count)
-        for last in range(count - 1, 0, -1):
-            largest, other = entries[first], entries[first + last]
-            entries[first], entries[first + last] = other, largest
-            sift(entries, first, 0, last)
+        first, last, turns, waiting = offsets[row], offsets[row + 1], 40, 0
+        while True:
+            if last - first > {few} and turns > 0:
+                cut = divide(entries, first, last)
+                turns -= 1
+                smaller = cut - first < last - cut
+                todo[waiting, 0] = cut if smaller else first
+                todo[waiting, 1] = last if smaller else cut
+                todo[waiting, 2] = turns
+                first, last = (first, cut) if smaller else (cut, last)
+                waiting += 1
+                continue
+            if last - first > {few}:
+                heap(entries, first, last - first)
+            else:
+                insert(entries, first, last)
+            if waiting == 0:
+                break
+            waiting -= 1
+            first, last, turns = todo[waiting, 0], todo[waiting, 1], todo[waiting, 2]
 '''
 
 
