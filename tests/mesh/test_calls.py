@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -259,6 +260,23 @@ def test_rows_are_indexed_assigned_and_converted_as_on_one_device() -> None:
     )
 
 
+def test_masks_and_pickles() -> None:
+    plain, mesh = bodies(29, lw.AoS(), "cpu"), bodies(29, lw.AoS(), Mesh("cpu", parts=4))
+    same(mesh[mesh.mass > 0.5].serial, plain[plain.mass > 0.5].serial)
+    again = pickle.loads(pickle.dumps(mesh))
+    assert repr(again) == repr(mesh)
+    for name, values in plain.numpy().items():
+        same(again.numpy()[name], values)
+
+
+def test_gradients() -> None:
+    plain, mesh = bodies(29, lw.SoA(), "cpu"), bodies(29, lw.SoA(), Mesh("cpu", parts=4))
+    for wrt in ("position", "target.position", "source.mass"):
+        gradient = pull.gradient(wrt)
+        found, wanted = gradient(mesh, mesh, softening2=0.5), gradient(plain, plain, softening2=0.5)
+        np.testing.assert_allclose(host(found), host(wanted), rtol=1e-5, atol=1e-5 * np.abs(host(wanted)).max())
+
+
 def test_slices_of_a_mesh_run_where_they_lie() -> None:
     mesh = Mesh("cpu", parts=4)
     plain, b = bodies(31, lw.SoA(), "cpu"), bodies(31, lw.SoA(), mesh)
@@ -316,6 +334,15 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
         "changes the length of an array of Body, and its rows lie on a mesh",
     ),
     (lambda: Body.zeros(9, device=MESH, host_layout=lw.SoA()), r"on a mesh \(3 x cpu\) has no side on the host"),
+    (
+        lambda: lw.nearest(bodies(9, lw.SoA(), MESH).position, k=2),
+        r"nearest: .*an array on one device is wanted, found one on a mesh",
+    ),
+    (lambda: lw.sum(bodies(9, lw.SoA(), MESH).mass), "a reduction takes an array of values, found SplitArray"),
+    (
+        lambda: Body.array(mass=bodies(9, lw.SoA(), MESH).mass, device="cpu"),
+        r"Body.mass: an array on one device is wanted",
+    ),
     (lambda: Mesh("cpu", parts=0), "a whole number from 1 to 1,024, found 0"),
     (lambda: Mesh(["cpu", "cpu"], parts=2), "parts= divides one device, found 2"),
     (lambda: Mesh([]), "1 to 1,024 parts, found 0"),

@@ -16,6 +16,7 @@ from lanewise.records.rows import ArrayRow
 from lanewise.records.split_array import SplitArray
 from lanewise.records.split_rows import copied, split, split_rows, split_zeros
 from lanewise.records.storage import Storage, check_number, checked_layout
+from lanewise.runtime.memory import bring
 from lanewise.runtime.mesh import Mesh, first_of, place_of
 from lanewise.support.attributes import settings_by_name
 from lanewise.support.errors import ArgumentError, ArgumentTypeError, brief
@@ -253,6 +254,8 @@ class RecordArray(Generic[B]):
 
     def _key(self, key: Any) -> Key:
         record = self.record
+        if isinstance(key, SplitArray):
+            key = bring(key.numpy(), self.device)
         return read_key(record.name, key, len(self), self.device, record.fields[0].name)
 
     # ------------------------------------------------------------ changes of length
@@ -412,10 +415,10 @@ class RecordArray(Generic[B]):
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Its fields, layout and device: it comes back on the same device, or not at all;
+        """Its fields, layout and device: it comes back on the same device, or mesh, or not at all;
         `.to("cpu")` before is for other machines.
         """
-        cls = self._python_class
+        cls, rows = self._python_class, split_rows(self._storage)
         from lanewise.records.pickled import restored_array
 
         host = () if (layout := self._storage.layout_of_host) is None else (layout,)
@@ -424,7 +427,7 @@ class RecordArray(Generic[B]):
             cls.__qualname__,
             self.record,
             packed(self.layout),
-            self.device,
+            self.device if rows is None else rows.mesh,
             self.numpy(),
             *host,
         )

@@ -16,6 +16,7 @@ from lanewise.layouts import ALIGNMENT
 from lanewise.runtime import cuda
 from lanewise.runtime.device import get_device
 from lanewise.runtime.devices import cuda_name
+from lanewise.runtime.mesh import Mesh
 from lanewise.support.errors import ArgumentError, DeviceError
 
 NAMED = 3  # pieces of memory that a refusal names, the largest ones
@@ -317,6 +318,11 @@ def bring(value: Any, device: str) -> Any:
     """An array-like (NumPy, CuPy, DLPack, `__cuda_array_interface__`, lists) as an array of the
     device's library.
     """
+    if isinstance(mesh := getattr(value, "mesh", None), Mesh):
+        raise ArgumentError(
+            f"an array on one device is wanted, found one on a mesh ({mesh}); .numpy() is a copy "
+            "of it on the host"
+        )
     on_gpu = home(value) is not None
     if not get_device(device).target.host_memory:
         with cuda.use(device):
