@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """file: the new one, in src/lanewise; text: what it holds.
+    """file: the new one, in src/lanewise, or "" where there is none; text: what it holds.
 
     lines: (file, the line before which something is added, what is added). use: Python that proves it, in one process for all.
     """
@@ -471,14 +471,161 @@ assert lw.sims.pendulum.command.Settings().steps == 10
 """,
 )  # fmt: skip
 
-ADDITIONS = (LAYOUT, PASS, LATTICE, OPERATOR, REDUCTION, SEARCH, PRODUCT, FORMAT, INITIAL, CASE)
+STATEMENT = Addition(
+    "a statement of the IR", "", "",
+    (
+        (
+            "ir/nodes.py", "@dataclass(frozen=True, slots=True)\nclass If(StatementNode):\n",
+            """@dataclass(frozen=True, slots=True)
+class Swap(StatementNode):
+    \"\"\"Each of two variables takes what the other one is.\"\"\"
+
+    form: ClassVar[str] = "swap {values}"
+
+    values: tuple[Annotated[Local, Role.CHANGED], ...]
+
+
+""",
+        ),
+        ("ir/nodes.py", "    | DeclareArray\n    | SetElement\n", "    | Swap\n"),
+        (
+            "ir/verify.py", "            case ir.DeclareArray():\n",
+            """            case ir.Swap():
+                if len(s.values) != 2 or s.values[0].type != s.values[1].type:
+                    raise self.fail(s, "no two variables of one type")
+""",
+        ),
+        (
+            "ir/interpret.py", "        case ir.DeclareArray():\n",
+            """        case ir.Swap():
+            (a, b) = (v.name for v in s.values)
+            return lambda env: env.update({a: env[b], b: env[a]})
+""",
+        ),
+        (
+            "emit/cuda.py", "            case ir.DeclareArray():\n",
+            """            case ir.Swap():
+                a, b = (self.names(v.name) for v in s.values)
+                self.put(f"{pad}{{ const auto kept = {a}; {a} = {b}; {b} = kept; }}")
+""",
+        ),
+        (
+            "emit/llvm_statements.py", "            case ir.DeclareArray():\n",
+            """            case ir.Swap():
+                for v, other in zip(s.values, [value(v) for v in reversed(s.values)], strict=True):
+                    self.assign(v.name, other, v.type)
+""",
+        ),
+    ),
+    """
+from lanewise.ir import nodes as ir
+from lanewise.ir.printer import print_block
+swap = ir.Swap((ir.Local("a", F32), ir.Local("b", F32)))
+assert print_block((swap,)) == "  swap a, b"
+change(below, lambda body: (*body[:-1], swap, body[-1]))
+for device in ("python", "cpu"):
+    bodies = Body.array(x=[1.0, 2.0], v=(5.0, 0.0, 0.0), device=device)
+    assert below(bodies).tolist() == [4.0, 3.0]
+assert "{ const auto kept = a; a = b; b = kept; }" in cuda(below)
+change(below, lambda body: (*body[:-2], ir.Swap((swap.values[0],)), body[-1]))
+with pytest.raises(lanewise.support.errors.VerificationError, match="no two variables of one type in\\n  swap a"):
+    cuda(below)
+change(below, lambda body: (*body[:-2], ir.Swap((ir.Literal(1.0, F32),)), body[-1]))
+with pytest.raises(lanewise.support.errors.VerificationError, match=r"Swap.values cannot be \\(Literal"):
+    cuda(below)
+""",
+)  # fmt: skip
+
+EXPRESSION = Addition(
+    "an expression of the IR", "", "",
+    (
+        (
+            "ir/nodes.py", "@dataclass(frozen=True, slots=True)\nclass Compare(ExpressionNode):\n",
+            """@dataclass(frozen=True, slots=True)
+class Mean(ExpressionNode):
+    \"\"\"Of two floats.\"\"\"
+
+    form: ClassVar[str] = "mean({left}, {right})"
+
+    left: Expression
+    right: Expression
+    type: Scalar
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+
+""",
+        ),
+        ("ir/nodes.py", "Literal | Local | Unary", "Mean | "),
+        (
+            "ir/verify_expression.py", "        case ir.Compare():\n",
+            """        case ir.Mean():
+            fits = e.left.type == e.right.type == e.type and e.type.is_float
+            return "" if fits else f"{text} mixes types"
+""",
+        ),
+        (
+            "ir/interpret.py", "            case ir.Select():\n                chosen",
+            """            case ir.Mean():
+                half = self.own(e.type.dtype.type(0.5))
+                return f"(({self.value(e.left, depth)} + {self.value(e.right, depth)}) * {half})"
+""",
+        ),
+        (
+            "emit/cuda_expressions.py", "        case ir.Select():\n            return _wrap",
+            """        case ir.Mean():
+            half = literal(0.5, x.type)
+            return _wrap(f"{half} * ({text(x.left)} + {text(x.right)})", _BINDING["*"], level)
+""",
+        ),
+        (
+            "emit/llvm_expressions.py", "            case ir.Select():\n                return self.select(x)",
+            """            case ir.Mean():
+                t, left, right = TYPES[x.type], self.value(x.left), self.value(x.right)
+                total = give(f"fadd {t} {left}, {right}")
+                return give(f"fmul {t} {total}, {literal(0.5, x.type)}")
+""",
+        ),
+        (
+            "emit/llvm_lane_values.py", "            case ir.Select():\n                if not lanes",
+            """            case ir.Mean():
+                total = vectors.binary("+", e.type, self.register(e.left), self.register(e.right))
+                half = self.register(ir.Literal(0.5, e.type))
+                return vectors.binary("*", e.type, total, half)
+""",
+        ),
+    ),
+    """
+from lanewise.ir import nodes as ir
+from lanewise.ir.printer import print_expression
+from lanewise.ir.traverse import reads, rename, rewrite_block
+middle = ir.Mean(ir.Local("a", F32), ir.Local("b", F32), F32)
+assert print_expression(middle) == "mean(a, b)" and list(reads(middle)) == ["a", "b"]
+assert rename((ir.Return((middle,)),), {"b": "c"})[0].values[0].right.name == "c"
+
+def as_mean(e):
+    return ir.Mean(e.left, e.right, e.type) if isinstance(e, ir.Binary) and e.operator == "+" else e
+
+change(between, lambda body: rewrite_block(body, as_mean))
+for device in ("python", "cpu"):
+    bodies = Body.array(x=[1.0, 2.0], v=(5.0, 0.0, 0.0), device=device)
+    assert between(bodies).tolist() == [3.0, 3.5]
+assert "0.5f * (body_x + body_v_x)" in cuda(between)
+change(between, lambda body: rewrite_block(body, lambda e: ir.Mean(e, e, F64) if isinstance(e, ir.Mean) else e))
+with pytest.raises(lanewise.support.errors.VerificationError, match="mean.* mixes types"):
+    cuda(between)
+""",
+)  # fmt: skip
+
+ADDITIONS = (LAYOUT, PASS, LATTICE, OPERATOR, REDUCTION, SEARCH, PRODUCT, FORMAT, INITIAL, CASE, STATEMENT, EXPRESSION)
 
 PREAMBLE = """
+import dataclasses
 import sys
 import numpy as np
 import pytest
 import lanewise as lw
 import lanewise.support.errors
+from lanewise.language.types import F32, F64, I32
 
 @lw.record
 class Body:
@@ -493,6 +640,32 @@ def push(body: Body, by: lw.f32):
 @lw.elementwise
 def twice(body: Body) -> lw.f32:
     return -(-body.x)
+
+@lw.elementwise
+def below(body: Body) -> lw.f32:
+    a = body.x
+    b = body.v.x
+    return a - b
+
+@lw.elementwise
+def between(body: Body) -> lw.f32:
+    return body.x + body.v.x
+
+def change(kernel, body):
+    # the function as a stage of the compiler might leave it
+    lowered = kernel.lowered
+    function = dataclasses.replace(lowered.function, body=body(lowered.function.body))
+    kernel._calls.subject._lowered = dataclasses.replace(lowered, function=function)
+
+def cuda(kernel):
+    from lanewise.compiler.pipeline import build_program
+    from lanewise.emit.cuda import emit_cuda
+    from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
+    from lanewise.planning.plan import NEUTRAL
+    arguments = ElementwiseArguments({"body": (kernel.signature.parameters["body"], lw.SoA())}, {}, {})
+    reference = build_elementwise(kernel.lowered, arguments, I32)
+    program = build_program(reference, lw.Plan(block=32).filled(NEUTRAL), "cuda", lambda stage, kernel: None)
+    return emit_cuda(program.kernels[0], "")
 
 @lw.pairwise(search=lw.AllPairs(radius=1.0, position="v"))
 def crowd(target: Body, source: Body) -> lw.i32:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import assert_never
 
 from lanewise.derivatives.rules import DIFFERENTIABLE, OUT, operand, partials
 from lanewise.ir import build
@@ -233,7 +232,7 @@ class _Tangent:
             case ir.Call():
                 return None
             case _:
-                assert_never(e)
+                raise AssertionError(f"{e} has no derivative rule")
 
     def _binary(
         self, e: ir.Binary, left: ir.Expression | None, right: ir.Expression | None

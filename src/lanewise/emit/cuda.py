@@ -10,7 +10,6 @@ where they come from.
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import assert_never
 
 from lanewise.emit.cuda_expressions import cuda_expression
 from lanewise.emit.cuda_prelude import prelude, vector_type
@@ -213,21 +212,11 @@ class _Writer:
                     f"{pad}lw_scatter_{s.operation}(&{self.buffer(s.buffer)}[{e(s.index)}], "
                     f"{e(s.value)});"
                 )
-            case (
-                ir.Parallel()
-                | ir.LoadRecord()
-                | ir.StoreRecord()
-                | ir.LoadElement()
-                | ir.StoreElement()
-                | ir.ScatterElement()
-                | ir.CopyAsync()
-                | ir.CopyElement()
-            ):
-                raise AssertionError(f"{type(s).__name__} was not lowered")
-            case ir.PrefetchElement() | ir.Prefetch():
+            case ir.Prefetch():
                 raise AssertionError(f"{type(s).__name__} belongs to the cores of a CPU")
             case _:
-                assert_never(s)
+                rest: ir.Unlowered = s
+                raise AssertionError(f"{type(rest).__name__} was not lowered")
 
     def put_rotation(self, s: ir.Rotate, pad: str) -> None:
         for v in s.values:

@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
+from lanewise.ir.declared import declared
+from lanewise.ir.traverse import blocks, declares, expressions, reads, statements, writes
 from lanewise.language.types import LocalArray, Scalar
 
 Kinds = dict[str, Scalar | LocalArray]
@@ -16,24 +17,13 @@ Kinds = dict[str, Scalar | LocalArray]
 
 def kinds_of(block: ir.Block, buffers: dict[str, Scalar] | None = None) -> Kinds:
     """The type of every variable that a block assigns."""
-    kinds: Kinds = {}
-    for s in statements(block):
-        match s:
-            case ir.Assign():
-                kinds[s.name] = s.value.type
-            case ir.DeclareArray():
-                kinds[s.name] = s.type
-            case ir.Apply():
-                kinds |= {n: r.type for n, r in zip(s.results, s.function.results, strict=True)}
-            case ir.Shuffle() | ir.Least():
-                kinds[s.name] = s.value.type
-            case ir.Draw():
-                kinds[s.name] = s.total.type
-            case ir.Load():
-                kinds |= {n: (buffers or {})[s.buffer] for n in s.names if n}
-            case _:
-                pass
-    return kinds
+    stored = {} if buffers is None else buffers
+    return {
+        name: kind
+        for s in statements(block)
+        if not blocks(s)  # a loop declares its variable
+        for name, kind in declared(s, lambda buffer, _: stored[buffer])
+    }
 
 
 class Declarations:
@@ -180,4 +170,5 @@ class Declarations:
 
 
 def _can_declare(s: ir.Statement) -> bool:
-    return isinstance(s, ir.Assign | ir.Load | ir.DeclareArray | ir.Apply | ir.Shuffle | ir.Least)
+    """Whether emitters write the statement as an assignment, or its declaration before it."""
+    return bool(declares(s)) and not isinstance(s, ir.For | ir.Draw)

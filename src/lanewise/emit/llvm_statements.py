@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import assert_never
 
 from lanewise.emit.declarations import kinds_of
 from lanewise.emit.host_facts import borrowed, is_counted, stride
@@ -166,20 +165,13 @@ class Writer:
                 self.expressions.store(number, place, self.kinds[s.buffer])
             case ir.Scatter():
                 self.scatter(s)
-            case ir.Rotate() | ir.Shuffle() | ir.Least() | ir.Draw() | ir.AwaitTurn():
-                raise AssertionError(f"{type(s).__name__} belongs to the threads of a GPU")
-            case ir.EndTurn() | ir.CopyAsync() | ir.CopyElement() | ir.CopyLanes():
-                raise AssertionError(f"{type(s).__name__} belongs to the threads of a GPU")
-            case ir.CommitAsync() | ir.WaitAsync() | ir.Barrier():
-                raise AssertionError(f"{type(s).__name__} belongs to the threads of a GPU")
-            case ir.Parallel() | ir.LoadRecord() | ir.StoreRecord() | ir.LoadElement():
-                raise AssertionError(f"{type(s).__name__} does not exist on the CPU")
-            case ir.StoreElement() | ir.ScatterElement() | ir.PrefetchElement():
-                raise AssertionError(f"{type(s).__name__} does not exist on the CPU")
             case ir.Prefetch():
                 raise AssertionError("only SIMD lanes ask for memory ahead")
             case _:
-                assert_never(s)
+                if isinstance(s, ir.OfThreads):
+                    raise AssertionError(f"{type(s).__name__} belongs to the threads of a GPU")
+                rest: ir.Unlowered = s
+                raise AssertionError(f"{type(rest).__name__} was not lowered")
 
     def place(self, buffer: str, index: ir.Expression) -> str:
         """A pointer to an element.

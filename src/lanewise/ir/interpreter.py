@@ -24,6 +24,7 @@ from lanewise.ir.interpret import (
     MEMORY,
     BlockExit,
     Environment,
+    Outcome,
     Reader,
     Step,
     block_step,
@@ -41,8 +42,7 @@ from lanewise.support.errors import VerificationError
 Running = Generator[bool, None, None]  # a thread: yields True at each barrier
 
 
-Meeting = ir.Barrier | ir.Rotate | ir.Shuffle | ir.Least | ir.Draw | ir.AwaitTurn | ir.EndTurn
-Cooperation = Meeting | ir.If | ir.For | ir.While | ir.Parallel
+Meeting = ir.Barrier | ir.Cooperation | ir.If | ir.For | ir.While | ir.Parallel
 """A statement at which a thread may stop until others are there."""
 
 
@@ -68,8 +68,8 @@ class Interpreter:
     )
     races: Races = field(default_factory=Races)
     # of the kernel's blocks, by their identity
-    _known: dict[int, tuple[Cooperation | Step, ...]] = field(
-        default_factory=dict[int, "tuple[Cooperation | Step, ...]"], init=False, repr=False
+    _known: dict[int, tuple[Meeting | Step, ...]] = field(
+        default_factory=dict[int, "tuple[Meeting | Step, ...]"], init=False, repr=False
     )
 
     @cached_property
@@ -152,15 +152,6 @@ class Interpreter:
             match s:
                 case ir.Barrier():
                     yield True
-                case (
-                    ir.Rotate()
-                    | ir.Shuffle()
-                    | ir.Least()
-                    | ir.Draw()
-                    | ir.AwaitTurn()
-                    | ir.EndTurn()
-                ):
-                    yield from self._cooperate(s, env)
                 case ir.If():
                     yield from self._block(
                         s.then if evaluate(s.condition, env) else s.otherwise, env
@@ -177,24 +168,31 @@ class Interpreter:
                 case ir.Parallel():
                     yield from self._parallel(s, env)
                 case _:
-                    match s(env):
-                        case None:
-                            pass
-                        case BlockExit.BREAK:
-                            raise _Break
-                        case BlockExit.CONTINUE:
-                            raise _Continue
-                        case _:
-                            raise VerificationError("a kernel has no results to return")
+                    if isinstance(s, ir.Cooperation):
+                        yield from self._cooperate(s, env)
+                    else:
+                        self._go_on(s(env))
 
-    def _parts(self, block: ir.Block) -> tuple[Cooperation | Step, ...]:
+    def _go_on(self, outcome: Outcome) -> None:
+        """After the statements between two meetings."""
+        match outcome:
+            case None:
+                pass
+            case BlockExit.BREAK:
+                raise _Break
+            case BlockExit.CONTINUE:
+                raise _Continue
+            case _:
+                raise VerificationError("a kernel has no results to return")
+
+    def _parts(self, block: ir.Block) -> tuple[Meeting | Step, ...]:
         """The statements at which threads meet, and what those between them do."""
         parts = self._known.get(id(block))
         if parts is None:
-            found: list[Cooperation | Step] = []
+            found: list[Meeting | Step] = []
             for meets, group in groupby(block, _meets):
                 if meets:
-                    found.extend(s for s in group if isinstance(s, Cooperation))
+                    found.extend(s for s in group if isinstance(s, Meeting))
                 else:
                     found.append(block_step(tuple(group), self.accesses.step))
             self._known[id(block)] = parts = tuple(found)
@@ -210,11 +208,7 @@ class Interpreter:
             return True
         return False
 
-    def _cooperate(
-        self,
-        s: ir.Rotate | ir.Shuffle | ir.Least | ir.Draw | ir.AwaitTurn | ir.EndTurn,
-        env: Environment,
-    ) -> Running:
+    def _cooperate(self, s: ir.Cooperation, env: Environment) -> Running:
         """Blocks run one after the other, so a turn that has not come when a block waits for it
         never comes.
         """
@@ -288,9 +282,7 @@ class Interpreter:
             for i in range(whole(s.extent, env))
         ]
         own = [x for x in statements(s.body) if isinstance(x, ir.Parallel)]
-        if not own and any(
-            isinstance(x, ir.Barrier | ir.Shuffle | ir.Least) for x in statements(s.body)
-        ):
+        if not own and any(isinstance(x, ir.Barrier | ir.OfLanes) for x in statements(s.body)):
             self._threads(places, s.body)
             return
         for place in places:
@@ -299,11 +291,12 @@ class Interpreter:
 
 def _meets(s: ir.Statement) -> bool:
     """Whether a thread may have to wait in a statement, or to be one of several."""
-    return any(isinstance(x, Meeting | ir.Parallel) for x in statements((s,)))
+    return any(isinstance(x, ir.Barrier | ir.Cooperation | ir.Parallel) for x in statements((s,)))
 
 
 def _is_of_a_warp(s: ir.Statement) -> bool:
-    own = isinstance(s, ir.Rotate | ir.Least | ir.Draw | ir.AwaitTurn | ir.EndTurn)
+    """A shuffle is one of threads that may meet others at barriers."""
+    own = isinstance(s, ir.Cooperation) and not isinstance(s, ir.Shuffle)
     return own or s == ir.Barrier("warp")
 
 

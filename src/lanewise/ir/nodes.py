@@ -10,10 +10,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import copysign
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, ClassVar
 from typing import Literal as Choice
 
 from lanewise.ir.pattern import Pattern
+from lanewise.ir.roles import (
+    Changed,
+    Counted,
+    Declared,
+    ExpressionNode,
+    Loaded,
+    Read,
+    Role,
+    StatementNode,
+    Stored,
+)
 from lanewise.language.record import Leaf
 from lanewise.language.scatter import Operation as ScatterOperation
 from lanewise.language.types import BOOL, LocalArray, Scalar
@@ -27,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(ExpressionNode):
     """A number or truth value of a definite type."""
 
     value: float | int | bool
@@ -50,10 +61,12 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
-class Local:
+class Local(ExpressionNode):
     """The value of a parameter or local variable."""
 
-    name: str
+    form: ClassVar[str] = "{name}"
+
+    name: Read
     type: Scalar
     location: Location = field(default=NOWHERE, compare=False, repr=False)
 
@@ -64,7 +77,7 @@ CompareOperator = Choice["==", "!=", "<", "<=", ">", ">="]
 
 
 @dataclass(frozen=True, slots=True)
-class Unary:
+class Unary(ExpressionNode):
     operator: UnaryOperator
     operand: Expression
     type: Scalar
@@ -72,7 +85,7 @@ class Unary:
 
 
 @dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(ExpressionNode):
     """Both operands and the result have one type; `/` is for floats only, `//` and `%` round
     towards minus infinity.
 
@@ -91,7 +104,7 @@ class Binary:
 
 
 @dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(ExpressionNode):
     operator: CompareOperator
     left: Expression
     right: Expression
@@ -103,7 +116,7 @@ class Compare:
 
 
 @dataclass(frozen=True, slots=True)
-class Logical:
+class Logical(ExpressionNode):
     """`and` or `or`; the right side is evaluated only when the left leaves it open."""
 
     operator: Choice["and", "or"]
@@ -117,7 +130,7 @@ class Logical:
 
 
 @dataclass(frozen=True, slots=True)
-class Select:
+class Select(ExpressionNode):
     """One of two values; both may be computed."""
 
     condition: Expression
@@ -128,10 +141,12 @@ class Select:
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(ExpressionNode):
     """A conversion, as `types.convert` defines it. `bounded`: of a float of lanewise's own, which
     surely fits.
     """
+
+    form: ClassVar[str] = "{type}({operand})"
 
     operand: Expression
     type: Scalar
@@ -140,8 +155,10 @@ class Cast:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(ExpressionNode):
     """An intrinsic of `ir/interpret.py`."""
+
+    form: ClassVar[str] = "{intrinsic}({arguments})"
 
     intrinsic: str
     arguments: tuple[Expression, ...]
@@ -150,17 +167,19 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
+class Element(ExpressionNode):
     """An element of a local array."""
 
-    array: str
+    form: ClassVar[str] = "{array}[{index}]"
+
+    array: Read
     index: Expression
     type: Scalar
     location: Location = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Builtin:
+class Builtin(ExpressionNode):
     """A coordinate of the running thread, or its multiprocessor's count of cycles: only after the
     map to threads.
 
@@ -170,6 +189,8 @@ class Builtin:
     array that it reads. What a kernel computes must not depend on them; the interpreter has 0 and
     no.
     """
+
+    form: ClassVar[str] = "@{name}"
 
     name: Choice["thread", "block", "part", "clock", "phase", "read_phase", "far"]
     type: Scalar
@@ -187,33 +208,37 @@ Expression = (
 
 
 @dataclass(frozen=True, slots=True)
-class Assign:
+class Assign(StatementNode):
     """Give a variable a value; its first assignment declares it."""
 
-    name: str
+    name: Declared
     value: Expression
     location: Location = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class DeclareArray:
+class DeclareArray(StatementNode):
     """A local array, all zero."""
 
-    name: str
+    form: ClassVar[str] = "{name}: {type}"
+
+    name: Declared
     type: LocalArray
     location: Location = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class SetElement:
-    array: str
+class SetElement(StatementNode):
+    form: ClassVar[str] = "{array}[{index}] = {value}"
+
+    array: Changed
     index: Expression
     value: Expression
     location: Location = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class If:
+class If(StatementNode):
     condition: Expression
     then: Block
     otherwise: Block = ()
@@ -221,12 +246,12 @@ class If:
 
 
 @dataclass(frozen=True, slots=True)
-class For:
+class For(StatementNode):
     """`for variable in range(start, stop, step)`. `role` tells passes what the loop runs over;
     `unroll` is a factor, 0 means fully.
     """
 
-    variable: str
+    variable: Declared
     start: Expression
     stop: Expression
     step: Expression
@@ -237,81 +262,91 @@ class For:
 
 
 @dataclass(frozen=True, slots=True)
-class While:
+class While(StatementNode):
+    form: ClassVar[str] = "while {condition}:"
+
     condition: Expression
     body: Block
     location: Location = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Break:
+class Break(StatementNode):
+    form: ClassVar[str] = "break"
+
     location: Location = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Continue:
+class Continue(StatementNode):
+    form: ClassVar[str] = "continue"
+
     location: Location = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Return:
+class Return(StatementNode):
     """Leave the function with one value for each of its results."""
+
+    form: ClassVar[str] = "return {values}"
 
     values: tuple[Expression, ...]
     location: Location = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Apply:
+class Apply(StatementNode):
     """Call a function. Mutable parameters take a `Local` and change it; `results` name the
     variables that take its results.
     """
 
     function: Function
     arguments: tuple[Expression, ...]
-    results: tuple[str, ...]
+    results: tuple[Declared, ...]
     location: Location = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Parallel:
+class Parallel(StatementNode):
     """Independent elements 0..extent, in any order and at any time: the reference form of every
     pattern.
     """
 
-    variable: str
+    form: ClassVar[str] = "parallel for {variable} in range({extent}):"
+
+    variable: Declared
     extent: Expression
     body: Block
 
 
 @dataclass(frozen=True, slots=True)
-class LoadRecord:
+class LoadRecord(StatementNode):
     """Read leaves of one record of an array into variables: pairs of (leaf, variable).
 
     `across` > 1: of that many neighbouring records. The first is at `index`, a multiple of their
     number; the pairs of one follow those of the one before.
     """
 
-    array: str
+    array: Loaded
     index: Expression
-    reads: tuple[tuple[str, str], ...]
+    reads: tuple[tuple[str, Declared], ...]
     across: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class StoreRecord:
+class StoreRecord(StatementNode):
     """Write leaves of one record of an array: pairs of (leaf, value); `across` as in
     `LoadRecord`.
     """
 
-    array: str
+    array: Stored
     index: Expression
     writes: tuple[tuple[str, Expression], ...]
     across: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class LoadElement:
+class LoadElement(StatementNode):
     """Read one element of an array that has a shape into a variable; an index for each dimension,
     the slowest first.
 
@@ -322,11 +357,11 @@ class LoadElement:
     the place is in the array.
     """
 
-    array: str
+    array: Loaded
     indices: tuple[Expression, ...]
-    name: str
+    name: Declared
     location: Location = field(default=NOWHERE, compare=False, repr=False)
-    more: tuple[str, ...] = ()
+    more: tuple[Declared, ...] = ()
     early: bool = False
 
     @property
@@ -335,10 +370,12 @@ class LoadElement:
 
 
 @dataclass(frozen=True, slots=True)
-class StoreElement:
+class StoreElement(StatementNode):
     """Write one element of an array that has a shape, or `more`; indices as in `LoadElement`."""
 
-    array: str
+    form: ClassVar[str] = "store {array}[{indices}] = {values}"
+
+    array: Stored
     indices: tuple[Expression, ...]
     value: Expression
     location: Location = field(default=NOWHERE, compare=False, repr=False)
@@ -350,7 +387,7 @@ class StoreElement:
 
 
 @dataclass(frozen=True, slots=True)
-class ScatterElement:
+class ScatterElement(StatementNode):
     """Add a value to one element of an array that has a shape, or take the smaller or larger of the
     two; indices as in `LoadElement`.
 
@@ -360,7 +397,9 @@ class ScatterElement:
     `lanewise.language.exact_sums` in place of its elements; indices are those of the elements.
     """
 
-    array: str
+    form: ClassVar[str] = "scatter {operation} {array}[{indices}], {value}"
+
+    array: Counted
     indices: tuple[Expression, ...]
     operation: ScatterOperation
     value: Expression
@@ -373,19 +412,21 @@ class ScatterElement:
 
 
 @dataclass(frozen=True, slots=True)
-class PrefetchElement:
+class PrefetchElement(StatementNode):
     """Ask for the line of memory of an element that is loaded later; indices as in `LoadElement`.
 
     The place may be outside of the array, and nothing that a kernel computes depends on it. A core
     of a CPU waits less for what it asked for; threads of a GPU take turns instead.
     """
 
+    form: ClassVar[str] = "prefetch {array}[{indices}]"
+
     array: str
     indices: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Barrier:
+class Barrier(StatementNode):
     """All threads of the block, or of the warp, arrive and see each other's shared memory before
     any goes on.
     """
@@ -394,16 +435,18 @@ class Barrier:
 
 
 @dataclass(frozen=True, slots=True)
-class Rotate:
+class Rotate(StatementNode):
     """Every thread of a warp takes the values that these variables have in the next thread, the
     last one those of the first.
     """
 
-    values: tuple[Local, ...]
+    form: ClassVar[str] = "rotate {values}"
+
+    values: tuple[Annotated[Local, Role.CHANGED], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Shuffle:
+class Shuffle(StatementNode):
     """Every thread takes into `name` what `value` is in the thread `distance` behind it, within its
     group of `group` neighbours of a warp.
 
@@ -411,26 +454,28 @@ class Shuffle:
     the group.
     """
 
-    name: str
+    name: Declared
     value: Local
     distance: int
     group: int
 
 
 @dataclass(frozen=True, slots=True)
-class Least:
+class Least(StatementNode):
     """Every thread of a warp, or lane of SIMD registers, takes into `name` the least number that
     `value` is in any of them; what is no number is left out.
 
     All of them come to it together: what decides about it is the same in all (`ir/warps.py`).
     """
 
-    name: str
+    form: ClassVar[str] = "{name} = least {value} of the warp"
+
+    name: Declared
     value: Local
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
+class Draw(StatementNode):
     """A warp takes the next number from a counter in global memory; who draws the last of `total`
     winds it back to zero.
 
@@ -438,48 +483,54 @@ class Draw:
     running.
     """
 
-    name: str
-    counter: str
+    form: ClassVar[str] = "{name} = draw {counter} of {total}"
+
+    name: Declared
+    counter: Counted
     total: Expression
 
 
 @dataclass(frozen=True, slots=True)
-class AwaitTurn:
+class AwaitTurn(StatementNode):
     """Wait until `turns[index]` is `turn`, and see everything that was written before it became
     so.
     """
 
-    turns: str
+    form: ClassVar[str] = "await {turns}[{index}] == {turn}"
+
+    turns: Loaded
     index: Expression
     turn: Expression
 
 
 @dataclass(frozen=True, slots=True)
-class EndTurn:
+class EndTurn(StatementNode):
     """Set `turns[index]` to `following`, after everything that the threads of the warp wrote."""
 
-    turns: str
+    form: ClassVar[str] = "end turn {turns}[{index}] = {following}"
+
+    turns: Stored
     index: Expression
     following: Expression
 
 
 @dataclass(frozen=True, slots=True)
-class CopyAsync:
+class CopyAsync(StatementNode):
     """Begin to copy leaves of one record from global into shared memory, past the registers.
 
     The place must not be touched until this thread has met a `WaitAsync`; other threads have to
     meet a `Barrier` after that.
     """
 
-    array: str
+    array: Stored
     index: Expression
-    source: str
+    source: Loaded
     source_index: Expression
     leaves: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class CopyElement:
+class CopyElement(StatementNode):
     """Begin to copy an element of an array that has a shape from global into shared memory, past
     the registers.
 
@@ -489,23 +540,25 @@ class CopyElement:
     is as after `CopyAsync`.
     """
 
-    array: str
+    array: Stored
     indices: tuple[Expression, ...]
-    source: str
+    source: Loaded
     source_indices: tuple[Expression, ...]
     across: int = 1
     there: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class CommitAsync:
+class CommitAsync(StatementNode):
+    form: ClassVar[str] = "commit async"
+
     """The copies that this thread has begun since the last commit are a group, which may be
     empty.
     """
 
 
 @dataclass(frozen=True, slots=True)
-class WaitAsync:
+class WaitAsync(StatementNode):
     """Wait until copies that this thread has begun are done: all of them, or with `pending` all
     groups but the last so many.
     """
@@ -514,42 +567,48 @@ class WaitAsync:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class Load(StatementNode):
     """One lowered load of `len(names)` neighbouring scalars; an empty name is a lane that nobody
     wants.
     """
 
-    buffer: str
+    buffer: Loaded
     index: Expression
-    names: tuple[str, ...]
+    names: tuple[Declared, ...]
     location: Location = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class Store(StatementNode):
     """One lowered store of `len(values)` neighbouring scalars."""
 
-    buffer: str
+    form: ClassVar[str] = "store {buffer}[{index}]: {values}"
+
+    buffer: Stored
     index: Expression
     values: tuple[Expression, ...]
     location: Location = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Prefetch:
+class Prefetch(StatementNode):
     """One lowered `PrefetchElement`: the place of a scalar of a global buffer."""
+
+    form: ClassVar[str] = "prefetch {buffer}[{index}]"
 
     buffer: str
     index: Expression
 
 
 @dataclass(frozen=True, slots=True)
-class Scatter:
+class Scatter(StatementNode):
     """One lowered scatter: a scalar of a global buffer is combined with a value, as in
     `ScatterElement`.
     """
 
-    buffer: str
+    form: ClassVar[str] = "scatter {operation} {buffer}[{index}], {value}"
+
+    buffer: Counted
     index: Expression
     operation: ScatterOperation
     value: Expression
@@ -557,7 +616,7 @@ class Scatter:
 
 
 @dataclass(frozen=True, slots=True)
-class CopyLanes:
+class CopyLanes(StatementNode):
     """One lowered asynchronous copy of `lanes` neighbouring scalars: 4, 8 or 16 bytes on a multiple
     of their size.
 
@@ -567,10 +626,10 @@ class CopyLanes:
     that they are not kept in L1.
     """
 
-    buffer: str
+    buffer: Stored
     index: Expression
     lane: int
-    source: str
+    source: Loaded
     source_index: Expression
     source_lane: int
     lanes: int
@@ -614,6 +673,26 @@ Statement = (
     | CopyLanes
 )
 Block = tuple[Statement, ...]
+Unlowered = (
+    Parallel
+    | LoadRecord
+    | StoreRecord
+    | LoadElement
+    | StoreElement
+    | ScatterElement
+    | PrefetchElement
+    | CopyAsync
+    | CopyElement
+)
+"""What is no more where code is written: elements are threads, and records lie in buffers."""
+Cooperation = Rotate | Shuffle | Least | Draw | AwaitTurn | EndTurn
+"""What the threads of a warp do together."""
+OfLanes = Shuffle | Least
+"""What the lanes of SIMD registers can do as well."""
+Agreed = Least
+"""What is the same in all threads of a warp, whatever it is made of."""
+OfThreads = Barrier | Cooperation | CopyLanes | CommitAsync | WaitAsync
+"""What one thread of a CPU never does alone."""
 ElementAccess = LoadElement | StoreElement | ScatterElement
 ElementWrite = StoreElement | ScatterElement
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import assert_never
+from typing import Any, cast
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.ir.names import original
+from lanewise.ir.roles import ExpressionNode, Node
+from lanewise.ir.traverse import blocks, children
 
 _LEVELS = {
     "or": 1,
@@ -40,10 +42,6 @@ def print_expression(e: ir.Expression, level: int = 0) -> str:
     match e:
         case ir.Literal():
             return repr(e.value)
-        case ir.Local():
-            return e.name
-        case ir.Builtin():
-            return f"@{e.name}"
         case ir.Unary():
             space = " " if e.operator == "not" else ""
             return _wrap(
@@ -61,14 +59,36 @@ def print_expression(e: ir.Expression, level: int = 0) -> str:
         case ir.Select():
             parts = (print_expression(x, 1) for x in (e.if_true, e.condition, e.if_false))
             return _wrap("{} if {} else {}".format(*parts), 0, level)
-        case ir.Cast():
-            return f"{e.type}({print_expression(e.operand)})"
-        case ir.Call():
-            return f"{e.intrinsic}({', '.join(print_expression(a) for a in e.arguments)})"
-        case ir.Element():
-            return f"{e.array}[{print_expression(e.index)}]"
         case _:
-            assert_never(e)
+            return _formed(e)
+
+
+class _Printed:
+    """What the fields of a node read, by their names."""
+
+    __slots__ = ("_node",)
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def __getitem__(self, name: str) -> str:
+        return _read(getattr(self._node, name))
+
+
+def _read(held: Any) -> str:
+    """What a field reads."""
+    if isinstance(held, tuple):
+        return ", ".join(map(_read, cast("tuple[Any, ...]", held)))
+    if isinstance(held, ExpressionNode):
+        return print_expression(cast("ir.Expression", held))
+    return str(held)
+
+
+def _formed(node: ir.Expression | ir.Statement) -> str:
+    """A node by its form, or by its name and its expressions."""
+    if node.form:
+        return node.form.format_map(_Printed(node))
+    return f"{type(node).__name__.lower()}({', '.join(map(print_expression, children(node)))})"
 
 
 def print_place(s: ir.ElementAccess) -> str:
@@ -93,10 +113,6 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
     match s:
         case ir.Assign():
             return [f"{pad}{s.name}: {s.value.type} = {p(s.value)}"]
-        case ir.DeclareArray():
-            return [f"{pad}{s.name}: {s.type}"]
-        case ir.SetElement():
-            return [f"{pad}{s.array}[{p(s.index)}] = {p(s.value)}"]
         case ir.If():
             lines = nested(f"if {p(s.condition)}:", s.then)
             return lines + nested("else:", s.otherwise) if s.otherwise else lines
@@ -108,29 +124,11 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
                 f"{', '.join(notes)}",
                 s.body,
             )
-        case ir.While():
-            return nested(f"while {p(s.condition)}:", s.body)
-        case ir.Parallel():
-            return nested(f"parallel for {s.variable} in range({p(s.extent)}):", s.body)
-        case ir.Barrier(scope="warp"):
-            return [f"{pad}barrier of the warp"]
-        case ir.Break() | ir.Continue() | ir.Barrier():
-            return [pad + type(s).__name__.lower()]
-        case ir.Rotate():
-            return [f"{pad}rotate {', '.join(v.name for v in s.values)}"]
+        case ir.Barrier():
+            return [f"{pad}barrier{' of the warp' if s.scope == 'warp' else ''}"]
         case ir.Shuffle():
             place = f"{s.distance} behind" if s.distance else "the first"
             return [f"{pad}{s.name} = {s.value.name} of {place} of {s.group}"]
-        case ir.Least():
-            return [f"{pad}{s.name} = least {s.value.name} of the warp"]
-        case ir.Draw():
-            return [f"{pad}{s.name} = draw {s.counter} of {p(s.total)}"]
-        case ir.AwaitTurn():
-            return [f"{pad}await {s.turns}[{p(s.index)}] == {p(s.turn)}"]
-        case ir.EndTurn():
-            return [f"{pad}end turn {s.turns}[{p(s.index)}] = {p(s.following)}"]
-        case ir.Return():
-            return [f"{pad}return {', '.join(p(v) for v in s.values)}".rstrip()]
         case ir.Apply():
             results = f"{', '.join(s.results)} = " if s.results else ""
             return [f"{pad}{results}{s.function.name}({', '.join(p(a) for a in s.arguments)})"]
@@ -145,30 +143,12 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
             return [f"{pad}store {s.array}[{p(s.index)}{_across(s)}]: {writes}"]
         case ir.Load():
             return [f"{pad}load {s.buffer}[{p(s.index)}]: {', '.join(n or '_' for n in s.names)}"]
-        case ir.Store():
-            return [f"{pad}store {s.buffer}[{p(s.index)}]: {', '.join(p(v) for v in s.values)}"]
         case ir.LoadElement():
             early = " early" if s.early else ""
             return [
                 f"{pad}load {s.array}[{', '.join(p(i) for i in s.indices)}]{early}: "
                 f"{', '.join(s.names)}"
             ]
-        case ir.StoreElement():
-            return [
-                f"{pad}store {s.array}[{', '.join(p(i) for i in s.indices)}] = "
-                f"{', '.join(map(p, s.values))}"
-            ]
-        case ir.ScatterElement():
-            return [
-                f"{pad}scatter {s.operation} {s.array}[{', '.join(p(i) for i in s.indices)}], "
-                f"{p(s.value)}"
-            ]
-        case ir.Scatter():
-            return [f"{pad}scatter {s.operation} {s.buffer}[{p(s.index)}], {p(s.value)}"]
-        case ir.PrefetchElement():
-            return [f"{pad}prefetch {s.array}[{', '.join(p(i) for i in s.indices)}]"]
-        case ir.Prefetch():
-            return [f"{pad}prefetch {s.buffer}[{p(s.index)}]"]
         case ir.CopyAsync():
             leaves = ", ".join(f".{leaf}" for leaf in s.leaves)
             return [
@@ -182,8 +162,6 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
             ]
             across = f", {s.across} elements" if s.across > 1 else ""
             return [f"{pad}copy async {' <- '.join(ends)}{across}{_there(s.there, p)}"]
-        case ir.CommitAsync():
-            return [f"{pad}commit async"]
         case ir.WaitAsync():
             return [f"{pad}wait async" + (f" but {s.pending}" if s.pending else "")]
         case ir.CopyLanes():
@@ -194,7 +172,8 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
             )
             return [f"{pad}copy async {' <- '.join(ends)}{_there(s.there, p)}"]
         case _:
-            assert_never(s)
+            head = (pad + _formed(s)).rstrip()
+            return [head, *(line for b in blocks(s) for line in nested("", b)[1:])]
 
 
 def _there(there: ir.Expression | None, p: Callable[[ir.Expression], str]) -> str:

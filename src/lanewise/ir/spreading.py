@@ -33,7 +33,7 @@ def spread_in_lanes(body: ir.Block, names: set[str]) -> set[str]:
     all, and so are its bounds: what is assigned for loops alone, wherever it is assigned the same
     expression, of values that are the same in all lanes.
     """
-    varying = spread(body, names, without=(ir.Least,))  # the least of all lanes
+    varying = spread(body, names, without=(ir.Agreed,))  # the least of all lanes
     loops = [s for s in statements(body) if isinstance(s, ir.For)]
     others = [s for s in statements(body) if not isinstance(s, ir.For)]
     assigned = {n for s in others for n in writes(s)}

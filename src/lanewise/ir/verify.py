@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from lanewise.ir import nodes as ir
+from lanewise.ir.declared import declared
 from lanewise.ir.names import is_own, owner
 from lanewise.ir.printer import print_block
 from lanewise.ir.traverse import expressions, reads, subexpressions, writes
 from lanewise.ir.verify_expression import Known, expression_problem
-from lanewise.ir.verify_memory import declared, is_written, memory_problem
+from lanewise.ir.verify_memory import is_written, memory_problem, type_in
+from lanewise.ir.verify_shape import shape_problem
 from lanewise.language.types import BOOL, LocalArray, Scalar
 from lanewise.support.errors import VerificationError
 
@@ -140,6 +143,8 @@ class _Verifier:
             raise VerificationError(f"{self.where}: a path ends without a return")
 
     def block(self, block: ir.Block) -> None:
+        if problem := shape_problem(block):
+            raise VerificationError(f"{self.where}: {problem}")
         for s in block:
             for e in expressions(s):
                 self.expression(s, e)
@@ -156,6 +161,8 @@ class _Verifier:
         known = self.sound.expressions.get(id(e))
         if known is None:
             nodes = tuple(subexpressions(e))
+            if problem := shape_problem(nodes):
+                raise self.fail(s, problem)
             if any(not isinstance(x, PLACED) and self.problem(x) for x in nodes):
                 known = e, nodes  # told of in its turn
             else:
@@ -293,7 +300,7 @@ class _Verifier:
             return
         if problem := memory_problem(s, kernel, self.parallel):
             raise self.fail(s, problem)
-        for name, kind in declared(s, kernel):
+        for name, kind in declared(s, partial(type_in, kernel)):
             self.declare(s, name, kind)
         if self.kernel is not None or not isinstance(s, ir.LoadRecord | ir.Load):
             return

@@ -1,11 +1,9 @@
-"""Statements that touch memory, and those of several threads: what is wrong with them, and which
-variables they declare.
-"""
+"""Statements that touch memory, and those of several threads: what is wrong with them."""
 
 from __future__ import annotations
 
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import expressions, statements
+from lanewise.ir.traverse import expressions, loads, statements, stores
 from lanewise.ir.warps import WARP, divided_around
 from lanewise.language.types import BOOL, F32, F64, I64, Scalar
 
@@ -33,29 +31,18 @@ def memory_problem(s: ir.Statement, kernel: ir.Kernel, parallel: int) -> str:
             return _copy_lanes(s, kernel)
         case ir.Barrier() | ir.CommitAsync() | ir.WaitAsync():
             return "" if kernel.grid is not None or parallel else "a barrier without threads"
-        case ir.Rotate() | ir.Shuffle() | ir.Least() | ir.Draw() | ir.AwaitTurn() | ir.EndTurn():
-            return _cooperate(s, kernel, parallel)
         case _:
+            if isinstance(s, ir.Cooperation):
+                return _cooperate(s, kernel, parallel)
             return f"{type(s).__name__} is not expected"
 
 
-def declared(s: ir.Statement, kernel: ir.Kernel) -> list[tuple[str, Scalar]]:
-    """The variables that a sound statement of this kind declares."""
-    match s:
-        case ir.LoadRecord():
-            types = {leaf.name: leaf.type for leaf in kernel.array(s.array).leaves}
-            return [(variable, types[leaf]) for leaf, variable in s.reads]
-        case ir.LoadElement():
-            return [(n, kernel.array(s.array).leaves[0].type) for n in s.names]
-        case ir.Load():
-            kind = next(b.type for b in kernel.buffers if b.name == s.buffer)
-            return [(n, kind) for n in s.names if n]
-        case ir.Shuffle() | ir.Least():
-            return [(s.name, s.value.type)]
-        case ir.Draw():
-            return [(s.name, s.total.type)]
-        case _:
-            return []
+def type_in(kernel: ir.Kernel, name: str, leaf: str) -> Scalar:
+    """The type of a leaf of an array, or with "" of a buffer or of an array's only leaf."""
+    for b in kernel.buffers if not leaf else ():
+        if b.name == name:
+            return b.type
+    return next(x.type for x in kernel.array(name).leaves if leaf in ("", x.name))
 
 
 def is_written(s: ir.LoadRecord | ir.Load, kernel: ir.Kernel) -> bool:
@@ -65,38 +52,27 @@ def is_written(s: ir.LoadRecord | ir.Load, kernel: ir.Kernel) -> bool:
     return next(b.written for b in kernel.buffers if b.name == s.buffer)
 
 
-def _cooperate(
-    s: ir.Rotate | ir.Shuffle | ir.Least | ir.Draw | ir.AwaitTurn | ir.EndTurn,
-    kernel: ir.Kernel,
-    parallel: int,
-) -> str:
+def _cooperate(s: ir.Cooperation, kernel: ir.Kernel, parallel: int) -> str:
     """What the threads of a warp do together."""
     # the lanes of a SIMD register
-    hosted = isinstance(s, ir.Shuffle | ir.Least) and parallel > 1
+    hosted = isinstance(s, ir.OfLanes) and parallel > 1
     if not hosted and (kernel.grid is None or kernel.grid.threads % WARP):
         return f"{type(s).__name__} without blocks of whole warps"
-    if isinstance(s, ir.Rotate):
-        return ""
-    if isinstance(s, ir.Least):
-        if not s.value.type.is_float:
+    arrays = {a.name for a in kernel.arrays if a.written}
+    arrays |= {b.name for b in kernel.buffers if b.written}
+    if unknown := [n for n in (*loads(s), *stores(s)) if n not in arrays]:
+        return f"no written array {unknown[0]}"
+    match s:
+        case ir.Least() if not s.value.type.is_float:
             return f"the least of {s.value.type}"
-        if divided := divided_around(kernel.body, s):
+        case ir.Least() if divided := divided_around(kernel.body, s):
             return f"not all threads of a warp come here: it depends on {divided[0]}"
-        return ""
-    if isinstance(s, ir.Shuffle):
-        if (
-            s.group not in ((2, 4, 8, 16, 32, 64) if hosted else (2, 4, 8, 16, 32))
-            or not 0 <= s.distance < s.group
-        ):
-            return f"a distance of {s.distance} in groups of {s.group}"
-        return ""
-    name = s.counter if isinstance(s, ir.Draw) else s.turns
-    arrays = {a.name for a in kernel.arrays if a.written} | {
-        b.name for b in kernel.buffers if b.written
-    }
-    if name not in arrays:
-        return f"no written array {name}"
-    return ""
+        case ir.Shuffle():
+            groups = (2, 4, 8, 16, 32, 64) if hosted else (2, 4, 8, 16, 32)
+            fits = s.group in groups and 0 <= s.distance < s.group
+            return "" if fits else f"a distance of {s.distance} in groups of {s.group}"
+        case _:
+            return ""
 
 
 def _access(s: ir.LoadRecord | ir.StoreRecord, kernel: ir.Kernel) -> str:
@@ -183,7 +159,7 @@ def _scatter(s: ir.ScatterElement | ir.Scatter, kernel: ir.Kernel) -> str:
     if not fits:
         return f"{s.operation} of {s.value.type} does not fit {name} of {kind}"
     if any(
-        _touches(x, name) and getattr(x, "operation", "") != s.operation
+        name in (*loads(x), *stores(x)) and getattr(x, "operation", "") != s.operation
         for x in statements(kernel.body)
     ):
         return f"{name} is touched in another way, too"
@@ -268,14 +244,3 @@ def _move(s: ir.Load | ir.Store, kernel: ir.Kernel) -> str:
     ):
         return f"the values do not fit {buffer.name}"
     return ""
-
-
-def _touches(s: ir.Statement, name: str) -> bool:
-    """Whether a statement reads or writes an array or a buffer of this name."""
-    match s:
-        case ir.LoadElement() | ir.StoreElement() | ir.ScatterElement():
-            return s.array == name
-        case ir.Load() | ir.Store() | ir.Scatter():
-            return s.buffer == name
-        case _:
-            return False

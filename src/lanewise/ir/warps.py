@@ -23,7 +23,7 @@ def divided_around(body: ir.Block, sought: ir.Statement) -> list[str]:
     deciding = [s for s in around if isinstance(s, ir.If | ir.While | ir.For)]
     # a loop inside of that of the lanes, or of a grid
     lanes = {s.variable for s in around if isinstance(s, ir.Parallel) and s not in body}
-    varying = spread(_without_quotients(body), lanes | _of_threads(body), (ir.Least,))
+    varying = spread(_without_quotients(body), lanes | _of_threads(body), (ir.Agreed,))
     if any(_reads_thread(s) for s in deciding):
         return ["the thread"]
     return sorted({n for s in deciding for n in control(s) & varying})

@@ -22,7 +22,7 @@ from lanewise.compiler.pipeline import Program
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.ir.names import is_own, is_view
-from lanewise.ir.traverse import statements
+from lanewise.ir.traverse import loads, statements, stores
 from lanewise.layouts import Arrangement
 from lanewise.passes.uniform_parameters import UNIFORMS
 
@@ -298,9 +298,8 @@ def accesses_of(kernel: ir.Kernel) -> tuple[Access, ...]:
     reads, writes = set[str](), set[str]()
     for body in (kernel.body, *(f.body for f in functions(kernel.body))):
         for s in statements(body):
-            read, written = _touched(s)
-            reads |= {arrays[n] for n in read}
-            writes |= {arrays[n] for n in written}
+            reads |= {arrays[n] for n in loads(s)}
+            writes |= {arrays[n] for n in stores(s)}
     names = dict.fromkeys(
         a.name for a in kernel.arrays if a.name in reads | writes and a.name not in shared
     )
@@ -308,32 +307,3 @@ def accesses_of(kernel: ir.Kernel) -> tuple[Access, ...]:
         Access(constant_of(kernel.name, n) if n in constants else n, n in reads, n in writes)
         for n in names
     )
-
-
-def _touched(s: ir.Statement) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The arrays or buffers that a statement itself reads, and those that it writes."""
-    match s:
-        case ir.LoadRecord() | ir.LoadElement():
-            return (s.array,), ()
-        case ir.StoreRecord() | ir.StoreElement():
-            return (), (s.array,)
-        case ir.ScatterElement():
-            return (s.array,), (s.array,)
-        case ir.CopyAsync() | ir.CopyElement():
-            return (s.source,), (s.array,)
-        case ir.Load():
-            return (s.buffer,), ()
-        case ir.Store():
-            return (), (s.buffer,)
-        case ir.Scatter():
-            return (s.buffer,), (s.buffer,)
-        case ir.CopyLanes():
-            return (s.source,), (s.buffer,)
-        case ir.Draw():
-            return (s.counter,), (s.counter,)
-        case ir.AwaitTurn():
-            return (s.turns,), ()
-        case ir.EndTurn():
-            return (), (s.turns,)
-        case _:
-            return (), ()
