@@ -69,7 +69,7 @@ class Again:
         reads: dict[int, int] = {}
         twins: list[tuple[int, int]] = []
         numbers: list[tuple[int, Any, type[Any] | None]] = []
-        others: list[tuple[int, Slot]] = []
+        others: list[tuple[int, Slot, Any]] = []
         for n, (slot, value) in enumerate(zip(slots, arguments, strict=True)):
             match slot:
                 case SameRecords() | RecordSlot():
@@ -84,7 +84,7 @@ class Again:
                         (n, value, type(value) if type(value) in NUMBERS and value != 0 else None)
                     )
                 case _:
-                    others.append((n, slot))
+                    others.append((n, slot, getattr(value, "shape", None)))
         self._named, self._twins = tuple(named), tuple(twins)
         self._records = tuple(
             (n, weakref.ref(places_of(arguments[n]), drop), reads[n]) for n in first.values()
@@ -93,7 +93,7 @@ class Again:
         self._values = matched.values
         self._sized: Any = None
         self._filled = False
-        self._sizes = [*sizes_of((slot, arguments[n]) for n, slot in self._others)]
+        self._sizes = [*sizes_of((slot, arguments[n]) for n, slot, _ in self._others)]
 
     @classmethod
     def of(cls, slots: tuple[Slot, ...], arguments: tuple[Any, ...], matched: Given) -> Self | None:
@@ -120,6 +120,9 @@ class Again:
         for one, other in self._twins:
             if arguments[one] is not arguments[other]:
                 return None
+        for position, _, shape in self._others:  # quickly, where sizes come in turn
+            if shape is not None and getattr(arguments[position], "shape", None) != shape:
+                return None
         if (sized := self._sized) is None:
             return None
         matched = Given({}, self._values, sized)
@@ -131,7 +134,7 @@ class Again:
             if side.sides is not None:
                 side.read(reads)
                 matched.complete()  # of what has two sides is said what a launch writes
-        for position, slot in self._others:
+        for position, slot, _ in self._others:
             if not slot.take(arguments[position], matched):
                 return None
         if matched.sizes != self._sizes:

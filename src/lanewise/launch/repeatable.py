@@ -19,6 +19,7 @@ from lanewise.launch.slots import (
     NOTHING,
     ArraySlot,
     Given,
+    RecordSlot,
     SameRecords,
     SizeSlot,
     Slot,
@@ -32,27 +33,40 @@ from lanewise.runtime.memory import array_module, on, overlap
 from lanewise.runtime.prepared import Places, Views
 
 MOST_SIZES = 256  # of each kind
+MOST_MET = 256  # arrays of records of each kind, by which calls are recognised
 ASKS_FROM = 1 << 26  # bytes of results, which take longer to write than asking whether they fit
 
 
 def _never(*_: Any) -> None: ...
 
 
+class Met:
+    """Calls on the same arrays. again: the very same call; others: calls that were not, less those
+    that were.
+    """
+
+    __slots__ = ("again", "others")
+
+    def __init__(self) -> None:
+        self.again: Again | None = None
+        self.others = 0
+
+
 class Repeatable:
     """Calls that differ in sizes, memory and numbers alone."""
 
     __slots__ = (
-        "_again",
         "_apart",
+        "_at",
         "_changed",
         "_device",
         "_from",
         "_identical",
         "_kernel",
         "_last",
+        "_met",
         "_module",
         "_named",
-        "_others",
         "_own_only",
         "_resize",
         "_several",
@@ -72,6 +86,7 @@ class Repeatable:
         device: str,
         resize: Resize = _never,
         sizes: dict[Hashable, Sized] | None = None,
+        met: dict[tuple[int, ...], Met] | None = None,
         *,
         device_of: Callable[[], str] | None = None,
         identical: tuple[str, str, bool] | None = None,
@@ -82,10 +97,12 @@ class Repeatable:
     ) -> None:
         """named: the keyword arguments, in their order; the others are positional.
 
-        sizes: what is known already, by the sizes of slots. device_of: where a call like this runs,
-        if no record says it. identical: the two parameters whose arrays are one, or are two. apart:
-        pairs of arrays that share no memory. uses: of records. own_only: whether an element reads
-        no fields but its own. whole: arrays in whose memory no result may lie.
+        sizes: what is known already, by the sizes of slots; met: calls that are recognised. Who
+        makes launches may forget both, when memory has moved that these point to. device_of:
+        where a call like this runs, if no record says it. identical: the two parameters whose
+        arrays are one, or are two. apart: pairs of arrays that share no memory. uses: of
+        records. own_only: whether an element reads no fields but its own. whole: arrays in whose
+        memory no result may lie.
         """
         self._whole = whole
         self._changed = tuple((n, u.writes) for n, u in uses.items() if u.writes)
@@ -103,9 +120,10 @@ class Repeatable:
         self._uses = uses
         self._own_only = own_only
         self._module, self._views = array_module(device), _views_on(device)
-        self._again: Again | None = None
+        # where records are among the arguments, and calls by these
+        self._at = tuple(n for n, s in enumerate(slots) if isinstance(s, RecordSlot | SameRecords))
+        self._met: dict[tuple[int, ...], Met] = {} if met is None else met
         self._last: Sized | None = None
-        self._others = 0  # calls, less those that were the very same again
 
     def match(
         self, arguments: tuple[Any, ...], named: Mapping[str, Any], *, makes: bool = True
@@ -122,10 +140,13 @@ class Repeatable:
             self._from is not None and self._from() != self._device
         ):
             return None
-        kept = self._again  # once: other threads may put another one there
-        if kept is not None and (again := kept.take(arguments)) is not None:
-            if self._others > 1:
-                self._others -= 1
+        key = tuple([id(arguments[n]) for n in self._at])
+        met = self._met.get(key)
+        # once: other threads may put another one there
+        kept = None if met is None else met.again
+        if met is not None and kept is not None and (again := kept.take(arguments)) is not None:
+            if met.others > 1:
+                met.others -= 1
             return None if self._apart and self._overlap(again.complete()) else again
         matched = Given({}, {})
         for slot, value in zip(self._slots, arguments, strict=True):
@@ -143,14 +164,25 @@ class Repeatable:
         if sized is None or (sized.holds is not None and not sized.holds(matched.values)):
             return None
         matched.sized = sized
-        self._others = others = self._others + 1
-        # Ever more seldom, as others may come one after the other; not where sizes come in turn.
-        if not others & (others - 1) and (sized is self._last or self._again is None):
-            self._keep(arguments, matched)
+        if met is None:
+            met = self._meet(key)
+        met.others = others = met.others + 1
+        # Ever more seldom, as others may come one after the other; not where sizes of arrays come
+        # in turn, nor at the first call on records that may never come again.
+        if not others & (others - 1) and (
+            self._last is None or (others > 1 if self._at else sized is self._last)
+        ):
+            self._keep(met, arguments, matched)
         self._last = sized
         return matched
 
-    def _keep(self, arguments: tuple[Any, ...], matched: Given) -> None:
+    def _meet(self, key: tuple[int, ...]) -> Met:
+        if len(self._met) >= MOST_MET:
+            self._met.clear()
+        met = self._met[key] = Met()
+        return met
+
+    def _keep(self, met: Met, arguments: tuple[Any, ...], matched: Given) -> None:
         """Recognise the very same call from now on.
 
         Other threads see it when it launches what it recognises.
@@ -158,7 +190,7 @@ class Repeatable:
         again = Again.of(self._slots, arguments, matched)
         if again is not None:
             again.fill(matched.sized, partial(self._views, matched.arrays), matched)
-        self._again = again
+        met.again = again
 
     def _sized(
         self, positional: tuple[Any, ...], named: Mapping[str, Any], matched: Given, makes: bool

@@ -17,7 +17,7 @@ from lanewise.launch.arguments import (
     Arguments,
     device_without_records,
 )
-from lanewise.launch.repeatable import Repeatable
+from lanewise.launch.repeatable import Met, Repeatable
 from lanewise.launch.sized import Repeats, Resize, Sized
 from lanewise.launch.slots import (
     NOTHING,
@@ -59,6 +59,7 @@ class Repeated:
         arguments: Arguments,
         resize: Resize,
         sizes: dict[Hashable, Sized],
+        met: dict[tuple[int, ...], Met],
         *,
         identical: tuple[str, str, bool] | None = None,
         own: Mapping[str, Slot] = NOTHING,
@@ -68,7 +69,7 @@ class Repeated:
     ) -> None:
         """Keep a call for those like it, where they can be recognised.
 
-        sizes: where what follows from sizes is kept; who makes it may forget it. own: slots of
+        sizes, met: see `Repeatable`. own: slots of
         arguments that a pattern makes arrays of, which they bring along under the names in
         `arguments.added`. uses: of records.
         """
@@ -84,6 +85,7 @@ class Repeated:
             arguments.device,
             resize,
             sizes,
+            met,
             device_of=None
             if arguments.records
             else device_of

@@ -24,6 +24,7 @@ from lanewise.runtime.memory import array_module
 EXACT = 2**53  # whole numbers up to here are floats
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 _ALIGNED = 16  # bytes
+MOST_SEEN = 64  # arrays of CuPy that a slot knows, as they come in turn
 _UNLIKE: Any = object()  # in place of a number: the way of a first call
 
 
@@ -150,7 +151,7 @@ class ArraySlot:
         self._shape = array.shape  # the last one
         self._gpu = None if isinstance(array, np.ndarray) else array.data.device_id
         self._aligned = not isinstance(array, np.ndarray) and array.data.ptr % _ALIGNED == 0
-        self._seen: Callable[[], Any] = _nothing
+        self._seen: dict[int, Callable[[], Any]] = {}
 
     def take(self, value: Any, matched: Given) -> bool:
         if type(value) is not self._cls or value.dtype != self._dtype:
@@ -165,19 +166,19 @@ class ArraySlot:
             flags = value.flags
             if not (flags.c_contiguous and flags.writeable):
                 return False
-        elif value is not self._seen():  # the memory of an array of CuPy stays what it was
+        # the memory of an array of CuPy stays what it was
+        elif (seen := self._seen.get(id(value))) is None or seen() is not value:
             if not value.flags.c_contiguous or value.data.device_id != self._gpu:
                 return False
             # kernels may read that many bytes at once
             if self._aligned and value.data.ptr % _ALIGNED:
                 return False
-            self._seen = weakref.ref(value)
+            if len(self._seen) >= MOST_SEEN:
+                self._seen.clear()
+            self._seen[id(value)] = weakref.ref(value)
         matched.sizes.append(shape)
         matched.arrays[self.name] = value
         return True
-
-
-def _nothing() -> None: ...
 
 
 class SizeSlot:

@@ -190,6 +190,7 @@ class Calls:
             arguments,
             sizing.resize,
             sizing.sizes,
+            sizing.met,
             identical=None if own else pair_of(arguments),
             own=own,
             besides=besides,

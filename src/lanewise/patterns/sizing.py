@@ -17,6 +17,7 @@ from lanewise.language import types as t
 from lanewise.launch.arguments import Arguments, axes_of, flat
 from lanewise.launch.forms import Shape
 from lanewise.launch.own_memory import OwnMemory
+from lanewise.launch.repeatable import Met
 from lanewise.launch.sized import Holds, Result, Sized, require_for_call, shapes_of
 from lanewise.launch.slots import Given
 from lanewise.launch.support import machine_of, value_type
@@ -139,7 +140,7 @@ def plain_of(
 class Sizing:
     """Makes what follows from sizes, and has the memory that launches of all sizes share."""
 
-    __slots__ = ("_bound", "_classify", "_known", "_own", "_plain", "_program", "sizes")
+    __slots__ = ("_bound", "_classify", "_known", "_own", "_plain", "_program", "met", "sizes")
 
     def __init__(
         self, classify: Classify, bound: Callable[[Arguments], Mapping[str, BoundArray]],
@@ -151,6 +152,7 @@ class Sizing:
         """
         self._classify, self._bound, self._program, self._plain = classify, bound, program, plain
         self.sizes: dict[Hashable, Sized] = {}
+        self.met: dict[tuple[int, ...], Met] = {}
         self._own: dict[int, tuple[TaskList, OwnMemory | None]] = {}
         # by classes of sizes of plain calls
         self._known: dict[Hashable, tuple[TaskList, Holds | None]] = {}
@@ -215,9 +217,13 @@ class Sizing:
         launches = self._launches(program.tasks, known, shapes, made)
         return Sized.of(launches, program.results, program.holds), program
 
+    def _moved(self) -> None:
+        self.sizes.clear()
+        self.met.clear()
+
     def _memory(self, tasks: TaskList) -> OwnMemory | None:
         """What calls have beside their arguments, of all sizes that run these tasks."""
         kept = self._own.get(id(tasks))
         if kept is None:  # launches whose memory has moved are made anew
-            kept = self._own[id(tasks)] = tasks, tasks.own_memory(self.sizes.clear)
+            kept = self._own[id(tasks)] = tasks, tasks.own_memory(self._moved)
         return kept[1]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cache, lru_cache, partial
 from itertools import pairwise
 from types import ModuleType
@@ -48,6 +49,7 @@ if hasattr(os, "register_at_fork"):
 
 
 _THREAD = threading.local()
+_HERE = nullcontext()
 
 
 def use(device: str) -> Any:
@@ -56,8 +58,9 @@ def use(device: str) -> Any:
     """
     if not hasattr(_THREAD, "begun"):
         _begin_thread()
-    module, number = cupy().cuda, cuda_number(device)
-    return module.Device(number) if module.runtime.getDevice() == number else Elsewhere(number)
+    number = cuda_number(device)
+    # every call asks several times: entering the current device again takes longer than asking
+    return _HERE if cupy().cuda.runtime.getDevice() == number else Elsewhere(number)
 
 
 class Elsewhere:
