@@ -34,10 +34,13 @@ from bench.cpu_zoo_kernels import (
     attend,
     best_of_row,
     deposit,
+    deposit_in_order,
     diffuse,
     filter5,
     function_of,
     heat,
+    in_order32,
+    in_order64,
     kde,
     kde_by_points,
     life,
@@ -153,9 +156,9 @@ def scatters() -> Iterator[Row]:
     q, grid, own = rng.random(n, f32), np.zeros((257, 257), f32), np.zeros((257, 257), f32)
     particles = Place.array(x=x, y=y, q=q)
 
-    def ours() -> Any:
+    def ours(k: Any = deposit_in_order) -> Any:
         own.fill(0)
-        deposit(particles, own)
+        k(particles, own)
         return own
 
     def theirs() -> Any:
@@ -163,8 +166,12 @@ def scatters() -> Iterator[Row]:
         cic_loop(x, y, q, grid)
         return grid
 
-    yield Row("cloud in cell, 1e6 on 256^2", "Numba", 1.0, ours, theirs, 1e-2)
-    for kind, kernel in ((f32, scatter32), (f64, scatter64)):
+    name = "cloud in cell, 1e6 on 256^2"
+    yield Row(f"{name}, in order", "Numba", 1.0, ours, theirs, 1e-2)
+    yield Row(f"{name}, exact", "Numba", 1.0, lambda: ours(deposit), theirs, 1e-2)
+    kernels = ((f32, in_order32), (f64, in_order64), (f32, scatter32), (f64, scatter64))
+    for kind, kernel in kernels:
+        how = "exact" if kernel in (scatter32, scatter64) else "in order"
         place, v = rng.integers(0, 10_000, n).astype(np.int32), rng.random(n).astype(kind)
         a, b = np.zeros(10_000, kind), np.zeros(10_000, kind)
 
@@ -178,7 +185,9 @@ def scatters() -> Iterator[Row]:
             scatter_loop(p, w, s)
             return s
 
-        yield Row(f"scatter_add, {kind.__name__}, 1e6 to 1e4", "Numba", 1.0, some, loop, 1e-3)
+        yield Row(
+            f"scatter_add, {kind.__name__}, 1e6 to 1e4, {how}", "Numba", 1.0, some, loop, 1e-3
+        )
 
 
 def monte_carlo() -> Iterator[Row]:

@@ -75,6 +75,32 @@ def scatter64(i: lw.index, place: lw.Array1[lw.i32], v: lw.Array1[lw.f64], sums:
 
 
 @lw.elementwise
+def deposit_in_order(p: Place, g: lw.Array2[lw.f32]):
+    i = lw.i32(p.x)
+    j = lw.i32(p.y)
+    a = p.x - i
+    b = p.y - j
+    lw.scatter_add(g, (j, i), p.q * (1 - a) * (1 - b), exact=False)
+    lw.scatter_add(g, (j, i + 1), p.q * a * (1 - b), exact=False)
+    lw.scatter_add(g, (j + 1, i), p.q * (1 - a) * b, exact=False)
+    lw.scatter_add(g, (j + 1, i + 1), p.q * a * b, exact=False)
+
+
+@lw.threadwise
+def in_order32(
+    i: lw.index, place: lw.Array1[lw.i32], v: lw.Array1[lw.f32], sums: lw.Array1[lw.f32]
+):
+    lw.scatter_add(sums, place[i], 2 * v[i], exact=False)
+
+
+@lw.threadwise
+def in_order64(
+    i: lw.index, place: lw.Array1[lw.i32], v: lw.Array1[lw.f64], sums: lw.Array1[lw.f64]
+):
+    lw.scatter_add(sums, place[i], 2 * v[i], exact=False)
+
+
+@lw.elementwise
 def payoff(path: lw.i32) -> lw.f32:
     return lw.max(100 * lw.exp(0.03 + 0.2 * lw.normal(7, path)) - 100, 0.0)
 

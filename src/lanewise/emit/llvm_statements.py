@@ -197,6 +197,12 @@ class Writer:
             operation = WHOLE_SCATTERS[s.operation, kind]
             self.code.do(f"atomicrmw {operation} ptr {place}, {t} {number} monotonic")
             return
+        if s.operation == "add":  # one thread runs such a kernel
+            place = self.place(s.buffer, s.index)
+            before = self.code.give(f"load {t}, ptr {place}, align {kind.size}")
+            total = self.code.give(f"fadd {self.expressions.flags}{t} {before}, {number}")
+            self.code.do(f"store {t} {total}, ptr {place}, align {kind.size}")
+            return
         name = f"lw_scatter_{s.operation}_{LETTERS[kind]}"
         self.code.needs.add(name)
         if s.operation == "sum":

@@ -10,6 +10,7 @@ from typing import Any
 from lanewise.analysis.affine import AffineAccess, accesses, nest_of
 from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_expression
+from lanewise.ir.traverse import adds_in_order
 from lanewise.patterns.plain_sums import bucket_sentence
 from lanewise.support.errors import NOWHERE
 
@@ -71,6 +72,8 @@ def _text(a: AffineAccess, f: dict[str, Any]) -> str:
     ]
     if isinstance(a.statement, ir.ScatterElement) and a.statement.operation == "sum":
         parts.append("an exact sum in words beside the array, rounded once behind the kernel")
+    if adds_in_order((a.statement,)):
+        parts.append("sums rounded one after the other, in an order that the plan fixes")
     if f["shared"] and not a.is_store:
         parts.append(f"shared by threads along {' and '.join(f['shared'])}")
     if f["rounds"]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache, reduce
 from typing import Any
 
@@ -21,17 +22,38 @@ def operation_of(value: Any) -> ir.ScatterOperation | None:
 
 def scattered_arrays(source: Source) -> set[str]:
     """The names that a function hands to scatters first."""
-    return {name for name, _ in _scatters(source)}
+    return {s.array for s in _scatters(source)}
 
 
-def summed_arrays(source: Source, arrays: Mapping[str, ArrayType]) -> set[str]:
-    """The arrays of floats that a function adds to."""
-    added = {name for name, operation in _scatters(source) if operation == "add"}
+def summed_arrays(
+    source: Source, arrays: Mapping[str, ArrayType], *, on_gpu: bool = False
+) -> set[str]:
+    """The arrays of floats that a function adds to exactly.
+
+    on_gpu: all that it adds to: threads of a GPU add in any order, of which exact sums know
+    nothing.
+    """
+    added = {s.array for s in _scatters(source) if s.operation == "add" and (s.exact or on_gpu)}
     return {n for n in added if n in arrays and arrays[n].element.is_float}
 
 
+def is_exact(call: ast.Call) -> bool:
+    """Whether a scatter does not say `exact=False`."""
+    return not any(
+        k.arg == "exact" and isinstance(k.value, ast.Constant) and k.value.value is False
+        for k in call.keywords
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Scatter:
+    array: str
+    operation: ir.ScatterOperation
+    exact: bool
+
+
 @lru_cache(maxsize=256)
-def _scatters(source: Source) -> tuple[tuple[str, ir.ScatterOperation], ...]:
+def _scatters(source: Source) -> tuple[_Scatter, ...]:
     """The scatters of a function: every call asks for them."""
     calls = [
         n
@@ -39,11 +61,11 @@ def _scatters(source: Source) -> tuple[tuple[str, ir.ScatterOperation], ...]:
         if isinstance(n, ast.Call) and n.args and isinstance(n.args[0], ast.Name)
     ]
     names = source.names() if calls else {}
-    made: list[tuple[str, ir.ScatterOperation]] = []
+    made: list[_Scatter] = []
     for call in calls:
         operation = operation_of(_value(call.func, names))
         if operation and isinstance(array := call.args[0], ast.Name):
-            made.append((array.id, operation))
+            made.append(_Scatter(array.id, operation, is_exact(call)))
     return tuple(made)
 
 

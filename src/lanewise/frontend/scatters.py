@@ -11,6 +11,7 @@ import ast
 from lanewise.frontend.elements import places, refuse_table
 from lanewise.frontend.expressions import lower, number
 from lanewise.frontend.places import coerce
+from lanewise.frontend.scattered import is_exact
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.values import ElementsReference
 from lanewise.ir import nodes as ir
@@ -20,7 +21,8 @@ from lanewise.language.types import BOOL
 def scatter(scope: Scope, operation: ir.ScatterOperation, node: ast.Call) -> None:
     """Lower a scatter: the array, the index or a tuple of indices, the value."""
     example = f"lw.scatter_{operation}(counts, i, 1), or (y, x) for an array of two dimensions"
-    if len(node.args) != 3 or node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
+    _check_keywords(scope, operation, node)
+    if len(node.args) != 3 or any(isinstance(a, ast.Starred) for a in node.args):
         raise scope.error(
             f"lw.scatter_{operation} takes an array, an index and a value",
             node,
@@ -52,5 +54,19 @@ def scatter(scope: Scope, operation: ir.ScatterOperation, node: ast.Call) -> Non
     value = coerce(
         scope, number(scope, node.args[2]), kind, node.args[2], f"an element of {array.name!r}"
     )
-    kept: ir.ScatterOperation = "sum" if operation == "add" and kind.is_float else operation
+    exact = operation == "add" and kind.is_float and is_exact(node)
+    kept: ir.ScatterOperation = "sum" if exact else operation
     scope.emit(ir.ScatterElement(array.name, at, kept, value.parts[0], scope.location(node)))
+
+
+def _check_keywords(scope: Scope, operation: ir.ScatterOperation, node: ast.Call) -> None:
+    """A sum may say whether it is exact, by a literal: memory hangs on it before anything runs."""
+    for k in node.keywords:
+        literal = isinstance(k.value, ast.Constant) and isinstance(k.value.value, bool)
+        if operation != "add" or k.arg != "exact" or not literal:
+            raise scope.error(
+                f"lw.scatter_{operation} takes an array, an index and a value",
+                node,
+                found=ast.unparse(k),
+                wanted="exact=True or exact=False, and that of lw.scatter_add alone",
+            )

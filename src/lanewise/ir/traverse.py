@@ -218,6 +218,16 @@ def rewrite_block(block: ir.Block, change: Callable[[ir.Expression], ir.Expressi
     return go(block)
 
 
+def adds_in_order(block: ir.Block) -> bool:
+    """Whether floats are added to elements of arrays one after the other, which one thread does."""
+    return any(
+        isinstance(s, ir.Scatter | ir.ScatterElement)
+        and s.operation == "add"
+        and s.value.type.is_float
+        for s in statements(block)
+    )
+
+
 def flat_map(block: ir.Block, change: Callable[[ir.Statement], ir.Block]) -> ir.Block:
     """Replace each statement, nested ones first, by the statements that `change` returns for it."""
 

@@ -155,7 +155,7 @@ def _scatter(s: ir.ScatterElement | ir.Scatter, kernel: ir.Kernel) -> str:
     if s.operation == "sum":  # the words of exact sums stand in place of the array
         fits = kind == I64 and s.value.type in (F32, F64)
     else:
-        fits = s.value.type == kind != BOOL and not (s.operation == "add" and kind.is_float)
+        fits = s.value.type == kind != BOOL
     if not fits:
         return f"{s.operation} of {s.value.type} does not fit {name} of {kind}"
     if any(

@@ -62,7 +62,7 @@ def _place(name: str, array: Any, index: Any) -> tuple[int, ...]:
     return tuple(int(i) for i in place)
 
 
-def _scatter(operation: Operation) -> Callable[[Any, Any, Any], None]:
+def _scatter(operation: Operation) -> Callable[..., None]:
     def scatter(array: Any, index: Any, value: Any) -> None:
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "iuf":
             raise ArgumentError(
@@ -96,20 +96,29 @@ def _scatter(operation: Operation) -> Callable[[Any, Any, Any], None]:
     return scatter
 
 
-scatter_add, scatter_min, scatter_max = _scatter("add"), _scatter("min"), _scatter("max")
-scatter_add.__doc__ = """Add a number to an element: `lw.scatter_add(counts, place, 1)`, in
-elementwise and threadwise functions.
+_add, scatter_min, scatter_max = _scatter("add"), _scatter("min"), _scatter("max")
 
-Many elements or threads may add to one element, and the result has the same bits in every run, on
-every device and with any number of threads. Sums of whole numbers wrap. Sums of floats are exact
-and rounded once, when the kernel ends: what the array held and all values together, to the nearest
-float. A value that is not a number makes the sum `nan`, and so do infinities of both signs; one
-that is too large for the type is infinite.
 
-index: a whole number, or a tuple of them for an array of two or three dimensions. value: takes the
-type of the elements. The function must not touch the array in another way. Outside of kernels it
-adds one number to an element of an array of NumPy, and rounds.
-"""
+def scatter_add(array: Any, index: Any, value: Any, *, exact: bool = True) -> None:
+    """Add a number to an element: `lw.scatter_add(counts, place, 1)`, in elementwise and threadwise
+    functions.
+
+    Many elements or threads may add to one element, and the result has the same bits in every run,
+    on every device and with any number of threads. Sums of whole numbers wrap. Sums of floats are
+    exact and rounded once, when the kernel ends: what the array held and all values together, to
+    the nearest float. A value that is not a number makes the sum `nan`, and so do infinities of
+    both signs; one that is too large for the type is infinite.
+
+    index: a whole number, or a tuple of them for an array of two or three dimensions. value: takes
+    the type of the elements. exact: a literal; False adds floats one after the other on a CPU, four
+    to nine times as fast, on one thread, in an order that the plan fixes; each sum is rounded. A
+    GPU adds exactly all the same. The function must not touch the array in another way. Outside of
+    kernels it adds one number to an element of an array of NumPy, and rounds.
+    """
+    _add(array, index, value)
+
+
+scatter_add.__lanewise_scatter__ = "add"  # type: ignore[attr-defined]
 scatter_min.__doc__ = """The smaller of an element and a value, put into the element; otherwise as
 `scatter_add`.
 

@@ -19,7 +19,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import whole_of
 from lanewise.ir.interpreter import ArrayMemory, Interpreter
 from lanewise.ir.names import WORK, identifier
-from lanewise.ir.traverse import reads
+from lanewise.ir.traverse import adds_in_order, reads
 from lanewise.launch.own_memory import OwnMemory
 from lanewise.launch.tasks import Buffer, Launch, Sequence
 from lanewise.layouts import Arrangement
@@ -196,7 +196,11 @@ def host_form(launch: Launch, function: cpu.RangeKernel) -> HostForm:
     pattern, counts = kernel.pattern, kernel.counts
     first, last = (counts[0].name, counts[-1].name) if counts else (WORK, WORK)
 
+    in_order = adds_in_order(kernel.body)
+
     def grain(environment: Environment, extent: int) -> int:
+        if in_order:
+            return max(1, extent)
         least = pattern.grain(int(environment[WORK if WORK in environment else last]))
         if pattern.over_items:  # a turn of the loop may have several cells
             least = max(1, least * extent // max(1, int(environment[first])))

@@ -75,6 +75,8 @@ def _sum(
     scatter: ir.ScatterElement, place: str, at: Any, rows: Mapping[str, str], index: str | None
 ) -> PlainSum | None:
     match scatter.operation, scatter.value:
+        case "add", value if value.type.is_float:
+            return None  # not exactly: in their order, by the kernel
         case "add" | "sum", ir.Local(name=value, type=kind):
             pass
         case "add", ir.Literal(value=int(value), type=kind) if not isinstance(

@@ -30,6 +30,7 @@ from lanewise.launch.sized import Repeats, Result
 from lanewise.launch.support import Uses, bind_record, index_type, uses_of, value_type
 from lanewise.launch.task_list import BoundArray
 from lanewise.patterns.results import result_arrays, total_type
+from lanewise.patterns.words import exactly_summed
 from lanewise.records.same_elements import are_same
 from lanewise.support.errors import ArgumentError
 
@@ -45,8 +46,13 @@ def _with_arrays(signature: Signature, values: Mapping[str, Any]) -> Arguments:
 
 
 def _moved(signature: Signature, arguments: Arguments, device: str) -> Arguments:
-    del signature
-    return replace(arguments, device=device)
+    moved = replace(arguments, device=device)
+    # what is added to one after the other on a CPU has words on a GPU
+    exact = exactly_summed(signature, moved) - arguments.summed.keys()
+    if exact:
+        moved.summed = arguments.summed | {n: arguments.added[n] for n in exact}
+        moved.added = {n: a for n, a in arguments.added.items() if n not in exact}
+    return moved
 
 
 KEYWORDS = ("out", "plan", "seconds")  # of calls of every kernel; `seconds` is that of `tune`

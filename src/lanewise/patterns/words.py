@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
 
@@ -11,10 +12,11 @@ from lanewise.frontend.scattered import summed_arrays
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import length_of, own
+from lanewise.ir.traverse import flat_map
 from lanewise.ir.values import value_array
 from lanewise.language import exact_sums
 from lanewise.language import types as t
-from lanewise.language.target import target_of
+from lanewise.language.target import is_gpu, target_of
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.task_list import Written
 from lanewise.launch.tasks import Buffer, Primitive, Role, changing
@@ -24,9 +26,30 @@ from lanewise.primitives.exact_sums import close, load_close, purpose
 def add_words(signature: Signature, arrays: Mapping[str, Any], arguments: Arguments) -> None:
     """Say of which arrays floats are added exactly: a kernel has words in their place."""
     for n in arrays:
-        if n in summed_arrays(signature.source, signature.arrays):
+        if n in exactly_summed(signature, arguments):
             arguments.summed[n] = arrays[n].reshape(-1), signature.arrays[n].element
             arguments.added.pop(n, None)
+
+
+def exactly_summed(signature: Signature, arguments: Arguments) -> set[str]:
+    """The arrays of floats that a call adds to exactly: of a GPU's all that it adds to."""
+    on_gpu = is_gpu(arguments.device)
+    return summed_arrays(signature.source, signature.arrays, on_gpu=on_gpu)
+
+
+def with_exact_sums(body: ir.Block, arrays: Mapping[str, t.Scalar]) -> ir.Block:
+    """Statements whose sums are exact where an array has words."""
+
+    def exact(s: ir.Statement) -> ir.Block:
+        match s:
+            case ir.ScatterElement(operation="add") if (
+                s.value.type.is_float and arrays[s.array] == t.I64
+            ):
+                return (replace(s, operation="sum"),)
+            case _:
+                return (s,)
+
+    return flat_map(body, exact)
 
 
 def words_of(array: str) -> str:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 from lanewise.frontend.function import Lowered, Signature, lower_function
-from lanewise.frontend.scattered import summed_arrays
 from lanewise.ir.names import length_of, owner
 from lanewise.language import types as t
 from lanewise.language.record import Record
@@ -22,7 +21,7 @@ from lanewise.patterns.skeleton import KernelFunction
 from lanewise.patterns.tables import ranges
 from lanewise.patterns.tables.arguments import WITH_ARRAYS, add_shaped, check_place
 from lanewise.patterns.tables.ranges import TableTests
-from lanewise.patterns.words import add_words
+from lanewise.patterns.words import add_words, exactly_summed
 from lanewise.runtime.memory import overlap
 from lanewise.support.errors import ArgumentError
 
@@ -83,7 +82,7 @@ def elements_of(signature: Signature) -> list[str]:
 
 def scattered_arrays_of(signature: Signature, arguments: Arguments) -> ScatteredArrays:
     """The arrays of a call that scatters, for its kernel."""
-    sums = summed_arrays(signature.source, signature.arrays)
+    sums = exactly_summed(signature, arguments)
     wide, narrow = arguments.variant
     arrays = {
         n: (t.I64 if n in sums else kind.element, kind.rank) for n, kind in signature.arrays.items()

@@ -26,6 +26,7 @@ from lanewise.patterns.tables.arguments import numbers
 from lanewise.patterns.tables.indices import with_bounded_indices
 from lanewise.patterns.tables.races import refuse_races
 from lanewise.patterns.tables.returns import without_returns
+from lanewise.patterns.words import with_exact_sums
 from lanewise.support.errors import CompileError
 
 ELEMENT = own("i")
@@ -106,7 +107,8 @@ def build_scattering(
     plain = build_elementwise(replace(lowered, function=lowered.indexed), arguments, index)
     (loop,) = plain.body
     assert isinstance(loop, ir.Parallel)
-    body = element_body(lowered.indexed)
+    kinds = {n: kind for n, (kind, _) in shaped.arrays.items()}
+    body = with_exact_sums(element_body(lowered.indexed), kinds)
     refuse_races((ELEMENT,), body)
     place = numbers(lowered, dict.fromkeys(lowered.numbered, ir.Local(ELEMENT, index)))
     body = (*(ir.Assign(n, e) for n, e in place.items()), *_with_own_values(body, plain.uniforms))

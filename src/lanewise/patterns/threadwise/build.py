@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lanewise.frontend.function import Lowered, Signature, lower_function
-from lanewise.frontend.scattered import summed_arrays
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import identifier, own
 from lanewise.ir.traverse import rename, statements, writes
@@ -29,6 +28,7 @@ from lanewise.patterns.tables.names import extent_of, length_of
 from lanewise.patterns.tables.returns import without_returns
 from lanewise.patterns.threadwise.pattern import THREADWISE
 from lanewise.patterns.threadwise.totals import RESULT, summed, with_value
+from lanewise.patterns.words import exactly_summed, with_exact_sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def build_kernel(
     wide, narrow, *rest = classified.variant
     multiples: Any = rest[0] if rest else (1,) * len(signature.arrays)
     function = lower_function(signature, index=t.I64).function if wide else lowered.function
-    sums = summed_arrays(signature.source, signature.arrays)
+    sums = exactly_summed(signature, classified)
     arrays = {
         n: (t.I64 if n in sums else kind.element, kind.rank) for n, kind in signature.arrays.items()
     }
@@ -73,7 +73,10 @@ def build_kernel(
         signature.indices, arrays, uniforms, t.I64 if wide else t.I32, narrow=bool(narrow),
         multiples=dict(zip(arrays, multiples, strict=True)), guards=guards, summed=summed,
     )  # fmt: skip
-    return build_threadwise(function, arguments)
+    kinds = {n: kind for n, (kind, _) in arrays.items()}
+    return build_threadwise(
+        replace(function, body=with_exact_sums(function.body, kinds)), arguments
+    )
 
 
 def one_thread(function: ir.Function) -> ir.Block:
