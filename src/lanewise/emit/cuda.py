@@ -208,6 +208,8 @@ class _Writer:
                         f"{pad}lw_scatter_sum({self.buffer(s.buffer)}, {e(s.index)}, {e(s.value)});"
                     )
                     return
+                in_order = s.operation == "add" and s.value.type.is_float
+                assert not in_order, "threads of a GPU add in no order"
                 self.put(
                     f"{pad}lw_scatter_{s.operation}(&{self.buffer(s.buffer)}[{e(s.index)}], "
                     f"{e(s.value)});"

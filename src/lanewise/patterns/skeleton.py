@@ -50,7 +50,8 @@ def _moved(signature: Signature, arguments: Arguments, device: str) -> Arguments
     # what is added to one after the other on a CPU has words on a GPU
     exact = exactly_summed(signature, moved) - arguments.summed.keys()
     if exact:
-        moved.summed = arguments.summed | {n: arguments.added[n] for n in exact}
+        kinds = {n: (arguments.added[n][0], signature.arrays[n].element) for n in exact}
+        moved.summed = arguments.summed | kinds
         moved.added = {n: a for n, a in arguments.added.items() if n not in exact}
     return moved
 
