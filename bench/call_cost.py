@@ -193,6 +193,7 @@ def rows(device: str) -> list[Row]:
                 if to_host(row.whole()).tobytes() != to_host(row.bound()).tobytes():
                     raise ValueError(f"{row.name}: the bound call gives something else")
     found += [row for sizes in IN_TURN for row in rows_in_turn(device, sizes)]
+    found.append(arrays_that_come_and_go(device))
     return found + peer_rows(device, x, y, to_host(axpy.bind(2.0, x, y)()))
 
 
@@ -234,6 +235,21 @@ def rows_in_turn(device: str, sizes: int) -> list[Row]:
         Row(f"{name}, {sizes} sizes in turn", InTurn(a), InTurn(b))
         for name, (a, b) in kinds.items()
     ]
+
+
+def arrays_that_come_and_go(device: str) -> Row:
+    """Calls over a grid on more arrays than calls are kept of: most of them are bound by none, as
+    those on an array that grows or shrinks in each step.
+    """
+    random = np.random.default_rng(3)
+    several = [
+        Body.array(position=random.random((n, 3)), mass=random.random(n), device=device)
+        for n in [16 + 8 * n for n in range(IN_TURN[-1])] * 10
+    ]
+    calls = [partial(crowd, b, b) for b in several]
+    bound = [crowd.bind(b, b) for b in several]
+    name = f"pairwise over a grid, {len(several)} arrays of {IN_TURN[-1]} sizes in turn"
+    return Row(name, InTurn(calls), InTurn(bound))
 
 
 def peer_rows(device: str, x: Any, y: Any, expected: Any) -> list[Row]:

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.patterns import skeleton
+from lanewise.launch.task_list import TaskList
+from lanewise.launch.task_verifier import verify
+from lanewise.launch.tasks import Buffer, Role, Sequence
+from lanewise.patterns import call_tasks, skeleton
 
 
 @lw.threadwise
@@ -71,3 +74,34 @@ def test_what_it_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANEWISE_CHECKS", "yes")
     with pytest.raises(lw.ArgumentError, match=r"LANEWISE_CHECKS='yes': wanted 1"):
         twice(A)
+
+
+def test_tasks_of_tested_calls_are_sound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once each is compiled; other calls do not read their statements."""
+    seen: list[str] = []
+
+    def verified(sequence: Sequence) -> Sequence:
+        seen.append(sequence.name)
+        return verify(sequence)
+
+    monkeypatch.setattr(call_tasks, "verify", verified)
+    a, plain = np.ones(5, np.float32), lw.elementwise(twice.python)
+    plain(a)
+    assert not seen
+    fresh = lw.threadwise(gather.python)
+    fresh(PLACES, a, C, grid=2, checks=True)
+    assert set(seen) == {"gather"}
+    monkeypatch.setenv("LANEWISE_CHECKS", "1")
+    skeleton.checks_everywhere.cache_clear()
+    seen.clear()
+    plain = lw.elementwise(twice.python)
+    for _ in range(3):
+        plain(a)
+    assert seen == ["twice"]
+
+
+def test_tasks_that_are_not_sound_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANEWISE_CHECKS", "1")
+    monkeypatch.setattr(TaskList, "sequence", Sequence("twice", {"x": Buffer("x", Role.RESULT)}, ()))
+    with pytest.raises(lw.VerificationError, match="twice: nothing writes the result 'x'"):
+        lw.elementwise(twice.python)(A)

@@ -14,8 +14,10 @@ from lanewise.language.types import I64
 from lanewise.launch.arguments import Arguments, Tests
 from lanewise.launch.executable import Executable
 from lanewise.launch.task_list import Part, Renamed, TaskList, Written
+from lanewise.launch.task_verifier import verify
 from lanewise.launch.tasks import Buffer, Host, Primitive, Role, reading, renamed, writing
 from lanewise.passes.index_tests import NONE, OUTSIDE
+from lanewise.patterns.skeleton import checks_everywhere
 from lanewise.patterns.words import rounding, words_buffer, words_of
 
 RESULT = own("result")
@@ -86,3 +88,15 @@ def outside_buffer(elements: ir.Expression) -> dict[str, Buffer]:
     numbers = value_array("", I64, written=True).arrangement
     what = "the tests of indices"
     return {OUTSIDE: Buffer(OUTSIDE, Role.TEMPORARY, numbers, elements, what=what)}
+
+
+def checked(tasks: TaskList, arguments: Arguments) -> TaskList:
+    """The tasks of a call; where its indices are tested (`checks=True`, `LANEWISE_CHECKS=1`), they
+    are sound. Reading all statements of their kernels takes up to a third of a first call whose
+    machine code is there already, so that others trust the tests of lanewise.
+
+    Raises `VerificationError` for tasks that are not sound, which is a fault of lanewise.
+    """
+    if arguments.tests is not None or checks_everywhere():
+        verify(tasks.sequence)
+    return tasks

@@ -42,7 +42,7 @@ from lanewise.launch.support import (
 from lanewise.launch.task_list import TaskList
 from lanewise.launch.tuned_plans import TunedPlans
 from lanewise.passes import self_term
-from lanewise.patterns.call_tasks import task_list
+from lanewise.patterns.call_tasks import checked, task_list
 from lanewise.patterns.mesh_calls import bind_on_mesh, mesh_of
 from lanewise.patterns.sizing import Classify, Program, ResultsOf, Sizing, plain_of
 from lanewise.patterns.skeleton import Derived, KernelFunction, Skeleton, pair_of
@@ -360,7 +360,7 @@ class Calls:
             self.subject.environment(arguments),
             reference,
             self.kernel,
-            self.tasks(replace(arguments, buckets=buckets), executable),
+            checked(self.tasks(replace(arguments, buckets=buckets), executable), arguments),
             requested=requested,
         )
         if arguments.tests is None:

@@ -21,6 +21,7 @@ from lanewise.launch.shaped_arrays import check_results_apart, writable_checks
 from lanewise.launch.sized import Result, require_for_call
 from lanewise.launch.slots import Given
 from lanewise.launch.support import Uses, bind_record, layouts_of, uses_of
+from lanewise.patterns.call_tasks import checked
 from lanewise.patterns.results import result_arrays
 from lanewise.patterns.search.any_size import AnySize, Kinds
 from lanewise.patterns.search.base import Search, Structure
@@ -393,7 +394,7 @@ class Searched:
             s.environment,
             s.reference,
             self.kernel,
-            tasks_of_search(self.name, s, executable, self._programs),
+            checked(tasks_of_search(self.name, s, executable, self._programs), s.classified),
             s.described,
             s.picked.tuned,
             s.structure.turns,
