@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# ruff: noqa: PT017  (what is refused and what is computed are both right, each in its own way)
 import time
 
 import numpy as np
@@ -116,7 +117,9 @@ def test_the_choice_is_explained():
 def test_bands_that_are_not_there():
     sfts, signal, ephemeris = simulated()
     data = prepare(sfts, (60.0, 60.04))
-    with pytest.raises(InputError, match=r"the band is 60.000000 to 60.190000 Hz, and the data have 59.995556 to"):
+    with pytest.raises(
+        InputError, match=r"the band from 60.000000 to 60.190000 Hz needs .*, and the data have 59.995556 to"
+    ):
         f_statistic_band(data, Band(60.0, 0.01, 20, signal.alpha, signal.delta, REFERENCE), ephemeris)
     with pytest.raises(InputError, match=r"count is 0; wanted 1 to 268435456 frequencies"):
         Band(60.0, 1e-5, 0, 0.0, 0.0, REFERENCE)
@@ -154,3 +157,37 @@ def test_the_choice_is_the_faster_one(count, sfts, cover):
     assert chosen == choose_method(data, band)
     mine, other = (demod, resamp) if chosen.method == "demod" else (resamp, demod)
     assert mine <= 2 * other, (chosen, demod, resamp)
+
+
+ORBITS = [None, Orbit(0.8, 50000.0, 1238160000 * SECOND, 0.1, 0.5)]
+
+
+@pytest.mark.filterwarnings("ignore:SFTs of")  # spins and the orbit are fast
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(n, marks=pytest.mark.slow) for n in range(4, 40))])
+def test_no_band_loses_what_the_data_do_not_cover(seed):
+    """A loud signal near the ends of the covered band, which the Earth, an orbit or spins may take out of it."""
+    pytest.importorskip("erfa")
+    ephemeris, rng = Ephemeris.load("EPV00"), np.random.default_rng(seed)
+    starts = {n: 1238166018 + 1800 * np.arange(12) for n in ("H1", "L1")}
+    orbit = ORBITS[seed % 2]
+    spin = float(rng.choice([0.0, -2e-6, 2e-6, 2e-7]))
+    refused = 0
+    for freq in (*rng.uniform(99.98, 100.04, 3), *rng.uniform(100.16, 100.22, 3)):
+        given = {"alpha": rng.uniform(0, 6.28), "delta": rng.uniform(-1, 1), "f1dot": spin}
+        signal = Signal(h0=1e-22, cosi=0.4, freq=freq, reference=REFERENCE, orbit=orbit, **given)
+        sfts = make_data(starts, (99.6, 100.6), signals=[signal], ephemeris=ephemeris)
+        data = prepare(sfts, (100.0, 100.2), sqrt_s=dict.fromkeys(starts, 1e-23))
+        band = Band(float(freq), 1e-5, 1, reference=REFERENCE, orbit=orbit, **given)
+        wanted = f_statistic(
+            prepare(sfts, (99.7, 100.5), sqrt_s=dict.fromkeys(starts, 1e-23)),
+            Templates(freq, reference=REFERENCE, orbit=orbit, **given), ephemeris, dterms=None,
+        ).two_f[0, 0]  # fmt: skip
+        try:
+            found = f_statistic_band(data, band, ephemeris).two_f[0, 0]
+        except InputError as error:
+            assert "cover a wider band" in str(error)
+            refused += 1
+        else:
+            # spins within an SFT are lost to a sum over SFTs alone
+            assert found > 0.95 * wanted, (freq, given, found, wanted)
+    assert 0 < refused < 6

@@ -153,7 +153,7 @@ def f_statistic_band(
     in 2F at 100 Hz, and to that times f / 100 Hz elsewhere, since LALPulsar rounds arrivals to 120
     ns; from demodulation it differs by what the kernel there leaves out. 2F does not depend on the
     band's reference time. Warns (SignalLossWarning) where SFTs are too long for the frequency or
-    the orbit. Raises InputError for frequencies beyond the bins of `data`.
+    the orbit. Raises InputError for frequencies that some SFT receives beyond the bins of `data`.
     """
     check_setting("dterms", dterms)
     last = float(band.frequencies[-1])
@@ -188,9 +188,9 @@ def _at_the_middle(data: SearchData, band: Band) -> tuple[Band, Complexes]:
 
 def _resampled(data: SearchData, band: Band, ephemeris: Ephemeris, dterms: int) -> FStatistic:
     grid = _grid(data, band.step, dterms)
-    _check_frequencies(data, band)
     with stage("barycentring", name="times and patterns"):
         seen = geometry(data, ephemeris, band.alpha, band.delta, band.orbit)
+    _check_frequencies(data, band, seen, dterms)
     shape = (2, data.stacks, len(data.detectors), band.count)
     sums = np.zeros(shape, np.complex128)
     for group in range(len(data.group) - 1):
@@ -202,15 +202,26 @@ def _resampled(data: SearchData, band: Band, ephemeris: Ephemeris, dterms: int) 
         return assembled(sums, np.repeat(antenna_matrices(data, seen), band.count, axis=-1))
 
 
-def _check_frequencies(data: SearchData, band: Band) -> None:
-    t = data.duration
-    low = (data.first_bin[0] + data.noise_bins) / t
-    high = (data.first_bin[0] + (data.offset[1] - data.offset[0]) - data.noise_bins - 1) / t
-    ends = band.frequencies[[0, -1]]
-    if ends[0] < low or ends[1] > high:
+def _check_frequencies(data: SearchData, band: Band, seen: Geometry, dterms: int) -> None:
+    """Refuse a band whose ends, as a detector receives them in some SFT, have not `dterms` bins of
+    the data beside them: what lies beyond is cut off, and the signal with it.
+    """
+    since, t = seen.arrival.since(band.reference)[0], data.duration
+    drift = since * (band.f1dot + since * (band.f2dot / 2 + since * band.f3dot / 6))
+    ends = (band.frequencies[[0, -1], None] + drift) * seen.arrival.rate[0]
+    low = np.floor(ends[0] * t + ROUNDING) - dterms
+    high = np.ceil(ends[1] * t - ROUNDING) + dterms
+    first, held = _held(data)
+    beyond = (low < first - 1) | (
+        high > first + held
+    )  # a bin of grace: the data's ends are rounded
+    if beyond.any():
+        sft = int(np.argmax(beyond))
         raise InputError(
-            f"the band is {ends[0]:.6f} to {ends[1]:.6f} Hz, and the data have {low:.6f} to "
-            f"{high:.6f} Hz: cover a wider band"
+            f"the band from {band.freq:.6f} to {band.frequencies[-1]:.6f} Hz needs "
+            f"{low[sft] / t:.6f} to {high[sft] / t:.6f} Hz of the SFT at GPS "
+            f"{int(data.middle[sft]) // 10**9}, and the data have {first / t:.6f} to "
+            f"{(first + held - 1) / t:.6f} Hz: cover a wider band"
         )
 
 
