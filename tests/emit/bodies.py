@@ -5,6 +5,7 @@ The definitions of the prelude are named in one line here; their texts are golde
 
 from __future__ import annotations
 
+import difflib
 import re
 
 from lanewise.compiler.pipeline import Program
@@ -14,6 +15,7 @@ from lanewise.emit.llvm import emit_llvm
 from lanewise.ir import nodes as ir
 from lanewise.planning.plan import Plan
 
+FUNCTION = re.compile(r"^define .*?^}\n", re.MULTILINE | re.DOTALL)
 BACK = re.compile(r'^#line (\d+) "(\w+\.cu)"$', re.MULTILINE)
 
 
@@ -27,9 +29,37 @@ def cuda_bodies(program: Program) -> str:
     return "\n".join(cuda_body(k, header_of(k, program.plan)) for k in program.kernels)
 
 
-def llvm_bodies(program: Program, *, fast_math: bool = False) -> str:
-    """LLVM's language of all kernels of a program."""
-    return "\n".join(llvm_body(k, header_of(k, program.plan), fast_math=fast_math) for k in program.kernels)
+def llvm_bodies(program: Program, *, fast_math: bool = False, known: str = "") -> str:
+    """LLVM's language of all kernels of a program. Functions that stand further up, or in `known`, are named in one line; of one that
+    differs from another one further up in few lines, but for its kernel's name, these are shown.
+    """
+    shown, functions = list[str](), dict.fromkeys(FUNCTION.findall(known), "")
+    for k in program.kernels:
+        text = llvm_body(k, header_of(k, program.plan), fast_math=fast_math)
+        for function in FUNCTION.findall(text):
+            name = function.partition("@")[2].partition("(")[0]
+            if function in functions:
+                text = text.replace(
+                    function, f"; @{name}, as above\n" if functions[function] else f"; @{name}, as known\n"
+                )
+            elif likes := [
+                few for f, other in functions.items() if other and (few := changes(f, other, function, k.name))
+            ]:
+                text = text.replace(function, min(likes, key=len))
+            functions.setdefault(function, k.name)
+        shown.append(text)
+    return "\n".join(shown)
+
+
+def changes(function: str, other: str, changed: str, name: str) -> str:
+    """How a function of a kernel of one name became that of another one, where few lines did; else nothing."""
+    before, after = function.replace(other, name).splitlines(), changed.splitlines()
+    lines = list(difflib.unified_diff(before, after, other, name, lineterm="", n=0))
+    return (
+        "\n".join(["; but for the kernel's name, the function further up with these changes", *lines, ""])
+        if 0 < 8 * len(lines) < len(after)
+        else ""
+    )
 
 
 def cuda_body(kernel: ir.Kernel, header: str) -> str:
