@@ -19,6 +19,7 @@ from PIL import Image
 
 import lanewise as lw
 from lanewise.sims.boids import Flock, Parameters, read_state
+from lanewise.sims.boids.obstacles import parse_obstacle
 from lanewise.sims.boids.parameters import NUMBERS
 from lanewise.support.errors import InputError
 from tests.boids.reference import DATA
@@ -129,10 +130,12 @@ def test_every_constant_is_an_option(lanewise: Command) -> None:
     usual = Parameters()
     given = {n: round(0.9 * getattr(usual, n), 6) for n in NUMBERS}
     options = [word for n, v in given.items() for word in (f"--{n.replace('_', '-')}", v)]
-    assert lanewise(*SMALL, "--steps", 3, *options, "--out", "a.h5").code == 0
+    stone = ("--obstacle", "sphere:5,0,0,2")  # without one nothing looks at the room to obstacles
+    assert lanewise(*SMALL, "--steps", 3, *options, *stone, "--out", "a.h5").code == 0
     with h5py.File("a.h5") as file:
         assert {n: file.attrs[n] for n in NUMBERS} == given
-    changed = Flock(40, world=20, search="all-pairs", **given).run(3)
+    stones = (parse_obstacle(stone[1]),)
+    changed = Flock(40, world=20, search="all-pairs", obstacles=stones, **given).run(3)
     assert state("a.h5")["position"][1] == changed.state.position.tobytes()
 
 
@@ -206,7 +209,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     ),
     "selected": ("--select 5 --plot a.png --agents 5", "agent 5 is to be followed, and there is none with this number"),
     "clusters": (
-        "--cluster-radius 0 --plot a.png --agents 5", "the radius of clusters is 0; wanted a finite number above zero",
+        "--cluster-radius 0 --colour cluster --plot a.png --agents 5", "the radius of clusters is 0; wanted a finite number above zero",
     ),
     "size": ("--size big --plot a.png", "--size big: wanted WIDTHxHEIGHT in pixels, such as 1280x720"),
     "small": ("--size 9x99 --plot a.png", "--size 9x99: wanted 64 to 7680 pixels each way"),

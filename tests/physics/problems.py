@@ -20,7 +20,7 @@ def simulate(
     *,
     precision: str = "f64",
     layout: Layout | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     **options: Any,
 ) -> Simulation:
     """A simulation of a named initial condition or of particles; `options` go to `Simulation`."""

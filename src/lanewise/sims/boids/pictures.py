@@ -43,6 +43,8 @@ def check_pictures(p: Pictures) -> None:
     if p.plot is not None and p.plot.suffix.lower() != ".png":
         raise InputError(f"--plot {p.plot}: pictures are PNG; wanted a name that ends in .png")
     check_film(p.movie, p.fps)
+    if p.cluster_radius is not None and p.colour != "cluster":
+        raise InputError("--cluster-radius needs --colour cluster: nothing else looks at clusters")
 
 
 def check_shown(p: Pictures, flock: Flock) -> None:

@@ -173,6 +173,7 @@ FlockRun: TypeAlias = Run[SimulatedFlock]
 
 NO_FILES = Output()
 ONLY_STARTS = ("agents", "start", "start_radius", "seed")
+ONLY_OBSTACLES = ("agent_radius", "avoid_time")
 """What a table of agents leaves nothing to say about."""
 
 
@@ -207,6 +208,12 @@ def start(
         with span(profile, "setup", name="read the agents"):
             state = read_state(table)
     flock = Flock(state=state, profile=profile, **arguments)
+    for name in ONLY_OBSTACLES:
+        if name in arguments and not flock.settings.all_obstacles:
+            raise InputError(
+                f"--{name.replace('_', '-')} is about obstacles, and there are none: add "
+                "--obstacle, or choose a boundary that is one"
+            )
     check_shown(output.pictures, flock)
     with span(profile, "observe", name="first (compiles)"):
         first = flock.statistics()

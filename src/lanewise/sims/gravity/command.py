@@ -34,6 +34,8 @@ def run(matched: GivenOptions) -> None:
     out, plot, movie = output.out, output.plot, pictures.movie
     if output.snapshot_every and out is None and resumed is None:
         raise InputError("--snapshot-every needs --out: snapshots get its name and the step")
+    if output.checkpoint_seconds is not None and out is None and resumed is None:
+        raise InputError("--checkpoint-seconds needs --out: checkpoints go there")
     if out is not None and resumed is None:
         writable_target(out, output.overwrite)
     if plot is not None:

@@ -295,4 +295,6 @@ def load_particles(ic: str, bodies: int | None, seed: int | None) -> Particles:
     if bodies is not None and bodies != len(particles):
         held = counted(len(particles), "body", "bodies")
         raise InputError(f"{ic} holds {held}, not {bodies:,}; leave --bodies out")
+    if seed is not None:
+        raise InputError(f"{ic} says where its bodies are; leave --seed out")
     return particles

@@ -55,7 +55,8 @@ def make_initial_conditions(
     velocities (n, 3) and masses (n,), by name or in this order; `arguments` are those of the
     function. bodies: None stands for the only possible number, the function's own, or 16384.
     seed: None stands for 0. Raises `InputError` for an unknown name, a number of bodies that `name`
-    cannot have, a negative seed, and what a function gives that are no bodies.
+    cannot have, a negative seed, one where nothing is random, and what a function gives that are no
+    bodies.
     """
     check_seed(seed or 0)
     if bodies is not None and bodies <= 0:
@@ -73,5 +74,7 @@ def make_initial_conditions(
     if condition is None:
         raise InputError(unknown("initial condition", name, INITIAL_CONDITIONS))
     count = condition.checked_count(bodies)
+    if seed is not None and not condition.random:
+        raise InputError(f"{name} takes no seed, as nothing of it is random; leave --seed out")
     require_memory("cpu", count * BYTES_TO_SAMPLE, f"making {count:,} bodies")
     return condition.function(count, seed or 0)

@@ -26,5 +26,5 @@ def figure_eight(bodies: int = 3, seed: int = 0) -> Particles:
 
 
 CONDITION = InitialCondition(
-    "figure-eight", "three equal masses on a figure eight", figure_eight, bodies=3
+    "figure-eight", "three equal masses on a figure eight", figure_eight, bodies=3, random=False
 )

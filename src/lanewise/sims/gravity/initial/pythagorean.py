@@ -38,5 +38,6 @@ CONDITION = InitialCondition(
     "masses 3, 4, 5 at rest on a right triangle",
     pythagorean,
     bodies=3,
+    random=False,
     method=METHOD,
 )

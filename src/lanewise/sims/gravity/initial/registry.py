@@ -25,6 +25,7 @@ class InitialCondition:
     the same arguments give the same bodies bodies       the only number of bodies that makes sense,
     or None for any minimum      the least number of bodies, where any goes method       settings of
     a run that its bodies need, by name (`dt`, `integrator`, `precision`); users may choose others
+    random       whether bodies are drawn, so that a seed says which
     """
 
     name: str
@@ -33,6 +34,7 @@ class InitialCondition:
     bodies: int | None = None
     minimum: int = 1
     method: Mapping[str, float | str] = field(default_factory=dict[str, float | str])
+    random: bool = True
 
     def checked_count(self, bodies: int | None) -> int:
         """The number of bodies to make when `bodies` are asked for (None: the default); InputError

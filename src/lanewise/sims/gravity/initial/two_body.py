@@ -36,5 +36,5 @@ def two_body(
 
 
 CONDITION = InitialCondition(
-    "two-body", "two bodies on a Kepler orbit of period 2 pi", two_body, bodies=2
+    "two-body", "two bodies on a Kepler orbit of period 2 pi", two_body, bodies=2, random=False
 )
