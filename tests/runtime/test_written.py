@@ -14,7 +14,7 @@ from lanewise.patterns.search.builders import cells, curve_host, hilbert_host, o
 from lanewise.primitives import compaction, radix_sort, record_moves
 from lanewise.runtime import llvm
 from lanewise.runtime.written.kernel import TextKernel, llvm_text
-from lanewise.runtime.written.kinds import TextError, kind_of
+from lanewise.runtime.written.kinds import TextError, kind_of, sort_of
 
 PYTHON: dict[str, Any] = {
     **{n: getattr(np, n) for n in "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split()},
@@ -268,3 +268,16 @@ def test_loops_become_instructions_of_simd_registers() -> None:
     text = "def twice_kernel(x, y):\n    for i in range(len(x)):\n        y[i] = x[i] * float32(2)\n"
     kinds = tuple(map(kind_of, (np.zeros(3, "f4"), np.zeros(3, "f4"))))
     assert " x float>" in str(llvm._optimised(llvm_text(text, "twice", kinds)))
+
+
+def test_arguments_of_one_sort_are_of_one_kind() -> None:
+    """Calls look for compiled code by the sort, which is quicker to find."""
+    whole = np.zeros((4, 6), np.float32)
+    some: list[Any] = [True, 1, 1.0, whole, whole[:, ::2], whole[0], whole[:, 0], whole.T]
+    for name in ("bool", "int8", "uint8", "int32", "uint32", "int64", "uint64", "float32", "float64"):
+        some += [np.zeros(3, name), np.dtype(name).type(1)]
+    kinds = dict[Any, set[Any]]()
+    for argument in some:
+        kinds.setdefault(sort_of(argument), set()).add(kind_of(argument))
+    assert {len(found) for found in kinds.values()} == {1}
+    assert sort_of(whole.astype(">f4")) not in kinds

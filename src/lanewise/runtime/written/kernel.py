@@ -19,6 +19,7 @@ from lanewise.runtime.written.kinds import (
     NumberKind,
     TextError,
     kind_of,
+    sort_of,
 )
 from lanewise.runtime.written.values import Arithmetic, TextArray, TextNumber, constant, rooms_of
 
@@ -30,23 +31,28 @@ class TextKernel:
     can work with. It returns None, a whole number or a truth value.
     """
 
-    __slots__ = ("__weakref__", "_made", "name", "text")
+    __slots__ = ("__weakref__", "_known", "_made", "name", "text")
 
     def __init__(self, text: str, name: str) -> None:
         self.text, self.name = text, name
         self._made: dict[tuple[Any, ...], LlvmKernel] = {}
+        self._known: dict[tuple[Any, ...], LlvmKernel] = {}  # by what is quick to ask for
 
     def __call__(self, *arguments: Any) -> Any:
         return self.function_for(arguments)(*arguments)
 
     def function_for(self, arguments: tuple[Any, ...]) -> Any:
         """What runs it with arguments of these types, compiled."""
-        kinds = tuple(map(kind_of, arguments))
-        made = self._made.get(kinds)
+        sorts = tuple([sort_of(a) for a in arguments])
+        made = self._known.get(sorts)
         if made is None:
-            key = content_key(self.text, self.name, repr(kinds))
-            made = LlvmKernel(partial(llvm_text, self.text, self.name, kinds), self.name, key)
-            self._made[kinds] = made
+            kinds = tuple(map(kind_of, arguments))
+            made = self._made.get(kinds)
+            if made is None:
+                key = content_key(self.text, self.name, repr(kinds))
+                made = LlvmKernel(partial(llvm_text, self.text, self.name, kinds), self.name, key)
+                self._made[kinds] = made
+            self._known[sorts] = made
         return made.function
 
 

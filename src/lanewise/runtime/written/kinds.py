@@ -105,6 +105,15 @@ def kind_of(argument: Any) -> Kind:
             raise TextError(f"a kernel takes arrays and numbers, found {type(argument).__name__}")
 
 
+def sort_of(argument: Any) -> Any:
+    """What `kind_of` an argument follows from. Types of NumPy have names, but finding one takes
+    longer than many a kernel.
+    """
+    if isinstance(argument, np.ndarray):
+        return argument.dtype, argument.ndim, argument.flags.c_contiguous
+    return type(argument)
+
+
 def in_arithmetic(a: NumberKind, b: NumberKind) -> NumberKind:
     """The type in which two numbers are added."""
     if a.is_float or b.is_float:
