@@ -482,7 +482,7 @@ class Swap(StatementNode):
 
     form: ClassVar[str] = "swap {values}"
 
-    values: tuple[Annotated[Local, Role.CHANGED], ...]
+    values: tuple[Annotated[Local, FieldRole.CHANGED], ...]
 
 
 """,

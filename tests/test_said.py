@@ -47,13 +47,17 @@ def _tried(o: Optimisation, *names: str) -> str:
 
 
 def field_table() -> str:
-    rows = ["| field | optimisation | left out | tried on a GPU | tried on a CPU |", "| --- | --- | --- | --- | --- |"]
+    rows = [
+        "| field | optimisation | elsewhere called | left out | tried on a GPU | tried on a CPU |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
     for o in OPTIMISATIONS:
         if o.field != "layout":
             gpu = _tried(o, "cuda", "elementwise", "items", "sites", "points")
             cpu = _tried(o, "cpu", "elementwise_cpu", "items_cpu", "points_cpu")
             neutral = repr(getattr(NEUTRAL, o.field)).replace("'", '"')
-            rows.append(f"| `{o.field}` | {o.name} | `{neutral}` | {gpu} | {cpu} |")
+            other = "" if o.literature == o.name else o.literature
+            rows.append(f"| `{o.field}` | {o.name} | {other} | `{neutral}` | {gpu} | {cpu} |")
     return "\n".join(rows)
 
 

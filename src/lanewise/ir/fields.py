@@ -24,7 +24,7 @@ from typing import (
     get_type_hints,
 )
 
-from lanewise.ir.roles import ExpressionNode, Node, Role, StatementNode
+from lanewise.ir.roles import ExpressionNode, FieldRole, IrNode, StatementNode
 
 _T = TypeVar("_T")
 
@@ -43,7 +43,7 @@ class Part:
     """A field that a traversal meets. kinds: the classes that an expression in it may have."""
 
     name: str
-    role: Role
+    role: FieldRole
     many: Many
     kinds: tuple[type[ExpressionNode], ...] = ()
 
@@ -83,7 +83,7 @@ class Fields:
     names: of all fields. choices: fields of few values, and these.
     """
 
-    kind: type[Node]
+    kind: type[IrNode]
     names: tuple[str, ...]
     parts: tuple[Part, ...]
     choices: tuple[tuple[str, tuple[Any, ...]], ...]
@@ -93,19 +93,19 @@ class Fields:
         """Those that are computed with the node."""
         return tuple(p for p in self.parts if p.kinds)
 
-    def of(self, *roles: Role) -> tuple[Part, ...]:
+    def of(self, *roles: FieldRole) -> tuple[Part, ...]:
         """Those of some roles."""
         return tuple(p for p in self.parts if p.role in roles)
 
 
-class ByClass(dict[type[Node], _T]):
+class ByClass(dict[type[IrNode], _T]):
     """What is made of the fields of a class when its first node is met."""
 
     def __init__(self, make: Callable[[Fields], _T]) -> None:
         super().__init__()
         self._make = make
 
-    def __missing__(self, kind: type[Node]) -> _T:
+    def __missing__(self, kind: type[IrNode]) -> _T:
         made = self[kind] = self._make(fields_of(kind))
         return made
 
@@ -129,7 +129,7 @@ def second(pair: tuple[str, _T], change: Callable[[_T], _T]) -> tuple[str, _T]:
     return pair if done is pair[1] else (pair[0], done)
 
 
-def fields_of(kind: type[Node]) -> Fields:
+def fields_of(kind: type[IrNode]) -> Fields:
     """The table of a class of nodes."""
     hints = get_type_hints(kind, include_extras=True)
     names = [f.name for f in fields(cast(Any, kind))]
@@ -145,7 +145,7 @@ def _part(hint: Any, name: str) -> Part | None:
         case origin if origin is tuple and get_args(hint)[-1] is Ellipsis:
             inner = get_args(hint)[0]
             if _is_of(inner, StatementNode):
-                return Part(name, Role.BLOCK, Many.ONE)
+                return Part(name, FieldRole.BLOCK, Many.ONE)
             pairs = get_origin(inner) is tuple
             one = _part(get_args(inner)[1] if pairs else inner, name)
             many = Many.SECONDS if pairs else Many.EACH
@@ -153,7 +153,7 @@ def _part(hint: Any, name: str) -> Part | None:
         case _:
             kinds = _expressions(hint)
             many = Many.ANY if NoneType in get_args(hint) else Many.ONE
-            return Part(name, Role.EXPRESSION, many, kinds) if kinds else None
+            return Part(name, FieldRole.EXPRESSION, many, kinds) if kinds else None
 
 
 def _expressions(hint: Any) -> tuple[type[ExpressionNode], ...]:
@@ -162,7 +162,7 @@ def _expressions(hint: Any) -> tuple[type[ExpressionNode], ...]:
     return tuple(m for m in _members(hint) if m is not NoneType)
 
 
-def _is_of(hint: Any, base: type[Node]) -> bool:
+def _is_of(hint: Any, base: type[IrNode]) -> bool:
     """Whether a hint is a class of such nodes, or some of them."""
     kinds = [m for m in _members(hint) if m is not NoneType]
     return bool(kinds) and all(isinstance(m, type) and issubclass(m, base) for m in kinds)

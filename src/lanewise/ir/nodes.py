@@ -19,9 +19,9 @@ from lanewise.ir.roles import (
     Counted,
     Declared,
     ExpressionNode,
+    FieldRole,
     Loaded,
     Read,
-    Role,
     StatementNode,
     Stored,
 )
@@ -442,7 +442,7 @@ class Rotate(StatementNode):
 
     form: ClassVar[str] = "rotate {values}"
 
-    values: tuple[Annotated[Local, Role.CHANGED], ...]
+    values: tuple[Annotated[Local, FieldRole.CHANGED], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any, cast
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.ir.names import original
-from lanewise.ir.roles import ExpressionNode, Node
+from lanewise.ir.roles import ExpressionNode, IrNode
 from lanewise.ir.traverse import blocks, children
 
 _LEVELS = {
@@ -68,7 +68,7 @@ class _Printed:
 
     __slots__ = ("_node",)
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: IrNode) -> None:
         self._node = node
 
     def __getitem__(self, name: str) -> str:

@@ -10,7 +10,7 @@ from enum import Enum, auto
 from typing import Annotated, ClassVar
 
 
-class Role(Enum):
+class FieldRole(Enum):
     """Of a field."""
 
     EXPRESSION = auto()  # its value is computed when the node is
@@ -23,15 +23,15 @@ class Role(Enum):
     COUNTED = auto()  # one that is read and written
 
 
-Read = Annotated[str, Role.READ]
-Declared = Annotated[str, Role.DECLARED]
-Changed = Annotated[str, Role.CHANGED]
-Loaded = Annotated[str, Role.LOADED]
-Stored = Annotated[str, Role.STORED]
-Counted = Annotated[str, Role.COUNTED]
+Read = Annotated[str, FieldRole.READ]
+Declared = Annotated[str, FieldRole.DECLARED]
+Changed = Annotated[str, FieldRole.CHANGED]
+Loaded = Annotated[str, FieldRole.LOADED]
+Stored = Annotated[str, FieldRole.STORED]
+Counted = Annotated[str, FieldRole.COUNTED]
 
 
-class Node:
+class IrNode:
     """What is part of a function's or a kernel's text: an expression or a statement.
 
     form: how it is printed, with its fields in braces; "" where `printer.py` knows more of it, or
@@ -42,13 +42,13 @@ class Node:
     form: ClassVar[str] = ""
 
 
-class ExpressionNode(Node):
+class ExpressionNode(IrNode):
     """Has a value and a type."""
 
     __slots__ = ()
 
 
-class StatementNode(Node):
+class StatementNode(IrNode):
     """Has an effect."""
 
     __slots__ = ()

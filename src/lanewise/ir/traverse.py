@@ -13,7 +13,7 @@ from typing import Any
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.fields import ByClass, Fields, Many, Part, each, same, second
-from lanewise.ir.roles import Role
+from lanewise.ir.roles import FieldRole
 
 Change = Callable[[ir.Expression], ir.Expression]
 _Get = Callable[[Any], tuple[Any, ...]]
@@ -88,18 +88,18 @@ def _gather(
     return write
 
 
-def _names(*roles: Role) -> Callable[[Fields], _Get]:
+def _names(*roles: FieldRole) -> Callable[[Fields], _Get]:
     """Of the names that the fields of these roles hold."""
     return _gather(lambda table: table.of(*roles), names=True)
 
 
 _EXPRESSIONS = ByClass(_gather(lambda table: table.expressions))
-_BLOCKS = ByClass(_gather(lambda table: table.of(Role.BLOCK)))
-_WRITES = ByClass(_names(Role.DECLARED, Role.CHANGED))
-_DECLARES = ByClass(_names(Role.DECLARED))
-_READS = ByClass(_names(Role.READ))
-_LOADS = ByClass(_names(Role.LOADED, Role.COUNTED))
-_STORES = ByClass(_names(Role.STORED, Role.COUNTED))
+_BLOCKS = ByClass(_gather(lambda table: table.of(FieldRole.BLOCK)))
+_WRITES = ByClass(_names(FieldRole.DECLARED, FieldRole.CHANGED))
+_DECLARES = ByClass(_names(FieldRole.DECLARED))
+_READS = ByClass(_names(FieldRole.READ))
+_LOADS = ByClass(_names(FieldRole.LOADED, FieldRole.COUNTED))
+_STORES = ByClass(_names(FieldRole.STORED, FieldRole.COUNTED))
 
 
 # ---------------------------------------------------------------- walking
@@ -162,7 +162,7 @@ def rewrite_statement(
     return table[type(s)](s, expression, block, name)
 
 
-def _rebuild(*roles: Role) -> Callable[[Fields], _Rebuild]:
+def _rebuild(*roles: FieldRole) -> Callable[[Fields], _Rebuild]:
     """Writes what changes what a node has in the fields of these roles."""
 
     def write(table: Fields) -> _Rebuild:
@@ -189,7 +189,7 @@ def _rebuild(*roles: Role) -> Callable[[Fields], _Rebuild]:
 
 def _change(p: Part) -> str:
     """What changes a thing that a field holds."""
-    if p.role in (Role.EXPRESSION, Role.BLOCK):
+    if p.role in (FieldRole.EXPRESSION, FieldRole.BLOCK):
         return p.role.name.lower()
     if p.kinds:  # a variable that changes as it is read
         return "(lambda v: named(v, name))"
@@ -201,9 +201,11 @@ def _named(v: ir.Local, name: Callable[[str], str]) -> ir.Local:
     return v if new is v.name else ir.Local(new, v.type, v.location)
 
 
-_INSIDE = ByClass(_rebuild(Role.EXPRESSION, Role.BLOCK))
-_WHOLE = ByClass(_rebuild(Role.EXPRESSION, Role.BLOCK, Role.DECLARED, Role.CHANGED))
-_RENAMED = ByClass(_rebuild(Role.READ))
+_INSIDE = ByClass(_rebuild(FieldRole.EXPRESSION, FieldRole.BLOCK))
+_WHOLE = ByClass(
+    _rebuild(FieldRole.EXPRESSION, FieldRole.BLOCK, FieldRole.DECLARED, FieldRole.CHANGED)
+)
+_RENAMED = ByClass(_rebuild(FieldRole.READ))
 
 
 def rewrite_block(block: ir.Block, change: Callable[[ir.Expression], ir.Expression]) -> ir.Block:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from lanewise.ir.fields import ByClass, Fields, Many, Part
-from lanewise.ir.roles import Node, Role, StatementNode
+from lanewise.ir.roles import FieldRole, IrNode, StatementNode
 
 
-def shape_problem(nodes: Iterable[Node]) -> str:
+def shape_problem(nodes: Iterable[IrNode]) -> str:
     """What is wrong with one of these, whatever stands around it, or nothing."""
     for node in nodes:
         if name := _FIRST_WRONG[type(node)](node):
@@ -21,7 +21,7 @@ def _first_wrong(table: Fields) -> Callable[[Any], str]:
     """Writes what finds the first field of a node that holds something else."""
     given: dict[str, Any] = {"Statement": StatementNode}
     tests: list[tuple[str, str]] = []
-    for p in (*table.expressions, *table.of(Role.BLOCK)):
+    for p in (*table.expressions, *table.of(FieldRole.BLOCK)):
         given[f"of_{p.name}"] = frozenset(p.kinds)
         tests.append((p.name, _fits(p)))
     for name, allowed in table.choices:
@@ -34,7 +34,7 @@ def _first_wrong(table: Fields) -> Callable[[Any], str]:
 def _fits(p: Part) -> str:
     """Python for whether a field holds what it may."""
     held = f"node.{p.name}"
-    if p.role is Role.BLOCK:
+    if p.role is FieldRole.BLOCK:
         return f"type({held}) is tuple and all([isinstance(s, Statement) for s in {held}])"
     if p.many is Many.ONE:
         return f"type({held}) in of_{p.name}"
