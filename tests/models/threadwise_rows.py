@@ -52,7 +52,9 @@ class Shaped:
     def reference(self) -> ir.Kernel:
         wide = any(n > NARROW for s in self.shapes.values() for n in s)
         multiples = tuple(4 if s[-1] % 4 == 0 else 2 if s[-1] % 2 == 0 else 1 for s in self.shapes.values())
-        classified: Any = SimpleNamespace(variant=(wide, True, multiples) if self.machine is GPU else (wide, True))
+        on_gpu = self.machine is GPU
+        variant = (wide, True, multiples) if on_gpu else (wide, True)
+        classified: Any = SimpleNamespace(variant=variant, device="cuda" if on_gpu else "cpu")
         return build_kernel(self.kernel.lowered, self.kernel.signature, classified)
 
     def program(self) -> Program:

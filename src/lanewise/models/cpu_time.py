@@ -105,9 +105,17 @@ def _region_cycles(r: Region, device: DeviceModel) -> dict[str, float]:
     roots = ROOT_OPERATIONS * r.operations.get(("rsqrt", 4), 0.0)
     simple = {k: r.operations.get((k, 4), 0.0) for k in _ARITHMETIC}
     doubles = {k: r.operations.get((k, 8), 0.0) for k in _ARITHMETIC}
+    single, double = (
+        sum(
+            n * _FUNCTIONS[f][k]
+            for (f, size), n in r.operations.items()
+            if f in _FUNCTIONS and size == bytes_
+        )
+        for k, bytes_ in enumerate((4, 8))
+    )  # fmt: skip
     return {
-        "fp32": (_pipes(simple) + roots) / lanes,
-        "fp64": _pipes(doubles) / wide,
+        "fp32": (_pipes(simple) + roots + single) / lanes,
+        "fp64": (_pipes(doubles) + double) / wide,
         "special": divider,
         "integer": (i["integer"] + i["compare"] + i["select"])
         / (SCALAR_PIPES if scalar else device.int_lanes),
@@ -119,33 +127,33 @@ def _region_cycles(r: Region, device: DeviceModel) -> dict[str, float]:
 
 _VECTORISED = frozenset({"fp32", "fp64", "conversion", "integer"})
 _ARITHMETIC = ("+", "-", "*", "fused", "min", "max", "select", "fma", "mix", "abs")
-_LIBRARY = frozenset(
-    {
-        "exp",
-        "exp2",
-        "expm1",
-        "log1p",
-        "erf",
-        "erfc",
-        "gamma",
-        "log",
-        "log2",
-        "log10",
-        "sin",
-        "cos",
-        "tan",
-        "asin",
-        "acos",
-        "atan",
-        "atan2",
-        "sinh",
-        "cosh",
-        "tanh",
-        "cbrt",
-        "pow",
-        "hypot",
-    }
-)
+_LIBRARY = frozenset(["gamma"])
+# operations of SIMD registers that a function takes for float32 and for float64
+# (runtime/mathematics)
+_FUNCTIONS = {
+    "exp": (27, 32),
+    "exp2": (22, 28),
+    "expm1": (31, 36),
+    "log": (32, 35),
+    "log2": (38, 42),
+    "log10": (38, 42),
+    "log1p": (40, 43),
+    "sin": (45, 53),
+    "cos": (45, 53),
+    "tan": (48, 56),
+    "asin": (22, 30),
+    "acos": (26, 34),
+    "atan": (24, 31),
+    "atan2": (46, 53),
+    "sinh": (40, 50),
+    "cosh": (32, 37),
+    "tanh": (45, 50),
+    "erf": (59, 83),
+    "erfc": (61, 85),
+    "cbrt": (33, 41),
+    "hypot": (9, 43),
+    "pow": (118, 133),
+}
 
 
 def _pipes(operations: dict[str, float]) -> float:
