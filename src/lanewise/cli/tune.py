@@ -129,13 +129,12 @@ def _check_indices(kernel: Any, samples: Samples) -> None:
     """Run once with tests of all indices: made-up numbers may lead out of arrays, and what is
     measured does not test them. Raises `InputError`.
     """
-    from lanewise.explanation.rendering import sentence_of
+    from lanewise.explanation.samples import refused
 
     try:
         kernel(**samples.named, checks=True)
     except LanewiseError as error:
-        made_up = sentence_of(samples.shapes.made_up)
-        raise InputError(f"{error}" + (f"\n  made up: {made_up}" if made_up else "")) from error
+        raise refused(error, samples) from error
 
 
 def _follow(job: Job | SearchJob | SiteJob, seconds: float | None, *, quiet: bool) -> Tuning:

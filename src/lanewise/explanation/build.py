@@ -26,6 +26,7 @@ from lanewise.launch.compiled import Compiled
 from lanewise.layouts import draw
 from lanewise.models.devices import device_model
 from lanewise.patterns.search.build import SEARCH
+from lanewise.patterns.segmentwise.names import DENSE, ITEMS
 from lanewise.patterns.tables.names import POINTS
 from lanewise.planning.decisions import ASKED, LIFTED, Decisions
 from lanewise.planning.plan import FIELDS, CompletePlan
@@ -228,6 +229,9 @@ def subject_of(compiled: Compiled) -> Subject:
     work = (
         work if work.rounds is None else replace(work, rounds=work.rounds.at(compiled.environment))
     )
+    if reference.pattern.over_items:  # as a call of such a kernel describes its work
+        found = compiled.environment
+        work = replace(work, alike=int(found.get(DENSE, 1)), items=int(found[ITEMS]))
     environment = {
         **compiled.environment,
         **{turns_of(n): turns for n, turns in compiled.turns().items()},

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, assert_never
+from typing import Any
 
 from lanewise.compiler.work import describe_work
+from lanewise.explanation.build import counts_of
 from lanewise.explanation.compiled import Offline, compiled, find_model, subject_for
 from lanewise.explanation.launches import rows_of_tasks
 from lanewise.explanation.report import LaunchRow
@@ -14,14 +15,12 @@ from lanewise.explanation.shapes import Kernel
 from lanewise.explanation.subject import Subject
 from lanewise.ir.names import GATHER_STEP, turns_of
 from lanewise.language.target import is_gpu, target_of
+from lanewise.launch.arguments import Arguments
 from lanewise.launch.programs import Programs
 from lanewise.models.devices import DeviceModel
-from lanewise.patterns.elementwise.kernel import Elementwise
+from lanewise.patterns.call_tasks import task_list
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.search.elsewhere import CallElsewhere
-from lanewise.patterns.segmentwise.kernel import Segmentwise
-from lanewise.patterns.tables.names import POINTS
-from lanewise.patterns.threadwise.kernel import Threadwise
 from lanewise.planning.plan import Plan
 
 
@@ -40,7 +39,7 @@ def compile_call(
     host. arch: see `compile_offline`. gather_step: how many elements apart neighbouring elements
     read, for predictions. requested: fields of the plan that are asked for.
     """
-    subject, over = call_subject(
+    return compile_arguments(
         kernel,
         given,
         named,
@@ -49,8 +48,39 @@ def compile_call(
         gather_step=gather_step,
         requested=requested,
     )
+
+
+def compile_arguments(
+    kernel: Kernel,
+    given: tuple[Any, ...],
+    named: Mapping[str, Any],
+    device: str,
+    model: DeviceModel,
+    *,
+    gather_step: float | None = None,
+    requested: Plan | None = None,
+) -> Offline:
+    """The same for the device of a model, whatever the parameters are called."""
+    subject, over, arguments = call_subject(
+        kernel, given, named, device, model, gather_step=gather_step, requested=requested
+    )
     made = compiled(subject)
-    return made if over is None else _with_launches(made, over)
+    executable = made.executable
+    if over is not None:
+        tasks = over.tasks(executable, Programs(model.machine, model.compiled_for))
+    elif arguments.summed or arguments.buckets is not None:
+        calls = kernel._calls  # pyright: ignore[reportPrivateUsage]
+        counts = tuple(calls.skeleton.counts(calls.name, arguments))
+        tasks = task_list(
+            calls.name, calls.signature, arguments, executable, counts, None, runs=False
+        )
+    else:
+        return made
+
+    def launches(rows: tuple[LaunchRow, ...]) -> tuple[LaunchRow, ...]:
+        return rows_of_tasks(tasks, executable, rows, subject.environment, model)
+
+    return replace(made, launches=launches)
 
 
 def call_subject(
@@ -62,8 +92,10 @@ def call_subject(
     *,
     gather_step: float | None = None,
     requested: Plan | None = None,
-) -> tuple[Subject, CallElsewhere | None]:
-    """The same before it is compiled, and what a call over a search is about."""
+) -> tuple[Subject, CallElsewhere | None, Arguments]:
+    """The same before it is compiled, what a call over a search is about, and the arguments as they
+    would be on the device.
+    """
     calls = kernel._calls  # pyright: ignore[reportPrivateUsage]
     here = calls.given(given, named)
     arguments = calls.skeleton.elsewhere(calls.signature, here, device)
@@ -88,38 +120,13 @@ def call_subject(
         reference,
         device,
         {**environment, **reads},
-        _by_parameter(kernel, counts, layouts),
+        counts_of(environment, tuple(layouts), reference),
         layouts,
         work,
         requested,
     )
-    return (subject, None) if over is None else (replace(subject, search=over.search), over)
-
-
-def _with_launches(made: Offline, over: CallElsewhere) -> Offline:
-    """The kernel of a call over a search, with all else that the call launches."""
-    kernel, model = made.executable, made.subject.model
-    assert model is not None
-    tasks = over.tasks(kernel, Programs(model.machine, model.compiled_for))
-
-    def launches(rows: tuple[LaunchRow, ...]) -> tuple[LaunchRow, ...]:
-        return rows_of_tasks(tasks, kernel, rows, made.subject.environment, model)
-
-    return replace(made, launches=launches)
-
-
-def _by_parameter(
-    kernel: Kernel, counts: Mapping[str, int], layouts: Mapping[str, Any]
-) -> dict[str, int]:
-    """The counts of a call as explanations name them."""
-    match kernel:
-        case Pairwise():
-            return dict(zip(layouts, counts.values(), strict=True))
-        case Elementwise():
-            return {"elements": next(iter(counts.values()))}
-        case Threadwise():
-            return {"points": int(counts[POINTS])}
-        case Segmentwise():
-            return {"cells": next(iter(counts.values()))}
-        case _:
-            assert_never(kernel)
+    if over is not None:
+        subject = replace(subject, search=over.search)
+    if requested is not None:  # which is a plan of the kernel
+        arguments.buckets = None
+    return subject, over, arguments

@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from lanewise.explanation.calls import call_subject
-from lanewise.explanation.compiled import Offline, compiled, find_model
+from lanewise.explanation.calls import compile_arguments
+from lanewise.explanation.compiled import Offline, find_model
 from lanewise.explanation.offline_sites import compile_sites
-from lanewise.explanation.rendering import sentence_of
-from lanewise.explanation.samples import Samples, plain_values, unfilled_arguments
+from lanewise.explanation.samples import plain_values, refused, unfilled_arguments
 from lanewise.explanation.searches import check_near, compile_over_search
 from lanewise.explanation.shapes import Kernel, Shape
 from lanewise.layouts import Layout
@@ -96,13 +95,9 @@ def compile_offline(
     samples = unfilled_arguments(kernel, count, device, values=values, shapes=shapes, layout=layout)
     model = find_model(device, arch)
     try:
-        subject, _ = call_subject(kernel, (), samples.named, device, model, requested=requested)
+        made = compile_arguments(kernel, (), samples.named, device, model, requested=requested)
     except ArgumentError as error:
-        raise _of_sizes(error, samples) from error
-    return compiled(replace(subject, invented=plain_values(samples), shapes=samples.shapes.made_up))
-
-
-def _of_sizes(error: ArgumentError, samples: Samples) -> Exception:
-    """What a call is refused for, with the sizes that nobody gave."""
-    made_up = samples.shapes.made_up
-    return InputError(f"{error}\n  made up: {sentence_of(made_up)}") if made_up else error
+        raise refused(error, samples) from error
+    shapes_of = samples.shapes.made_up
+    subject = replace(made.subject, invented=plain_values(samples), shapes=shapes_of)
+    return replace(made, subject=subject)

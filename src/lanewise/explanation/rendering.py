@@ -106,19 +106,20 @@ def _sections(e: Explanation) -> list[tuple[str, list[str]]]:
     sections.append(
         ("resources", [f"{n:{width}}  {_resource(n, v)}" for n, v in e.resources.items()])
     )
-    sections.append(("made up", _made_up(e)))
+    sections.append(("made up", made_up(e.invented, e.shapes)))
     sections.append(("warnings", list(e.warnings)))
     return [(title, lines) for title, lines in sections if lines]
 
 
-def _made_up(e: Explanation) -> list[str]:
+def made_up(values: dict[str, Any], sizes: dict[str, tuple[int, ...]]) -> list[str]:
     """Values and sizes that nobody gave, and how to choose them."""
-    values = ", ".join(f"{n} = {_short(v)}" for n, v in e.invented.items())
-    said = "values that nobody gave; choose them with --set NAME=VALUE"
-    return [
-        *([f"{values}: {said}"] if values else []),
-        *([sentence_of(e.shapes)] if e.shapes else []),
+    said = ", ".join(f"{n} = {_short(v)}" for n, v in values.items())
+    listed = ", ".join(f"{n} {' x '.join(map(str, shape))}" for n, shape in sizes.items())
+    lines = [
+        (said, "values that nobody gave; choose them with --set NAME=VALUE"),
+        (listed, "sizes that nobody gave; choose them with --shape NAME=SIZES"),
     ]
+    return [f"{what}: {how}" for what, how in lines if what]
 
 
 def _short(value: Any) -> str:
@@ -126,12 +127,6 @@ def _short(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_short, value))}]"  # pyright: ignore[reportUnknownArgumentType]
     return str(float(f"{value:.7g}") if isinstance(value, float) else value)
-
-
-def sentence_of(shapes: dict[str, tuple[int, ...]]) -> str:
-    """Sizes that were made up, and how to choose them."""
-    listed = ", ".join(f"{n} {' x '.join(map(str, s))}" for n, s in shapes.items())
-    return f"{listed}: sizes that nobody gave; choose them with --shape NAME=SIZES"
 
 
 def _layouts(e: Explanation) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.explanation.rendering import made_up
 from lanewise.explanation.shapes import (
     GRID,
     Kernel,
@@ -134,6 +135,12 @@ def unfilled_arguments(
 def plain_values(samples: Samples) -> dict[str, Any]:
     """The values that nobody gave: numbers, and lists of the numbers of vectors."""
     return {n: _plain(samples.named[n]) for n in samples.values}
+
+
+def refused(error: Exception, samples: Samples) -> InputError:
+    """What a made-up call is refused for, with what nobody gave."""
+    lines = made_up(plain_values(samples), samples.shapes.made_up)
+    return InputError("\n  made up: ".join((str(error), *lines)))
 
 
 def _plain(value: Any) -> Any:

@@ -30,10 +30,13 @@ def task_list(
     kernel: Executable,
     counts: tuple[str, ...],
     tests: Executable | None,
+    *,
+    runs: bool = True,
 ) -> TaskList:
     """The tasks of a call. counts: names of its numbers of elements, first of those that have
     results. tests: the kernel that makes the tests of indices, where it is one of its own. Buckets
-    run in place of the kernel where `arguments` say so.
+    run in place of the kernel where `arguments` say so. runs: without it the tasks are described,
+    and nothing is loaded on their device.
     """
     if arguments.tests is None and arguments.buckets is None and not arguments.summed:
         return kernel.tasks
@@ -57,7 +60,7 @@ def task_list(
         buffers |= outside_buffer(ir.Local(counts[0], I64))
         if arguments.tests.within:
             parts.append(examination(arguments.tests, device))
-    parts += rounding(kinds, device)
+    parts += rounding(kinds, device, loaded=runs)
     known = frozenset({*counts, *arguments.lengths, *arguments.totals})
     return TaskList(name, device, tuple(parts), buffers, known)
 

@@ -30,7 +30,7 @@ from lanewise.launch.sized import Repeats, Result
 from lanewise.launch.support import Uses, bind_record, index_type, uses_of, value_type
 from lanewise.launch.task_list import BoundArray
 from lanewise.patterns.results import result_arrays, total_type
-from lanewise.patterns.words import exactly_summed
+from lanewise.patterns.words import moved
 from lanewise.records.same_elements import are_same
 from lanewise.support.errors import ArgumentError
 
@@ -43,17 +43,6 @@ def _as_it_is(signature: Signature) -> Signature:
 
 def _with_arrays(signature: Signature, values: Mapping[str, Any]) -> Arguments:
     return classify_arguments(signature, values, arrays_allowed=True)
-
-
-def _moved(signature: Signature, arguments: Arguments, device: str) -> Arguments:
-    moved = replace(arguments, device=device)
-    # what is added to one after the other on a CPU has words on a GPU
-    exact = exactly_summed(signature, moved) - arguments.summed.keys()
-    if exact:
-        kinds = {n: (arguments.added[n][0], signature.arrays[n].element) for n in exact}
-        moved.summed = arguments.summed | kinds
-        moved.added = {n: a for n, a in arguments.added.items() if n not in exact}
-    return moved
 
 
 KEYWORDS = ("out", "plan", "seconds")  # of calls of every kernel; `seconds` is that of `tune`
@@ -145,7 +134,7 @@ class Skeleton:
     prove: Callable[[KernelFunction, Arguments], None] | None = None
     elements: Callable[[Signature], Iterable[str]] | None = None
     scatters: bool = False
-    elsewhere: Callable[[Signature, Arguments, str], Arguments] = _moved
+    elsewhere: Callable[[Signature, Arguments, str], Arguments] = moved
     tested: Callable[[KernelFunction, Arguments], ir.Kernel] | None = None
     division: Division | None = None
 

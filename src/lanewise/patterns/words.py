@@ -37,6 +37,19 @@ def exactly_summed(signature: Signature, arguments: Arguments) -> set[str]:
     return summed_arrays(signature.source, signature.arrays, on_gpu=on_gpu)
 
 
+def moved(signature: Signature, arguments: Arguments, device: str) -> Arguments:
+    """What arguments on the host would be on another device: what is added to one after the other
+    on a CPU has words on a GPU, and buckets are those of a CPU.
+    """
+    buckets = None if is_gpu(device) else arguments.buckets
+    result = replace(arguments, device=device, buckets=buckets)
+    if exact := exactly_summed(signature, result) - arguments.summed.keys():
+        kinds = {n: (arguments.added[n][0], signature.arrays[n].element) for n in exact}
+        result.summed = arguments.summed | kinds
+        result.added = {n: a for n, a in arguments.added.items() if n not in exact}
+    return result
+
+
 def with_exact_sums(body: ir.Block, arrays: Mapping[str, t.Scalar]) -> ir.Block:
     """Statements whose sums are exact where an array has words."""
 
@@ -77,12 +90,14 @@ def words_buffer(array: str, kind: t.Scalar, rank: int, device: str) -> Buffer:
     )
 
 
-def rounding(arrays: Mapping[str, t.Scalar], device: str) -> list[Written]:
-    """What rounds the sums of arrays, each once, and makes their words zero again."""
+def rounding(arrays: Mapping[str, t.Scalar], device: str, *, loaded: bool = True) -> list[Written]:
+    """What rounds the sums of arrays, each once, and makes their words zero again. loaded: its code
+    is on the device before it first runs.
+    """
     made: list[Written] = []
     for n, (array, kind) in enumerate(arrays.items(), 1):
         name = "rounding of sums" + ("" if len(arrays) == 1 else f", {n} of {len(arrays)}")
-        if not target_of(device).host_memory:
+        if loaded and not target_of(device).host_memory:
             load_close(kind.dtype.name, device)
         words, run = words_of(array), partial(close, device=device)
         task = Primitive(name, run, changing(words, array), takes=(words, array))

@@ -20,7 +20,7 @@ from lanewise.launch.arguments import Arguments, classify_arguments
 from lanewise.launch.shaped_arrays import NARROW, check_shaped, writable_checks
 from lanewise.launch.sized import Repeats
 from lanewise.patterns.tables.names import POINTS
-from lanewise.patterns.words import add_words
+from lanewise.patterns.words import add_words, moved
 from lanewise.runtime.devices import default_device
 from lanewise.runtime.memory import device_of, overlap
 from lanewise.support.errors import ArgumentError
@@ -75,15 +75,15 @@ def elsewhere(signature: Signature, arguments: Arguments, device: str) -> Argume
     """What arguments on the host would be on another device, each array at the beginning of an
     allocation.
     """
-    here = replace(arguments, device=device)
+    there = moved(signature, arguments, device)
     if not is_gpu(device):
-        return here
+        return there
     wide, narrow, *_ = arguments.variant
     multiples = tuple(
         _rows_of(arguments.totals[length_of(n, kind.rank - 1)], kind.element.size)
         for n, kind in signature.arrays.items()
     )
-    return replace(here, variant=_variant(wide, narrow, multiples))
+    return replace(there, variant=_variant(wide, narrow, multiples))
 
 
 def counts(name: str, arguments: Arguments) -> Mapping[str, int]:
