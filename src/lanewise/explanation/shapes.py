@@ -4,9 +4,9 @@ A user names sizes by the names of a call's arguments (`--shape a=512x512`, `--s
 grid=512x512`); what nobody names is made up and said to be:
 
     elements, records   `count` of them
-    an array            the shape that was given of the first array of as many dimensions; else all
-                        dimensions of all arrays are of one length: the longest that was given, or
-                        that with which the array of the most dimensions has about `count` elements
+    an array            the shape that was given of arrays of as many dimensions, if it is one; else
+                        every dimension is of one length: the longest that was given, or that with
+                        which the array of the most dimensions has about `count` elements
     a grid              each index runs over the shortest dimension that it indexes by itself
     lists               32 items each: 16 lists beside records of a dense axis, `count` without
     a row of an item    16 values
@@ -163,13 +163,15 @@ def _indexed(
     kinds: Mapping[str, ArrayType], given: Mapping[str, Shape], count: int
 ) -> dict[str, Shape]:
     """The shapes of arrays that are read or written by index."""
-    first: dict[int, Shape] = {}
+    alike: dict[int, set[Shape]] = {}
     for n in kinds:
         if n in given:
-            first.setdefault(len(given[n]), given[n])
+            alike.setdefault(len(given[n]), set()).add(given[n])
     most = max((k.rank for k in kinds.values()), default=1)
-    side = max((n for shape in first.values() for n in shape), default=_root(count, most))
-    return {n: given.get(n, first.get(k.rank, (side,) * k.rank)) for n, k in kinds.items()}
+    known = [n for shapes in alike.values() for shape in shapes for n in shape]
+    side = max(known, default=_root(count, most))
+    agreed = {rank: next(iter(shapes)) for rank, shapes in alike.items() if len(shapes) == 1}
+    return {n: given.get(n, agreed.get(k.rank, (side,) * k.rank)) for n, k in kinds.items()}
 
 
 def _root(count: int, rank: int) -> int:
