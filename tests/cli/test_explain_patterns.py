@@ -37,7 +37,7 @@ CASES = [
     Case("sorted_rows", "threadwise", {"points": N}, {"image": [64, 64], "least": [64, 64], "grid": [64, 64]}),
     Case("sorted_rows", "threadwise", {"points": 6000}, {"least": [60, 100], "grid": [60, 100]}, "--shape image=60x100"),
     Case("sorted_rows", "threadwise", {"points": 50}, {"image": [64, 64], "least": [64, 64]}, "--shape grid=5x10"),
-    Case("deposit", "threadwise", {"points": 300}, {"cells": [300], "grid": [300]}, "--shape place=300 --shape mass=500"),
+    Case("deposit", "threadwise", {"points": 300}, {"cells": [500], "grid": [300]}, "--shape place=300 --shape mass=500"),
     Case("sorted_rows", "threadwise", {"points": 900}, {"grid": [30, 30]}, "--shape image=40x30 --shape least=30x40"),
     Case("shifted", "threadwise", {"points": 99}, {"grid": [99]}, "--shape a=100 --shape b=99"),
     Case("flat", "threadwise", {"points": 6}, {"a": [N]}, "--shape grid=2x3 --set width=3"),
@@ -146,7 +146,7 @@ WITHOUT_CALL = {"invented", "invented_shapes"}
         "power",
         "gray_scott",
         *(pytest.param(n, marks=pytest.mark.slow) for n in ("diffuse", "pull", "force", "flow", "heat")),
-    ],  # fmt: skip
+    ],
 )
 def test_as_python_explains_a_call_of_these_sizes(name: str) -> None:
     (_, (made,)) = explained(getattr(kernels, name), N, "cpu")
