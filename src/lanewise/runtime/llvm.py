@@ -49,11 +49,6 @@ _FAST_CALL = 0x80  # METH_FASTCALL: arguments come as a row of objects
 _NUMBERS = count()  # of libraries: a name is never used again
 
 
-def is_llvm(text: str) -> bool:
-    """Whether a text is one of LLVM's language: it begins with a comment."""
-    return text.startswith("; ")
-
-
 class _Method(ctypes.Structure):
     """`PyMethodDef` of Python's C interface."""
 
