@@ -342,3 +342,12 @@ def test_a_class_for_what_holds_no_records(tmp_path: Path) -> None:
     lw.save(path, np.zeros(3), overwrite=True)
     with pytest.raises(InputError, match="holds numbers and no records"):
         lw.load(path, record=Grain)
+
+
+def test_a_layout_for_nothing_but_numbers_is_refused(tmp_path: Path) -> None:
+    values = np.arange(3.0)
+    lw.save(tmp_path / "numbers.h5", values=values, lists=lw.ragged(values, counts=[1, 2]))
+    with pytest.raises(InputError, match=r"holds numbers and no records.*leave layout= out"):
+        lw.load(tmp_path / "numbers.h5", layout=lw.AoS())
+    lw.save(tmp_path / "both.h5", values=values, bodies=Grain.zeros(2))
+    assert lw.load(tmp_path / "both.h5", layout=lw.AoS())["bodies"].layout == lw.AoS()

@@ -175,14 +175,19 @@ def limits(scalar: Scalar) -> tuple[float, float]:
     return (-(1 << bits) if scalar.kind == "i" else 0), (1 << bits) - 1
 
 
+NO_NUMBERS = "cmMSUV"  # of NumPy, which would drop an imaginary part, read a text, count seconds
+
+
 def convert(value: Any, scalar: Scalar) -> Any:
     """A NumPy scalar or array as `scalar`: the one meaning of a conversion, on every device.
 
     Whole numbers wrap. Floats lose what stands behind the point; beyond the limits of a whole
     number they become the nearest limit, and NaN becomes 0. To a narrower float they are rounded,
-    to infinity beyond its largest number.
+    to infinity beyond its largest number. Raises `TypeError` for what is no real number.
     """
     array = np.asarray(value)
+    if array.dtype.kind in NO_NUMBERS:
+        raise TypeError(f"no real number: {array.dtype}")
     if not scalar.is_integer or array.dtype.kind != "f":
         return array.astype(scalar.dtype)[()]
     low, high = limits(scalar)

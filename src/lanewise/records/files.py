@@ -179,7 +179,7 @@ def load(
         names, alone = _contents(file)
         warn_without_sums(file, path)
         classes = _classes(record, names)
-        _check_asked(file, names, record, classes)
+        _check_asked(file, names, record, classes, layout)
         arrays = {
             name: _array(file[name], name, classes.get(name), layout, where) for name in names
         }
@@ -236,9 +236,11 @@ def _classes(record: Any, names: list[str]) -> dict[str, Any]:
     return given
 
 
-def _check_asked(file: Any, names: list[str], record: Any, classes: dict[str, Any]) -> None:
+def _check_asked(
+    file: Any, names: list[str], record: Any, classes: dict[str, Any], layout: Layout | None
+) -> None:
     """Refuse a class for an array that holds no records; one class for all is that of those that
-    do.
+    do. So is a layout.
     """
     without = [n for n in names if "fields" not in file[n].attrs]
     asked = [n for n in without if n in classes]
@@ -246,6 +248,11 @@ def _check_asked(file: Any, names: list[str], record: Any, classes: dict[str, An
         raise InputError(
             f"lw.load: the array {asked[0]!r} holds numbers and no records; leave record= out for "
             "it"
+        )
+    if layout is not None and not any("layout" in file[n].attrs for n in names):
+        raise InputError(
+            f"lw.load: the array {names[0]!r} holds numbers and no records, which have a layout; "
+            "leave layout= out"
         )
 
 

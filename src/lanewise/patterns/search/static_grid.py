@@ -49,6 +49,7 @@ from lanewise.runtime.memory import PlannedPieces, available_memory, to_host
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, DeviceError
+from lanewise.support.kinds import number_kind
 
 CONSTANT_BYTES = 65_536  # of constant memory that a kernel has
 # cells at most for each source, where the grid is chosen: bounds the memory and the time to build
@@ -156,8 +157,8 @@ class StaticGrid(Search):
 def _ranges(over: Any, world: World) -> tuple[tuple[float, float], ...]:
     """Of every axis the lowest and the highest coordinate."""
     try:
-        ranges = tuple((float(low), float(high)) for low, high in over)
-    except Exception:  # of the user's class, or of float()
+        ranges = tuple((float(number_kind(low)), float(number_kind(high))) for low, high in over)
+    except Exception:  # of the user's class, or what is no number
         raise ArgumentError(
             f"StaticGrid(over={shown(over)}): wanted the lowest and the highest coordinate of "
             "every axis, as ((-1, 1), (0, 5))"

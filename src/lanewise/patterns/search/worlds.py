@@ -10,6 +10,7 @@ from typing import Any
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, brief
+from lanewise.support.kinds import number_kind
 
 
 @frozen
@@ -84,8 +85,8 @@ World = Open | Periodic | Bounded
 def _corner(name: str, numbers: Any, length: int | None = None) -> tuple[float, ...]:
     """Two or three finite numbers."""
     try:
-        values = tuple(float(x) for x in numbers)
-    except Exception:  # of the user's class, or of float()
+        values = tuple(float(number_kind(x)) for x in numbers)
+    except Exception:  # of the user's class, or what is no number
         raise ArgumentError(
             f"{name} takes one number for each axis, found {shown(numbers)}"
         ) from None
