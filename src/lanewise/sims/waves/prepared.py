@@ -132,7 +132,10 @@ def prepare(
                 d.data, d.duration, window, None if sqrt_s is None else sqrt_s[name]
             )
             _check_floor(d, floor)
-            data.append(normalised(d.data, floor).ravel())
+            with np.errstate(over="ignore", invalid="ignore"):
+                spectra = normalised(d.data, floor)
+            _check_spectra(d, spectra, sqrt_s)
+            data.append(spectra.ravel())
             raws.append(raw_weights(floor, window))
         raw = np.concatenate(raws)
         weights.append(raw / raw.mean())
@@ -186,6 +189,26 @@ def _check_floor(sfts: DetectorSfts, floor: Floats) -> None:
             f"{sfts.detector}: the noise of the SFT at GPS {int(sfts.start[i]) // SECOND} is zero "
             "or not finite somewhere in its band; "
             "leave it out, or give sqrt_s"
+        )
+
+
+def _check_spectra(
+    sfts: DetectorSfts, spectra: NDArray[np.complex64], sqrt_s: Mapping[str, float] | None
+) -> None:
+    """What is not finite here gives no number of any template."""
+    bad = ~np.isfinite(spectra).all(axis=1)
+    if bad.any():
+        i = int(np.flatnonzero(bad)[0])
+        finite = bool(np.isfinite(sfts.data[i]).all())
+        given = "" if sqrt_s is None else f", sqrt_s = {numerals(sqrt_s[sfts.detector], 1)[0]}"
+        raise InputError(
+            f"{sfts.detector}: the SFT at GPS {int(sfts.start[i]) // SECOND} "
+            + (
+                f"divided by its noise{given}, is beyond the numbers of float32; wanted a noise of "
+                "its size"
+                if finite
+                else "holds values that are not finite; leave it out"
+            )
         )
 
 
