@@ -328,3 +328,31 @@ def test_cuda_knows_them(kind: Scalar) -> None:
 
 def _every(x: lw.f32) -> lw.f32:
     return lw.erf(x) + lw.gamma(x)
+
+
+@pytest.mark.parametrize("processor", ["x86-64", "x86-64-v3"])
+@pytest.mark.parametrize(
+    "names",
+    [("exp", "sin", "pow"), pytest.param(tuple(library.FUNCTIONS), marks=pytest.mark.slow)],
+    ids=("some", "all"),
+)
+def test_processors_with_fewer_instructions_have_the_same_bits(
+    processor: str, names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    triple, known, _ = llvm._host()  # pyright: ignore[reportPrivateUsage]
+    if not triple.startswith("x86_64"):
+        pytest.skip(f"this is no x86-64 but {known}")
+    given = {(n, k): tuple(a[:1024] for a in arguments(n, k)) for n in names for k in TYPES}
+    wanted = {key: function(*key, 0)(*given[key]) for key in given}
+    clear = (llvm._machine.cache_clear, llvm._jit.cache_clear, function.cache_clear)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(llvm, "_host", lambda: (triple, processor, ""))
+    monkeypatch.setattr(llvm, "has_scaling", lambda: False)
+    try:
+        for forget in clear:
+            forget()
+        for key, values in given.items():
+            found = function(*key, 0)(*values)
+            np.testing.assert_array_equal(found, wanted[key], err_msg=str(key))
+    finally:
+        for forget in clear:
+            forget()
