@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -197,7 +198,9 @@ def main() -> None:
     kind = "cpu" if on_cpu else "cuda"
     others, left = peers(kind, bodies.position, bodies.mass, softening, given.threads)
     versions, errors = checked(own.versions | others, bodies)
-    times = interleave(versions, given.rounds)
+    alone = on_cpu and given.threads == 1  # then processor time, which other programs leave alone
+    clock = time.process_time if alone else time.perf_counter
+    times = interleave(versions, given.rounds, clock)
     rows = [
         Measurement(
             name, seconds, count, "bodies", count / own.bounds[name] if name in own.bounds else 0.0
@@ -205,7 +208,7 @@ def main() -> None:
         for name, seconds in times.items()
     ]
     machine = describe_machine() | {"programs running at the end": f"{os.getloadavg()[0]:.1f}"}
-    machine |= own.met
+    machine |= {"clock": clock.__name__} | own.met
     if left:
         machine["left out"] = "; ".join(left)
     title = (
