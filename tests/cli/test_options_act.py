@@ -42,7 +42,7 @@ PRODUCTS = {
         {
             "--ic": "uniform-sphere", "--bodies": "41", "--seed": "5", "--gravitational-constant": "2", "--steps": "4", "--dt": "0.02",
             "--softening": "0.5", "--integrator": "euler", "--precision": "f64", "--method": "tree", "--accuracy": "1e-2",
-            "--theta": "0.9", "--order": "1", "--leaf": "16", "--diagnostics-every": "1", "--snapshot-every": "1",
+            "--theta": "0.9", "--order": "1", "--leaf": "16", "--walk": "dual", "--calibrate": "", "--diagnostics-every": "1", "--snapshot-every": "1",
             "--checkpoint-seconds": "1", "--movie-every": "1", "--colour": "speed", "--projection": "xz", "--show": "stars",
             "--width": "3", "--size": "300x200", "--fps": "10",
         },
