@@ -40,7 +40,7 @@ ASKS_FROM = 1 << 26  # bytes of results, which take longer to write than asking 
 def _never(*_: Any) -> None: ...
 
 
-class Met:
+class SeenCalls:
     """Calls on the same arrays. again: the very same call; others: calls that were not, less those
     that were.
     """
@@ -86,7 +86,7 @@ class Repeatable:
         device: str,
         resize: Resize = _never,
         sizes: dict[Hashable, Sized] | None = None,
-        met: dict[tuple[int, ...], Met] | None = None,
+        met: dict[tuple[int, ...], SeenCalls] | None = None,
         *,
         device_of: Callable[[], str] | None = None,
         identical: tuple[str, str, bool] | None = None,
@@ -122,7 +122,7 @@ class Repeatable:
         self._module, self._views = array_module(device), _views_on(device)
         # where records are among the arguments, and calls by these
         self._at = tuple(n for n, s in enumerate(slots) if isinstance(s, RecordSlot | SameRecords))
-        self._met: dict[tuple[int, ...], Met] = {} if met is None else met
+        self._met: dict[tuple[int, ...], SeenCalls] = {} if met is None else met
         self._last: Sized | None = None
 
     def match(
@@ -176,13 +176,13 @@ class Repeatable:
         self._last = sized
         return matched
 
-    def _meet(self, key: tuple[int, ...]) -> Met:
+    def _meet(self, key: tuple[int, ...]) -> SeenCalls:
         if len(self._met) >= MOST_MET:
             self._met.clear()
-        met = self._met[key] = Met()
+        met = self._met[key] = SeenCalls()
         return met
 
-    def _keep(self, met: Met, arguments: tuple[Any, ...], matched: Given) -> None:
+    def _keep(self, met: SeenCalls, arguments: tuple[Any, ...], matched: Given) -> None:
         """Recognise the very same call from now on.
 
         Other threads see it when it launches what it recognises.

@@ -17,7 +17,7 @@ from lanewise.launch.arguments import (
     Arguments,
     device_without_records,
 )
-from lanewise.launch.repeatable import Met, Repeatable
+from lanewise.launch.repeatable import Repeatable, SeenCalls
 from lanewise.launch.sized import Repeats, Resize, Sized
 from lanewise.launch.slots import (
     NOTHING,
@@ -59,7 +59,7 @@ class Repeated:
         arguments: Arguments,
         resize: Resize,
         sizes: dict[Hashable, Sized],
-        met: dict[tuple[int, ...], Met],
+        met: dict[tuple[int, ...], SeenCalls],
         *,
         identical: tuple[str, str, bool] | None = None,
         own: Mapping[str, Slot] = NOTHING,

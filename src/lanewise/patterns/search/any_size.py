@@ -51,7 +51,7 @@ SOON, RARELY = 3, 64
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class SizedSearch:
     """What follows from sizes. age: how often the shared memory had grown by then."""
 
     picked: Picked
@@ -67,7 +67,7 @@ class Later:
     __slots__ = ("made",)
 
     def __init__(self) -> None:
-        self.made: Made | None = None
+        self.made: SizedSearch | None = None
 
     def launch(self, views: Views, values: Mapping[str, Any]) -> None:
         raise AssertionError("launches of a search are made before they run")
@@ -194,13 +194,15 @@ class AnySize:
             matched.sized = made.sized.running(Positioned(made.launches, points))
         return made is not None
 
-    def _fits(self, made: Made, points: Places, picked: Picked) -> bool:
+    def _fits(self, made: SizedSearch, points: Places, picked: Picked) -> bool:
         before = made.picked
         if made.age != self._age or (before.search, before.plan) != (picked.search, picked.plan):
             return False
         return made.structure.fits(points[1])
 
-    def _make(self, records: dict[str, RecordArray], points: Places, picked: Picked) -> Made | None:
+    def _make(
+        self, records: dict[str, RecordArray], points: Places, picked: Picked
+    ) -> SizedSearch | None:
         structure, device = picked.search.structure(*points), self._template.device
         if sum(need.nbytes for need in structure.memory) > MOST_BYTES:
             return None
@@ -238,7 +240,7 @@ class AnySize:
             mender(device, clean),
             tuple([planned.settle for planned in structure.planned]),
         )
-        return Made(picked, structure, flat, Sized.of(flat, results), self._age)
+        return SizedSearch(picked, structure, flat, Sized.of(flat, results), self._age)
 
     def _variant(
         self,

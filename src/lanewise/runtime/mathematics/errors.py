@@ -5,14 +5,14 @@ from __future__ import annotations
 from lanewise.runtime.mathematics.coefficients import ERF, G
 from lanewise.runtime.mathematics.exponentials import parts
 from lanewise.runtime.mathematics.formats import F32, format_of, scaled
-from lanewise.runtime.mathematics.registers import Value, fma, horner, product, select, size
+from lanewise.runtime.mathematics.registers import Register, fma, horner, product, select, size
 
 
-def _near(a: Value) -> Value:
+def _near(a: Register) -> Register:
     return fma(horner(a * a, ERF[a.kind]), a, a)
 
 
-def _tail(a: Value) -> Value:
+def _tail(a: Register) -> Register:
     """That of a from 0.49 on: e^(-a^2) / (a + K) times a polynomial of 1 - 2 K / (a + K)."""
     form = format_of(a)
     k = 2.0 if form is F32 else 3.5
@@ -28,7 +28,7 @@ def _tail(a: Value) -> Value:
     return scaled(fma(e, p, p), n)
 
 
-def erfc(x: Value) -> Value:
+def erfc(x: Register) -> Register:
     """What the error function of x lacks to 1, without cancellation."""
     most = 10.203125 if format_of(x) is F32 else 27.375
     a = size(x)
@@ -38,7 +38,7 @@ def erfc(x: Value) -> Value:
     return select(a < 0.5, inside, select(x < 0.0, 2.0 - tail, tail))
 
 
-def erf(x: Value) -> Value:
+def erf(x: Register) -> Register:
     """The error function of x."""
     a = size(x)
     near = _near(select(a > 1.0, 1.0, a))

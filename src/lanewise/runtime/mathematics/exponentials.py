@@ -9,16 +9,16 @@ from __future__ import annotations
 from lanewise.runtime.mathematics.coefficients import EXP, EXP2, SINH
 from lanewise.runtime.mathematics.formats import (
     F32,
-    Whole,
+    WholeFloat,
     format_of,
     nearest_whole,
     power,
     scaled,
 )
-from lanewise.runtime.mathematics.registers import Value, fma, horner, select, size, within
+from lanewise.runtime.mathematics.registers import Register, fma, horner, select, size, within
 
 
-def parts(x: Value, added: Value | None = None) -> tuple[Whole, Value]:
+def parts(x: Register, added: Register | None = None) -> tuple[WholeFloat, Register]:
     """Of e^x, n and e. added: a small part of x beyond its last bit."""
     form = format_of(x)
     n = nearest_whole(x, form["LOG2E"])
@@ -33,14 +33,14 @@ def parts(x: Value, added: Value | None = None) -> tuple[Whole, Value]:
     return n, fma(horner(r, EXP[form.kind]), r * r, c) + r
 
 
-def exp(x: Value) -> Value:
+def exp(x: Register) -> Register:
     """E to the power of x."""
     limits = (-104.0, 89.0) if format_of(x) is F32 else (-746.0, 710.0)
     n, e = parts(within(x, *limits))
     return scaled(1.0 + e, n)
 
 
-def exp2(x: Value) -> Value:
+def exp2(x: Register) -> Register:
     """Two to the power of x."""
     form = format_of(x)
     x = within(x, *((-151.0, 129.0) if form is F32 else (-1076.0, 1025.0)))
@@ -49,14 +49,14 @@ def exp2(x: Value) -> Value:
     return scaled(fma(horner(r, EXP2[form.kind]), r, 1.0), n)
 
 
-def less_one(x: Value) -> Value:
+def less_one(x: Register) -> Register:
     """e^x - 1 where e^x is not too large for the format."""
     n, e = parts(x)
     s = power(n.bits)
     return fma(s, e, s - 1.0)
 
 
-def expm1(x: Value) -> Value:
+def expm1(x: Register) -> Register:
     """E to the power of x, less one, without cancellation."""
     form = format_of(x)
     a = within(x, *((-18.0, 89.0) if form is F32 else (-40.0, 710.0)))
@@ -67,7 +67,7 @@ def expm1(x: Value) -> Value:
     return select(x.equals(0.0), x, result)
 
 
-def tanh(x: Value) -> Value:
+def tanh(x: Register) -> Register:
     """The hyperbolic tangent of x."""
     a = size(x)
     most = 10.0 if format_of(x) is F32 else 22.0
@@ -78,14 +78,14 @@ def tanh(x: Value) -> Value:
     return select(near, q, 1.0 - q).signed(x)
 
 
-def _half(x: Value) -> Value:
+def _half(x: Register) -> Register:
     """e^|x| / 2; infinite where that is."""
     a = size(x)
     n, e = parts(within(a, 0.0, 90.0 if format_of(x) is F32 else 711.0))
-    return scaled(1.0 + e, Whole(n.number - 1.0, n.bits - 1))
+    return scaled(1.0 + e, WholeFloat(n.number - 1.0, n.bits - 1))
 
 
-def sinh(x: Value) -> Value:
+def sinh(x: Register) -> Register:
     """The hyperbolic sine of x."""
     a, h = size(x), _half(x)
     z = a * a
@@ -93,7 +93,7 @@ def sinh(x: Value) -> Value:
     return select(a <= 1.0, near, h - 0.25 / h).signed(x)
 
 
-def cosh(x: Value) -> Value:
+def cosh(x: Register) -> Register:
     """The hyperbolic cosine of x."""
     h = _half(x)
     return h + 0.25 / h

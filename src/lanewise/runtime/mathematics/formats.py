@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lanewise.runtime.mathematics.coefficients import CONSTANTS
-from lanewise.runtime.mathematics.registers import Kind, Value, fma, select
+from lanewise.runtime.mathematics.registers import Kind, Register, fma, select
 
 
 @dataclass(frozen=True)
-class Format:
+class BinaryFormat:
     """A format. fraction: how many bits its numbers have behind the first one. bias: of exponents.
     raised: the power of two that makes its subnormal numbers normal.
     """
@@ -42,38 +42,38 @@ class Format:
         return CONSTANTS[self.kind][name]
 
 
-F32 = Format("float", "i32", 23, 127, 24)
-F64 = Format("double", "i64", 52, 1023, 54)
+F32 = BinaryFormat("float", "i32", 23, 127, 24)
+F64 = BinaryFormat("double", "i64", 52, 1023, 54)
 _FORMATS = {"float": F32, "double": F64}
 
 
-def format_of(x: Value) -> Format:
+def format_of(x: Register) -> BinaryFormat:
     """The format that a number has."""
     return _FORMATS[x.kind]
 
 
 @dataclass(frozen=True)
-class Whole:
+class WholeFloat:
     """A whole number of at most a few thousand, as a float and as bits."""
 
-    number: Value
-    bits: Value
+    number: Register
+    bits: Register
 
 
-def nearest_whole(x: Value, factor: float, offset: float = 0.0) -> Whole:
+def nearest_whole(x: Register, factor: float, offset: float = 0.0) -> WholeFloat:
     """The whole number next to x times a factor, which is not large."""
     form = format_of(x)
     moved = fma(x, factor, form.shift)
-    return Whole(moved - form.shift, moved.bits - form.shift_bits)
+    return WholeFloat(moved - form.shift, moved.bits - form.shift_bits)
 
 
-def power(n: Value) -> Value:
+def power(n: Register) -> Register:
     """2^n as a float, for bits n of an exponent that the format has."""
     form = F32 if n.kind == "i32" else F64
     return ((n + form.bias) << form.fraction).as_float
 
 
-def scaled(p: Value, n: Whole) -> Value:
+def scaled(p: Register, n: WholeFloat) -> Register:
     """The number p 2^n, rounded once: subnormal and infinite where it has to be."""
     if p.code.scales and p.code.count * size_of(p) >= 128:
         return _scaled_at_once(p, n.number)
@@ -82,12 +82,12 @@ def scaled(p: Value, n: Whole) -> Value:
     return p * power(half) * power(n.bits - half)
 
 
-def size_of(x: Value) -> int:
+def size_of(x: Register) -> int:
     """Bits of a number."""
     return 32 if x.kind == "float" else 64
 
 
-def _scaled_at_once(p: Value, n: Value) -> Value:
+def _scaled_at_once(p: Register, n: Register) -> Register:
     """By instructions of AVX-512, of 512 bits at most."""
     code, kind, count = p.code, p.kind, p.code.count
     lanes = min(count, 512 // size_of(p))
@@ -104,7 +104,7 @@ def _scaled_at_once(p: Value, n: Value) -> Value:
     return code.joined(made, kind, lanes)
 
 
-def as_number(n: Value) -> Value:
+def as_number(n: Register) -> Register:
     """A small whole number as a float; AVX2 converts none of 64 bits."""
     code = n.code
     if n.kind == "i32":
@@ -113,17 +113,17 @@ def as_number(n: Value) -> Value:
 
 
 @dataclass(frozen=True)
-class Split:
+class Normalised:
     """A positive number as 2^k (1 + f), of which 1 + f lies between the root of 1/2 and that of 2;
     bits: of k.
     """
 
-    k: Value
-    bits: Value
-    f: Value
+    k: Register
+    bits: Register
+    f: Register
 
 
-def split(x: Value, *, subnormal: bool = True) -> Split:
+def split(x: Register, *, subnormal: bool = True) -> Normalised:
     """subnormal: whether x may be."""
     form = format_of(x)
     one = form.bias << form.fraction
@@ -134,4 +134,4 @@ def split(x: Value, *, subnormal: bool = True) -> Split:
     m = (raised - (k << form.fraction)).as_float
     if subnormal:
         k = k - select(x < form.least, k.of(form.raised), k.of(0))
-    return Split(as_number(k), k, m - 1.0)
+    return Normalised(as_number(k), k, m - 1.0)

@@ -6,19 +6,19 @@ import math
 
 from lanewise.runtime.mathematics.coefficients import ASIN, ATAN
 from lanewise.runtime.mathematics.formats import F32, format_of
-from lanewise.runtime.mathematics.registers import Value, fma, horner, select, size, sqrt
+from lanewise.runtime.mathematics.registers import Register, fma, horner, select, size, sqrt
 
 _TAN_PI_8 = {"float": float.fromhex("0x1.a8279ap-2"), "double": math.sqrt(2.0) - 1.0}
 _TAN_3_PI_8 = {"float": float.fromhex("0x1.3504f4p1"), "double": math.sqrt(2.0) + 1.0}
 
 
-def _with_base(t: Value, high: Value, low: Value) -> Value:
+def _with_base(t: Register, high: Register, low: Register) -> Register:
     """The arc tangent of a small t, added to a number in two parts."""
     z = t * t
     return high + (fma(horner(z, ATAN[t.kind]), z * t, low) + t)
 
 
-def atan(x: Value) -> Value:
+def atan(x: Register) -> Register:
     """The angle whose tangent is x."""
     form, a = format_of(x), size(x)
     far, middle = a > _TAN_3_PI_8[x.kind], a > _TAN_PI_8[x.kind]
@@ -29,7 +29,7 @@ def atan(x: Value) -> Value:
     return _with_base(over / under, high, low).signed(x)
 
 
-def atan2(y: Value, x: Value) -> Value:
+def atan2(y: Register, x: Register) -> Register:
     """The angle of the point (x, y), with the signs that C gives it."""
     form, a, b = format_of(x), size(y), size(x)
     swapped = a > b
@@ -72,7 +72,7 @@ def atan2(y: Value, x: Value) -> Value:
     return select(x.is_nan, x, result)
 
 
-def _arc(x: Value) -> tuple[Value, Value, Value]:
+def _arc(x: Register) -> tuple[Register, Register, Register]:
     """For asin and acos: whether |x| is at most 1/2, s, and asin s - s."""
     a = size(x)
     near = a <= 0.5
@@ -81,7 +81,7 @@ def _arc(x: Value) -> tuple[Value, Value, Value]:
     return near, s, horner(z, ASIN[x.kind]) * z * s
 
 
-def asin(x: Value) -> Value:
+def asin(x: Register) -> Register:
     """The angle whose sine is x."""
     form = format_of(x)
     near, s, w = _arc(x)
@@ -89,7 +89,7 @@ def asin(x: Value) -> Value:
     return select(near, s + w, far).signed(x)
 
 
-def acos(x: Value) -> Value:
+def acos(x: Register) -> Register:
     """The angle whose cosine is x."""
     form = format_of(x)
     near, s, w = _arc(x)

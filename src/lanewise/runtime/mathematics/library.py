@@ -17,9 +17,9 @@ from lanewise.runtime.mathematics import (
     trigonometry,
 )
 from lanewise.runtime.mathematics.reduction import reduction
-from lanewise.runtime.mathematics.registers import Code, Kind, Value
+from lanewise.runtime.mathematics.registers import Code, Kind, Register
 
-FUNCTIONS: dict[str, Callable[..., Value]] = {
+FUNCTIONS: dict[str, Callable[..., Register]] = {
     "exp": exponentials.exp,
     "exp2": exponentials.exp2,
     "expm1": exponentials.expm1,
@@ -126,7 +126,7 @@ def _heads(module: str) -> str:
 def _definition(name: str, count: int, letters: str, scales: bool) -> tuple[str, ...]:
     code, kind = Code(count, scales), _KINDS[letters]
     names = ("%x", "%y") if name in WITH_TWO else ("%x",)
-    made: Any = FUNCTIONS[name](*(Value(code, kind, n) for n in names))
+    made: Any = FUNCTIONS[name](*(Register(code, kind, n) for n in names))
     t = code.type(kind)
     head = f"define internal {t} @{_full(name, count, letters)}"
     listed = ", ".join(f"{t} {n}" for n in names)

@@ -8,7 +8,7 @@ from lanewise.runtime.mathematics.coefficients import EQ, EXP2, LP, LQ
 from lanewise.runtime.mathematics.formats import (
     F32,
     F64,
-    Split,
+    Normalised,
     format_of,
     nearest_whole,
     power,
@@ -16,7 +16,7 @@ from lanewise.runtime.mathematics.formats import (
     split,
 )
 from lanewise.runtime.mathematics.registers import (
-    Value,
+    Register,
     fma,
     horner,
     nearest,
@@ -27,14 +27,14 @@ from lanewise.runtime.mathematics.registers import (
 )
 
 
-def pow_(x: Value, y: Value) -> Value:
+def pow_(x: Register, y: Register) -> Register:
     """X to the power of y, with the special values of C."""
     form, a = format_of(x), size(x)
     result = _short(a, y) if form is F32 else _long(a, y)
     return _special(x, y, result)
 
 
-def _special(x: Value, y: Value, result: Value) -> Value:
+def _special(x: Register, y: Register, result: Register) -> Register:
     form, a, b = format_of(x), size(x), size(y)
     large = b >= 2.0 ** (form.fraction + 1)
     whole = large | nearest(y).equals(y)
@@ -50,7 +50,7 @@ def _special(x: Value, y: Value, result: Value) -> Value:
     return select(y.equals(0.0) | x.equals(1.0), 1.0, result)
 
 
-def _ends(a: Value, w: Value, y: Value) -> Value:
+def _ends(a: Register, w: Register, y: Register) -> Register:
     """The exponent where the base is 0 or infinite: infinite, by the sign of y."""
     zero, infinite = a.equals(0.0), a.equals(math.inf)
     sign = select(y.bits < 0, y.of(-1.0), y.of(1.0))
@@ -59,7 +59,7 @@ def _ends(a: Value, w: Value, y: Value) -> Value:
     return select(zero | infinite, end, w)
 
 
-def _short(a: Value, y: Value) -> Value:
+def _short(a: Register, y: Register) -> Register:
     """In float64, rounded once."""
     a, y = a.to("double"), y.to("double")
     parts = split(a, subnormal=False)
@@ -73,7 +73,7 @@ def _short(a: Value, y: Value) -> Value:
     return (fma(horner(r, EQ["double"]), r, 1.0) * power(n.bits)).to("float")
 
 
-def _logarithm(parts: Split) -> tuple[Value, Value]:
+def _logarithm(parts: Normalised) -> tuple[Register, Register]:
     """log2 in two parts, to about 66 bits."""
     f, form = parts.f, F64
     d = f + 2.0
@@ -99,7 +99,7 @@ def _logarithm(parts: Split) -> tuple[Value, Value]:
     return quick_sum(total, lost + low)
 
 
-def _long(a: Value, y: Value) -> Value:
+def _long(a: Register, y: Register) -> Register:
     high, low = _logarithm(split(a))
     most = 2.0**70
     bound = select(y > most, most, select(y < -most, -most, y))

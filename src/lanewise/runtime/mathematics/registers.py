@@ -40,12 +40,12 @@ class Code:
     def letter(self, kind: Kind) -> str:
         return f"v{self.count}{_LETTERS[kind]}" if self.count else _LETTERS[kind]
 
-    def give(self, operation: str, kind: Kind) -> Value:
+    def give(self, operation: str, kind: Kind) -> Register:
         self._values += 1
         self.lines.append(f"  %.{self._values} = {operation}")
-        return Value(self, kind, f"%.{self._values}")
+        return Register(self, kind, f"%.{self._values}")
 
-    def every(self, number: float, kind: Kind) -> Value:
+    def every(self, number: float, kind: Kind) -> Register:
         """One number, in all places of a register; a float that the type has, by its bits."""
         if kind == "i1":
             text = "true" if number else "false"
@@ -56,23 +56,23 @@ class Code:
                 given = struct.unpack("<f", struct.pack("<f", number))[0]
                 assert given == number, f"float32 has no {number.hex()}"
             text = f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
-        return Value(self, kind, f"splat ({kind} {text})" if self.count else text)
+        return Register(self, kind, f"splat ({kind} {text})" if self.count else text)
 
-    def intrinsic(self, name: str, *operands: Value) -> Value:
+    def intrinsic(self, name: str, *operands: Register) -> Register:
         """A function of LLVM's own, from operands of one type to it."""
         kind = operands[0].kind
         t, full = self.type(kind), f"@llvm.{name}.{self.letter(kind)}"
         self.declared[f"declare {t} {full}({', '.join([t] * len(operands))})"] = None
         return self.give(f"call {t} {full}({', '.join(map(str, operands))})", kind)
 
-    def part(self, x: Value, first: int, lanes: int) -> str:
+    def part(self, x: Register, first: int, lanes: int) -> str:
         """Some neighbouring numbers of a register."""
         if lanes == self.count:
             return x.name
         order = ", ".join(f"i32 {n}" for n in range(first, first + lanes))
         return self.give(f"shufflevector {x}, {x}, <{lanes} x i32> <{order}>", x.kind).name
 
-    def joined(self, parts: list[str], kind: Kind, lanes: int) -> Value:
+    def joined(self, parts: list[str], kind: Kind, lanes: int) -> Register:
         """A register of parts of equal size."""
         while len(parts) > 1:
             v, order = f"<{lanes} x {kind}>", ", ".join(f"i32 {n}" for n in range(2 * lanes))
@@ -83,11 +83,16 @@ class Code:
                 for a, b in zip(parts[::2], parts[1::2], strict=True)
             ]
             lanes *= 2
-        return Value(self, kind, parts[0])
+        return Register(self, kind, parts[0])
 
     def where_any(
-        self, mask: Value, name: str, x: Value, values: tuple[Value, ...], kinds: tuple[Kind, ...]
-    ) -> tuple[Value, ...]:
+        self,
+        mask: Register,
+        name: str,
+        x: Register,
+        values: tuple[Register, ...],
+        kinds: tuple[Kind, ...],
+    ) -> tuple[Register, ...]:
         """Values, which in lanes of a mask are those that another function has for x. It is called
         where the mask has a lane, which is rare.
         """
@@ -120,7 +125,7 @@ class Code:
 
 
 @dataclass(frozen=True, eq=False)
-class Value:
+class Register:
     """What an instruction gives, with Python's operators; shifts bring zeros."""
 
     code: Code
@@ -130,149 +135,151 @@ class Value:
     def __str__(self) -> str:
         return f"{self.code.type(self.kind)} {self.name}"
 
-    def of(self, other: Value | float) -> Value:
+    def of(self, other: Register | float) -> Register:
         """An operand of the same type."""
-        if isinstance(other, Value):
+        if isinstance(other, Register):
             assert other.kind == self.kind, f"{other.kind} meets {self.kind}"
             return other
         return self.code.every(other, self.kind)
 
-    def _does(self, floats: str, wholes: str, left: Value | float, right: Value | float) -> Value:
+    def _does(
+        self, floats: str, wholes: str, left: Register | float, right: Register | float
+    ) -> Register:
         name = floats if self.kind in _WHOLE else wholes
         assert name, f"no operation of {self.kind}"
         return self.code.give(f"{name} {self.of(left)}, {self.of(right).name}", self.kind)
 
-    def __add__(self, other: Value | float) -> Value:
+    def __add__(self, other: Register | float) -> Register:
         return self._does("fadd", "add", self, other)
 
-    def __radd__(self, other: float) -> Value:
+    def __radd__(self, other: float) -> Register:
         return self._does("fadd", "add", other, self)
 
-    def __sub__(self, other: Value | float) -> Value:
+    def __sub__(self, other: Register | float) -> Register:
         return self._does("fsub", "sub", self, other)
 
-    def __rsub__(self, other: float) -> Value:
+    def __rsub__(self, other: float) -> Register:
         return self._does("fsub", "sub", other, self)
 
-    def __mul__(self, other: Value | float) -> Value:
+    def __mul__(self, other: Register | float) -> Register:
         return self._does("fmul", "mul", self, other)
 
-    def __rmul__(self, other: float) -> Value:
+    def __rmul__(self, other: float) -> Register:
         return self._does("fmul", "mul", other, self)
 
-    def __truediv__(self, other: Value | float) -> Value:
+    def __truediv__(self, other: Register | float) -> Register:
         return self._does("fdiv", "", self, other)
 
-    def __rtruediv__(self, other: float) -> Value:
+    def __rtruediv__(self, other: float) -> Register:
         return self._does("fdiv", "", other, self)
 
-    def __floordiv__(self, other: int) -> Value:
+    def __floordiv__(self, other: int) -> Register:
         return self._does("", "udiv", self, other)
 
-    def __and__(self, other: Value | int) -> Value:
+    def __and__(self, other: Register | int) -> Register:
         return self._does("", "and", self, other)
 
-    def __or__(self, other: Value | int) -> Value:
+    def __or__(self, other: Register | int) -> Register:
         return self._does("", "or", self, other)
 
-    def __xor__(self, other: Value | int) -> Value:
+    def __xor__(self, other: Register | int) -> Register:
         return self._does("", "xor", self, other)
 
-    def __lshift__(self, by: int) -> Value:
+    def __lshift__(self, by: int) -> Register:
         return self._does("", "shl", self, by)
 
-    def __rshift__(self, by: int) -> Value:
+    def __rshift__(self, by: int) -> Register:
         return self._does("", "lshr", self, by)
 
-    def __invert__(self) -> Value:
+    def __invert__(self) -> Register:
         return self ^ (1 if self.kind == "i1" else -1)
 
-    def __neg__(self) -> Value:
+    def __neg__(self) -> Register:
         if self.kind not in _WHOLE:
             return 0 - self
         return self.code.give(f"fneg {self}", self.kind)
 
-    def _compared(self, floats: str, wholes: str, other: Value | float) -> Value:
+    def _compared(self, floats: str, wholes: str, other: Register | float) -> Register:
         name = f"fcmp {floats}" if self.kind in _WHOLE else f"icmp {wholes}"
         return self.code.give(f"{name} {self}, {self.of(other).name}", "i1")
 
-    def __lt__(self, other: Value | float) -> Value:
+    def __lt__(self, other: Register | float) -> Register:
         return self._compared("olt", "slt", other)
 
-    def __le__(self, other: Value | float) -> Value:
+    def __le__(self, other: Register | float) -> Register:
         return self._compared("ole", "sle", other)
 
-    def __gt__(self, other: Value | float) -> Value:
+    def __gt__(self, other: Register | float) -> Register:
         return self._compared("ogt", "sgt", other)
 
-    def __ge__(self, other: Value | float) -> Value:
+    def __ge__(self, other: Register | float) -> Register:
         return self._compared("oge", "sge", other)
 
-    def equals(self, other: Value | float) -> Value:
+    def equals(self, other: Register | float) -> Register:
         return self._compared("oeq", "eq", other)
 
     @property
-    def is_nan(self) -> Value:
+    def is_nan(self) -> Register:
         return self._compared("uno", "", self)
 
     @property
-    def bits(self) -> Value:
+    def bits(self) -> Register:
         whole = _WHOLE[self.kind]
         return self.code.give(f"bitcast {self} to {self.code.type(whole)}", whole)
 
     @property
-    def as_float(self) -> Value:
+    def as_float(self) -> Register:
         """The float of these bits."""
         kind = _FLOAT[self.kind]
         return self.code.give(f"bitcast {self} to {self.code.type(kind)}", kind)
 
-    def to(self, kind: Kind) -> Value:
+    def to(self, kind: Kind) -> Register:
         """The same number as float or double, rounded where it has to be."""
         if kind == self.kind:
             return self
         name = "fpext" if kind == "double" else "fptrunc"
         return self.code.give(f"{name} {self} to {self.code.type(kind)}", kind)
 
-    def signed(self, sign: Value) -> Value:
+    def signed(self, sign: Register) -> Register:
         """Its size with the sign of another number."""
         return self.code.intrinsic("copysign", self, sign)
 
 
-def fma(a: Value, b: Value | float, c: Value | float) -> Value:
+def fma(a: Register, b: Register | float, c: Register | float) -> Register:
     """The number a b + c, rounded once."""
     return a.code.intrinsic("fma", a, a.of(b), a.of(c))
 
 
-def sqrt(x: Value) -> Value:
+def sqrt(x: Register) -> Register:
     """The square root of x."""
     return x.code.intrinsic("sqrt", x)
 
 
-def size(x: Value) -> Value:
+def size(x: Register) -> Register:
     """The number without its sign."""
     return x.code.intrinsic("fabs", x)
 
 
-def nearest(x: Value) -> Value:
+def nearest(x: Register) -> Register:
     """The nearest whole number, the even one of two."""
     return x.code.intrinsic("roundeven", x)
 
 
-def select(condition: Value, yes: Value | float, no: Value | float) -> Value:
+def select(condition: Register, yes: Register | float, no: Register | float) -> Register:
     """One of two values; at least one of them is no literal."""
-    kind = yes if isinstance(yes, Value) else no
-    assert isinstance(kind, Value)
+    kind = yes if isinstance(yes, Register) else no
+    assert isinstance(kind, Register)
     yes, no = kind.of(yes), kind.of(no)
     return kind.code.give(f"select {condition}, {yes}, {no}", kind.kind)
 
 
-def within(x: Value, low: float, high: float) -> Value:
+def within(x: Register, low: float, high: float) -> Register:
     """x, or the limit that it is beyond; NaN stays NaN."""
     x = select(x < low, low, x)
     return select(x > high, high, x)
 
 
-def horner(x: Value, coefficients: Sequence[float]) -> Value:
+def horner(x: Register, coefficients: Sequence[float]) -> Register:
     """A polynomial, by its coefficients from the lowest power up."""
     total = x.of(coefficients[-1])
     for c in coefficients[-2::-1]:
@@ -280,20 +287,20 @@ def horner(x: Value, coefficients: Sequence[float]) -> Value:
     return total
 
 
-def two_sum(a: Value, b: Value) -> tuple[Value, Value]:
+def two_sum(a: Register, b: Register) -> tuple[Register, Register]:
     """The sum a + b as a rounded sum and what rounding lost."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
-def quick_sum(a: Value, b: Value) -> tuple[Value, Value]:
+def quick_sum(a: Register, b: Register) -> tuple[Register, Register]:
     """As `two_sum`, where a is 0 or larger than b."""
     total = a + b
     return total, b - (total - a)
 
 
-def product(a: Value, b: Value | float) -> tuple[Value, Value]:
+def product(a: Register, b: Register | float) -> tuple[Register, Register]:
     """The product a b as a rounded product and what rounding lost."""
     p = a * b
     return p, fma(a, b, -p)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from lanewise.runtime.mathematics.formats import F32, format_of
-from lanewise.runtime.mathematics.registers import Value, fma, product, select, size, sqrt
+from lanewise.runtime.mathematics.registers import Register, fma, product, select, size, sqrt
 
 
-def cbrt(x: Value) -> Value:
+def cbrt(x: Register) -> Register:
     """By the root of the inverse, whose first guess is a third of the exponent."""
     form, a = format_of(x), size(x)
     low = a < form.least
@@ -41,7 +41,7 @@ def _third(kind: str, power: int) -> float:
     return one if power == 1 else two
 
 
-def hypot(x: Value, y: Value) -> Value:
+def hypot(x: Register, y: Register) -> Register:
     """The length of (x, y), infinite where either is."""
     infinite = size(x).equals(math.inf) | size(y).equals(math.inf)
     if format_of(x) is F32:
@@ -52,7 +52,7 @@ def hypot(x: Value, y: Value) -> Value:
     return select(infinite, math.inf, result)
 
 
-def _long(a: Value, b: Value) -> Value:
+def _long(a: Register, b: Register) -> Register:
     """Scaled where squares would leave the format, and corrected by what rounding lost."""
     swap = a < b
     larger, smaller = select(swap, b, a), select(swap, a, b)

@@ -11,26 +11,26 @@ from dataclasses import dataclass
 
 from lanewise.runtime.mathematics.coefficients import COS, SIN
 from lanewise.runtime.mathematics.formats import F32, format_of, nearest_whole
-from lanewise.runtime.mathematics.registers import Value, fma, horner, select, size
+from lanewise.runtime.mathematics.registers import Register, fma, horner, select, size
 
 
 @dataclass(frozen=True)
-class Reduced:
+class ReducedAngle:
     """An argument without its quarters of a circle: two parts of what is left, and bits whose last
     two count the quarters.
     """
 
-    r: Value
-    c: Value
-    quarter: Value
+    r: Register
+    c: Register
+    quarter: Register
 
 
-def _most(x: Value) -> float:
+def _most(x: Register) -> float:
     """Up to which size three parts of pi/2 are enough."""
     return 30000.0 if format_of(x) is F32 else 2.0**30
 
 
-def _reduced(x: Value) -> Reduced:
+def _reduced(x: Register) -> ReducedAngle:
     form = format_of(x)
     q = nearest_whole(x, form["TWOPI"])
     n = q.number
@@ -42,54 +42,54 @@ def _reduced(x: Value) -> Reduced:
     e = (a - (b - v)) - (h + v)
     c = fma(n, -form["P2"], e - low)
     r = b + c
-    return Reduced(r, c - (r - b), q.bits)
+    return ReducedAngle(r, c - (r - b), q.bits)
 
 
-def argument(x: Value) -> Reduced:
+def argument(x: Register) -> ReducedAngle:
     """An argument of any size, reduced."""
     near, large = _reduced(x), size(x) > _most(x)
     parts = x.code.where_any(
         large, "reduced", x, (near.r, near.c, near.quarter), (x.kind, x.kind, format_of(x).whole)
     )
-    return Reduced(*parts)
+    return ReducedAngle(*parts)
 
 
-def _sine(a: Reduced) -> Value:
+def _sine(a: ReducedAngle) -> Register:
     r, c, z = a.r, a.c, a.r * a.r
     return r + fma(horner(z, SIN[r.kind]), z * r, c - z * (c * 0.5))
 
 
-def _cosine(a: Reduced) -> Value:
+def _cosine(a: ReducedAngle) -> Register:
     r, z = a.r, a.r * a.r
     h = z * 0.5
     w = 1.0 - h
     return w + (((1.0 - w) - h) + fma(z * z, horner(z, COS[r.kind]), -(r * a.c)))
 
 
-def _odd(quarter: Value) -> Value:
+def _odd(quarter: Register) -> Register:
     return (quarter & 1).equals(1)
 
 
-def _turned(a: Reduced, quarter: Value) -> Value:
+def _turned(a: ReducedAngle, quarter: Register) -> Register:
     """The sine after so many quarters."""
     value = select(_odd(quarter), _cosine(a), _sine(a))
     sign = (quarter & 2) << (30 if quarter.kind == "i32" else 62)
     return (value.bits ^ sign).as_float
 
 
-def sin(x: Value) -> Value:
+def sin(x: Register) -> Register:
     """The sine of x."""
     a = argument(x)
     return select(x.equals(0.0), x, _turned(a, a.quarter))
 
 
-def cos(x: Value) -> Value:
+def cos(x: Register) -> Register:
     """The cosine of x."""
     a = argument(x)
     return _turned(a, a.quarter + 1)
 
 
-def tan(x: Value) -> Value:
+def tan(x: Register) -> Register:
     """The tangent of x."""
     a = argument(x)
     sine, cosine, odd = _sine(a), _cosine(a), _odd(a.quarter)
@@ -97,4 +97,4 @@ def tan(x: Value) -> Value:
     return select(x.equals(0.0), x, quotient)
 
 
-TRIGONOMETRIC: dict[str, Callable[[Value], Value]] = {"sin": sin, "cos": cos, "tan": tan}
+TRIGONOMETRIC: dict[str, Callable[[Register], Register]] = {"sin": sin, "cos": cos, "tan": tan}

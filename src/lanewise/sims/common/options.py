@@ -122,11 +122,13 @@ class GivenOptions:
         """Raise `InputError` for what a checkpoint says itself: the fields of these classes."""
         for f in (f for cls in classes for f in fields(cls)):
             option = option_of(f)
-            given = self._values.get(f.name, False) is not False  # a flag that is left out is False
-            if option is not None and given and f.name not in but:
+            if option is None or f.name not in self._values or f.name in but:
+                continue
+            flag = flag_of(f, option)
+            # a flag without its opposite is False where it is left out
+            if self._values[f.name] is not False or "/" in flag:
                 raise InputError(
-                    f"{flag_of(f, option)} cannot be given with --resume: the checkpoint keeps its "
-                    "own"
+                    f"{flag} cannot be given with --resume: the checkpoint keeps its own"
                 )
 
 
