@@ -20,13 +20,14 @@ from llvmlite import binding
 from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.llvm import emit_llvm
 from lanewise.emit.llvm_expressions import Expressions
-from lanewise.emit.llvm_instructions import TYPES, FunctionLines
+from lanewise.emit.llvm_instructions import TYPES
 from lanewise.emit.llvm_prelude import prelude
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import INTRINSICS
 from lanewise.language import types as t
 from lanewise.launch import executable, kept_programs, support
 from lanewise.runtime import llvm, nvrtc
+from lanewise.runtime.llvm_lines import FunctionLines
 
 _FLAGS = re.compile(r" (?:(?:reassoc|nsz|arcp|contract|afn|fast) )+")
 

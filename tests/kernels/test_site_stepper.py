@@ -15,7 +15,7 @@ from lanewise.language.types import F16, F32, F64
 from lanewise.launch.steps.runner import Runner
 from lanewise.patterns.sitewise import steppers
 from lanewise.patterns.sitewise.flags import SECTOR
-from lanewise.patterns.sitewise.making import LINE, LONG_LINE, _layout
+from lanewise.patterns.sitewise.making import LINE, LONG_LINE, site_layout
 from lanewise.patterns.sitewise.steppers import LONG_RUN
 from lanewise.runtime import whole_steps
 from tests.kernels.test_sitewise import FLOW, VALUES, full, whole
@@ -77,7 +77,7 @@ def test_memory_is_asked_for_less_in_long_runs_among_many_walls(monkeypatch: pyt
     ],
 )
 def test_default_layouts_on_a_gpu(storage: Any, extent: int, nbytes: int, width: int) -> None:
-    assert _layout(None, "cuda", storage, extent, nbytes) == lw.AoSoA(width)
+    assert site_layout(None, "cuda", storage, extent, nbytes) == lw.AoSoA(width)
 
 
 @pytest.mark.cuda
