@@ -7,12 +7,11 @@ pairs can be; an expansion costs at least as many instructions as it has product
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 import lanewise as lw
@@ -63,16 +62,24 @@ def met(call: lw.Call, search: lw.Tree, position: Array) -> Met:
     if search.method == "dual":
         assert search.leaf == GROUP_SIZE  # a group of targets is a leaf
         lists, lengths = (np.zeros(s, np.int32) for s in ((shape.nodes, ROOM), shape.nodes))
-        shared = _pairs_of_groups(centre, radius, leaves, shape.parents, theta2, lists, lengths)
+        shared = _compiled(_pairs_of_groups)(
+            centre, radius, leaves, shape.parents, theta2, lists, lengths
+        )
         node_of = np.flatnonzero(leaves == 1)
     groups = np.unique(np.linspace(0, -(-len(places) // GROUP_SIZE) - 1, GROUPS).astype(np.int64))
-    near, far = _walked(
+    near, far = _compiled(_walked)(
         places, centre, radius, leaves, theta2, groups, search.leaf, lists, lengths, node_of
     )
     return Met(near / len(groups), far / len(groups), shared / len(places))
 
 
-@njit
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """By Numba, which is for benches alone."""
+    from numba import njit
+
+    return njit(function)
+
+
 def _walked(places, centre, radius, leaves, theta2, groups, leaf, lists, lengths, node_of):  # type: ignore[no-untyped-def] # pyright: ignore
     near, far, paired = 0, 0, len(lengths) > 1
     for g in groups:
@@ -98,7 +105,6 @@ def _walked(places, centre, radius, leaves, theta2, groups, leaf, lists, lengths
     return near, far
 
 
-@njit
 def _pairs_of_groups(centre, radius, leaves, parents, theta2, lists, lengths):  # type: ignore[no-untyped-def] # pyright: ignore
     """The lists that every node leaves; how many pairs of groups meet."""
     found = 0

@@ -21,7 +21,7 @@ from lanewise.language import types as t
 from tests import far_kernels as kernels
 
 ELEMENTS = ("target", "source")
-STEPS = {"floor", "ceil", "trunc", "isnan", "isinf", "isfinite"}
+STEPS = {"floor", "ceil", "trunc", "round", "isnan", "isinf", "isfinite"}
 LINEAR = {"fma", "mix"}  # in each operand
 
 

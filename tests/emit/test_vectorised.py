@@ -28,6 +28,6 @@ def test_gravity_runs_in_simd_lanes() -> None:
     call()
     executable = call.compiled.executable
     (kernel,) = executable.kernels
-    text = llvm.assembly(kernel.text)
+    text = llvm.assembly(kernel.written())
     assert re.search(r"vrsqrt14ps|vrsqrtps|\brsqrtps", text)
     assert re.search(r"vf(n?m(add|sub))\d+ps", text) or "vmulps" in text

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from lanewise.support.attributes import settings_by_name
 from lanewise.support.checks import check_unmasked, shown
 from lanewise.support.errors import ArgumentError
 
@@ -99,6 +100,7 @@ def _scatter(operation: Operation) -> Callable[..., None]:
 _add, scatter_min, scatter_max = _scatter("add"), _scatter("min"), _scatter("max")
 
 
+@settings_by_name
 def scatter_add(array: Any, index: Any, value: Any, *, exact: bool = True) -> None:
     """Add a number to an element: `lw.scatter_add(counts, place, 1)`, in elementwise and threadwise
     functions.

@@ -10,6 +10,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from lanewise.runtime.memory import bring, on, to_host
 from lanewise.runtime.mesh import Mesh
+from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError
 
 
@@ -24,7 +25,16 @@ class SplitArray(NDArrayOperatorsMixin):
     __slots__ = ("mesh", "parts")
 
     def __init__(self, mesh: Mesh, parts: Sequence[Any]) -> None:
+        if not isinstance(mesh, Mesh):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError(f"SplitArray: the mesh is an lw.Mesh(...), found {shown(mesh)}")
+        if not isinstance(parts, list | tuple):
+            raise ArgumentError(f"SplitArray: the parts are a list of arrays, found {shown(parts)}")
         self.mesh, self.parts = mesh, tuple(parts)
+        if not all(hasattr(part, "dtype") and getattr(part, "shape", ()) for part in self.parts):
+            raise ArgumentError("SplitArray: every part is an array of NumPy or CuPy with rows")
+        kinds = {(part.dtype, part.shape[1:]) for part in self.parts}
+        if len(kinds) > 1:
+            raise ArgumentError("SplitArray: the parts differ in type, or in the shape of a row")
         if len(self.parts) != mesh.parts:
             raise ArgumentError(
                 f"an array on a mesh of {mesh.parts} parts has as many arrays, found "

@@ -68,7 +68,14 @@ class Mesh:
         return " + ".join(self.devices)
 
     def rows(self, count: int) -> tuple[range, ...]:
-        """Which of so many rows each part holds: pieces of equal length, to one row."""
+        """Which of so many rows each part holds: pieces of equal length, to one row.
+
+        Raises `ArgumentError` for what is no number of rows.
+        """
+        if isinstance(count, bool) or not isinstance(count, int) or count < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError(
+                f"the rows of a mesh are a whole number from 0 on, found {shown(count)}"
+            )
         ends = [count * part // self.parts for part in range(self.parts + 1)]
         return tuple(range(a, b) for a, b in pairwise(ends))
 

@@ -177,5 +177,5 @@ def test_agents_move_in_simd_lanes() -> None:
     call.launch()
     executable = call.compiled.executable
     (kernel,) = executable.kernels
-    text = llvm.assembly(kernel.text)
+    text = llvm.assembly(kernel.written())
     assert re.search(r"vsqrtps\s[^\n]*[yz]mm", text)

@@ -59,7 +59,7 @@ def test_every_number_has_the_gravitational_constant(g: float, softening: float,
 
 @pytest.mark.parametrize("precision", ["f32", "mixed", "f64"])
 def test_accelerations_keep_their_type(precision: str) -> None:
-    bodies = make_bodies(make_initial_conditions("two-body", 2, 0), precision=precision)
+    bodies = make_bodies(make_initial_conditions("two-body", 2), precision=precision)
     found = Simulation(bodies, gravitational_constant=5.0).acceleration
     assert found.dtype == (np.float64 if precision == "f64" else np.float32)
     assert not found.flags.writeable
