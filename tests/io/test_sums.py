@@ -16,6 +16,7 @@ import pytest
 import lanewise as lw
 from lanewise.io.csv import read_csv, write_csv
 from lanewise.io.particles import Particles
+from lanewise.io.summed_text import check_lines, summed_text
 from lanewise.sims.boids.checkpoint import read_checkpoint as read_flock
 from lanewise.sims.boids.state import read_state as read_agents
 from lanewise.sims.boids.state import write_state
@@ -418,3 +419,24 @@ def test_a_table_without_its_sum_is_read(kind: str, tmp_path: Path) -> None:
     assert load(path) == good
     path.write_text("# a table of mine, for lanewise\n" + rest, encoding="utf-8")
     assert load(path) == good
+
+
+@pytest.mark.parametrize("text", ["a\n1\n2\n", 'a,b\n"x\r\ny",2\n', 'a\n"x\r"\n'])
+def test_a_table_that_was_written_is_taken_with_any_ends_of_lines(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "table.csv"
+    with summed_text(path, overwrite=False) as lines:
+        lines.write(text)
+    check_lines(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
+    check_lines(path)
+    changed = whole[:-2] + b"7\n"
+    for mark in (b"", b"\xef\xbb\xbf"):
+        path.write_bytes(mark + whole)
+        check_lines(path)
+        path.write_bytes(mark + changed)
+        with pytest.raises(InputError, match="CRC-32"):
+            check_lines(path)
+    path.write_bytes(b"# lanewise")
+    with pytest.raises(InputError, match="line 1 is damaged"):
+        check_lines(path)

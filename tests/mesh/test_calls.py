@@ -217,6 +217,7 @@ def test_values_on_a_mesh_compute_part_by_part() -> None:
     ):
         assert isinstance(found, SplitArray)
         same(found, wanted)
+    assert np.asarray(b.mass).dtype == np.float32
     x *= 3
     same(b.velocity, 3 * plain)  # it is a view
     b.velocity = x + 1
@@ -225,8 +226,36 @@ def test_values_on_a_mesh_compute_part_by_part() -> None:
     assert (x.shape, x.dtype, len(x), x.ndim) == ((20, 3), np.float64, 20, 2)
     with pytest.raises(TypeError):
         np.add.reduce(x)
-    with pytest.raises(ArgumentError, match="are 20, found an array of 19"):
+    with pytest.raises(ArgumentError, match="cannot be broadcast"):
         _ = x + plain[:19]
+
+
+def test_operands_whose_rows_are_others_are_refused() -> None:
+    """A part of three rows does not broadcast against what the whole would not."""
+    b = bodies(6, lw.SoA(), Mesh("cpu", parts=2))
+    for attempt in (
+        lambda: b.mass * np.ones((6, 3)),
+        lambda: b.velocity[:3] + b.velocity,
+        lambda: np.multiply(b.mass, 2.0, where=np.ones(6, bool)),
+        lambda: b.mass * b.velocity,
+    ):
+        with pytest.raises(ArgumentError):
+            attempt()
+    one = bodies(3, lw.SoA(), Mesh("cpu", parts=3))
+    with pytest.raises(ArgumentError, match="rows of an array on a mesh"):
+        _ = one.mass * one.velocity
+    same(b.velocity * np.ones(3), b.velocity.numpy())
+    same(b.velocity * np.ones((1, 3)), b.velocity.numpy())
+    same(b.velocity * np.arange(18.0).reshape(6, 3), b.velocity.numpy() * np.arange(18.0).reshape(6, 3))
+
+
+def test_arrays_that_are_converted_are_said_to_be_copied() -> None:
+    b = bodies(7, lw.SoA(), Mesh("cpu", parts=3))
+    own = np.ones((7, 3), "f4")
+    assert not push.bind(b, own, dt=0.1).copied
+    assert push.bind(b, own.astype("f8"), dt=0.1).copied == ("force",)
+    with pytest.raises(ArgumentError, match="bound to a copy of 'force'"):
+        lw.steps([push.bind(b, own.astype("f8"), dt=0.1)])
 
 
 def test_arrays_of_values_alone() -> None:

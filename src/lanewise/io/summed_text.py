@@ -19,10 +19,14 @@ from lanewise.io.source import FilePath
 from lanewise.support.errors import InputError
 
 WORDS = "# lanewise, CRC-32 of the lines below: "
-TELLING = re.compile(rb"\s*#.*(lanewise, CRC|CRC-32 of|of the lines below)", re.IGNORECASE)
+TELLING = re.compile(rb"\s*#\s*(lanewise\b|.*(CRC-32 of|of the lines below))", re.IGNORECASE)
 """Of a first line with a sum, whatever of it is damaged."""
 
 EXACT = re.compile(re.escape(WORDS).encode() + rb"([0-9a-f]{8})")
+
+
+_ENDS = re.compile(rb"\r+\n")
+_MARK = b"\xef\xbb\xbf"  # that some editors put in front of a text
 
 
 class Lines:
@@ -34,7 +38,7 @@ class Lines:
 
     def write(self, text: str, /) -> None:
         data = text.encode()
-        self.crc = zlib.crc32(data, self.crc)
+        self.crc = zlib.crc32(_ENDS.sub(b"\n", data), self.crc)
         self._stream.write(data)
 
 
@@ -63,7 +67,7 @@ def check_lines(path: FilePath) -> None:
     from those of other programs. Raises InputError, without the name of the file.
     """
     with Path(path).open("rb") as stream:
-        first = stream.readline()
+        first = stream.readline().removeprefix(_MARK)
         if not TELLING.match(first):
             return
         stated = EXACT.fullmatch(first.rstrip(b"\r\n"))
@@ -74,7 +78,7 @@ def check_lines(path: FilePath) -> None:
             )
         crc = 0
         for line in stream:
-            crc = zlib.crc32(line.rstrip(b"\r\n") + b"\n", crc)
+            crc = zlib.crc32(_ENDS.sub(b"\n", line if line.endswith(b"\n") else line + b"\n"), crc)
         if crc != int(stated[1], 16):
             raise InputError(
                 f"the CRC-32 of the lines below the first one is {crc:08x}; wanted "

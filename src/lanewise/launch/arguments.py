@@ -62,7 +62,8 @@ class Arguments:
     while a kernel runs; `beyond` says of rows how many values all of them have, `totals` what a
     pattern counts besides, `variant` what else a kernel is specialised to. `options` are keywords
     of the call that belong to no parameter; `tests` are those of indices that nothing proves;
-    `buckets` stands for the kernel, where the caller chose no plan. `asked` is what a bound call
+    `buckets` stands for the kernel, where the caller chose no plan. `divided`: of a part of a mesh,
+    whose choices must not follow from how many rows it has. `asked` is what a bound call
     asks of them again each time.
     """
 
@@ -84,6 +85,7 @@ class Arguments:
     options: dict[str, Any] = field(default_factory=dict[str, Any])
     summed: dict[str, tuple[Any, t.Scalar]] = field(default_factory=dict[str, tuple[Any, t.Scalar]])
     tests: Tests | None = None
+    divided: bool = False
     buckets: Primitive | None = None
 
 

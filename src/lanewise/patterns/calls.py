@@ -43,7 +43,7 @@ from lanewise.launch.task_list import TaskList
 from lanewise.launch.tuned_plans import TunedPlans
 from lanewise.passes import self_term
 from lanewise.patterns.call_tasks import checked, task_list
-from lanewise.patterns.mesh_calls import bind_on_mesh, mesh_of
+from lanewise.patterns.mesh_calls import call_on_mesh, mesh_of
 from lanewise.patterns.sizing import Classify, Program, ResultsOf, Sizing, plain_of
 from lanewise.patterns.skeleton import Derived, KernelFunction, Skeleton, pair_of
 from lanewise.patterns.tuning_jobs import key_of, specialisation_of, tuning_job
@@ -125,9 +125,7 @@ class Calls:
         ):
             return match[0].run(match[1], out)
         if (mesh := mesh_of((*arguments, *named.values()))) is not None:
-            on_mesh = bind_on_mesh(self, self.bind_part, mesh, arguments, named, out)
-            on_mesh.launch()
-            return on_mesh.results
+            return call_on_mesh(self, self.bind_part, mesh, arguments, named, out)
         classified = self.given(arguments, named)
         call = self.bind(classified, out, None)
         with on(classified.device):

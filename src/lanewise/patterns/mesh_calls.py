@@ -20,7 +20,7 @@ from lanewise.language import types as t
 from lanewise.language.record import Record
 from lanewise.launch.arguments import Arguments, name_arguments
 from lanewise.launch.compiled import Call
-from lanewise.launch.copied import copied_arrays
+from lanewise.launch.copied import is_copy
 from lanewise.launch.support import machine_of
 from lanewise.layouts import SoA, packed
 from lanewise.patterns.skeleton import Division
@@ -84,6 +84,11 @@ class MeshLaunch:
         for _, work in self.works():
             work()
 
+    def first(self) -> None:
+        """The run of a call that was bound just now, and has brought what its parts need."""
+        for call in self.calls:
+            call()
+
 
 def bind_on_mesh(
     calls: Calls,
@@ -113,6 +118,8 @@ def bind_on_mesh(
         case None:
             raise refuse_mesh(calls.name, mesh)  # as `_refuse` did
     given = [calls.given((), part | options) for part in parts]
+    for arguments in given:
+        arguments.divided = True
     if bind == calls.bind_part:  # a search has the plan of any number of targets
         plan = Plan(**_plan_of_all(calls, given[0], plan, sum(lengths)).as_dict())
     outputs = _outputs(calls, mesh, lengths, out)
@@ -124,13 +131,38 @@ def bind_on_mesh(
     if out is not None:
         results = out if isinstance(out, tuple) else (out,)
     launch = MeshLaunch(mesh, brings, bound)
-    copies = (
-        copied_arrays(signature.names, (), part, arguments)
-        for part, arguments in zip(parts, given, strict=True)
-        if arguments.unflattened
-    )
-    copied = tuple(sorted({name for names in copies for name in names}))
-    return Call(launch, results, bound[0].compiled, copied=copied)
+    return Call(launch, results, bound[0].compiled, copied=_copied(values, parts, given))
+
+
+def call_on_mesh(
+    calls: Calls,
+    bind: Callable[[Arguments, Any, Plan | None], Call],
+    mesh: Mesh,
+    positional: tuple[Any, ...],
+    named: Mapping[str, Any],
+    out: Any,
+) -> tuple[Any, ...]:
+    """Run a call whose arrays lie on a mesh; its results. See `bind_on_mesh`."""
+    call = bind_on_mesh(calls, bind, mesh, positional, named, out)
+    assert isinstance(call.launch, MeshLaunch)
+    call.launch.first()
+    return call.results
+
+
+def _copied(
+    values: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], given: Sequence[Arguments]
+) -> tuple[str, ...]:
+    """The parameters whose arrays some part has a copy of, and does not see what is written to
+    them.
+    """
+    found: set[str] = set()
+    for part, arguments in zip(parts, given, strict=True):
+        for name, taken in arguments.unflattened.items():
+            whole = values[name]
+            theirs = part[name] if isinstance(whole, SplitArray) else whole
+            if len(taken) and is_copy(theirs, taken):
+                found.add(name)
+    return tuple(sorted(found))
 
 
 def _refuse(calls: Calls, mesh: Mesh) -> None:
@@ -245,14 +277,15 @@ def _by_targets(
     reads = calls.subject.uses(source_name).reads
     reads |= calls.subject.uses(target_name).reads if same else 0
     uniform = {n: v for n, v in values.items() if n not in (target_name, source_name)}
-    wholes = [_room_for(source, device) for device in mesh.devices]
+    rooms = {device: _room_for(source, device) for device in dict.fromkeys(mesh.devices)}
+    wholes = [rooms[device] for device in mesh.devices]
     parts: list[dict[str, Any]] = []
     first = 0
     for mine, whole in zip(_parts_of(target, rows), wholes, strict=True):
         here = whole[first : first + len(mine)] if same else mine
         parts.append({target_name: here, source_name: whole, **uniform})
         first += len(mine)
-    bring_all = partial(_bring, source, wholes, reads)
+    bring_all = partial(_bring, source, list(rooms.values()), reads)
     bring_all()  # structures are chosen by the sources that are there
     return rows.lengths, parts, bring_all
 

@@ -68,7 +68,8 @@ class SplitArray(NDArrayOperatorsMixin):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:
             raise ValueError(f"the rows lie on a mesh ({self.mesh}): an array of NumPy is a copy")
-        return self.numpy().astype(dtype, copy=False)
+        whole = self.numpy()
+        return whole if dtype is None else whole.astype(dtype, copy=False)
 
     def __getitem__(self, key: Any) -> np.ndarray[Any, Any]:
         """Some rows, as NumPy indexes them: a copy on the host."""
@@ -78,6 +79,9 @@ class SplitArray(NDArrayOperatorsMixin):
         """Part by part; a reduction, or an output that lies elsewhere, is refused."""
         if method != "__call__" or function.nout != 1 or function.signature is not None:
             return NotImplemented
+        if "where" in named:
+            raise ArgumentError(f"{function.__name__}: where= is for arrays on one device")
+        self._check_rows(function.__name__, given)
         outputs = named.pop("out", (None,))[0]
         if outputs is not None and not self._is_alike(outputs):
             return NotImplemented
@@ -88,6 +92,20 @@ class SplitArray(NDArrayOperatorsMixin):
             with on(device):
                 results.append(function(*(value[n] for value in own), **out, **named))
         return SplitArray(self.mesh, results) if outputs is None else outputs
+
+    def _check_rows(self, name: str, given: Sequence[Any]) -> None:
+        """Refuse operands whose rows are not those of this array, as a part would not see it."""
+        shapes = [np.shape(v) if not hasattr(v, "shape") else tuple(v.shape) for v in given]
+        try:
+            shape = np.broadcast_shapes(*shapes)
+        except ValueError as error:
+            raise ArgumentError(f"{name}: {error}") from None
+        split = [s for v, s in zip(given, shapes, strict=True) if isinstance(v, SplitArray)]
+        if any(len(s) != len(shape) or s[0] != shape[0] for s in split):
+            raise ArgumentError(
+                f"{name}: rows of an array on a mesh are its first axis, which every result has; "
+                f"found shapes {', '.join(map(str, shapes))}"
+            )
 
     def _is_alike(self, value: Any) -> bool:
         return (

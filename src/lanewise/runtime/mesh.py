@@ -93,6 +93,8 @@ def _listed(text: str) -> list[str]:
         first, _, last = piece.partition("-")
         if last and int(last) < int(first):
             raise ArgumentError(f"{text!r}: GPUs are listed from the lower number to the higher")
+        if last and int(last) - int(first) >= MOST:
+            raise ArgumentError(f"{text!r}: a mesh has at most {MOST:,} parts")
         names += [cuda_name(n) for n in range(int(first), int(last or first) + 1)]
     return names
 

@@ -20,7 +20,7 @@ from lanewise.launch.compiled import Call, Compiled
 from lanewise.launch.support import value_type
 from lanewise.patterns.calls import Calls
 from lanewise.patterns.kernels import AbstractKernel
-from lanewise.patterns.mesh_calls import bind_on_mesh, mesh_of
+from lanewise.patterns.mesh_calls import call_on_mesh, mesh_of
 from lanewise.patterns.pairwise.build import PAIRWISE, PairwiseArguments, build_pairwise
 from lanewise.patterns.search import AllPairs, Search
 from lanewise.patterns.search.searched import Searched
@@ -266,9 +266,7 @@ class SearchCalls:
         calls = self._calls
         calls.notice()
         if (mesh := mesh_of((*arguments, *named.values()))) is not None:
-            on_mesh = bind_on_mesh(calls, self.bind_part, mesh, arguments, named, out)
-            on_mesh()
-            return on_mesh.results
+            return call_on_mesh(calls, self.bind_part, mesh, arguments, named, out)
         return self.searched.call(arguments, named, out, calls.given, calls.bound_by)
 
     def _every(self, arguments: Arguments, targets: slice) -> tuple[Any, ...]:

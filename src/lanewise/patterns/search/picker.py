@@ -108,9 +108,13 @@ class SearchPicker:
         outlook = look(self._search, sources) if sources.count > FEW else None
         kind = kind_of_call(self._search, sources, outlook)
         specialisation = _specialisation(arguments, kind, requested)
-        tuned = self._tuned.find(
-            arguments.device, specialisation, lambda: self._key(arguments, sources, kind, requested)
-        )
+        tuned = None
+        if not arguments.divided:
+            tuned = self._tuned.find(
+                arguments.device,
+                specialisation,
+                lambda: self._key(arguments, sources, kind, requested),
+            )
         if tuned is None:
             return Picked(*choose(self._search, sources, outlook), requested)
         return Picked(

@@ -173,8 +173,10 @@ FlockRun: TypeAlias = Run[SimulatedFlock]
 
 NO_FILES = Output()
 ONLY_STARTS = ("agents", "start", "start_radius", "seed")
-ONLY_OBSTACLES = ("agent_radius", "avoid_time")
 """What a table of agents leaves nothing to say about."""
+
+ONLY_OBSTACLES = ("agent_radius", "avoid_time")
+"""What says nothing where there is no obstacle."""
 
 
 def start(
