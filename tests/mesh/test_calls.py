@@ -280,6 +280,7 @@ def test_rows_are_indexed_assigned_and_converted_as_on_one_device() -> None:
     for made in (mesh, mesh.copy(), mesh.to("cpu"), mesh.to(Mesh("cpu", parts=2)), mesh.with_layout(lw.SoA())):
         for name, values in plain.numpy().items():
             same(made.numpy()[name], values)
+    assert repr(mesh.with_layout(lw.SoA())).count("on a mesh (4 x cpu)")
     copy = mesh.copy()
     copy.mass = 0
     assert mesh.numpy()["mass"].any()

@@ -14,7 +14,7 @@ from lanewise.records import assigning, moves, structures
 from lanewise.records.keys import Key, read_key
 from lanewise.records.rows import ArrayRow
 from lanewise.records.split_array import SplitArray
-from lanewise.records.split_rows import copied, split, split_rows, split_zeros
+from lanewise.records.split_rows import copied, in_layout, split, split_rows, split_zeros
 from lanewise.records.storage import Storage, check_number, checked_layout
 from lanewise.runtime.memory import bring
 from lanewise.runtime.mesh import Mesh, first_of, place_of
@@ -354,7 +354,9 @@ class RecordArray(Generic[B]):
 
     @brief
     def with_layout(self, layout: Layout) -> RecordArray[B]:
-        """The same records in another layout, on the same device."""
+        """The same records in another layout, on the same device, or mesh."""
+        if (rows := split_rows(self._storage)) is not None:
+            return self._of(in_layout(rows, checked_layout(layout)))
         return self._of(moves.relaid(self._storage, checked_layout(layout)))
 
     @brief

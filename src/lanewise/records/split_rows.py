@@ -10,7 +10,7 @@ from typing import Any
 from lanewise.language import types as t
 from lanewise.language.record import Field, Record
 from lanewise.layouts import Arrangement, Layout
-from lanewise.records.moves import on_device
+from lanewise.records.moves import on_device, relaid
 from lanewise.records.placement import RecordPlacement, Staying
 from lanewise.records.split_array import SplitArray
 from lanewise.records.storage import Storage
@@ -168,6 +168,11 @@ def split_zeros(record: Record, count: int, layout: Layout, mesh: Mesh) -> Stora
 def copied(rows: SplitRows) -> Storage:
     """The same rows in memory of their own, divided alike."""
     return _over(SplitRows(rows.mesh, tuple(on_device(p, p.device) for p in rows.parts)))
+
+
+def in_layout(rows: SplitRows, layout: Layout) -> Storage:
+    """The same rows in another layout, divided alike."""
+    return _over(SplitRows(rows.mesh, tuple(relaid(p, layout) for p in rows.parts)))
 
 
 def _over(rows: SplitRows) -> Storage:
