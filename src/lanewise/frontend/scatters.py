@@ -60,7 +60,7 @@ def scatter(scope: Scope, operation: ir.ScatterOperation, node: ast.Call) -> Non
 
 
 def _check_keywords(scope: Scope, operation: ir.ScatterOperation, node: ast.Call) -> None:
-    """A sum may say whether it is exact, by a literal: memory hangs on it before anything runs."""
+    """A sum may say whether it is exact, by a literal: what memory it takes follows from that."""
     for k in node.keywords:
         literal = isinstance(k.value, ast.Constant) and isinstance(k.value.value, bool)
         if operation != "add" or k.arg != "exact" or not literal:

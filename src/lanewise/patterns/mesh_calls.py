@@ -105,18 +105,15 @@ def bind_on_mesh(
 
     Raises `ArgumentError` for functions and arguments that cannot be divided.
     """
-    signature = calls.signature
-    _refuse(calls, mesh)
+    division = _division(calls, mesh)
     options = {n: named[n] for n in calls.skeleton.options if n in named}
     own = {n: v for n, v in named.items() if n not in options}
-    values = name_arguments(signature, positional, own)
-    match calls.skeleton.division:
+    values = name_arguments(calls.signature, positional, own)
+    match division:
         case Division.ROWS:
             lengths, parts, brings = *_by_rows(calls, mesh, values), None
         case Division.TARGETS:
             lengths, parts, brings = _by_targets(calls, mesh, values)
-        case None:
-            raise refuse_mesh(calls.name, mesh)  # as `_refuse` did
     given = [calls.given((), part | options) for part in parts]
     for arguments in given:
         arguments.divided = True
@@ -165,16 +162,17 @@ def _copied(
     return tuple(sorted(found))
 
 
-def _refuse(calls: Calls, mesh: Mesh) -> None:
-    """What a part does not know of the others. Raises `ArgumentError`."""
-    if calls.skeleton.division is None:
+def _division(calls: Calls, mesh: Mesh) -> Division:
+    """How a call is divided. Raises `ArgumentError` where it asks for what no part knows."""
+    division = calls.skeleton.division
+    if division is None:
         raise refuse_mesh(calls.name, mesh)
     if numbered := calls.lowered.numbered:
         what = f"asks for the index of {', '.join(sorted(numbered))}, which parts count anew"
     elif arrays := calls.signature.arrays:
         what = f"has arrays with indices ({', '.join(arrays)}), which no part has as a whole"
     else:
-        return
+        return division
     raise ArgumentError(
         f"{calls.name} {what}: it runs over arrays on one device; .to(device) brings them there"
     )

@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol
+from typing import Any, Generic, Protocol
 
 from lanewise.language.target import target_of
 from lanewise.launch.trial import Failure, Trial, changes, plan_from, trial_from
@@ -23,9 +23,6 @@ from lanewise.tuning.race import ROUNDS, C, Measurer, Outcome
 from lanewise.tuning.report import Tuning, tuning_of
 from lanewise.tuning.search import Progress, search
 from lanewise.tuning.space import Examined, Family, KernelSpace, Space, make_estimator
-
-if TYPE_CHECKING:
-    pass
 
 
 def tune_job(

@@ -6,7 +6,6 @@ that they reach (Payne and Hanek), in a function that registers enter where a la
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from lanewise.runtime.mathematics.coefficients import COS, SIN
@@ -95,6 +94,3 @@ def tan(x: Register) -> Register:
     sine, cosine, odd = _sine(a), _cosine(a), _odd(a.quarter)
     quotient = select(odd, -cosine, sine) / select(odd, sine, cosine)
     return select(x.equals(0.0), x, quotient)
-
-
-TRIGONOMETRIC: dict[str, Callable[[Register], Register]] = {"sin": sin, "cos": cos, "tan": tan}
