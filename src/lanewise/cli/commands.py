@@ -16,6 +16,9 @@ from lanewise.sims import PRODUCTS
 from lanewise.sims.common.commands import Command, Listed
 from lanewise.support.errors import InputError
 from lanewise.support.interrupts import imported
+from lanewise.support.launchers import ALONE, started
+
+READING = ("info", "explain")  # commands that write nothing
 
 
 class Commands(Listed):
@@ -25,11 +28,28 @@ class Commands(Listed):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that runs."""
+        if args and args[0] not in READING and not {"--help", "-h"} & set(args):
+            _check_alone(args[0])
         _check_empty(args)
         if args and args[0] in PRODUCTS:
             module = imported(f"lanewise.sims.{args[0]}.command")
             self.add_command(typer.main.get_command(module.app), args[0])
         return super().resolve_command(ctx, args)
+
+
+def _check_alone(command: str) -> None:
+    """Refuse to be one of several copies of a run, which would write one file.
+
+    The first of them raises `InputError`, the others end without a word.
+    """
+    if (found := started()) is None:
+        return
+    if found.rank:
+        raise typer.Exit(2)
+    raise InputError(
+        f"{found.size} copies of `lanewise {command}` were started by {found.by}, and would write "
+        f"the same files; start one, or set {ALONE}=alone if each has files of its own"
+    )
 
 
 def _check_empty(args: list[str]) -> None:

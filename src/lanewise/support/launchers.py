@@ -1,0 +1,48 @@
+"""Whether this process is one of several that mpirun, mpiexec or srun has started.
+
+They say so in the environment, which is all that is read here: no library of MPI is loaded.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+ALONE = "LANEWISE_RANKS"  # a variable: "alone" makes each process a run of its own
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """This process among those that were started together.
+
+    by: the program that started them. rank: its number, from 0. size: how many there are.
+    """
+
+    by: str
+    rank: int
+    size: int
+
+
+# who sets which variables: the number of processes, and which of them this is
+_VARIABLES = (
+    ("mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),  # Open MPI
+    ("mpirun", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"),  # MVAPICH
+    # a step of srun: within a job alone, SLURM_NTASKS says what could be started
+    ("srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
+    ("mpiexec", "PMI_SIZE", "PMI_RANK"),  # MPICH, Intel MPI, Microsoft MPI
+)
+
+
+def started(environment: Mapping[str, str] = os.environ) -> Started | None:
+    """What started several processes, of which this is one; None where it stands alone.
+
+    `LANEWISE_RANKS=alone` lets every process stand alone.
+    """
+    if environment.get(ALONE) == "alone":
+        return None
+    for by, size, rank in _VARIABLES:
+        count, number = environment.get(size, ""), environment.get(rank, "")
+        if count.isdecimal() and number.isdecimal() and int(count) > 1:
+            return Started(by, int(number), int(count))
+    return None

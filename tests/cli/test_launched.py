@@ -1,0 +1,85 @@
+"""Commands that mpirun, mpiexec or srun starts several times: refused with one message, as the copies would write one
+file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lanewise.support.launchers import Started, started
+from tests.cli.command import Command
+
+LAUNCHERS = {
+    "mpirun": ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
+    "mpiexec": ("PMI_SIZE", "PMI_RANK"),
+    "srun": ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
+}
+COMMANDS = {
+    "gravity": "gravity run --bodies 64 --steps 1 --out run.h5",
+    "lbm": "lbm run --out run.h5",
+    "boids": "boids run --agents 64 --steps 1 --out run.h5 --no-such-option",
+    "waves": "waves run",
+    "ladder": "ladder lbm",
+    "tune": "tune gravity",
+}
+
+
+def variables(by: str, rank: int, size: int) -> dict[str, str]:
+    sizes, ranks = LAUNCHERS[by]
+    return {sizes: str(size), ranks: str(rank)}
+
+
+@pytest.mark.parametrize("by", LAUNCHERS)
+def test_processes_that_were_started_together_know_it(by: str) -> None:
+    assert started(variables(by, 2, 3)) == Started(by, 2, 3)
+    assert started(variables(by, 0, 1)) is None
+    assert started(variables(by, 2, 3) | {"LANEWISE_RANKS": "alone"}) is None
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{}, {"SLURM_NTASKS": "4", "SLURM_PROCID": "0"}, {"PMI_SIZE": "4"}, {"PMI_SIZE": "x", "PMI_RANK": "0"}],
+)
+def test_a_process_alone_knows_it(environment: dict[str, str]) -> None:
+    assert started(environment) is None
+
+
+@pytest.fixture(params=LAUNCHERS)
+def copy_of_two(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], str]:
+    """Makes this process one of two, by its number; what started them."""
+
+    def become(rank: int) -> str:
+        for name, value in variables(request.param, rank, 2).items():
+            monkeypatch.setenv(name, value)
+        return request.param
+
+    return become
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_copies_of_a_command_are_refused_once(
+    lanewise: Command, tmp_path: Path, copy_of_two: Callable[[int], str], name: str
+) -> None:
+    by = copy_of_two(0)
+    first = lanewise(*COMMANDS[name].split())
+    copy_of_two(1)
+    second = lanewise(*COMMANDS[name].split())
+    assert (first.code, second.code) == (2, 2)
+    assert second.out + second.err + first.out == ""
+    assert first.err == (
+        f"error: 2 copies of `lanewise {name}` were started by {by}, and would write the same files; start one, or "
+        "set LANEWISE_RANKS=alone if each has files of its own\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_copies_may_read_and_may_stand_alone(
+    lanewise: Command, tmp_path: Path, copy_of_two: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy_of_two(1)
+    assert "--bodies" in lanewise("gravity", "run", "--help").out
+    monkeypatch.setenv("LANEWISE_RANKS", "alone")
+    assert lanewise("gravity", "run", "--bodies", 64, "--steps", 1, "--out", "run.h5", "--quiet").code == 0
+    assert (tmp_path / "run.h5").exists()
