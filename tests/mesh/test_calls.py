@@ -374,6 +374,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
         r"Body.mass: an array on one device is wanted",
     ),
     (lambda: Mesh("cpu", parts=0), "a whole number from 1 to 1,024, found 0"),
+    (lambda: Mesh("cpu*0"), "'cpu*0': a mesh has 1 to 1,024 parts"),
+    (lambda: bodies(9, lw.SoA(), "cpu*1025"), "'cpu*1025': a mesh has 1 to 1,024 parts"),
     (lambda: Mesh(["cpu", "cpu"], parts=2), "parts= divides one device, found 2"),
     (lambda: Mesh([]), "1 to 1,024 parts, found 0"),
     (lambda: Mesh("cuda:3-1"), "from the lower number to the higher"),
@@ -395,6 +397,8 @@ def test_devices_that_are_not_there() -> None:
 @settings(max_examples=50)
 @given(st.integers(0, 1000), st.integers(1, 64))
 def test_rows_are_divided_evenly_and_completely(count: int, parts: int) -> None:
-    rows = Mesh("cpu", parts=parts).rows(count)
+    mesh = Mesh("cpu", parts=parts)
+    assert mesh == Mesh(f"cpu*{parts}")
+    rows = mesh.rows(count)
     assert [n for piece in rows for n in piece] == list(range(count))
     assert max(map(len, rows)) - min(map(len, rows)) <= 1

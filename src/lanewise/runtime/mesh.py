@@ -17,6 +17,7 @@ from lanewise.support.errors import ArgumentError
 
 MOST = 1024  # parts
 _LIST = re.compile(r"cuda:(\*|\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)")
+_REPEATED = re.compile(r"(.+)\*(\d{1,9})")  # such as "cpu*4"
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -25,7 +26,7 @@ class Mesh:
 
     `Mesh("cuda:*")` is every GPU, `Mesh("cuda:0,2")` and `Mesh("cuda:0-3")` are some;
     `Mesh(["cuda:0", "cuda:0"])` has two parts on one GPU, and `Mesh("cpu", parts=4)` four virtual
-    ones on the CPU. Raises `ArgumentError` for a list without devices or with several kinds of
+    ones on the CPU; `Mesh("cuda:0*2")` and `Mesh("cpu*4")` are the same. Raises `ArgumentError` for a list without devices or with several kinds of
     them, `DeviceError` for a device that is not there.
     """
 
@@ -81,7 +82,11 @@ class Mesh:
 
 
 def _listed(text: str) -> list[str]:
-    """The devices of "cuda:*", "cuda:0,2" and "cuda:0-3"; any other text names one."""
+    """The devices of "cuda:*", "cuda:0,2", "cuda:0-3" and "cpu*4"; any other text names one."""
+    if (repeated := _REPEATED.fullmatch(text)) is not None:
+        if not 0 < (times := int(repeated[2])) <= MOST:
+            raise ArgumentError(f"{text!r}: a mesh has 1 to {MOST:,} parts")
+        return [repeated[1]] * times
     match = _LIST.fullmatch(text)
     if match is None:
         return [text]
@@ -100,13 +105,16 @@ def _listed(text: str) -> list[str]:
 
 
 def place_of(device: str | Mesh | None) -> str | Mesh:
-    """Where new arrays lie: a device by its canonical name, or a mesh, of which "cuda:*" is one.
+    """Where new arrays lie: a device by its canonical name, or a mesh, of which "cuda:*" and "cpu*4"
+    are some.
 
     Raises `DeviceError` for what is not there.
     """
     if isinstance(device, Mesh):
         return device
-    if isinstance(device, str) and _LIST.fullmatch(device) and not device[5:].isdigit():
+    if isinstance(device, str) and (
+        _REPEATED.fullmatch(device) or (_LIST.fullmatch(device) and not device[5:].isdigit())
+    ):
         return Mesh(device)
     return resolve(device)
 
