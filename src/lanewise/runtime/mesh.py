@@ -26,8 +26,9 @@ class Mesh:
 
     `Mesh("cuda:*")` is every GPU, `Mesh("cuda:0,2")` and `Mesh("cuda:0-3")` are some;
     `Mesh(["cuda:0", "cuda:0"])` has two parts on one GPU, and `Mesh("cpu", parts=4)` four virtual
-    ones on the CPU; `Mesh("cuda:0*2")` and `Mesh("cpu*4")` are the same. Raises `ArgumentError` for a list without devices or with several kinds of
-    them, `DeviceError` for a device that is not there.
+    ones on the CPU; `Mesh("cuda:0*2")` and `Mesh("cpu*4")` are the same. Raises `ArgumentError` for
+    a list without devices or with several kinds of them, `DeviceError` for a device that is not
+    there.
     """
 
     devices: tuple[str, ...]
@@ -105,8 +106,8 @@ def _listed(text: str) -> list[str]:
 
 
 def place_of(device: str | Mesh | None) -> str | Mesh:
-    """Where new arrays lie: a device by its canonical name, or a mesh, of which "cuda:*" and "cpu*4"
-    are some.
+    """Where new arrays lie: a device by its canonical name, or a mesh, of which "cuda:*" and
+    "cpu*4" are some.
 
     Raises `DeviceError` for what is not there.
     """
