@@ -159,3 +159,80 @@ def test_a_mesh_of_two_gpus_has_the_bits_of_one(cp: Any, devices: Any) -> None:
 
     for found, wanted in zip(run(lw.Mesh(devices)), run(lw.Mesh(["cuda:0"] * 2)), strict=True):
         np.testing.assert_array_equal(found, wanted)
+
+
+@lw.elementwise
+def push(a: Body, force: lw.vec3, dt: lw.f32):
+    a.position += force * dt
+
+
+def drifting(mesh: lw.Mesh, count: int, steps: int, how: str, layout: lw.Layout) -> list[Any]:
+    """Positions after some steps, each of which overwrites what the other GPU has just been sent."""
+    rng = np.random.default_rng(7)
+    b = Body.array(position=rng.normal(size=(count, 3)), mass=rng.random(count), layout=layout, device=mesh)
+    force = gravity.bind(b, b, softening2=1e-2)
+    kick = push.bind(b, force.results[0], dt=1e-3)
+    left: list[Any] = []
+    if how == "loop":
+        lw.steps([force, kick]).run(steps)
+    for _ in range(0 if how == "loop" else steps):
+        if how == "bound":
+            force()
+            kick()
+        else:
+            push(b, gravity(b, b, softening2=1e-2), dt=1e-3)
+            left.append(b.position.numpy())  # at once, behind everything
+            b.position *= 1.0
+    return [*left, b.position.numpy()]
+
+
+@pytest.mark.parametrize("layout", [lw.SoA(), lw.AoS(), lw.AoSoA(32)], ids=str)
+@pytest.mark.parametrize("how", ["loop", "bound", "calls"])
+@pytest.mark.parametrize("count", [1001, 40_000])
+def test_exchanges_wait_for_writers_and_readers(cp: Any, count: int, how: str, layout: lw.Layout) -> None:
+    wanted = drifting(lw.Mesh(["cuda:0"] * 2), count, 30, how, layout)
+    for devices in (["cuda:0", "cuda:1"], ["cuda:1", "cuda:0"], ["cuda:1", "cuda:0", "cuda:1"]):
+        if len(devices) == 3:
+            wanted = drifting(lw.Mesh(["cuda:0"] * 3), count, 30, how, layout)
+        mesh = lw.Mesh(devices)
+        for number in (0, 1):  # whatever device is the current one, and on streams of one's own
+            with cp.cuda.Device(number):
+                found = drifting(mesh, count, 30, how, layout)
+                with cp.cuda.Stream(non_blocking=True):
+                    found += drifting(mesh, count, 30, how, layout)
+            for one, other in zip(found, wanted * 2, strict=True):
+                np.testing.assert_array_equal(one, other)
+
+
+def test_a_busy_gpu_holds_up_what_reads_from_it(cp: Any) -> None:
+    """One GPU is late: the other one must not read what it has not written, nor overwrite what it reads."""
+
+    def run(devices: list[str], late: int) -> Any:
+        rng = np.random.default_rng(1)
+        mesh = lw.Mesh(devices)
+        b = Body.array(position=rng.normal(size=(4000, 3)), mass=rng.random(4000), device=mesh)
+        busy = bodies(100_000, devices[late])
+        for _ in range(10):
+            gravity(busy, busy, softening2=1e-2)
+            push(b, gravity(b, b, softening2=1e-2), dt=1e-3)
+        return b.position.numpy()
+
+    wanted = run(["cuda:0", "cuda:0"], 0)
+    for late in (0, 1):
+        np.testing.assert_array_equal(run(["cuda:0", "cuda:1"], late), wanted)
+
+
+def test_explanations_name_the_link(cp: Any) -> None:
+    b = bodies(1000, "cuda:*")
+    said = str(gravity.compile(b, b, softening2=1e-2).explain(measure_resources=False))
+    can = cp.cuda.runtime.deviceCanAccessPeer(0, 1)
+    assert any(link in said for link in (("(NVLink)", "(PCIe, peer access)") if can else ("no peer access",)))
+
+
+def test_links_have_a_rate(cp: Any) -> None:
+    from lanewise.runtime.links import copy_rate
+
+    before = cp.cuda.runtime.getDevice()
+    for pair in (("cuda:0", "cuda:1"), ("cuda:1", "cuda:0"), ("cuda:0", "cuda:0")):
+        assert 1e9 < copy_rate(*pair) < 1e13
+    assert cp.cuda.runtime.getDevice() == before

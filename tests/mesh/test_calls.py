@@ -327,10 +327,6 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
         "far: lw.Tree opens its nodes for groups of targets",
     ),
     (
-        lambda: pull.compile(bodies(9, lw.SoA(), MESH), bodies(9, lw.SoA(), MESH), softening2=1.0),
-        "pull: some arrays lie on a mesh",
-    ),
-    (
         lambda: pull.tune(bodies(9, lw.SoA(), MESH), bodies(9, lw.SoA(), MESH), softening2=1.0),
         "pull: some arrays lie on a mesh",
     ),

@@ -15,6 +15,7 @@ from lanewise.explanation.estimate import Estimates
 from lanewise.explanation.launches import measured as measured_rows
 from lanewise.explanation.launches import rows_of_program, rows_of_tasks, rows_predicted
 from lanewise.explanation.measure import Times, made_up_arguments, measure_plans, stored_times
+from lanewise.explanation.meshes import with_division
 from lanewise.explanation.report import Analysis, Explanation, LaunchRow
 from lanewise.explanation.rows import RowMaker
 from lanewise.explanation.site_facts import analyse_step
@@ -168,6 +169,11 @@ def explain_compiled(
         raise ArgumentError(
             f"{compiled.name}: arguments are measured; write explain(..., measure=True)"
         )
+    if measure and compiled.divided is not None:
+        raise ArgumentError(
+            f"{compiled.name}: explain(measure=True) is for arrays on one device, and these lie on "
+            f"a mesh ({compiled.divided.mesh})"
+        )
     stored, measured = stored_times(compiled), list[Workload]()
 
     def times(plans: Sequence[CompletePlan]) -> Times:
@@ -204,13 +210,16 @@ def explain_compiled(
             compiled.tasks, compiled.executable, rows, compiled.environment, subject.model
         )
 
-    return explain(
+    explained = explain(
         subject_of(compiled),
         resources=compiled.resources,
         measure_resources=measure_resources,
         times=times,
         launches=launches,
     )
+    if (divided := compiled.divided) is None:
+        return explained
+    return with_division(explained, divided, [rows_of_compiled(part) for part in divided.parts])
 
 
 def rows_of_compiled(compiled: Compiled) -> tuple[LaunchRow, ...]:

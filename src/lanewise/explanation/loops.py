@@ -6,12 +6,13 @@ from collections.abc import Iterable
 
 from lanewise.explanation.build import rows_of_compiled
 from lanewise.explanation.launches import rows_of_tasks
+from lanewise.explanation.meshes import of_part, row_of_task
 from lanewise.explanation.rendering import launch_lines
 from lanewise.explanation.report import LaunchRow
 from lanewise.explanation.sites import rates_of, rows_of_call
 from lanewise.language.target import is_compiled
 from lanewise.launch.compiled import Call
-from lanewise.launch.joined import Bound
+from lanewise.launch.joined import Bound, OfPart
 from lanewise.launch.task_list import TaskList
 from lanewise.models.devices import device_model
 from lanewise.patterns.sitewise.calls import SiteCall
@@ -27,10 +28,12 @@ def launches_of(calls: Iterable[Bound], device: str) -> tuple[tuple[LaunchRow, .
         match bound.call:
             case SiteCall() if model is not None:
                 rows += rows_of_call(bound.call, rates[id(bound.call)], model)
+            case OfPart(number, Call() as call):
+                rows += of_part(rows_of_compiled(call.compiled), number)
             case Call():
                 rows += rows_of_compiled(bound.call.compiled)
             case (TaskList() as tasks, environment):
                 rows += rows_of_tasks(tasks, None, (), environment, model)
             case _:
-                rows += [LaunchRow(task.name) for task in bound.sequence.tasks]
+                rows += map(row_of_task, bound.sequence.tasks)
     return tuple(rows), launch_lines(tuple(rows), "step")

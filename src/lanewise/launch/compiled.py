@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from lanewise.frontend.function import Signature
 from lanewise.ir import nodes as ir
+from lanewise.launch.divided import Divided
 from lanewise.launch.executable import Executable, Launch
 from lanewise.launch.resources import kernel_resources
 from lanewise.launch.task_list import TaskList
@@ -110,7 +111,7 @@ class Compiled(Inspectable):
     `search_tuned`: whether structure and plan are those that tune() found for calls like this one.
     `turns`: how often the loops of a search run for a target, on average, by their variables.
     `tasks`: all that a call runs. `requested`: the plan that was asked for, with what that leaves
-    open.
+    open. `divided`: of a call on a mesh, whose first part this is.
     """
 
     name: str
@@ -125,6 +126,7 @@ class Compiled(Inspectable):
     search_tuned: bool = False
     turns: Callable[[], Mapping[str, float]] = dict[str, float]
     requested: Plan | None = None
+    divided: Divided | None = None
 
     def __repr__(self) -> str:
         return f"<{self.name}, compiled for {self.executable.device}: {self.plan.short()}>"

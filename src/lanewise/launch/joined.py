@@ -44,6 +44,14 @@ class Bound:
     call: object = None
 
 
+@dataclass(frozen=True, slots=True)
+class OfPart:
+    """What a part of a mesh runs of a call."""
+
+    number: int
+    call: object
+
+
 def memory_of(array: Any) -> Any:
     """The bytes of an array of records, or of a contiguous one of numbers."""
     return places_of(array).data if isinstance(array, RecordArray) else array.reshape(-1)

@@ -3,6 +3,7 @@
     Sequence: buffers (argument, result, temporary, kept) and tasks
         Launch: a kernel, what it reads and writes, how many elements it runs over
         Copy: bytes of one buffer to another one
+        Exchange: rows of the parts of a mesh to the memory of others
         Primitive: code written by hand (`primitives/`), what it reads and writes
         Host: a function of the host that waits for the device, and may refuse what follows
 Addresses, values and counts are open: one sequence stands for calls of all sizes. The engine makes
@@ -113,6 +114,26 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
+class Exchange:
+    """What the parts of a mesh need of each other: columns of some buffers, to others.
+
+    run: puts the copies in order with the streams of all devices (`runtime/exchange.py`). nbytes:
+    that it writes. crossing: those of them that go from one part to another.
+    """
+
+    name: str
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    run: Callable[[], object]
+    nbytes: int = 0
+    crossing: int = 0
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        return *reading(*self.sources), *writing(*self.targets)
+
+
+@dataclass(frozen=True, slots=True)
 class Primitive:
     """Code that is written by hand, on the device of the call.
 
@@ -156,7 +177,7 @@ class Host:
         return True
 
 
-Task = Launch | Copy | Primitive | Host
+Task = Launch | Copy | Exchange | Primitive | Host
 
 
 def reading(*buffers: str) -> tuple[Access, ...]:
@@ -210,6 +231,10 @@ def renamed(sequence: Sequence, names: Mapping[str, str]) -> Sequence:
             case Copy():
                 source, target = task.source, task.target
                 return Copy(names.get(source, source), names.get(target, target))
+            case Exchange():
+                sources = tuple(names.get(n, n) for n in task.sources)
+                targets = tuple(names.get(n, n) for n in task.targets)
+                return replace(task, sources=sources, targets=targets)
             case Primitive():
                 read = tuple((names.get(n, n), make) for n, make in task.read)
                 return replace(task, read=read, **_others(task))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from lanewise.launch.by_step import SteppedLaunch
 from lanewise.launch.compiled import Call
+from lanewise.launch.joined import Bound, OfPart
 from lanewise.launch.steps.rows import InRows, rows_of
 from lanewise.launch.steps.task import Clock, States, Task, bound_each_step, has_graphs
 from lanewise.loops.by_steps import InSteps
@@ -36,7 +37,7 @@ BY_STEP = (
     '(uniforms="global"), and where the call is a launch of its kernel and nothing else'
 )
 
-ON_A_MESH = "its parts lie on a mesh, and the host brings to each what it reads of the others"
+ON_A_MESH = "its parts lie on a mesh, and the host puts the launches of each on its device"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +68,10 @@ class Reading:
         return replace(made, before=ordering, kept=searched.structure.every)
 
     def _task(self, call: Call) -> Task:
-        name, device = call.compiled.name, call.compiled.executable.device
-        kind = call.compiled.executable.program.reference.pattern.name
-        launch: Work = call.launch
-        if isinstance(launch, SteppedLaunch):
-            launch = launch.launch
-        checks = (*call.asked, *_checks(launch))
-        plain = Task(name, kind, _none, device, checks=checks)
-        launches = launch.launches if isinstance(launch, SearchedLaunch) else launch
-        if isinstance(launches, Prepared):
-            plain = replace(plain, bound=bound_each_step(call.compiled.tasks, launches, call=call))
+        plain, launch = _plain(call)
+        name, kind, device = plain.name, plain.kind, call.compiled.executable.device
         if isinstance(launch, MeshLaunch):
-            launches = [NamedLaunch(kind, what, work) for what, work in launch.works()]
-            return _fixed(plain, launches, alone=ON_A_MESH if has_graphs(device) else "")
+            return self._on_mesh(plain, launch)
         if isinstance(call.launch, SteppedLaunch):
             return self._in_rows(plain, call, call.launch) or self._by_step(plain, call.launch)
         if isinstance(launch, SearchedLaunch):
@@ -89,6 +81,29 @@ class Reading:
         if has_graphs(device):
             return _fixed(plain, [NamedLaunch(kind, name, launch)])
         return _fixed(plain, [NamedLaunch(kind, name, work) for work in flat(launch)])
+
+    def _on_mesh(self, task: Task, launch: MeshLaunch) -> Task:
+        """A call over the parts of a mesh: one launch, in which several GPUs work at the same time;
+        for a profile each part for itself.
+        """
+        launches = [NamedLaunch(task.kind, task.name, launch)]
+        if self.apart:
+            launches = [NamedLaunch(task.kind, what, work) for what, work in launch.works()]
+        alone = ON_A_MESH if has_graphs(launch.mesh.devices[0]) else ""
+        parts = [_plain(call)[0] for call in launch.calls]
+        checks = tuple(dict.fromkeys((*task.checks, *(c for part in parts for c in part.checks))))
+
+        def bound(states: States) -> Sequence[Bound]:
+            each = [part.bound(states) for part in parts]
+            if not all(each):
+                return ()
+            named = (
+                replace(b, call=OfPart(n, b.call)) for n, some in enumerate(each) for b in some
+            )
+            return (*(() if launch.sources is None else (launch.sources.bound,)), *named)
+
+        made = _fixed(task, launches, alone=alone)
+        return replace(made, checks=checks, bound=bound, divided=launch.divided())
 
     def _searched(self, task: Task, launch: SearchedLaunch) -> Task:
         assert task.device is not None
@@ -139,6 +154,21 @@ class Reading:
         if isinstance(launch, Prepared) and not has_graphs(device):
             return at_a_stretch(flat(launch))
         return launch
+
+
+def _plain(call: Call) -> tuple[Task, Work]:
+    """What is known of a call whatever launches it, and its launch without values by step."""
+    launch: Work = call.launch
+    if isinstance(launch, SteppedLaunch):
+        launch = launch.launch
+    compiled = call.compiled
+    kind = compiled.executable.program.reference.pattern.name
+    checks = (*call.asked, *_checks(launch))
+    plain = Task(compiled.name, kind, _none, compiled.executable.device, checks=checks)
+    launches = launch.launches if isinstance(launch, SearchedLaunch) else launch
+    if isinstance(launches, Prepared):
+        plain = replace(plain, bound=bound_each_step(compiled.tasks, launches, call=call))
+    return plain, launch
 
 
 def _checks(launch: object) -> tuple[Work, ...]:

@@ -70,6 +70,8 @@ def explain(rhythm: Rhythm, device: str) -> LoopExplanation:
     for place, timed in enumerate(rhythm.lists):
         for one in timed:
             runs, note = _how(rhythm, one.task, device)
+            if one.task.divided is not None:
+                note = ". ".join(x for x in (one.task.divided.line, note) if x)
             when = "all" if one.every == 1 else f"n % {one.every} == {one.at}"
             if len(rhythm.lists) > 1:
                 within = f"n % {len(rhythm.lists)} == {place}"

@@ -171,6 +171,9 @@ class AbstractKernel(ABC):
     @brief
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
         """The kernel for these arguments, without running it."""
+        if mesh_of((*arguments, *named.values())) is not None:
+            bound = self.bind(*arguments, plan=plan, **named).compiled
+            return replace(bound, bind=partial(self.bind, plan=plan))
         return self._engine.compile(self._untested(arguments, named, plan), plan)
 
     @brief

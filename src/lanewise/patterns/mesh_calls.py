@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,8 +20,10 @@ from lanewise.language.record import Record
 from lanewise.launch.arguments import Arguments, name_arguments
 from lanewise.launch.compiled import Call
 from lanewise.launch.copied import is_copy
+from lanewise.launch.divided import Divided
+from lanewise.launch.steps.unwritten import marked_unwritten
 from lanewise.launch.support import machine_of
-from lanewise.layouts import SoA, packed
+from lanewise.patterns.mesh_sources import Sources, all_sources
 from lanewise.patterns.skeleton import Division
 from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.records.arrays import RecordArray, class_of, storage_of
@@ -30,9 +31,8 @@ from lanewise.records.moves import share_memory
 from lanewise.records.same_elements import are_same
 from lanewise.records.split_array import SplitArray, split_values
 from lanewise.records.split_rows import SplitRows, split_rows
-from lanewise.records.storage import Storage
-from lanewise.records.two_sides import bits_of
-from lanewise.runtime.memory import bring
+from lanewise.runtime.lease import Lease
+from lanewise.runtime.memory import together
 from lanewise.runtime.mesh import Mesh
 from lanewise.support.errors import ArgumentError
 
@@ -67,27 +67,46 @@ def refuse_mesh(name: str, mesh: Mesh) -> ArgumentError:
 class MeshLaunch:
     """The launches of a call on a mesh: what brings the rows of the others, then each part's.
 
-    brings: None where a part needs its own rows alone.
+    sources: None where a part needs its own rows alone. lengths: how many rows each part has.
     """
 
     mesh: Mesh
-    brings: Callable[[], None] | None
+    lengths: tuple[int, ...]
+    sources: Sources | None
     calls: tuple[Call, ...]
 
-    def works(self) -> list[tuple[str, Callable[[], None]]]:
-        """Each launch by the name of what it does."""
+    def works(self) -> list[tuple[str, Callable[[], object]]]:
+        """Each launch by the name of what it does, for a profile that waits for each of them."""
         name = self.calls[0].compiled.name
-        exchange = [] if self.brings is None else [(f"sources of {name}", self.brings)]
-        return [*exchange, *((f"{name}, part {n}", call) for n, call in enumerate(self.calls))]
+        exchange = [] if self.sources is None else [self.sources.exchange]
+        parts = [(f"{name}, part {n}", call) for n, call in enumerate(self.calls)]
+        return [*((e.name, e.run) for e in exchange), *parts]
 
     def __call__(self) -> None:
+        """All of them, on several GPUs at the same time."""
+        with together(self.mesh.devices):
+            self._run(() if self.sources is None else self.sources.leases)
+
+    def _run(self, leases: tuple[Lease, ...]) -> None:
+        """All of them, while these leases are held."""
+        if leases:
+            with leases[0]:
+                self._run(leases[1:])
+            return
         for _, work in self.works():
             work()
 
     def first(self) -> None:
         """The run of a call that was bound just now, and has brought what its parts need."""
-        for call in self.calls:
-            call()
+        with together(self.mesh.devices):
+            for call in self.calls:
+                call()
+
+    def divided(self) -> Divided:
+        """What explanations say of it."""
+        exchange = None if self.sources is None else self.sources.exchange
+        parts = tuple(call.compiled for call in self.calls)
+        return Divided(str(self.mesh), self.mesh.devices, self.lengths, exchange, parts)
 
 
 def bind_on_mesh(
@@ -98,10 +117,12 @@ def bind_on_mesh(
     named: Mapping[str, Any],
     out: Any,
     plan: Plan | None = None,
+    *,
+    runs: bool = False,
 ) -> Call:
     """A call whose arrays lie on a mesh, with its memory bound; each result is a `SplitArray`.
 
-    bind: binds the call of a part.
+    bind: binds the call of a part. runs: whether it runs at once, and its results are filled.
 
     Raises `ArgumentError` for functions and arguments that cannot be divided.
     """
@@ -111,9 +132,9 @@ def bind_on_mesh(
     values = name_arguments(calls.signature, positional, own)
     match division:
         case Division.ROWS:
-            lengths, parts, brings = *_by_rows(calls, mesh, values), None
+            lengths, parts, sources = *_by_rows(calls, mesh, values), None
         case Division.TARGETS:
-            lengths, parts, brings = _by_targets(calls, mesh, values)
+            lengths, parts, sources = _by_targets(calls, mesh, values)
     given = [calls.given((), part | options) for part in parts]
     for arguments in given:
         arguments.divided = True
@@ -123,12 +144,16 @@ def bind_on_mesh(
     bound = tuple(
         bind(arguments, output, plan) for arguments, output in zip(given, outputs, strict=True)
     )
+    if not runs:
+        pairs = zip(bound, outputs, strict=True)
+        bound = tuple([marked_unwritten(call, output) for call, output in pairs])
     pieces = zip(*(call.results for call in bound), strict=True)
     results = tuple(SplitArray(mesh, piece) for piece in pieces)
     if out is not None:
         results = out if isinstance(out, tuple) else (out,)
-    launch = MeshLaunch(mesh, brings, bound)
-    return Call(launch, results, bound[0].compiled, copied=_copied(values, parts, given))
+    launch = MeshLaunch(mesh, lengths, sources, bound)
+    compiled = replace(bound[0].compiled, divided=launch.divided())
+    return Call(launch, results, compiled, copied=_copied(values, parts, given))
 
 
 def call_on_mesh(
@@ -140,7 +165,7 @@ def call_on_mesh(
     out: Any,
 ) -> tuple[Any, ...]:
     """Run a call whose arrays lie on a mesh; its results. See `bind_on_mesh`."""
-    call = bind_on_mesh(calls, bind, mesh, positional, named, out)
+    call = bind_on_mesh(calls, bind, mesh, positional, named, out, runs=True)
     assert isinstance(call.launch, MeshLaunch)
     call.launch.first()
     return call.results
@@ -254,7 +279,7 @@ def _own_rows(
 
 def _by_targets(
     calls: Calls, mesh: Mesh, values: Mapping[str, Any]
-) -> tuple[tuple[int, ...], list[dict[str, Any]], Callable[[], None]]:
+) -> tuple[tuple[int, ...], list[dict[str, Any]], Sources]:
     """How many targets each part has, its arguments, which are them and all sources, and what
     brings the sources.
     """
@@ -275,17 +300,15 @@ def _by_targets(
     reads = calls.subject.uses(source_name).reads
     reads |= calls.subject.uses(target_name).reads if same else 0
     uniform = {n: v for n, v in values.items() if n not in (target_name, source_name)}
-    rooms = {device: _room_for(source, device) for device in dict.fromkeys(mesh.devices)}
-    wholes = [rooms[device] for device in mesh.devices]
+    sources = all_sources(calls.name, source, mesh, reads)
     parts: list[dict[str, Any]] = []
     first = 0
-    for mine, whole in zip(_parts_of(target, rows), wholes, strict=True):
+    for mine, whole in zip(_parts_of(target, rows), sources.wholes, strict=True):
         here = whole[first : first + len(mine)] if same else mine
         parts.append({target_name: here, source_name: whole, **uniform})
         first += len(mine)
-    bring_all = partial(_bring, source, list(rooms.values()), reads)
-    bring_all()  # structures are chosen by the sources that are there
-    return rows.lengths, parts, bring_all
+    sources.exchange.run()  # structures are chosen by the sources that are there
+    return rows.lengths, parts, sources
 
 
 def _are_same(target: RecordArray, source: RecordArray) -> bool:
@@ -298,31 +321,6 @@ def _are_same(target: RecordArray, source: RecordArray) -> bool:
 
 def _share(target: RecordArray, source: RecordArray) -> bool:
     return share_memory(storage_of(target).places, storage_of(source).places)
-
-
-def _room_for(source: RecordArray, device: str) -> RecordArray:
-    """Memory of a device for all sources. A part's targets may begin anywhere in it, which layouts
-    with blocks do not allow.
-    """
-    storage = storage_of(source)
-    layout = packed(storage.layout)
-    if any(b.width > 1 for b in layout.arrange(storage.record.leaves).buffers):
-        layout = SoA()
-    made = Storage.zeros(storage.record, len(storage), layout, device)
-    return RecordArray(made, class_of(source))
-
-
-def _bring(source: RecordArray, wholes: Sequence[RecordArray], reads: int) -> None:
-    """Bring the fields that are read of all sources to every part."""
-    storage = storage_of(source)
-    places, bits = storage.read, bits_of(storage.record)
-    for field in storage.record:
-        if not bits[field.name] & reads:
-            continue
-        for leaf in t.leaves(field.name, field.type):
-            column = places.column(leaf)
-            for whole in wholes:
-                storage_of(whole).places.fill(leaf, bring(column, whole.device))
 
 
 def _outputs(calls: Calls, mesh: Mesh, lengths: tuple[int, ...], out: Any) -> list[Any]:

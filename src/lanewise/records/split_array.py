@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from lanewise.runtime.memory import bring, on, to_host
+from lanewise.runtime.memory import bring, on, to_host, together
 from lanewise.runtime.mesh import Mesh
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError
@@ -87,10 +87,11 @@ class SplitArray(NDArrayOperatorsMixin):
             return NotImplemented
         own = [self._parts_of(value) for value in given]
         results: list[Any] = []
-        for n, device in enumerate(self.mesh.devices):
-            out = {} if outputs is None else {"out": outputs.parts[n]}
-            with on(device):
-                results.append(function(*(value[n] for value in own), **out, **named))
+        with together(self.mesh.devices):
+            for n, device in enumerate(self.mesh.devices):
+                out = {} if outputs is None else {"out": outputs.parts[n]}
+                with on(device):
+                    results.append(function(*(value[n] for value in own), **out, **named))
         return SplitArray(self.mesh, results) if outputs is None else outputs
 
     def _check_rows(self, name: str, given: Sequence[Any]) -> None:

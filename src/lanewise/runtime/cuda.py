@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager, nullcontext
 from functools import cache, lru_cache, partial
 from itertools import pairwise
 from types import ModuleType
@@ -60,7 +60,9 @@ def use(device: str) -> Any:
         _begin_thread()
     number = cuda_number(device)
     # every call asks several times: entering the current device again takes longer than asking
-    return _HERE if cupy().cuda.runtime.getDevice() == number else Elsewhere(number)
+    if cupy().cuda.runtime.getDevice() == number:
+        return _HERE
+    return cupy().cuda.Device(number) if number in _together() else Elsewhere(number)
 
 
 class Elsewhere:
@@ -89,6 +91,59 @@ class Elsewhere:
         after = _passed(cupy().cuda.get_current_stream())
         self._device.__exit__(*exception)
         _wait(self._here, after)
+
+
+def _together() -> frozenset[int]:
+    """The devices that this thread has let loose (`together`)."""
+    return getattr(_THREAD, "together", frozenset())
+
+
+@contextmanager
+def together(devices: Iterable[str]) -> Generator[None]:
+    """A context in which several devices work at the same time.
+
+    All of them are behind what the current stream had to do, and after it the current stream is
+    behind all of them. Within, `use` of one of them waits for no other: whoever reads what another
+    one writes says so with events of its own (`runtime/exchange.py`).
+    """
+    outer, here = _together(), int(cupy().cuda.runtime.getDevice())
+    wanted = frozenset(map(cuda_number, devices))
+    if wanted <= outer | {here}:
+        yield
+        return
+    others = sorted(wanted - outer - {here})
+    before = passed()
+    for number in others:
+        with cupy().cuda.Device(number):
+            wait_for(before)
+    _THREAD.together = outer | wanted | {here}
+    try:
+        yield
+    finally:
+        _THREAD.together = outer
+        for number in others:
+            with cupy().cuda.Device(number):
+                after = passed()
+            wait_for(after)
+
+
+def passed() -> Any:
+    """An event behind what the current stream has to do; None while a graph is captured."""
+    return _passed(cupy().cuda.get_current_stream())
+
+
+def wait_for(event: Any) -> None:
+    """Let the current stream wait for an event of any device."""
+    _wait(cupy().cuda.get_current_stream(), event)
+
+
+def receive(to: Any, source: Any) -> None:
+    """Put a copy of a contiguous array of any GPU on the current stream, which is of the device
+    that `to` lies on.
+
+    Between GPUs without peer access the driver takes it through memory of the host.
+    """
+    to.data.copy_from_device_async(source.data, int(source.nbytes))
 
 
 def _passed(stream: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Protocol
@@ -292,6 +292,14 @@ def on(device: str) -> AbstractContextManager[Any]:
     run on the current one.
     """
     return get_device(device).use()
+
+
+def together(devices: Iterable[str]) -> AbstractContextManager[Any]:
+    """A context in which several devices work at the same time: after it the current stream is
+    behind all of them. On the host there is nothing to order.
+    """
+    names = [d for d in devices if not get_device(d).target.host_memory]
+    return cuda.together(names) if names else nullcontext()
 
 
 DLPACK_CUDA = (2, 13)  # kinds of memory: of a GPU, and of one that the host can read too

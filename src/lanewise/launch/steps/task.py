@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from lanewise.language.target import is_gpu
+from lanewise.launch.divided import Divided
 from lanewise.launch.joined import Bound
 from lanewise.launch.task_list import Arrays, TaskList
 from lanewise.runtime.prepared import Prepared
@@ -93,6 +94,7 @@ class Task:
     costs: whether that costs time on a CPU, too.
     before: a task that runs before it, each `kept` times that it runs. orders: those that it makes
     and others keep for some steps, int32 on the device.
+    divided: of a call on a mesh.
     checks: what is asked before every piece of steps. ahead: its values by step. flag: read after
     every piece on a GPU. around: contexts in which so many steps run. bound: what a step runs, as
     tasks over memory.
@@ -114,6 +116,7 @@ class Task:
     before: Task | None = None
     kept: int = 1
     orders: tuple[Any, ...] = ()
+    divided: Divided | None = None
 
 
 def bound_each_step(

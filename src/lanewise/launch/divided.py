@@ -1,0 +1,54 @@
+"""How a call on a mesh is divided, in words and as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lanewise.launch.tasks import Exchange
+from lanewise.runtime.links import links_of
+from lanewise.support.numerals import counted
+
+if TYPE_CHECKING:
+    from lanewise.launch.compiled import Compiled
+
+MOST_LISTED = 8  # parts whose rows are listed
+
+
+@dataclass(frozen=True, slots=True)
+class Divided:
+    """The rows of each part, what they exchange before they run (None: nothing), and the kernel of
+    each.
+    """
+
+    mesh: str
+    devices: tuple[str, ...]
+    lengths: tuple[int, ...]
+    exchange: Exchange | None
+    parts: tuple[Compiled, ...]
+
+    @property
+    def line(self) -> str:
+        """The parts, what goes between them in a call, and how."""
+        lengths = list(map("{:,}".format, self.lengths))
+        if len(set(lengths)) == 1:
+            rows = f"{lengths[0]} rows each"
+        elif len(lengths) <= MOST_LISTED:
+            rows = f"{', '.join(lengths)} rows"
+        else:
+            rows = f"{min(self.lengths):,} to {max(self.lengths):,} rows"
+        parts = f"{counted(len(lengths), 'part', 'parts')} ({self.mesh}), {rows}"
+        if self.exchange is None:
+            return f"{parts}; nothing goes between them"
+        links = " and ".join(links_of(self.devices))
+        return f"{parts}; {self.exchange.crossing:,} bytes a call go between them ({links})"
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return {
+            "devices": list(self.devices),
+            "rows": list(self.lengths),
+            "bytes_between_parts": 0 if self.exchange is None else self.exchange.crossing,
+            "links": list(links_of(self.devices)),
+        }

@@ -1,0 +1,118 @@
+"""All sources for every part of a mesh: memory for them, and the exchange that fills it.
+
+Parts on one device share that memory. What is read of the sources is brought, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from lanewise.language import types as t
+from lanewise.launch.joined import Bound, memory_of
+from lanewise.launch.tasks import Buffer, Exchange, Role, Sequence
+from lanewise.layouts import Layout, SoA, packed
+from lanewise.records.arrays import RecordArray, class_of, storage_of
+from lanewise.records.split_rows import SplitRows
+from lanewise.records.storage import Storage
+from lanewise.records.two_sides import bits_of
+from lanewise.runtime.device import get_device
+from lanewise.runtime.exchange import Moves, Move
+from lanewise.runtime.lease import Lease
+from lanewise.runtime.memory import Need, require_together
+from lanewise.runtime.mesh import Mesh
+from lanewise.support.errors import ArgumentError
+
+REMEDY = "call it for parts of the sources one after the other, or take fewer parts"
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The sources as each part has them. exchange: brings them. leases: of that memory."""
+
+    wholes: tuple[RecordArray, ...]
+    exchange: Exchange
+    bound: Bound
+    leases: tuple[Lease, ...]
+
+
+def all_sources(name: str, source: RecordArray, mesh: Mesh, reads: int) -> Sources:
+    """Memory of every device of a mesh for all sources, and what brings the fields that are read.
+
+    reads: their bits. Raises `DeviceError` where there is no room.
+    """
+    storage, devices = storage_of(source), tuple(dict.fromkeys(mesh.devices))
+    layouts = {device: _layout_on(device, storage) for device in devices}
+    what = f"all sources of {name}"
+    leaves = storage.record.leaves
+    needs = [
+        Need(d, lies.arrange(leaves).nbytes(len(storage)), what) for d, lies in layouts.items()
+    ]
+    require_together(f"a call of {name} on a mesh", needs, REMEDY)
+    rooms = {
+        device: RecordArray(
+            Storage.zeros(storage.record, len(storage), layout, device), class_of(source)
+        )
+        for device, layout in layouts.items()
+    }
+    wholes = tuple(rooms[device] for device in mesh.devices)
+    moves = Moves(tuple(_moves(name, storage, rooms, reads)))
+    buffers = {f"part {n} of {name}": memory_of(p) for n, p in enumerate(_parts_of(source))}
+    targets = {f"sources of {name} on {d}": memory_of(room) for d, room in rooms.items()}
+    crossing = moves.nbytes // len(rooms) * (mesh.parts - 1)
+    exchange = Exchange(
+        f"sources of {name}", tuple(buffers), tuple(targets), moves, moves.nbytes, crossing
+    )
+    roles = {n: Buffer(n, Role.ARGUMENT) for n in buffers}
+    roles |= {n: Buffer(n, Role.TEMPORARY, what=what) for n in targets}
+    sequence = Sequence(exchange.name, roles, (exchange,))
+    leases = tuple(get_device(d).lease(f"the sources of a bound call of {name}") for d in devices)
+    return Sources(wholes, exchange, Bound(sequence, {**buffers, **targets}, exchange), leases)
+
+
+def _layout_on(device: str, storage: Storage) -> Layout:
+    """The layout of all sources. A part's targets may begin anywhere in them, which layouts with
+    blocks do not allow; between GPUs columns are copied as they lie.
+    """
+    layout = packed(storage.layout)
+    blocks = any(b.width > 1 for b in layout.arrange(storage.record.leaves).buffers)
+    return SoA() if blocks or not get_device(device).target.host_memory else layout
+
+
+def _parts_of(source: RecordArray) -> Iterator[RecordArray]:
+    """The memory that sources lie in, each as an array of its own."""
+    places = storage_of(source).places
+    if isinstance(places, SplitRows):
+        yield from (RecordArray(part, class_of(source)) for part in places.parts)
+    else:
+        yield source
+
+
+def _moves(
+    name: str, storage: Storage, rooms: dict[str, RecordArray], reads: int
+) -> Iterator[Move]:
+    """The columns of each part that has rows, to the rooms of all devices."""
+    places, bits = storage.places, bits_of(storage.record)
+    parts = places.parts if isinstance(places, SplitRows) else (storage,)
+    read = [field for field in storage.record if bits[field.name] & reads]
+    first = 0
+    for part in parts:
+        rows = slice(first, first := first + len(part))
+        if not len(part):
+            continue
+        for leaf in (leaf for field in read for leaf in t.leaves(field.name, field.type)):
+            take = partial(_column, name, part, leaf, len(part))
+            for device, room in rooms.items():
+                column = storage_of(room).places.column(leaf)
+                yield Move(part.device, take, device, column[rows])
+
+
+def _column(name: str, part: Storage, leaf: str, count: int) -> Any:
+    """A column of sources, as they are now."""
+    if len(part) != count:
+        raise ArgumentError(
+            f"{name}: it was bound to {count:,} sources, which are {len(part):,} now; bind it anew"
+        )
+    return part.read.column(leaf)

@@ -1,0 +1,174 @@
+"""Exchanges between the parts of a mesh: tasks by name, and an order that nobody can break."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lanewise as lw
+from lanewise.launch.task_verifier import verify
+from lanewise.launch.tasks import Exchange
+from lanewise.runtime.exchange import Moves, Gather, Move, Receive, Wait, order_of
+from lanewise.support.errors import ArgumentError
+
+DEVICES = [f"cuda:{n}" for n in range(4)]
+
+
+class Body(lw.Record):
+    position: lw.vec3
+    velocity: lw.vec3
+    mass: lw.f32
+
+
+@lw.pairwise
+def pull(target: Body, source: Body, softening2: lw.f32) -> lw.vec3:
+    d = source.position - target.position
+    return source.mass * lw.rsqrt(lw.dot(d, d) + softening2) ** 3 * d
+
+
+@lw.elementwise
+def push(body: Body, force: lw.vec3, dt: lw.f32):
+    body.velocity += force * dt
+    body.position += body.velocity * dt
+
+
+def bodies(n: int, parts: int, layout: lw.Layout | None = None) -> Any:
+    rng = np.random.default_rng(n)
+    mesh = lw.Mesh("cpu", parts=parts)
+    return Body.array(position=rng.standard_normal((n, 3)), mass=rng.random(n), device=mesh, layout=layout or lw.SoA())
+
+
+# ------------------------------------------------------------ the order of streams
+
+Past = frozenset[tuple[str, str, int]]
+"""What is done when something begins: events and stages of a device in some round."""
+
+
+def run_rounds(routes: list[tuple[str, str]], rounds: int) -> None:
+    """Steps of an exchange and a kernel that reads all targets and writes all sources of a device, with streams that
+    wait only where they are told to: whatever must be done before an act has to be in its past.
+    """
+    devices = sorted({d for route in routes for d in route})
+    stream: dict[str, Past] = {d: frozenset() for d in devices}
+    event: dict[str, Past] = {}
+
+    def does(device: str, what: str, n: int, needs: set[tuple[str, str, int]]) -> None:
+        assert needs <= stream[device], (device, what, needs - stream[device])
+        stream[device] |= {(what, device, n)}
+
+    for n in range(rounds):
+        for act in order_of(routes):
+            match act:
+                case Gather(device):  # the kernel of the round before has written what is read
+                    does(device, "gather", n, {("kernel", device, n - 1)} if n else set())
+                    event[device] = stream[device]
+                case Wait(device, on):
+                    stream[device] |= event[on]
+                case Receive(device):  # reads what sources gathered; writes what the last kernel here has read
+                    needs = {("gather", s, n) for s, t in routes if t == device}
+                    does(device, "receive", n, needs | ({("kernel", device, n - 1)} if n else set()))
+                    event[device] = stream[device]
+        for device in devices:  # reads what came, writes what others have copied from here
+            needs = {("receive", t, n) for s, t in routes if device in (s, t)}
+            does(device, "kernel", n, needs)
+
+
+@settings(max_examples=100)
+@given(st.lists(st.tuples(st.sampled_from(DEVICES), st.sampled_from(DEVICES)), min_size=1, max_size=12))
+def test_no_copy_meets_its_readers_or_writers(routes: list[tuple[str, str]]) -> None:
+    run_rounds(routes, 3)
+
+
+def test_both_ways_at_once() -> None:
+    """No device waits for copies to others before its own copies run."""
+    order = order_of(product(DEVICES[:2], DEVICES[:2]))
+    first = next(n for n, act in enumerate(order) if isinstance(act, Receive))
+    assert [type(act) for act in order[:first]] == [Gather, Gather, Wait, Wait]
+    assert [type(act) for act in order[first:]] == [Receive, Receive, Wait, Wait]
+
+
+def test_one_gpu_waits_for_nothing() -> None:
+    assert order_of([("cuda:0", "cuda:0")]) == (Gather("cuda:0"), Receive("cuda:0"))
+
+
+def test_copies_on_a_host_run_at_once() -> None:
+    a, b = np.arange(6.0), np.zeros(4)
+    copies = Moves((Move("cpu", lambda: a[:3], "cpu", b[:3]), Move("cpu", lambda: a[5:], "cpu", b[3:])))
+    copies()
+    np.testing.assert_array_equal(b, [0, 1, 2, 5])
+    assert copies.nbytes == 32
+
+
+# ------------------------------------------------------------ tasks
+
+
+def loop_of(b: Any, profile: lw.Profile | None = None) -> Any:
+    force = pull.bind(b, b, softening2=0.1)
+    return lw.steps([force, push.bind(b, force.results[0], dt=1e-2)], profile=profile)
+
+
+@pytest.mark.parametrize("layout", [lw.SoA(), lw.AoS(), lw.AoSoA(8)], ids=str)
+@pytest.mark.parametrize("parts", [1, 3])
+def test_a_step_on_a_mesh_is_a_sound_sequence(parts: int, layout: lw.Layout) -> None:
+    sequence = verify(loop_of(bodies(20, parts, layout)).sequence())
+    (exchange,) = (task for task in sequence.tasks if isinstance(task, Exchange))
+    assert exchange is not None
+    assert sequence.tasks[0].name == "sources of pull"
+    read = {a.buffer for a in exchange.accesses if a.reads}
+    written = {a.buffer for a in exchange.accesses if a.writes}
+    assert len(read) == parts
+    assert written == {"sources of pull on cpu"}
+    assert exchange.nbytes == 20 * 16
+    assert exchange.crossing == 20 * 16 * (parts - 1)
+    assert read <= sequence.changed  # what push writes is what the exchange reads
+    assert [task.name for task in sequence.tasks[1:]] == ["pull"] * parts + ["push"] * parts
+
+
+def test_explanations_list_parts_and_exchanges() -> None:
+    b = bodies(1000, 3)
+    compiled = pull.compile(b, b, softening2=0.1)
+    said = compiled.explain()
+    assert [row.name for row in said.launches] == ["sources of pull", "pull, part 0", "pull, part 1", "pull, part 2"]
+    assert said.launches[0].nbytes == 16_000
+    line = "3 parts (3 x cpu), 333, 333, 334 rows; 32,000 bytes a call go between them (memory of the host)"
+    assert line in str(said)
+    assert said.analysis.facts["mesh"]["bytes_between_parts"] == 32_000
+    np.testing.assert_array_equal(compiled(b, b, softening2=0.1).numpy(), pull(b, b, softening2=0.1).numpy())
+    with pytest.raises(ArgumentError, match="is for arrays on one device"):
+        compiled.explain(measure=True)
+    loop = str(loop_of(b).explain())
+    assert f"pull: {line}" in loop
+    assert "push, part 2" in loop
+    assert "sources of pull  16,000 bytes" in loop
+    assert "push: 3 parts (3 x cpu), 333, 333, 334 rows; nothing goes between them" in loop
+
+
+def test_profiles_have_each_part() -> None:
+    profile = lw.Profile()
+    loop_of(bodies(50, 2), profile).run(4)
+    text = str(profile)
+    for name in ("sources of pull", "pull, part 0", "pull, part 1", "push, part 1"):
+        assert name in text
+
+
+def test_results_that_nothing_has_filled_are_refused() -> None:
+    b = bodies(50, 2)
+    force = pull.bind(b, b, softening2=0.1)
+    loop = lw.steps([push.bind(b, force.results[0], dt=1e-2), force])
+    with pytest.raises(ArgumentError, match="push reads the results of pull, which has not run yet"):
+        loop.run(1)
+    force()
+    loop.run(1)
+
+
+def test_sources_that_changed_in_length_are_refused() -> None:
+    targets, sources = bodies(9, 2), bodies(7, 1).to("cpu")
+    call = pull.bind(targets, sources, softening2=0.1)
+    sources.append(sources[:2].copy())
+    with pytest.raises(ArgumentError, match="pull: it was bound to 7 sources, which are 9 now; bind it anew"):
+        call()
