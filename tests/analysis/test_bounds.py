@@ -126,6 +126,34 @@ def access(draw: st.DrawFn, names: tuple[str, ...], index: Any = affine) -> ir.S
 
 
 @st.composite
+def one_compared(draw: st.DrawFn, names: tuple[str, ...]) -> ir.Expression:
+    """A condition on one variable at a time: what meets it are the places of a smaller box."""
+    left = binary("*", number(draw(st.sampled_from([1, 1, -1, 2]))), local(draw(st.sampled_from(names))))
+    e: ir.Expression = ir.Compare(
+        draw(st.sampled_from(["<", "<=", ">", ">=", "=="])), left, number(draw(st.integers(-2, 5)))
+    )
+    return ir.Logical("and", e, draw(one_compared(names))) if draw(st.integers(0, 3)) == 0 else e
+
+
+@st.composite
+def parted(draw: st.DrawFn, names: tuple[str, ...] = ("y", "x"), depth: int = 0) -> ir.Block:
+    """Accesses, loops over every number, and branches: who comes to a statement are all places of a box."""
+    block: list[ir.Statement] = []
+    for _ in range(draw(st.integers(1, 2))):
+        match draw(st.integers(0, 3)) if depth < 3 else 3:
+            case 0:
+                k, step = f"k{depth}", draw(st.sampled_from([1, -1]))
+                ends = number(draw(st.integers(-1, 3))), number(draw(st.integers(-1, 5)))
+                block.append(ir.For(k, *ends, number(step), draw(parted((*names, k), depth + 1))))
+            case 1 | 2:
+                then = draw(parted(names, depth + 1))
+                block.append(ir.If(draw(one_compared(names)), then, ()))
+            case _:
+                block.append(draw(access(names)))
+    return tuple(block)
+
+
+@st.composite
 def any_index(draw: st.DrawFn, names: tuple[str, ...]) -> ir.Expression:
     """Arithmetic of all kinds."""
     e, other = draw(affine(names)), draw(affine(names))
@@ -204,6 +232,18 @@ def test_sums_are_decided(body: ir.Block, extents: dict[str, int], n: int, shape
         assert (r.below or r.beyond) == any(not 0 <= i < shape[r.dimension] for i in touched[key])
 
 
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(parted(), EXTENTS, st.integers(-3, 3), SHAPES)
+def test_sums_in_branches_are_decided(body: ir.Block, extents: dict[str, int], n: int, shape: tuple[int, ...]) -> None:
+    """A condition on one variable leaves a box of places, which some thread surely comes to if it has any."""
+    problem = Problem(body, extents, n, shape)
+    proved, touched = {(r.site, r.dimension): r for r in problem.proved()}, problem.touched()
+    assert proved.keys() == touched.keys()
+    for key, r in proved.items():
+        assert r.sure
+        assert r.span == (min(touched[key]), max(touched[key]))
+
+
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(anything(), EXTENTS, st.integers(-3, 3), SHAPES)
 def test_what_is_said_holds(body: ir.Block, extents: dict[str, int], n: int, shape: tuple[int, ...]) -> None:
@@ -236,6 +276,34 @@ def test_conditions_narrow_sums() -> None:
     assert spans((window,), x=10) == [((0, 9), False), ((-2, 11), True)]
 
 
+def test_conditions_that_some_thread_surely_meets() -> None:
+    """An index that is the same for all is wrong wherever it runs: it is refused if somebody comes there."""
+    beyond = load(number(100))
+
+    def sure(condition: ir.Expression, x: int = 5, then: ir.Block = (beyond,)) -> list[bool]:
+        return [s for _, s in spans((ir.If(condition, then, (beyond,)),), x=x)]
+
+    x, n = local("x"), N  # n is 3
+    assert sure(ir.Compare(">", x, number(0))) == [True, True]
+    assert sure(ir.Compare(">", x, number(0)), x=1) == [True]  # the other side alone
+    assert sure(ir.Compare(">", n, number(1))) == [True]
+    assert sure(ir.Compare("!=", x, number(0))) == [True, True]
+    assert sure(ir.Compare("!=", x, number(2))) == [False, True]  # a box with a hole
+    assert sure(ir.Logical("or", ir.Compare("==", x, number(0)), ir.Compare("==", x, number(4)))) == [False, True]
+    assert sure(ir.Unary("not", ir.Compare("<", x, number(3)), BOOL)) == [True, True]
+    assert sure(ir.Compare("==", binary("%", x, number(2)), number(0))) == [False, False]
+    assert sure(T) == [False, False]  # data decide
+    ended = (ir.If(ir.Compare("==", x, number(0)), (ir.Return(()),), ()), beyond)
+    assert spans(ended, x=5) == [((100, 100), True)]
+    assert spans(ended, x=1) == []
+
+
+def test_steps_leave_out_what_a_box_has() -> None:
+    within = ir.If(ir.Compare("==", local("k"), number(1)), (load(number(100)),), ())
+    assert spans((ir.For("k", number(0), number(5), number(2), (within,)),), x=2) == [((100, 100), False)]
+    assert spans((ir.For("k", number(0), number(5), number(1), (within,)),), x=2) == [((100, 100), True)]
+
+
 def test_conditions_may_be_kept_in_variables() -> None:
     """That of `a[i + 1] if i + 1 < 10 else ...`; it is about the `i` that there was."""
     following = binary("+", local("i"), number(1))
@@ -246,7 +314,7 @@ def test_conditions_may_be_kept_in_variables() -> None:
         ir.Assign("i", number(40)),
         ir.If(T, (load(binary("+", local("x"), local("i"))),)),
     )
-    assert spans(body, x=20) == [((1, 9), False), ((40, 48), False)]
+    assert spans(body, x=20) == [((1, 9), True), ((40, 48), True)]
 
 
 def test_bounds_of_loops_narrow_sums() -> None:
@@ -269,10 +337,23 @@ def test_the_rest_of_a_round_that_goes_on() -> None:
 
 
 def test_values_that_indices_are_made_of() -> None:
-    """Those of indices and of bounds of loops, also by way of variables; not those of conditions."""
+    """Those of indices and of bounds of loops, also by way of variables; those of conditions where they may hide a
+    place outside that no data tell.
+    """
     body = (
         ir.Assign("i", binary("+", local("y"), local("m"))),
         ir.If(ir.Compare("<", local("w"), number(3)), (load(binary("+", local("i"), N)),)),
         ir.For("k", number(0), local("r"), number(1), ()),
     )
-    assert decisive(body, ["n", "m", "w", "r", "other"]) == ("n", "m", "r")
+    names = ["n", "m", "w", "r", "other"]
+    values = dict.fromkeys(names, 1)
+
+    def decided(shape: int, **more: int) -> tuple[str, ...]:
+        return decisive(body, names, reached(body, {"y": 5}, values | more, {"a": (shape,), "c": (shape,)}))
+
+    assert decided(20) == ("n", "m", "r")
+    assert decided(6) == ("n", "m", "w", "r")  # outside, if the condition holds
+    assert decided(20, w=7) == ("n", "m", "w", "r")  # not come to: nothing is known
+    told = (load(local("y")), ir.If(ir.Compare("<", local("w"), number(3)), (load(local("$value")),)))
+    places = reached(told, {"y": 5}, values, {"a": (9,), "c": (9,)})
+    assert decisive(told, names, places) == ()  # data tell: no condition makes it surely outside

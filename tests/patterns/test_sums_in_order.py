@@ -9,6 +9,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.explanation.calls import compile_call
+from tests.fuzz.texts import executed
 
 
 @lw.threadwise
@@ -100,6 +101,34 @@ def test_what_keywords_there_are() -> None:
 
     with pytest.raises(lw.CompileError, match=r"exact=True or exact=False, and that of lw\.scatter_add alone"):
         wrong(1, np.ones(5, np.float32), grid=5)
+
+
+WHOLE = ["i32", "u32", "i64"]
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+@pytest.mark.parametrize("pattern", ["threadwise", "elementwise"])
+def test_whole_numbers_have_no_order(kind: str, pattern: str) -> None:
+    """Their sums are exact in every order: what would change nothing is refused, in every pattern."""
+    array, text = f"lw.Array1[lw.{kind}]", "lw.scatter_add(sums, i, 1, exact={exact})"
+    heads = {
+        "threadwise": f"@lw.threadwise\ndef f(i: lw.index, sums: {array}):\n    {text}\n",
+        "elementwise": f"@lw.elementwise\ndef f(i: lw.i32, sums: {array}):\n    {text}\n",
+    }
+    for exact in (True, False):
+        sums = np.zeros(3, {"i32": "i4", "u32": "u4", "i64": "i8"}[kind])
+        with executed(heads[pattern].format(exact=exact), f"whole_{kind}_{pattern}_{exact}.py") as names:
+            given = (np.arange(3, dtype=np.int32), sums) if pattern == "elementwise" else (sums,)
+            grid = {} if pattern == "elementwise" else {"grid": 3}
+            if exact:
+                names.f(*given, **grid)
+                assert sums.tolist() == [1, 1, 1]
+                continue
+            with pytest.raises(lw.CompileError) as error:
+                names.f(*given, **grid)
+        assert "sums of whole numbers are exact in every order" in str(error.value)
+        assert f"found: exact=False for elements of {kind}" in str(error.value)
+        assert "wanted: lw.scatter_add(sums, i, 1)" in str(error.value)
 
 
 def test_in_python_it_adds_one_number() -> None:

@@ -79,6 +79,14 @@ def told(error: pytest.ExceptionInfo[Any], kernel: Any) -> str:
     return f"{int(line) - inspect.getsourcelines(kernel.python)[1]}:{rest}"
 
 
+@lw.threadwise
+def second_row(y: lw.index, x: lw.index, n: lw.i32, u: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    if n > 0 and x > 0:
+        c[y, x] = u[1, x]
+    else:
+        c[y, x] = u[0, x]
+
+
 # ------------------------------------------------------------ refused before anything is computed
 
 TOO_FEW_ROWS = """\
@@ -109,10 +117,18 @@ BEFORE_THE_FIRST = """\
   found: the index goes from -1 to 2 with grid=4, and 'a' has the shape (4,)
   wanted: 0 to 3
   hint: arrays and a grid that fit each other, or a condition around the access"""
+ONE_ROW = """\
+3:19: second_row: 'u' is read outside of its elements
+    c[y, x] = u[1, x]
+              ^^^^^^^
+  found: index 0 is 1 with grid=(1, 5), and 'u' has the shape (1, 5)
+  wanted: 0 to 0
+  hint: arrays and a grid that fit each other, or a condition around the access"""
 REFUSED: dict[str, tuple[Any, tuple[Any, ...], Any, str]] = {
     "an array with too few rows": (matmul, (zeros(3, 5), zeros(4, 7), zeros(3, 7)), (3, 7), TOO_FEW_ROWS),
     "a grid larger than an array": (matmul, (zeros(3, 5), zeros(5, 7), zeros(3, 7)), (4, 7), GRID_TOO_LARGE),
     "an array without elements": (matmul, (zeros(3, 5), zeros(5, 7), zeros(3, 0)), (3, 1), NO_COLUMNS),
+    "a row that some thread reads": (second_row, (1, zeros(1, 5), zeros(1, 5)), (1, 5), ONE_ROW),
     "a value that leads outside": (shift, (-1, 1, zeros(4, dtype=np.float64), zeros(4, dtype=np.float64)), 4, BEFORE_THE_FIRST),
 }  # fmt: skip
 
@@ -125,6 +141,22 @@ def test_calls_that_cannot_be_right_are_refused(what: str, checks: bool, device:
     with lw.device(device), pytest.raises(lw.ArgumentError) as error:
         kernel(*arguments, grid=grid, checks=checks)
     assert told(error, kernel) == message
+
+
+def test_a_condition_that_nobody_meets_hides_what_is_outside() -> None:
+    """Also of calls like earlier ones: each is held to its own numbers."""
+    one, two = zeros(1, 5), zeros(2, 5) + 1
+    for n, rows, refused in ((0, one, False), (1, one, True), (0, one, False), (1, two, False), (2, one, True)):
+        c = zeros(1, 5)
+        for _ in range(3):
+            if refused:
+                with pytest.raises(lw.ArgumentError, match="index 0 is 1 with grid"):
+                    second_row(n, rows, c, grid=(1, 5))
+            else:
+                second_row(n, rows, c, grid=(1, 5))
+                np.testing.assert_array_equal(c, rows[:1] if n == 0 else [[1, 1, 1, 1, 1]])
+    alone = zeros(1, 1)
+    second_row(1, alone, alone.copy(), grid=(1, 1))  # no thread has x > 0
 
 
 def test_every_way_to_run_refuses() -> None:

@@ -6,7 +6,8 @@ array, and what surely is not.
 A value is a sum of coefficients times indices of threads and variables of loops, plus a number
 between two others. Conditions narrow what these variables can be, and sums of them. What is said to
 be inside surely is. What is said to be outside surely happens: in a statement that every thread
-comes to, in all rounds, with indices that are such sums and nothing else, some thread is outside.
+comes to, in all rounds, with indices that are such sums and nothing else, some thread is outside;
+and so it is where conditions on the way leave a box of values, each of which some thread has.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from lanewise.analysis.boxes_of_conditions import leaves_a_box
 from lanewise.analysis.known_bounds import (
     KnownBounds,
     KnownTruth,
@@ -86,9 +88,13 @@ def reached(
     return tuple(walk.passed)
 
 
-def decisive(body: ir.Block, names: Iterable[str]) -> tuple[str, ...]:
-    """Those of some values for all that an index, or the bounds of a loop, are made of."""
+def decisive(body: ir.Block, names: Iterable[str], places: Iterable[Reached]) -> tuple[str, ...]:
+    """Those of some values for all that an index, or the bounds of a loop, are made of; and a
+    condition, unless the `places` of a call say that no index is outside which no data tell.
+    """
     made: set[str] = set()
+    if _may_be_refused(body, places):
+        made |= {n for s in statements(body) if isinstance(s, ir.If) for n in reads(s.condition)}
     while True:
         before = len(made)
         for s in statements(body):
@@ -100,6 +106,26 @@ def decisive(body: ir.Block, names: Iterable[str]) -> tuple[str, ...]:
             return tuple(n for n in names if n in made)
 
 
+def _may_be_refused(body: ir.Block, places: Iterable[Reached]) -> bool:
+    """Whether other conditions may let a thread come to an index outside that no data tell."""
+    inside: dict[int, bool] = {}
+    for r in places:
+        inside[r.site] = inside.get(r.site, True) and not (r.below or r.beyond)
+    loaded: set[str] = set()
+    while True:
+        before = len(loaded)
+        for s in statements(body):
+            used = {n for e in expressions(s) for n in reads(e)}
+            if isinstance(s, ir.LoadElement) or not loaded.isdisjoint(used):
+                loaded.update(writes(s))
+        if len(loaded) == before:
+            break
+    return any(
+        not inside.get(n, False) and loaded.isdisjoint(x for e in s.indices for x in reads(e))
+        for n, s in enumerate(sites(body))
+    )
+
+
 @dataclass(slots=True)
 class _Walk:
     """Goes through statements in order; `passed` are the indices of the accesses on the way."""
@@ -108,6 +134,7 @@ class _Walk:
     numbers: Mapping[int, int]  # of the accesses, by identity
     passed: list[Reached] = field(default_factory=list[Reached])
     loops: int = 0
+    sparse: set[str] = field(default_factory=set[str])  # variables of loops that leave numbers out
 
     def block(self, block: ir.Block, state: KnownBounds, *, sure: bool) -> KnownBounds | None:
         """The state behind a block; None where no thread comes out of its end."""
@@ -118,10 +145,10 @@ class _Walk:
                     for n in writes(s):
                         state.forget(n)
                 case ir.If():
-                    joined = self.branch(s, state)
+                    joined = self.branch(s, state, sure=sure)
                     if joined is None:
                         return None
-                    state, sure = joined, sure and not returns(s)
+                    state, sure = joined
                 case ir.For():
                     state, sure = self.loop(s, state, sure=sure), sure and not returns(s)
                 case ir.While():
@@ -149,14 +176,22 @@ class _Walk:
             certain = sure and (value.is_sum or low >= length or high < 0)
             self.passed.append(Reached(self.numbers[id(s)], d, s, span, length, certain))
 
-    def branch(self, s: ir.If, state: KnownBounds) -> KnownBounds | None:
-        then = assume(s.condition, state.copy(), true=True)
-        other = assume(s.condition, state.copy(), true=False)
-        ends = [
-            None if side is None else self.block(block, side, sure=False)
-            for block, side in ((s.then, then), (s.otherwise, other))
-        ]
-        return joined_states(ends[0], ends[1])
+    def branch(
+        self, s: ir.If, state: KnownBounds, *, sure: bool
+    ) -> tuple[KnownBounds, bool] | None:
+        """What holds behind a branch, and whether some thread surely has each value of its box."""
+        ends: list[KnownBounds | None] = []
+        kept = sure
+        for block, true in ((s.then, True), (s.otherwise, False)):
+            side = assume(s.condition, state.copy(), true=true)
+            whole = sure and leaves_a_box(s.condition, state, self.sparse, true=true)
+            ends.append(None if side is None else self.block(block, side, sure=whole))
+            if any(map(returns, block)):  # then those of the other side alone go on
+                kept = kept and (ends[-1] is None)
+            elif returns(s):
+                kept = kept and whole
+        joined = joined_states(ends[0], ends[1])
+        return None if joined is None else (joined, kept)
 
     def loop(self, s: ir.For, state: KnownBounds, *, sure: bool) -> KnownBounds:
         """The body is gone through once, with a variable that may be that of any round."""
@@ -168,6 +203,8 @@ class _Walk:
         forget_names(inner, (s,))
         low, high = inner.box[symbol] = _rounds(inner, start, stop, step.number, s.start.type)
         variable = inner.values[s.variable] = LinearValue(((symbol, 1),), 0, 0)
+        if step.number not in (1, -1):
+            self.sparse.add(symbol)
         runs = low <= high
         if runs and not fixed and step.number:
             first, last = (start, stop) if step.number > 0 else (stop, start)

@@ -177,11 +177,16 @@ def assume(e: ir.Expression, state: KnownBounds, *, true: bool) -> KnownBounds |
 def _assume_truth(truth: KnownTruth, state: KnownBounds, *, true: bool) -> KnownBounds | None:
     """The same of a condition that was kept in a variable, with what its names stood for then."""
     values, truths = state.values, state.truths
-    state.values, state.truths = truth.values, truth.truths
-    after = assume(truth.condition, state, true=true)
+    after = assume(truth.condition, with_truth(state, truth), true=true)
     if after is not None:
         after.values, after.truths = values, truths
     return after
+
+
+def with_truth(state: KnownBounds, truth: KnownTruth) -> KnownBounds:
+    """The state, changed to what names stood for when a condition was kept in a variable."""
+    state.values, state.truths = truth.values, truth.truths
+    return state
 
 
 _OPPOSITE: dict[ir.CompareOperator, ir.CompareOperator] = {
@@ -203,7 +208,7 @@ def _compared(
                 right, left, state, strict=False
             )
         case "!=":
-            between = _sum(left, _scaled(right, -1))
+            between = difference(left, right)
             low, high = state.span(between)
             if not between.is_sum or not low <= 0 <= high:
                 return True
@@ -217,7 +222,7 @@ def assume_below(
     left: LinearValue, right: LinearValue, state: KnownBounds, *, strict: bool
 ) -> bool:
     """Learn that one value is less than another one; whether that can be."""
-    between = _sum(left, _scaled(right, -1))
+    between = difference(left, right)
     return state.narrow(between.coefficients, (-ENDLESS, -int(strict) - between.low))
 
 
@@ -279,7 +284,7 @@ def _binary(e: ir.Binary, left: LinearValue, right: LinearValue, state: KnownBou
         case "+":
             return _sum(left, right)
         case "-":
-            return _sum(left, _scaled(right, -1))
+            return difference(left, right)
         case "*":
             for one, other in ((left, n), (right, left.number)):
                 if other is not None:
@@ -320,6 +325,11 @@ def _scaled(value: LinearValue, factor: int) -> LinearValue:
         return constant(0)
     ends = sorted((value.low * factor, value.high * factor))
     return LinearValue(tuple((v, c * factor) for v, c in value.coefficients), *ends)
+
+
+def difference(a: LinearValue, b: LinearValue) -> LinearValue:
+    """One value less another one."""
+    return _sum(a, _scaled(b, -1))
 
 
 def _sum(a: LinearValue, b: LinearValue) -> LinearValue:

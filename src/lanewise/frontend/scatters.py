@@ -54,6 +54,13 @@ def scatter(scope: Scope, operation: ir.ScatterOperation, node: ast.Call) -> Non
     value = coerce(
         scope, number(scope, node.args[2]), kind, node.args[2], f"an element of {array.name!r}"
     )
+    if kind.is_integer and not is_exact(node):
+        raise scope.error(
+            "sums of whole numbers are exact in every order",
+            node,
+            found=f"exact=False for elements of {kind}",
+            wanted=f"lw.scatter_add({', '.join(map(ast.unparse, node.args))})",
+        )
     exact = operation == "add" and kind.is_float and is_exact(node)
     kept: ir.ScatterOperation = "sum" if exact else operation
     scope.emit(ir.ScatterElement(array.name, at, kept, value.parts[0], scope.location(node)))

@@ -122,7 +122,7 @@ def places_reached(
 def proved_with_values(lowered: Lowered, signature: Signature) -> bool:
     """Whether what is proved of a call depends on its uniform values."""
     whole = _whole_numbers(signature, signature.parameters)
-    return lowered.indexed is not None and bool(decisive(lowered.indexed.body, whole))
+    return lowered.indexed is not None and bool(decisive(lowered.indexed.body, whole, ()))
 
 
 def _whole_numbers(signature: Signature, names: Iterable[str]) -> list[str]:
@@ -170,8 +170,9 @@ def repeats(function: KernelFunction, arguments: Arguments) -> Repeats:
     names: tuple[str, ...] = ()
     if function.lowered.indexed is not None:
         names = decisive(
-            function.lowered.indexed.body, _whole_numbers(function.signature, arguments.uniforms)
-        )
+            function.lowered.indexed.body, _whole_numbers(function.signature, arguments.uniforms),
+            _reached(function, arguments, element_counts(function, arguments)),
+        )  # fmt: skip
     written = [n for n in arguments.records if function.skeleton.in_place][:1]
     apart = tuple((w, n) for w in written for n in function.signature.arrays)
     return Repeats(device_of, apart, _holding(function, arguments, names) if names else None)

@@ -110,7 +110,11 @@ def repeats(function: KernelFunction, arguments: Arguments) -> Repeats:
     """What calls like this one have to be like, the values included that indices are made of."""
     plain = plain_repeats(function.signature, arguments)
     environment = function.environment(arguments)
-    names = decisive(_thread(function, arguments), _whole_numbers(function, environment))
+    whole, places = (
+        _whole_numbers(function, environment),
+        _reached(function, arguments, environment),
+    )
+    names = decisive(_thread(function, arguments), whole, places)
     return replace(
         plain, holds=_holding(function, arguments, environment, names) if names else None
     )
