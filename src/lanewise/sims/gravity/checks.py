@@ -33,9 +33,14 @@ def self_force_vanishes(softening: float, scalar: Scalar) -> bool:
 
 
 def check_bodies(bodies: lw.RecordArray, scalar: Scalar) -> None:
-    """Refuse NaN and infinity, and places too far away for forces in `scalar`; name the field and
-    the first body.
+    """Refuse an array on a mesh, NaN and infinity, and places too far away for forces in `scalar`;
+    name the field and the first body.
     """
+    if isinstance(mass := bodies.mass, lw.SplitArray):
+        raise InputError(
+            f"bodies lie on a mesh ({mass.mesh}); wanted an array on one device: "
+            f"bodies.to({bodies.device!r}) brings them there"
+        )
     module = array_module(bodies.device)
     # twice the square root of three times this is the longest separation
     reach = longest(scalar) / 4
