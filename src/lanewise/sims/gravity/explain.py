@@ -20,7 +20,7 @@ from lanewise.sims.gravity.options import Settings
 from lanewise.sims.gravity.physics import RECORDS, make_physics, pair_type
 from lanewise.sims.gravity.plans import wanted_force
 from lanewise.sims.gravity.simulation import Simulation, make_bodies
-from lanewise.sims.gravity.trees import calibration_job, tree_of, with_method
+from lanewise.sims.gravity.trees import law_over, tree_of, with_method
 from lanewise.support.attributes import unknown
 from lanewise.support.errors import InputError
 
@@ -153,7 +153,10 @@ def tuning_job(
     )
     softening = softening2**0.5
     if search is not None:
-        return calibration_job(search, arrays, softening)
+        law = law_over(search, arrays, softening)
+        given = law._calls.given((arrays, arrays), {"softening2": softening2})  # pyright: ignore[reportPrivateUsage]
+        assert law.searched is not None, "over a tree"
+        return law.searched.calibration_job(given, None, law.bind)
     simulation = Simulation(arrays, softening=softening)
     softened = self_force_vanishes(simulation.softening, pair_type(precision))
     physics = make_physics(type(arrays[0]), softened)

@@ -4,7 +4,7 @@ Without `from __future__ import annotations`: a kernel's types are read where it
 """
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,6 @@ from lanewise.sims.gravity.physics import Body64, make_physics, pair_type, preci
 from lanewise.support.attributes import unknown
 from lanewise.support.errors import ArgumentError, InputError
 from lanewise.support.numerals import counted
-
-if TYPE_CHECKING:
-    from lanewise.patterns.search.tuning.calibration import CalibrationJob
 
 METHODS = ("auto", "direct", "tree")
 CROSSING, GPU_CROSSING = 20_000, 50_000
@@ -88,26 +85,17 @@ def with_method(settings: Settings, bodies: int) -> tuple[Settings, str]:
     return replace(settings, method="tree", **numbers), why
 
 
-def calibration_job(search: lw.Tree, bodies: lw.RecordArray, softening: float) -> "CalibrationJob":
-    """What is measured for these bodies to keep the accuracy of a tree."""
-    law = _law(search, bodies, softening)
-    arguments = law._calls.given((bodies, bodies), {"softening2": softening**2})  # pyright: ignore[reportPrivateUsage]
-    assert law.searched is not None, "over a tree"
-    return law.searched.calibration_job(arguments, None, law.bind)
-
-
 def calibrated(asked: Settings, settings: Settings, bodies: lw.RecordArray) -> tuple[Settings, str]:
     """The settings with the tree that has the accuracy in the least time for these bodies, and why.
 
     asked: without the numbers that were left open. Raises `InputError` for an accuracy that no tree
     has.
     """
-    from lanewise.patterns.search.tuning.calibration import calibrate
-
     search = tree_of(asked)
     assert search is not None, "what is calibrated is a tree"
+    law = law_over(search, bodies, settings.softening)
     try:
-        found = calibrate(calibration_job(search, bodies, settings.softening))
+        found = law.tune(bodies, bodies, softening2=settings.softening**2)
     except ArgumentError as error:
         raise InputError(str(error)) from error
     why = (
@@ -124,7 +112,7 @@ def calibrated_before(
     search = tree_of(asked)
     if search is None or search.accuracy is None or asked.opening is not None:
         return None
-    law = _law(search, bodies, settings.softening)
+    law = law_over(search, bodies, settings.softening)
     values = {"softening2": settings.softening**2}
     arguments = law._calls.given((bodies, bodies), values)  # pyright: ignore[reportPrivateUsage]
     assert law.searched is not None, "over a tree"
@@ -134,7 +122,8 @@ def calibrated_before(
     return _taking(settings, choice_of(picked.search)), picked.why
 
 
-def _law(search: lw.Tree, bodies: lw.RecordArray, softening: float) -> lw.Pairwise:
+def law_over(search: lw.Tree, bodies: lw.RecordArray, softening: float) -> lw.Pairwise:
+    """The force between such bodies over a tree."""
     softened = self_force_vanishes(softening, pair_type(precision_of(bodies.record)))
     return over(search, make_physics(class_of(bodies), softened).acceleration)
 
