@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import lanewise as lw
 from lanewise.launch.task_verifier import verify
 from lanewise.launch.tasks import Exchange
-from lanewise.runtime.exchange import Moves, Gather, Move, Receive, Wait, order_of
+from lanewise.runtime.exchange import Gather, Move, Moves, Receive, Wait, order_of
 from lanewise.support.errors import ArgumentError
 
 DEVICES = [f"cuda:{n}" for n in range(4)]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lanewise.runtime import cuda, exchange
-from lanewise.runtime.exchange import Moves, Move
+from lanewise.runtime.exchange import Move, Moves
 
 
 class Recorder:

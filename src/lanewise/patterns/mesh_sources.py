@@ -19,7 +19,7 @@ from lanewise.records.split_rows import SplitRows
 from lanewise.records.storage import Storage
 from lanewise.records.two_sides import bits_of
 from lanewise.runtime.device import get_device
-from lanewise.runtime.exchange import Moves, Move
+from lanewise.runtime.exchange import Move, Moves
 from lanewise.runtime.lease import Lease
 from lanewise.runtime.memory import Need, require_together
 from lanewise.runtime.mesh import Mesh
