@@ -59,7 +59,7 @@ def test_what_initial_conditions_bring_are_settings(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("bodies", [2, 6, 30, 400, 4000])
+@pytest.mark.parametrize("bodies", [2, 6, 7, 10, 30, 400, 4000])
 @pytest.mark.parametrize("name", INITIAL_CONDITIONS)
 def test_defaults_of_all_sizes_pass_their_own_check(name: str, bodies: int, seed: int) -> None:
     condition = INITIAL_CONDITIONS[name]
@@ -75,6 +75,14 @@ def test_the_softening_is_half_the_distance_of_neighbours(name: str) -> None:
     inner = np.linalg.norm(p.position, axis=1) < 0.25
     density = inner.sum() / (4 / 3 * math.pi * 0.25**3)
     assert p.softening == pytest.approx(0.5 * density ** (-1 / 3), rel=0.15)
+
+
+def test_few_bodies_of_galaxies_are_softened_more() -> None:
+    """Three bodies of a disc are no disc, but three bodies that meet."""
+    few = [make_initial_conditions("galaxies", n, 1).softening for n in (6, 20, 400, 3000)]
+    assert few == sorted(few, reverse=True)
+    assert few[0] == pytest.approx(0.5 * (2 * 3 / (4 * math.pi * 0.21**3)) ** (-1 / 3), rel=0.3)
+    assert [make_initial_conditions("galaxies", n, 1).softening for n in (4000, 9000)] == [0.02, 0.02]
 
 
 def test_zero_has_no_sign() -> None:

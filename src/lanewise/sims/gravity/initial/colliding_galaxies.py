@@ -13,12 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.io.particles import Particles, concatenate
-from lanewise.sims.gravity.initial.disc_galaxy import DiscGalaxy
-from lanewise.sims.gravity.initial.registry import InitialCondition, at_rest
+from lanewise.sims.gravity.initial.disc_galaxy import HALO, DiscGalaxy
+from lanewise.sims.gravity.initial.registry import InitialCondition, at_rest, half_distance
 
 LARGE = DiscGalaxy()
 SMALL = DiscGalaxy(mass=0.5, halo_scale=0.21, disc_scale=0.175, disc_edge=0.875, thickness=0.014)
 """Half the mass at the same surface density, so 0.7 of the size."""
+
+SOFTENING = 0.02
+"""About the thickness of the discs, which a larger one would blur."""
 
 SEPARATION, PERICENTRE = 3.0, 0.5
 """Distance at the start, and at the closest approach (after 2.4 units of time) if the galaxies were
@@ -36,7 +39,9 @@ def colliding_galaxies(bodies: int, seed: int) -> Particles:
     """Masses 1 and 1/2, bodies in the same ratio; half of each is halo (component 1), half disc
     (component 2).
 
-    A good softening is 0.02; a good time step 0.002. Raises InputError for fewer than 6 bodies.
+    They bring a softening of `SOFTENING`, and where bodies are few half their mean distance at the
+    densest place, the middle of the smaller galaxy. A good time step is 0.002. Raises InputError
+    for fewer than 6 bodies.
     """
     bodies = CONDITION.checked_count(bodies)
     random = np.random.default_rng(seed)
@@ -45,7 +50,9 @@ def colliding_galaxies(bodies: int, seed: int) -> Particles:
     first = _tilted(LARGE.sample(larger, random), TILTS[0])
     second = _tilted(SMALL.sample(bodies - larger, random), TILTS[1])
     moved = replace(second, position=second.position + offset, velocity=second.velocity + drift)
-    return at_rest(replace(concatenate([first, moved]), softening=0.02))
+    halo = np.count_nonzero(second.component == HALO)
+    apart = half_distance(3.0 * halo / (4.0 * math.pi * SMALL.halo_scale**3))
+    return at_rest(replace(concatenate([first, moved]), softening=max(SOFTENING, apart)))
 
 
 def _parabola(mass: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
