@@ -45,12 +45,13 @@ VECTORS = {"vec2": 2, "vec3": 3, "vec4": 4, "dvec2": 2, "dvec3": 3, "dvec4": 4, 
 _INSIDE = "what kernels and tuning call; its arguments are lanewise's own"
 EXEMPT = {
     **dict.fromkeys(
-        ["ArgumentError", "CompileError", "CompileError.in_call", "DeviceError", "FarFieldWarning", "FileWarning", "InputError", "LanewiseError", "LanewiseWarning", "PlanError", "RecordError",
+        ["ArgumentError", "CompileError", "CompileError.in_call", "DeviceError", "FarFieldWarning", "FileWarning", "InputError", "LanewiseError", "LanewiseWarning", "PlanError", "ProcessError", "RecordError",
          "StateError", "VerificationError", "boids.ResumeWarning", "lbm.FlowWarning"], "raised, not called",
     ),
     **{f"{s}.{m}": _INSIDE for s in ("AllPairs", "DynamicGrid", "Nearest", "Neighbors", "StaticGrid", "Tree") for m in ("make", "plan", "structure")},
     **{f"{s}.arrange": _INSIDE for s in ("AoAS", "AoS", "AoSoA", "Layout", "SoA", "SoAoAS")},
     **dict.fromkeys(["StaticGrid.geometry", "SoAoAS.grouped", "Plan.filled", "Elementwise.tuning_job", "Pairwise.tuning_job", "Segmentwise.tuning_job", "Threadwise.tuning_job", "Sitewise.tuning_job"], _INSIDE),
+    **dict.fromkeys(["Mesh.gather", "Mesh.lengths_of_all", "Mesh.own_rows"], "what arrays on a mesh call; its arguments are lanewise's own"),
     **dict.fromkeys(["Profile.loop", "Profile.running", "Profile.sample"], _INSIDE),
     **dict.fromkeys(["RecordArray.from_fields", "RecordArray.zeros"], _INSIDE),
     "Fate": "its three members",
@@ -201,6 +202,7 @@ CALLS: dict[str, Callable[[], Good]] = {
     "ragged": lambda: (lw.ragged, [np.ones(3)], {"counts": [1, 2], "kind": lw.f64, "device": "cpu"}),
     "ragged lists": lambda: (lw.ragged, [[[1.0], [2.0, 3.0]]], {}),
     "Mesh": lambda: (lw.Mesh, ["cpu"], {"parts": 2}),
+    "Mesh.over_ranks": lambda: (lw.Mesh.over_ranks, ["cpu"], {"parts": 2}),
     "Mesh.rows": lambda: (lw.Mesh("cpu", parts=2).rows, [5], {}),
     "SplitArray.numpy": lambda: (lw.SplitArray(lw.Mesh("cpu", parts=1), [np.ones(2)]).numpy, [], {}),
     "SplitArray": lambda: (lw.SplitArray, [lw.Mesh("cpu", parts=2), [np.ones(2), np.ones(1)]], {}),

@@ -21,6 +21,7 @@ OPTIONAL = {
     "pandas",
     "dask",
     "distributed",
+    "mpi4py",
 }
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lanewise.launch.tasks import Exchange
-from lanewise.runtime.links import links_of
+from lanewise.runtime.links import BETWEEN_PROCESSES, links_of
 from lanewise.support.numerals import counted
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ MOST_LISTED = 8  # parts whose rows are listed
 class Divided:
     """The rows of each part, what they exchange before they run (None: nothing), and the kernel of
     each.
+
+    devices, parts: those of this process, where there are several.
     """
 
     mesh: str
@@ -26,6 +28,7 @@ class Divided:
     lengths: tuple[int, ...]
     exchange: Exchange | None
     parts: tuple[Compiled, ...]
+    processes: int = 1
 
     @property
     def line(self) -> str:
@@ -40,7 +43,7 @@ class Divided:
         parts = f"{counted(len(lengths), 'part', 'parts')} ({self.mesh}), {rows}"
         if self.exchange is None:
             return f"{parts}; nothing goes between them"
-        links = " and ".join(links_of(self.devices))
+        links = " and ".join(self.links)
         return f"{parts}; {self.exchange.crossing:,} bytes a call go between them ({links})"
 
     @property
@@ -50,5 +53,13 @@ class Divided:
             "devices": list(self.devices),
             "rows": list(self.lengths),
             "bytes_between_parts": 0 if self.exchange is None else self.exchange.crossing,
-            "links": list(links_of(self.devices)),
+            "links": list(self.links),
         }
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """What rows go over."""
+        if self.processes == 1:
+            return links_of(self.devices)
+        own = links_of(self.devices) if len(self.devices) > 1 else ()
+        return *own, BETWEEN_PROCESSES

@@ -25,7 +25,7 @@ from lanewise.launch.steps.unwritten import marked_unwritten
 from lanewise.launch.support import machine_of
 from lanewise.patterns.mesh_sources import Sources, all_sources
 from lanewise.patterns.skeleton import Division
-from lanewise.planning.plan import CompletePlan, Plan
+from lanewise.planning.plan import Plan
 from lanewise.records.arrays import RecordArray, class_of, storage_of
 from lanewise.records.moves import share_memory
 from lanewise.records.same_elements import are_same
@@ -34,6 +34,7 @@ from lanewise.records.split_rows import SplitRows, split_rows
 from lanewise.runtime.lease import Lease
 from lanewise.runtime.memory import together
 from lanewise.runtime.mesh import Mesh
+from lanewise.runtime.transport import lead
 from lanewise.support.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -106,7 +107,9 @@ class MeshLaunch:
         """What explanations say of it."""
         exchange = None if self.sources is None else self.sources.exchange
         parts = tuple(call.compiled for call in self.calls)
-        return Divided(str(self.mesh), self.mesh.devices, self.lengths, exchange, parts)
+        mesh = self.mesh
+        processes = mesh.transport.size
+        return Divided(str(mesh), mesh.devices, self.lengths, exchange, parts, processes)
 
 
 def bind_on_mesh(
@@ -139,7 +142,7 @@ def bind_on_mesh(
     for arguments in given:
         arguments.divided = True
     if bind == calls.bind_part:  # a search has the plan of any number of targets
-        plan = Plan(**_plan_of_all(calls, given[0], plan, sum(lengths)).as_dict())
+        plan = _plan_of_all(calls, given[0], plan, sum(lengths), mesh)
     outputs = _outputs(calls, mesh, lengths, out)
     bound = tuple(
         bind(arguments, output, plan) for arguments, output in zip(given, outputs, strict=True)
@@ -148,7 +151,7 @@ def bind_on_mesh(
         pairs = zip(bound, outputs, strict=True)
         bound = tuple([marked_unwritten(call, output) for call, output in pairs])
     pieces = zip(*(call.results for call in bound), strict=True)
-    results = tuple(SplitArray(mesh, piece) for piece in pieces)
+    results = tuple(SplitArray(mesh, piece, lengths) for piece in pieces)
     if out is not None:
         results = out if isinstance(out, tuple) else (out,)
     launch = MeshLaunch(mesh, lengths, sources, bound)
@@ -203,8 +206,9 @@ def _division(calls: Calls, mesh: Mesh) -> Division:
     )
 
 
-def _plan_of_all(calls: Calls, given: Any, plan: Plan | None, count: int) -> CompletePlan:
-    """The plan of a call over so many rows: orders of sums follow from it.
+def _plan_of_all(calls: Calls, given: Any, plan: Plan | None, count: int, mesh: Mesh) -> Plan:
+    """The plan of a call over so many rows: orders of sums follow from it. Of several processes,
+    whose processors may differ, the first chooses it.
 
     Pairs are taken one way: what a part would add to the rows of another one, that one does itself.
     """
@@ -212,7 +216,10 @@ def _plan_of_all(calls: Calls, given: Any, plan: Plan | None, count: int) -> Com
     if calls.skeleton.division is Division.TARGETS and wish.reciprocity is None:
         wish = replace(wish, reciprocity="off")
     work = replace(calls.subject.work(given), targets=max(1, count))
-    return complete_plan(wish, machine_of(given.device), work)
+    return lead(
+        mesh.transport,
+        lambda: Plan(**complete_plan(wish, machine_of(given.device), work).as_dict()),
+    )
 
 
 def _rows_on(calls: Calls, mesh: Mesh, name: str, value: Any) -> SplitRows:
@@ -267,7 +274,7 @@ def _own_rows(
         return
     axes = 0 if isinstance(kind, Record) else len(t.shape_of(kind))
     if isinstance(kind, Record) or np.ndim(value) <= axes:
-        yield from (value for _ in lengths)
+        yield from (value for _ in mesh.devices)
         return
     if len(value) != sum(lengths):
         raise ArgumentError(
@@ -292,7 +299,7 @@ def _by_targets(
             f"{type(source).__name__}"
         )
     same = _are_same(target, source)
-    if not same and _share(target, source):
+    if not same and any(mesh.transport.agree(_share(target, source))):
         raise ArgumentError(
             f"{calls.name}: {target_name!r} and {source_name!r} are parts of one array on a mesh; "
             "call it with the whole array for both, or with a .copy() of one"
@@ -302,11 +309,10 @@ def _by_targets(
     uniform = {n: v for n, v in values.items() if n not in (target_name, source_name)}
     sources = all_sources(calls.name, source, mesh, reads)
     parts: list[dict[str, Any]] = []
-    first = 0
-    for mine, whole in zip(_parts_of(target, rows), sources.wholes, strict=True):
-        here = whole[first : first + len(mine)] if same else mine
-        parts.append({target_name: here, source_name: whole, **uniform})
-        first += len(mine)
+    own = mesh.own_rows(rows.lengths)
+    for mine, here, whole in zip(_parts_of(target, rows), own, sources.wholes, strict=True):
+        chosen = whole[here.start : here.stop] if same else mine
+        parts.append({target_name: chosen, source_name: whole, **uniform})
     sources.exchange.run()  # structures are chosen by the sources that are there
     return rows.lengths, parts, sources
 
@@ -316,7 +322,7 @@ def _are_same(target: RecordArray, source: RecordArray) -> bool:
     if one is None or other is None or one.mesh != other.mesh:
         return False
     pairs = zip(_parts_of(target, one), _parts_of(source, other), strict=True)
-    return all(are_same(a, b) for a, b in pairs)
+    return all(one.mesh.transport.agree(all(are_same(a, b) for a, b in pairs)))
 
 
 def _share(target: RecordArray, source: RecordArray) -> bool:
@@ -326,7 +332,7 @@ def _share(target: RecordArray, source: RecordArray) -> bool:
 def _outputs(calls: Calls, mesh: Mesh, lengths: tuple[int, ...], out: Any) -> list[Any]:
     """What each part writes its results to; None where it has memory of its own."""
     if out is None:
-        return [None] * mesh.parts
+        return [None] * len(mesh.devices)
     outs = out if isinstance(out, tuple) else (out,)
     for one in outs:
         if not isinstance(one, SplitArray) or one.mesh != mesh or one.lengths != lengths:

@@ -15,13 +15,13 @@ from lanewise.launch.joined import Bound, memory_of
 from lanewise.launch.tasks import Buffer, Exchange, Role, Sequence
 from lanewise.layouts import Layout, SoA, packed
 from lanewise.records.arrays import RecordArray, class_of, storage_of
-from lanewise.records.split_rows import SplitRows
+from lanewise.records.split_rows import SplitRows, split_rows
 from lanewise.records.storage import Storage
 from lanewise.records.two_sides import bits_of
 from lanewise.runtime.device import get_device
 from lanewise.runtime.exchange import Move, Moves
 from lanewise.runtime.lease import Lease
-from lanewise.runtime.memory import Need, require_together
+from lanewise.runtime.memory import Need, bring, require_together
 from lanewise.runtime.mesh import Mesh
 from lanewise.support.errors import ArgumentError
 
@@ -58,7 +58,7 @@ def all_sources(name: str, source: RecordArray, mesh: Mesh, reads: int) -> Sourc
         for device, layout in layouts.items()
     }
     wholes = tuple(rooms[device] for device in mesh.devices)
-    moves = Moves(tuple(_moves(name, storage, rooms, reads)))
+    moves = _bringing(name, storage, rooms, reads)
     buffers = {f"part {n} of {name}": memory_of(p) for n, p in enumerate(_parts_of(source))}
     targets = {f"sources of {name} on {d}": memory_of(room) for d, room in rooms.items()}
     crossing = moves.nbytes // len(rooms) * (mesh.parts - 1)
@@ -88,6 +88,41 @@ def _parts_of(source: RecordArray) -> Iterator[RecordArray]:
         yield from (RecordArray(part, class_of(source)) for part in places.parts)
     else:
         yield source
+
+
+@dataclass(frozen=True, slots=True)
+class Gathering:
+    """Columns of rows that lie in several processes, to rooms of the devices of this one."""
+
+    storage: Storage
+    rooms: tuple[Storage, ...]
+    leaves: tuple[str, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """What is written."""
+        columns = (room.places.column(leaf) for room in self.rooms for leaf in self.leaves)
+        return sum(int(column.nbytes) for column in columns)
+
+    def __call__(self) -> None:
+        places = self.storage.read
+        for leaf in self.leaves:
+            column = places.column(leaf)
+            for room in self.rooms:
+                room.places.fill(leaf, bring(column, room.device))
+
+
+def _bringing(
+    name: str, storage: Storage, rooms: dict[str, RecordArray], reads: int
+) -> Moves | Gathering:
+    """What brings the fields that are read of all sources."""
+    rows = split_rows(storage)
+    if rows is None or not rows.mesh.everywhere:
+        return Moves(tuple(_moves(name, storage, rooms, reads)))
+    bits = bits_of(storage.record)
+    read = (field for field in storage.record if bits[field.name] & reads)
+    leaves = tuple(leaf for field in read for leaf in t.leaves(field.name, field.type))
+    return Gathering(storage, tuple(map(storage_of, rooms.values())), leaves)
 
 
 def _moves(

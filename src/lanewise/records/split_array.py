@@ -20,11 +20,17 @@ class SplitArray(NDArrayOperatorsMixin):
     `parts` has the array of each part, of NumPy or CuPy, on the device of that part; `.numpy()` is
     a copy of all rows on the host. Arithmetic and functions of NumPy that go element by element
     run part by part, with single values, arrays on the same mesh, and arrays with a row for each.
+
+    On a mesh of several processes `parts` are those of this one, `lengths` those of all, and
+    `.numpy()`, which has all rows, is called by every process.
     """
 
-    __slots__ = ("mesh", "parts")
+    __slots__ = ("lengths", "mesh", "parts")
 
-    def __init__(self, mesh: Mesh, parts: Sequence[Any]) -> None:
+    def __init__(
+        self, mesh: Mesh, parts: Sequence[Any], lengths: tuple[int, ...] | None = None
+    ) -> None:
+        """lengths: how many rows each part of the mesh has; None asks the parts."""
         if not isinstance(mesh, Mesh):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError(f"SplitArray: the mesh is an lw.Mesh(...), found {shown(mesh)}")
         if not isinstance(parts, list | tuple):
@@ -35,16 +41,12 @@ class SplitArray(NDArrayOperatorsMixin):
         kinds = {(part.dtype, part.shape[1:]) for part in self.parts}
         if len(kinds) > 1:
             raise ArgumentError("SplitArray: the parts differ in type, or in the shape of a row")
-        if len(self.parts) != mesh.parts:
+        if len(self.parts) != len(mesh.devices):
             raise ArgumentError(
-                f"an array on a mesh of {mesh.parts} parts has as many arrays, found "
+                f"an array on a mesh of {len(mesh.devices)} parts has as many arrays, found "
                 f"{len(self.parts)}"
             )
-
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """How many rows each part holds."""
-        return tuple(map(len, self.parts))
+        self.lengths = mesh.lengths_of_all(self.parts) if lengths is None else lengths
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -63,7 +65,8 @@ class SplitArray(NDArrayOperatorsMixin):
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """All rows, on the host."""
-        return np.concatenate([to_host(part) for part in self.parts])
+        own = np.concatenate([to_host(part) for part in self.parts])
+        return self.mesh.gather(own, self.lengths)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:
@@ -92,7 +95,7 @@ class SplitArray(NDArrayOperatorsMixin):
                 out = {} if outputs is None else {"out": outputs.parts[n]}
                 with on(device):
                     results.append(function(*(value[n] for value in own), **out, **named))
-        return SplitArray(self.mesh, results) if outputs is None else outputs
+        return SplitArray(self.mesh, results, self.lengths) if outputs is None else outputs
 
     def _check_rows(self, name: str, given: Sequence[Any]) -> None:
         """Refuse operands whose rows are not those of this array, as a part would not see it."""
@@ -122,7 +125,7 @@ class SplitArray(NDArrayOperatorsMixin):
         if isinstance(value, SplitArray) or (np.ndim(value) == self.ndim and len(value) != 1):
             return split_values(value, self.mesh, self.lengths).parts
         if np.ndim(value) == 0:
-            return [value] * self.mesh.parts
+            return [value] * len(self.parts)
         return [bring(value, device) for device in self.mesh.devices]
 
     def __repr__(self) -> str:
@@ -141,6 +144,6 @@ def split_values(values: Any, mesh: Mesh, lengths: Sequence[int]) -> SplitArray:
         if values.mesh == mesh and values.lengths == tuple(lengths):
             return values
         values = values.numpy()
-    ends = np.cumsum(lengths)
-    pieces = zip(ends, lengths, mesh.devices, strict=True)
-    return SplitArray(mesh, [bring(values[e - n : e], device) for e, n, device in pieces])
+    pieces = zip(mesh.own_rows(lengths), mesh.devices, strict=True)
+    parts = [bring(values[rows.start : rows.stop], device) for rows, device in pieces]
+    return SplitArray(mesh, parts, tuple(lengths))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from typing import Any
 
 from lanewise.language import types as t
@@ -15,8 +15,9 @@ from lanewise.records.placement import RecordPlacement, Staying
 from lanewise.records.split_array import SplitArray
 from lanewise.records.storage import Storage
 from lanewise.runtime.field_copies import field_copy
-from lanewise.runtime.memory import array_module, bring, on
+from lanewise.runtime.memory import array_module, bring, on, to_host
 from lanewise.runtime.mesh import Mesh
+from lanewise.support.errors import ArgumentError
 
 ON_A_MESH = "its rows lie on a mesh"
 
@@ -25,11 +26,13 @@ ON_A_MESH = "its rows lie on a mesh"
 class SplitRows:
     """Rows one part behind the other.
 
-    parts: the storage of each part's records, some of which may have none.
+    parts: the storage of the records of each part of this process, some of which may have none.
+    lengths: how many rows each part of the mesh has.
     """
 
     mesh: Mesh
     parts: tuple[Storage, ...]
+    lengths: tuple[int, ...]
 
     @property
     def device(self) -> str:
@@ -38,12 +41,7 @@ class SplitRows:
 
     @property
     def count(self) -> int:
-        return sum(map(len, self.parts))
-
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """How many rows each part holds."""
-        return tuple(map(len, self.parts))
+        return sum(self.lengths)
 
     @property
     def memories(self) -> tuple[Any, ...]:
@@ -58,11 +56,10 @@ class SplitRows:
         return f"this array of {name} lies on a mesh ({self.mesh})"
 
     def _pieces(self) -> Iterator[tuple[range, RecordPlacement]]:
-        """The rows of each part that has some, and where they are."""
-        ends = accumulate(self.lengths)
-        for part, end in zip(self.parts, ends, strict=True):
-            if len(part):
-                yield range(end - len(part), end), part.places
+        """The rows of each part of this process that has some, and where they are."""
+        for part, rows in zip(self.parts, self.mesh.own_rows(self.lengths), strict=True):
+            if rows:
+                yield rows, part.places
 
     # ------------------------------------------------------------ reading
 
@@ -83,7 +80,7 @@ class SplitRows:
 
     def field(self, field: Field) -> SplitArray:
         """A field for the user: of each part a view, where its layout has one."""
-        return SplitArray(self.mesh, [part.field(field) for part in self.parts])
+        return SplitArray(self.mesh, [part.field(field) for part in self.parts], self.lengths)
 
     def divides(self, values: SplitArray) -> bool:
         """Whether values have as many rows in every part."""
@@ -92,7 +89,10 @@ class SplitRows:
     def column(self, leaf: str) -> Any:
         with on(self.device):
             columns = [bring(p.places.column(leaf), self.device) for p in self.parts]
-            return array_module(self.device).concatenate(columns)
+            own = array_module(self.device).concatenate(columns)
+        if not self.mesh.everywhere:
+            return own
+        return bring(self.mesh.gather(to_host(own), self.lengths), self.device)
 
     def take(self, leaf: str, indices: Any) -> Any:
         column = self.column(leaf)
@@ -100,8 +100,13 @@ class SplitRows:
             return column[indices]
 
     def at(self, leaf: str, index: int) -> tuple[Any, tuple[int, int]]:
-        rows, part = next(piece for piece in self._pieces() if index in piece[0])
-        return part.at(leaf, index - rows.start)
+        for rows, part in self._pieces():
+            if index in rows:
+                return part.at(leaf, index - rows.start)
+        raise ArgumentError(
+            f"row {index:,} lies in another process of the mesh ({self.mesh}); .numpy() has all "
+            "rows, and is called by every process"
+        )
 
     # ------------------------------------------------------------ writing
 
@@ -131,13 +136,14 @@ class SplitRows:
     def cut(self, start: int, step: int, count: int, arrangement: Arrangement) -> SplitRows:
         del arrangement  # each part's storage knows its own
         chosen = range(start, start + step * count, step) if count else range(0)
-        parts: list[Storage] = []
-        end = 0
-        for part in self.parts:
-            first, end = end, end + len(part)
-            here = _between(chosen, first, end)
-            parts.append(part.cut(here.start - first if here else 0, step, len(here)))
-        return SplitRows(self.mesh, tuple(parts))
+        ends = accumulate(self.lengths, initial=0)
+        pieces = [(first, _between(chosen, first, end)) for first, end in pairwise(ends)]
+        own = self.mesh.own
+        parts = tuple(
+            part.cut(here.start - first if here else 0, step, len(here))
+            for part, (first, here) in zip(self.parts, pieces[own.start : own.stop], strict=True)
+        )
+        return SplitRows(self.mesh, parts, tuple(len(here) for _, here in pieces))
 
 
 def _between(numbers: range, first: int, end: int) -> range:
@@ -149,30 +155,36 @@ def _between(numbers: range, first: int, end: int) -> range:
 
 def split(storage: Storage, mesh: Mesh) -> Storage:
     """A copy of some records on a mesh, by rows."""
+    lengths = _lengths(mesh, len(storage))
     parts = (
         on_device(storage.cut(rows.start, 1, len(rows)), device)
-        for rows, device in zip(mesh.rows(len(storage)), mesh.devices, strict=True)
+        for rows, device in zip(mesh.own_rows(lengths), mesh.devices, strict=True)
     )
-    return _over(SplitRows(mesh, tuple(parts)))
+    return _over(SplitRows(mesh, tuple(parts), lengths))
 
 
 def split_zeros(record: Record, count: int, layout: Layout, mesh: Mesh) -> Storage:
     """So many zeros on a mesh, by rows."""
+    lengths = _lengths(mesh, count)
     parts = (
         Storage.zeros(record, len(rows), layout, device)
-        for rows, device in zip(mesh.rows(count), mesh.devices, strict=True)
+        for rows, device in zip(mesh.own_rows(lengths), mesh.devices, strict=True)
     )
-    return _over(SplitRows(mesh, tuple(parts)))
+    return _over(SplitRows(mesh, tuple(parts), lengths))
+
+
+def _lengths(mesh: Mesh, count: int) -> tuple[int, ...]:
+    return tuple(map(len, mesh.rows(count)))
 
 
 def copied(rows: SplitRows) -> Storage:
     """The same rows in memory of their own, divided alike."""
-    return _over(SplitRows(rows.mesh, tuple(on_device(p, p.device) for p in rows.parts)))
+    return _over(replace(rows, parts=tuple(on_device(p, p.device) for p in rows.parts)))
 
 
 def in_layout(rows: SplitRows, layout: Layout) -> Storage:
     """The same rows in another layout, divided alike."""
-    return _over(SplitRows(rows.mesh, tuple(relaid(p, layout) for p in rows.parts)))
+    return _over(replace(rows, parts=tuple(relaid(p, layout) for p in rows.parts)))
 
 
 def _over(rows: SplitRows) -> Storage:

@@ -159,15 +159,23 @@ def cuda_device_count() -> int:
     return int(count) if status == driver.CUresult.CUDA_SUCCESS else 0
 
 
+_SHARING = [1]  # processes that share the cores of this one
+
+
+def share_cores(processes: int) -> None:
+    """Say that so many processes, this one among them, use the same cores."""
+    _SHARING[0] = max(1, processes)
+
+
 def cpu_threads() -> int:
-    """Threads that CPU kernels run on: `$LANEWISE_THREADS`, or the cores that this process may
-    use.
+    """Threads that CPU kernels run on: `$LANEWISE_THREADS`, or this process's part of the cores
+    that it may use.
     """
     if chosen := os.environ.get("LANEWISE_THREADS"):
         if not chosen.isdigit() or int(chosen) < 1:
             raise DeviceError(f"LANEWISE_THREADS={chosen!r}: wanted a whole number from 1 on")
         return int(chosen)
-    return cores()
+    return max(1, cores() // _SHARING[0])
 
 
 def cores() -> int:

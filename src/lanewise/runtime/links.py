@@ -15,6 +15,7 @@ HOST_MEMORY = "memory of the host"
 NVLINK = "NVLink"
 PEER = "PCIe, peer access"
 STAGED = "through the host, no peer access"
+BETWEEN_PROCESSES = "MPI, through memory of the host"
 SENT = 64 << 20  # bytes of a copy that is timed
 TIMED = 8  # copies
 

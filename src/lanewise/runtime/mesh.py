@@ -7,11 +7,14 @@ is so tested in one process without a GPU, and several parts may lie on one GPU.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from typing import Any
 
-from lanewise.runtime.devices import cuda_device_count, cuda_name, resolve
+from lanewise.runtime.devices import cuda_device_count, cuda_name, missing_for_cuda, resolve
+from lanewise.runtime.ranks import join_program, joined
+from lanewise.runtime.transport import Alone, Transport
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError
 
@@ -29,9 +32,14 @@ class Mesh:
     ones on the CPU; `Mesh("cuda:0*2")` and `Mesh("cpu*4")` are the same. Raises `ArgumentError` for
     a list without devices or with several kinds of them, `DeviceError` for a device that is not
     there.
+
+    `Mesh.over_ranks("cpu")` has the devices of several processes: `devices` are those of this one,
+    and `own` says which parts of all they are.
     """
 
     devices: tuple[str, ...]
+    everywhere: tuple[tuple[str, ...], ...] = ()  # of every rank, where there are several
+    rank: int = 0
 
     def __init__(self, devices: str | Iterable[str], parts: int | None = None) -> None:
         names = _listed(devices) if isinstance(devices, str) else list(devices)
@@ -54,23 +62,72 @@ class Mesh:
             raise ArgumentError(
                 f"the devices of a mesh are of one kind, found {' and '.join(sorted(kinds))}"
             )
-        object.__setattr__(self, "devices", found)
+        self._set(found, (), 0)
+
+    def _set(
+        self, devices: tuple[str, ...], everywhere: tuple[tuple[str, ...], ...], rank: int
+    ) -> None:
+        for name, value in (("devices", devices), ("everywhere", everywhere), ("rank", rank)):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def over_ranks(
+        cls, devices: str | Iterable[str] | None = None, parts: int | None = None
+    ) -> Mesh:
+        """The devices that this process names, and those of the other ones of `mpirun -n 4 python
+        program.py`, rank by rank; alone, those of this one.
+
+        devices: as for `Mesh`; None is a GPU for each process of a host, in their order, or the CPU
+        where there is none. All processes call it, and everything else over the mesh. Where one
+        ends by an exception, all end. Raises `DeviceError` where the processes cannot speak with
+        each other.
+        """
+        ranks = join_program()
+        number = 0 if ranks is None else ranks.number_here
+        own = cls(_device_of(number) if devices is None else devices, parts)
+        if ranks is None:
+            return own
+        everywhere = tuple(ranks.transport.agree(own.devices))
+        if len(kinds := {d.partition(":")[0] for names in everywhere for d in names}) > 1:
+            raise ArgumentError(
+                "the devices of a mesh are of one kind, found "
+                f"{' and '.join(sorted(kinds))} on its ranks"
+            )
+        own._set(own.devices, everywhere, ranks.rank)
+        return own
+
+    @property
+    def transport(self) -> Transport:
+        """What moves rows between the processes of the mesh."""
+        ranks = joined() if self.everywhere else None
+        return Alone() if ranks is None else ranks.transport
+
+    @property
+    def own(self) -> range:
+        """The parts that this process holds, by their number among all."""
+        before = sum(map(len, self.everywhere[: self.rank]))
+        return range(before, before + len(self.devices))
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many parts every rank holds."""
+        return tuple(map(len, self.everywhere or (self.devices,)))
 
     @property
     def parts(self) -> int:
-        return len(self.devices)
+        return sum(self.counts)
 
     def __len__(self) -> int:
-        return len(self.devices)
+        return self.parts
 
     def __str__(self) -> str:
-        first = self.devices[0]
-        if len(set(self.devices)) == 1:
-            return f"{self.parts} x {first}"
-        return " + ".join(self.devices)
+        named = [d for names in self.everywhere or (self.devices,) for d in names]
+        alike = len(set(named)) == 1
+        text = f"{self.parts} x {named[0]}" if alike else " + ".join(named)
+        return f"{text} on {len(self.everywhere)} processes" if self.everywhere else text
 
     def rows(self, count: int) -> tuple[range, ...]:
-        """Which of so many rows each part holds: pieces of equal length, to one row.
+        """Which of so many rows each part of all holds: pieces of equal length, to one row.
 
         Raises `ArgumentError` for what is no number of rows.
         """
@@ -80,6 +137,28 @@ class Mesh:
             )
         ends = [count * part // self.parts for part in range(self.parts + 1)]
         return tuple(range(a, b) for a, b in pairwise(ends))
+
+    def own_rows(self, lengths: Sequence[int]) -> tuple[range, ...]:
+        """Which rows of all the parts of this process hold, where all parts have so many."""
+        ends = list(accumulate(lengths, initial=0))
+        return tuple(range(ends[part], ends[part + 1]) for part in self.own)
+
+    def lengths_of_all(self, parts: Sequence[Any]) -> tuple[int, ...]:
+        """How many rows every part has, by those of this process."""
+        own = tuple(map(len, parts))
+        return tuple(n for lengths in self.transport.agree(own) for n in lengths)
+
+    def gather(self, own: Any, lengths: Sequence[int]) -> Any:
+        """All rows on the host, from those of this process there."""
+        ends = list(accumulate(self.counts, initial=0))
+        counts = [sum(lengths[a:b]) for a, b in pairwise(ends)]
+        return self.transport.gather(own, counts)
+
+
+def _device_of(number: int) -> str:
+    """That of a process by its number on its host. GPUs are given out in turn."""
+    gpus = 0 if missing_for_cuda() else cuda_device_count()
+    return cuda_name(number % gpus) if gpus else "cpu"
 
 
 def _listed(text: str) -> list[str]:

@@ -152,6 +152,10 @@ class StateError(LanewiseError):
     """
 
 
+class ProcessError(LanewiseError):
+    """Another process of those that share a mesh has failed, or has ended before."""
+
+
 class VerificationError(LanewiseError):
     """A kernel touched what is not there, or was in a race; or the IR is inconsistent, which is an
     error in lanewise.

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from lanewise.frontend.function import Lowered, Signature
@@ -92,9 +91,7 @@ class Specialiser:
             reach(search, precision, axes),
             () if self.far is None else self.far.weights,
         )
-        self.picker = SearchPicker(
-            name, search, self.reference, partial(flatten_uniforms, signature), adopted
-        )
+        self.picker = SearchPicker(name, search, self.reference, adopted)
         # by what they are specialised to: quicker than by themselves
         self._references: dict[tuple[SearchArguments | TreeArguments, Scalar], ir.Kernel] = {}
 

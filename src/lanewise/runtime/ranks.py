@@ -1,0 +1,321 @@
+"""The processes that run one program together: joining them, and ending them together.
+
+All of them end where one fails, and rank 0 says why, once. See design 0063.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import psutil
+
+from lanewise.runtime import devices
+from lanewise.runtime.transport import MpiTransport
+from lanewise.support.errors import DeviceError, LanewiseError, ProcessError, shortened
+from lanewise.support.installation import install
+from lanewise.support.interrupts import interrupts_wait
+from lanewise.support.launchers import Started, started
+
+FAILED, ENDED = b"f", b"e"
+SPINS = 200  # looks at a request before the processor is given to others
+LONGEST = 1e-3  # seconds between two looks
+PATIENCE = 5.0  # seconds for the rest of a call that a rank took part in before it ended
+WATCH = 1.0  # seconds between two looks at the processes of this host
+HEARD = 0.2  # seconds in which a launcher passes on what was said
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A process: its host, its number there, its start, and the cores that it may use."""
+
+    host: str
+    process: int
+    started: float
+    cores: frozenset[int]
+
+    @classmethod
+    def this(cls) -> Member:
+        process = psutil.Process()
+        cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
+        return cls(socket.gethostname(), process.pid, process.create_time(), frozenset(cores))
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it is over, asked on its own host."""
+        try:
+            process = psutil.Process(self.process)
+            over = process.status() == psutil.STATUS_ZOMBIE
+            return over or abs(process.create_time() - self.started) > 1.0
+        except psutil.NoSuchProcess:
+            return True
+        except psutil.AccessDenied:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a process ends: its exit code, and what it has to say; nothing where another failed."""
+
+    code: int = 0
+    text: str = ""
+
+
+class Ranks:
+    """The processes, of which this is one.
+
+    transport: moves rows between them. members: by rank.
+    """
+
+    def __init__(self, mpi: Any) -> None:
+        world = mpi.COMM_WORLD
+        self._mpi = mpi
+        self._signals, self._last = world.Dup(), world.Dup()
+        self.transport = MpiTransport(world.Dup(), self._wait)
+        self.rank, self.size = self.transport.rank, self.transport.size
+        self._failed: set[int] = set()
+        self._ended: dict[int, float] = {}  # ranks, and when that was known
+        self._end = Ending()
+        self._over = False
+        self.members: list[Member] = self.transport.agree(Member.this())
+        own = self.members[self.rank]
+        self.beside = [r for r, m in enumerate(self.members) if m.host == own.host]
+        devices.share_cores(sum(self.members[r].cores == own.cores for r in self.beside))
+        threading.Thread(target=self._watch, daemon=True, name="lanewise ranks").start()
+
+    @property
+    def number_here(self) -> int:
+        """This process among those of its host."""
+        return self.beside.index(self.rank)
+
+    @property
+    def has_heard(self) -> bool:
+        """Whether another rank has failed, which says why."""
+        return bool(self._failed)
+
+    def named(self, rank: int) -> str:
+        return f"rank {rank} ({self.members[rank].host})"
+
+    # ------------------------------------------------------------ waiting
+
+    def _wait(self, requests: list[Any]) -> None:
+        looks, pause = 0, 1e-5
+        while not self._mpi.Request.Testall(requests):
+            looks += 1
+            self._look()
+            if looks > SPINS:
+                time.sleep(pause)
+                pause = min(2 * pause, LONGEST)
+
+    def _look(self) -> None:
+        """Raise `ProcessError` where this call will never be over."""
+        self._hear()
+        if self._failed:
+            raise ProcessError(f"{self.named(min(self._failed))} has failed")
+        now = time.monotonic()
+        for rank, since in self._ended.items():
+            if now - since > PATIENCE:
+                raise ProcessError(
+                    f"{self.named(rank)} has ended, and this process waits for its rows: calls "
+                    "over a mesh of several processes, .numpy() among them, are made by all"
+                )
+
+    def _hear(self) -> None:
+        """What other ranks have sent of their end."""
+        status = self._mpi.Status()
+        while self._signals.Iprobe(self._mpi.ANY_SOURCE, 0, status):
+            word, rank = bytearray(1), status.Get_source()
+            self._signals.Recv(word, rank, 0)
+            if bytes(word) == FAILED:
+                self._failed.add(rank)
+            else:
+                self._ended.setdefault(rank, time.monotonic())
+
+    # ------------------------------------------------------------ ending
+
+    def report(self, text: str, code: int) -> None:
+        """Note how this process ends. The first note counts."""
+        if self._end == Ending():
+            self._end = Ending(code, text)
+
+    def end(self, code: int = 0) -> int:
+        """Meet the other ranks at the end of the program. Rank 0 says what went wrong, if so.
+
+        Returns the exit code of all: that of the first rank that failed.
+        """
+        if self._over:
+            return code
+        self._over = True
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # what it ends is at its end
+        self.report("", code)
+        ended = self._end
+        word = FAILED if ended.code else ENDED
+        sent = [self._signals.Isend(word, r, 0) for r in range(self.size) if r != self.rank]
+        meeting = MpiTransport(self._last, self._wait_at_end)
+        ends = meeting.agree(ended)
+        if self.rank == 0 and (text := self._said(ends)):
+            print(text, file=sys.__stderr__, flush=True)
+        meeting.barrier()
+        failed = [e for e in ends if e.code]
+        if failed:  # calls that were never over may keep MPI from its end
+            late = threading.Timer(PATIENCE, os._exit, [failed[0].code])
+            late.daemon = True
+            late.start()
+        else:
+            self._hear()
+            self._mpi.Request.Waitall(sent)
+        self._mpi.Finalize()
+        spoken = [e for e in failed if e.text]
+        return (spoken or failed or [Ending()])[0].code
+
+    def _wait_at_end(self, requests: list[Any]) -> None:
+        while not self._mpi.Request.Testall(requests):
+            self._hear()
+            time.sleep(LONGEST)
+
+    def _said(self, ends: list[Ending]) -> str:
+        """What went wrong on the first rank that has a word for it; on all of them, no rank's."""
+        spoken = [(rank, e.text) for rank, e in enumerate(ends) if e.text]
+        if not spoken:
+            return ""
+        rank, text = spoken[0]
+        if len(spoken) == self.size and len({t for _, t in spoken}) == 1:
+            return text
+        kind = "error: " if text.startswith("error: ") else ""
+        return f"{kind}{self.named(rank)}: {text.removeprefix(kind)}"
+
+    def _watch(self) -> None:
+        """Ending this process where one of its host is gone, which MPI may wait for in vain."""
+        while not self._over:
+            time.sleep(WATCH)
+            gone = [r for r in self.beside if self.members[r].is_gone]
+            if not gone or self._over:
+                continue
+            speaker = next(r for r in self.beside if r not in gone)
+            if speaker == self.rank:
+                text = f"error: {self.named(gone[0])} is gone; the other processes end"
+                print(text, file=sys.__stderr__, flush=True)
+                time.sleep(HEARD)
+            else:  # launchers end all with the first, and what it said
+                until = time.monotonic() + PATIENCE
+                while time.monotonic() < until and not self.members[speaker].is_gone:
+                    time.sleep(HEARD)
+            os._exit(2)
+
+
+# ------------------------------------------------------------ joining
+
+_JOINED: list[Ranks] = []  # at most one
+
+
+def joined() -> Ranks | None:
+    """The processes of this program, where they have been joined and are several."""
+    return _JOINED[0] if _JOINED else None
+
+
+def join() -> Ranks | None:
+    """The processes that were started together, of which this is one; None where it stands alone.
+
+    Raises `DeviceError` where they cannot speak with each other, on the first of them; the others
+    end with code 2.
+    """
+    found = started()
+    if found is None or _JOINED:
+        return joined()
+    try:
+        mpi = _library(found)
+    except DeviceError:
+        if found.rank:
+            raise SystemExit(2) from None
+        raise
+    _JOINED.append(Ranks(mpi))
+    return _JOINED[0]
+
+
+@interrupts_wait()
+def _library(found: Started) -> Any:
+    """MPI, begun. Raises `DeviceError` with what is missing."""
+    copies = f"{found.size} copies of this program were started by {found.by}"
+    try:
+        from mpi4py import MPI  # pyright: ignore[reportMissingImports, reportUnknownVariableType]
+    except ModuleNotFoundError:
+        raise DeviceError(
+            f"{copies}, which would write the same files: to work together they need mpi4py and "
+            f"a library of MPI, {install('mpi')}"
+        ) from None
+    except (ImportError, RuntimeError) as error:
+        first = str(error).partition("\n")[0]
+        raise DeviceError(
+            f"{copies}, and mpi4py finds no library of MPI ({first}): pip install mpich, or that "
+            f"of {found.by}"
+        ) from None
+    if (size := MPI.COMM_WORLD.Get_size()) != found.size:
+        library = MPI.Get_library_version().partition("\n")[0].strip()
+        raise DeviceError(
+            f"{copies}, and mpi4py sees {size}: it uses another MPI ({library}) than {found.by}; "
+            "start them by that one's, or install mpi4py for the MPI of "
+            f"{found.by}"
+        )
+    return MPI
+
+
+# ------------------------------------------------------------ programs of users
+
+
+def join_program() -> Ranks | None:
+    """Join the processes of a program of one's own: all end where one ends by an exception, which
+    is said once.
+    """
+    before = joined()
+    ranks = join()
+    if ranks is None or before is not None:
+        return ranks
+    sys.excepthook = _noting(ranks)
+    atexit.register(_end_program, ranks)
+    return ranks
+
+
+def _noting(
+    ranks: Ranks,
+) -> Callable[[type[BaseException], BaseException, TracebackType | None], Any]:
+    """In place of the text of an exception that ends a program: it is kept for the end."""
+
+    def note(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if issubclass(kind, KeyboardInterrupt):
+            ranks.report("interrupted", 130)
+        elif isinstance(error, ProcessError) and ranks.has_heard:
+            ranks.report("", 1)
+        else:
+            if isinstance(error, LanewiseError):
+                trace = shortened(error).__traceback__
+            text = "".join(traceback.format_exception(kind, error, trace)).rstrip()
+            ranks.report(text, 1)
+
+    return note
+
+
+def _end_program(ranks: Ranks) -> None:
+    if code := ranks.end():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        leave(code)
+
+
+def leave(code: int) -> None:
+    """End a process that has met the others, without taking apart what lies in memory.
+
+    Launchers end all processes at once where one leaves without what the library does last.
+    """
+    ctypes.CDLL(None).exit(code)

@@ -1,0 +1,120 @@
+"""What processes that share one mesh tell each other: rows, and values of the host.
+
+A transport moves and does not compute: what is summed is gathered first, and added in the order of
+rows, so that no bit depends on the number of processes.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+T = TypeVar("T")
+Rows = NDArray[Any]
+
+
+class Transport(Protocol):
+    """Every method is called by all ranks, in the same order. Raises `ProcessError` where one of
+    them has failed or ended.
+    """
+
+    @property
+    def rank(self) -> int:
+        """This process among `size`."""
+        ...
+
+    @property
+    def size(self) -> int: ...
+
+    def gather(self, own: Rows, counts: Sequence[int], /) -> Rows:
+        """The rows of all ranks, one behind the other. counts: how many each has."""
+        ...
+
+    def exchange(self, sent: Iterable[tuple[int, Rows]], into: Iterable[tuple[int, Rows]]) -> None:
+        """Send arrays to ranks, and fill those that come from them; between two ranks in order."""
+        ...
+
+    def agree(self, value: T, /) -> list[T]:
+        """The values that the ranks have, in their order."""
+        ...
+
+    def barrier(self) -> None:
+        """Wait until all are here."""
+        ...
+
+
+class Alone:
+    """The transport of a process that has the whole mesh."""
+
+    rank, size = 0, 1
+
+    def gather(self, own: Rows, counts: Sequence[int], /) -> Rows:
+        del counts
+        return own
+
+    def exchange(self, sent: Iterable[tuple[int, Rows]], into: Iterable[tuple[int, Rows]]) -> None:
+        for (_, rows), (_, room) in zip(sent, into, strict=True):
+            room[...] = rows
+
+    def agree(self, value: T, /) -> list[T]:
+        return [value]
+
+    def barrier(self) -> None:
+        """Nobody else is waited for."""
+
+
+class MpiTransport:
+    """Between processes by MPI, through memory of the host.
+
+    wait: waits for requests of MPI, and looks meanwhile whether the other ranks are well.
+    """
+
+    def __init__(self, communicator: Any, wait: Callable[[list[Any]], None]) -> None:
+        self._communicator, self._wait = communicator, wait
+        self.rank, self.size = int(communicator.Get_rank()), int(communicator.Get_size())
+
+    def gather(self, own: Rows, counts: Sequence[int], /) -> Rows:
+        own = np.ascontiguousarray(own)
+        whole = np.empty((sum(counts), *own.shape[1:]), own.dtype)
+        one = whole[:1].nbytes if len(whole) else 0
+        sizes = [n * one for n in counts]
+        self._wait([self._communicator.Iallgatherv(_bytes(own), [_bytes(whole), sizes])])
+        return whole
+
+    def exchange(self, sent: Iterable[tuple[int, Rows]], into: Iterable[tuple[int, Rows]]) -> None:
+        rooms = [(rank, np.empty(room.shape, room.dtype), room) for rank, room in into]
+        requests = [self._communicator.Irecv(_bytes(own), source=rank) for rank, own, _ in rooms]
+        for rank, rows in sent:
+            whole = _bytes(np.ascontiguousarray(rows))
+            requests.append(self._communicator.Isend(whole, dest=rank))
+        self._wait(requests)
+        for _, own, room in rooms:
+            room[...] = own
+
+    def agree(self, value: T, /) -> list[T]:
+        own = np.frombuffer(pickle.dumps(value), np.uint8)
+        sizes = [int(n) for n in self.gather(np.array([len(own)], np.int64), [1] * self.size)]
+        texts = self.gather(own, sizes)
+        ends = np.cumsum(sizes)
+        pieces = zip(ends, sizes, strict=True)
+        return [pickle.loads(texts[end - n : end].tobytes()) for end, n in pieces]
+
+    def barrier(self) -> None:
+        self._wait([self._communicator.Ibarrier()])
+
+
+def _bytes(array: Rows) -> Rows:
+    """The memory of a contiguous array."""
+    return array.reshape(-1).view(np.uint8)
+
+
+def lead(transport: Transport, value: Callable[[], T]) -> T:
+    """What rank 0 makes of something that processes may see differently, such as a clock."""
+    if transport.size == 1:
+        return value()
+    found: list[Any] = transport.agree(value() if transport.rank == 0 else None)
+    return found[0]

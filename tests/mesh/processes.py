@@ -1,0 +1,52 @@
+"""Programs that mpiexec starts several times, for tests of meshes over processes."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MPIEXEC = Path(sys.executable).parent / "mpiexec"
+PROGRAM = Path(__file__).parent / "ranks_program.py"
+
+_missing = "mpi4py" if importlib.util.find_spec("mpi4py") is None else "mpiexec" if not MPIEXEC.exists() else ""
+# marks a module's tests that start processes
+WITH_MPI = [pytest.mark.mpi, pytest.mark.skipif(bool(_missing), reason=f"{_missing} is not installed: the extra mpi")]
+
+
+def start(count: int, *command: object, options: tuple[str, ...] = (), folder: Path = ROOT) -> subprocess.Popen[str]:
+    """So many copies of a Python command."""
+    return subprocess.Popen(
+        [str(MPIEXEC), *options, "-n", str(count), sys.executable, *map(str, command)],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "PYTHONUNBUFFERED": "1"},
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def run(count: int, *command: object, options: tuple[str, ...] = (), folder: Path = ROOT) -> Any:
+    """The same, to its end: exit code, output, errors."""
+    with start(count, *command, options=options, folder=folder) as process:
+        return end_of(process)
+
+
+def end_of(process: subprocess.Popen[str]) -> Any:
+    """What a launcher leaves, which may take a minute."""
+    try:
+        out, err = process.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        out, err = process.communicate()
+        pytest.fail(f"{process.args} did not end: {out}{err}")
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def last_json(text: str) -> dict[str, Any]:
+    return json.loads(text.splitlines()[-1])

@@ -1,0 +1,152 @@
+"""What processes that share a mesh do in tests: `python ranks_program.py CASE` in each of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import signal
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+import lanewise as lw
+
+
+class Body(lw.Record):
+    position: lw.vec3
+    velocity: lw.dvec3
+    mass: lw.f32
+    serial: lw.i64
+
+
+@lw.pairwise
+def pull(target: Body, source: Body, softening2: lw.f32) -> lw.vec3:
+    d = source.position - target.position
+    return d * (source.mass * lw.rsqrt(lw.dot(d, d) + softening2) ** 3)
+
+
+@lw.pairwise(search=lw.StaticGrid(radius=0.7))
+def near(target: Body, source: Body) -> tuple[lw.vec3, lw.f64, lw.i32, lw.ArgMax[lw.f32]]:
+    if lw.same(target, source):
+        return lw.vec3(0, 0, 0), 0.0, 0, -1.0
+    d = source.position - target.position
+    return d * source.mass, 1 / lw.f64(lw.dot(d, d) + 1e-3), 1, source.mass
+
+
+@lw.elementwise
+def push(body: Body, force: lw.vec3, dt: lw.f64) -> tuple[lw.f32, lw.i64]:
+    body.velocity += lw.dvec3(force) * dt
+    body.position += lw.vec3(body.velocity * dt)
+    return lw.length(body.position) * body.mass, body.serial * 2
+
+
+def bodies(n: int, layout: lw.Layout, device: Any) -> Any:
+    rng = np.random.default_rng(n)
+    return Body.array(
+        position=rng.standard_normal((n, 3)), velocity=rng.standard_normal((n, 3)), mass=rng.random(n),
+        serial=np.arange(n), layout=layout, device=device,
+    )  # fmt: skip
+
+
+def fields(array: Any) -> list[Any]:
+    return list(array.numpy().values())
+
+
+def calls(b: Any) -> list[Any]:
+    """Results of calls, of bound ones and of searches, and the arrays that they leave."""
+    force = pull(b, b, softening2=1e-3)
+    left = [force, *push(b, force, dt=1e-2)]
+    left += near(b, b)
+    bound = pull.bind(b, b, softening2=1e-3)
+    lw.steps([bound, push.bind(b, bound.results[0], dt=1e-2)]).run(3)
+    out = pull(b, b, softening2=1e-2, out=bound.results[0])
+    host = Body.array(position=np.ones((3, 3)), mass=np.ones(3))
+    return [*left, out, pull(b, host, softening2=1.0), *fields(b)]
+
+
+def arrays(b: Any) -> list[Any]:
+    """Views, copies, assignment and arithmetic."""
+    n = len(b)
+    b.velocity = 2 * b.velocity
+    b.mass = np.arange(n) / 7
+    b[1:n:3] = b[: len(range(1, n, 3))].copy()
+    b[np.arange(0, n, 2)] = b[np.arange(0, n, 2)[::-1]]
+    left = [2 * b.position + b.mass.numpy()[:, None], np.sqrt(b.mass), b.mass[n // 2 :], *fields(b[: n // 2])]
+    left += [*fields(b[b.serial.numpy() % 3 == 0]), *fields(b.with_layout(lw.AoS())), *fields(b.copy()[2:])]
+    left += [*fields(b.to("cpu")), *fields(lw.concatenate([b, b[:2]]))]
+    return left
+
+
+def bits(mesh: lw.Mesh) -> dict[str, str]:
+    """What everything leaves on a mesh, by what it was."""
+    found: dict[str, str] = {}
+    for n, layout in ((2, lw.SoA()), (57, lw.AoSoA(8)), (200, lw.SoAoAS())):
+        for act in (calls, arrays):
+            values = [np.asarray(v) for v in act(bodies(n, layout, mesh))]
+            text = b"".join(str((v.dtype, v.shape)).encode() + v.tobytes() for v in values)
+            found[f"{act.__name__} {n} {layout}"] = hashlib.sha256(text).hexdigest()
+    return found
+
+
+def refusals(mesh: lw.Mesh, b: Any) -> None:
+    """What is refused, and processes go on."""
+    import pytest  # other cases start without it
+
+    kinds = "the devices of a mesh are of one kind, found cpu and python on its ranks"
+    with pytest.raises(lw.ArgumentError, match=kinds):
+        lw.Mesh.over_ranks("python" if mesh.rank == 1 else "cpu")
+    if mesh.rank:
+        where = f"row 0 lies in another process of the mesh ({mesh}); .numpy() has all rows"
+        with pytest.raises(lw.ArgumentError, match=re.escape(where)):
+            assert b[0].mass
+    else:
+        assert b[0].serial == 0
+
+
+def main(case: str) -> None:
+    parts = 1 + (os.environ.get("PMI_RANK") == "1")  # ranks need not have as many
+    mesh = lw.Mesh.over_ranks("cpu", parts=parts)
+    rank = mesh.rank
+    b = bodies(5, lw.SoA(), mesh)
+    print(f"rank {rank} begins", flush=True)
+    match case:
+        case "bits":
+            found = bits(mesh)
+            if rank == 0:
+                print(json.dumps({"mesh": str(mesh), "bits": found}))
+        case "moves":
+            ring = np.full(3, rank)
+            into = np.empty(3, int)
+            left, right = (rank - 1) % mesh.transport.size, (rank + 1) % mesh.transport.size
+            mesh.transport.exchange([(right, ring)], [(left, into)])
+            mesh.transport.barrier()
+            assert (into == left).all()
+            refusals(mesh, b)
+            assert mesh.transport.agree({"rank": rank}) == [{"rank": r} for r in range(mesh.transport.size)]
+        case "exception":
+            if rank == 1:
+                raise ValueError("on one rank")
+            b.numpy()
+        case "everywhere":
+            b.no_such_field  # noqa: B018
+        case "alone":
+            if rank == 0:
+                b.numpy()
+        case "killed":
+            if rank == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            time.sleep(60)
+        case "endless":
+            while True:
+                b.numpy()
+                time.sleep(0.01)
+        case _:
+            raise AssertionError(case)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

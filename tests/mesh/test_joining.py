@@ -1,0 +1,110 @@
+"""What keeps processes that were started together from working together; no process is started for it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+import lanewise as lw
+from lanewise.runtime import devices
+from lanewise.runtime.ranks import Member, join
+from lanewise.runtime.transport import Alone, lead
+from lanewise.support.errors import DeviceError
+
+LIBRARY = "cannot load MPI library\nlibmpi.so.12: cannot open shared object file"
+
+
+def _fake(**names: Any) -> ModuleType:
+    module = ModuleType("mpi4py")
+    module.MPI = SimpleNamespace(**names)  # type: ignore[attr-defined]
+    return module
+
+
+@pytest.fixture(params=[0, 1])
+def rank(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", str(request.param))
+    return request.param
+
+
+def refusal(rank: int) -> str:
+    """What rank 0 raises; the others end without a word."""
+    if rank:
+        with pytest.raises(SystemExit) as end:
+            join()
+        assert end.value.code == 2
+        return ""
+    with pytest.raises(DeviceError) as error:
+        join()
+    return str(error.value)
+
+
+def test_without_mpi4py(rank: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    if said := refusal(rank):
+        assert said.startswith("4 copies of this program were started by mpirun, which would write the same files")
+        assert "mpi" in said.partition("need mpi4py and a library of MPI, ")[2]
+
+
+def test_without_a_library(rank: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "mpi4py").mkdir()
+    (tmp_path / "mpi4py/__init__.py").touch()
+    (tmp_path / "mpi4py/MPI.py").write_text(f"raise RuntimeError({LIBRARY!r})")
+    for name in [n for n in sys.modules if n.partition(".")[0] == "mpi4py"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.syspath_prepend(tmp_path)
+    if said := refusal(rank):
+        assert "mpi4py finds no library of MPI (cannot load MPI library): pip install mpich, or that of mpirun" in said
+    sys.modules.pop("mpi4py", None)
+
+
+def test_with_another_mpi(rank: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = SimpleNamespace(Get_size=lambda: 1)
+    fake = _fake(COMM_WORLD=world, Get_library_version=lambda: "MPICH Version:      5.0.2\nMPICH Release")
+    monkeypatch.setitem(sys.modules, "mpi4py", fake)
+    if said := refusal(rank):
+        assert said.startswith("4 copies of this program were started by mpirun, and mpi4py sees 1: ")
+        assert "it uses another MPI (MPICH Version:      5.0.2) than mpirun" in said
+
+
+def test_a_process_alone_has_its_own_devices() -> None:
+    assert join() is None
+    mesh = lw.Mesh.over_ranks("cpu", parts=3)
+    assert (mesh, str(mesh), mesh.own, mesh.counts) == (lw.Mesh("cpu", parts=3), "3 x cpu", range(3), (3,))
+
+
+def test_the_transport_of_one_process() -> None:
+    alone = Alone()
+    rows, into = np.arange(3), np.zeros(3, int)
+    alone.exchange([(0, rows)], [(0, into)])
+    alone.barrier()
+    assert into.tolist() == alone.gather(rows, [3]).tolist() == [0, 1, 2]
+    assert (alone.agree("x"), lead(alone, lambda: 5)) == (["x"], 5)
+
+
+def test_processes_share_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LANEWISE_THREADS", raising=False)
+    monkeypatch.setattr(devices, "cores", lambda: 7)
+    monkeypatch.setattr(devices, "_SHARING", [1])
+    for processes, threads in ((1, 7), (2, 3), (7, 1), (9, 1)):
+        devices.share_cores(processes)
+        assert devices.cpu_threads() == threads
+
+
+def test_a_process_that_is_gone_is_known() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        member = replace(Member.this(), process=process.pid, started=psutil.Process(process.pid).create_time())
+        assert not member.is_gone
+        assert replace(member, started=member.started - 100).is_gone  # another process of its number
+        process.kill()
+        psutil.wait_procs([psutil.Process(process.pid)], timeout=10)
+        assert member.is_gone
+    assert member.is_gone
