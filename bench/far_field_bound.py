@@ -7,7 +7,7 @@ pairs can be; an expansion costs at least as many instructions as it has product
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,86 +55,110 @@ def met(call: lw.Call, search: lw.Tree, position: Array) -> Met:
     whole = to_host(memory[RECORDS]).view(np.float32).reshape(shape.nodes, -1)
     centre, radius = np.array(whole[:, :3]), np.array(whole[:, 3])
     order = to_host(searched.structure.order)
-    places, leaves = position.astype(np.float32)[order], shape.table[:, 1].astype(np.int64)
+    places, leaves = position.astype(np.float32)[order], shape.table[:, 1].astype(np.int32)
     theta2 = np.float32(search.angle) ** 2 * np.float32(1 - ROUNDING[4])
     lists, lengths = np.zeros((1, ROOM), np.int32), np.ones(1, np.int32)
-    shared, node_of = 0, np.zeros(shape.leaves, np.int64)
+    shared, node_of = np.zeros(1, np.int64), np.zeros(shape.leaves, np.int32)
     if search.method == "dual":
         assert search.leaf == GROUP_SIZE  # a group of targets is a leaf
         lists, lengths = (np.zeros(s, np.int32) for s in ((shape.nodes, ROOM), shape.nodes))
-        shared = _compiled(_pairs_of_groups)(
-            centre, radius, leaves, shape.parents, theta2, lists, lengths
-        )
-        node_of = np.flatnonzero(leaves == 1)
-    groups = np.unique(np.linspace(0, -(-len(places) // GROUP_SIZE) - 1, GROUPS).astype(np.int64))
-    near, far = _compiled(_walked)(
-        places, centre, radius, leaves, theta2, groups, search.leaf, lists, lengths, node_of
-    )
-    return Met(near / len(groups), far / len(groups), shared / len(places))
+        parents = np.asarray(shape.parents, np.int32)
+        pairs_of_groups(centre, radius, leaves, parents, lists, lengths, shared, theta2, grid=1)
+        node_of = np.flatnonzero(leaves == 1).astype(np.int32)
+    groups = np.unique(np.linspace(0, -(-len(places) // GROUP_SIZE) - 1, GROUPS).astype(np.int32))
+    found = np.zeros((len(groups), 2), np.int32)
+    walked(
+        places, centre, radius, leaves, groups, lists, lengths, node_of, found, theta2,
+        search.leaf, search.method == "dual", grid=len(groups),
+    )  # fmt: skip
+    near, far = found.mean(axis=0)
+    return Met(float(near), float(far), float(shared[0]) / len(places))
 
 
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """By Numba, which is for benches alone."""
-    from numba import njit
-
-    return njit(function)
-
-
-def _walked(places, centre, radius, leaves, theta2, groups, leaf, lists, lengths, node_of):  # type: ignore[no-untyped-def] # pyright: ignore
-    near, far, paired = 0, 0, len(lengths) > 1
-    for g in groups:
-        begin, end = g * 32, min(g * 32 + 32, len(places))
-        own = node_of[g] if paired else 0
-        for e in range(lengths[own]):
-            node = lists[own, e] if paired else 0
-            stop = node + 2 * leaves[node] - 1
-            while node < stop:
-                least = np.float32(np.inf)
-                for t in range(begin, end):
-                    x = places[t, 0] - centre[node, 0]
-                    y = places[t, 1] - centre[node, 1]
-                    z = places[t, 2] - centre[node, 2]
-                    least = min(least, x * x + y * y + z * z)
-                if radius[node] * radius[node] < theta2 * least:
-                    far += 1
-                    node += 2 * leaves[node] - 1
-                    continue
+@lw.threadwise
+def walked(
+    g: lw.index, places: lw.Array2[lw.f32], centre: lw.Array2[lw.f32], radius: lw.Array1[lw.f32],
+    leaves: lw.Array1[lw.i32], groups: lw.Array1[lw.i32], lists: lw.Array2[lw.i32],
+    lengths: lw.Array1[lw.i32], node_of: lw.Array1[lw.i32], found: lw.Array2[lw.i32],
+    theta2: lw.f32, leaf: lw.i32, paired: lw.bool,
+):  # fmt: skip
+    """What a group of 32 targets meets: pairs of each, and groups."""
+    group = groups[g]
+    begin = group * 32
+    end = lw.min(begin + 32, len(places))
+    own = 0
+    if paired:
+        own = node_of[group]
+    near = 0
+    far = 0
+    for e in range(lengths[own]):
+        node = 0
+        if paired:
+            node = lists[own, e]
+        stop = node + 2 * leaves[node] - 1
+        while node < stop:
+            least = lw.f32(3e38)
+            for t in range(begin, end):
+                x = places[t, 0] - centre[node, 0]
+                y = places[t, 1] - centre[node, 1]
+                z = places[t, 2] - centre[node, 2]
+                least = lw.min(least, x * x + y * y + z * z)
+            if radius[node] * radius[node] < theta2 * least:
+                far += 1
+                node += 2 * leaves[node] - 1
+            else:
                 if leaves[node] == 1:
                     near += leaf
                 node += 1
-    return near, far
+    found[g, 0] = near
+    found[g, 1] = far
 
 
-def _pairs_of_groups(centre, radius, leaves, parents, theta2, lists, lengths):  # type: ignore[no-untyped-def] # pyright: ignore
-    """The lists that every node leaves; how many pairs of groups meet."""
-    found = 0
-    for a in range(len(radius)):  # parents come before their children
-        length, above = 0, parents[a]
-        entries = 1 if above == 0 else lengths[above]
-        for e in range(entries):
-            node = 0 if above == 0 else lists[above, e]
-            stop, opened = node + 2 * leaves[node] - 1, 1
-            while node < stop:
-                apart = np.float32(0)
-                for k in range(3):
-                    apart += (centre[node, k] - centre[a, k]) ** 2
-                reach = radius[node] + radius[a]
-                if reach * reach < theta2 * apart:
-                    found += 1
-                    opened -= 1
-                    node += 2 * leaves[node] - 1
-                    continue
-                full = length + opened + entries - (e + 1) > 127
-                if leaves[node] == 1 or (leaves[a] > 1 and radius[node] < radius[a]) or full:
-                    lists[a, length] = node
-                    length += 1
-                    opened -= 1
-                    node += 2 * leaves[node] - 1
-                else:
-                    opened += 1
-                    node += 1
-        lengths[a] = length
-    return found
+@lw.threadwise
+def pairs_of_groups(
+    one: lw.index, centre: lw.Array2[lw.f32], radius: lw.Array1[lw.f32],
+    leaves: lw.Array1[lw.i32], parents: lw.Array1[lw.i32], lists: lw.Array2[lw.i32],
+    lengths: lw.Array1[lw.i32], found: lw.Array1[lw.i64], theta2: lw.f32,
+):  # fmt: skip
+    """The lists that every node leaves; how many pairs of groups meet. Parents come before their
+    children, so it is one thread.
+    """
+    if one == 0:
+        met_by_now = lw.i64(0)
+        for a in range(len(radius)):
+            length = 0
+            above = parents[a]
+            entries = 1
+            if above != 0:
+                entries = lengths[above]
+            for e in range(entries):
+                node = 0
+                if above != 0:
+                    node = lists[above, e]
+                stop = node + 2 * leaves[node] - 1
+                opened = 1
+                while node < stop:
+                    x = centre[node, 0] - centre[a, 0]
+                    y = centre[node, 1] - centre[a, 1]
+                    z = centre[node, 2] - centre[a, 2]
+                    reach = radius[node] + radius[a]
+                    if reach * reach < theta2 * (x * x + y * y + z * z):
+                        met_by_now += 1
+                        opened -= 1
+                        node += 2 * leaves[node] - 1
+                    else:
+                        full = length + opened + entries - (e + 1) > 127
+                        smaller = leaves[a] > 1 and radius[node] < radius[a]
+                        if leaves[node] == 1 or smaller or full:
+                            lists[a, length] = node
+                            length += 1
+                            opened -= 1
+                            node += 2 * leaves[node] - 1
+                        else:
+                            opened += 1
+                            node += 1
+            lengths[a] = length
+        found[one] = met_by_now
 
 
 def least_seconds(

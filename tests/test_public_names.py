@@ -35,7 +35,7 @@ PRODUCTS: Inside = {
     ),
     "sims.gravity.explain": (
         "`lanewise explain gravity`",
-        ("explanation.calls", "explanation.compiled", "explanation.offline", "tuning.job"),
+        ("explanation.calls", "explanation.compiled", "explanation.offline", "patterns.search.tuning.calibration", "tuning.job"),
     ),
     "sims.lbm.explain": ("`lanewise explain lbm`", ("explanation.compiled", "explanation.offline", "patterns.sitewise.tuning")),
     "sims.waves.explain": (

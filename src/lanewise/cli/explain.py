@@ -13,14 +13,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lanewise.cli.given import Shape, read_shapes, read_values, refuse_of_files
+from lanewise.cli.trees import (
+    Accuracy,
+    Leaf,
+    Method,
+    Order,
+    Theta,
+    Walk,
+    asked_method,
+    over_method,
+)
 from lanewise.cli.words import Json, LayoutName, Name, Near, Precision, Shapes, Values
 from lanewise.language.target import CPU, CUDA, is_gpu
-from lanewise.sims import PRODUCTS
 from lanewise.sims.common.commands import at_least, whole_number
 from lanewise.sims.common.completion import DEVICES, completing
 from lanewise.support.attributes import near as near_names
-from lanewise.support.attributes import unknown
-from lanewise.support.errors import ArgumentError, InputError
+from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
     from lanewise.explanation.compiled import Offline
@@ -60,22 +68,6 @@ Arch = Annotated[
         metavar="NAME", help="GPU architecture, as sm_90 (default: the GPU here, or sm_90)"
     ),
 ]
-Method = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        autocompletion=completing("lanewise.sims.gravity.trees.METHODS"),
-        help="of gravity, and of a kernel of a file: direct or tree (default direct)",
-    ),
-]
-Accuracy = Annotated[
-    float | None, typer.Option(metavar="X", help="of a tree: the error that it aims at")
-]
-Theta = Annotated[
-    float | None, typer.Option(metavar="X", help="of a tree: its opening angle (0.6)")
-]
-Order = Annotated[int | None, typer.Option(metavar="N", help="of a tree: order of expansions (4)")]
-Leaf = Annotated[int | None, typer.Option(metavar="N", help="of a tree: bodies of a leaf (32)")]
 All = Annotated[
     bool,
     typer.Option(
@@ -100,6 +92,7 @@ def explain(
     theta: Theta = None,
     order: Order = None,
     leaf: Leaf = None,
+    walk: Walk = None,
     every: All = False,
     json: Json = False,
 ) -> None:
@@ -113,10 +106,9 @@ def explain(
             f"--all is of the table, which --{'json' if json else 'source'} does not print"
         )
     numbers = read_values(values or [])
-    tree = {"method": method, "accuracy": accuracy, "theta": theta, "order": order, "leaf": leaf}
-    asked = {n: value for n, value in tree.items() if value is not None}
-    if asked and name in PRODUCTS and name != "gravity":
-        raise InputError(f"--{next(iter(asked))} belongs to gravity and to kernels of files")
+    asked = asked_method(
+        name, method=method, accuracy=accuracy, theta=theta, order=order, leaf=leaf, walk=walk
+    )
     shapes = read_shapes(shape or [])
     heading, kernels = _kernels(
         name, chosen, bodies, precision, layout, arch, numbers, shapes, near, asked
@@ -205,30 +197,7 @@ def _kernels(
             "file"
         )
     kind = layout_by_name(layout) if layout else None
-    kernel = _over(name, load_kernel(name), asked)
+    kernel = over_method(name, load_kernel(name), asked)
     return explained(
         kernel, count, device, arch=arch, layout=kind, values=values, shapes=shapes, near=near
     )
-
-
-def _over(name: str, kernel: Any, asked: Mapping[str, Any]) -> Any:
-    """A kernel of a file over what is asked for: a tree, all pairs, or as it stands there."""
-    from lanewise.patterns.pairwise.kernel import Pairwise
-    from lanewise.patterns.search.all_pairs import AllPairs
-    from lanewise.patterns.search.tree.search import Tree
-
-    numbers = {n: value for n, value in asked.items() if n != "method"}
-    method = asked.get("method")
-    if method not in (None, "direct", "tree"):
-        raise InputError(unknown("method", method, ("direct", "tree")))
-    if method is not None and not isinstance(kernel, Pairwise):
-        raise InputError(f"{name} is no pairwise kernel: it has no sources to sum up by a tree")
-    if method == "tree":
-        try:
-            return kernel.using(search=Tree(**numbers))
-        except ArgumentError as error:
-            raise InputError(str(error)) from error
-    if numbers:
-        raise InputError(f"--{next(iter(numbers))} needs --method tree")
-    over_tree = isinstance(kernel, Pairwise) and isinstance(kernel.search, Tree)
-    return kernel.using(AllPairs()) if method == "direct" and over_tree else kernel

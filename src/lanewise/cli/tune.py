@@ -5,11 +5,22 @@ the fastest.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, assert_never
 
 import typer
 
 from lanewise.cli.given import Shape, read_shapes, read_values, refuse_of_files
+from lanewise.cli.trees import (
+    Accuracy,
+    Leaf,
+    Method,
+    Order,
+    Theta,
+    Walk,
+    asked_method,
+    over_method,
+)
 from lanewise.cli.words import Device, Json, LayoutName, Name, Near, Precision, Shapes, Values
 from lanewise.sims.common.commands import at_least, real_number, whole_number
 from lanewise.sims.common.completion import completing
@@ -17,10 +28,13 @@ from lanewise.support.errors import InputError, LanewiseError
 
 if TYPE_CHECKING:
     from lanewise.explanation.samples import Samples
+    from lanewise.patterns.search.tuning.calibration import CalibrationJob
     from lanewise.patterns.search.tuning.job import SearchJob
     from lanewise.patterns.sitewise.tuning import SiteJob
     from lanewise.tuning import Tuning
     from lanewise.tuning.job import Job
+
+    AnyJob = Job | SearchJob | CalibrationJob | SiteJob
 
 BODIES = 16_384
 
@@ -66,9 +80,17 @@ def tune(
     values: Values = None,
     shape: Shapes = None,
     near: Near = None,
+    method: Method = None,
+    accuracy: Accuracy = None,
+    theta: Theta = None,
+    order: Order = None,
+    leaf: Leaf = None,
+    walk: Walk = None,
     json_: Json = False,
 ) -> None:
-    """Measure plans of a kernel on this machine; later calls like this one use the fastest."""
+    """Measure plans of a kernel on this machine, and of a tree with an accuracy what keeps it;
+    later calls like this one use the fastest.
+    """
     from lanewise.cli.target import product_kernels
     from lanewise.tuning.tune import check_seconds
 
@@ -80,18 +102,19 @@ def tune(
     refuse_of_files(name, shapes, near)
     if case is not None and name != "lbm":
         raise InputError(f"--case {case} belongs to lbm; {name} has no cases")
+    asked = asked_method(
+        name, method=method, accuracy=accuracy, theta=theta, order=order, leaf=leaf, walk=walk
+    )
     if hasattr(product, "tuning_job"):
-        own = {} if case is None else {"case": case}
-        job: Job | SearchJob | SiteJob = product.tuning_job(
-            device, bodies, precision or "f32", layout, numbers, **own
-        )
+        own = asked if case is None else {"case": case}
+        job: AnyJob = product.tuning_job(device, bodies, precision or "f32", layout, numbers, **own)
     elif precision is not None:
         raise InputError(
             f"--precision belongs to gravity, boids and lbm; the types of {name} are those of its "
             "file"
         )
     else:
-        job = _kernel(name, bodies, device, layout, numbers, shapes, near)
+        job = _kernel(name, bodies, device, layout, numbers, shapes, near, asked)
     _show(_follow(job, seconds, quiet=json_), json_)
 
 
@@ -103,21 +126,25 @@ def _kernel(
     values: dict[str, float],
     shapes: dict[str, Shape],
     near: float | None,
-) -> Job | SearchJob:
+    asked: Mapping[str, Any],
+) -> Job | SearchJob | CalibrationJob:
     """A kernel of a file on made-up arguments."""
     from lanewise.cli.target import load_tuned
     from lanewise.explanation.samples import sample_arguments
     from lanewise.explanation.searches import check_near, placed_arguments
     from lanewise.layouts import layout_by_name
     from lanewise.patterns.pairwise.kernel import Pairwise
+    from lanewise.patterns.search.tree.search import Tree
 
-    kernel = load_tuned(name)
+    kernel = over_method(name, load_tuned(name), asked)
     kind = layout_by_name(layout) if layout else None
     check_near(kernel, near)
     given: dict[str, Any] = {"values": values, "shapes": shapes, "layout": kind}
     if isinstance(kernel, Pairwise) and kernel.searched is not None:
         samples, _ = placed_arguments(kernel, count, device, near=near, **given)
         arguments = kernel._calls.given((), samples.named)  # pyright: ignore[reportPrivateUsage]
+        if isinstance(kernel.search, Tree) and kernel.search.accuracy is not None:
+            return kernel.searched.calibration_job(arguments, None, kernel.bind)
         return kernel.searched.tuning_job(arguments, None, kernel.bind)
     samples = sample_arguments(kernel, count, device, **given)
     if kernel.signature.arrays:
@@ -137,11 +164,12 @@ def _check_indices(kernel: Any, samples: Samples) -> None:
         raise refused(error, samples) from error
 
 
-def _follow(job: Job | SearchJob | SiteJob, seconds: float | None, *, quiet: bool) -> Tuning:
+def _follow(job: AnyJob, seconds: float | None, *, quiet: bool) -> Tuning:
     """Tune with a progress bar on standard error."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+    from lanewise.patterns.search.tuning.calibration import CalibrationJob, calibrate
     from lanewise.patterns.search.tuning.job import SearchJob
     from lanewise.patterns.search.tuning.tune import tune_search
     from lanewise.patterns.sitewise.tuning import SiteJob, tune_sites
@@ -173,6 +201,8 @@ def _follow(job: Job | SearchJob | SiteJob, seconds: float | None, *, quiet: boo
         match job:
             case SearchJob():
                 return tune_search(job, seconds, progress=show)
+            case CalibrationJob():
+                return calibrate(job, seconds, progress=show)
             case SiteJob():
                 return tune_sites(job, seconds, progress=show)
             case Job():

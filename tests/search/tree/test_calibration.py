@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -137,7 +139,7 @@ def test_the_fastest_that_holds_is_found(accuracy: float, walk: Law, dual: Law, 
     laws |= {("dual", n): (dual[0] / n, dual[1], dual[2] * faster**n) for n in (3, 4, 5)}
     job = made_up(laws, accuracy)
     patch = pytest.MonkeyPatch()
-    patch.setattr(calibration._Calibration, "run", lambda _, call: call.took)
+    patch.setattr(calibration._Calibration, "_run", lambda _, call: call.took)
     patch.setattr(calibration, "write_entry", lambda *_: None)
     try:
         found = calibrate(job)
@@ -179,10 +181,38 @@ def test_an_accuracy_that_no_tree_keeps() -> None:
     )
 
 
+def test_one_tree_lies_in_memory_at_a_time(own_store: Path) -> None:
+    cloud, alive, most = stars(600), 0, 0
+    far = pull.using(search=lw.Tree(accuracy=5e-2))
+    searched: Any = far.searched
+    arguments = far._calls.given((cloud, cloud), {"softening2": 1e-4})
+    job = searched.calibration_job(arguments, None, far.bind)
+
+    def gone() -> None:
+        nonlocal alive
+        alive -= 1
+
+    def bind(choice: TreeChoice) -> Any:
+        nonlocal alive, most
+        call = job.bind(choice)
+        alive += 1
+        launch: Any = call.launch
+        most = max(most, alive)
+        weakref.finalize(launch.structure._order, gone)
+        return call
+
+    said: list[str] = []
+    found = calibrate(replace(job, bind=bind), progress=lambda state: said.append(state.doing))
+    assert most == 1
+    assert len(found.trials) >= 4
+    assert said[0] == str(job.default)
+    assert said[-1].startswith("once more: ")
+
+
 def test_what_is_given_stays() -> None:
     laws: dict[tuple[str, int], Law] = {("walk", 3): (0.5, 1.0, 1.0)}
     patch = pytest.MonkeyPatch()
-    patch.setattr(calibration._Calibration, "run", lambda _, call: call.took)
+    patch.setattr(calibration._Calibration, "_run", lambda _, call: call.took)
     patch.setattr(calibration, "write_entry", lambda *_: None)
     try:
         found = calibrate(made_up(laws, 1e-3, order=3, theta=0.5, leaf=16))
@@ -208,3 +238,53 @@ def test_a_choice_is_read_as_it_is_written(choice: TreeChoice) -> None:
 def test_what_is_no_choice(text: str) -> None:
     with pytest.raises(ValueError, match="is no tree"):
         choice_from(text)
+
+
+# ------------------------------------------------------------ what decides it
+
+
+def test_what_was_calibrated_is_for_calls_alike(own_store: Path) -> None:
+    """A crowd, an extent, a value by far, and other targets are other kinds; another seed is none."""
+    asked = lw.Tree(accuracy=4e-2, order=2, leaf=16)
+    rng = np.random.default_rng(5)
+
+    def cloud(positions: Any) -> Any:
+        return Star.array(position=positions, mass=np.ones(len(positions)))
+
+    even = cloud(rng.uniform(size=(900, 3)))
+    far = pull.using(search=asked)
+    far.tune(even, even, softening2=1e-4, seconds=0.2)
+
+    def calibrated(targets: Any, sources: Any, softening2: float) -> bool:
+        return far.compile(targets, sources, softening2=softening2).search.count("calibrated for") == 1
+
+    again = cloud(rng.uniform(size=(920, 3)) * 1.1 + 5)
+    crowd = cloud(np.where(rng.uniform(size=(900, 1)) < 0.5, 1e-3, 1.0) * rng.uniform(size=(900, 3)))
+    wide = cloud(rng.uniform(size=(900, 3)) * 50)
+    apart = cloud(rng.uniform(size=(900, 3)) + 30)
+    assert calibrated(even, even, 1e-4)
+    assert calibrated(again, again, 1e-4)
+    assert not calibrated(crowd, crowd, 1e-4)
+    assert not calibrated(wide, wide, 1e-4)
+    assert not calibrated(apart, even, 1e-4)
+    assert not calibrated(even, even, 1e-2)
+
+
+def test_a_call_that_is_repeated_takes_the_tree_of_its_values_and_places(own_store: Path) -> None:
+    """What a call gives follows from its arguments, and not from the call before it."""
+    asked = lw.Tree(accuracy=4e-2, order=2, leaf=16)
+    moving = stars(900, seed=2)
+    pull.using(search=asked).tune(moving, moving, softening2=1e-4, seconds=0.2)
+    far = pull.using(search=asked)
+
+    def alike(softening2: float) -> None:
+        found = np.asarray(far(moving, moving, softening2=softening2))
+        fresh = pull.using(search=asked)
+        assert np.array_equal(found, fresh(moving, moving, softening2=softening2))
+
+    for softening2 in (1e-4, 1e-2, 1e-4):
+        alike(softening2)
+    moving.position = np.asarray(moving.position) * 40
+    alike(1e-4)
+    moving.position = np.asarray(moving.position) / 40
+    alike(1e-4)

@@ -44,7 +44,6 @@ WALK, DUAL = lw.Tree(theta=0.7, order=1), lw.Tree(theta=0.7, order=4, method="du
 )
 def test_the_work_of_a_body_hardly_grows(search: lw.Tree, few: int, many: int, most: float) -> None:
     """A walk meets more groups with every level of the tree; pairs of groups hardly do."""
-    pytest.importorskip("numba")  # which counts what a body meets
     assert work(many, search) <= most * work(few, search)
 
 

@@ -7,7 +7,7 @@ What tune() measured for one call is used for every call of its kind.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from lanewise.patterns.search.all_pairs import AllPairs
 from lanewise.patterns.search.automatic import FEW, Nearest, Neighbors, Outlook, choose, look
 from lanewise.patterns.search.base import Search, reach
 from lanewise.patterns.search.build import SEARCH
-from lanewise.patterns.search.points import Points, points_of
+from lanewise.patterns.search.points import Points, extent_of, points_of
 from lanewise.patterns.search.tree.call import FarFields
 from lanewise.patterns.search.tree.choice import (
     Calibrated,
@@ -58,8 +58,8 @@ class Picked:
 class SearchPicker:
     """Picks the structures of one kernel's calls.
 
-    reference: makes its kernel over any structure (`Specialiser.reference`). adopted: called when
-    later calls get what was tuned.
+    reference: makes its kernel over any structure (`Specialiser.reference`). flat: the values of a
+    call by their names in the IR. adopted: called when later calls get what was tuned.
     """
 
     def __init__(
@@ -67,14 +67,22 @@ class SearchPicker:
         name: str,
         search: Search,
         reference: Callable[..., ir.Kernel],
+        flat: Callable[[Mapping[str, Any]], dict[str, Any]],
         adopted: Callable[[], None],
     ) -> None:
         self._name, self._search, self._reference, self._adopted = name, search, reference, adopted
+        self._flat = flat
         self._tuned, self._calibrated = TunedSearches(), CalibratedTrees()
 
     def looks(self, sources: Points) -> bool:
         """Whether the choice depends on where the sources are."""
         return isinstance(self._search, Neighbors | Nearest) and sources.count > FEW
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether calls get trees that follow from their values and from where elements are."""
+        asked = self._search
+        return isinstance(asked, Tree) and asked.accuracy is not None and has_entries(self._name)
 
     def _adopt(self, specialisation: Hashable, tuned: Tuned) -> None:
         self._tuned.adopt(specialisation, tuned)
@@ -86,8 +94,11 @@ class SearchPicker:
         sources: Points,
         requested: Plan | None,
         choice: Choice | TreeChoice | None,
+        values: Mapping[str, Any] | None = None,
     ) -> Picked:
-        """The structure for these sources; `choice`: the one that is measured."""
+        """The structure for these sources; `choice`: the one that is measured; values: by their
+        names in the IR, where arguments have none.
+        """
         if not all(map(len, arguments.records.values())):
             return Picked(
                 over_all_pairs(self._search),
@@ -102,7 +113,7 @@ class SearchPicker:
                 choice.configuration.search(self._search, sources), "measured", choice.plan
             )
         if isinstance(self._search, Tree):
-            return self._tree(self._search, arguments, sources, requested)
+            return self._tree(self._search, arguments, sources, requested, values)
         if not isinstance(self._search, Neighbors | Nearest):
             return Picked(self._search.plan(sources), "asked for", requested)
         outlook = look(self._search, sources) if sources.count > FEW else None
@@ -125,13 +136,14 @@ class SearchPicker:
         )
 
     def _tree(
-        self, asked: Tree, arguments: Arguments, sources: Points, requested: Plan | None
-    ) -> Picked:
+        self, asked: Tree, arguments: Arguments, sources: Points, requested: Plan | None,
+        values: Mapping[str, Any] | None,
+    ) -> Picked:  # fmt: skip
         """The tree that was asked for; with an accuracy the one that was calibrated."""
         if asked.accuracy is None:
             return Picked(asked.plan(sources), "asked for", requested)
         if is_compiled(arguments.device) and has_entries(self._name):
-            kind, specialisation = self._kind_of_tree(asked, arguments, sources)
+            kind, specialisation = self._kind_of_tree(asked, arguments, sources, values)
             found = self._calibrated.find(
                 specialisation, lambda: self._key(arguments, sources, kind, None)
             )
@@ -144,10 +156,19 @@ class SearchPicker:
         return Picked(asked.plan(sources), why, requested)
 
     def _kind_of_tree(
-        self, asked: Tree, arguments: Arguments, sources: Points
-    ) -> tuple[str, tuple[Any, ...]]:
-        values = {n: sizes_of(v) for n, v in arguments.uniforms.items()}
-        kind = kind_of_tree(asked, sources.dimension, values)
+        self, asked: Tree, arguments: Arguments, sources: Points,
+        values: Mapping[str, Any] | None = None,
+    ) -> tuple[str, tuple[Any, ...]]:  # fmt: skip
+        """What decides the tree of a call: the function (in the key) with its values, and where
+        sources are; targets that are other elements, too.
+        """
+        flat = self._flat(arguments.uniforms) if values is None else values
+        target, source = arguments.records.values()
+        places = [crowding_of(sources)]
+        if not are_same(target, source):
+            places.append(crowding_of(points_of(target, asked.position)))
+        sizes = {n: sizes_of(v) for n, v in flat.items()}
+        kind = kind_of_tree(asked, sources.dimension, sizes, places)
         return kind, _specialisation(arguments, kind, None)
 
     def calibration_job(
@@ -270,6 +291,17 @@ def _specialisation(arguments: Arguments, kind: str, requested: Plan | None) -> 
     sizes = (size_class(len(target)), size_class(len(source)))
     pair = (are_same(target, source), shared_elements(target, source) is not None)
     return (target.layout, source.layout, pair, arguments.device, sizes, kind, requested or Plan())
+
+
+def crowding_of(points: Points) -> str:
+    """How crowded elements are, and how far they reach, both to a power of four: an expansion
+    converges alike for all that are alike in these.
+    """
+    reach = f"4^{points.once('extent', extent_of)} wide"
+    if points.count <= FEW:
+        return f"few, {reach}"
+    members = look(Nearest(k=1), points).members
+    return f"{4 ** round(math.log(members, 4)):,} in a cell, {reach}"
 
 
 def kind_of_call(requested: Search, points: Points, outlook: Outlook | None) -> str:

@@ -30,7 +30,7 @@ from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import address, on, to_host
 from lanewise.support.errors import ArgumentError
 
-__all__ = ["SAMPLE", "Points", "points_of", "points_of_values"]
+__all__ = ["SAMPLE", "Points", "extent_of", "points_of", "points_of_values"]
 
 T = TypeVar("T")
 _UNBOUNDED = (-math.inf, math.inf)
@@ -316,6 +316,12 @@ def points_of_values(values: Any, device: str) -> Points:
     """The points of a contiguous array of shape (n, axes), float32 or float64, on `device`."""
     scalar, arrangement, names = _values(values.dtype, int(values.shape[1]))
     return Points(values.reshape(-1).view("uint8"), arrangement, len(values), device, names, scalar)
+
+
+def extent_of(points: Points) -> int:
+    """How far a sample of points reaches, in powers of four."""
+    sides = [np.ptp(np.asarray(c, np.float64)) for c in points.sample().columns()]
+    return math.frexp(max(map(float, sides)))[1] // 2
 
 
 @cache

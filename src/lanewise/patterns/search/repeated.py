@@ -70,12 +70,14 @@ class Kept:
         sources = self.sources.again()
         return (sources if self.places is self.sources else self.places.again()), sources
 
-    def fits(self, sources: Points, pick: Callable[[], Picked] | None) -> bool:
+    def fits(
+        self, sources: Points, pick: Callable[[], Picked] | None, *, by_values: bool = False
+    ) -> bool:
         """Whether the same structure would be made for the sources as they are now.
 
-        `pick`: what chooses it by what they are like.
+        `pick`: what chooses it by what they are like; by_values: and by the values of a call.
         """
-        if pick is not None and not self._unmoved(sources):
+        if pick is not None and (by_values or not self._unmoved(sources)):
             picked = pick()
             if (picked.search, picked.plan) != (self.picked.search, self.picked.plan):
                 return False

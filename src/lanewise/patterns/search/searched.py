@@ -109,12 +109,11 @@ class Searched:
             arrays = matched.complete()
             records = {n: arrays[n] for n in self._records}
             self._positions.check(records, points)
-            pick = (
-                partial(self._pick_again, records, points[1])
-                if self._picker.looks(points[1])
-                else None
-            )
-            if kept.fits(points[1], pick):
+            calibrates = self._picker.calibrates
+            pick = None
+            if calibrates or self._picker.looks(points[1]):
+                pick = partial(self._pick_again, records, points[1], matched.values)
+            if kept.fits(points[1], pick, by_values=calibrates):
                 return kept.call.run(matched, out)
             self._repeated.discard(kept)
         elif repeatable and (found := self._of_any_size(arguments, named)) is not None:
@@ -187,7 +186,7 @@ class Searched:
         launch: Any = call.launch
         count, points = len(next(iter(s.classified.records.values()))), (s.places, s.sources)
         records, fixed = s.classified.records, s.structure.settled
-        looks = fixed and not self._picker.looks(s.sources)
+        looks = fixed and not self._picker.looks(s.sources) and not self._picker.calibrates
         self._repeated.remember(
             self.signature,
             arguments,
@@ -216,10 +215,11 @@ class Searched:
             for n, r in arguments.records.items()
         }
 
-    def _pick_again(self, records: dict[str, RecordArray], sources: Points) -> Picked:
-        return self._picker.pick(
-            Arguments(records=records, device=sources.device), sources, None, None
-        )
+    def _pick_again(
+        self, records: dict[str, RecordArray], sources: Points, values: Mapping[str, Any]
+    ) -> Picked:
+        again = Arguments(records=records, device=sources.device)
+        return self._picker.pick(again, sources, None, None, values)
 
     def bind(
         self,

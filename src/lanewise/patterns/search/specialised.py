@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from lanewise.frontend.function import Lowered, Signature
@@ -91,7 +92,9 @@ class Specialiser:
             reach(search, precision, axes),
             () if self.far is None else self.far.weights,
         )
-        self.picker = SearchPicker(name, search, self.reference, adopted)
+        self.picker = SearchPicker(
+            name, search, self.reference, partial(flatten_uniforms, signature), adopted
+        )
         # by what they are specialised to: quicker than by themselves
         self._references: dict[tuple[SearchArguments | TreeArguments, Scalar], ir.Kernel] = {}
 

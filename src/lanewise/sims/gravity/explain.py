@@ -20,11 +20,12 @@ from lanewise.sims.gravity.options import Settings
 from lanewise.sims.gravity.physics import RECORDS, make_physics, pair_type
 from lanewise.sims.gravity.plans import wanted_force
 from lanewise.sims.gravity.simulation import Simulation, make_bodies
-from lanewise.sims.gravity.trees import tree_of, with_method
+from lanewise.sims.gravity.trees import law_over, tree_of, with_method
 from lanewise.support.attributes import unknown
 from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
+    from lanewise.patterns.search.tuning.calibration import CalibrationJob
     from lanewise.tuning.job import Job
 
 SOFTENING2 = 1e-4  # the square of a Plummer softening of 0.01
@@ -125,18 +126,38 @@ def compile_gravity(
 
 
 def tuning_job(
-    device: str, bodies: int, precision: str, layout: str | None, values: Mapping[str, float]
-) -> Job:
+    device: str,
+    bodies: int,
+    precision: str,
+    layout: str | None,
+    values: Mapping[str, float],
+    **method: Any,
+) -> Job | CalibrationJob:
     """The force kernel as a simulation of a Plummer sphere binds it, with the fields of the plan
-    that it fixes.
+    that it fixes; by a tree, the trees that may keep its accuracy.
+
+    method: how forces are found, as the settings of that name. Raises `InputError`.
     """
     check_compiled("gravity", device)  # before bodies are made, which takes long there
     _, softening2 = _force(precision, values)
+    asked = Settings(**method, device=device)
+    search = tree_of(asked) if with_method(asked, bodies)[0].method == "tree" else None
+    if search is not None and search.accuracy is None:
+        raise InputError(
+            "--method tree needs --accuracy: what is measured is which tree keeps it in the least "
+            "time"
+        )
     kind = layout_by_name(layout) if layout else None
     arrays = make_bodies(
         make_initial_conditions("plummer", bodies), precision=precision, layout=kind, device=device
     )
-    simulation = Simulation(arrays, softening=softening2**0.5)
+    softening = softening2**0.5
+    if search is not None:
+        law = law_over(search, arrays, softening)
+        given = law._calls.given((arrays, arrays), {"softening2": softening2})  # pyright: ignore[reportPrivateUsage]
+        assert law.searched is not None, "over a tree"
+        return law.searched.calibration_job(given, None, law.bind)
+    simulation = Simulation(arrays, softening=softening)
     softened = self_force_vanishes(simulation.softening, pair_type(precision))
     physics = make_physics(type(arrays[0]), softened)
     return physics.acceleration.tuning_job(

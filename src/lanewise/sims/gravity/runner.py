@@ -37,7 +37,7 @@ from lanewise.sims.gravity.pictures import (
 from lanewise.sims.gravity.plans import Plans
 from lanewise.sims.gravity.run import GravityRun, SimulatedBodies
 from lanewise.sims.gravity.simulation import Simulation, make_bodies
-from lanewise.sims.gravity.trees import calibrated, tree_of, with_method
+from lanewise.sims.gravity.trees import calibrated, calibrated_before, tree_of, with_method
 from lanewise.support.attributes import unknown
 from lanewise.support.errors import InputError, PlanError
 from lanewise.support.numerals import counted
@@ -90,6 +90,8 @@ def start(
     if settings.calibrate:
         with span(profile, "setup", name="calibrate the tree"):
             settings, why = calibrated(asked, settings, arrays)
+    elif settings.method == "tree" and (found := calibrated_before(asked, settings, arrays)):
+        settings, why = found
     simulation = Simulation(
         arrays,
         softening=softening,

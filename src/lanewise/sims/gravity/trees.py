@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 import lanewise as lw
 from lanewise.loops.orders import is_order as is_order
 from lanewise.loops.orders import searched_launch
-from lanewise.patterns.search.tree.choice import TreeChoice, choice_from
+from lanewise.patterns.search.tree.choice import TreeChoice, choice_from, choice_of
 from lanewise.records.arrays import class_of
 from lanewise.sims.common.devices import is_gpu, module_of, on, require_memory, to_host
 from lanewise.sims.gravity.checks import self_force_vanishes
 from lanewise.sims.gravity.options import Settings
-from lanewise.sims.gravity.physics import Body64, make_physics, pair_type
+from lanewise.sims.gravity.physics import Body64, make_physics, pair_type, precision_of
 from lanewise.support.attributes import unknown
 from lanewise.support.errors import ArgumentError, InputError
 from lanewise.support.numerals import counted
@@ -91,21 +91,48 @@ def calibrated(asked: Settings, settings: Settings, bodies: lw.RecordArray) -> t
     asked: without the numbers that were left open. Raises `InputError` for an accuracy that no tree
     has.
     """
-    kind = pair_type(settings.precision)
-    softened = self_force_vanishes(settings.softening, kind)
-    law = over(tree_of(asked), make_physics(class_of(bodies), softened).acceleration)
+    search = tree_of(asked)
+    assert search is not None, "what is calibrated is a tree"
+    law = law_over(search, bodies, settings.softening)
     try:
         found = law.tune(bodies, bodies, softening2=settings.softening**2)
     except ArgumentError as error:
         raise InputError(str(error)) from error
-    choice = choice_from(found.structure)
+    why = (
+        f"calibrated for an accuracy of {settings.accuracy:g}, {found.factor:.2f} times as fast as "
+        "without"
+    )
+    return _taking(settings, choice_from(found.structure)), why
+
+
+def calibrated_before(
+    asked: Settings, settings: Settings, bodies: lw.RecordArray
+) -> tuple[Settings, str] | None:
+    """The same where it was measured before, for bodies like these; None where it was not."""
+    search = tree_of(asked)
+    if search is None or search.accuracy is None or asked.opening is not None:
+        return None
+    law = law_over(search, bodies, settings.softening)
+    values = {"softening2": settings.softening**2}
+    arguments = law._calls.given((bodies, bodies), values)  # pyright: ignore[reportPrivateUsage]
+    assert law.searched is not None, "over a tree"
+    picked = law.searched.picked(arguments)
+    if not picked.tuned or not isinstance(picked.search, lw.Tree):
+        return None
+    return _taking(settings, choice_of(picked.search)), picked.why
+
+
+def law_over(search: lw.Tree, bodies: lw.RecordArray, softening: float) -> lw.Pairwise:
+    """The force between such bodies over a tree."""
+    softened = self_force_vanishes(softening, pair_type(precision_of(bodies.record)))
+    return over(search, make_physics(class_of(bodies), softened).acceleration)
+
+
+def _taking(settings: Settings, choice: TreeChoice) -> Settings:
     theta = choice.opening if choice.method == "dual" else settings.theta
     return replace(
         settings, calibrate=False, walk=choice.method, order=choice.order, leaf=choice.leaf,
         opening=choice.opening, theta=theta,
-    ), (
-        f"calibrated for an accuracy of {settings.accuracy:g}, {found.factor:.2f} times as fast as "
-        "without"
     )  # fmt: skip
 
 

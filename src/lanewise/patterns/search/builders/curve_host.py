@@ -4,13 +4,14 @@ of `curve.py`.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.launch.tasks import Primitive, reading, writing
+from lanewise.layouts import Arrangement
 from lanewise.patterns.search.base import ORDER, POSITIONS
 from lanewise.patterns.search.box_expressions import BOXES
 from lanewise.patterns.search.builders.parts import places_of
@@ -154,6 +155,12 @@ def quantiles_of(places: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(sample[np.arange(SEGMENTS + 1) * (SAMPLES - 1) // SEGMENTS].T)
 
 
+def _link(arrangement: Arrangement, tree: BoxTree, memory: Pieces) -> None:
+    """Where the boxes of a tree lead follows from their number."""
+    columns = columns_of(memory["nodes"], arrangement, tree.nodes)
+    columns["link"][:] = tree.links()
+
+
 class HostCurve:
     """The order and the tree on a CPU, in memory of their own."""
 
@@ -162,13 +169,10 @@ class HostCurve:
         self.arrangement = node_arrangement(points.dimension, points.precision)
         lists = dict.fromkeys(("order", "other order", "keys", "other keys"), 4 * points.count)
         sizes = {"nodes": self.arrangement.nbytes(self.tree.nodes), **lists}
-        self._memory = PlannedPieces("cpu", sizes, "a dynamic grid", self._link)
+        self._memory = PlannedPieces(
+            "cpu", sizes, "a dynamic grid", partial(_link, self.arrangement, self.tree)
+        )
         self.planned = (self._memory,)
-
-    def _link(self, memory: Pieces) -> None:
-        """Where the boxes of a tree lead follows from their number."""
-        columns = columns_of(memory["nodes"], self.arrangement, self.tree.nodes)
-        columns["link"][:] = self.tree.links()
 
     @property
     def nodes(self) -> NDArray[np.uint8]:

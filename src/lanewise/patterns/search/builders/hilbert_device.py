@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,13 @@ class Step:
     arguments: tuple[Any, ...]
 
 
+def _begin(points: Points, memory: Pieces) -> None:
+    """The caller's order is the first one."""
+    with on(points.device):
+        numbers = get_device(points.device).arrays.arange(points.count, dtype=np.int32)
+        memory["values0"].view(np.int32)[:] = numbers
+
+
 class DeviceOrder:
     """What makes the order with these kernels, and memory for one where the points are."""
 
@@ -61,20 +69,14 @@ class DeviceOrder:
             )
         self._kernels = kernels
         self._points = points
-        self._memory = PlannedPieces(
-            points.device, memory_sizes(points), "the order of a tree", self._begin
+        # neither knows the order itself, so its memory is given back as soon as nobody has it
+        self._memory = memory = PlannedPieces(
+            points.device, memory_sizes(points), "the order of a tree", partial(_begin, points)
         )
-        self.planned = (self._memory,)
+        self.planned = (memory,)
         self._steps = Addressed(
-            lambda at: steps_of(at[:3], points.count, {**self._memory.addresses, "values0": at[3]})
+            lambda at: steps_of(at[:3], points.count, {**memory.addresses, "values0": at[3]})
         )
-
-    def _begin(self, memory: Pieces) -> None:
-        """The caller's order is the first one."""
-        p = self._points
-        with on(p.device):
-            numbers = get_device(p.device).arrays.arange(p.count, dtype=np.int32)
-            memory["values0"].view(np.int32)[:] = numbers
 
     @property
     def order(self) -> Any:

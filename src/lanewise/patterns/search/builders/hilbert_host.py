@@ -137,6 +137,12 @@ def hilbert_sort_kernel(places, lows, scale, keys, order, other_keys, other_orde
 """
 
 
+def _begin(memory: Pieces) -> None:
+    """The caller's order is the first one."""
+    order = memory["order"].view(np.int32)
+    order[:] = np.arange(len(order), dtype=np.int32)
+
+
 class HostOrder:
     """What makes the order on a CPU, and memory for one."""
 
@@ -145,12 +151,8 @@ class HostOrder:
         place = points.dimension * points.precision.size
         sizes = {"order": 4, "other order": 4, "keys": 8, "other keys": 8, "places": place}
         nbytes = {n: size * points.count for n, size in sizes.items()}
-        self._memory = PlannedPieces("cpu", nbytes, "the order of a tree", self._begin)
+        self._memory = PlannedPieces("cpu", nbytes, "the order of a tree", _begin)
         self.planned = (self._memory,)
-
-    def _begin(self, memory: Pieces) -> None:
-        """The caller's order is the first one."""
-        memory["order"].view(np.int32)[:] = np.arange(self._points.count, dtype=np.int32)
 
     @property
     def order(self) -> NDArray[np.int32]:

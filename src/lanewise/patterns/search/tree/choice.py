@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -42,6 +42,13 @@ class TreeChoice:
         if self.method == "dual":
             return replace(asked, accuracy=None, theta=self.opening, **own)
         return replace(asked, accuracy=self.opening, **own)
+
+
+def choice_of(search: Tree) -> TreeChoice:
+    """The choice whose `search` is this one."""
+    opening = search.angle if search.method == "dual" else search.accuracy
+    assert opening is not None
+    return TreeChoice(search.method or "walk", search.terms, search.leaf, opening)
 
 
 def choice_from(text: str) -> TreeChoice:
@@ -129,9 +136,9 @@ def sizes_of(value: Any) -> list[tuple[int, bool]]:
     return [(exponent, mantissa > 0) for mantissa, exponent in parts]
 
 
-def kind_of_tree(asked: Tree, axes: int, values: Mapping[str, Any]) -> str:
+def kind_of_tree(asked: Tree, axes: int, values: Mapping[str, Any], places: Sequence[str]) -> str:
     """What decides which tree is best, beside numbers of elements and layouts. values: of a call,
-    each to a power of two.
+    each to a power of two; places: how crowded the sources are, and targets that are others.
     """
     numbers = ", ".join(f"{n} {size}" for n, size in values.items())
     fixed = ", ".join(
@@ -139,4 +146,5 @@ def kind_of_tree(asked: Tree, axes: int, values: Mapping[str, Any]) -> str:
         for n in ("theta", "order", "leaf", "method")
         if (v := getattr(asked, n)) is not None
     )
-    return f"tree in {axes} axes, accuracy {asked.accuracy:g}; {fixed}; {numbers}"
+    where = " by ".join(places)
+    return f"tree in {axes} axes, accuracy {asked.accuracy:g}; {fixed}; {numbers}; {where}"

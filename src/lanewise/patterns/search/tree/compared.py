@@ -26,7 +26,7 @@ from lanewise.launch.arguments import Arguments, flatten_uniforms
 from lanewise.launch.compiled import Call
 from lanewise.launch.tuned_plans import size_class
 from lanewise.patterns.search.checked_positions import Places
-from lanewise.patterns.search.points import Points
+from lanewise.patterns.search.points import Points, extent_of
 from lanewise.patterns.search.searched_launch import SearchedLaunch
 from lanewise.patterns.search.tree.call import FarFields
 from lanewise.runtime.device import get_device
@@ -102,7 +102,7 @@ class Comparison:
             places is sources,
             size_class(places.count),
             size_class(sources.count),
-            sources.once("extent", _extent),
+            sources.once("extent", extent_of),
             *[_size(values[n]) for n in self._values if n in values],
         )
 
@@ -182,12 +182,6 @@ def relative(
         errors = away / np.maximum(size, max(least, float(np.finfo(np.float64).tiny)))
     errors[away == 0] = 0.0
     return np.where(np.isfinite(away), errors, np.inf)
-
-
-def _extent(points: Points) -> int:
-    """The extent of a sample of points, in powers of four."""
-    sides = [np.ptp(np.asarray(c, np.float64)) for c in points.sample().columns()]
-    return math.frexp(max(map(float, sides)))[1] // 2
 
 
 def _size(value: Any) -> tuple[int, bool]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -80,12 +81,9 @@ class TreeStructure(Structure):
         if pairs:
             self._tables[PARENTS] = self.shape.parents
         sizes = {n: table.nbytes for n, table in self._tables.items()}
-        self._memory = PlannedPieces(sources.device, sizes, "the shape of a tree", self._fill)
-
-    def _fill(self, memory: Pieces) -> None:
-        """The shape follows from the number of sources."""
-        for name, table in self._tables.items():
-            _copy(table, memory[name], self._sources.device)
+        # no method: the memory of a tree that nobody has any more is given back at once
+        fill = partial(_fill, self._tables, sources.device)
+        self._memory = PlannedPieces(sources.device, sizes, "the shape of a tree", fill)
 
     @property
     def planned(self) -> tuple[PlannedPieces, ...]:
@@ -161,6 +159,12 @@ class TreeStructure(Structure):
 def height_numbers(height: int) -> tuple[str, str]:
     """The numbers of a call that say which nodes have this height."""
     return own(f"height{height}.first"), own(f"height{height}.count")
+
+
+def _fill(tables: Mapping[str, NDArray[np.int32]], device: str, memory: Pieces) -> None:
+    """The shape follows from the number of sources."""
+    for name, table in tables.items():
+        _copy(table, memory[name], device)
 
 
 def _copy(values: NDArray[np.int32], to: Any, device: str) -> None:

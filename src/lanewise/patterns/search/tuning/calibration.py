@@ -5,7 +5,8 @@
     the fastest few in turns; other leaves for the fastest
 Errors are those of up to 1,024 targets against all pairs, with a margin for those that were not
 looked at. A wider opening is never slower, so an order ends where what is too wide already takes
-longer than the best tree. What was found is kept like tuned plans.
+longer than the best tree. A tree is made, measured and dropped before the next one: they never lie
+in memory together. What was found is kept like tuned plans.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import on
 from lanewise.support.errors import ArgumentError
 from lanewise.tuning.report import Tuning
+from lanewise.tuning.search import Progress
 from lanewise.tuning.tune import about_of, time_limit
 
 MARGIN = 0.8  # of the accuracy, that the 99 % error of the sample may be
@@ -79,9 +81,8 @@ class CalibrationJob:
 
 @dataclass(slots=True)
 class _Found:
-    """A tree that ran: its call, its errors, and the seconds of its runs."""
+    """A tree that ran: its errors, and the seconds of its runs."""
 
-    call: Call
     errors: Sampled
     seconds: list[float]
 
@@ -94,6 +95,7 @@ class _Found:
 class _Calibration:
     job: CalibrationJob
     limit: float
+    progress: Callable[[Progress], None] = lambda state: None
     began: float = field(default_factory=time.perf_counter)
     found: dict[TreeChoice, _Found] = field(default_factory=dict[TreeChoice, "_Found"])
     complete: bool = True
@@ -109,13 +111,29 @@ class _Calibration:
 
     def measured(self, choice: TreeChoice) -> _Found:
         if choice not in self.found:
+            self._report(str(choice))
             call = self.job.bind(choice)
             call.launch()
             errors = self._errors(call)
-            self.found[choice] = _Found(call, errors, [self.run(call) for _ in range(RUNS)])
+            self.found[choice] = _Found(errors, [self._run(call) for _ in range(RUNS)])
         return self.found[choice]
 
-    def run(self, call: Call) -> float:
+    def again(self, choice: TreeChoice) -> list[float]:
+        """The seconds of more runs."""
+        self._report(f"once more: {choice}")
+        call = self.job.bind(choice)
+        call.launch()
+        return [self._run(call) for _ in range(RUNS)]
+
+    def _report(self, doing: str) -> None:
+        default, best = self.found.get(self.job.default), self.best
+        factor = 1.0 if default is None or best is None else default.least / self.found[best].least
+        good = sum(self.holds(x) for x in self.found)
+        self.progress(
+            Progress(good, len(self.found) - good, self.elapsed, self.limit, factor, doing)
+        )
+
+    def _run(self, call: Call) -> float:
         device = get_device(self.job.device)
         device.synchronize()
         start = time.perf_counter()
@@ -184,14 +202,19 @@ def _next(method: str, accuracy: float, holds: float | None, fails: float | None
     return None if fails < 1.5 * holds else (fails * holds) ** 0.5
 
 
-def calibrate(job: CalibrationJob, seconds: float | None = None) -> Tuning:
+def calibrate(
+    job: CalibrationJob,
+    seconds: float | None = None,
+    *,
+    progress: Callable[[Progress], None] = lambda state: None,
+) -> Tuning:
     """Find the fastest tree whose results are within the accuracy, in about `seconds` (compilation
-    counts), remember and report it.
+    counts), remember and report it. progress: called before each tree.
 
     Raises `ArgumentError` where none is: with the best one and what to do.
     """
     with on(job.device):
-        c = _Calibration(job, time_limit(target_of(job.device).name, seconds))
+        c = _Calibration(job, time_limit(target_of(job.device).name, seconds), progress)
         c.holds(job.default)
         for family, first in _families(job):
             c.widest(family, iter((first,)))
@@ -251,11 +274,9 @@ def _finish(c: _Calibration) -> TreeChoice:
     if not good:
         raise _unreached(c)
     contenders = [*good[:CONTENDERS], *([job.default] if job.default not in good[:3] else [])]
-    for choice in contenders:
-        c.found[choice].seconds.clear()
-    for _ in range(2 * RUNS + 1):
-        for choice in contenders:
-            c.found[choice].seconds.append(c.run(c.found[choice].call))
+    turns = [[c.again(choice) for choice in contenders] for _ in range(RUNS)]
+    for choice, runs in zip(contenders, zip(*turns, strict=True), strict=True):
+        c.found[choice].seconds[:] = [x for seconds in runs for x in seconds]
     return min(good[:CONTENDERS], key=lambda x: c.found[x].least)
 
 
