@@ -99,6 +99,18 @@ def test_full_lists_leave_groups_to_the_walk(room: int, monkeypatch: pytest.Monk
     assert lengths.max() == room
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_no_bit_depends_on_the_length_of_a_queue(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    b, found = bodies(1500, device=device), list[Array]()
+    for queue in (1, 3, 32, 1000):
+        for module in (pairs, tree_call):
+            monkeypatch.setattr(module, "QUEUE", queue)
+        fresh = lw.Pairwise(gravity.python)
+        far = fresh.using(search=lw.Tree(theta=0.7, order=3, leaf=16, method="dual"))
+        found.append(_host(far(b, b, SOFTENING2)))
+    assert all(np.array_equal(found[0], f) for f in found)
+
+
 @pytest.mark.parametrize("order", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_code_for_a_gpu(order: int) -> None:
     fields = fields_of(kernels.plummer32, 64)

@@ -43,6 +43,8 @@ from lanewise.patterns.search.tree.pairs import (
     LENGTHS,
     LISTS,
     LOCALS,
+    QUEUE,
+    QUEUES,
     ROOM,
     LocalRecord,
     build_group_pairs,
@@ -221,6 +223,7 @@ def group_arrays(
             arrays[LOCALS] = (LocalRecord(operators).arrangement, nodes)
             arrays[LISTS] = (numbers, build.multiply(nodes, ROOM))
             arrays[LENGTHS] = (numbers, nodes)
+            arrays[QUEUES] = (numbers, build.multiply(nodes, QUEUE))
         return arrays
     return {
         RECORDS: (boxed_record(arguments).arrangement, nodes),

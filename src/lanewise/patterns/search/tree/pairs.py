@@ -4,12 +4,17 @@
         for each node of the list that its parent left:
             walk through what is below it:
                 far from a, radius + radius < theta * distance:
-                    add M2L; behind its subtree
+                    into a's queue; behind its subtree
                 a leaf, or smaller than a, which is none:  into a's list; behind its subtree
                 else:                                      its left child
+        whenever the queue is full, and at last: add M2L of all in it
+M2L is most of the work. The threads of a warp find what is far in different steps, and would wait
+for each other at every one; with queues all of them have about as much to add at the same time.
+
 So each pair of elements is met once: by M2L of two groups that they are in, or from the list of a
 leaf as pairs. A list has room for `ROOM` nodes. Where it is full a node is left as it is, for the
-children of a, and at last for the walk, which opens it: no result depends on the room.
+children of a, and at last for the walk, which opens it: no result depends on the room. Nor does one
+on the room of a queue, for nodes are added in the order in which they are found.
 """
 
 from __future__ import annotations
@@ -41,6 +46,8 @@ from lanewise.patterns.search.tree.shape import HEIGHTS, PARENTS, TREE
 
 LOCALS = own("tree.locals")  # the expansions around the targets of nodes
 LISTS, LENGTHS = own("tree.lists"), own("tree.lengths")  # of each node what it left, and how many
+QUEUES = own("tree.queues")  # of each node what is far from it and was not added yet
+QUEUE = 32  # nodes of a queue: 8 bytes an element of a tree with leaves of 32
 ROOM = 128  # nodes of a list: 64 bytes an element of a tree with leaves of 16
 LAYOUT = AoAS()
 TARGET, ABOVE = "target", "above"  # prefixes of the fields of a node of targets, and of its parent
@@ -107,20 +114,10 @@ class _Builder:
         self.precision = arguments.precision
         self.target, self.above, self.length = (self.whole(n) for n in (TARGET, ABOVE, "length"))
         self.node, self.entries, self.e = (self.whole(n) for n in ("node", "entries", "e"))
+        self.end, self.queued = (self.whole(n) for n in ("end", "queued"))
 
     def kernel(self) -> ir.Kernel:
         t = self.whole("t")
-        entry, end, of_entry = (self.whole(n) for n in ("entry", "end", "entry.leaves"))
-        below = build.subtract(build.multiply(of_entry, 2), 1)
-        each = (
-            *read_entry(self.above, self.e, entry),
-            *self.shape(entry, of_entry),
-            ir.Assign(self.node.name, entry),
-            ir.Assign(end.name, build.add(entry, below)),
-            ir.Assign(self.whole("open").name, ir.Literal(1, self.index)),
-            ir.While(build.less(self.node, end), self.step()),
-        )
-        one = ir.Literal(1, self.index)
         body = (
             *read_whole(
                 HEIGHTS, build.add(ir.Local(HEIGHT_FIRST, self.index), t), (("value", self.target),)
@@ -130,9 +127,9 @@ class _Builder:
             self.record.load(self.target, (*self.record.centre, "radius", "scale"), TARGET),
             *self.opening(),
             *self.shifted(),
-            ir.Assign(self.length.name, ir.Literal(0, self.index)),
             *read_list(self.above, self.entries),
-            ir.For(self.e.name, ir.Literal(0, self.index), self.entries, one, each),
+            *self.starting(),
+            ir.While(self.more(), (*self.filled(), *self.emptied())),
             self.written(LENGTHS, self.target, self.length),
             self.locals.store(self.target),
         )
@@ -153,6 +150,7 @@ class _Builder:
                 self.record.array(written=False),
                 self.locals.array(written=True),
                 *list_arrays(written=True),
+                value_array(QUEUES, I32, written=True),
             ),
             (ir.Parameter(THETA, self.precision), *read.values()),
             (ir.Parameter(HEIGHT_COUNT, self.index), ir.Parameter(HEIGHT_FIRST, self.index)),
@@ -188,6 +186,47 @@ class _Builder:
         none = tuple(ir.Assign(v.name, build.zero(v.type)) for v in results)
         return (*none, ir.If(build.less(0, self.above), shift))
 
+    # ------------------------------------------------------------ the queue
+
+    def starting(self) -> ir.Block:
+        zero = ir.Literal(0, self.index)
+        open_ = self.whole("open")
+        variables = (self.length, self.e, self.queued, self.node, self.end, open_)
+        return tuple(ir.Assign(v.name, zero) for v in variables)
+
+    def more(self) -> ir.Expression:
+        """Whether any source is still to be looked at."""
+        return ir.Logical("or", build.less(self.e, self.entries), build.less(self.node, self.end))
+
+    def filled(self) -> ir.Block:
+        """Look at nodes until the queue is full."""
+        room = ir.Logical("and", build.less(self.queued, QUEUE), self.more())
+        below = build.less(self.node, self.end)
+        return (ir.While(room, (ir.If(below, self.step(), self.following_entry()),)),)
+
+    def following_entry(self) -> ir.Block:
+        entry, of_entry = self.whole("entry"), self.whole("entry.leaves")
+        below = build.subtract(build.multiply(of_entry, 2), 1)
+        return (
+            *read_entry(self.above, self.e, entry),
+            *self.shape(entry, of_entry),
+            ir.Assign(self.node.name, entry),
+            ir.Assign(self.end.name, build.add(entry, below)),
+            ir.Assign(self.whole("open").name, ir.Literal(1, self.index)),
+            ir.Assign(self.e.name, build.add(self.e, 1)),
+        )
+
+    def emptied(self) -> ir.Block:
+        """Add what the nodes of the queue give, in the order in which they were found."""
+        zero, one = (ir.Literal(n, self.index) for n in (0, 1))
+        i, far = self.whole("i"), self.whole("far.node")
+        read = read_whole(QUEUES, self.queue_place(i), (("value", far),))
+        added = ir.For(i.name, zero, self.queued, one, (*read, *self.met(far)))
+        return (added, ir.Assign(self.queued.name, zero))
+
+    def queue_place(self, i: ir.Local) -> ir.Expression:
+        return build.add(build.multiply(self.target, QUEUE), i)
+
     # ------------------------------------------------------------ one node of sources
 
     def step(self) -> ir.Block:
@@ -200,9 +239,7 @@ class _Builder:
         smaller = build.all_of(build.less(1, of_target), ir.Compare("<", radius, own_radius))
         full = build.less(
             ROOM - 1,
-            build.add(
-                build.add(self.length, open_), build.subtract(self.entries, build.add(self.e, 1))
-            ),
+            build.add(build.add(self.length, open_), build.subtract(self.entries, self.e)),
         )
         stays = ir.Logical("or", build.equal(leaves, 1), ir.Logical("or", smaller, full))
         return (
@@ -212,7 +249,11 @@ class _Builder:
             *self.test(),
             ir.If(
                 FAR,
-                (*self.met(), ir.Assign(open_.name, build.subtract(open_, one))),
+                (
+                    self.written(QUEUES, self.queue_place(self.queued), self.node),
+                    ir.Assign(self.queued.name, build.add(self.queued, one)),
+                    ir.Assign(open_.name, build.subtract(open_, one)),
+                ),
                 (
                     ir.If(
                         stays,
@@ -273,8 +314,8 @@ class _Builder:
             self.apply(decided(self.operators), given, (FAR.name,)),
         )
 
-    def met(self) -> ir.Block:
-        """Add what the node gives."""
+    def met(self, node: ir.Local) -> ir.Block:
+        """Add what a node gives."""
         given: dict[str, ir.Expression] = {
             own("source.scale"): self.record.local("scale"),
             own("target.scale"): self.record.local("scale", TARGET),
@@ -284,7 +325,7 @@ class _Builder:
             given[own(f"target.{c}")] = self.record.local(name, TARGET)
         totals, parts = self.locals.variables(), self.locals.variables("part")
         return (
-            self.record.load(self.node, ("scale", *self.record.moments)),
+            self.record.load(node, (*self.record.centre, "scale", *self.record.moments)),
             self.apply(self.operators.m2l(), given, tuple(p.name for p in parts)),
             *(
                 ir.Assign(v.name, ir.Binary("+", v, p, v.type))
