@@ -36,7 +36,8 @@ LIMIT = 0.1  # of the 99 % error
 
 def bound(search: lw.Tree, bodies: Any, queue: int) -> lw.Call:
     """A call whose kernels are its own, with queues of this length."""
-    for module in (pairs, tree_call):
+    modules: tuple[Any, ...] = (pairs, tree_call)
+    for module in modules:
         module.QUEUE = queue
     law = make_physics.__wrapped__(Body, True).acceleration.using(search=search)
     return law.bind(bodies, bodies, softening2=SOFTENING**2)
