@@ -23,7 +23,7 @@ PRODUCTS: Inside = {
     # the frame of the products: the one place for each
     "sims.common.devices": (
         "what products ask of devices",
-        ("language.target", "primitives.changes", "primitives.copying", "runtime.device", "runtime.devices", "runtime.memory"),
+        ("language.target", "primitives.changes", "primitives.copying", "runtime.device", "runtime.devices", "runtime.memory", "runtime.mesh"),
     ),
     "sims.common.frame": ("kernels of a run are compiled side by side", ("runtime.compile_workers",)),
     "sims.common.plan_text": ("plans of older checkpoints lack fields", ("planning.plan",)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
@@ -79,11 +80,11 @@ TARGETS = {t.name: t for t in (CUDA, CPU, PYTHON)}
 
 @cache
 def target_of(device: str) -> Target:
-    """The target of a device by its name: "cuda:1" is a CUDA device.
+    """The target of a device by its name, or of a mesh by its spelling: "cuda:1" is a CUDA device.
 
     Raises `DeviceError` for a name that is none.
     """
-    target = TARGETS.get(device.partition(":")[0])
+    target = TARGETS.get(re.split("[:*]", device, maxsplit=1)[0])
     if target is None:
         raise DeviceError(UNKNOWN.format(device))
     return target

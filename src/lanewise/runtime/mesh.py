@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
 
-from lanewise.runtime.devices import cuda_device_count, cuda_name, missing_for_cuda, resolve
+from lanewise.runtime.devices import (
+    cuda_device_count,
+    cuda_name,
+    cuda_number,
+    missing_for_cuda,
+    resolve,
+)
 from lanewise.runtime.ranks import join_program, joined
 from lanewise.runtime.transport import Alone, Transport
 from lanewise.support.checks import shown
@@ -126,6 +132,14 @@ class Mesh:
         text = f"{self.parts} x {named[0]}" if alike else " + ".join(named)
         return f"{text} on {len(self.everywhere)} processes" if self.everywhere else text
 
+    @property
+    def spelling(self) -> str:
+        """The devices of this process as a text that `Mesh` reads: "cpu*4", "cuda:0,2"."""
+        first = self.devices[0]
+        if len(set(self.devices)) == 1:
+            return f"{first}*{len(self.devices)}"
+        return "cuda:" + ",".join(str(cuda_number(name)) for name in self.devices)
+
     def rows(self, count: int) -> tuple[range, ...]:
         """Which of so many rows each part of all holds: pieces of equal length, to one row.
 
@@ -192,11 +206,16 @@ def place_of(device: str | Mesh | None) -> str | Mesh:
     """
     if isinstance(device, Mesh):
         return device
-    if isinstance(device, str) and (
-        _REPEATED.fullmatch(device) or (_LIST.fullmatch(device) and not device[5:].isdigit())
-    ):
+    if isinstance(device, str) and is_mesh(device):
         return Mesh(device)
     return resolve(device)
+
+
+def is_mesh(name: str) -> bool:
+    """Whether this is the text of a mesh, and not the name of a device."""
+    if _REPEATED.fullmatch(name):
+        return True
+    return _LIST.fullmatch(name) is not None and not name[5:].isdigit()
 
 
 def first_of(place: str | Mesh) -> str:

@@ -24,6 +24,7 @@ from lanewise.runtime.memory import (
     require_memory,
     to_host,
 )
+from lanewise.runtime.mesh import first_of, is_mesh, place_of
 from lanewise.support.errors import DeviceError
 
 __all__ = [
@@ -36,12 +37,15 @@ __all__ = [
     "copy_bandwidth",
     "cuda_device_count",
     "device_of",
+    "first_of",
     "get_device",
     "is_compiled",
     "is_gpu",
+    "is_mesh",
     "module_of",
     "on",
     "other_device",
+    "place_of",
     "read_only",
     "remembered",
     "require_memory",

@@ -59,6 +59,13 @@ def option_of(f: Field[Any]) -> Option | None:
 DEVICE = Option(
     METHOD, "NAME", "cpu, cuda, cuda:1, ... (default cpu; with --resume as before)", values=DEVICES
 )
+PLACE = Option(
+    METHOD,
+    "NAME",
+    "cpu, cuda, cuda:1, ..., or several GPUs: cuda:*, cuda:0,1 (default cpu; with --resume as "
+    "before)",
+    values=DEVICES,
+)
 CHECKPOINT_EVERY = Option(
     OUTPUT,
     "N",

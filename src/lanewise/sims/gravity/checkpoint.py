@@ -32,7 +32,7 @@ from lanewise.io.schema import Array, Real, Text, Whole
 from lanewise.layouts import layout_by_name
 from lanewise.profiling.profile import span
 from lanewise.sims.common.checks import MOST_STEPS
-from lanewise.sims.common.devices import to_host
+from lanewise.sims.common.meshes import values_on_host
 from lanewise.sims.common.plan_text import from_json, to_json
 from lanewise.sims.gravity.checks import (
     check_gravitational_constant,
@@ -240,7 +240,7 @@ def current_particles(simulation: Simulation, labels: Labels) -> Particles:
     bodies = simulation.bodies
     with span(simulation.profile, "transfer", name="bodies to the host", nbytes=bodies.nbytes):
         position, velocity, mass = (
-            to_host(getattr(bodies, n)) for n in ("position", "velocity", "mass")
+            values_on_host(getattr(bodies, n)) for n in ("position", "velocity", "mass")
         )
     return Particles(
         position,

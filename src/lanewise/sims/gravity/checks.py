@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import lanewise as lw
 from lanewise.language.types import F32, Scalar
 from lanewise.sims.common import checks
 from lanewise.sims.common.devices import array_module
+from lanewise.sims.common.meshes import parts_of
 from lanewise.support.checks import plain_zero
 from lanewise.support.errors import InputError
 
@@ -33,34 +36,43 @@ def self_force_vanishes(softening: float, scalar: Scalar) -> bool:
 
 
 def check_bodies(bodies: lw.RecordArray, scalar: Scalar) -> None:
-    """Refuse an array on a mesh, NaN and infinity, and places too far away for forces in `scalar`;
-    name the field and the first body.
+    """Refuse NaN and infinity, and places too far away for forces in `scalar`; name the field and
+    the first body.
     """
-    if isinstance(mass := bodies.mass, lw.SplitArray):
-        raise InputError(
-            f"bodies lie on a mesh ({mass.mesh}); wanted an array on one device: "
-            f"bodies.to({bodies.device!r}) brings them there"
-        )
-    module = array_module(bodies.device)
     # twice the square root of three times this is the longest separation
     reach = longest(scalar) / 4
     for name in ("position", "mass", "velocity"):
-        values = getattr(bodies, name)
-        if (index := _first(module, module.logical_not(module.isfinite(values)))) is not None:
-            raise InputError(
-                f"{name} of body {index} is {_shown(values[index])}; wanted finite numbers"
-            )
-    if (index := _first(module, module.greater(module.abs(bodies.position), reach))) is not None:
+        if (found := _first(bodies, name, _not_finite)) is not None:
+            raise InputError(f"{name} of body {found[0]} is {found[1]}; wanted finite numbers")
+    if (found := _first(bodies, "position", partial(_beyond, reach))) is not None:
         raise InputError(
-            f"position of body {index} is {_shown(bodies.position[index])}; forces in {scalar} "
-            f"reach {reach:.2g}: "
+            f"position of body {found[0]} is {found[1]}; forces in {scalar} reach {reach:.2g}: "
             f"use {_wider(scalar)}another unit of length"
         )
 
 
-def _first(module: Any, bad: Any) -> int | None:
-    bad = module.any(bad, axis=1) if bad.ndim == 2 else bad
-    return int(module.argmax(bad)) if bool(module.any(bad)) else None
+def _not_finite(module: Any, values: Any) -> Any:
+    return module.logical_not(module.isfinite(values))
+
+
+def _beyond(reach: float, module: Any, values: Any) -> Any:
+    return module.greater(module.abs(values), reach)
+
+
+def _first(
+    bodies: lw.RecordArray, name: str, test: Callable[[Any, Any], Any]
+) -> tuple[int, str] | None:
+    """The first body with a field of which a test is true, and that field."""
+    before = 0
+    for part in parts_of(bodies):
+        module, values = array_module(part.device), getattr(part, name)
+        bad = test(module, values)
+        bad = module.any(bad, axis=1) if bad.ndim == 2 else bad
+        if bool(module.any(bad)):
+            index = int(module.argmax(bad))
+            return before + index, _shown(values[index])
+        before += len(part)
+    return None
 
 
 def _shown(value: Any) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 import lanewise as lw
 from lanewise.sims.common.devices import module_of
+from lanewise.sims.common.meshes import lies_on, values_in_one_place
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import check_fields
 from lanewise.support.errors import InputError
@@ -41,7 +42,7 @@ def potential_energy(force: Force) -> float:
     if force.energy is None:
         return 0.0
     force.energy()
-    energies = force.energy.results[0]
+    energies = values_in_one_place(force.energy.results[0])
     return float(module_of(energies).sum(energies, dtype=np.float64))
 
 
@@ -52,7 +53,7 @@ def check_forces(forces: Sequence[Force], bodies: lw.RecordArray, scalar: Any) -
             f"forces[{number}].acceleration",
             force.acceleration,
             (len(bodies), 3),
-            bodies.device,
+            lies_on(bodies),
             (scalar.dtype,),
         )
         if force.energy is not None:
@@ -60,7 +61,7 @@ def check_forces(forces: Sequence[Force], bodies: lw.RecordArray, scalar: Any) -
                 f"forces[{number}].energy",
                 force.energy,
                 (len(bodies),),
-                bodies.device,
+                lies_on(bodies),
                 (np.float32, np.float64),
             )
 
@@ -75,6 +76,8 @@ def _check(
     found = f"{len(call.results)} results"
     if len(call.results) == 1:
         result, there = call.results[0], call.compiled.executable.device
+        if isinstance(result, lw.SplitArray):
+            there = result.mesh.spelling
         if (result.shape, there) == (shape, device) and result.dtype in map(np.dtype, types):
             return
         found = f"an array of shape {result.shape} and {result.dtype}, on {there}"

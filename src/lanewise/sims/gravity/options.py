@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lanewise.sims.common.completion import LAYOUTS
 from lanewise.sims.common.films import LOOK, parse_size
-from lanewise.sims.common.options import DEVICE, METHOD, OUTPUT, OVERWRITE, STATE, Option, setting
+from lanewise.sims.common.options import METHOD, OUTPUT, OVERWRITE, PLACE, STATE, Option, setting
 
 if TYPE_CHECKING:
     from lanewise.sims.gravity.painting import Look
@@ -81,7 +81,7 @@ class Settings:
             values=LAYOUTS,
         ),
     )
-    device: str = setting("", DEVICE)
+    device: str = setting("", PLACE)
     gravitational_constant: float = setting(
         1.0,
         Option(

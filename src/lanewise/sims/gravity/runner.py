@@ -14,7 +14,8 @@ from lanewise.io.particles import Particles
 from lanewise.layouts import layout_by_name
 from lanewise.profiling.profile import Profile, span
 from lanewise.sims.common.checks import check_steps, check_time_step, last_step
-from lanewise.sims.common.devices import resolve, same_kind
+from lanewise.sims.common.devices import place_of, same_kind
+from lanewise.sims.common.meshes import check_parts, repeated, spelled
 from lanewise.sims.common.run import Checkpoints, Run
 from lanewise.sims.gravity.checkpoint import (
     Checkpoint,
@@ -51,7 +52,7 @@ def start(
     output: Output = NO_FILES,
     profile: Profile | None = None,
     softening: float | None = None,
-    device: str | None = None,
+    device: str | lw.Mesh | None = None,
     layout: str | None = None,
     **chosen: Any,
 ) -> GravityRun:
@@ -64,7 +65,7 @@ def start(
     check_steps(asked.steps)
     check_time_step(asked.dt)
     check_pictures(output.pictures)
-    where = resolve(device)
+    where = place_of(device)
     kind: lw.Layout | None = layout_by_name(layout) if layout else None
     with span(profile, "setup", name="initial conditions"):
         script = script_text(asked.ic) or ""
@@ -72,6 +73,7 @@ def start(
     if softening is None:
         softening = asked.softening if particles.softening is None else particles.softening
     softening = check_softening(softening)
+    check_parts(len(particles), "bodies", where)
     arrays = make_bodies(
         particles, precision=asked.precision, layout=kind, device=where, profile=profile
     )
@@ -83,7 +85,7 @@ def start(
         asked,
         softening=softening,
         layout=layout_name(arrays.layout),
-        device=where,
+        device=spelled(where),
         start_time=particles.time,
     )
     settings, why = with_method(asked, len(arrays))
@@ -103,7 +105,9 @@ def start(
     )
     pace = _pace(output, None, settings.steps)
     history = [simulation.diagnostics()]
-    return _ready(simulation, particles, settings, output, pace, history, script, why)
+    run = _ready(simulation, particles, settings, output, pace, history, script, why)
+    run.note = repeated(where)
+    return run
 
 
 def _with_defaults(chosen: Mapping[str, Any]) -> Settings:
@@ -134,8 +138,9 @@ def resume(
     last = last_step(path, saved.step, s.steps, steps)
     check_pictures(output.pictures)
     check_resumed(output.pictures, saved.film, saved.step, overwrite=output.overwrite)
-    where = resolve(device or s.device)
-    settings = replace(s, steps=last, device=where)
+    where = place_of(device or s.device)
+    check_parts(len(saved.particles), "bodies", where)
+    settings = replace(s, steps=last, device=spelled(where))
     arrays = make_bodies(
         saved.particles,
         precision=s.precision,
@@ -143,7 +148,7 @@ def resume(
         device=where,
         profile=profile,
     )
-    same = same_kind(where, s.device)
+    same = same_kind(settings.device, s.device) and _plans_fit(saved.plans, where)
     simulation = _continued(path, saved, arrays, saved.plans if same else None, profile)
     pace = _pace(output, saved.pace, last - saved.step)
     history = _continued_history(saved, pace)
@@ -152,7 +157,8 @@ def resume(
         "as before", saved.film, path,
     )  # fmt: skip
     notes = (
-        _difference(path, saved, where, same=same),
+        repeated(where),
+        _difference(path, saved, settings.device, same=same),
         _script_changed(saved),
         _film_left(saved, output),
     )
@@ -190,6 +196,15 @@ def _continued(
         ) from error
     simulation.continue_from(saved.step, s.dt, saved.tree_order)
     return simulation
+
+
+def _plans_fit(plans: Plans | None, place: str | lw.Mesh) -> bool:
+    """Whether the plans of one device, where a pair may be computed once for both, can be those of
+    a mesh.
+    """
+    if plans is None or not isinstance(place, lw.Mesh):
+        return True
+    return plans.force.reciprocity == plans.potential.reciprocity == "off"
 
 
 def _difference(path: Path, saved: Checkpoint, device: str, *, same: bool) -> str:

@@ -29,7 +29,14 @@ from lanewise.records.two_sides import EVERY
 from lanewise.runtime.whole_steps import WholeSteps
 from lanewise.sims.common.checks import check_every, check_steps
 from lanewise.sims.common.clock import Clock
-from lanewise.sims.common.devices import module_of, read_only, require_memory, resolve
+from lanewise.sims.common.devices import first_of, on, place_of, read_only
+from lanewise.sims.common.meshes import (
+    in_one_place,
+    lies_on,
+    mesh_of,
+    require_divided,
+    values_in_one_place,
+)
 from lanewise.sims.gravity.checks import (
     check_bodies,
     check_gravitational_constant,
@@ -104,8 +111,8 @@ class Simulation:
 
     Parameters
     ----------
-    bodies: a record array with position, mass and velocity (see `physics.RECORDS`); it is advanced
-    in place.
+    bodies: a record array with position, mass and velocity (see `physics.RECORDS`), on a device or
+    a mesh; it is advanced in place. On a mesh results have the same bits whatever its parts are.
     softening: Plummer softening length, >= 0, in units of length.
     integrator: "leapfrog" (kick-drift-kick), "euler" (semi-implicit) or "yoshida4".
     gravitational_constant: G in the units of the bodies.
@@ -186,7 +193,17 @@ class Simulation:
         self._pair = pair_type(self._precision)
         softening = float(check_softening(softening, self._pair))
         check_gravitational_constant(gravitational_constant)
+        if (mesh := mesh_of(bodies)) is not None and mesh.everywhere:
+            raise InputError(
+                f"the bodies lie on a mesh ({mesh}), and a simulation has them in one process; "
+                f"bodies.to({bodies.device!r}) brings them there"
+            )
         check_bodies(bodies, self._pair)
+        if self._search is not None and (mesh := mesh_of(bodies)) is not None:
+            raise InputError(
+                f"the bodies lie on a mesh ({mesh}), and a tree has them on one device: leave "
+                "search= out, or bring them to one device with .to(device)"
+            )
         check_forces(self._forces, bodies, self._pair)
         self._bodies, self._places, kind = bodies, places_of(bodies), find_integrator(integrator)
         self._clock = Clock(step, time, step, 0.0, 0.0)
@@ -195,16 +212,13 @@ class Simulation:
         self._wanted_potential = (potential_plan or lw.Plan()).filled(wanted_potential(tree=tree))
         count = len(bodies)
         # accelerations and potential; counts of steps; what they were
-        nbytes = count * (4 * self._pair.size + 4) + bodies.nbytes
-        require_memory(
-            bodies.device,
-            nbytes,
-            f"a simulation of {count:,} bodies, besides the bodies themselves,",
-        )
+        row = 4 * self._pair.size + 4 + -(-bodies.nbytes // max(1, count))
+        what = f"a simulation of {count:,} bodies, besides the bodies themselves,"
+        require_divided(mesh_of(bodies) or bodies.device, count, row, what)
         self._law = _Law(softening, kind, gravitational_constant, *self._bound(softening))
         for force in self._forces:
             force.acceleration()
-        self._watch = Watch(places_of(bodies).data, count, bodies.device, step)
+        self._watch = Watch(bodies, step)
         self._potential: Compiled | None = None  # compiled when it is asked for
         self._loop: Steps | None = None
         self._order: NDArray[np.int32] | None = None  # of the forces, where no loop has one
@@ -467,7 +481,7 @@ class Simulation:
     # ------------------------------------------------------------ looking
 
     def __repr__(self) -> str:
-        where, how = self._bodies.device, f"{self.integrator.name}, {self.precision}"
+        where, how = lies_on(self._bodies), f"{self.integrator.name}, {self.precision}"
         return (
             f"<gravity of {len(self._bodies):,} bodies, step {self.step:,}, time {self.time:g}, "
             f"{how} on {where}>"
@@ -484,11 +498,10 @@ class Simulation:
         self._whole.check()
         self._notice()
         gravity = self._law.gravity.results[0]  # for G = 1
-        total = module_of(gravity).multiply(
-            gravity, gravity.dtype.type(self.gravitational_constant)
-        )
-        for force in self._forces:
-            module_of(total).add(total, force.acceleration.results[0], out=total)
+        with on(self._bodies.device):
+            total = gravity * gravity.dtype.type(self.gravitational_constant)
+            for force in self._forces:
+                total += force.acceleration.results[0]
         return read_only(total)
 
     def diagnostics(self) -> Diagnostics:
@@ -496,10 +509,10 @@ class Simulation:
         self._whole.check()
         first = self._potential is None
         with span(self._profile, "diagnostics", name="first (compiles)" if first else "measured"):
-            kinetic, momentum, angular, scale = self._law.physics.moments.sum(self._bodies)
-            return Diagnostics(
-                self.step, self.time, kinetic, self._potential_energy(), momentum, angular, scale
-            )
+            bodies = in_one_place(self._bodies)
+            kinetic, momentum, angular, scale = self._law.physics.moments.sum(bodies)
+            potential = self._potential_energy(bodies)
+            return Diagnostics(self.step, self.time, kinetic, potential, momentum, angular, scale)
 
     def force_errors(self) -> ForceErrors:
         """How far the gravity of some bodies, chosen by chance, is from that of all pairs in
@@ -535,11 +548,13 @@ class Simulation:
             )
         return self._potential
 
-    def _potential_energy(self) -> float:
+    def _potential_energy(self, bodies: lw.RecordArray) -> float:
+        """bodies: all of them on one device."""
         potential = self._compiled_potential()(
             self._bodies, self._bodies, softening2=self.softening**2
         )
-        gravity = float(self._law.physics.potential_energy.sum(self._bodies, potential))
+        there = values_in_one_place(potential)
+        gravity = float(self._law.physics.potential_energy.sum(bodies, there))
         return self.gravitational_constant * gravity + sum(map(potential_energy, self._forces))
 
 
@@ -549,27 +564,24 @@ def make_bodies(
     *,
     precision: str = "f32",
     layout: lw.Layout | None = None,
-    device: str | None = None,
+    device: str | lw.Mesh | None = None,
     profile: Profile | None = None,
 ) -> lw.RecordArray:
     """Record arrays from `Particles` (float64 arrays on the host) in a precision, layout and
-    place.
+    place. device: or a mesh.
     """
     if precision not in RECORDS:
         raise InputError(unknown("precision", precision, RECORDS))
-    where = resolve(device)
+    where = place_of(device)
     cls: Any = RECORDS[precision]
     record = cls.__record__
-    layout = layout or default_layout(record, where)
+    layout = layout or default_layout(record, first_of(where))
     if precision == "f32":
         check_range(particles)
     count = len(particles.mass)
-    require_memory(
-        where,
-        layout.arrange(record.leaves).nbytes(count) + count * 24,
-        f"a simulation of {count:,} bodies",
-    )
     nbytes = layout.arrange(record.leaves).nbytes(count)
+    row = 24 + -(-nbytes // max(1, count))
+    require_divided(where, count, row, f"a simulation of {count:,} bodies")
     with span(profile, "transfer", name="bodies to the device", nbytes=nbytes):
         bodies: lw.RecordArray = cls.array(
             position=particles.position,

@@ -14,7 +14,7 @@ from lanewise.loops.orders import is_order as is_order
 from lanewise.loops.orders import searched_launch
 from lanewise.patterns.search.tree.choice import TreeChoice, choice_from, choice_of
 from lanewise.records.arrays import class_of
-from lanewise.sims.common.devices import is_gpu, module_of, on, require_memory, to_host
+from lanewise.sims.common.devices import is_gpu, is_mesh, module_of, on, require_memory, to_host
 from lanewise.sims.gravity.checks import self_force_vanishes
 from lanewise.sims.gravity.options import Settings
 from lanewise.sims.gravity.physics import Body64, make_physics, pair_type, precision_of
@@ -70,6 +70,11 @@ def with_method(settings: Settings, bodies: int) -> tuple[Settings, str]:
     if settings.method not in METHODS:
         raise InputError(unknown("method", settings.method, METHODS))
     tree, why = tree_of(settings), "asked for"
+    if settings.method == "tree" and is_mesh(settings.device):
+        raise InputError(
+            f"--method tree has its bodies on one device, found {settings.device}; wanted one "
+            "device, or --method direct"
+        )
     if settings.method == "auto":
         least, where = CROSSING, "on a CPU, measured for theta 0.6 and order 4"
         if is_gpu(settings.device):
@@ -77,6 +82,8 @@ def with_method(settings: Settings, bodies: int) -> tuple[Settings, str]:
         side = "from" if bodies >= least else "fewer than"
         why = f"auto: {side} {least:,} bodies, where a tree pays {where}"
         tree = tree if bodies >= least else None
+        if is_mesh(settings.device):
+            tree, why = None, "auto: a tree has its bodies on one device"
     if tree is None:
         none: dict[str, Any] = dict.fromkeys(NUMBERS)
         return replace(settings, method="direct", **none), why

@@ -12,7 +12,10 @@ from typing import Any
 
 import numpy as np
 
+import lanewise as lw
+from lanewise.records.binding import places_of
 from lanewise.sims.common.devices import array_module, remembered
+from lanewise.sims.common.meshes import mesh_of, parts_of
 from lanewise.support.errors import InputError
 
 MOST_COUNTED = 1 << 30  # steps: counts have 32 bits
@@ -21,30 +24,29 @@ MOST_COUNTED = 1 << 30  # steps: counts have 32 bits
 class Watch:
     """Watches over the bodies of one simulation.
 
-    `counts` is int32 of shape (n,) on the device, of steps since `restart`; the kernel `kick` of
-    `physics` counts.
+    `counts` is int32 of shape (n,) where the bodies lie, of steps since `restart`; the kernel
+    `kick` of `physics` counts.
     """
 
-    __slots__ = ("_begin", "_memory", "_module", "counts")
+    __slots__ = ("_begin", "_parts", "counts")
 
-    def __init__(self, data: Any, count: int, device: str, step: int) -> None:
-        """`data`: (nbytes,) uint8, as `RecordArray.data`; `step`: the one before those that will be
-        counted.
-        """
-        self._module = array_module(device)
-        self.counts: Any = self._module.zeros(count, np.int32)
+    def __init__(self, bodies: lw.RecordArray, step: int) -> None:
+        """`step`: the one before those that will be counted."""
         self._begin = step
-        self._memory = remembered(data, self.counts, device)
+        self._parts = [_Part(part) for part in parts_of(bodies)]
+        mesh, counts = mesh_of(bodies), [part.counts for part in self._parts]
+        self.counts: Any = counts[0] if mesh is None else lw.SplitArray(mesh, counts)
 
     def changed(self) -> bool:
         """Whether somebody has written to the bodies since `settle`."""
-        return self._memory.changed()
+        return any(part.memory.changed() for part in self._parts)
 
     def restart(self, step: int) -> None:
         """Count anew, after this step, and remember the bodies as they are."""
-        self._module.copyto(self.counts, 0)
         self._begin = step
-        self._memory.settle(0)
+        for part in self._parts:
+            part.module.copyto(part.counts, 0)
+            part.memory.settle(0)
 
     def settle(self, step: int) -> None:
         """Remember the bodies as they are after this step.
@@ -53,13 +55,35 @@ class Watch:
 
         The smallest count tells the step that broke, and its place the body.
         """
-        if self._memory.settle(step - self._begin):
+        settled = [part.memory.settle(step - self._begin) for part in self._parts]
+        if all(settled):
             if step - self._begin > MOST_COUNTED:
                 self.restart(step)
             return
-        survived, body = int(self._module.min(self.counts)), int(self._module.argmin(self.counts))
+        first, lost = 0, list[tuple[int, int]]()
+        for part in self._parts:
+            if len(part.counts):
+                lost.append(
+                    (
+                        int(part.module.min(part.counts)),
+                        first + int(part.module.argmin(part.counts)),
+                    )
+                )
+            first += len(part.counts)
+        survived, body = min(lost)
         raise InputError(
             f"step {self._begin + survived + 1}: body {body} has no finite position or velocity "
             "any more; a smaller dt or more softening keeps close encounters finite; lengths "
             "below 1e-12 need precision f64 or another unit of length"
         )
+
+
+class _Part:
+    """The bodies of one device, what they were, and their counts."""
+
+    __slots__ = ("counts", "memory", "module")
+
+    def __init__(self, bodies: lw.RecordArray) -> None:
+        self.module = array_module(bodies.device)
+        self.counts: Any = self.module.zeros(len(bodies), np.int32)
+        self.memory = remembered(places_of(bodies).data, self.counts, bodies.device)

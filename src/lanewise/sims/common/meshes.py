@@ -1,0 +1,92 @@
+"""What products ask of arrays on a mesh: their parts, and all of them in one place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+import lanewise as lw
+from lanewise.records.arrays import class_of, storage_of
+from lanewise.records.split_rows import split_rows
+from lanewise.sims.common.devices import array_module, bring, on, require_memory, to_host
+from lanewise.support.errors import InputError
+
+LEAST = 64  # elements a part, in runs
+
+
+def spelled(place: str | lw.Mesh) -> str:
+    """A device, or a mesh, as `place_of` reads it."""
+    return place.spelling if isinstance(place, lw.Mesh) else place
+
+
+def mesh_of(array: lw.RecordArray) -> lw.Mesh | None:
+    """The mesh that the rows of an array lie on; None on one device."""
+    rows = split_rows(storage_of(array))
+    return None if rows is None else rows.mesh
+
+
+def lies_on(array: lw.RecordArray) -> str:
+    """The device or the mesh of an array, as `place_of` reads it."""
+    mesh = mesh_of(array)
+    return array.device if mesh is None else mesh.spelling
+
+
+def parts_of(array: lw.RecordArray) -> list[lw.RecordArray]:
+    """The rows of each device as an array of its own, in their order."""
+    rows = split_rows(storage_of(array))
+    if rows is None:
+        return [array]
+    return [lw.RecordArray(part, class_of(array)) for part in rows.parts]
+
+
+def in_one_place(array: lw.RecordArray) -> lw.RecordArray:
+    """All rows on one device: the array itself, or a copy on the first device of its mesh.
+
+    Sums over it have the order, and so the bits, of an array that lies there.
+    """
+    return array if mesh_of(array) is None else array.to(array.device)
+
+
+def values_in_one_place(values: Any) -> Any:
+    """The same of values."""
+    if not isinstance(values, lw.SplitArray):
+        return values
+    device = values.mesh.devices[0]
+    with on(device):
+        return array_module(device).concatenate([bring(part, device) for part in values.parts])
+
+
+def values_on_host(values: Any) -> NDArray[Any]:
+    """Values of a device or a mesh, on the host; those of a CPU without copying."""
+    return values.numpy() if isinstance(values, lw.SplitArray) else to_host(values)
+
+
+def require_divided(place: str | lw.Mesh, count: int, row: int, what: str) -> None:
+    """Refuse rows of so many bytes that do not fit where they shall lie; raises `DeviceError`."""
+    if not isinstance(place, lw.Mesh):
+        require_memory(place, count * row, what)
+        return
+    rows = place.rows(count)
+    for device in dict.fromkeys(place.devices):
+        own = sum(len(r) for r, there in zip(rows, place.devices, strict=True) if there == device)
+        require_memory(device, own * row, what)
+
+
+def check_parts(count: int, kind: str, place: str | lw.Mesh) -> None:
+    """Refuse runs whose parts would have next to nothing."""
+    if isinstance(place, lw.Mesh) and place.parts > 1 and count < LEAST * place.parts:
+        raise InputError(
+            f"{count:,} {kind} on {place.parts} parts ({place}): a run wants {LEAST} a part at "
+            f"least; take {max(1, count // LEAST)} or fewer"
+        )
+
+
+def repeated(place: str | lw.Mesh) -> str:
+    """What is said of a mesh that has a GPU more than once, or ""."""
+    if not isinstance(place, lw.Mesh):
+        return ""
+    gpus = dict.fromkeys(d for d in place.devices if d.startswith("cuda"))
+    counts = [(device, place.devices.count(device)) for device in gpus]
+    said = [f"{device} has {parts} parts" for device, parts in counts if parts > 1]
+    return f"{' and '.join(said)}, one after the other" if said else ""
