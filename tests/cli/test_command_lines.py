@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from lanewise.cli.links import lines_of_links
 from lanewise.support.installation import install
 from tests.cli.command import Command, state
 from tests.cli.test_user_errors import assert_refused
@@ -155,6 +156,32 @@ def test_info(lanewise: Command) -> None:
     assert machine.out.count("\n") == 1
     assert found.keys() >= {"lanewise", "python", "devices", "cuda_missing", "versions", "cache"}
     assert found["devices"][0]["name"] == "cpu"
+
+
+def test_info_of_links(lanewise: Command) -> None:
+    outcome = lanewise("info", "--devices")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "links, with bytes copied a second\n  from" in outcome.out
+    (link,) = (x for x in lanewise("info", "--devices", "--json").last_json["links"] if x["from"] == x["to"] == "cpu")
+    assert link["link"] == "memory of the host"
+    assert link["bytes_per_second"] > 1e6
+
+
+def test_links_are_a_matrix() -> None:
+    links = [
+        {"from": a, "to": b, "link": "one device" if a == b else "NVLink", "bytes_per_second": rate}
+        for a, b, rate in (
+            ("cuda", "cuda", 1.5e12),
+            ("cuda", "cuda:1", 3.95e11),
+            ("cuda:1", "cuda", None),
+            ("cuda:1", "cuda:1", 2e12),
+        )
+    ]
+    assert lines_of_links(links) == [
+        "from    to cuda                    to cuda:1",
+        "cuda    1,500.0 GB/s, one device   395.0 GB/s, NVLink",
+        "cuda:1  NVLink                     2,000.0 GB/s, one device",
+    ]
 
 
 def test_info_says_what_cuda_needs(lanewise: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from lanewise._version import __version__
+from lanewise.cli.links import gather_links, lines_of_links
 
 PACKAGES = (
     "numpy",
@@ -27,9 +28,16 @@ INTERPRETER = {"name": "python", "description": "the interpreter: slow, the defi
 
 def info(
     json_: Annotated[bool, typer.Option("--json", metavar="", help="as one line of JSON")] = False,
+    devices: Annotated[
+        bool,
+        typer.Option("--devices", metavar="", help="and what connects them, with measured rates"),
+    ] = False,
 ) -> None:
     """Devices, versions, cache, and what CUDA still needs here."""
     facts = gather()
+    if devices:
+        names = [d["name"] for d in facts["devices"] if d["name"] != INTERPRETER["name"]]
+        facts["links"] = gather_links(names)
     if json_:
         print(json.dumps(facts))
         return
@@ -37,6 +45,10 @@ def info(
     print("\ndevices")
     for d in facts["devices"]:
         print(f"  {d['name']:8} {d['description']}")
+    if devices:
+        print("\nlinks, with bytes copied a second")
+        for line in lines_of_links(facts["links"]):
+            print(f"  {line}")
     if facts["cuda_missing"]:
         print("\ncuda is not available:")
         for problem in facts["cuda_missing"]:

@@ -324,6 +324,14 @@ def copy_within(device: str, to: int, source: int, nbytes: int) -> None:
         runtime.memcpyAsync(to, source, nbytes, runtime.memcpyDeviceToDevice, stream.ptr)
 
 
+def copy_pinned(device: str, to: int, source: int, nbytes: int) -> None:
+    """Put a copy between a device and pinned memory of the host on CuPy's current stream."""
+    with use(device):
+        runtime = cupy().cuda.runtime
+        stream = cupy().cuda.get_current_stream()
+        runtime.memcpyAsync(to, source, nbytes, runtime.memcpyDefault, stream.ptr)
+
+
 def lease(what: str, device: str) -> Lease:
     """A lease of memory of a device (or of the host), which `what` writes anew in every call."""
     if not is_gpu(device):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import permutations
+from typing import Any
 
 from lanewise.runtime import cuda
 from lanewise.runtime.device import get_device
 from lanewise.runtime.devices import cuda_number
+from lanewise.runtime.memory import address
 from lanewise.support.errors import DeviceError
 
 ONE_DEVICE = "one device"
@@ -55,17 +57,30 @@ def _has_atomics(one: int, other: int) -> bool:
 
 
 def copy_rate(source: str, target: str) -> float:
-    """Bytes a second of copies from one GPU to another, or within one; takes some milliseconds."""
-    here, there = (get_device(d).allocate(SENT, zeroed=True) for d in (source, target))
-    to = get_device(target).allocate(SENT, zeroed=True) if source == target else there
-    cuda.synchronize(source)
-    with cuda.use(target):
-        module = cuda.cupy().cuda
-        cuda.receive(to, here)  # the first one opens the link
-        begin, end = module.Event(), module.Event()
-        begin.record()
+    """Bytes a second of copies from one GPU to another one, or between a GPU and pinned memory of
+    the host; takes some milliseconds.
+    """
+    to, at = _room(target, beside=source), _room(source, beside=target)
+    pinned = any(get_device(d).target.host_memory for d in (source, target))
+    gpu = source if get_device(target).target.host_memory else target
+
+    def copies() -> None:
         for _ in range(TIMED):
-            cuda.receive(to, here)
-        end.record()
-        end.synchronize()
-        return TIMED * SENT / (1e-3 * float(module.get_elapsed_time(begin, end)))
+            if pinned:
+                cuda.copy_pinned(gpu, address(to), address(at), SENT)
+            else:
+                cuda.receive(to, at)
+
+    with cuda.use(gpu):
+        copies()  # the first ones open the link
+    return TIMED * SENT / get_device(gpu).seconds(copies)
+
+
+def _room(device: str, *, beside: str) -> Any:
+    """Memory of a device; pinned where that is the host. beside: the other end of the copies."""
+    there = get_device(device)
+    if there.target.host_memory:
+        return get_device(beside).pinned(SENT, "a copy that is timed")
+    room = there.allocate(SENT, zeroed=True)
+    there.synchronize()
+    return room
