@@ -178,9 +178,9 @@ def test_links_are_a_matrix() -> None:
         )
     ]
     assert lines_of_links(links) == [
-        "from    to cuda                    to cuda:1",
-        "cuda    1,500.0 GB/s, one device   395.0 GB/s, NVLink",
-        "cuda:1  NVLink                     2,000.0 GB/s, one device",
+        "from    to cuda                   to cuda:1",
+        "cuda    1,500.0 GB/s, one device  395.0 GB/s, NVLink",
+        "cuda:1  NVLink                    2,000.0 GB/s, one device",
     ]
 
 
