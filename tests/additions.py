@@ -474,6 +474,8 @@ assert lw.sims.pendulum.command.Settings().steps == 10
 STATEMENT = Addition(
     "a statement of the IR", "", "",
     (
+        ("ir/nodes.py", "from dataclasses import dataclass, field\n", "from typing import Annotated\n"),
+        ("ir/nodes.py", "from lanewise.ir.roles import ", "from lanewise.ir.roles import FieldRole\n"),
         (
             "ir/nodes.py", "@dataclass(frozen=True, slots=True)\nclass If(StatementNode):\n",
             """@dataclass(frozen=True, slots=True)
@@ -540,7 +542,7 @@ EXPRESSION = Addition(
     "an expression of the IR", "", "",
     (
         (
-            "ir/nodes.py", "@dataclass(frozen=True, slots=True)\nclass Compare(ExpressionNode):\n",
+            "ir/expressions.py", "@dataclass(frozen=True, slots=True)\nclass Compare(ExpressionNode):\n",
             """@dataclass(frozen=True, slots=True)
 class Mean(ExpressionNode):
     \"\"\"Of two floats.\"\"\"
@@ -555,7 +557,8 @@ class Mean(ExpressionNode):
 
 """,
         ),
-        ("ir/nodes.py", "Literal | Local | Unary", "Mean | "),
+        ("ir/expressions.py", "    \"Select\",\n", "    \"Mean\",\n"),
+        ("ir/expressions.py", "Literal | Local | Unary", "Mean | "),
         (
             "ir/verify_expression.py", "        case ir.Compare():\n",
             """        case ir.Mean():

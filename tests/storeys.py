@@ -25,7 +25,6 @@ STOREYS = (
     (
         "layouts",
         "planning",
-        "plot",
         "profiling",
     ),
     (
@@ -34,8 +33,9 @@ STOREYS = (
     ),
     (
         "analysis",
-        "primitives",
         "frontend",
+        "plot",
+        "primitives",
     ),
     (
         "derivatives",

@@ -14,7 +14,7 @@ from .interop.torch import torch_function
 from .language.array_types import Array1, Array2, Array3, index
 from .language.fates import Fate
 from .language.interpolation import interpolate
-from .language.lattices import D1Q3, D2Q5, D2Q9, D3Q7, D3Q19, D3Q27, Lattice
+from .language.lattices import D1Q3, D2Q5, D2Q9, D3Q7, D3Q19, D3Q27, Direction, Lattice
 from .language.random_numbers import (
     drandom,
     normal,
@@ -91,10 +91,10 @@ from .language.values import (
     zeros,
 )
 from .launch.by_step import by_step
-from .launch.compiled import Call
+from .launch.compiled import Call, Compiled
 from .layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
 from .loops.every import every
-from .loops.steps import steps
+from .loops.steps import Steps, steps
 from .patterns.elementwise.kernel import Elementwise, elementwise
 from .patterns.pairwise.far_errors import far_errors
 from .patterns.pairwise.far_field import far_field
@@ -117,7 +117,9 @@ from .patterns.segmentwise.kernel import Segmentwise, segmentwise
 from .patterns.sitewise.couple import couple
 from .patterns.sitewise.fractions import WallFractions
 from .patterns.sitewise.kernel import Sitewise, sitewise
+from .patterns.sitewise.observer import Observer
 from .patterns.sitewise.stencil import Stencil, stencil
+from .patterns.sitewise.steppers import SiteStepper
 from .patterns.threadwise.kernel import Threadwise, threadwise
 from .planning.plan import Plan
 from .primitives.cumsum import cumsum
@@ -172,8 +174,10 @@ __all__ = [
     "Bounded",
     "Call",
     "CompileError",
+    "Compiled",
     "Count",
     "DeviceError",
+    "Direction",
     "DynamicGrid",
     "Elementwise",
     "FarFieldWarning",
@@ -193,6 +197,7 @@ __all__ = [
     "Min",
     "Nearest",
     "Neighbors",
+    "Observer",
     "Open",
     "Pairwise",
     "Periodic",
@@ -209,6 +214,7 @@ __all__ = [
     "Row",
     "Search",
     "Segmentwise",
+    "SiteStepper",
     "Sitewise",
     "SoA",
     "SoAoAS",
@@ -216,6 +222,7 @@ __all__ = [
     "StateError",
     "StaticGrid",
     "Stencil",
+    "Steps",
     "Threadwise",
     "Tree",
     "Use",

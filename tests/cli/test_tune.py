@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import lanewise as lw
+from lanewise.cli.products import job_of
 from lanewise.launch import tuned_plans as store
 from lanewise.planning.plan import Plan
 from lanewise.sims import boids
@@ -130,7 +131,7 @@ def test_a_flow_runs_as_it_was_tuned(lanewise: Command) -> None:
         run = start(find_case("cavity"), find_case("cavity").request(size=32), Method(), End(steps=20), Output())
         assert run.state.simulation.advance(2) is None
         engine: Any = run.state.simulation.engine
-        tuned = engine._bound.flow.kernels.tuned_plan(engine._sites, engine.tuning_job().values)
+        tuned = engine._bound.flow.kernels.tuned_plan(engine._sites, job_of(engine.tuned_call()).values)
         assert tuned.branches == plan["branches"]
         run.state.simulation.advance(18)
         ends.append(run.state.simulation.velocity.tobytes())

@@ -17,7 +17,7 @@ from lanewise.patterns.sitewise import steppers
 from lanewise.patterns.sitewise.flags import SECTOR
 from lanewise.patterns.sitewise.making import LINE, LONG_LINE, site_layout
 from lanewise.patterns.sitewise.steppers import LONG_RUN
-from lanewise.runtime import whole_steps
+from lanewise.support import whole_steps
 from tests.kernels.test_sitewise import FLOW, VALUES, full, whole
 
 

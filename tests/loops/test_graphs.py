@@ -17,7 +17,7 @@ from lanewise.loops.functions import end_called, function_task
 from lanewise.profiling.profile import Profile
 from lanewise.runtime import stepping
 from lanewise.runtime.programs import NamedLaunch
-from lanewise.runtime.whole_steps import WholeSteps
+from lanewise.support.whole_steps import WholeSteps
 from tests.runtime.test_profile import Clock as Time
 from tests.runtime.test_profile import PlayedDevice
 

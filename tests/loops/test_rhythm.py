@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lanewise.launch.steps.rhythm import Rhythm
 from lanewise.launch.steps.task import Task, Timed
-from lanewise.runtime.programs import LONG_GRAPH
+from lanewise.support.whole_steps import LONG_GRAPH
 
 
 @dataclass(eq=False)

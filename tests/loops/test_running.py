@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.runtime.programs import LONG_GRAPH
+from lanewise.support.whole_steps import LONG_GRAPH
 from tests.loops.loop_problems import (
     DT,
     PROBLEMS,

@@ -19,6 +19,7 @@ from bench.gpu_scatter import add32, add64, count32, largest
 from bench.gpu_tables import between, copied, drawn
 from bench.gpu_tables import looked_up as looked
 from bench.optimiser import SUBJECTS
+from lanewise.cli.products import compiled
 from lanewise.compiler.default_plans import complete_plan
 from lanewise.compiler.optimisations import BuiltPrograms
 from lanewise.compiler.pipeline import build_program
@@ -74,7 +75,8 @@ def read(name: str) -> Any:
 
 def _waves(sfts: int, dterms: int) -> Explanation:
     values = {"sfts": sfts, "detectors": 2, **({"dterms": dterms} if dterms else {})}
-    return waves("cuda", 1_000_000, "f32", None, "sm_90", values)[1][0].explain(measure_resources=False)
+    (call,) = waves("cuda", 1_000_000, "f32", None, values)[1]
+    return compiled(call, "cuda", "sm_90").explain(measure_resources=False)
 
 
 def demodulation() -> list[Measured]:
@@ -91,7 +93,8 @@ def demodulation() -> list[Measured]:
 
 def _flock(agents: int, world: float, kernel: int) -> Explanation:
     values = {"world": world, "k": 7, "radius": 18**0.5}
-    return boids("cuda", agents, "f32", None, "sm_90", values)[1][kernel].explain(measure_resources=False)
+    call = boids("cuda", agents, "f32", None, values)[1][kernel]
+    return compiled(call, "cuda", "sm_90").explain(measure_resources=False)
 
 
 def flocks() -> list[Measured]:

@@ -13,8 +13,8 @@ from PIL import Image
 from lanewise.sims.boids.obstacles import Box, Obstacle, Plane, Rectangle, Sphere
 from lanewise.sims.boids.view.camera import CAMERAS, around, looking
 from lanewise.sims.boids.view.colours import COLOURINGS
+from lanewise.sims.boids.view.darts import dart_length, darts
 from lanewise.sims.boids.view.flock import Moment, Painter, View, plot_flock
-from lanewise.sims.boids.view.raster import dart_length, darts
 from lanewise.sims.common.films import PaintedFilm
 from lanewise.support.errors import InputError
 from tests.plot.flocks import SIZE, alone, moment, view

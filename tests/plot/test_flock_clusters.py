@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lanewise.sims.boids.view.colours import clusters
+from lanewise.plot.clusters import clusters
 from lanewise.support.errors import ArgumentError
 
 pytest.importorskip("scipy", reason="scipy is what clusters are compared with")

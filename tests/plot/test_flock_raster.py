@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lanewise.plot.triangles import Canvas, Triangles
 from lanewise.runtime import cpu
-from lanewise.sims.boids.view.raster import Canvas, Triangles
 
 SIZE = (40, 60)
 

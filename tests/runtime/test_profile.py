@@ -19,9 +19,10 @@ from lanewise.profiling import span
 from lanewise.profiling.sequence import DEVICE_COST, HOST_COST, SHARE, interval
 from lanewise.profiling.summary import seconds_text
 from lanewise.runtime import stepping
-from lanewise.runtime.programs import LONG_GRAPH, NamedLaunch, ProgramPart
+from lanewise.runtime.programs import NamedLaunch, ProgramPart
 from lanewise.runtime.stepping import make_program, make_stepper
 from lanewise.support.errors import InputError
+from lanewise.support.whole_steps import LONG_GRAPH
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 

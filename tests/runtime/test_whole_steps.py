@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from lanewise.runtime import cuda, whole_steps
-from lanewise.runtime.programs import LONG_GRAPH
+from lanewise.runtime import cuda
 from lanewise.runtime.stepping import make_stepper
-from lanewise.runtime.whole_steps import WholeSteps, deferred_interruption
+from lanewise.support import whole_steps
 from lanewise.support.errors import StateError
+from lanewise.support.whole_steps import LONG_GRAPH, WholeSteps, deferred_interruption
 
 
 @pytest.fixture(autouse=True)

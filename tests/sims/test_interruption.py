@@ -18,10 +18,11 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.runtime import cuda, stepping, whole_steps
+from lanewise.runtime import cuda, stepping
 from lanewise.runtime.memory import to_host
-from lanewise.runtime.whole_steps import PIECE_SECONDS
 from lanewise.sims import boids, gravity, lbm
+from lanewise.support import whole_steps
+from lanewise.support.whole_steps import PIECE_SECONDS
 
 STEPS = 75  # of a whole run: more than two graphs, and an odd number
 DT = 1e-3

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.cli.products import job_of
 from lanewise.launch import tuned_plans as store
 from lanewise.launch.trial import Failure
 from lanewise.patterns.sitewise.tuning import StepMeasurer
-from lanewise.sims.lbm.explain import tuning_job
+from lanewise.sims.lbm.explain import tuned_call
 from lanewise.support.errors import ArgumentError, DeviceError
 from lanewise.tuning import replay
 
@@ -103,7 +104,7 @@ def test_a_plan_that_changes_bits_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("case", ["cavity", "karman"])
 def test_the_default_is_what_a_run_takes(case: str) -> None:
     """Also where the phases of a cycle differ: along the frame of a cavity only one of two has classes to keep apart."""
-    job = tuning_job("cpu", 400, "f32", None, {}, case)
+    job: Any = job_of(tuned_call("cpu", 400, "f32", None, {}, case))
     kernels, sites = job.flow.kernels, job.sites
     taken = [
         [k.step(sites, step, False, job.values, plan).executable.program.plan for step in range(len(sites.form.phases))]

@@ -183,11 +183,15 @@ def _kernels(
     asked: Mapping[str, Any],
 ) -> tuple[str, tuple[Offline, ...]]:  # fmt: skip
     """The kernels of a product, or of a kernel of a file, with what stands above them."""
+    from lanewise.cli.products import compiled
     from lanewise.cli.target import load_kernel, product_kernels
 
     refuse_of_files(name, shapes, near)
     if product := product_kernels(name):
-        return product.explained(device, count, precision or "f32", layout, arch, values, **asked)
+        heading, shown = product.explained(
+            device, count, precision or "f32", layout, values, **asked
+        )
+        return heading, tuple(compiled(call, device, arch) for call in shown)
     from lanewise.explanation.offline import explained
     from lanewise.layouts import layout_by_name
 

@@ -44,7 +44,7 @@ _DECORATORS = (
 
 
 def product_kernels(name: str) -> Any:
-    """The module `explain` of a product, which has `explained` and perhaps `tuning_job`; None where
+    """The module `explain` of a product, which has `explained` and perhaps `tuned_call`; None where
     there is none.
     """
     place = f"{sims.__name__}.{name}.explain"
@@ -72,7 +72,7 @@ def load_kernel(text: str) -> Explained:
 
 def load_tuned(text: str) -> Pairwise | Elementwise | Segmentwise | Threadwise:
     """The same for a kernel whose plans are measured on made-up arguments."""
-    return _load(text, "tuning_job", _TUNED)
+    return _load(text, "tuned_call", _TUNED)
 
 
 def _load(text: str, can: str, kinds: tuple[type[Any], ...]) -> Any:

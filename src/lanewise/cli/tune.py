@@ -91,6 +91,7 @@ def tune(
     """Measure plans of a kernel on this machine, and of a tree with an accuracy what keeps it;
     later calls like this one use the fastest.
     """
+    from lanewise.cli.products import job_of
     from lanewise.cli.target import product_kernels
     from lanewise.tuning.tune import check_seconds
 
@@ -105,9 +106,10 @@ def tune(
     asked = asked_method(
         name, method=method, accuracy=accuracy, theta=theta, order=order, leaf=leaf, walk=walk
     )
-    if hasattr(product, "tuning_job"):
+    if hasattr(product, "tuned_call"):
         own = asked if case is None else {"case": case}
-        job: AnyJob = product.tuning_job(device, bodies, precision or "f32", layout, numbers, **own)
+        call = product.tuned_call(device, bodies, precision or "f32", layout, numbers, **own)
+        job: AnyJob = job_of(call)
     elif precision is not None:
         raise InputError(
             f"--precision belongs to gravity, boids and lbm; the types of {name} are those of its "
@@ -129,12 +131,12 @@ def _kernel(
     asked: Mapping[str, Any],
 ) -> Job | SearchJob | CalibrationJob:
     """A kernel of a file on made-up arguments."""
+    from lanewise.cli.products import search_job
     from lanewise.cli.target import load_tuned
     from lanewise.explanation.samples import sample_arguments
     from lanewise.explanation.searches import check_near, placed_arguments
     from lanewise.layouts import layout_by_name
     from lanewise.patterns.pairwise.kernel import Pairwise
-    from lanewise.patterns.search.tree.search import Tree
 
     kernel = over_method(name, load_tuned(name), asked)
     kind = layout_by_name(layout) if layout else None
@@ -142,10 +144,7 @@ def _kernel(
     given: dict[str, Any] = {"values": values, "shapes": shapes, "layout": kind}
     if isinstance(kernel, Pairwise) and kernel.searched is not None:
         samples, _ = placed_arguments(kernel, count, device, near=near, **given)
-        arguments = kernel._calls.given((), samples.named)  # pyright: ignore[reportPrivateUsage]
-        if isinstance(kernel.search, Tree) and kernel.search.accuracy is not None:
-            return kernel.searched.calibration_job(arguments, None, kernel.bind)
-        return kernel.searched.tuning_job(arguments, None, kernel.bind)
+        return search_job(kernel, kernel.searched, (), samples.named)
     samples = sample_arguments(kernel, count, device, **given)
     if kernel.signature.arrays:
         _check_indices(kernel, samples)

@@ -33,10 +33,10 @@ from lanewise.ladders.run import duration, skipped
 from lanewise.ladders.rung import Options, Rung, number
 from lanewise.models.devices import device_model
 from lanewise.profiling.profile import Profile
-from lanewise.runtime.programs import LONG_GRAPH
 from lanewise.sims.boids import Flock, State, make_state
 from lanewise.sims.boids.parameters import THESIS, THESIS_K, make_parameters
 from lanewise.support.errors import DeviceError, LanewiseError
+from lanewise.support.whole_steps import LONG_GRAPH
 
 RUNS = 3
 ENOUGH = 1.0  # seconds of a step from which on one is measured once

@@ -27,9 +27,9 @@ from lanewise.ladders.rung import Options, Rung
 from lanewise.models.devices import device_model
 from lanewise.patterns.sitewise.calls import SiteCall
 from lanewise.patterns.sitewise.sites import Sites
-from lanewise.runtime.programs import LONG_GRAPH
 from lanewise.sims.common.devices import array_module, copy_bandwidth, get_device, to_host
 from lanewise.support.errors import DeviceError, PlanError
+from lanewise.support.whole_steps import LONG_GRAPH
 
 TOLERANCE = {"f16": 2e-2, "f32": 1e-4, "f64": 1e-10}  # relative to the largest population
 LARGEST = 1.0  # deviation of a population in a flow that is not destroyed

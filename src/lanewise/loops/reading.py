@@ -15,10 +15,10 @@ from lanewise.loops.every import Every, whole
 from lanewise.loops.functions import asked_by, function_task
 from lanewise.loops.orders import with_orders
 from lanewise.loops.searches import BUILD, Structures
-from lanewise.loops.staged import Staged
 from lanewise.patterns.sitewise.calls import SiteCall
 from lanewise.patterns.sitewise.lattice_kernel import LatticeKernel
 from lanewise.patterns.sitewise.steppers import SiteStepper
+from lanewise.profiling.staged_call import Staged
 from lanewise.runtime.programs import NamedLaunch
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError

@@ -30,10 +30,10 @@ from lanewise.runtime.device import get_device
 from lanewise.runtime.lease import Lease
 from lanewise.runtime.memory import copy_whole, on, to_host
 from lanewise.runtime.programs import Work
-from lanewise.runtime.whole_steps import WholeSteps
 from lanewise.support.attributes import sealed, settings_by_name
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, brief
+from lanewise.support.whole_steps import WholeSteps
 
 LONGEST_CYCLE = 1024  # steps: each of them has a list of launches
 OWN = "lw.steps"  # what made the loops of users' own

@@ -570,6 +570,11 @@ class Plan(Generic[Open]):
         check_fields(self, PlanError)
         _check_limits(self)
 
+    @staticmethod
+    def neutral() -> CompletePlan:
+        """The plan with every optimisation switched off: what each of them is compared with."""
+        return NEUTRAL
+
     def filled(self, defaults: P) -> P:
         """This plan, with the fields left at None taken from `defaults`."""
         # of fields that were checked: every call of a kernel fills a plan

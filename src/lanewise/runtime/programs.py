@@ -12,8 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-# repetitions in one graph: a graph launch costs a few microseconds, a kernel inside it half of one
-LONG_GRAPH = 32
+from lanewise.support.whole_steps import LONG_GRAPH
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from lanewise.cli.products import compiled
 from lanewise.explanation.compiled import Offline
 from lanewise.launch import tuned_plans as store
 from lanewise.layouts import layout_by_name
 from lanewise.patterns.search.tree.shape import TreeShape
 from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions
-from lanewise.sims.gravity.explain import compile_gravity, explained
+from lanewise.sims.gravity.explain import explained, force_of
 from lanewise.sims.gravity.physics import RECORDS, make_physics
 from lanewise.support.errors import InputError
 
@@ -33,7 +34,7 @@ CASES = [
 def test_explain_shows_the_plan_and_the_source_that_a_simulation_runs(
     precision: str, layout: str | None, softening: float
 ) -> None:
-    explained = compile_gravity("cpu", 300, precision, layout, values={"softening2": softening**2})
+    explained = compiled(force_of(300, precision, layout, {"softening2": softening**2}), "cpu")
     assert_same(explained, "cpu", 300, precision, layout, softening)
 
 
@@ -41,7 +42,7 @@ def test_explain_shows_the_plan_and_the_source_that_a_simulation_runs(
 @pytest.mark.parametrize("count", [1000, 16_384, 100_000])
 @pytest.mark.parametrize("precision", RECORDS)
 def test_explain_shows_the_plan_and_the_source_that_a_simulation_runs_on_a_gpu(precision: str, count: int) -> None:
-    assert_same(compile_gravity("cuda", count, precision), "cuda", count, precision, None, 0.01)
+    assert_same(compiled(force_of(count, precision), "cuda"), "cuda", count, precision, None, 0.01)
 
 
 def assert_same(
@@ -57,13 +58,14 @@ def assert_same(
 
 def test_explain_refuses_a_square_below_zero() -> None:
     with pytest.raises(InputError) as error:
-        compile_gravity("cpu", 10, values={"softening2": -1.0})
+        force_of(10, values={"softening2": -1.0})
     assert str(error.value) == "--set softening2=-1.0: the square of a softening is zero or more"
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_the_launches_of_forces_by_a_tree_are_explained(device: str) -> None:
-    heading, (made,) = explained(device, 20_000, "f32", None, "sm_90" if device == "cuda" else None, {}, method="tree")
+    heading, (call,) = explained(device, 20_000, "f32", None, {}, method="tree")
+    made = compiled(call, device, "sm_90" if device == "cuda" else None)
     assert heading.startswith("forces by a tree: theta 0.6, order 4, leaves of 32 (asked for), of 20,000 bodies")
     assert "\n  weights: source.mass\n" in heading
     told = made.explain(measure_resources=False)
@@ -78,14 +80,16 @@ def test_the_launches_of_forces_by_a_tree_are_explained(device: str) -> None:
 
 
 def test_a_tree_that_is_explained_takes_the_numbers_of_a_run() -> None:
-    heading, (made,) = explained("cpu", 500, "f64", None, None, {"softening2": 0.0}, method="auto", order=2)
+    heading, (call,) = explained("cpu", 500, "f64", None, {"softening2": 0.0}, method="auto", order=2)
+    made = compiled(call, "cpu")
     assert (heading, made.subject.reference.pattern.name) == ("", "pairwise")
-    heading, (made,) = explained("cpu", 500, "f64", None, None, {}, method="tree", accuracy=1e-2, order=2)
+    heading, (call,) = explained("cpu", 500, "f64", None, {}, method="tree", accuracy=1e-2, order=2)
+    made = compiled(call, "cpu")
     assert "accuracy 0.01 by estimates, order 2" in heading
     assert [r.name for r in made.explain(measure_resources=False).launches][-3:] == [
         "gravity_sizes", "gravity_sample_walk", "gravity_walk"
     ]  # fmt: skip
     with pytest.raises(InputError, match="--theta needs --method tree"):
-        explained("cpu", 500, "f32", None, None, {}, theta=0.5)
+        explained("cpu", 500, "f32", None, {}, theta=0.5)
     with pytest.raises(InputError, match="gravity has no value 'kappa' to set; it has softening2"):
-        explained("cpu", 500, "f32", None, None, {"kappa": 1.0}, method="tree")
+        explained("cpu", 500, "f32", None, {"kappa": 1.0}, method="tree")

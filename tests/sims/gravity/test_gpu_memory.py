@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from lanewise.cli.products import compiled
 from lanewise.explanation.compiled import Offline
 from lanewise.explanation.offline import compile_offline
 from lanewise.ir.interpret import evaluate
 from lanewise.layouts import default_layout
 from lanewise.passes.reciprocity.shape import SCRATCH_BYTES
-from lanewise.sims.gravity.explain import compile_gravity
+from lanewise.sims.gravity.checks import DTYPES
+from lanewise.sims.gravity.explain import force_of
 from lanewise.sims.gravity.physics import RECORDS, make_physics, pair_type
 from lanewise.sims.gravity.plans import wanted_potential
 
@@ -36,7 +38,7 @@ BODIES = {"f32": 80, "f64": 172, "mixed": 152}
 def test_bytes_of_a_body_on_a_gpu_are_those_documented(precision: str) -> None:
     """The bodies, as they are and as they were when forces were computed, their accelerations, and a count of steps each."""
     record, count = RECORDS[precision].__record__, 10_000
-    acceleration = 3 * pair_type(precision).size
+    acceleration = 3 * DTYPES[pair_type(precision)].itemsize
     nbytes = 2 * default_layout(record, "cuda").arrange(record.leaves).nbytes(count) + count * (acceleration + 4)
     assert round(nbytes / count) == BODIES[precision]
     assert f"| `{precision}` | {BODIES[precision]} |" in DOCUMENT.read_text(encoding="utf-8")
@@ -49,7 +51,7 @@ def test_partial_sums_on_a_gpu_take_no_more_than_documented(precision: str, coun
     """64 MiB; with reciprocity in order, counters of at most one byte a body, and float64 totals where sums are float64."""
     physics = make_physics(RECORDS[precision], True)
     kernels = {
-        "force": compile_gravity("cuda", count, precision, arch="sm_90"),
+        "force": compiled(force_of(count, precision), "cuda", "sm_90"),
         "potential": compile_offline(
             physics.potential, count, "cuda", arch="sm_90", values={"softening2": 1e-4}, requested=wanted_potential()
         ),

@@ -12,12 +12,12 @@ import pytest
 
 import lanewise as lw
 from lanewise.launch import tuned_plans as store
-from lanewise.runtime import whole_steps
 from lanewise.runtime.memory import to_host
 from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions, runner
 from lanewise.sims.gravity.checkpoint import check_order
 from lanewise.sims.gravity.options import Output, Settings
 from lanewise.sims.gravity.trees import CROSSING, ForceErrors, accuracy_warning, tree_of, with_method
+from lanewise.support import whole_steps
 from tests.sims.test_interruption import pressed
 
 COUNT = 700

@@ -15,9 +15,8 @@ from lanewise.launch.steps.runner import Runner
 from lanewise.launch.steps.task import AHEAD, Clock, Task, Timed
 from lanewise.profiling.profile import Profile
 from lanewise.runtime.memory import on
-from lanewise.runtime.programs import LONG_GRAPH
-from lanewise.runtime.whole_steps import WholeSteps
 from lanewise.support.errors import ArgumentError
+from lanewise.support.whole_steps import LONG_GRAPH, WholeSteps
 
 MOST_STEPS = 10**12  # far more than anybody waits for
 Counted = Callable[[int], object]

@@ -13,7 +13,7 @@ from math import gcd, lcm
 from typing import Any
 
 from lanewise.launch.steps.task import Ahead, Flag, StepState, Task, Timed
-from lanewise.runtime.programs import LONG_GRAPH
+from lanewise.support.whole_steps import LONG_GRAPH
 
 Key = tuple[tuple[int, ...], tuple[tuple[bool, int], ...]]
 """Of a part: the kinds of its steps, and how what is stepped stands before it."""

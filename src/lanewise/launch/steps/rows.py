@@ -23,9 +23,10 @@ from lanewise.passes.uniform_parameters import UNIFORMS, packed
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import address
 from lanewise.runtime.prepared import Piece, Places, Prepared, at_a_stretch
-from lanewise.runtime.programs import LONG_GRAPH, Work
+from lanewise.runtime.programs import Work
 from lanewise.runtime.stepping import copy_to_graphs
 from lanewise.support.errors import ArgumentError
+from lanewise.support.whole_steps import LONG_GRAPH
 
 ALIGNED = 16  # bytes: kernels may read as many at once
 

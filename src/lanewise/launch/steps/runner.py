@@ -13,8 +13,9 @@ from lanewise.launch.steps.rhythm import Key, Rhythm
 from lanewise.launch.steps.rows import reserve_rows, rows_of_part
 from lanewise.launch.steps.task import Clock, has_graphs
 from lanewise.profiling.profile import Profile
-from lanewise.runtime.programs import LONG_GRAPH, NamedLaunch, ProgramPart, ScheduleRunner
+from lanewise.runtime.programs import NamedLaunch, ProgramPart, ScheduleRunner
 from lanewise.runtime.stepping import GraphRunner, make_graphs, make_program
+from lanewise.support.whole_steps import LONG_GRAPH
 
 
 class Runner:

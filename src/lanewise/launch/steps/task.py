@@ -14,7 +14,7 @@ from lanewise.launch.joined import Bound
 from lanewise.launch.task_list import Arrays, TaskList
 from lanewise.runtime.prepared import Prepared
 from lanewise.runtime.programs import NamedLaunch, Work
-from lanewise.runtime.whole_steps import WholeSteps
+from lanewise.support.whole_steps import WholeSteps
 
 AHEAD = 1024  # steps whose values are computed before they run
 

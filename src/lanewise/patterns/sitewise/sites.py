@@ -32,8 +32,8 @@ from lanewise.patterns.sitewise.streaming import Form, Phase
 from lanewise.records.arrays import RecordArray
 from lanewise.runtime.cpu import SLAB_UNIT
 from lanewise.runtime.memory import array_module, bring, to_host
-from lanewise.runtime.whole_steps import WholeSteps
 from lanewise.support.errors import ArgumentError
+from lanewise.support.whole_steps import WholeSteps
 
 LEAST_DENSE = 65_536  # sites of a box that is worth telling dense from sparse
 VECTOR = 4  # sites that a thread may load at once

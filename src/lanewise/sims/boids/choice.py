@@ -6,15 +6,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import lanewise as lw
-from lanewise.patterns.search.base import MOST_NEIGHBORS
-from lanewise.patterns.search.builders.geometry import ends_of
-from lanewise.patterns.search.points import Points
-from lanewise.patterns.search.worlds import World
 from lanewise.sims.boids.rules import BOX, OPEN
+from lanewise.sims.common.searches import MOST_NEIGHBORS, World
 from lanewise.support.attributes import unknown
 from lanewise.support.errors import InputError
 
@@ -108,20 +105,6 @@ def find_search(name: str | lw.Search, radius: float, k: int | None, world: Worl
                 f"{', '.join(SEARCHES)}"
             )
     return name
-
-
-def laid(search: lw.Search, points: Points) -> lw.Search:
-    """The search, with its cells in an open world over the box of these positions: the order of
-    sums follows from them.
-    """
-    if (
-        isinstance(search, lw.StaticGrid)
-        and isinstance(search.world, lw.Open)
-        and search.over is None
-        and points.count
-    ):
-        return replace(search, over=ends_of(points))
-    return search
 
 
 def search_to_json(search: lw.Search) -> str:

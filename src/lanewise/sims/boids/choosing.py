@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import lanewise as lw
-from lanewise.launch.tuned_plans import has_entries
-from lanewise.patterns.search.automatic import choose
-from lanewise.patterns.search.points import points_of
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.choice import Chosen, check_k, find_search, search_world
-from lanewise.sims.boids.semantics import rules_of, steering
+from lanewise.sims.boids.parameters import pair_values
+from lanewise.sims.boids.semantics import rules_of
 from lanewise.sims.boids.settings import Settings
+from lanewise.sims.common.searches import picked
 from lanewise.support.errors import ArgumentError, InputError
 
 ASKED = "asked for"
@@ -42,12 +41,10 @@ def _automatic(settings: Settings, boids: lw.RecordArray, search: lw.Search) -> 
 
     Who thinks now and then is not who is measured.
     """
-    if settings.think_every > 1 or not has_entries(rules_of(settings).steer.__name__):
-        return Chosen(*choose(search, points_of(boids, "position")))
-    kernel, arguments = steering(settings, boids, search)
-    assert kernel.searched is not None
-    picked = kernel.searched.picked(arguments)
-    return Chosen(picked.search, picked.why, picked.plan)
+    steer, values = rules_of(settings).steer, pair_values(settings.parameters)
+    tuned = settings.think_every == 1
+    found = picked(steer, search, boids, boids, tuned=tuned, values=values)
+    return Chosen(found.search, found.why, found.plan)
 
 
 def looks_for(settings: Settings) -> tuple[Any, ...]:

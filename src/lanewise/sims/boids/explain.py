@@ -1,15 +1,12 @@
-"""The kernels of a flock as they are compiled for a device, to be explained, and the steering as a
-flock binds it, to be tuned.
-"""
+"""The kernels of a flock, to be explained, and the steering as a flock binds it, to be tuned."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from lanewise.explanation.calls import compile_call
-from lanewise.explanation.compiled import Offline
 from lanewise.layouts import default_layout
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.choice import find_search, search_world
@@ -17,15 +14,11 @@ from lanewise.sims.boids.flock import Flock
 from lanewise.sims.boids.options import DT
 from lanewise.sims.boids.parameters import NUMBERS, move_values, pair_values
 from lanewise.sims.boids.rules import record_class
-from lanewise.sims.boids.semantics import URGES, rules_of, steering
+from lanewise.sims.boids.semantics import URGES, rules_of
 from lanewise.sims.common.devices import check_compiled
+from lanewise.sims.common.shown import ShownCall, TunedCall
 from lanewise.support.attributes import near
 from lanewise.support.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from lanewise.patterns.search.tuning.job import SearchJob
 
 SETTABLE = ("k", "world", "think_every", "start_radius", "seed", *NUMBERS)
 
@@ -35,9 +28,8 @@ def explained(
     agents: int,
     precision: str,
     layout: str | None,
-    arch: str | None,
     values: Mapping[str, float],
-) -> tuple[str, tuple[Offline, ...]]:
+) -> tuple[str, tuple[ShownCall, ...]]:
     """What finds flockmates and why, and the kernels of steering and of moving `agents` that fill a
     world of radius 50.
 
@@ -51,18 +43,15 @@ def explained(
     )
     search = f"search: {flock.describe_search()} ({flock.search_reason})"
     s, rules, boids = flock.settings, rules_of(flock.settings), flock.boids
-    where: dict[str, Any] = {"device": device, "arch": arch}
-    steer = compile_call(
-        rules.steer.using(flock.search), boids, boids, **where, **pair_values(s.parameters)
-    )
+    steer = ShownCall(rules.steer.using(flock.search), (boids, boids), pair_values(s.parameters))
     values_of_move: dict[str, Any] = {**move_values(s.parameters, DT), "world": s.world}
     urges = [np.zeros((agents, 3), boids.position.dtype) for _ in URGES]
-    return search, (steer, compile_call(rules.move, boids, *urges, **where, **values_of_move))
+    return search, (steer, ShownCall(rules.move, (boids, *urges), values_of_move))
 
 
-def tuning_job(
+def tuned_call(
     device: str, agents: int, precision: str, layout: str | None, values: Mapping[str, float]
-) -> SearchJob:
+) -> TunedCall:
     """The steering of a flock as `lanewise boids run` starts it, in a ball of 0.4 of the world,
     through every structure worth trying.
 
@@ -81,9 +70,8 @@ def tuning_job(
     requested = find_search(
         "auto", s.parameters.radius, s.k, search_world(find_boundary(s.boundary).end, s.world)
     )
-    kernel, arguments = steering(s, flock.boids, requested)
-    assert kernel.searched is not None
-    return kernel.searched.tuning_job(arguments, None, kernel.bind)
+    kernel = rules_of(s).steer.using(requested)
+    return TunedCall(kernel, (flock.boids, flock.boids), pair_values(s.parameters))
 
 
 def _numbers(values: Mapping[str, float]) -> dict[str, Any]:

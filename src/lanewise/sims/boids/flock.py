@@ -20,14 +20,10 @@ from numpy.typing import NDArray
 import lanewise as lw
 from lanewise.io.source import FilePath
 from lanewise.layouts import default_layout, layout_by_name
-from lanewise.loops.steps import Steps, make_loop
-from lanewise.patterns.search.base import Structure
-from lanewise.patterns.search.points import points_of
 from lanewise.profiling.profile import Profile, span
 from lanewise.profiling.progress import take_steps
-from lanewise.runtime.whole_steps import WholeSteps
 from lanewise.sims.boids.boundaries import find_boundary
-from lanewise.sims.boids.choice import Chosen, laid
+from lanewise.sims.boids.choice import Chosen
 from lanewise.sims.boids.choosing import choose_search, looks_for
 from lanewise.sims.boids.initial import make_state
 from lanewise.sims.boids.obstacles import Obstacle, check_obstacle
@@ -51,10 +47,13 @@ from lanewise.sims.boids.storage import REORDER, AgentStorage, make_storage
 from lanewise.sims.common.checks import check_every, check_steps, check_time_step
 from lanewise.sims.common.clock import Clock
 from lanewise.sims.common.devices import bring, module_of, on, read_only, resolve, to_host
+from lanewise.sims.common.loops import product_loop
+from lanewise.sims.common.searches import Structure, laid
 from lanewise.support.attributes import near, sealed
 from lanewise.support.checks import checked
 from lanewise.support.errors import ArgumentError, InputError
 from lanewise.support.warned import warn_user
+from lanewise.support.whole_steps import WholeSteps
 
 Callback = Callable[["Flock"], None]
 
@@ -238,7 +237,7 @@ class Flock:
         laid_before: the search with its cells where they were laid for earlier positions, which a
         resumed flock goes on with.
         """
-        search = laid_before or laid(chosen.search, points_of(self._boids, "position"))
+        search = laid_before or laid(chosen.search, self._boids)
         try:
             semantics = make_semantics(settings, self._boids, search, chosen.plan)
         except ArgumentError as error:
@@ -251,7 +250,7 @@ class Flock:
         if storage is None and self._storage is not None:
             for name in FIELDS:
                 setattr(self._boids, name, self._storage.by_row(getattr(self._boids, name)))
-        self._loop: Steps | None = None
+        self._loop: lw.Steps | None = None
         self._settings, self._choice, self._laid = settings, chosen, search
         self._semantics: Semantics = semantics
         self._storage = storage
@@ -414,7 +413,7 @@ class Flock:
             calls: list[list[Any]] = [list(phase) for phase in self._semantics.calls(dt)]
             if self._storage is not None:
                 calls[0].insert(0, lw.every(REORDER, self._storage.call()))
-            self._loop = make_loop(calls, len(calls), "keep", self._profile, of="flock")
+            self._loop = product_loop(calls, len(calls), self._profile, of="flock")
             self._loop.step = self.step
 
     @checked(InputError)

@@ -20,7 +20,6 @@ from functools import cache
 from typing import Any
 
 import lanewise as lw
-from lanewise.language import types as t
 from lanewise.support.attributes import unknown
 from lanewise.support.errors import InputError
 
@@ -65,11 +64,6 @@ def record_class(precision: str) -> Any:
     if precision not in RECORDS:
         raise InputError(unknown("precision", precision, RECORDS))
     return RECORDS[precision]
-
-
-def scalar_of(precision: str) -> t.Scalar:
-    """The type of all numbers."""
-    return t.F64 if precision == "f64" else t.F32
 
 
 @dataclass(frozen=True, slots=True)

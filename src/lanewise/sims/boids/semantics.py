@@ -15,21 +15,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 import lanewise as lw
-from lanewise.launch.arguments import Arguments, classify_arguments, name_arguments
-from lanewise.launch.steps.task import Task
-from lanewise.loops.functions import device_task
-from lanewise.loops.staged import Staged
-from lanewise.patterns.search.base import Structure
-from lanewise.patterns.search.searched_launch import structure_of, without_look
 from lanewise.patterns.sequential.kernel import Step, bind_in_turn
+from lanewise.profiling.staged_call import Staged
 from lanewise.records.arrays import class_of
-from lanewise.runtime.programs import NamedLaunch
 from lanewise.sims.boids.avoidance import kernel_of, make_avoidance
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.parameters import move_values, pair_values
 from lanewise.sims.boids.rules import Rules, make_rules
 from lanewise.sims.boids.settings import Settings
 from lanewise.sims.common.devices import array_module, on, to_host
+from lanewise.sims.common.loops import Task, device_call
+from lanewise.sims.common.searches import Structure, structure_of, without_look
 from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
@@ -69,15 +65,6 @@ def rules_of(settings: Settings) -> Rules:
     return make_rules(
         settings.precision, find_boundary(settings.boundary).end, settings.parameters.unit_side
     )
-
-
-def steering(
-    settings: Settings, boids: lw.RecordArray, search: lw.Search
-) -> tuple[lw.Pairwise, Arguments]:
-    """The kernel of steering over a search, and the arguments of its call."""
-    kernel = rules_of(settings).steer.using(search)
-    named = name_arguments(kernel.signature, (boids, boids), pair_values(settings.parameters))
-    return kernel, classify_arguments(kernel.signature, named, arrays_allowed=False)
 
 
 def make_semantics(
@@ -134,10 +121,11 @@ class Synchronous:
         thoughts, urges = self._steer.results, self._urges
         phases: list[Sequence[Task | Staged]] = []
         for phase in range(self._settings.think_every):
-            gather = NamedLaunch("build", "thinkers", partial(self._gather, phase))
-            scatter = NamedLaunch("search", "urges of thinkers", partial(self._scatter, phase))
-            before = device_task(gather, device, reads=boids, writes=thinkers)
-            behind = device_task(scatter, device, reads=thoughts, writes=urges)
+            gather, scatter = partial(self._gather, phase), partial(self._scatter, phase)
+            before = device_call("build", "thinkers", gather, device, reads=boids, writes=thinkers)
+            behind = device_call(
+                "search", "urges of thinkers", scatter, device, reads=thoughts, writes=urges
+            )
             phases.append([before, steer, behind, *moves])
         return phases
 
@@ -220,8 +208,7 @@ class InTurn:
         within = {**pair_values(s.parameters), "reach2": s.parameters.radius**2}
         launch = bind_in_turn(self._rules.steer_within, within, steps, self._boids)
         boids = [self._boids]
-        named = NamedLaunch("steps", "in turn", launch)
-        return [[device_task(named, device, reads=boids, writes=boids)]]
+        return [[device_call("steps", "in turn", launch, device, reads=boids, writes=boids)]]
 
     @property
     def kept(self) -> Mapping[str, Any]:

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 import lanewise as lw
-from lanewise.patterns.search.base import Structure
-from lanewise.patterns.search.reordering import Moved, reorder_task
 from lanewise.records.arrays import class_of
 from lanewise.sims.common.devices import array_module, on
+from lanewise.sims.common.loops import Task
+from lanewise.sims.common.searches import Structure, reorder_call
 
 REORDER = (
     # steps: as many as a graph holds; at full speed an agent flies 4.8 in them, half of OpenSteer's
@@ -38,13 +38,12 @@ class AgentStorage:
             python_class=class_of(boids),
         )  # fmt: skip
 
-    def call(self) -> Any:
+    def call(self) -> Task:
         """Build the structure of the present positions, and move agents and their rows into its
         order.
         """
-        agents = Moved.of("boids", self._boids, self._spare)
-        rows = Moved.of("rows", self.rows, self._spare_rows)
-        return reorder_task(self._structure, self._boids.device, (agents, rows))
+        moved = {"boids": (self._boids, self._spare), "rows": (self.rows, self._spare_rows)}
+        return reorder_call(self._structure, self._boids.device, moved)
 
     def by_row(self, values: Any) -> Any:
         """Values of agents (n, ...), in the order of places, in the caller's order: a copy on the

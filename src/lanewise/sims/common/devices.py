@@ -1,4 +1,5 @@
-"""What products ask of devices: which exist, where arrays lie, how much memory, how fast copies.
+"""What products ask of devices: which exist, where arrays lie, how much memory, how fast copies,
+when kernels are compiled.
 
 No other module of a product imports `lanewise.runtime` for it. Devices are names such as "cuda:1".
 """
@@ -9,7 +10,8 @@ from pathlib import Path
 
 from lanewise.language.target import CPU, is_compiled, is_gpu, target_of
 from lanewise.primitives.changes import remembered
-from lanewise.primitives.copying import copy_bandwidth
+from lanewise.primitives.remembered_bandwidth import remembered_bandwidth
+from lanewise.runtime.compile_workers import settle, side_by_side
 from lanewise.runtime.device import get_device
 from lanewise.runtime.devices import cuda_device_count, resolve
 from lanewise.runtime.memory import (
@@ -34,7 +36,6 @@ __all__ = [
     "available_memory",
     "bring",
     "check_compiled",
-    "copy_bandwidth",
     "cuda_device_count",
     "device_of",
     "first_of",
@@ -48,9 +49,12 @@ __all__ = [
     "place_of",
     "read_only",
     "remembered",
+    "remembered_bandwidth",
     "require_memory",
     "resolve",
     "same_kind",
+    "settle",
+    "side_by_side",
     "target_of",
     "to_host",
 ]

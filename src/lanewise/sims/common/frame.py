@@ -84,7 +84,7 @@ def held(*files: Path | None) -> Generator[None]:
 @contextmanager
 def at_work(*files: Path | None) -> Generator[None]:
     """Within the block these files are held, and kernels are compiled side by side."""
-    from lanewise.runtime.compile_workers import side_by_side
+    from lanewise.sims.common.devices import side_by_side
 
     with side_by_side(), held(*files):
         yield

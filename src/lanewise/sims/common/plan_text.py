@@ -5,11 +5,9 @@ the order of sums.
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import lanewise as lw
-from lanewise.planning.plan import NEUTRAL
 
 
 def to_json(plan: lw.Plan) -> str:
@@ -35,9 +33,7 @@ def from_json(text: str) -> lw.Plan:
             raise ValueError(f"a plan has no field {name!r}")
         if not _fits(value, allowed[name]):
             raise ValueError(f"its field {name!r} is {value!r}")
-    return lw.Plan(
-        **{f.name: decoded.get(f.name, getattr(NEUTRAL, f.name)) for f in fields(lw.Plan)}
-    )
+    return lw.Plan(**decoded).filled(lw.Plan.neutral())
 
 
 def _fits(value: object, annotation: Any) -> bool:

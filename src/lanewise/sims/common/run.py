@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from lanewise.profiling import Profile, span
-from lanewise.runtime.compile_workers import settle
-from lanewise.runtime.whole_steps import Interruption, deferred_interruption
+from lanewise.sims.common.devices import settle
+from lanewise.support.whole_steps import Interruption, deferred_interruption
 
 PIECE_SECONDS = 0.2  # how long the machine works between two looks at the clock
 CHECKPOINT_SECONDS = 60.0  # of wall time between checkpoints, unless that takes

@@ -34,6 +34,7 @@ from lanewise.profiling.profile import span
 from lanewise.sims.common.checks import MOST_STEPS
 from lanewise.sims.common.meshes import values_on_host
 from lanewise.sims.common.plan_text import from_json, to_json
+from lanewise.sims.common.searches import is_order
 from lanewise.sims.gravity.checks import (
     check_gravitational_constant,
     check_softening,
@@ -46,7 +47,7 @@ from lanewise.sims.gravity.painting import FilmPlan, film_from_json, film_to_jso
 from lanewise.sims.gravity.physics import RECORDS
 from lanewise.sims.gravity.plans import Plans
 from lanewise.sims.gravity.simulation import Simulation
-from lanewise.sims.gravity.trees import NUMBERS, is_order, tree_of
+from lanewise.sims.gravity.trees import NUMBERS, tree_of
 from lanewise.support.errors import InputError
 
 SNAPSHOT_OF = "snapshot_of"

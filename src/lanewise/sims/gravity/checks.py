@@ -10,32 +10,34 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
-from lanewise.language.types import F32, Scalar
 from lanewise.sims.common import checks
 from lanewise.sims.common.devices import array_module
 from lanewise.sims.common.meshes import parts_of
 from lanewise.support.checks import plain_zero
 from lanewise.support.errors import InputError
 
+DTYPES: dict[str, np.dtype[Any]] = {"f32": np.dtype(np.float32), "f64": np.dtype(np.float64)}
+"""The floating types by the names that users write: `lw.f32`, `lw.f64`."""
 
-def largest_number(scalar: Scalar) -> float:
+
+def largest_number(scalar: str) -> float:
     """The largest finite number of a floating type."""
-    return float(np.finfo(str(scalar.dtype)).max)
+    return float(np.finfo(DTYPES[scalar]).max)
 
 
-def longest(scalar: Scalar) -> float:
+def longest(scalar: str) -> float:
     """The longest distance that forces in this type hold: its third power is the largest number."""
     return largest_number(scalar) ** (1 / 3)
 
 
-def self_force_vanishes(softening: float, scalar: Scalar) -> bool:
+def self_force_vanishes(softening: float, scalar: str) -> bool:
     """Whether a body that meets itself feels nothing: m 0 / eps^3, where eps^-3 stays far below
     infinity.
     """
     return softening > largest_number(scalar) ** (-1 / 6)
 
 
-def check_bodies(bodies: lw.RecordArray, scalar: Scalar) -> None:
+def check_bodies(bodies: lw.RecordArray, scalar: str) -> None:
     """Refuse NaN and infinity, and places too far away for forces in `scalar`; name the field and
     the first body.
     """
@@ -80,21 +82,21 @@ def _shown(value: Any) -> str:
     return numbers[0] if len(numbers) == 1 else f"({', '.join(numbers)})"
 
 
-def _wider(scalar: Scalar) -> str:
-    return "precision f64 or " if scalar == F32 else ""
+def _wider(scalar: str) -> str:
+    return "precision f64 or " if scalar == "f32" else ""
 
 
 def check_range(particles: Any) -> None:
     """Refuse values that float32 cannot hold."""
     for name in ("position", "mass", "velocity"):
         largest = float(np.abs(getattr(particles, name)).max())
-        if largest > largest_number(F32):
+        if largest > largest_number("f32"):
             raise InputError(
                 f"{name} reaches {largest:g}, more than float32 holds; use precision f64"
             )
 
 
-def check_softening(softening: float, scalar: Scalar | None = None) -> float:
+def check_softening(softening: float, scalar: str | None = None) -> float:
     """The softening length; refuses one below zero, not finite, or too long for forces in
     `scalar`.
     """
@@ -109,7 +111,7 @@ def check_softening(softening: float, scalar: Scalar | None = None) -> float:
 
 
 def check_time_step(
-    dt: float, scalar: Scalar | None = None, gravitational_constant: float = 1.0
+    dt: float, scalar: str | None = None, gravitational_constant: float = 1.0
 ) -> None:
     """Refuse a time step of zero or less, not finite, or too long for velocities in `scalar`."""
     checks.check_time_step(dt)

@@ -1,19 +1,15 @@
-"""The force kernel of gravity as it is compiled for a device, to be explained, and as a simulation
-binds it, to be tuned.
-"""
+"""The force kernel of gravity, to be explained, and as a simulation binds it, to be tuned."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import lanewise as lw
-from lanewise.explanation.calls import compile_call
-from lanewise.explanation.compiled import Offline
-from lanewise.explanation.offline import compile_offline
 from lanewise.layouts import default_layout, layout_by_name
 from lanewise.sims.common.devices import check_compiled
+from lanewise.sims.common.shown import Shown, ShownCall, ShownSize, TunedCall
 from lanewise.sims.gravity.checks import self_force_vanishes
 from lanewise.sims.gravity.initial import make_initial_conditions
 from lanewise.sims.gravity.options import Settings
@@ -24,10 +20,6 @@ from lanewise.sims.gravity.trees import law_over, tree_of, with_method
 from lanewise.support.attributes import unknown
 from lanewise.support.errors import InputError
 
-if TYPE_CHECKING:
-    from lanewise.patterns.search.tuning.calibration import CalibrationJob
-    from lanewise.tuning.job import Job
-
 SOFTENING2 = 1e-4  # the square of a Plummer softening of 0.01
 
 
@@ -36,10 +28,9 @@ def explained(
     bodies: int,
     precision: str,
     layout: str | None,
-    arch: str | None,
     values: Mapping[str, float],
     **method: Any,
-) -> tuple[str, tuple[Offline, ...]]:
+) -> tuple[str, tuple[Shown, ...]]:
     """What `lanewise explain gravity` shows: nothing above the one kernel over all pairs; above the
     launches of forces by a tree, of a Plummer sphere, what is proved of the force.
 
@@ -49,19 +40,16 @@ def explained(
     settings, why = with_method(Settings(**method, device=device), bodies)
     search = tree_of(settings)
     if search is None:
-        return "", (compile_gravity(device, bodies, precision, layout, arch, values),)
+        return "", (force_of(bodies, precision, layout, values),)
     kernel, softening2 = _force(precision, values)
     particles = make_initial_conditions("plummer", bodies)
     chosen = layout_by_name(layout) if layout else default_layout(kernel_record(precision), device)
     arrays = make_bodies(particles, precision=precision, layout=chosen, device="cpu")
-    made = compile_call(
+    made = ShownCall(
         kernel.using(search=search),
-        arrays,
-        arrays,
-        device=device,
-        arch=arch,
+        (arrays, arrays),
+        {"softening2": softening2},
         requested=wanted_force(precision, tree=True),
-        softening2=softening2,
     )
     heading = (
         f"forces by a {search.describe()} ({why}), of {bodies:,} bodies of a Plummer sphere\n"
@@ -92,14 +80,12 @@ def _force(precision: str, values: Mapping[str, float]) -> tuple[lw.Pairwise, fl
     return make_physics(RECORDS[precision], softened).acceleration, softening2
 
 
-def compile_gravity(
-    device: str,
+def force_of(
     bodies: int,
     precision: str = "f32",
     layout: str | None = None,
-    arch: str | None = None,
     values: Mapping[str, float] | None = None,
-) -> Offline:
+) -> ShownSize:
     """The force kernel of a simulation of that many bodies, with the fields of its plan that a
     simulation fixes.
 
@@ -114,25 +100,23 @@ def compile_gravity(
             f"--set softening2={softening2}: the square of a softening is zero or more"
         )
     softened = math.isnan(softening2) or self_force_vanishes(softening2**0.5, pair_type(precision))
-    return compile_offline(
+    return ShownSize(
         make_physics(cls, softened).acceleration,
         bodies,
-        device,
-        arch=arch,
-        layout=layout_by_name(layout) if layout else None,
-        values=numbers,
+        layout_by_name(layout) if layout else None,
+        numbers,
         requested=wanted_force(precision),
     )
 
 
-def tuning_job(
+def tuned_call(
     device: str,
     bodies: int,
     precision: str,
     layout: str | None,
     values: Mapping[str, float],
     **method: Any,
-) -> Job | CalibrationJob:
+) -> TunedCall:
     """The force kernel as a simulation of a Plummer sphere binds it, with the fields of the plan
     that it fixes; by a tree, the trees that may keep its accuracy.
 
@@ -154,12 +138,9 @@ def tuning_job(
     softening = softening2**0.5
     if search is not None:
         law = law_over(search, arrays, softening)
-        given = law._calls.given((arrays, arrays), {"softening2": softening2})  # pyright: ignore[reportPrivateUsage]
-        assert law.searched is not None, "over a tree"
-        return law.searched.calibration_job(given, None, law.bind)
+        return TunedCall(law, (arrays, arrays), {"softening2": softening2})
     simulation = Simulation(arrays, softening=softening)
     softened = self_force_vanishes(simulation.softening, pair_type(precision))
     physics = make_physics(type(arrays[0]), softened)
-    return physics.acceleration.tuning_job(
-        arrays, arrays, plan=simulation.plan, softening2=softening2
-    )
+    given = {"plan": simulation.plan, "softening2": softening2}
+    return TunedCall(physics.acceleration, (arrays, arrays), given)

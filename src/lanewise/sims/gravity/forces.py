@@ -11,6 +11,7 @@ import numpy as np
 import lanewise as lw
 from lanewise.sims.common.devices import module_of
 from lanewise.sims.common.meshes import lies_on, values_in_one_place
+from lanewise.sims.gravity.checks import DTYPES
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import check_fields
 from lanewise.support.errors import InputError
@@ -46,7 +47,7 @@ def potential_energy(force: Force) -> float:
     return float(module_of(energies).sum(energies, dtype=np.float64))
 
 
-def check_forces(forces: Sequence[Force], bodies: lw.RecordArray, scalar: Any) -> None:
+def check_forces(forces: Sequence[Force], bodies: lw.RecordArray, scalar: str) -> None:
     """Refuse calls whose results are none of `bodies`, or of another type than forces have."""
     for number, force in enumerate(forces):
         _check(
@@ -54,7 +55,7 @@ def check_forces(forces: Sequence[Force], bodies: lw.RecordArray, scalar: Any) -
             force.acceleration,
             (len(bodies), 3),
             lies_on(bodies),
-            (scalar.dtype,),
+            (DTYPES[scalar],),
         )
         if force.energy is not None:
             _check(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import lanewise as lw
-from lanewise.loops.staged import Staged
+from lanewise.profiling.staged_call import Staged
 from lanewise.sims.gravity.forces import Force
 from lanewise.sims.gravity.integrators import Integrator
 from lanewise.sims.gravity.physics import Physics

@@ -13,8 +13,6 @@ from functools import cache
 from typing import Any
 
 import lanewise as lw
-from lanewise.language import types as t
-from lanewise.language.record import Record
 from lanewise.support.errors import InputError
 
 
@@ -50,7 +48,7 @@ RECORDS: dict[str, Any] = {"f32": Body, "f64": Body64, "mixed": BodyMixed}
 
 @dataclass(frozen=True, slots=True)
 class Physics:
-    """The kernels for one record class. `pair` is the scalar type of forces."""
+    """The kernels for one record class."""
 
     acceleration: lw.Pairwise
     potential: lw.Pairwise
@@ -59,10 +57,9 @@ class Physics:
     push: lw.Elementwise
     kick: lw.Elementwise
     moments: lw.Elementwise
-    pair: t.Scalar
 
 
-def precision_of(record: Record) -> str:
+def precision_of(record: Any) -> str:
     """The name of the precision, from the types of the fields; raises `InputError` for a record
     that is no body.
     """
@@ -78,14 +75,14 @@ def precision_of(record: Record) -> str:
     )
 
 
-def state_type(precision: str) -> t.Scalar:
-    """The scalar type of positions and velocities."""
-    return t.F32 if precision == "f32" else t.F64
+def state_type(precision: str) -> str:
+    """The scalar type of positions and velocities, by its name."""
+    return "f32" if precision == "f32" else "f64"
 
 
-def pair_type(precision: str) -> t.Scalar:
-    """The scalar type of forces."""
-    return t.F64 if precision == "f64" else t.F32
+def pair_type(precision: str) -> str:
+    """The scalar type of forces, by its name."""
+    return "f64" if precision == "f64" else "f32"
 
 
 @cache
@@ -159,6 +156,4 @@ def make_physics(body_class: Any, softened: bool) -> Physics:
         return 0.5 * m * v2, m * v, m * lw.cross(x, v), m * lw.sqrt(v2)
 
     force = gravity if softened else gravity_unsoftened
-    return Physics(
-        force, potential, potential_energy, kick_drift, push, kick, moments, pair_type(precision)
-    )
+    return Physics(force, potential, potential_energy, kick_drift, push, kick, moments)

@@ -18,18 +18,16 @@ from numpy.typing import NDArray
 
 import lanewise as lw
 from lanewise.io.particles import Particles
-from lanewise.launch.compiled import Compiled
 from lanewise.layouts import default_layout
-from lanewise.loops.steps import Steps, make_loop
 from lanewise.profiling.profile import Profile, span
 from lanewise.profiling.progress import take_steps
 from lanewise.records.arrays import class_of
 from lanewise.records.binding import places_of, side_of
 from lanewise.records.two_sides import EVERY
-from lanewise.runtime.whole_steps import WholeSteps
 from lanewise.sims.common.checks import check_every, check_steps
 from lanewise.sims.common.clock import Clock
 from lanewise.sims.common.devices import first_of, on, place_of, read_only
+from lanewise.sims.common.loops import product_loop
 from lanewise.sims.common.meshes import (
     in_one_place,
     lies_on,
@@ -37,7 +35,9 @@ from lanewise.sims.common.meshes import (
     require_divided,
     values_in_one_place,
 )
+from lanewise.sims.common.searches import is_order, order_of
 from lanewise.sims.gravity.checks import (
+    DTYPES,
     check_bodies,
     check_gravitational_constant,
     check_range,
@@ -63,14 +63,13 @@ from lanewise.sims.gravity.trees import (
     ForceErrors,
     follow_order,
     force_errors,
-    is_order,
-    order_of,
     over,
 )
 from lanewise.sims.gravity.watch import Watch
 from lanewise.support.attributes import sealed, unknown
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
+from lanewise.support.whole_steps import WholeSteps
 
 Callback = Callable[["Simulation"], None]
 
@@ -212,15 +211,15 @@ class Simulation:
         self._wanted_potential = (potential_plan or lw.Plan()).filled(wanted_potential(tree=tree))
         count = len(bodies)
         # accelerations and potential; counts of steps; what they were
-        row = 4 * self._pair.size + 4 + -(-bodies.nbytes // max(1, count))
+        row = 4 * DTYPES[self._pair].itemsize + 4 + -(-bodies.nbytes // max(1, count))
         what = f"a simulation of {count:,} bodies, besides the bodies themselves,"
         require_divided(mesh_of(bodies) or bodies.device, count, row, what)
         self._law = _Law(softening, kind, gravitational_constant, *self._bound(softening))
         for force in self._forces:
             force.acceleration()
         self._watch = Watch(bodies, step)
-        self._potential: Compiled | None = None  # compiled when it is asked for
-        self._loop: Steps | None = None
+        self._potential: lw.Compiled | None = None  # compiled when it is asked for
+        self._loop: lw.Steps | None = None
         self._order: NDArray[np.int32] | None = None  # of the forces, where no loop has one
         self._whole = WholeSteps(
             "the simulation", "start again from a checkpoint, or from the first state of the bodies"
@@ -420,7 +419,7 @@ class Simulation:
                 law.gravitational_constant,
             )
             order = self.tree_order
-            self._loop = make_loop(calls, None, "keep", self._profile, of="simulation")
+            self._loop = product_loop(calls, None, self._profile, of="simulation")
             self._loop.step = self.step  # trees are made anew at steps of these numbers
             if order is not None:  # a loop makes one when it is made, at any step
                 self._loop.orders = (order,)
@@ -538,7 +537,7 @@ class Simulation:
         """
         self._whole.check()
 
-    def _compiled_potential(self) -> Compiled:
+    def _compiled_potential(self) -> lw.Compiled:
         if self._potential is None:
             self._potential = over(self._search, self._law.physics.potential).compile(
                 self._bodies,

@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lanewise as lw
-from lanewise.loops.orders import is_order as is_order
-from lanewise.loops.orders import searched_launch
-from lanewise.patterns.search.tree.choice import TreeChoice, choice_from, choice_of
 from lanewise.records.arrays import class_of
 from lanewise.sims.common.devices import is_gpu, is_mesh, module_of, on, require_memory, to_host
+from lanewise.sims.common.searches import TreeChoice, choice_from, choice_of
 from lanewise.sims.gravity.checks import self_force_vanishes
 from lanewise.sims.gravity.options import Settings
 from lanewise.sims.gravity.physics import Body64, make_physics, pair_type, precision_of
@@ -149,13 +147,6 @@ def over(search: lw.Tree | None, kernel: lw.Pairwise) -> lw.Pairwise:
 
 
 # ------------------------------------------------------------ the order of a tree
-
-
-def order_of(gravity: lw.Call) -> NDArray[np.int32]:
-    """The order of the bodies in which a bound call computed its forces by hand, on the host."""
-    searched = searched_launch(gravity)
-    assert searched is not None, "a call over a tree"
-    return np.array(to_host(searched.structure.order), np.int32)
 
 
 def follow_order(gravity: lw.Call, order: NDArray[np.int32]) -> None:

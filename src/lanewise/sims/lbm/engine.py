@@ -6,25 +6,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import lanewise as lw
 from lanewise.layouts import layout_by_name
-from lanewise.patterns.sitewise.observer import Observer
-from lanewise.patterns.sitewise.steppers import SiteStepper
 from lanewise.profiling.profile import Profile
 from lanewise.sims.common.devices import bring, on, to_host
+from lanewise.sims.common.shown import TunedCall
 from lanewise.sims.lbm.kinds import Open
 from lanewise.sims.lbm.openings import opening_function, opening_observer, opening_values
 from lanewise.sims.lbm.operators import find_operator, make_macroscopic
 from lanewise.sims.lbm.settings import Settings, SiteGeometry
 from lanewise.support.errors import InputError
-
-if TYPE_CHECKING:
-    from lanewise.patterns.sitewise.tuning import SiteJob
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +32,7 @@ class _Opening:
     """
 
     kind: Open
-    look: Observer | None
+    look: lw.Observer | None
     sites: Any
     values: dict[str, Any]
 
@@ -49,7 +45,7 @@ class _Bound:
 
     settings: Settings
     flow: lw.Sitewise
-    look: Observer
+    look: lw.Observer
     openings: tuple[_Opening, ...]
     forced: Mapping[str, Any]
     walls: Mapping[str, Any]
@@ -82,7 +78,7 @@ class FlowEngine:
             device=settings.device,
             fractions=geometry.fractions,
         )
-        self._stepper: SiteStepper | None = None
+        self._stepper: lw.SiteStepper | None = None
         self._version = 0
 
     def _bind(self, settings: Settings, before: _Bound | None = None) -> _Bound:
@@ -182,7 +178,7 @@ class FlowEngine:
         """
         self._steps().run(steps, counted)
 
-    def _steps(self) -> SiteStepper:
+    def _steps(self) -> lw.SiteStepper:
         if self._stepper is None:
             bound = self._bound
             speed = bound.settings.outflow_speed
@@ -190,11 +186,11 @@ class FlowEngine:
             self._stepper = stepper.profiled(self._profile)
         return self._stepper
 
-    def tuning_job(self) -> SiteJob:
+    def tuned_call(self) -> TunedCall:
         """What `lanewise tune` measures: a step."""
         bound = self._bound
         speed = bound.settings.outflow_speed
-        return bound.flow.tuning_job(self._sites, outflow_speed=speed, **bound.values)
+        return TunedCall(bound.flow, (self._sites,), {"outflow_speed": speed, **bound.values})
 
     def moments(self) -> tuple[Any, Any]:
         """The density less 1, (count,), and the velocity, (count, D)."""

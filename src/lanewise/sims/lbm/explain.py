@@ -1,18 +1,15 @@
-"""The step of a flow as it is compiled for a device, to be explained, and that of a case as a run
-takes it, to be tuned.
-"""
+"""The step of a flow, to be explained, and that of a case as a run takes it, to be tuned."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import lanewise as lw
-from lanewise.explanation.compiled import Offline
-from lanewise.explanation.offline import compile_offline
 from lanewise.layouts import layout_by_name
 from lanewise.sims.common.devices import check_compiled
+from lanewise.sims.common.shown import ShownSize, TunedCall
 from lanewise.sims.lbm.cases import Case, find_case
 from lanewise.sims.lbm.cases.registry import SMALLEST
 from lanewise.sims.lbm.operators import find_operator
@@ -20,11 +17,6 @@ from lanewise.sims.lbm.options import End, Method, Output
 from lanewise.sims.lbm.runner import start
 from lanewise.support.attributes import near, unknown
 from lanewise.support.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from lanewise.patterns.sitewise.tuning import SiteJob
 
 LATTICES, DIMENSION, COLLISION = {2.0: lw.D2Q9, 3.0: lw.D3Q19}, 3.0, "trt"
 PRECISIONS = ("f32", "f64")
@@ -35,9 +27,8 @@ def explained(
     sites: int,
     precision: str,
     layout: str | None,
-    arch: str | None,
     values: Mapping[str, float],
-) -> tuple[str, tuple[Offline, ...]]:
+) -> tuple[str, tuple[ShownSize, ...]]:
     """The collision and streaming of about so many sites far from walls, by two relaxation times,
     on D3Q19 or D2Q9.
 
@@ -60,13 +51,11 @@ def explained(
         "parameters besides"
     )
     return heading, (
-        compile_offline(
+        ShownSize(
             flow,
             sites,
-            device,
-            arch=arch,
-            layout=layout_by_name(layout) if layout else None,
-            values=numbers,
+            layout_by_name(layout) if layout else None,
+            numbers,
             shapes={"sites": (side,) * lattice.dimension},
         ),
     )
@@ -75,14 +64,14 @@ def explained(
 CASE = "karman"
 
 
-def tuning_job(
+def tuned_call(
     device: str,
     sites: int,
     precision: str,
     layout: str | None,
     values: Mapping[str, float],
     case: str | None = None,
-) -> SiteJob:
+) -> TunedCall:
     """A step of a case with about so many sites, all else as `lanewise lbm run` has it by default.
 
     `values`: size, instead of the number of sites. Raises `InputError` and `DeviceError`.
@@ -100,7 +89,7 @@ def tuning_job(
     method = Method(precision=precision, layout=layout, device=device)
     run = start(chosen, request, method, End(steps=1), Output())
     note = f"for steps like those of: lanewise lbm run {chosen.name} --size {request.size}"
-    return replace(run.state.simulation.engine.tuning_job(), note=note)
+    return replace(run.state.simulation.engine.tuned_call(), note=note)
 
 
 def _size_of(case: Case, sites: int) -> int:

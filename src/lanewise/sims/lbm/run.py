@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from lanewise.profiling.profile import Profile, span
-from lanewise.sims.common.devices import to_host
+from lanewise.sims.common.devices import remembered_bandwidth, to_host
 from lanewise.sims.common.run import Every, Run
 from lanewise.sims.common.run import Output as OnTheWay
 from lanewise.sims.lbm.cases.registry import Case, Probe, Request, Series, Setup, State
@@ -19,7 +19,6 @@ from lanewise.sims.lbm.files import TimeSeries
 from lanewise.sims.lbm.options import Output
 from lanewise.sims.lbm.pictures import open_movie, write_picture, write_vti_file
 from lanewise.sims.lbm.remembered import remember
-from lanewise.sims.lbm.remembered_bandwidth import remembered_bandwidth
 from lanewise.sims.lbm.simulation import Simulation
 from lanewise.sims.lbm.view.movie import FlowMovie
 from lanewise.sims.lbm.watch import Stagger, Steadiness, check_interval

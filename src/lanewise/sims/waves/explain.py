@@ -1,19 +1,17 @@
-"""The kernel of the F-statistic as it is compiled for a device, to be explained, and as it is
-called, to be tuned.
-"""
+"""The kernel of the F-statistic, to be explained, and as it is called, to be tuned."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 import lanewise as lw
-from lanewise.explanation.calls import compile_call
-from lanewise.explanation.compiled import Offline
 from lanewise.layouts import default_layout, layout_by_name
 from lanewise.sims.common.devices import check_compiled, resolve
+from lanewise.sims.common.shown import ShownCall, TunedCall
 from lanewise.sims.waves.kernels import (
     Sft,
     Template,
@@ -25,11 +23,6 @@ from lanewise.sims.waves.prepared import DTERMS
 from lanewise.support.attributes import near
 from lanewise.support.errors import InputError
 from lanewise.support.numerals import numeral
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from lanewise.tuning.job import Job
 
 SIZES = {"sfts": 90, "detectors": 1, "stacks": 1, "dterms": 0}
 """What can be set, with what it is by default; dterms 0: that of searches, read from a table."""
@@ -43,9 +36,8 @@ def explained(
     templates: int,
     precision: str,
     layout: str | None,
-    arch: str | None,
     values: Mapping[str, float],
-) -> tuple[str, tuple[Offline, ...]]:
+) -> tuple[str, tuple[ShownCall, ...]]:
     """The kernel that sums the amplitudes of so many templates at one place of the sky over SFTs;
     on "cuda" no GPU is needed.
 
@@ -68,12 +60,12 @@ def explained(
     )
     # Templates are sorted by frequency, so that neighbours read the same bin or the next one.
     step = 1 / sizes["sfts"]
-    return heading, (compile_call(kernel, *given, device=device, arch=arch, gather_step=step),)
+    return heading, (ShownCall(kernel, given, gather_step=step),)
 
 
-def tuning_job(
+def tuned_call(
     device: str, templates: int, precision: str, layout: str | None, values: Mapping[str, float]
-) -> Job:
+) -> TunedCall:
     """The same kernel on a device, of random SFTs and frequencies as close as searches have them.
 
     Raises `InputError`, `DeviceError`.
@@ -81,7 +73,7 @@ def tuning_job(
     check_compiled("waves", device)  # before SFTs are made
     sizes, where = _checked(precision, values), resolve(device)
     kernel, given = _call(templates, sizes, layout, where, where)
-    return kernel.tuning_job(*given)
+    return TunedCall(kernel, given)
 
 
 def _call(

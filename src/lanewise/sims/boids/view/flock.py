@@ -17,17 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.io.source import FilePath
+from lanewise.plot.clusters import clusters
+from lanewise.plot.triangles import Canvas
 from lanewise.sims.boids.obstacles import Obstacle, Sphere
 from lanewise.sims.boids.view.camera import WITH_AGENT, Camera, around, beside, check_camera
 from lanewise.sims.boids.view.colours import (
     ClusterColours,
     check_colouring,
-    clusters,
     heading_colours,
     scaled_colours,
     speed_table,
 )
-from lanewise.sims.boids.view.raster import HAZE, Canvas, dart_length, darts
+from lanewise.sims.boids.view.darts import HAZE, dart_length, darts
 from lanewise.sims.boids.view.scene import (
     WORLD,
     Edge,

@@ -14,9 +14,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.plot.triangles import Canvas, Triangles
 from lanewise.sims.boids.obstacles import ALONG_Y, Box, Obstacle, Plane, Rectangle, Sphere, frame
 from lanewise.sims.boids.view.camera import Camera
-from lanewise.sims.boids.view.raster import AMBIENT, HAZE, LIGHT, Canvas, Triangles, fog
+from lanewise.sims.boids.view.darts import AMBIENT, HAZE, LIGHT, fog
 
 Edge: TypeAlias = Literal["sphere", "box", "none"]
 """What the end of the world looks like."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cache
 
 import lanewise as lw
-from lanewise.language.lattices.base import Direction
 from lanewise.support.attributes import near
 from lanewise.support.errors import InputError
 
@@ -24,11 +23,11 @@ class Face:
     tangents  for every direction its part along the face: c without its component along `inward`
     """
 
-    inward: Direction
-    unknown: tuple[Direction, ...]
-    grazing: tuple[Direction, ...]
-    leaving: tuple[Direction, ...]
-    tangents: tuple[Direction, ...]
+    inward: lw.Direction
+    unknown: tuple[lw.Direction, ...]
+    grazing: tuple[lw.Direction, ...]
+    leaving: tuple[lw.Direction, ...]
+    tangents: tuple[lw.Direction, ...]
 
 
 @cache

@@ -26,7 +26,6 @@ from functools import cache
 from typing import Any
 
 import lanewise as lw
-from lanewise.language.lattices.base import Direction
 from lanewise.sims.lbm.operators.assembly import specialise
 from lanewise.sims.lbm.operators.moments import make_moments, make_stress, make_trace
 from lanewise.sims.lbm.operators.numbers import axes_of, number_types, pairs_of
@@ -120,7 +119,7 @@ def make_kbc(lattice: lw.Lattice, precision: str, forced: bool = False) -> Calla
     return specialise(kbc)
 
 
-def _entry(q: Direction) -> tuple[Direction, Direction, float]:
+def _entry(q: lw.Direction) -> tuple[lw.Direction, lw.Direction, float]:
     """The entry a . N . b of the stress that direction q carries in the basis of natural moments,
     and its share of it.
 

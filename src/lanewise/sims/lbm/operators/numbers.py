@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any
 
 import lanewise as lw
-from lanewise.language.lattices.base import Direction
 from lanewise.support.errors import InputError
 
 
@@ -43,7 +42,7 @@ def number_types(lattice: lw.Lattice, precision: str) -> NumberTypes:
 
 
 @cache
-def pairs_of(lattice: lw.Lattice) -> tuple[Direction, ...]:
+def pairs_of(lattice: lw.Lattice) -> tuple[lw.Direction, ...]:
     """One direction of every pair of opposite ones, the first by index; the direction at rest is in
     no pair.
     """
@@ -51,7 +50,7 @@ def pairs_of(lattice: lw.Lattice) -> tuple[Direction, ...]:
 
 
 @cache
-def axes_of(lattice: lw.Lattice) -> tuple[Direction, ...]:
+def axes_of(lattice: lw.Lattice) -> tuple[lw.Direction, ...]:
     """The directions x, y and, in three dimensions, z: unit vectors."""
     unit = [tuple(int(a == b) for b in range(lattice.dimension)) for a in range(lattice.dimension)]
     return tuple(lattice[lattice.velocities.index(e)] for e in unit)

@@ -15,7 +15,6 @@ from contextlib import AbstractContextManager
 from types import FrameType
 from typing import Any
 
-from lanewise.runtime.programs import LONG_GRAPH
 from lanewise.support.errors import StateError
 
 # What module `signal` itself calls: around it, it looks for enumerations that stand for the number
@@ -23,6 +22,8 @@ from lanewise.support.errors import StateError
 # change handlers twice each.
 _get_handler: Callable[[int], Any] = _signal.getsignal
 _set_handler: Callable[[int, Any], Any] = _signal.signal
+# steps in one graph: a graph launch costs a few microseconds, a kernel inside it half of one
+LONG_GRAPH = 32
 # how long steps run between two looks at Ctrl-C; on a GPU what is launched by then is finished
 PIECE_SECONDS = 0.2
 

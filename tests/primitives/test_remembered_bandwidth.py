@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from lanewise.primitives import remembered_bandwidth as subject
+from lanewise.primitives.remembered_bandwidth import LASTS, MOST_LOOKS, remembered_bandwidth
 from lanewise.runtime.cache import cache_directory, write_entry
-from lanewise.sims.lbm import remembered_bandwidth as subject
-from lanewise.sims.lbm.remembered_bandwidth import LASTS, MOST_LOOKS, remembered_bandwidth
 
 
 class Machine:

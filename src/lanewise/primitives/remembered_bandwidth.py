@@ -14,8 +14,10 @@ import platform
 import time
 from dataclasses import asdict, dataclass
 
+from lanewise.language.target import is_compiled
+from lanewise.primitives.copying import copy_bandwidth
 from lanewise.runtime.cache import content_key, read_entry, remove_entry, write_entry
-from lanewise.sims.common.devices import copy_bandwidth, get_device, is_compiled
+from lanewise.runtime.device import get_device
 
 FORMAT = 1
 LASTS = 7 * 24 * 3600.0  # seconds: memory, its settings and its neighbours on the machine change

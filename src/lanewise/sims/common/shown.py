@@ -1,0 +1,58 @@
+"""Which calls of a product `lanewise explain` compiles and `lanewise tune` measures.
+
+A product's module `explain` makes them; who asked compiles and measures, and a product does
+neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import lanewise as lw
+from lanewise.layouts import Layout
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShownCall:
+    """A call of a kernel with its arguments, which lie on the host in the layouts of the device.
+
+    requested: fields of the plan that a run fixes. gather_step: how many elements apart neighbours
+    read, for predictions.
+    """
+
+    kernel: Any
+    given: tuple[Any, ...]
+    named: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    requested: lw.Plan | None = None
+    gather_step: float | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShownSize:
+    """A kernel for about `count` elements that nobody has made, all records in one layout (None:
+    the device's). values, shapes: what is given of the call, by name.
+    """
+
+    kernel: Any
+    count: int
+    layout: Layout | None
+    values: Mapping[str, float]
+    requested: lw.Plan | None = None
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, "tuple[int, ...]"])
+
+
+Shown = ShownCall | ShownSize
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TunedCall:
+    """A call on the device where it is measured. note: for which runs the plan is, where that is
+    not plain.
+    """
+
+    kernel: Any
+    given: tuple[Any, ...]
+    named: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    note: str | None = None
