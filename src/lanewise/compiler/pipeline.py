@@ -39,6 +39,7 @@ from lanewise.passes import (
     dead_code,
     layout_lowering,
     load_selection,
+    normal_form,
     register_cap,
     scalar_replacement,
     uniform_parameters,
@@ -133,8 +134,11 @@ def program_of(
     target = TARGETS[device_kind]
     check_device(simple, plan, target)
     check_pattern(simple, plan, target)
+    normal = normal_form.apply(simple, target)
+    if normal is not simple:
+        normal = checked("normal form", normal)
     # first: everything else takes the functions as they are then
-    arranged = arrange(simple, plan, checked)
+    arranged = arrange(normal, plan, checked)
     # before loops are shaped: each kernel has its own
     parts = divide(arranged, plan, target, checked)
     light = lighten_loops(parts, plan, checked)  # while a loop over sources is one loop

@@ -17,6 +17,7 @@ from lanewise.passes import (
     constant_folding,
     dead_code,
     fma_rearrangement,
+    normal_form,
     reciprocity,
     shared_memory,
 )
@@ -47,6 +48,8 @@ def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> 
     """The work of a reference kernel on that many elements, on such a device."""
     simple = dead_code.apply(constant_folding.apply(reference))
     check_calls(simple)  # before analyses that follow every call
+    if (normal := normal_form.apply(simple, target)) is not simple:
+        reference = simple = normal
     # What a reduction does without rounding has the same bits in all plans, if they leave the
     # function's arithmetic alone.
     exact = any(a.reduction.exact for a in reference.reductions)

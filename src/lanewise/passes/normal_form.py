@@ -1,0 +1,26 @@
+"""The form in which plans are read off a kernel with a thread for each index, and made.
+
+What a user wrote as short loops, as local arrays or as an inner loop that writes is one program
+with what another user wrote out: both get the same plans. Nothing here changes a bit of a result.
+"""
+
+from __future__ import annotations
+
+from lanewise.ir import nodes as ir
+from lanewise.language.target import Target
+from lanewise.passes import constant_folding, constant_loops, dead_code, scalar_replacement
+
+
+def apply(kernel: ir.Kernel, target: Target) -> ir.Kernel:
+    """The kernel in normal form; the same object where it is in it already.
+
+    On a CPU it stays as it is written: LLVM writes short loops out by itself, where that pays.
+    """
+    if not (target.has_blocks and kernel.pattern.over_points):
+        return kernel
+    written_out = constant_loops.apply(kernel)
+    if written_out is kernel:
+        return kernel
+    # rounds have literals in their indices and tests now
+    folded = constant_folding.apply(written_out)
+    return dead_code.apply(scalar_replacement.apply(folded))
