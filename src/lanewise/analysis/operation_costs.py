@@ -134,9 +134,9 @@ _FLOAT: dict[str, Cost] = {
         "select": 6,
         "branch": 9,
     },
-    "min": {"compare": 2, "select": 1},
-    "max": {"compare": 2, "select": 1},
-    "clamp": {"compare": 4, "select": 2},
+    "min": {"compare": 1},  # an instruction of its own
+    "max": {"compare": 1},
+    "clamp": {"compare": 2},
     "mix": {"fp32 add": 1, "fp32 fma": 1},
     "fma": {"fp32 fma": 1},
     "abs": {},

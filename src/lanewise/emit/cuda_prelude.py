@@ -203,11 +203,27 @@ __device__ __forceinline__ void lw_copy_past_l1_or_zero(void *to, const void *fr
 {
     return a < b || a != a ? a : b;
 }
+#if __CUDA_ARCH__ >= 800
+template <> __device__ __forceinline__ float lw_min(float a, float b)  // one instruction, for which -0.0 is below 0.0
+{
+    float c;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
+    return c;
+}
+#endif
 """,
     "lw_max": """template <class T> __device__ __forceinline__ T lw_max(T a, T b)  // not a number when a or b is not
 {
     return a > b || a != a ? a : b;
 }
+#if __CUDA_ARCH__ >= 800
+template <> __device__ __forceinline__ float lw_max(float a, float b)  // one instruction, for which -0.0 is below 0.0
+{
+    float c;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
+    return c;
+}
+#endif
 """,
     "lw_mix": """template <class T> __device__ __forceinline__ T lw_mix(T a, T b, T weight) { return a + (b - a) * weight; }
 """,
