@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.analysis.affine import nest_of
 from lanewise.compiler.pipeline import build_program, simplified
 from lanewise.compiler.work import describe_work
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import statements
 from lanewise.language.target import CPU, CUDA
-from lanewise.passes import constant_loops, normal_form
+from lanewise.passes import constant_loops, normal_form, promotion
 from lanewise.planning.plan import NEUTRAL, Plan
 from tests.patterns.reductions import reference, run
 
@@ -98,7 +99,7 @@ def leaves(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32])
         if a[y, x + v] < 0.2:
             break
         s += a[y, x + v]
-    for v in range(3, 3):
+    for _v in range(3, 3):
         s += 1.0
     c[y, x] = s
 
@@ -127,6 +128,43 @@ def bilateral(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f3
     c[y, x] = s / n
 
 
+@lw.threadwise
+def scores(h: lw.index, i: lw.index, q: Image, k: Image, c: Image):
+    """A loop over keys that writes: as good as an index."""
+    for j in range(k.shape[1]):
+        s = 0.0
+        for d in range(q.shape[2]):
+            s += q[h, i, d] * k[h, j, d]
+        c[h, i, j] = s
+
+
+@lw.threadwise
+def from_the_second(y: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32], n: lw.i32):
+    """Bounds that are no length, and may be none at all."""
+    first = a[y, 0]
+    m = n - 1
+    for k in range(1, m):
+        c[y, k] = a[y, k] - first
+
+
+@lw.threadwise
+def columns_of(x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    """Neighbouring threads write neighbours already: the new index is the slower one."""
+    for k in range(a.shape[0]):
+        c[k, x] = 2.0 * a[k, x]
+
+
+@lw.threadwise
+def channels_inside(y: lw.index, x: lw.index, a: Image, w: Image, c: Image):
+    for o in range(w.shape[0]):
+        s = 0.0
+        for k in range(a.shape[0]):
+            for v in range(3):
+                for u in range(3):
+                    s += a[k, y + v, x + u] * w[o, k, 3 * v + u]
+        c[o, y, x] = s
+
+
 Given = tuple[list[np.ndarray[Any, Any]], tuple[int, ...]]
 
 
@@ -151,10 +189,32 @@ def channels(h: int, w: int) -> Given:
     return arrays, (5, h, w)
 
 
+def attention(h: int, w: int) -> Given:
+    rng = np.random.default_rng(10)
+    arrays = [sixteenths(rng, (3, h, 6)), sixteenths(rng, (3, w, 6)), np.zeros((3, h, w), F32)]
+    return arrays, (3, h)
+
+
+def rows_of(h: int, w: int) -> Given:
+    arrays, _ = whole(h, w)
+    return arrays, (h,)
+
+
+def columns_given(h: int, w: int) -> Given:
+    arrays, _ = whole(h, w)
+    return arrays, (w,)
+
+
+def channels_given(h: int, w: int) -> Given:
+    arrays, grid = channels(h, w)
+    return arrays, grid[1:]
+
+
 CASES: dict[str, tuple[Any, Callable[[int, int], Given]]] = {
     "windows": (windows, channels), "edges": (edges, whole), "median": (median, planes),
     "left behind": (left_behind, planes), "leaves": (leaves, planes), "around": (around, planes),
-    "bilateral": (bilateral, planes),
+    "bilateral": (bilateral, planes), "scores": (scores, attention), "columns": (columns_of, columns_given),
+    "channels inside": (channels_inside, channels_given),
 }  # fmt: skip
 PLANS = (
     Plan(block=64),
@@ -197,7 +257,18 @@ def test_every_plan_has_the_bits_of_the_text(name: str, size: tuple[int, int]) -
 
 @pytest.mark.parametrize(
     ("name", "left"),
-    [("windows", 1), ("edges", 0), ("median", 0), ("left behind", 0), ("leaves", 1), ("around", 2), ("bilateral", 0)],
+    [
+        ("windows", 1),
+        ("edges", 0),
+        ("median", 0),
+        ("left behind", 0),
+        ("leaves", 1),
+        ("around", 2),
+        ("bilateral", 0),
+        ("scores", 1),
+        ("columns", 0),
+        ("channels inside", 1),
+    ],
 )
 def test_loops_that_the_text_counts_are_gone(name: str, left: int) -> None:
     kernel, make = CASES[name]
@@ -210,7 +281,9 @@ def test_a_window_in_loops_is_the_window_without_them() -> None:
     arrays, grid = channels(6, 8)
     plans = [describe_work(reference(k, arrays, grid), 240, CUDA) for k in (windows, windows_written)]
     first, second = (p.suggested for p in plans)
-    assert first is not None and second is not None and first.plans == second.plans
+    assert first is not None
+    assert second is not None
+    assert first.plans == second.plans
     one, other = (run([reference(k, arrays, grid)], k, arrays, grid)[-1] for k in (windows, windows_written))
     np.testing.assert_array_equal(one, other)
 
@@ -244,3 +317,117 @@ def test_a_cpu_keeps_what_was_written() -> None:
     arrays, grid = channels(6, 8)
     simple = simplified(reference(windows, arrays, grid))
     assert normal_form.apply(simple, CPU) is simple
+
+
+# ---------------------------------------------------------------- loops that write become indices
+
+
+def indices(kernel: ir.Kernel) -> tuple[str, ...]:
+    return nest_of(kernel)[0]
+
+
+def test_a_loop_that_writes_is_an_index() -> None:
+    assert indices(normal(scores, attention(4, 5))) == ("h", "i", "j")
+    assert indices(normal(columns_of, columns_given(4, 5))) == ("k", "x")
+    assert indices(normal(channels_inside, channels_given(4, 5))) == ("o", "y", "x")
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 9])
+def test_bounds_of_values(n: int) -> None:
+    arrays, grid = rows_of(5, 9)
+    text = reference(from_the_second, arrays, grid, n=np.int32(n))
+    assert len(indices(normal_form.apply(simplified(text), CUDA))) == 2
+    wanted = run([text], from_the_second, arrays, 5, n=np.int32(n))
+    for plan in PLANS[:2]:
+        program = build_program(text, plan.filled(NEUTRAL), "cuda")
+        found = run(program.kernels, from_the_second, arrays, 5, n=np.int32(n))
+        np.testing.assert_array_equal(found[-1], wanted[-1])
+
+
+def test_a_call_counts_its_points() -> None:
+    arrays, grid = attention(4, 5)
+    calls = scores._calls
+    given = calls.given(tuple(arrays), {"grid": grid})
+    work = describe_work(calls.subject.reference(given), 12, CUDA)
+    assert work.at(calls.subject.environment(given), 12).targets == 60
+
+
+def test_plans_that_share_rounds_have_them() -> None:
+    """A plan whose threads share a loop that writes keeps the loop."""
+    arrays, grid = rows_of(6, 40)
+    text = reference(from_the_second, arrays, grid, n=np.int32(40))
+    wanted = run([text], from_the_second, arrays, 6, n=np.int32(40))
+    program = build_program(text, Plan(block=64, slices=32).filled(NEUTRAL), "cuda")
+    found = run(program.kernels, from_the_second, arrays, 6, n=np.int32(40))
+    np.testing.assert_array_equal(found[-1], wanted[-1])
+
+
+@lw.threadwise
+def layer_norm(y: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    s = 0.0
+    for k in range(a.shape[1]):
+        s += a[y, k]
+    for k in range(a.shape[1]):
+        c[y, k] = a[y, k] - s
+
+
+@lw.threadwise
+def running(y: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    m = a[y, 0]
+    for k in range(a.shape[1]):
+        m = lw.max(m, a[y, k])
+        c[y, k] = m
+
+
+@lw.threadwise
+def in_place(y: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    for k in range(1, a.shape[1]):
+        c[y, k] = c[y, k - 1] + a[y, k]
+
+
+@lw.threadwise
+def one_place(y: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    for k in range(a.shape[1]):
+        c[y, 0] = a[y, k]
+
+
+@lw.threadwise
+def by_data(y: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    for k in range(lw.i32(a[y, 0])):
+        c[y, k] = a[y, k]
+
+
+@lw.threadwise
+def worth_keeping(y: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    e = lw.exp(a[y, 0])
+    for k in range(a.shape[1]):
+        c[y, k] = e * a[y, k]
+
+
+@lw.threadwise
+def goes_on(y: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32], b: lw.Array1[lw.f32]):
+    for k in range(a.shape[1]):
+        c[y, k] = a[y, k]
+    b[y] = a[y, 0]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "reason"),
+    [
+        (layer_norm, "prepared by more than some values"),
+        (running, "m gathers values from its rounds"),
+        (in_place, "it reads what it writes"),
+        (one_place, "two rounds, or two threads, may write one element"),
+        (by_data, "is not known before threads do"),
+        (worth_keeping, "is worth keeping"),
+        (goes_on, "not written by one loop"),
+    ],
+    ids=lambda x: getattr(x, "__name__", None),
+)
+def test_what_stays_a_loop(kernel: Any, reason: str) -> None:
+    arrays, grid = rows_of(4, 6)
+    if kernel is goes_on:
+        arrays = [*arrays, np.zeros(4, F32)]
+    simple = simplified(reference(kernel, arrays, grid))
+    assert reason in (promotion.legal(simple) or "")
+    assert len(indices(normal_form.apply(simple, CUDA))) == 1

@@ -134,7 +134,7 @@ def program_of(
     target = TARGETS[device_kind]
     check_device(simple, plan, target)
     check_pattern(simple, plan, target)
-    normal = normal_form.apply(simple, target)
+    normal = normal_form.apply(simple, target, plan)
     if normal is not simple:
         normal = checked("normal form", normal)
     # first: everything else takes the functions as they are then

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
 
 from lanewise.analysis.length import length
 from lanewise.compiler.lengths import check_calls
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
+from lanewise.ir.interpret import whole_of
 from lanewise.ir.pattern import Work
 from lanewise.ir.reductions import accumulators_of, reorders
-from lanewise.ir.traverse import expressions, statements, subexpressions
+from lanewise.ir.traverse import expressions, reads, statements, subexpressions
 from lanewise.language.target import CUDA, Target
 from lanewise.layouts import SoA
 from lanewise.passes import (
@@ -48,6 +52,7 @@ def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> 
     """The work of a reference kernel on that many elements, on such a device."""
     simple = dead_code.apply(constant_folding.apply(reference))
     check_calls(simple)  # before analyses that follow every call
+    more = normal_form.points_of(simple, target)
     if (normal := normal_form.apply(simple, target)) is not simple:
         reference = simple = normal
     # What a reduction does without rounding has the same bits in all plans, if they leave the
@@ -63,6 +68,7 @@ def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> 
             rearranged=rearranged,
             suggested=plans,
             length=length(simple),
+            points=None if more is None else _number_of(more),
         )
         return work if describe is None else describe(reference, work)
     used = [x for f in functions(simple.body) for x in _all_expressions(f.body)]
@@ -88,6 +94,12 @@ def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> 
         source_bytes=_source_bytes(simple),
         length=length(simple),
     )
+
+
+def _number_of(e: ir.Expression) -> Callable[[Mapping[str, Any]], int]:
+    """What gives a number of counts and uniforms, which is at least 1."""
+    names, number = tuple(dict.fromkeys(reads(e))), whole_of(e)
+    return lambda environment: max(1, number({n: np.int64(environment[n]) for n in names}))
 
 
 def _source_bytes(kernel: ir.Kernel) -> int:

@@ -234,10 +234,8 @@ def subject_of(compiled: Compiled) -> Subject:
     device, reference = compiled.executable.device, compiled.reference
     counts = counts_of(compiled.environment, tuple(compiled.layouts), reference)
     model = None if not is_compiled(device) else device_model(device)
-    work = describe_work(reference, next(iter(counts.values())), target_of(device))
-    work = (
-        work if work.rounds is None else replace(work, rounds=work.rounds.at(compiled.environment))
-    )
+    count = next(iter(counts.values()))
+    work = describe_work(reference, count, target_of(device)).at(compiled.environment, count)
     if reference.pattern.over_items:  # as a call of such a kernel describes its work
         found = compiled.environment
         work = replace(work, alike=int(found.get(DENSE, 1)), items=int(found[ITEMS]))

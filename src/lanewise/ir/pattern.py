@@ -119,7 +119,8 @@ class Work:
     average; rounds: of loops that threads could share, where there are such;
     suggested: plans that suit the accesses of a kernel; together: how many elements a thread of a
     GPU had better compute where there are very many; length: operations and statements of the
-    kernel before anything is copied, 0 where nobody counted them.
+    kernel before anything is copied, 0 where nobody counted them; points: how many points of the
+    index space of its normal form there are for each element, where not one.
     """
 
     pattern: Pattern
@@ -143,6 +144,16 @@ class Work:
     suggested: Suggestions | None = None
     together: int = 1
     length: int = 0
+    points: Callable[[Mapping[str, Any]], int] | None = None
+
+    def at(self, environment: Mapping[str, Any], targets: int) -> Work:
+        """Of a call over that many elements, by its counts and uniforms."""
+        return replace(
+            self,
+            targets=targets if self.points is None else targets * self.points(environment),
+            rounds=None if self.rounds is None else self.rounds.at(environment),
+            suggested=None if self.suggested is None else self.suggested.at(environment),
+        )
 
 
 def elementary_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:

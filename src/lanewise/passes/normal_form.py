@@ -8,16 +8,39 @@ from __future__ import annotations
 
 from lanewise.ir import nodes as ir
 from lanewise.language.target import Target
-from lanewise.passes import constant_folding, constant_loops, dead_code, scalar_replacement
+from lanewise.passes import (
+    constant_folding,
+    constant_loops,
+    dead_code,
+    promotion,
+    scalar_replacement,
+)
+from lanewise.planning.plan import CompletePlan
 
 
-def apply(kernel: ir.Kernel, target: Target) -> ir.Kernel:
+def apply(kernel: ir.Kernel, target: Target, plan: CompletePlan | None = None) -> ir.Kernel:
     """The kernel in normal form; the same object where it is in it already.
 
-    On a CPU it stays as it is written: LLVM writes short loops out by itself, where that pays.
+    On a CPU it stays as it is written: LLVM writes short loops out by itself, where that pays. So
+    it does for a plan whose threads share the rounds of loops, which are to be there.
     """
     if not (target.has_blocks and kernel.pattern.over_points):
         return kernel
+    if plan is not None and (plan.slices != 1 or plan.parts != 1):
+        return kernel
+    return promotion.apply(_written_out(kernel))
+
+
+def points_of(kernel: ir.Kernel, target: Target) -> ir.Expression | None:
+    """How many points the normal form has for each of the kernel, by counts and uniforms; None for
+    one.
+    """
+    if not (target.has_blocks and kernel.pattern.over_points):
+        return None
+    return promotion.rounds_of(_written_out(kernel))
+
+
+def _written_out(kernel: ir.Kernel) -> ir.Kernel:
     written_out = constant_loops.apply(kernel)
     if written_out is kernel:
         return kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from typing import Any, Protocol
@@ -313,11 +313,7 @@ class KernelFunction:
         if key not in self._works:
             reference = self.reference(arguments)
             self._works[key] = describe_work(reference, count, target_of(arguments.device))
-        work = self._works[key]
-        environment = self.environment(arguments)
-        rounds = None if work.rounds is None else work.rounds.at(environment)
-        suggested = None if work.suggested is None else work.suggested.at(environment)
-        return replace(work, targets=count, rounds=rounds, suggested=suggested)
+        return self._works[key].at(self.environment(arguments), count)
 
     def kind(self, arguments: Arguments) -> Hashable:
         """What a kernel is specialised to, apart from its plan."""

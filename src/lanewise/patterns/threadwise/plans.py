@@ -93,7 +93,9 @@ def default_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
     if work.rounds is not None and work.rounds.panels:
         return _panelled(machine, work, requested)
     plain = Plan(block=BLOCK).filled(NEUTRAL)
-    if any(getattr(requested, name) is not None for name in SHAPING):
+    shaped = any(getattr(requested, name) is not None for name in SHAPING)
+    divided = any(getattr(requested, name) not in (None, 1) for name in ("slices", "parts"))
+    if shaped or divided:
         return plain
     return _largest(machine, work, work.targets // WAVES) or plain
 
