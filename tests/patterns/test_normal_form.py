@@ -415,7 +415,7 @@ def goes_on(y: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32], b: lw.Array
     ("kernel", "reason"),
     [
         (layer_norm, "prepared by more than some values"),
-        (running, "m gathers values from its rounds"),
+        (running, "m keeps a value from one round to the next"),
         (in_place, "it reads what it writes"),
         (one_place, "two rounds, or two threads, may write one element"),
         (by_data, "is not known before threads do"),

@@ -19,7 +19,9 @@ from lanewise.explanation.threads import body_function, thread_accesses
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.ir.series import typical
+from lanewise.language.target import target_of
 from lanewise.models.predict import Analyses
+from lanewise.passes import normal_form
 
 # The units of a machine, and the kinds of instructions that they execute (`analysis.instructions`).
 UNITS = {
@@ -57,6 +59,11 @@ def analyse(subject: Subject, program: Program, analyses: Analyses) -> Analysis:
     texts, rows = [*texts, *of_tables], [*rows, *read]
     facts: dict[str, Any] = {"operations": operations, "accesses": rows}
     lines += [("accesses", text) for text in texts]
+    if rewritten := normal_form.sentences(
+        subject.reference, target_of(subject.device), program.plan
+    ):
+        lines += [("as if written", text) for text in rewritten]
+        facts["as_if_written"] = list(rewritten)
     fast = bool(program.plan.fast_math)
     works = [
         w

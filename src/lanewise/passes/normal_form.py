@@ -6,7 +6,9 @@ with what another user wrote out: both get the same plans. Nothing here changes 
 
 from __future__ import annotations
 
+from lanewise.analysis.affine import nest
 from lanewise.ir import nodes as ir
+from lanewise.ir.traverse import statements
 from lanewise.language.target import Target
 from lanewise.passes import (
     constant_folding,
@@ -38,6 +40,23 @@ def points_of(kernel: ir.Kernel, target: Target) -> ir.Expression | None:
     if not (target.has_blocks and kernel.pattern.over_points):
         return None
     return promotion.rounds_of(_written_out(kernel))
+
+
+def sentences(kernel: ir.Kernel, target: Target, plan: CompletePlan) -> tuple[str, ...]:
+    """What the normal form of a plan differs in from what was written, in words."""
+    if apply(kernel, target, plan) is kernel:
+        return ()
+    written_out = _written_out(kernel)
+    gone = _loops(kernel) - _loops(written_out)
+    said = (f"the rounds of {name} one after the other, without a loop" for name in sorted(gone))
+    added = {x.variable for x in nest(promotion.apply(written_out))[0]}
+    added -= {x.variable for x in nest(kernel)[0]}
+    indices = (f"{name.partition('.')[0].lstrip('$')} as an index of threads" for name in added)
+    return (*said, *indices)
+
+
+def _loops(kernel: ir.Kernel) -> set[str]:
+    return {s.variable for s in statements(kernel.body) if isinstance(s, ir.For)}
 
 
 def _written_out(kernel: ir.Kernel) -> ir.Kernel:
