@@ -43,6 +43,10 @@ _BINARY: Mapping[str, Callable[[Any, Any], Any]] = {
 }
 
 
+# Where arrays lie, which only a call knows: at the beginning of a line, and in the caches.
+PLACES: Known = {"phase": np.asarray(0), "read_phase": np.asarray(0), "far": np.asarray(False)}
+
+
 def sample_threads(threads: int, blocks: int, parts: int) -> Known:
     """The coordinates of some warps of a launch, by the names of the IR: `@thread`, `@block`,
     `@part`.
@@ -84,7 +88,7 @@ def _value(e: ir.Expression, samples: Known) -> Sample | None:
         case ir.Local():
             return samples.get(e.name)
         case ir.Builtin():
-            return samples.get(f"@{e.name}")
+            return samples.get(f"@{e.name}", PLACES.get(e.name))
         case ir.Unary():
             x = _value(e.operand, samples)
             return (

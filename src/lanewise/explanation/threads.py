@@ -7,7 +7,8 @@ from __future__ import annotations
 import linecache
 from typing import Any
 
-from lanewise.analysis.affine import AffineAccess, accesses, nest_of
+from lanewise.analysis.affine import AffineAccess, nest_of
+from lanewise.analysis.passed_edges import EdgedAccess, edged_accesses
 from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_expression
 from lanewise.ir.traverse import adds_in_order
@@ -21,6 +22,7 @@ WAYS = {
     "row": "strided by rows",
     "unknown": "gathered",
 }
+EDGES = {"wraps": "wraps along", "ends": "stays at the edges of"}
 
 
 def body_function(reference: ir.Kernel) -> ir.Function:
@@ -35,29 +37,32 @@ def thread_accesses(reference: ir.Kernel) -> tuple[list[str], list[dict[str, Any
     texts: list[str] = []
     facts: list[dict[str, Any]] = []
     last = 0
-    for a in accesses(body, indices):
+    for edged in edged_accesses(body, indices):
+        a = edged.access
         where = a.statement.location
         if where != NOWHERE and where.line != last:
             last = where.line
             texts.append(f"line {where.line}: {linecache.getline(where.file, where.line).strip()}")
-        facts.append(_facts(a, indices))
+        facts.append(_facts(edged, indices))
         texts.append(_text(a, facts[-1]))
     if besides := bucket_sentence(reference):
         texts.append(f"  {besides}")
     return texts, facts
 
 
-def _facts(a: AffineAccess, indices: tuple[str, ...]) -> dict[str, Any]:
+def _facts(edged: EdgedAccess, indices: tuple[str, ...]) -> dict[str, Any]:
+    a, inner = edged.access, edged.inner
     loops = tuple(x.variable for x in a.loops if x.variable)
     return {
         "array": a.array,
         "place": f"{a.array}[{', '.join(print_expression(i) for i in a.statement.indices)}]",
         "line": a.statement.location.line,
         "written": a.is_store,
-        "pattern": WAYS[a.way(indices[-1])],
-        "stride": a.stride(indices[-1]),
-        "shared": list(a.reused(indices)),
-        "rounds": list(a.reused(loops)),
+        "pattern": WAYS[inner.way(indices[-1])],
+        "stride": inner.stride(indices[-1]),
+        "edges": edged.edges,
+        "shared": list(inner.reused(indices)),
+        "rounds": list(inner.reused(loops)),
         "guards": [i for i in indices if i in a.guards],
         "scattered": a.is_scatter,
         "apart": a.keeps_apart(indices) if a.is_store and not a.is_scatter else None,
@@ -70,6 +75,9 @@ def _text(a: AffineAccess, f: dict[str, Any]) -> str:
         f"{f['place']} {'scattered to' if a.is_scatter else 'written' if a.is_store else 'read'}",
         pattern,
     ]
+    for edge, words in EDGES.items():
+        if along := [i for i, kind in f["edges"].items() if kind == edge]:
+            parts.append(f"{words} {' and '.join(along)}")
     if isinstance(a.statement, ir.ScatterElement) and a.statement.operation == "sum":
         parts.append("an exact sum in words beside the array, rounded once behind the kernel")
     if adds_in_order((a.statement,)):
