@@ -1,0 +1,125 @@
+"""Conditions that a block tests once for all of its points: against every point of every block."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import lanewise as lw
+from lanewise.ir import nodes as ir
+from lanewise.ir.interpret import evaluate
+from lanewise.language.types import BOOL, I32
+from lanewise.passes.points.guards import decided
+from lanewise.passes.points.shape import Shape, first_of
+
+COMPARISONS = ["<", "<=", ">", ">=", "==", "!="]
+EXTENTS = {"y": 6, "x": 16}
+
+
+def number(n: int) -> ir.Literal:
+    return ir.Literal(n, I32)
+
+
+def local(name: str) -> ir.Local:
+    return ir.Local(name, I32)
+
+
+def binary(operator: Any, left: ir.Expression, right: ir.Expression) -> ir.Binary:
+    return ir.Binary(operator, left, right, I32, bounded=True)
+
+
+@st.composite
+def index_sum(draw: st.DrawFn) -> ir.Expression:
+    e: ir.Expression = number(draw(st.integers(-2, 16)))
+    for name in ("y", "x", "n"):
+        if c := draw(st.sampled_from([0, 0, 1, 1, -1, 2])):
+            e = binary("+", e, binary("*", number(c), local(name)))
+    return e
+
+
+@st.composite
+def condition(draw: st.DrawFn) -> ir.Expression:
+    left = local(draw(st.sampled_from(["y", "x"]))) if draw(st.booleans()) else draw(index_sum())
+    right = draw(st.one_of(st.integers(-1, 16).map(number), index_sum()))
+    e: ir.Expression = ir.Compare(draw(st.sampled_from(COMPARISONS)), left, right)
+    match draw(st.integers(0, 4)):
+        case 0:
+            return ir.Logical(draw(st.sampled_from(["and", "or"])), e, draw(condition()))
+        case 1:
+            return ir.Unary("not", e, BOOL)
+        case _:
+            return e
+
+
+def marks(*values: int) -> ir.Block:
+    return tuple(ir.Assign(f"v{v}", number(v)) for v in values)
+
+
+@st.composite
+def branches(draw: st.DrawFn, depth: int = 0) -> ir.Block:
+    """Branches of which now the one, now the other side is the larger one."""
+    then, otherwise = marks(1, 2), marks(3)
+    if depth < 1 and draw(st.booleans()):
+        then = (*then, *draw(branches(depth + 1)))
+    sides = (then, otherwise) if draw(st.booleans()) else (otherwise, then)
+    return (*marks(0), ir.If(draw(condition()), *sides))
+
+
+def passed(block: ir.Block, env: dict[str, Any]) -> list[str]:
+    """The assignments that a point comes to."""
+    names: list[str] = []
+    for s in block:
+        match s:
+            case ir.Assign():
+                names.append(s.name)
+            case ir.If():
+                names += passed(s.then if evaluate(s.condition, env) else s.otherwise, env)
+            case _:
+                raise AssertionError(s)
+    return names
+
+
+SHAPES = [Shape((1, 4), (2, 1), 1), Shape((2, 2), (1, 2), 1), Shape((1, 16), (1, 1), 1), Shape((1, 1), (3, 2), 0)]
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(branches(), st.sampled_from(SHAPES), st.integers(-2, 9))
+def test_a_block_decides_for_all_of_its_points(body: ir.Block, shape: Shape, n: int) -> None:
+    loops = tuple(ir.Parallel(v, number(e), ()) for v, e in EXTENTS.items())
+    conditions, plain = decided(body, loops, shape, {"n"})
+    sides = [shape.side(d) for d in range(len(loops))]
+    starts = (range(0, extent, side) for extent, side in zip(EXTENTS.values(), sides, strict=True))
+    for first in itertools.product(*starts):
+        begin = {first_of(v): np.int32(f) for v, f in zip(EXTENTS, first, strict=True)} | {"n": np.int32(n)}
+        if not all(evaluate(c, begin) for c in conditions):
+            continue
+        for point in itertools.product(*(range(f, f + s) for f, s in zip(first, sides, strict=True))):
+            env = begin | {v: np.int32(p) for v, p in zip(EXTENTS, point, strict=True)}
+            assert passed(plain, env) == passed(body, env)
+
+
+@lw.threadwise
+def first_column(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    if x == 0:
+        s = a[y, x] * 2
+        for j in range(8):
+            s += a[y, j] * s
+        c[y, x] = s
+    else:
+        c[y, x] = 0
+
+
+@pytest.mark.parametrize("across", [None, 4, 16])
+def test_a_column_of_its_own_stays_one(across: int | None) -> None:
+    a = np.arange(40 * 64, dtype=np.float32).reshape(40, 64) % 3
+    wanted, found = np.zeros_like(a), np.zeros_like(a)
+    with lw.device("python"):
+        first_column(a[:4], wanted[:4], grid=(4, 64))
+    first_column(a, found, grid=a.shape, plan=None if across is None else lw.Plan(across=across))
+    np.testing.assert_array_equal(found[:4], wanted[:4])
+    assert not found[:, 1:].any()
