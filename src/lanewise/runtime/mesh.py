@@ -48,7 +48,7 @@ class Mesh:
     rank: int = 0
 
     def __init__(self, devices: str | Iterable[str], parts: int | None = None) -> None:
-        names = _listed(devices) if isinstance(devices, str) else list(devices)
+        names = _listed(devices) if isinstance(devices, str) else _named(devices)
         if parts is not None:
             if isinstance(parts, bool) or not isinstance(parts, int) or not 0 < parts <= MOST:  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise ArgumentError(
@@ -173,6 +173,20 @@ def _device_of(number: int) -> str:
     """That of a process by its number on its host. GPUs are given out in turn."""
     gpus = 0 if missing_for_cuda() else cuda_device_count()
     return cuda_name(number % gpus) if gpus else "cpu"
+
+
+def _named(devices: Iterable[str]) -> list[str]:
+    """The names of a list; whatever is none is refused."""
+    try:
+        names = list(devices)
+    except TypeError:  # it has no elements
+        names = [None]
+    if any(not isinstance(name, str) for name in names):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ArgumentError(
+            f"the devices of a mesh are a name or a list of names, found {shown(devices)}; wanted "
+            "'cuda:*', ['cuda:0', 'cuda:1'] or 'cpu' with parts="
+        )
+    return names  # pyright: ignore[reportReturnType]
 
 
 def _listed(text: str) -> list[str]:
