@@ -39,7 +39,7 @@ KERNELS = {
 }  # not in lw.__all__, but what decorators give
 NUMBERS = "abs acos asin atan cbrt ceil cos cosh erf erfc exp exp2 expm1 floor gamma isfinite isinf isnan log log10 log1p log2 round rsqrt sin sinh sqrt tan tanh trunc"
 PAIRS = "atan2 hypot pow max min"
-SCALARS = "f32 f64 i32 i64 u32 bool"
+SCALARS = "f32 f64 i32 i64 u32 bool f16 i8 u8 i16 u16"
 VECTORS = {"vec2": 2, "vec3": 3, "vec4": 4, "dvec2": 2, "dvec3": 3, "dvec4": 4, "ivec2": 2, "ivec3": 3, "ivec4": 4}
 
 _INSIDE = "what kernels and tuning call; its arguments are lanewise's own"

@@ -22,7 +22,7 @@ from lanewise.emit.llvm_instructions import (
 )
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import subexpressions
-from lanewise.language.types import BOOL, F32, F64, I32, I64, U32, Scalar, limits
+from lanewise.language.types import BOOL, F16, F32, F64, I32, I64, U32, Scalar, limits
 from lanewise.runtime.llvm_lines import FunctionLines
 from lanewise.runtime.mathematics.library import FUNCTIONS, declaration
 
@@ -279,13 +279,13 @@ class Expressions:
             wider = target.size > source.size
             return give(f"{'fpext' if wider else 'fptrunc'} {left} {value} to {right}")
         if target.is_float:
-            unsigned = source in (U32, BOOL)
+            unsigned = source.kind in "bu"
             return give(f"{'uitofp' if unsigned else 'sitofp'} {left} {value} to {right}")
         if source.is_float:
             return self._whole(value, source, target, bounded)
         if source.size > target.size:
             return give(f"trunc {left} {value} to {right}")
-        unsigned = source in (U32, BOOL)
+        unsigned = source.kind in "bu"
         return give(f"{'zext' if unsigned else 'sext'} {left} {value} to {right}")
 
     def _whole(self, value: str, source: Scalar, target: Scalar, bounded: bool) -> str:
@@ -431,6 +431,8 @@ def literal(value: float | int | bool, kind: Scalar) -> str:
         assert low <= value <= high
         return str(int(value))
     number = float(value)
+    if kind == F16:
+        return f"0xH{struct.unpack('<H', struct.pack('<e', number))[0]:04X}"
     if kind == F32:  # written as the float64 of the same value
         number = struct.unpack("<f", _single(number))[0]
     return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"

@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
-from lanewise.language.types import BOOL, F16, F32, F64, I32, I64, U32, Scalar
+from lanewise.language.types import (
+    BOOL,
+    F16,
+    F32,
+    F64,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    Scalar,
+)
 
-TYPES = {BOOL: "i1", I32: "i32", U32: "i32", I64: "i64", F32: "float", F64: "double", F16: "half"}
+TYPES = {
+    BOOL: "i1", I8: "i8", U8: "i8", I16: "i16", U16: "i16", I32: "i32", U32: "i32", I64: "i64",
+    F16: "half", F32: "float", F64: "double",
+}  # fmt: skip
 LETTERS = {F32: "f32", F64: "f64"}  # how the names of LLVM's own functions end
 CONTRACT = "contract "
 FREE = "reassoc nsz contract "

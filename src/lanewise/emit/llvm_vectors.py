@@ -173,7 +173,7 @@ class Vectors:
             name = f"@llvm.fpto{letter}i.sat.{self.letter(target)}.{self.letter(source)}"
             self.code.needs.add(f"declare {right} {name}({left})")
             return give(f"call {right} {name}({left} {value})")
-        unsigned = source in (U32, BOOL)
+        unsigned = source.kind in "bu"
         if target.is_float:
             return give(f"{'uitofp' if unsigned else 'sitofp'} {left} {value} to {right}")
         if source.size > target.size and source != BOOL:

@@ -172,7 +172,7 @@ def checked_index(
             hint="lw.i32(x)",
         )
     if value.constant is None:
-        return value.parts[0]
+        return scope.computed(value).parts[0]
     constant = int(value.constant)
     if not -length <= constant < length:
         raise scope.error(

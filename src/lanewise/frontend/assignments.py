@@ -37,6 +37,9 @@ from lanewise.language import types as t
 from lanewise.language import values as v
 from lanewise.language.lattices.base import Direction
 
+# of what cannot have these types
+IN_MEMORY = ": numbers of 8 and 16 bits are in fields and arrays alone"
+
 
 def assignment(scope: Scope, targets: list[ast.expr], value: ast.expr, node: ast.stmt) -> None:
     """`target = value`, also with several targets (`a = b = value`)."""
@@ -164,9 +167,9 @@ def _local_array(scope: Scope, call: ast.Call) -> t.LocalArray | None:
         )
     element, length = lower(scope, call.args[0]), number(scope, call.args[1])
     kind = v.type_of_annotation(element.value) if isinstance(element, PythonObject) else None
-    if not isinstance(kind, t.Scalar):
+    if not isinstance(kind, t.Scalar) or kind in t.STORED:
         raise scope.error(
-            "a local array holds scalars",
+            "a local array holds scalars" + (IN_MEMORY if kind in t.STORED else ""),
             call.args[0],
             found=element.describe(),
             wanted="lw.f32, f64, i32, i64, u32 or bool",
@@ -197,6 +200,14 @@ def declaration(
             node,
             found=ast.unparse(node),
             wanted="x: lw.f32 = 0",
+        )
+    if t.scalar_of(kind) in t.STORED:
+        raise scope.error(
+            f"{target.id!r} is a variable{IN_MEMORY}",
+            node,
+            found=ast.unparse(node),
+            wanted=f"{target.id}: lw.{t.computed(t.scalar_of(kind))} = ...",
+            hint=f"lw.{kind}(...) makes it fit where it is stored",
         )
     if target.id in scope.parameters:
         raise scope.error(

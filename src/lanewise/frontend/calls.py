@@ -286,6 +286,14 @@ def _convert(scope: Scope, scalar: t.Scalar, arguments: list[Number], node: ast.
             wanted="a scalar",
             hint=hint,
         )
+    if scalar == t.F16 and arguments[0].scalar == t.F64:
+        raise scope.error(
+            "lw.f16 rounds a number of 32 bits",
+            node,
+            found=arguments[0].describe(),
+            wanted="a value of type f32",
+            hint="lw.f16(lw.f32(x)), which rounds twice",
+        )
     converted = scope.settle(arguments[0], scalar, explicit=True)
     return converted if scalar == t.BOOL else replace(converted, exact=arguments[0].exact)
 

@@ -13,6 +13,7 @@ from lanewise.frontend.places import coerce
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.values import ElementsReference, Number, ShapeReference, Value
 from lanewise.ir import nodes as ir
+from lanewise.language import types as t
 
 
 def element(
@@ -102,7 +103,7 @@ def _place(
             wanted="0 or more",
             hint=f"the last one is {array.name}.shape[{dimension}] - 1",
         )
-    return scope.settle(value, value.scalar).parts[0]
+    return scope.settle(value, t.computed(value.scalar)).parts[0]
 
 
 def array_attribute(scope: Scope, array: ElementsReference, node: ast.Attribute) -> ShapeReference:

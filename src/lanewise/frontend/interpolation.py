@@ -15,7 +15,7 @@ from lanewise.frontend.values import ElementsReference, Number, Value
 from lanewise.ir import nodes as ir
 from lanewise.language import types as t
 from lanewise.language.interpolation import EDGES, Edge
-from lanewise.language.types import BOOL, I64, Scalar
+from lanewise.language.types import BOOL, F32, F64, I64, Scalar
 from lanewise.support.errors import Location
 
 
@@ -23,7 +23,7 @@ def interpolation(scope: Scope, node: ast.Call, arguments: list[Value]) -> Numbe
     """Lower a call of `lw.interpolate`."""
     edge = _edge(scope, node)
     match arguments:
-        case [ElementsReference() as table, *coordinates] if table.type.element.is_float:
+        case [ElementsReference() as table, *coordinates] if table.type.element in (F32, F64):
             pass
         case _:
             raise scope.error(

@@ -57,6 +57,7 @@ _COMPARE_WORDS: dict[type[ast.cmpop], str] = {
 
 def binary(scope: Scope, op: ast.operator, left: Number, right: Number, node: ast.AST) -> Number:
     """An arithmetic operation by component, in the common type of both sides."""
+    left, right = scope.computed(left), scope.computed(right)
     if isinstance(op, ast.Pow):
         return power(scope, left, right, node)
     if type(op) not in _BINARY:
@@ -218,6 +219,7 @@ def _whole_power(scope: Scope, base: Number, exponent: int, node: ast.AST) -> Nu
 def unary(scope: Scope, op: ast.unaryop, value: Number, node: ast.AST) -> Number:
     """`-x`, `+x` and `~x`."""
     symbol: ir.UnaryOperator = "~" if isinstance(op, ast.Invert) else "-"
+    value = scope.computed(value)
     if symbol == "~" and (value.scalar.is_float or isinstance(value.constant, bool)):
         raise scope.error(
             "'~' works on whole numbers and truth values",

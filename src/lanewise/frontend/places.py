@@ -129,6 +129,7 @@ def assign_name(scope: Scope, name: str, value: Number, node: ast.AST, declared:
         assert isinstance(parameter, Number)
         _store(scope, name, coerce(scope, value, parameter.type, node, name), node)
         return
+    value = scope.computed(value)
     constant = not declared and _stays_constant(scope, name)
     if value.given and constant:
         scope.constants[name] = value  # set once, to a literal: it stays weak

@@ -61,7 +61,25 @@ def cast(e: ir.Expression, scalar: t.Scalar, *, explicit: bool = False) -> ir.Ex
             first, second = (cast(x, scalar, explicit=explicit) for x in (e.if_true, e.if_false))
             return ir.Select(e.condition, first, second, scalar, e.location)
         case _:
-            return e if e.type == scalar else ir.Cast(e, scalar, e.location)
+            return _between(e, scalar)
+
+
+def _between(e: ir.Expression, scalar: t.Scalar) -> ir.Expression:
+    """What lies in memory only is converted to and from what it is computed with, and to nothing
+    else: devices have those conversions. A float becomes the nearest whole number of few bits.
+    """
+    if e.type == scalar:
+        return e
+    if e.type in t.STORED:
+        return _between(ir.Cast(e, t.computed(e.type), e.location), scalar)
+    wide = t.computed(scalar)
+    if scalar in t.STORED and e.type != wide:
+        whole = _between(e, wide)
+        if e.type.is_float and scalar.is_integer:
+            ends = (ir.Literal(int(x), wide, e.location) for x in t.limits(scalar))
+            whole = ir.Call("clamp", (whole, *ends), wide, e.location)
+        return ir.Cast(whole, scalar, e.location)
+    return ir.Cast(e, scalar, e.location)
 
 
 def _of_literals(e: ir.Expression) -> bool:

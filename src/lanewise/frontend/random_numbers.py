@@ -262,7 +262,7 @@ def _whole(scope: Scope, name: str, value: Value, node: ast.AST, *, wide: bool) 
             f"lw.{name} takes whole numbers", node, found=value.describe(), wanted="whole numbers"
         )
     if value.constant is None:
-        return scope.bind_number(scope.settle(value, value.scalar))
+        return scope.bind_number(scope.settle(value, t.computed(value.scalar)))
     number = int(value.constant)
     if wide and number not in range(-(2**31), 2**32) and number in range(-(2**63), 2**63):
         return scope.settle(value, t.I64)

@@ -15,7 +15,7 @@ from lanewise.frontend.scattered import is_exact
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.values import ElementsReference
 from lanewise.ir import nodes as ir
-from lanewise.language.types import BOOL
+from lanewise.language.types import BOOL, STORED, computed
 
 
 def scatter(scope: Scope, operation: ir.ScatterOperation, node: ast.Call) -> None:
@@ -48,6 +48,13 @@ def scatter(scope: Scope, operation: ir.ScatterOperation, node: ast.Call) -> Non
             hint=f"every thread that has reason to stores the same value: {array.example} = True, "
             "in an array of numbers 1 with "
             "lw.scatter_max",
+        )
+    if kind in STORED:
+        raise scope.error(
+            f"lw.scatter_{operation} combines numbers of 32 and 64 bits",
+            node.args[0],
+            found=array.describe(),
+            wanted=f"an array of {computed(kind)}",
         )
     nodes = list(index.elts) if isinstance(index, ast.Tuple) else [index]
     at = places(scope, array, index, nodes, [lower(scope, n) for n in nodes])

@@ -125,6 +125,12 @@ class Scope:
                     raise self.decide(name, LocalVariable(t.F64, True, variable.location))
         return settle(value, scalar, explicit=explicit)
 
+    def computed(self, value: Number) -> Number:
+        """The same number in the type that a kernel computes with: i32 for u8, f32 for f16."""
+        return (
+            value if value.scalar not in t.STORED else self.settle(value, t.computed(value.scalar))
+        )
+
     @contextmanager
     def nested(self) -> Generator[list[ir.Statement]]:
         """Write into a new block until the end of the `with`."""

@@ -133,6 +133,8 @@ def read_signature(
         _check_populations(source, sites)
     results = _results(source, annotations)
     reductions = tuple(r for _, r in results or ())
+    if pairs or rows:
+        _check_gathered(source, [kind for kind, _ in results or ()])
     if not pairs and any(r != SUM for r in reductions):
         raise source.error(
             "a reduction belongs to a pairwise function", source.tree.returns or source.tree,
@@ -157,6 +159,18 @@ def read_signature(
         near,
         scattered,
     )
+
+
+def _check_gathered(source: Source, kinds: list[t.ValueType]) -> None:
+    """Refuse results of pairs and items that have too few bits for what becomes of them."""
+    for kind in map(t.scalar_of, kinds):
+        if kind in t.STORED:
+            raise source.error(
+                f"what pairs and items give is gathered in 32 or 64 bits, not in a {kind}",
+                source.tree.returns or source.tree,
+                found=ast.unparse(source.tree.returns or source.tree),
+                wanted=f"lw.{t.computed(kind)}",
+            )
 
 
 def _field_type(source: Source, arg: ast.arg, annotation: Any, *, allowed: bool) -> t.Scalar:
@@ -189,7 +203,7 @@ def _row_type(source: Source, arg: ast.arg, annotation: Any, *, allowed: bool) -
             hint="a helper takes values that were read from a row",
         )
     kind = row_of_annotation(annotation)
-    if kind is None or not t.scalar_of(kind).is_float:
+    if kind is None or t.scalar_of(kind) not in (t.F32, t.F64):
         raise source.error(
             "a row has floats, because what lies outside of it is not a number",
             arg,

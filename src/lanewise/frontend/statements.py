@@ -309,7 +309,8 @@ def _return(scope: Scope, node: ast.Return) -> None:
         del scope.block[begin:]
         values = [number(scope, e) for e in elements]
     if scope.result_types is None:
-        scope.result_types, scope.results_open = [x.type for x in values], [x.weak for x in values]
+        scope.result_types = [scope.computed(x).type for x in values]
+        scope.results_open = [x.weak for x in values]
     if len(values) != len(scope.result_types):
         raise scope.error(
             "the function returns another number of values than it says",
@@ -344,4 +345,5 @@ def _wider(x: Number, kind: t.ValueType, is_open: bool) -> tuple[t.ValueType, bo
         or (not x.is_vector and t.scalar_of(kind).is_float and not x.scalar.is_float)
     ):
         return kind, is_open
-    return x.type, x.weak
+    kind = x.type
+    return t.computed(kind) if isinstance(kind, t.Scalar) else kind, x.weak

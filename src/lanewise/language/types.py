@@ -65,7 +65,11 @@ I64 = Scalar("i64", "i", 8)
 F32 = Scalar("f32", "f", 4)
 F64 = Scalar("f64", "f", 8)
 SCALARS = (BOOL, I32, U32, I64, F32, F64)
-F16 = Scalar("f16", "f", 2)  # in memory only: kernels compute with what it is converted to
+# in memory only: kernels compute with what they are converted to
+I8, U8 = Scalar("i8", "i", 1), Scalar("u8", "u", 1)
+I16, U16 = Scalar("i16", "i", 2), Scalar("u16", "u", 2)
+F16 = Scalar("f16", "f", 2)
+STORED = (I8, U8, I16, U16, F16)
 
 _PREFIX = {F32: "vec", F64: "dvec", I32: "ivec"}
 
@@ -133,8 +137,14 @@ def leaves(name: str, value_type: ValueType) -> tuple[str, ...]:
 _RANK = {BOOL: 0, I32: 1, U32: 2, I64: 3, F32: 4, F64: 5}
 
 
+def computed(scalar: Scalar) -> Scalar:
+    """The type that a kernel computes with: of numbers of 8 and 16 bits i32 or f32."""
+    return scalar if scalar not in STORED else F32 if scalar.is_float else I32
+
+
 def promote(a: Scalar, b: Scalar) -> Scalar:
     """The type in which an operation on `a` and `b` is computed."""
+    a, b = computed(a), computed(b)
     if {a, b} == {I32, U32}:
         return I64
     return a if _RANK[a] >= _RANK[b] else b
@@ -142,9 +152,9 @@ def promote(a: Scalar, b: Scalar) -> Scalar:
 
 def float_of(scalar: Scalar) -> Scalar:
     """The float type that a whole number or truth value becomes when an operation needs floats: as
-    wide as it is.
+    wide as it is, of 32 bits at least.
     """
-    return scalar if scalar.is_float else F64 if scalar == I64 else F32
+    return computed(scalar) if scalar.is_float else F64 if scalar == I64 else F32
 
 
 def common(strong: Iterable[Scalar], weak: Iterable[Scalar] = ()) -> Scalar:
@@ -154,7 +164,7 @@ def common(strong: Iterable[Scalar], weak: Iterable[Scalar] = ()) -> Scalar:
     float among whole numbers makes floats of them, a whole number among truth values makes whole
     numbers.
     """
-    types, literals = list(strong), list(weak)
+    types, literals = [computed(x) for x in strong], [computed(x) for x in weak]
     result = reduce(promote, types or literals)
     for literal in literals:
         if literal.is_float and not result.is_float:
@@ -213,12 +223,18 @@ def convert(value: Any, scalar: Scalar) -> Any:
 
 def holds(wide: Scalar, narrow: Scalar) -> bool:
     """Whether a value of type `narrow` may be stored in `wide` without being asked (promotion
-    changes nothing).
+    changes nothing; what is in memory only holds values of its own type, and narrower ones whose
+    limits it has).
     """
-    return promote(wide, narrow) == wide
+    if wide not in STORED:
+        return promote(wide, narrow) == wide
+    if narrow == wide or wide.is_float or narrow not in STORED or narrow.is_float:
+        return narrow == wide
+    (low, high), (least, most) = limits(wide), limits(narrow)
+    return low <= least and most <= high
 
 
 def from_dtype(dtype: npt.DTypeLike) -> Scalar | None:
     """The scalar type that has this NumPy dtype (native byte order), or None."""
     native = np.dtype(dtype)
-    return next((scalar for scalar in SCALARS if scalar.dtype == native), None)
+    return next((scalar for scalar in (*SCALARS, *STORED) if scalar.dtype == native), None)

@@ -84,12 +84,16 @@ if TYPE_CHECKING:
     i32 = int
     i64 = int
     u32 = int
+    i8 = u8 = i16 = u16 = int
+    f16 = float
     bool_ = bool
     vec2 = vec3 = vec4 = dvec2 = dvec3 = dvec4 = ivec2 = ivec3 = ivec4 = VectorValue
     populations = dpopulations = np.ndarray[Any, Any]
 else:
     f32, f64 = SCALAR_NAMES["f32"], SCALAR_NAMES["f64"]
     i32, i64, u32 = SCALAR_NAMES["i32"], SCALAR_NAMES["i64"], SCALAR_NAMES["u32"]
+    i8, u8, i16, u16 = (SCALAR_NAMES[n] for n in ("i8", "u8", "i16", "u16"))
+    f16 = SCALAR_NAMES["f16"]
     bool_ = SCALAR_NAMES["bool"]
     vec2, vec3, vec4 = VECTOR_NAMES["vec2"], VECTOR_NAMES["vec3"], VECTOR_NAMES["vec4"]
     dvec2, dvec3, dvec4 = VECTOR_NAMES["dvec2"], VECTOR_NAMES["dvec3"], VECTOR_NAMES["dvec4"]
@@ -206,7 +210,9 @@ def field_of_annotation(annotation: Any) -> t.Scalar | None:
     if typing.get_origin(annotation) is not Field:
         return None
     element = type_of_annotation(typing.get_args(annotation)[0])
-    return element if isinstance(element, t.Scalar) and element.is_float else None
+    if not isinstance(element, t.Scalar):
+        return None
+    return element if element in (t.F32, t.F64) else None
 
 
 def _rsqrt(x: Any) -> Any:

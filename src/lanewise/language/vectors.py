@@ -80,7 +80,7 @@ def _scalar_name(name: str) -> ScalarName:
     return SCALAR_NAMES[name]
 
 
-SCALAR_NAMES = {scalar.name: ScalarName(scalar) for scalar in t.SCALARS}
+SCALAR_NAMES = {scalar.name: ScalarName(scalar) for scalar in (*t.SCALARS, *t.STORED)}
 
 
 def literal_type(value: Any) -> t.Scalar | None:

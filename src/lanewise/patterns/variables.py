@@ -193,10 +193,11 @@ def _known(signature: Signature) -> list[str]:
 def _checked(v: Variable, signature: Signature, lowered: Lowered) -> Variable:
     """The variable, of the records of which the function reads it."""
     source, scalar = signature.source, t.scalar_of(v.kind)
-    if not scalar.is_float:
+    if not scalar.is_float or scalar in t.STORED:
         where = v.records[0] if v.records else v.name
         argument: ast.AST = next(a for a in source.tree.args.args if a.arg == where)
         what = "a truth value" if scalar == t.BOOL else "a whole number"
+        what = "a float of 16 bits" if scalar.is_float else what
         raise source.error(
             f"{v.name} is {what}, which has no derivative",
             argument,
@@ -221,7 +222,11 @@ def _read(signature: Signature, lowered: Lowered) -> list[str]:
     kinds: dict[str, t.ValueType] = {}
     for n, kind in signature.parameters.items():
         kinds |= {f"{n}.{f.name}": f.type for f in kind} if isinstance(kind, Record) else {n: kind}
-    return [n for n, k in kinds.items() if t.scalar_of(k).is_float and used & set(t.leaves(n, k))]
+    return [
+        n
+        for n, k in kinds.items()
+        if t.scalar_of(k) in (t.F32, t.F64) and used & set(t.leaves(n, k))
+    ]
 
 
 def cotangent_kinds(lowered: Lowered) -> dict[str, t.ValueType]:

@@ -16,7 +16,9 @@ from lanewise.support.errors import InputError
 from lanewise.support.naming import named_object
 
 TYPES: dict[str, t.ValueType] = {
-    str(kind): kind for s in t.SCALARS for kind in (s, *(t.Vector(s, n) for n in (2, 3, 4)))
+    str(kind): kind
+    for s in (*t.SCALARS, *t.STORED)
+    for kind in (s, *(t.Vector(s, n) for n in (2, 3, 4)))
 }
 """What values can be, by the names that files have for them."""
 

@@ -6,13 +6,30 @@ import math
 
 import numpy as np
 
-from lanewise.language.types import BOOL, F16, F32, F64, I32, I64, U32, Scalar
+from lanewise.language.types import (
+    BOOL,
+    F16,
+    F32,
+    F64,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    Scalar,
+)
 
 TYPES = {
     BOOL: "bool",
     I32: "int",
     U32: "unsigned int",
     I64: "long long",
+    I8: "signed char",
+    U8: "unsigned char",
+    I16: "short",
+    U16: "unsigned short",
     F16: "unsigned short",
     F32: "float",
     F64: "double",

@@ -28,6 +28,7 @@ from lanewise.runtime.cache import (
 from lanewise.runtime.compiler_locks import LOADING
 from lanewise.runtime.loop_invariants import MOST_PATHS, most_paths
 from lanewise.runtime.mathematics.library import called, with_functions, with_registers
+from lanewise.support.errors import DeviceError
 from lanewise.support.interrupts import interrupts_wait
 
 FORMAT = "1"  # of what is kept
@@ -109,7 +110,16 @@ class LlvmKernel:
             content = machine_code(self.written())
             compiling.end(self.name)
         write_entry(entry, content)
-        return _linked(content, self.name)
+        try:
+            return _linked(content, self.name)
+        except RuntimeError as error:
+            _, processor, features = _host()
+            if " half " not in self.written() or "+f16c" in features.split(","):
+                raise
+            raise DeviceError(
+                f"{self.name}: this CPU ({processor}) has no instructions that convert float16 "
+                "(F16C); keep such fields and arrays as f32"
+            ) from error
 
 
 def entry_name(key: str, name: str) -> str:

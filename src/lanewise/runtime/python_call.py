@@ -65,6 +65,10 @@ class PythonCall:
             case "i1":
                 truth = code.give(f"call i32 @PyObject_IsTrue(ptr {given})")
                 return code.give(f"icmp sgt i32 {truth}, 0")
+            case "half":  # of a float16 or float32: no other step rounds
+                value = code.give(f"call double @PyFloat_AsDouble(ptr {given})")
+                value = code.give(f"fptrunc double {value} to float")
+                narrow = f"fptrunc float {value} to half"
             case "float" | "double":
                 value = code.give(f"call double @PyFloat_AsDouble(ptr {given})")
                 narrow = f"fptrunc double {value} to {kind}"

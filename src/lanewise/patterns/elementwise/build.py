@@ -25,7 +25,7 @@ from lanewise.ir.values import pairs, record_array, uniform_leaves, value_array
 from lanewise.language import types as t
 from lanewise.language.array_types import ArrayType
 from lanewise.language.record import Record
-from lanewise.language.types import F64, I64, Scalar, scalar_of
+from lanewise.language.types import F64, I64, Scalar, computed, scalar_of
 from lanewise.layouts import Layout
 from lanewise.patterns.elements import ELEMENTWISE
 from lanewise.patterns.results import result_arrays
@@ -104,8 +104,8 @@ def reduction_lanes(count: int) -> int:
 
 
 def reduced_type(kind: t.ValueType, operation: Operation) -> t.ValueType:
-    """Sums run in 64 bits; minima and maxima keep their type."""
-    scalar = scalar_of(kind)
+    """Sums run in 64 bits; minima and maxima keep their type, of 32 bits at least."""
+    scalar = computed(scalar_of(kind))
     wide = scalar if operation != "sum" else F64 if scalar.is_float else I64
     return t.Vector(wide, kind.length) if isinstance(kind, t.Vector) else wide
 
