@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lanewise.analysis import carried as carried_values
 from lanewise.analysis.affine import accesses
 from lanewise.ir import nodes as ir
 from lanewise.ir.folds import Fold, Operation
@@ -52,21 +53,24 @@ class Shareable:
         return self.inner is not self.loop
 
 
-def shareable(body: ir.Block, place: int, indices: tuple[str, ...]) -> Shareable | str:
+def shareable(
+    body: ir.Block, place: int, indices: tuple[str, ...], *, carrying: bool = False
+) -> Shareable | str:
     """The loop at a place of the body of a thread, as one that threads may share; or why they may
-    not.
+    not. carrying: whether its extremes may carry values along.
     """
     loop = body[place]
     if not isinstance(loop, ir.For):
         return "it is no loop over a range"
-    folds = folds_of(loop, body[place + 1 :])
+    folds = folds_of(loop, body[place + 1 :], carrying=carrying)
     if isinstance(folds, str):
         return folds
     if reason := _stores(body, loop, indices):
         return reason
     stores = any(isinstance(s, ir.StoreElement) for s in statements(loop.body))
     inner = loop
-    while not stores and (below := _only_loop(inner, folds)) is not None:
+    plain = not stores and not any(f.carried for f in folds)
+    while plain and (below := _only_loop(inner, folds)) is not None:
         inside = folds_of(below, inner.body[inner.body.index(below) + 1 :])
         if isinstance(inside, str) or {f.name for f in inside} - {f.name for f in folds}:
             break
@@ -74,29 +78,33 @@ def shareable(body: ir.Block, place: int, indices: tuple[str, ...]) -> Shareable
     return Shareable(loop, inner, folds, stores)
 
 
-def folds_of(loop: ir.For, after: ir.Block) -> tuple[Fold, ...] | str:
+def folds_of(loop: ir.For, after: ir.Block, *, carrying: bool = False) -> tuple[Fold, ...] | str:
     """The variables that a loop gathers values in, or why its rounds hang on each other."""
     if _leaves(loop.body):
         return "a round may be the last one: it has a break"
-    body, folds = loop.body, list[Fold]()
+    body, folds, loads = loop.body, list[Fold](), _loads(loop.body)
+    carried = carried_values.carrying(loop, lambda e: _meant(e, loads)) if carrying else ()
+    done = {n for f in carried for n in (f.name, *(x.name for x in f.carried))}
     changed = dict.fromkeys(n for s in statements(body) for n in writes(s))
     bounds = {n for e in (loop.start, loop.stop, loop.step) for n in reads(e)}
     for name in changed:
-        carried, kept = first_access(body, name) == "read", first_access(after, name) == "read"
-        if not carried and not kept and (name not in bounds or name == loop.variable):
+        if name in done:
             continue
-        fold = _fold(body, name)
+        again, kept = first_access(body, name) == "read", first_access(after, name) == "read"
+        if not again and not kept and (name not in bounds or name == loop.variable):
+            continue
+        fold = fold_of(body, name)
         if fold is None:
             what = (
                 "keeps a value from one round to the next"
-                if carried
+                if again
                 else "is what the last round made it"
             )
             return f"{name} {what}, and is not gathered {FOLDS}"
         folds.append(fold)
     if first_access(after, loop.variable) == "read":
         return f"{loop.variable} is read behind the loop"
-    return tuple(folds)
+    return (*folds, *carried)
 
 
 # ------------------------------------------------------------ variables
@@ -121,7 +129,7 @@ def first_access(block: ir.Block, name: str) -> str:
     return "none"
 
 
-def _fold(body: ir.Block, name: str) -> Fold | None:
+def fold_of(body: ir.Block, name: str) -> Fold | None:
     """The way in which all the updates of a variable gather values, if they do."""
     updates: list[tuple[Operation, Scalar]] = []
     taken = 0  # reads of the variable by its updates

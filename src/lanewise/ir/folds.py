@@ -24,11 +24,12 @@ M = e`, which no NaN passes.
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A variable that gathers values."""
+    """A variable that gathers values. carried: of an extreme, what takes values where it does."""
 
     name: str
     type: Scalar
     operation: Operation
+    carried: tuple[ir.Local, ...] = ()
 
     @property
     def variable(self) -> ir.Local:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from lanewise.analysis.affine import nest, nest_of
+from lanewise.analysis.carried import with_rounds
 from lanewise.analysis.multiples import definitions, is_multiple, lengths
 from lanewise.analysis.reductions import Shareable
 from lanewise.ir import build
@@ -18,6 +19,7 @@ from lanewise.ir.traverse import flat_map, reads, rename, statements
 from lanewise.ir.values import value_array
 from lanewise.language.types import BOOL
 from lanewise.passes import kept_values
+from lanewise.passes.carried_meeting import carried_meeting
 from lanewise.passes.shared_loops import (
     INSIDE,
     LANE,
@@ -168,15 +170,27 @@ class ThreadWriter:
                 with_inner(shareable.loop, shareable.inner, (marked,)),
                 self.guard(self.inside, self.inside),
             )
-        mine = {f.name: own(f"{f.name.removeprefix(MARK)}.own") for f in shareable.folds}
-        rounds = self.rounds(shareable.inner, number, frozenset(mine))
+        folds = shareable.folds
+        places = {f.name: own(f"{f.name.removeprefix(MARK)}.round") for f in folds if f.carried}
+        mine = {
+            n: own(f"{n.removeprefix(MARK)}.own")
+            for f in folds
+            for n in (f.name, *(x.name for x in f.carried))
+        }
+        inner = with_rounds(shareable.inner, places) if places else shareable.inner
+        rounds = self.rounds(inner, number, frozenset((*mine, *places.values())))
         loop = with_inner(shareable.loop, shareable.inner, rounds)
         body = flat_map(rename(loop, mine), self.guard(self.inside, self.inside))
-        begin = tuple(
-            ir.Assign(mine[f.name], neutral(f.operation, f.type)) for f in shareable.folds
-        )
+        kind = inner.start.type
+        begin = [ir.Assign(mine[f.name], neutral(f.operation, f.type)) for f in folds]
+        begin += [ir.Assign(mine[x.name], build.zero(x.type)) for f in folds for x in f.carried]
+        begin += [ir.Assign(n, build.zero(kind)) for n in places.values()]
         end: list[ir.Statement] = []
-        for f in shareable.folds:
+        for f in folds:
+            if f.carried:
+                place = ir.Local(places[f.name], kind)
+                end += carried_meeting(f, mine, place, self.sharing.slices)
+                continue
             own_one = replace(f, name=mine[f.name])
             end += self.meet(own_one)
             end.append(ir.Assign(f.name, join(f.operation, f.variable, own_one.variable)))

@@ -14,6 +14,7 @@ lanes that a mask leaves out. Blocks that a test of an edge cuts through load be
 (early_loads.py), without masks. What all rows of a block read of an array in a loop is packed side
 by side first (packing.py). Where rows are another array's columns, as many rows as lanes make a
 square, which is turned in registers; how squares follow each other stands in squares.py.
+Indices that go round the ends of rows do so in blocks at an edge alone (wrapping.py).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from lanewise.ir.spreading import spread_in_lanes
 from lanewise.ir.traverse import apart, expressions, reads, statements, subexpressions, writes
 from lanewise.language.types import BOOL
 from lanewise.passes.base import refuse
-from lanewise.passes.points import merging, packing
+from lanewise.passes.points import merging, packing, wrapping
 from lanewise.passes.points.line_starts import PHASE, ROW_PHASE, line_starts
 from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, number_of, thread_of
 
@@ -43,6 +44,9 @@ ROWS = 1024  # rows that share what was packed
 
 def legal(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> str | None:
     """Why the pass does not apply, or None. rounds: as in `apply`."""
+    if rounds and wrapping.wraps(kernel):
+        return "what all rows of a block read goes round the ends of rows, and is not packed"
+    kernel = wrapping.inside(kernel)
     loops, body = merging.nest(kernel)
     if shape.threads[shape.fast] not in COUNTS or shape.total != shape.threads[shape.fast]:
         return (
@@ -172,7 +176,7 @@ def apply(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> ir.Kernel:
     down = bool(rounds)  # what was packed is used again
     walked = None if rank == 1 else rank - 2 if down else rank - 1
     counts = [build.ceil_divide(loop.extent, shape.side(d)) for d, loop in enumerate(loops)]
-    begun = None if down else line_starts(kernel, shape)
+    begun = None if down else line_starts(wrapping.inside(kernel), shape)
     if begun is not None:
         line = begun.line
         counts[-1] = build.ceil_divide(build.add(loops[-1].extent, line - 1), shape.side(rank - 1))

@@ -34,7 +34,7 @@ from lanewise.ir.traverse import (
 from lanewise.language.types import Scalar
 from lanewise.passes import thread_mapping
 from lanewise.passes.base import refuse
-from lanewise.passes.points import early_loads, guards
+from lanewise.passes.points import early_loads, guards, wrapping
 from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_of
 
 Order = Literal["rows", "panels", "diagonal"]
@@ -114,9 +114,14 @@ def points_of_a_block(
     ]
     inside = [ir.Compare("<=", end, loop.extent) for end, loop in zip(ends, loops, strict=True)]
     begun = {d: _begun(ir.Local(first_of(loops[d].variable), kind)) for d in before}
+    around: tuple[ir.Expression, ...] = ()
+    inner, early = body, early and not (masked is not None and wrapping.wraps(kernel))
+    if masked is not None and wrapping.wraps(kernel):
+        inner, around, body = wrapping.divided(kernel, shape)
     conditions, plain = guards.decided(
-        body, loops, shape, {p.name for p in kernel.counts + kernel.uniforms}
+        inner, loops, shape, {p.name for p in kernel.counts + kernel.uniforms}
     )
+    conditions = (*conditions, *around)
     tested = tuple(kinds if d == masked else written for d in range(len(loops)))
     moved = early_loads.apply(kernel, body, loops, shape) if early and conditions else None
     layered = moved is not None  # tests need registers

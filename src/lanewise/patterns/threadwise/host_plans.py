@@ -23,7 +23,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Suggestions, Work
 from lanewise.language.target import Machine
 from lanewise.passes import loop_sharing, shared_loops
-from lanewise.passes.points import interchange, lanes, line_starts, packing, squares
+from lanewise.passes.points import interchange, lanes, line_starts, packing, squares, wrapping
 from lanewise.patterns.threadwise.host import (
     SHAPING,
     SLICES,
@@ -132,7 +132,7 @@ def suggested_on_host(kernel: ir.Kernel) -> Suggestions:
         )
         return plans if whole else tuple(p for p in plans if p.rows != NEAR_OF_512.rows)
 
-    is_window = _is_window(kernel)
+    is_window = _is_window(wrapping.inside(kernel))
     plans = tuple(p for bits in (512, 256) for p in _of_width(kernel, bits, is_window=is_window))
     return Suggestions(
         plans, lambda plan: True, turned if lanes.turned(kernel) else window if is_window else None
@@ -142,10 +142,11 @@ def suggested_on_host(kernel: ir.Kernel) -> Suggestions:
 def _of_width(kernel: ir.Kernel, bits: int, *, is_window: bool) -> tuple[Plan, ...]:
     size = max((a.leaves[0].type.size for a in kernel.arrays), default=4)
     count = BYTES // max(4, size) * bits // 512
-    indices, body = nest_of(kernel)
+    inner = wrapping.inside(kernel)
+    indices, body = nest_of(inner)
     kept = replace(Plan(), vector_bits=512 if bits == 512 else 0)
     if lanes.legal(kernel, shape_of(kernel, Plan(across=count).filled(NEUTRAL))) is None:
-        best = _family(kernel, accesses(body, indices), indices, bits, count)
+        best = _family(inner, accesses(body, indices), indices, bits, count)
         line = (
             BYTES // max(4, size) // (HALVES if bits == 512 and len(indices) > 2 else 1)
             if best is NEAR
@@ -153,7 +154,7 @@ def _of_width(kernel: ir.Kernel, bits: int, *, is_window: bool) -> tuple[Plan, .
         )
         rows = ((NEAR_OF_512, count),) if bits == 512 and best is NEAR and is_window else ()
         plans = (
-            *((p, count) for p in _in_rows(kernel, indices, body, count)),
+            *((p, count) for p in _in_rows(kernel, indices, body, count) if inner is kernel),
             *rows,
             (best, line),
             (PLAIN, count),
@@ -165,7 +166,9 @@ def _of_width(kernel: ir.Kernel, bits: int, *, is_window: bool) -> tuple[Plan, .
     if len(indices) == 2 and lanes.legal(kernel, shape_of(kernel, square.filled(NEUTRAL))) is None:
         return (*(replace(square, tile=n // max(4, size)) for n in TILES), square)
     slices = replace(kept, slices=2 * count)
-    if loop_sharing.legal(kernel) is not None or shared_loops.best_way(kernel) == "column":
+    if loop_sharing.legal(kernel, carrying=True) is not None:
+        return ()
+    if shared_loops.best_way(kernel, carrying=True) == "column":
         return ()
     several = min(SLICES[-1], SEVERAL * count)
     rows = (replace(kept, slices=count, targets=SIDE_BY_SIDE),) if _read_alike(kernel) else ()
@@ -181,7 +184,8 @@ def _read_alike(kernel: ir.Kernel) -> bool:
     of their own.
     """
     indices, body = nest_of(kernel)
-    loops = {id(x.inner) for x in shared_loops.shareable_loops(kernel).values() if not x.stores}
+    shared = shared_loops.shareable_loops(kernel, carrying=True).values()
+    loops = {id(x.inner) for x in shared if not x.stores}
     ways = {
         a.way(indices[-1])
         for a in accesses(body, indices)
