@@ -4,13 +4,17 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import reads, subexpressions
+from lanewise.ir.traverse import expressions, reads, statements, subexpressions
 from lanewise.runtime.mathematics import library as mathematics
 
 FUNCTIONS = frozenset(
     ("min", "max", "clamp", "mix", "abs", "sqrt", "rsqrt", "floor", "ceil", "trunc", "round", "fma")
 ) | frozenset(mathematics.FUNCTIONS)
+
+PREDICATES = frozenset(("isnan", "isinf", "isfinite"))
 
 
 def counts_apart(s: ir.For) -> str:
@@ -56,6 +60,23 @@ def problem(e: ir.Expression, varying: set[str], *, once: bool = False) -> str |
         if not once and (reason := no_instruction(x)):
             return reason
     return None
+
+
+def scalar_calls(functions: Iterable[ir.Function]) -> list[str]:
+    """The functions that a CPU takes of one number after the other, with their lines: loops that
+    call them have no lanes.
+    """
+    lines: dict[str, dict[int, None]] = {}
+    for f in functions:
+        for s in statements(f.body):
+            for x in (x for e in expressions(s) for x in subexpressions(e)):
+                if isinstance(x, ir.Call) and x.intrinsic not in FUNCTIONS | PREDICATES:
+                    lines.setdefault(x.intrinsic, {})[x.location.line] = None
+    return [
+        f"lw.{name}, line{'s' * (len(found) > 1)} {', '.join(map(str, found))}: one number after "
+        "the other, and no lanes for the loop around it"
+        for name, found in lines.items()
+    ]
 
 
 def no_instruction(x: ir.Expression) -> str | None:

@@ -11,6 +11,7 @@ from lanewise.analysis.access import field_accesses, reuse
 from lanewise.analysis.both_ways import both_ways
 from lanewise.analysis.instructions import count_operations
 from lanewise.analysis.regions import KernelWork
+from lanewise.analysis.simd_operations import scalar_calls
 from lanewise.compiler.pipeline import Program
 from lanewise.explanation.report import Analysis
 from lanewise.explanation.subject import Subject
@@ -48,6 +49,9 @@ def analyse(subject: Subject, program: Program, analyses: Analyses) -> Analysis:
     function = called[-1] if called and not inlined else body_function(subject.reference)
     operations = dict(sorted(count_operations(function).items()))
     lines = [("operations", ", ".join(f"{n} {name}" for name, n in operations.items()) or "none")]
+    if subject.kind == "cpu":
+        every = called if not inlined else [*called, function]
+        lines += [("scalar", text) for text in scalar_calls(every)]
     texts, rows = (
         thread_accesses(subject.reference)
         if inlined

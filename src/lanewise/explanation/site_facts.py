@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from lanewise.analysis.instructions import count_operations
+from lanewise.analysis.simd_operations import scalar_calls
 from lanewise.explanation.report import Analysis
 from lanewise.explanation.subject import Subject
 from lanewise.ir import nodes as ir
+from lanewise.ir.functions import functions
 from lanewise.ir.traverse import statements
 from lanewise.language import types as t
 from lanewise.models.roofline import ASSUMED, SiteTraffic
@@ -29,6 +31,8 @@ def analyse_step(subject: Subject) -> Analysis:
         lines.append(
             ("operations", f"{name}: {', '.join(f'{n} {o}' for o, n in counts.items()) or 'none'}")
         )
+    if subject.kind == "cpu":
+        lines += [("scalar", text) for text in scalar_calls(functions(subject.reference.body))]
     rows = accesses(subject.reference, traffic)
     lines += [("accesses", text) for text, _ in rows]
     each = traffic.nbytes / traffic.fluid if traffic.fluid else None
