@@ -76,7 +76,7 @@ def test_every_file_of_a_run(lanewise: Command) -> None:
         assert file["velocity"][:, 0, 0] == pytest.approx(0.1)
         history = np.asarray(file["history/drag"])
     with Path("a.csv").open() as table:
-        rows = list(csv.DictReader(table))
+        rows = list(csv.DictReader(line for line in table if not line.startswith("#")))
     assert [int(r["step"]) for r in rows] == list(range(5, 61, 5))
     assert [float(r["drag"]) for r in rows] == list(history)
     assert b"ImageData" in Path("a.vti").read_bytes()[:200]
@@ -333,6 +333,24 @@ def test_parts_give_the_bits_of_the_whole(lanewise: Command, parts: tuple[int, .
         assert (outcome.code, outcome.err) == (0, "")
     assert state("parts.h5") == state("whole.h5")
     assert Path("parts.csv").read_text() == Path("whole.csv").read_text()
+
+
+def test_a_series_that_is_not_whole_is_not_continued(lanewise: Command) -> None:
+    lanewise("lbm", "run", "karman", "--size", 4, "--steps", 30, "--out", "a.h5", "--forces", "a.csv")
+    lines = Path("a.csv").read_text().splitlines(keepends=True)
+    more = ("lbm", "run", "--resume", "a.h5", "--steps", 10, "--forces", "a.csv")
+    for kept, end in ((lines[:-2], "ends with step 25"), (lines[:1], "has no lines")):
+        Path("a.csv").write_text("".join(kept))
+        assert_refused(
+            lanewise(*more),
+            f"a.csv: the series {end}, and the checkpoint has measured until step 30; wanted the series of this run, or a new file",
+        )
+    Path("a.csv").write_text("".join([*lines[:-2], lines[-2].replace("30,", "30,1"), lines[-1]]))
+    changed = lanewise(*more)
+    assert changed.code == 2
+    assert changed.err.endswith("they are not what was written. If you have changed them, delete line 8\n")
+    Path("a.csv").unlink()
+    assert lanewise(*more).code == 0
 
 
 def test_a_complete_run_asks_how_many_more(lanewise: Command) -> None:

@@ -140,6 +140,25 @@ def test_a_flow_is_the_same_wherever_its_body_is_rolled_to(name: str) -> None:
         np.testing.assert_allclose(force, flows[0][2], rtol=0, atol=1e-13)
 
 
+@pytest.mark.parametrize("radius", [8.7, 10.4])
+def test_a_body_that_overlaps_its_images_gives_the_same_links_wherever_it_is_rolled_to(radius: float) -> None:
+    """The first surface on a link counts, be it the body's own or that of an image."""
+    tables = []
+    sizes = np.array(SHAPE[::-1])
+    y, x = np.indices(SHAPE) + 0.5
+    for shift in ROLLS:
+        centre = np.array(CENTRE) + shift
+        d = (np.stack([x, y], axis=-1) - centre + sizes / 2) % sizes - sizes / 2
+        mask = (np.linalg.norm(d, axis=-1) < radius).astype(np.uint8)
+        found = cut_links(lw.D2Q9, mask, {}, {1: obstacles.Round(tuple(centre), radius)}, {1: "body"})
+        table = np.full((*SHAPE, 9), np.nan)
+        table.reshape(-1, 9)[found.fractions.places] = found.fractions.fractions
+        tables.append(np.roll(table, tuple(-s for s in shift[::-1]), (0, 1)))
+    assert np.count_nonzero(~np.isnan(tables[0])) > 20
+    for table in tables[1:]:
+        np.testing.assert_allclose(table, tables[0], rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize("shift", [(0, 0, 0), (12, 0, 0), (-9, 8, 0), (7, -8, 10)])
 def test_spheres_and_cylinders_in_three_dimensions(shift: tuple[int, int, int]) -> None:
     shape, centre, radius = (10, 11, 12), (5.3, 4.8, 5.1), 3.2

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from lanewise.sims import waves
 from lanewise.sims.waves.command import app
 from lanewise.sims.waves.commands import search
-from lanewise.sims.waves.tables import read_sky, read_templates
+from lanewise.sims.waves.tables import read_sky, read_templates, write_table
 from lanewise.support.errors import InputError
 from tests.waves.truth import TRUTH, needs_tables, needs_truth, table
 
@@ -87,6 +87,34 @@ def test_templates_from_a_file(folder, tmp_path):
     )  # fmt: skip
     defined = waves.f_statistic(data, templates, waves.Ephemeris.load("EPV00"))
     assert [float(r["twoF"]) for r in read(out)] == defined.two_f[0].tolist()
+
+
+def test_no_row_of_a_table_of_templates_is_lost_as_a_comment(tmp_path):
+    """Its first value may be a text that begins with #: in quotes it is a row, and without them a question."""
+    path, again = tmp_path / "t.csv", tmp_path / "again.csv"
+    reference = waves.gps_time(1238256018)
+    names, rows = (
+        ("name", "freq", "alpha", "delta"),
+        [["#1", "60.01", "2.0", "0.3"], [" # 2", "60.02", "1.0", "-0.3"], ["3", "61", "0", "0"]],
+    )
+    head, bare = ",".join(names) + "\n", "".join(",".join(row) + "\n" for row in rows)
+    path.write_text(f"# a, b, c, d\n{head}" + bare, encoding="utf-8")
+    with pytest.raises(
+        InputError, match=r"t\.csv, line 3: it begins with #, as comments do, and has a value for each column"
+    ):
+        read_templates(path, reference)
+    path.write_text(head + bare.replace("#1", '"#1"').replace(" # 2", '" # 2"') + "# below\n#\n", encoding="utf-8")
+    table = read_templates(path, reference)
+    assert [list(r) for r in table.rows] == rows
+    write_table(again, {"twoF": np.arange(3.0)}, False, (table.names, table.rows))
+    back = read_templates(again, reference)
+    assert [list(r[:4]) for r in back.rows] == rows
+    for values in (
+        "#60,1,1\n60.5,1,1\n",
+        "60.5,1,1\n# 60, 1, 1\n",
+    ):  # no template begins with one where that is a number
+        path.write_text("freq,alpha,delta\n" + values, encoding="utf-8")
+        assert read_templates(path, reference).rows == (("60.5", "1", "1"),)
 
 
 @pytest.mark.parametrize("method", ["demod", "resamp", "auto"])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from lanewise.sims.boids import BOUNDARIES, Box, Flock, Obstacle, Plane, Rectangle, Sphere, State, read_obstacles
 from lanewise.sims.boids.avoidance import FAR, kernel_of, make_avoidance
+from lanewise.sims.boids.images import images
 from lanewise.sims.boids.obstacles import as_dict, frame, obstacle_of, parse_obstacle
 from lanewise.sims.boids.rules import Boid64
 from lanewise.support.errors import InputError
@@ -118,6 +119,21 @@ def test_planes_from_both_sides() -> None:
     hint, distance = ahead(Plane((0, 0, 5), (0, 0, 1), "both"), (3, 4, 0), (0, 0, 1))
     assert distance == pytest.approx(5)
     assert hint[2] == pytest.approx(-1)
+
+
+@pytest.mark.parametrize("axis", range(3))
+def test_a_plane_in_a_periodic_world_has_no_gap(axis: int) -> None:
+    """It is made of squares; wherever a path meets it, one of them is there, and at the right distance."""
+    rng, world, reach = np.random.default_rng(axis), 6.0, 4.0
+    normal = [float(n == axis) for n in range(3)]
+    center = rng.uniform(-world, world, 3)
+    found = images((Plane(tuple(center), tuple(normal)),), world, RADIUS, reach)
+    places = rng.uniform(-world, world, (60, 3))
+    for place in places:
+        for way in (1.0, -1.0):
+            wanted = (way * (center - place)[axis]) % (2 * world)
+            distance = min(ahead(o, place, way * np.array(normal))[1] for o in found)
+            assert distance == pytest.approx(wanted) or (wanted > reach and distance > reach), (place, way)
 
 
 def test_boxes_are_their_six_faces() -> None:

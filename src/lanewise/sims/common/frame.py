@@ -20,6 +20,7 @@ import typer
 from lanewise.profiling import Profile
 from lanewise.sims.common.options import GivenOptions
 from lanewise.sims.common.profile_report import ProfileReport
+from lanewise.support.errors import InputError
 from lanewise.support.interrupts import INTERRUPTED
 
 if TYPE_CHECKING:  # the command line is there without the compiler
@@ -52,6 +53,11 @@ def carry_out(
     from lanewise.io.source import existing_file
 
     resumed, trace = matched["resume"], matched["profile_trace"]
+    if matched["overwrite"] and not any((out, resumed, trace, *others)):
+        raise InputError(
+            "--overwrite replaces files, and this run writes none; wanted --out or another option "
+            "that names one"
+        )
     report = ProfileReport(matched["profile"], trace, matched["overwrite"], out, resumed, *others)
     own = existing_file(resumed) if out is None and resumed is not None else out
     with at_work(own, *others, trace):

@@ -15,12 +15,15 @@ A series is written while the run goes on: a line of column names, then a line a
 first column is `step`, growing from line to line. Each line goes to the system in one piece as soon
 as it is measured, so that `tail -f` shows it and a killed run leaves whole lines, but for perhaps
 the last one. `sync` before each checkpoint makes sure that a checkpoint never knows of a step that
-the series lacks; a resumed run cuts what came after it.
+the series lacks; a resumed run cuts what came after it, and refuses a series that ends before it.
+The last line of a run that was not killed is a comment with the CRC-32 of the others.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +58,13 @@ COMPRESSED: dict[str, Any] = {"compression": "gzip", "compression_opts": 1}
 """For long runs of equal bytes, of which nearly nothing is left."""
 
 AXES = {2: "y,x", 3: "z,y,x"}
+
+NUMBER = re.compile(rb"-?(\d+(\.\d+)?(e[-+]?\d+)?|inf)|nan")  # as repr writes one
+
+SUM = "# lanewise, CRC-32 of the lines above: "
+"""The last line of a series, with eight digits. It cannot stand above, as that of other tables
+does: lines that were written are not touched again.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +199,7 @@ def _checked_columns(history: Mapping[str, ArrayLike]) -> dict[str, NDArray[Any]
 class TimeSeries:
     """A CSV file that grows. Use it in a `with` block, or call `close`.
 
-    `last_step` is that of its last line, or -1.
+    `last_step` is that of its last line, or -1; `continued` says whether the file was there.
     """
 
     def __init__(
@@ -221,14 +231,13 @@ class TimeSeries:
             )
         self.columns = tuple(columns)
         self.path = writable_target(path, overwrite or resume_step is not None)
-        resumed = resume_step is not None and self.path.exists()
-        self.last_step = (
-            truncate(path, self.columns, resume_step) if resumed and resume_step is not None else -1
-        )
+        self.continued = resumed = resume_step is not None and self.path.exists()
         # with its first line from the beginning: a full disk leaves no file of nothing
         if not resumed:
             with atomic_path(path, overwrite or resume_step is not None) as temporary:
                 temporary.write_text(",".join(self.columns) + "\n", encoding="utf-8")
+        kept = truncate(path, self.columns, -1 if resume_step is None else resume_step)
+        self.last_step, self._crc, self._whole = kept.last_step, kept.crc, True
         with writing(self.path):
             self._handle = os.open(self.path, os.O_WRONLY | os.O_APPEND)
 
@@ -252,16 +261,24 @@ class TimeSeries:
             os.fsync(self._handle)
 
     def _write(self, line: str) -> None:
+        data, self._whole = f"{line}\n".encode(), False
         with writing(self.path):
-            rest = memoryview(f"{line}\n".encode())
+            rest = memoryview(data)
             while rest:  # a full disk may take a part, and says why at the next call
                 rest = rest[os.write(self._handle, rest) :]
+        self._crc, self._whole = zlib.crc32(data, self._crc), True
 
     def close(self) -> None:
-        """Close the file; a second call does nothing."""
+        """Write the sum of the lines, if all of them are whole, and close the file; a second call
+        does nothing.
+        """
         if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
+            try:
+                if self._whole:
+                    self._write(f"{SUM}{self._crc:08x}")
+            finally:
+                os.close(self._handle)
+                self._handle = -1
 
     def __enter__(self) -> TimeSeries:
         return self
@@ -275,31 +292,65 @@ class TimeSeries:
         self.close()
 
 
-def truncate(path: FilePath, columns: Sequence[str], step: int) -> int:
-    """Cut the lines after `step`, and a last line that was not finished.
+@dataclass(frozen=True, slots=True)
+class KeptLines:
+    """What is left of a series: the step of its last line, or -1, and the CRC-32 of all lines."""
 
-    The step of the last line that is left, or -1.
+    last_step: int
+    crc: int
+
+
+def truncate(path: FilePath, columns: Sequence[str], step: int) -> KeptLines:
+    """Cut the lines after `step`, the sum, and a last line that was not finished.
+
+    A series that has its sum is compared with it: those of runs that were killed and of older
+    versions have none.
 
     Raises:
-        InputError: the file has other columns, a damaged line, or cannot be written.
+        InputError: the file has other columns, a damaged line, lines that are not those of its sum,
+        or cannot be written.
     """
-    kept, last = 0, -1
+    kept, last, crc, all_lines, ended = 0, -1, 0, 0, False
     with reading(path, "CSV", (ValueError,)), Path(path).open("rb") as stream:
         for number, line in enumerate(stream, 1):
             if not line.endswith(b"\n"):
                 break
+            if ended:
+                raise InputError(f"line {number} is below the sum of the others; wanted none")
+            if number > 1 and line.startswith(b"#"):
+                _check_sum(number, line, all_lines)
+                ended = True
+                continue
+            all_lines = zlib.crc32(line, all_lines)
             if number == 1:
                 _check_header(line, columns)
-            elif (step_of_line := _step(number, line)) > step:
-                break
+            elif (step_of_line := _step(number, line)) <= last:
+                raise InputError(
+                    f"line {number} is of step {step_of_line}, behind one of step {last}; wanted "
+                    "growing steps"
+                )
+            elif step_of_line > step:
+                continue
             else:
                 last = step_of_line
-            kept += len(line)
+            kept, crc = kept + len(line), all_lines
         if not kept:
             raise InputError(f"no line of column names; wanted {','.join(columns)}")
     with writing(path):
         os.truncate(path, kept)
-    return last
+    return KeptLines(last, crc)
+
+
+def _check_sum(number: int, line: bytes, crc: int) -> None:
+    stated = re.fullmatch(re.escape(SUM).encode() + rb"([0-9a-f]{8})\r?\n", line)
+    if stated is None:
+        raise InputError(f"line {number} is damaged; wanted {SUM!r} and eight digits")
+    if crc != int(stated[1], 16):
+        raise InputError(
+            f"the CRC-32 of the lines above the last one is {crc:08x}; wanted "
+            f"{stated[1].decode()}: they are not what was written. If you have changed them, "
+            f"delete line {number}"
+        )
 
 
 def _check_header(line: bytes, columns: Sequence[str]) -> None:
@@ -309,9 +360,13 @@ def _check_header(line: bytes, columns: Sequence[str]) -> None:
 
 
 def _step(number: int, line: bytes) -> int:
-    cell = line.split(b",", 1)[0].strip()
-    if not cell.isdigit():
+    first, *others = line.strip().split(b",")
+    if not first.isdigit():
         raise InputError(
-            f"line {number} starts with {cell.decode(errors='replace')!r}; wanted a step"
+            f"line {number} starts with {first.decode(errors='replace')!r}; wanted a step"
         )
-    return int(cell)
+    if wrong := next((cell for cell in others if not NUMBER.fullmatch(cell)), None):
+        raise InputError(
+            f"line {number} has {wrong.decode(errors='replace')!r}; wanted numbers behind its step"
+        )
+    return int(first)

@@ -22,6 +22,7 @@ from lanewise.sims.lbm.remembered import remember
 from lanewise.sims.lbm.simulation import Simulation
 from lanewise.sims.lbm.view.movie import FlowMovie
 from lanewise.sims.lbm.watch import Stagger, Steadiness, check_interval
+from lanewise.support.errors import InputError
 
 MOST_FRAMES = 200  # about so many of a movie without an interval
 Rows: TypeAlias = list[tuple[int, tuple[float, ...]]]
@@ -121,6 +122,7 @@ class SimulatedFlow:
                 step = self.step if resumed else None
                 series = TimeSeries(o.forces, columns, resume_step=step, overwrite=o.overwrite)
                 self._file = files.enter_context(series)
+                self._check_continued(series)
             yield Measurements(simulation, probe, self.rows, self._file)
         if self.steadiness is not None:
             yield Every(self.steadiness.every, partial(self._compare, self.steadiness, run))
@@ -128,6 +130,15 @@ class SimulatedFlow:
             film = files.enter_context(open_movie(o.movie, self, overwrite=o.overwrite))
             every = o.movie_every or max(1, (run.steps - run.first_step) // MOST_FRAMES)
             yield Every(every, partial(self._add_picture, film))
+
+    def _check_continued(self, series: TimeSeries) -> None:
+        """Refuse a series that lacks lines of what the checkpoint has measured."""
+        if series.continued and self.rows and series.last_step < self.rows[-1][0]:
+            end = f"ends with step {series.last_step}" if series.last_step >= 0 else "has no lines"
+            raise InputError(
+                f"{series.path.name}: the series {end}, and the checkpoint has measured until step "
+                f"{self.rows[-1][0]}; wanted the series of this run, or a new file"
+            )
 
     def _compare(self, steadiness: Steadiness, run: Run[Any]) -> None:
         with span(self.profile, "observe", name="steadiness"):

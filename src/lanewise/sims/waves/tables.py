@@ -40,8 +40,9 @@ def read_templates(path: FilePath, reference: int) -> TemplateTable:
     """A CSV file with the columns freq, alpha and delta, perhaps f1dot, f2dot and f3dot, and
     others, which are kept; lines that begin with # are passed over.
 
-    reference: GPS nanoseconds. Raises InputError that names file, line and column, and where the
-    lines are not those of the file's sum.
+    reference: GPS nanoseconds. Raises InputError that names file, line and column, where the lines
+    are not those of the file's sum, and for a line with # that may be a template whose first value
+    is a text.
     """
     numbered = _read(path)
     if not numbered:
@@ -59,6 +60,7 @@ def read_templates(path: FilePath, reference: int) -> TemplateTable:
             f"{path}: there is no column {', '.join(missing)}; wanted "
             f"{', '.join((*NEEDED, *OPTIONAL))}"
         )
+    _check_comments(path, names, numbered[0][0])
     if not body:
         raise InputError(f"{path}: there are no templates below the names of the columns")
     for number, row in below:
@@ -74,6 +76,24 @@ def read_templates(path: FilePath, reference: int) -> TemplateTable:
     }
     templates = Templates(**columns, reference=reference)
     return TemplateTable(names, tuple(tuple(r) for r in body), templates)
+
+
+def _check_comments(path: FilePath, names: Sequence[str], head: int) -> None:
+    """Refuse comments below the names that have a value for each column, the first of which is no
+    number.
+    """
+    if len(names) < 2 or names[0] in (*NEEDED, *OPTIONAL):
+        return
+    with Path(path).open(newline="", encoding="utf-8-sig") as stream:
+        for number, line in enumerate(stream, 1):
+            if number <= head or not line.lstrip().startswith("#"):
+                continue
+            if len(next(csv.reader([line]))) == len(names):
+                raise InputError(
+                    f"{path}, line {number}: it begins with #, as comments do, and has a value for "
+                    f"each column, as templates have; wanted its {names[0]} in quotes, or no such "
+                    "line"
+                )
 
 
 def read_sky(path: FilePath) -> list[tuple[float, float]]:
@@ -161,6 +181,9 @@ def write_table(
         out = csv.writer(lines, lineterminator="\n")
         out.writerow([*names, *columns])
         if names:
-            out.writerows([*left, *right] for left, right in zip(rows, numbers, strict=True))
+            quoted: Any = csv.writer(lines, lineterminator="\n", quoting=csv.QUOTE_ALL)
+            for left, right in zip(rows, numbers, strict=True):
+                comment = left[0].lstrip().startswith("#")  # without quotes it would be one
+                (quoted if comment else out).writerow([*left, *right])
         else:
             out.writerows(numbers)

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from lanewise.sims.lbm.files import TimeSeries, truncate
 from lanewise.support.errors import ArgumentError, InputError
 
+SUM = "# lanewise, CRC-32 of the lines above: "
 COLUMNS = ("step", "time", "force_x", "force_y", "drag_coefficient", "lift_coefficient")
 
 
@@ -24,6 +26,12 @@ def measure(series: TimeSeries, first: int, last: int) -> None:
     """A line every 10 steps, of numbers that depend on the step alone."""
     for step in range(first, last + 1, 10):
         series.add(step, step * 0.1, np.sin(step), np.cos(step), step / 3, -step / 7)
+
+
+def text(*lines: str) -> str:
+    """A series that was closed."""
+    above = "".join(f"{line}\n" for line in lines)
+    return f"{above}{SUM}{zlib.crc32(above.encode()):08x}\n"
 
 
 def table(path: Path) -> np.ndarray:
@@ -81,7 +89,7 @@ def test_a_killed_process_leaves_whole_lines(tmp_path: Path) -> None:
 
 def test_a_torn_last_line_is_cut(tmp_path: Path) -> None:
     (tmp_path / "f.csv").write_text("step,drag\n1,0.5\n2,0.")
-    assert truncate(tmp_path / "f.csv", ("step", "drag"), 10) == 1
+    assert truncate(tmp_path / "f.csv", ("step", "drag"), 10).last_step == 1
     assert (tmp_path / "f.csv").read_text() == "step,drag\n1,0.5\n"
 
 
@@ -89,7 +97,7 @@ def test_not_a_number_is_kept(tmp_path: Path) -> None:
     with TimeSeries(tmp_path / "f.csv", ("step", "drag")) as series:
         series.add(1, float("nan"))
         series.add(2, float("inf"))
-    assert (tmp_path / "f.csv").read_text() == "step,drag\n1,nan\n2,inf\n"
+    assert (tmp_path / "f.csv").read_text() == text("step,drag", "1,nan", "2,inf")
     assert np.isnan(table(tmp_path / "f.csv")["drag"][0])
 
 
@@ -100,19 +108,27 @@ def test_an_existing_file_needs_overwrite(tmp_path: Path) -> None:
     assert (tmp_path / "f.csv").read_text() == "old"
     with TimeSeries(tmp_path / "f.csv", ("step",), overwrite=True) as series:
         series.add(3)
-    assert (tmp_path / "f.csv").read_text() == "step\n3\n"
+    assert (tmp_path / "f.csv").read_text() == text("step", "3")
 
 
 def test_a_series_may_begin_when_a_run_is_resumed(tmp_path: Path) -> None:
     with TimeSeries(tmp_path / "f.csv", ("step",), resume_step=100) as series:
         series.add(110)
-    assert (tmp_path / "f.csv").read_text() == "step\n110\n"
+    assert (tmp_path / "f.csv").read_text() == text("step", "110")
 
 
 DAMAGED = [
     ("step,lift\n1,0.5\n", "f.csv: its columns are step,lift; wanted step,drag, to continue it"),
     ("", "f.csv: no line of column names; wanted step,drag"),
     ("step,drag", "f.csv: no line of column names; wanted step,drag"),
+    ("step,drag\n2,0.5\n1,0.5\n", "f.csv: line 3 is of step 1, behind one of step 2; wanted growing steps"),
+    (
+        f"step,drag\n1,0.5\n{SUM}00000000\n",
+        f"f.csv: the CRC-32 of the lines above the last one is {zlib.crc32(b'step,drag' + bytes([10]) + b'1,0.5' + bytes([10])):08x}; "
+        "wanted 00000000: they are not what was written. If you have changed them, delete line 3",
+    ),
+    ("step,drag\n1,0.5\n# mine\n", f"f.csv: line 3 is damaged; wanted '{SUM}' and eight digits"),
+    ("step,drag\n1,0.5\n2,0x1\n", "f.csv: line 3 has '0x1'; wanted numbers behind its step"),
     ("step,drag\n1,0.5\noops\n", "f.csv: line 3 starts with 'oops'; wanted a step"),
 ]
 
@@ -134,7 +150,36 @@ def test_wrong_lines_are_refused(tmp_path: Path) -> None:
         series.add(1, 0.5)
         with pytest.raises(ArgumentError, match="step 1 after step 1; wanted growing steps"):
             series.add(1, 0.5)
-    assert (tmp_path / "f.csv").read_text() == "step,drag\n1,0.5\n"
+    assert (tmp_path / "f.csv").read_text() == text("step,drag", "1,0.5")
+
+
+def test_no_changed_character_is_continued(tmp_path: Path) -> None:
+    """Also one digit for another, which every parser takes."""
+    path = tmp_path / "f.csv"
+    with TimeSeries(path, COLUMNS) as series:
+        measure(series, 10, 60)
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        for new in (b"3" if whole[at : at + 1] != b"3" else b"5", b"\0", b"\n"):
+            changed = whole[:at] + new + whole[at + 1 :]
+            path.write_bytes(changed)
+            if changed == whole or changed[-1:] != b"\n":  # as of a run that was killed within its last line
+                continue
+            with pytest.raises(InputError, match=r"^\S*f\.csv: "):
+                TimeSeries(path, COLUMNS, resume_step=60)
+            assert path.read_bytes() == changed
+    for lines in (whole + b"70,1,1,1,1,1\n", whole + whole.splitlines(keepends=True)[-1]):
+        path.write_bytes(lines)
+        with pytest.raises(InputError, match="line 9 is below the sum of the others"):
+            TimeSeries(path, COLUMNS, resume_step=60)
+
+
+def test_a_series_without_its_sum_is_continued_and_gets_one(tmp_path: Path) -> None:
+    """As an older version left it, or a run that was killed."""
+    (tmp_path / "f.csv").write_text("step,drag\n1,0.5\n2,0.25\n")
+    with TimeSeries(tmp_path / "f.csv", ("step", "drag"), resume_step=2) as series:
+        series.add(3, 0.125)
+    assert (tmp_path / "f.csv").read_text() == text("step,drag", "1,0.5", "2,0.25", "3,0.125")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs the device /dev/full")
@@ -144,4 +189,4 @@ def test_a_full_disk_is_named(tmp_path: Path) -> None:
         os.dup2(full, series._handle)  # pyright: ignore[reportPrivateUsage]
         os.close(full)
         with pytest.raises(InputError, match=r"f\.csv: cannot be written into the folder .*: No space left on device"):
-            series.add(1)
+            series.add(1)  # nor is there a sum of what is not whole
