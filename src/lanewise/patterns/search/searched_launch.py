@@ -12,6 +12,7 @@ from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.compiled import Call
 from lanewise.launch.own_memory import nothing
 from lanewise.launch.task_list import views_of_memory
+from lanewise.patterns.mesh_calls import MeshLaunch
 from lanewise.patterns.search.base import ORDER, Structure
 from lanewise.patterns.search.tree.arguments import TARGET_ORDER
 from lanewise.patterns.search.watched import DeviceFilling, Guard
@@ -131,6 +132,8 @@ def structure_of(call: Call) -> Structure:
     Raises `ArgumentError` for a call over all pairs, which has none.
     """
     launch: Any = call.launch
+    if isinstance(launch, MeshLaunch):  # all parts have the same one
+        return structure_of(launch.calls[0])
     if not isinstance(launch, SearchedLaunch):
         raise ArgumentError(f"{call.compiled.name} runs over all pairs: it has no search structure")
     return launch.structure
@@ -139,4 +142,7 @@ def structure_of(call: Call) -> Structure:
 def without_look(call: Call) -> Call:
     """A bound call over a search that looks at no positions, for whoever does so afterwards."""
     launch: Any = call.launch
+    if isinstance(launch, MeshLaunch):
+        parts = tuple(map(without_look, launch.calls))
+        return replace(call, launch=replace(launch, calls=parts))
     return replace(call, launch=launch.unguarded()) if isinstance(launch, SearchedLaunch) else call

@@ -33,6 +33,7 @@ from lanewise.sims.boids.settings import (
     RunPlan,
     Settings,
     check_clock,
+    check_fit,
     check_plan,
     check_settings,
     settings_from_json,
@@ -43,7 +44,8 @@ from lanewise.sims.boids.statistics import Statistics
 from lanewise.sims.boids.trajectory import STATE, Trajectory
 from lanewise.sims.common.checks import MOST_STEPS, check_format, readable
 from lanewise.sims.common.clock import Clock
-from lanewise.sims.common.devices import resolve, same_kind, to_host
+from lanewise.sims.common.devices import first_of, is_mesh, place_of, same_kind, to_host
+from lanewise.sims.common.meshes import spelled
 from lanewise.sims.common.plan_text import from_json, to_json
 from lanewise.support.errors import InputError, LanewiseWarning
 
@@ -230,15 +232,26 @@ def restored(
     from lanewise.sims.boids.flock import Flock
 
     s = saved.settings
-    where = resolve(device or s.device)
-    layout = s.layout
+    place = place_of(device or s.device)
+    where, layout = spelled(place), s.layout
     if not same_kind(where, s.device):
-        layout = str(default_layout(record_class(s.precision).__record__, where)).lower()
+        layout = str(default_layout(record_class(s.precision).__record__, first_of(place))).lower()
     settings, chosen = replace(s, device=where, layout=layout), saved.chosen
+    check_fit(settings)
     if not same_kind(where, s.device):
         chosen = replace(chosen, plan=None)
     return Flock._restored(  # pyright: ignore[reportPrivateUsage]
         settings, saved.state, chosen, saved.clock, saved.urges, saved.rows, saved.laid, profile
+    )
+
+
+def other_order(path: Path, before: str, after: str) -> str:
+    """Why a flock that goes on on a mesh, or leaves one, differs; "" of others."""
+    if is_mesh(before) == is_mesh(after):
+        return ""
+    return (
+        f"{path} was computed on {before}; on {after} agents lie in another order, and the last "
+        "places differ"
     )
 
 

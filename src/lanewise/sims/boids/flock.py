@@ -46,8 +46,26 @@ from lanewise.sims.boids.statistics import Statistics, make_measures, observer_o
 from lanewise.sims.boids.storage import REORDER, AgentStorage, make_storage
 from lanewise.sims.common.checks import check_every, check_steps, check_time_step
 from lanewise.sims.common.clock import Clock
-from lanewise.sims.common.devices import bring, module_of, on, read_only, resolve, to_host
+from lanewise.sims.common.devices import (
+    bring,
+    first_of,
+    is_mesh,
+    on,
+    place_of,
+    read_only,
+    to_host,
+)
 from lanewise.sims.common.loops import product_loop
+from lanewise.sims.common.meshes import (
+    copied,
+    in_one_place,
+    lies_on,
+    mesh_of,
+    one_process,
+    parts_of,
+    spelled,
+    values_on_host,
+)
 from lanewise.sims.common.searches import Structure, laid
 from lanewise.support.attributes import near, sealed
 from lanewise.support.checks import checked
@@ -106,7 +124,8 @@ class Flock:
     search: "auto", "all-pairs", "static-grid", "dynamic-grid", or a search such as
     `lw.StaticGrid(...)`.
     think_every: an agent steers anew in every n-th step only.
-    precision: "f32" or "f64"; layout: by default the device's best.
+    precision: "f32" or "f64"; layout: by default the device's best. device: or a mesh, on which a
+    flock has the same bits whatever its parts are.
     profile: records where the time goes (`lw.Profile()`); results keep their bits.
     constants: any number of `Parameters`, as `cohesion_weight=4`.
 
@@ -149,7 +168,7 @@ class Flock:
         think_every: int = 1,
         precision: str = "f32",
         layout: str | None = None,
-        device: str | None = None,
+        device: str | lw.Mesh | None = None,
         start: str = "ball",
         start_radius: float | None = None,
         seed: int = 0,
@@ -164,9 +183,10 @@ class Flock:
         find_boundary(boundary)
         for o in obstacles:
             check_obstacle(o)
-        where = resolve(device)
+        where = place_of(device)
+        one_process("agents", where if isinstance(where, lw.Mesh) else None)
         record = record_class(precision).__record__
-        chosen = layout_by_name(layout) if layout else default_layout(record, where)
+        chosen = layout_by_name(layout) if layout else default_layout(record, first_of(where))
         settings = Settings(
             semantics,
             parameters,
@@ -178,7 +198,7 @@ class Flock:
             think_every,
             precision,
             str(chosen).lower(),
-            where,
+            spelled(where),
         )
         check_fit(settings)
         check_extent(settings)
@@ -216,9 +236,12 @@ class Flock:
         self._ids = state.ids.copy()
         check_places(settings, state.position, state.ids)
         with span(self._profile, "transfer", name="agents to the device"):
+            if is_mesh(settings.device):  # agents keep the caller's order there
+                rows = None
             self._boids = make_boids(state if rows is None else placed(state, rows), settings)
         self._storage: AgentStorage | None = None
-        self._bind(settings, choose_search(settings, self._boids, search), rows, laid_before)
+        chosen = choose_search(settings, in_one_place(self._boids), search)
+        self._bind(settings, chosen, rows, laid_before)
         self._clock, self._checked = Clock(0, 0.0, 0, 0.0, 0.0), 0
         self._whole = WholeSteps(
             "the flock", "start again from a checkpoint, or from the first state of the agents"
@@ -237,12 +260,15 @@ class Flock:
         laid_before: the search with its cells where they were laid for earlier positions, which a
         resumed flock goes on with.
         """
-        search = laid_before or laid(chosen.search, self._boids)
+        here = self._boids if laid_before else in_one_place(self._boids)
+        search = laid_before or laid(chosen.search, here)
         try:
             semantics = make_semantics(settings, self._boids, search, chosen.plan)
         except ArgumentError as error:
             raise InputError(str(error)) from error
-        storage = make_storage(self._boids, semantics.structure, settings.think_every)
+        storage = None
+        if not is_mesh(settings.device):
+            storage = make_storage(self._boids, semantics.structure, settings.think_every)
         if storage is not None and rows is not None:
             with on(settings.device):
                 storage.rows[...] = bring(rows, settings.device)
@@ -264,13 +290,17 @@ class Flock:
         if search is not None:
             settings = replace(settings, search=search if isinstance(search, str) else "given")
         check_fit(settings)
-        check_places(settings, to_host(self._by_row(self._boids.position)), self._ids)
+        check_places(settings, values_on_host(self._by_row(self._boids.position)), self._ids)
         if search is None and looks_for(settings) == looks_for(self._settings):
             chosen = self._choice
         else:
             check_extent(settings)
             asked: str | lw.Search = self.search if settings.search == "given" else settings.search
-            chosen = choose_search(settings, self._boids, asked if search is None else search)
+            boids = in_one_place(self._boids)
+            chosen = choose_search(settings, boids, asked if search is None else search)
+        if mesh_of(self._boids) is not None:  # where no step reads the urges of the one before
+            self._bind(settings, chosen)
+            return
         with on(settings.device):
             urges = [u.copy() for u in self._semantics.urges]
             self._bind(settings, chosen, self.rows)
@@ -445,7 +475,9 @@ class Flock:
         check_steps(steps)
         self.prepare(self._clock.dt or DT)
         assert self._loop is not None
-        changed: dict[str, Any] = {"agents": self._boids}
+        parts = parts_of(self._boids)
+        changed: dict[str, Any] = {"agents": parts[0]}
+        changed |= {f"agents of part {n}": part for n, part in enumerate(parts[1:], 1)}
         if self._storage is not None:
             changed["rows"] = self._storage.rows
         return self._loop.sequence(steps, changed=changed, kept=self._semantics.kept)
@@ -485,7 +517,7 @@ class Flock:
     def __repr__(self) -> str:
         return (
             f"<flock of {len(self):,} agents, step {self.step:,}, time {self.time:g}, on "
-            f"{self._boids.device}>"
+            f"{lies_on(self._boids)}>"
         )
 
     def __len__(self) -> int:
@@ -522,18 +554,14 @@ class Flock:
         return read_only(self._by_row(values))
 
     def _by_row(self, values: Any) -> Any:
-        return (
-            module_of(values).copy(values)
-            if self._storage is None
-            else self._storage.by_row(values)
-        )
+        return copied(values) if self._storage is None else self._storage.by_row(values)
 
     @property
     def state(self) -> State:
         """A copy of the agents on the host, in the precision of the flock."""
         self._whole.check()
         return State(
-            **{n: to_host(self._by_row(getattr(self._boids, n))) for n in FIELDS},
+            **{n: values_on_host(self._by_row(getattr(self._boids, n))) for n in FIELDS},
             ids=self._ids.copy(),
         )
 
@@ -607,9 +635,10 @@ class Flock:
         with span(profile, "setup", name="flock"):
             flock._begin(settings, state, chosen, rows, laid_before)
         flock._clock, flock._checked = clock, clock.step
-        with on(settings.device):
+        device = flock._boids.device
+        with on(device):
             for mine, kept in zip(flock._semantics.urges, urges, strict=False):
-                mine[...] = bring(kept, settings.device)
+                mine[...] = bring(kept, device)
         return flock
 
     @property

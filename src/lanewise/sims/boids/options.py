@@ -11,10 +11,10 @@ from lanewise.sims.common.completion import LAYOUTS
 from lanewise.sims.common.films import LOOK, parse_size
 from lanewise.sims.common.options import (
     CHECKPOINT_EVERY,
-    DEVICE,
     METHOD,
     OUTPUT,
     OVERWRITE,
+    PLACE,
     RESUME,
     STATE,
     Option,
@@ -113,7 +113,7 @@ class Asked:
             values="lanewise.sims.boids.rules.RECORDS",
         ),
     )
-    device: str | None = setting(None, DEVICE)
+    device: str | None = setting(None, PLACE)
     layout: str | None = setting(
         None,
         Option(METHOD, "NAME", "soa, aos, soaoas, ... (default the device's best)", values=LAYOUTS),

@@ -13,7 +13,8 @@ from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.rules import FIELDS, SPHERE, record_class
 from lanewise.sims.boids.settings import Settings
 from lanewise.sims.boids.state import State
-from lanewise.sims.common.devices import require_memory
+from lanewise.sims.common.devices import place_of
+from lanewise.sims.common.meshes import require_divided
 from lanewise.support.errors import InputError
 
 PLACES: dict[str, Any] = {"start": "ball", "start_radius": None, "seed": 0}
@@ -35,8 +36,9 @@ def make_boids(state: State, settings: Settings) -> lw.RecordArray:
     cls = record_class(settings.precision)
     layout, record, count = layout_by_name(settings.layout), cls.__record__, len(state)
     scalar = np.float64 if settings.precision == "f64" else np.float32
-    nbytes = layout.arrange(record.leaves).nbytes(count) + 2 * 9 * np.dtype(scalar).itemsize * count
-    require_memory(settings.device, nbytes, f"a flock of {count:,} agents")
+    row = -(-layout.arrange(record.leaves).nbytes(count) // max(1, count))
+    row += 2 * 9 * np.dtype(scalar).itemsize
+    require_divided(place_of(settings.device), count, row, f"a flock of {count:,} agents")
     with np.errstate(over="ignore"):
         fields = {n: np.asarray(getattr(state, n)).astype(scalar) for n in FIELDS}
     for name, values in fields.items():

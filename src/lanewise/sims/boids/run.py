@@ -9,8 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import lanewise as lw
 from lanewise.profiling.profile import Profile, span
-from lanewise.sims.boids.checkpoint import other_cells, read_checkpoint, restored, write_checkpoint
+from lanewise.sims.boids.checkpoint import (
+    other_cells,
+    other_order,
+    read_checkpoint,
+    restored,
+    write_checkpoint,
+)
 from lanewise.sims.boids.flock import Flock
 from lanewise.sims.boids.obstacles import Obstacle, parse_obstacle, read_obstacles
 from lanewise.sims.boids.options import Length, Output
@@ -28,7 +35,8 @@ from lanewise.sims.boids.state import State, read_state, write_state
 from lanewise.sims.boids.statistics import FlockObserver, Statistics, observer_of
 from lanewise.sims.boids.trajectory import MOST_WAITING, Frame, Trajectory, frame_of, state_of
 from lanewise.sims.common.checks import HDF5, check_files, check_steps, check_time_step, last_step
-from lanewise.sims.common.devices import other_device
+from lanewise.sims.common.devices import other_device, place_of
+from lanewise.sims.common.meshes import check_parts, repeated
 from lanewise.sims.common.run import Checkpoints, Every, Run
 from lanewise.support.errors import InputError
 
@@ -209,7 +217,9 @@ def start(
                 )
         with span(profile, "setup", name="read the agents"):
             state = read_state(table)
+    place: str | lw.Mesh = place_of(arguments.get("device"))
     flock = Flock(state=state, profile=profile, **arguments)
+    check_parts(len(flock), "agents", place)
     for name in ONLY_OBSTACLES:
         if name in arguments and not flock.settings.all_obstacles:
             raise InputError(
@@ -224,6 +234,7 @@ def start(
         state=flight,
         steps=length.steps,
         checkpoints=Checkpoints(output.out, output.checkpoint_every),
+        note=repeated(place),
     )
 
 
@@ -259,13 +270,21 @@ def resume(
         checkpoint_every=output.checkpoint_every or plan.checkpoint_every,
     )
     check_output(output, resumed=path)
+    place = place_of(device or saved.settings.device)
+    check_parts(len(saved.state), "agents", place)
     flock = restored(saved, device=device, profile=profile)
     check_shown(output.pictures, flock)
     flight = SimulatedFlock(
         flock=flock, output=output, dt=step_time, first=plan.first, trajectory=Trajectory(path),
         last_frame=plan.last_frame,
     )  # fmt: skip
-    note = other_device(path, saved.settings.device, flock.settings.device) or other_cells(saved)
+    device_before = saved.settings.device
+    note = (
+        other_device(path, device_before, flock.settings.device)
+        or other_order(path, device_before, flock.settings.device)
+        or other_cells(saved)
+    )
+    note = "; ".join(text for text in (repeated(place), note) if text)
     return Run(
         state=flight,
         steps=last,

@@ -23,8 +23,9 @@ from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.parameters import move_values, pair_values
 from lanewise.sims.boids.rules import Rules, make_rules
 from lanewise.sims.boids.settings import Settings
-from lanewise.sims.common.devices import array_module, on, to_host
+from lanewise.sims.common.devices import array_module, on
 from lanewise.sims.common.loops import Task, device_call
+from lanewise.sims.common.meshes import parts_of, values_on_host
 from lanewise.sims.common.searches import Structure, structure_of, without_look
 from lanewise.support.errors import InputError
 
@@ -228,11 +229,11 @@ def check_survival(flock: Flock, before: int) -> None:
     `before`; it names the first one.
     """
     s, unsound = flock.settings, rules_of(flock.settings).unsound
-    lost = int(unsound.sum(flock.boids, s.world))
+    lost = sum(int(unsound.sum(part, s.world)) for part in parts_of(flock.boids))
     if not lost:
         return
     rows = flock.rows
-    places = np.flatnonzero(to_host(unsound(flock.boids, s.world)))
+    places = np.flatnonzero(values_on_host(unsound(flock.boids, s.world)))
     place = int(places[np.argmin(rows[places])])
     agent: Any = flock.boids[place]
     position = np.array([*agent.position], np.float64)

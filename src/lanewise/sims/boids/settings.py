@@ -24,7 +24,7 @@ from lanewise.sims.boids.rules import BOUNDED, BOX, RECORDS, SPHERE
 from lanewise.sims.boids.statistics import Statistics
 from lanewise.sims.common.checks import MOST_STEPS, check_time_step, readable
 from lanewise.sims.common.clock import Clock
-from lanewise.sims.common.devices import target_of
+from lanewise.sims.common.devices import is_mesh, target_of
 from lanewise.support.attributes import frozen, unknown
 from lanewise.support.errors import InputError
 
@@ -226,8 +226,18 @@ def check_fit(settings: Settings) -> None:
     """Refuse obstacles that cannot be repeated, and what one agent after another cannot have."""
     if settings.is_periodic:
         check_images(settings.all_obstacles, settings.world, settings.parameters)
+    if is_mesh(settings.device) and settings.think_every != 1:
+        raise InputError(
+            f"agents that think now and then are on one device, found {settings.device}; leave "
+            "think-every out, or name one device"
+        )
     if settings.semantics != "seq":
         return
+    if is_mesh(settings.device):
+        raise InputError(
+            f"semantics seq moves one agent after another, on one device, found "
+            f"{settings.device}; wanted --device cpu, or --semantics sync"
+        )
     if target_of(settings.device).has_blocks:
         raise InputError(
             f"semantics seq moves one agent after another, which {settings.device} cannot do; "

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 import lanewise as lw
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.choice import search_world
-from lanewise.sims.boids.rules import record_class
+from lanewise.sims.boids.rules import FIELDS, record_class
+from lanewise.sims.common.meshes import in_one_place, values_in_one_place
 from lanewise.support.attributes import frozen
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def polarisation(boids: lw.RecordArray, measures: Measures) -> float:
     """The length of the mean heading, summed in float64; NaN of no agents."""
     if not len(boids):
         return math.nan
-    heading, _ = measures.moments.sum(boids)
+    heading, _ = measures.moments.sum(in_one_place(boids))
     return float(np.linalg.norm(heading)) / len(boids)
 
 
@@ -111,6 +112,7 @@ class FlockObserver:
         self, boids: lw.RecordArray, precision: str, search: lw.Search, radius: float
     ) -> None:
         """`search`: for the nearest one, with k = 1; `radius`: the side of cells."""
+        self._agents, boids = boids, in_one_place(boids)
         self._boids, self._kernels, self._radius = boids, make_measures(precision), radius
         self._nearest = (
             self._kernels.nearest.using(search).bind(boids, boids) if len(boids) > 1 else None
@@ -121,6 +123,9 @@ class FlockObserver:
         kernels, boids, count = self._kernels, self._boids, len(self._boids)
         if not count:
             return NOBODY
+        if boids is not self._agents:  # they lie on a mesh
+            for name in FIELDS:
+                setattr(boids, name, values_in_one_place(getattr(self._agents, name)))
         (heading, speed), (_, slowest), (_, fastest) = (
             getattr(kernels.moments, f)(boids) for f in ("sum", "min", "max")
         )

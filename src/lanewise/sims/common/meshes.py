@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 import lanewise as lw
 from lanewise.records.arrays import class_of, storage_of
 from lanewise.records.split_rows import split_rows
-from lanewise.sims.common.devices import array_module, bring, on, require_memory, to_host
+from lanewise.sims.common.devices import array_module, bring, module_of, on, require_memory, to_host
 from lanewise.support.errors import InputError
 
 LEAST = 64  # elements a part, in runs
@@ -60,6 +60,22 @@ def values_in_one_place(values: Any) -> Any:
 def values_on_host(values: Any) -> NDArray[Any]:
     """Values of a device or a mesh, on the host; those of a CPU without copying."""
     return values.numpy() if isinstance(values, lw.SplitArray) else to_host(values)
+
+
+def copied(values: Any) -> Any:
+    """A copy of values, where they lie."""
+    if not isinstance(values, lw.SplitArray):
+        return module_of(values).copy(values)
+    return lw.SplitArray(values.mesh, [module_of(part).copy(part) for part in values.parts])
+
+
+def one_process(kind: str, mesh: lw.Mesh | None) -> None:
+    """Refuse a mesh of several processes."""
+    if mesh is not None and mesh.everywhere:
+        raise InputError(
+            f"the {kind} lie on a mesh ({mesh}), and a simulation has them in one process; wanted "
+            "a mesh of devices of this process, lw.Mesh(...)"
+        )
 
 
 def require_divided(place: str | lw.Mesh, count: int, row: int, what: str) -> None:

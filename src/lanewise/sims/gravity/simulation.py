@@ -32,6 +32,7 @@ from lanewise.sims.common.meshes import (
     in_one_place,
     lies_on,
     mesh_of,
+    one_process,
     require_divided,
     values_in_one_place,
 )
@@ -192,11 +193,7 @@ class Simulation:
         self._pair = pair_type(self._precision)
         softening = float(check_softening(softening, self._pair))
         check_gravitational_constant(gravitational_constant)
-        if (mesh := mesh_of(bodies)) is not None and mesh.everywhere:
-            raise InputError(
-                f"the bodies lie on a mesh ({mesh}), and a simulation has them in one process; "
-                f"bodies.to({bodies.device!r}) brings them there"
-            )
+        one_process("bodies", mesh_of(bodies))
         check_bodies(bodies, self._pair)
         if self._search is not None and (mesh := mesh_of(bodies)) is not None:
             raise InputError(
