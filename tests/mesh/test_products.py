@@ -10,7 +10,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.sims import gravity
-from lanewise.sims.boids import Flock, State
+from lanewise.sims.boids import State
 from lanewise.sims.lbm import Simulation
 
 MESH = lw.Mesh("cpu", parts=2)
@@ -23,7 +23,6 @@ def on(mesh: lw.Mesh, record: Any = gravity.Body) -> lw.RecordArray:
 
 REFUSED: dict[str, Callable[[Any], Any]] = {
     "flow": lambda d: Simulation(shape=(16, 16), viscosity=0.1, device=d),
-    "flock": lambda d: Flock(agents=10, device=d),
 }
 
 
