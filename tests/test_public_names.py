@@ -28,6 +28,7 @@ PRODUCTS: Inside = {
         "errors that name the product, and launches of its own within graphs",
         ("launch.steps.task", "loops.functions", "loops.steps", "runtime.programs"),
     ),
+    "sims.common.processes": ("what products ask of several processes", ("runtime.ranks", "runtime.transport")),
     "sims.common.searches": (
         "the structure of a call and its order of elements, which no public object holds",
         (

@@ -3,6 +3,7 @@ file."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,7 +18,6 @@ LAUNCHERS = {
     "srun": ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
 }
 COMMANDS = {
-    "gravity": "gravity run --bodies 64 --steps 1 --out run.h5",
     "lbm": "lbm run --out run.h5",
     "boids": "boids run --agents 64 --steps 1 --out run.h5 --no-such-option",
     "waves": "waves run",
@@ -33,7 +33,8 @@ def variables(by: str, rank: int, size: int) -> dict[str, str]:
 
 @pytest.mark.parametrize("by", LAUNCHERS)
 def test_processes_that_were_started_together_know_it(by: str) -> None:
-    assert started(variables(by, 2, 3)) == Started(by, 2, 3)
+    family = {"mpirun": "Open MPI", "mpiexec": "MPICH", "srun": ""}[by]
+    assert started(variables(by, 2, 3)) == Started(by, 2, 3, family)
     assert started(variables(by, 0, 1)) is None
     assert started(variables(by, 2, 3) | {"LANEWISE_RANKS": "alone"}) is None
 
@@ -71,6 +72,22 @@ def test_copies_of_a_command_are_refused_once(
     assert first.err == (
         f"error: 2 copies of `lanewise {name}` were started by {by}, and would write the same files; start one, or "
         "set LANEWISE_RANKS=alone if each has files of its own\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_processes_of_a_run_want_mpi4py(
+    lanewise: Command, tmp_path: Path, copy_of_two: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    by = copy_of_two(0)
+    first = lanewise("gravity", "run", "--no-such-option")
+    copy_of_two(1)
+    second = lanewise("gravity", "run", "--no-such-option")
+    assert (first.code, second.code) == (2, 2)
+    assert second.out + second.err + first.out == ""
+    assert first.err.startswith(
+        f"error: 2 copies of this program were started by {by}, which would write the same files"
     )
     assert list(tmp_path.iterdir()) == []
 

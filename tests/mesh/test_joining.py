@@ -7,7 +7,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
 
 import numpy as np
 import psutil
@@ -22,9 +21,16 @@ from lanewise.support.errors import DeviceError
 LIBRARY = "cannot load MPI library\nlibmpi.so.12: cannot open shared object file"
 
 
-def _fake(**names: Any) -> ModuleType:
+def _fake(library: str, size: int) -> ModuleType:
+    """mpi4py with this library, in which there are so many processes."""
     module = ModuleType("mpi4py")
-    module.MPI = SimpleNamespace(**names)  # type: ignore[attr-defined]
+    world = SimpleNamespace(Get_size=lambda: size)
+    begun = {"Is_initialized": lambda: True, "COMM_WORLD": world}
+    names = {
+        "rc": SimpleNamespace(initialize=True),
+        "MPI": SimpleNamespace(Get_library_version=lambda: library, **begun),
+    }
+    vars(module).update(names)
     return module
 
 
@@ -56,23 +62,31 @@ def test_without_mpi4py(rank: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_a_library(rank: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "mpi4py").mkdir()
-    (tmp_path / "mpi4py/__init__.py").touch()
+    (tmp_path / "mpi4py/__init__.py").write_text("class rc:\n    initialize = True\n")
     (tmp_path / "mpi4py/MPI.py").write_text(f"raise RuntimeError({LIBRARY!r})")
     for name in [n for n in sys.modules if n.partition(".")[0] == "mpi4py"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.syspath_prepend(tmp_path)
     if said := refusal(rank):
-        assert "mpi4py finds no library of MPI (cannot load MPI library): pip install mpich, or that of mpirun" in said
+        assert "mpi4py finds no library of MPI (cannot load MPI library): " in said
+        assert said.endswith(", or the MPI of mpirun")
     sys.modules.pop("mpi4py", None)
 
 
-def test_with_another_mpi(rank: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = SimpleNamespace(Get_size=lambda: 1)
-    fake = _fake(COMM_WORLD=world, Get_library_version=lambda: "MPICH Version:      5.0.2\nMPICH Release")
-    monkeypatch.setitem(sys.modules, "mpi4py", fake)
+@pytest.mark.parametrize(
+    ("library", "name"),
+    [
+        ("MPICH Version:      5.0.2\nMPICH Release", "MPICH Version: 5.0.2"),
+        ("Open MPI v5.0.11, package: Open MPI", "Open MPI v5.0.11"),
+    ],
+)
+def test_with_another_mpi(rank: int, monkeypatch: pytest.MonkeyPatch, library: str, name: str) -> None:
+    monkeypatch.setitem(sys.modules, "mpi4py", _fake(library, 1))
     if said := refusal(rank):
-        assert said.startswith("4 copies of this program were started by mpirun, and mpi4py sees 1: ")
-        assert "it uses another MPI (MPICH Version:      5.0.2) than mpirun" in said
+        assert said == (
+            f"4 copies of this program were started by mpirun, and mpi4py uses another MPI ({name}), in which each of "
+            "them stands alone: start them by the mpiexec of that one, or install mpi4py for the MPI of mpirun"
+        )
 
 
 def test_a_process_alone_has_its_own_devices() -> None:

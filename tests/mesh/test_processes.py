@@ -35,7 +35,7 @@ def test_processes_exchange_rows_and_values_and_refuse_alike() -> None:
 
 
 def test_an_exception_on_one_rank_ends_all_and_is_said_once() -> None:
-    done = run(3, PROGRAM, "exception")
+    done = run(2, PROGRAM, "exception")
     assert done.returncode == 1
     said = done.stderr.strip()
     assert said.startswith("rank 1 (")
@@ -63,7 +63,7 @@ def test_a_call_that_one_process_makes_alone_ends() -> None:
 @pytest.mark.parametrize("options", [(), pytest.param(("-disable-auto-cleanup",), marks=pytest.mark.slow)])
 def test_all_end_soon_after_one_was_killed(options: tuple[str, ...]) -> None:
     begin = time.monotonic()
-    done = run(3, PROGRAM, "killed", options=options)
+    done = run(2, PROGRAM, "killed", options=options)
     assert done.returncode != 0
     assert time.monotonic() - begin < 30
     # MPICH's launcher ends the others itself, and does not always pass on what they say

@@ -19,6 +19,7 @@ from lanewise.support.interrupts import imported
 from lanewise.support.launchers import ALONE, started
 
 READING = ("info", "explain")  # commands that write nothing
+TOGETHER = (("gravity", "run"),)  # commands that several processes run as one
 
 
 class Commands(Listed):
@@ -29,7 +30,7 @@ class Commands(Listed):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that runs."""
         if args and args[0] not in READING and not {"--help", "-h"} & set(args):
-            _check_alone(args[0])
+            _with_others(args)
         _check_empty(args)
         if args and args[0] in PRODUCTS:
             module = imported(f"lanewise.sims.{args[0]}.command")
@@ -37,17 +38,21 @@ class Commands(Listed):
         return super().resolve_command(ctx, args)
 
 
-def _check_alone(command: str) -> None:
-    """Refuse to be one of several copies of a run, which would write one file.
-
-    The first of them raises `InputError`, the others end without a word.
+def _with_others(args: list[str]) -> None:
+    """Join the other processes of a command that several run together. Of another command refuse
+    the copies, which would write one file: the first of them raises `InputError`, the others end
+    without a word.
     """
     if (found := started()) is None:
+        return
+    if tuple(args[:2]) in TOGETHER:
+        ranks = imported("lanewise.runtime.ranks").join()
+        ranks.mute()
         return
     if found.rank:
         raise typer.Exit(2)
     raise InputError(
-        f"{found.size} copies of `lanewise {command}` were started by {found.by}, and would write "
+        f"{found.size} copies of `lanewise {args[0]}` were started by {found.by}, and would write "
         f"the same files; start one, or set {ALONE}=alone if each has files of its own"
     )
 

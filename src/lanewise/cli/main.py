@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from types import FrameType
 from typing import Any
 
@@ -69,9 +70,14 @@ def program() -> None:
         if isinstance(code, str):
             raise
     except BaseException:  # an interrupted library may say anything
-        if not presses.seen:
+        if _ranks() is None and not presses.seen:
             raise
-        leave()
+        if _ranks() is None:
+            leave()
+        text = "interrupted" if presses.seen else traceback.format_exc().rstrip()
+        code = _noted(text, INTERRUPTED if presses.seen else 1)
+    if (ranks := _ranks()) is not None:
+        code = int(ranks.end(code or 0))
     if signal.getsignal(signal.SIGINT) is presses:
         signal.signal(signal.SIGINT, signal.SIG_IGN if code == INTERRUPTED else leave)
     try:
@@ -81,7 +87,24 @@ def program() -> None:
     except OSError:
         # a closed pipe, a full disk: Python ends such a process with a word and a code of its own
         sys.exit(code)
+    if ranks is not None:
+        ranks.leave(code)
     os._exit(code or 0)
+
+
+def _ranks() -> Any:
+    """The processes that run this command together, if there are several."""
+    module = sys.modules.get("lanewise.runtime.ranks")
+    return None if module is None else module.joined()
+
+
+def _noted(text: str, code: int) -> int:
+    """Say how this command ends, or let the first of several processes say it; the exit code."""
+    if (ranks := _ranks()) is None:
+        print(text, file=sys.stderr)
+    else:
+        ranks.report(text, code)
+    return code
 
 
 @interrupts_wait()
@@ -99,15 +122,12 @@ def main() -> None:
         with spoken():
             app(prog_name="lanewise")
     except LanewiseError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(_noted(f"error: {error}", 2))
     except MemoryError:
-        print("error: the memory does not suffice; a smaller problem needs less", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(_noted("error: the memory does not suffice; a smaller problem needs less", 2))
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        print(f"error: {place}{error.strerror or error}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(_noted(f"error: {place}{error.strerror or error}", 2))
     except KeyboardInterrupt:
         _interrupted()
     except SystemError as error:
@@ -122,8 +142,7 @@ def main() -> None:
 
 
 def _interrupted() -> None:
-    print("interrupted", file=sys.stderr)
-    sys.exit(INTERRUPTED)
+    sys.exit(_noted("interrupted", INTERRUPTED))
 
 
 if __name__ == "__main__":

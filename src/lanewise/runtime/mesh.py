@@ -19,7 +19,7 @@ from lanewise.runtime.devices import (
     missing_for_cuda,
     resolve,
 )
-from lanewise.runtime.ranks import join_program, joined
+from lanewise.runtime.ranks import join_program, transport
 from lanewise.runtime.transport import Alone, Transport
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError
@@ -90,7 +90,7 @@ class Mesh:
         """
         ranks = join_program()
         number = 0 if ranks is None else ranks.number_here
-        own = cls(_device_of(number) if devices is None else devices, parts)
+        own = cls(device_of_rank(number) if devices is None else devices, parts)
         if ranks is None:
             return own
         everywhere = tuple(ranks.transport.agree(own.devices))
@@ -105,8 +105,7 @@ class Mesh:
     @property
     def transport(self) -> Transport:
         """What moves rows between the processes of the mesh."""
-        ranks = joined() if self.everywhere else None
-        return Alone() if ranks is None else ranks.transport
+        return transport() if self.everywhere else Alone()
 
     @property
     def own(self) -> range:
@@ -134,11 +133,11 @@ class Mesh:
 
     @property
     def spelling(self) -> str:
-        """The devices of this process as a text that `Mesh` reads: "cpu*4", "cuda:0,2"."""
-        first = self.devices[0]
-        if len(set(self.devices)) == 1:
-            return f"{first}*{len(self.devices)}"
-        return "cuda:" + ",".join(str(cuda_number(name)) for name in self.devices)
+        """The devices of all processes as a text that `Mesh` reads: "cpu*4", "cuda:0,2"."""
+        named = [d for names in self.everywhere or (self.devices,) for d in names]
+        if len(set(named)) == 1:
+            return f"{named[0]}*{len(named)}"
+        return "cuda:" + ",".join(str(cuda_number(name)) for name in named)
 
     def rows(self, count: int) -> tuple[range, ...]:
         """Which of so many rows each part of all holds: pieces of equal length, to one row.
@@ -169,8 +168,10 @@ class Mesh:
         return self.transport.gather(own, counts)
 
 
-def _device_of(number: int) -> str:
-    """That of a process by its number on its host. GPUs are given out in turn."""
+def device_of_rank(number: int) -> str:
+    """That of a process by its number on its host: a GPU, which are given out in turn, or the CPU
+    where there is none.
+    """
     gpus = 0 if missing_for_cuda() else cuda_device_count()
     return cuda_name(number % gpus) if gpus else "cpu"
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
+import re
 import signal
 import socket
 import sys
 import threading
 import time
 import traceback
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -22,11 +25,11 @@ from typing import Any
 import psutil
 
 from lanewise.runtime import devices
-from lanewise.runtime.transport import MpiTransport
-from lanewise.support.errors import DeviceError, LanewiseError, ProcessError, shortened
+from lanewise.runtime.transport import Alone, MpiTransport, Transport
+from lanewise.support.errors import TRACE, DeviceError, LanewiseError, ProcessError, shortened
 from lanewise.support.installation import install
 from lanewise.support.interrupts import interrupts_wait
-from lanewise.support.launchers import Started, started
+from lanewise.support.launchers import MPICH, OPEN_MPI, Started, started
 
 FAILED, ENDED = b"f", b"e"
 SPINS = 200  # looks at a request before the processor is given to others
@@ -87,11 +90,13 @@ class Ranks:
         self._failed: set[int] = set()
         self._ended: dict[int, float] = {}  # ranks, and when that was known
         self._end = Ending()
+        self._voice = os.dup(2)
         self._over = False
         self.members: list[Member] = self.transport.agree(Member.this())
         own = self.members[self.rank]
         self.beside = [r for r, m in enumerate(self.members) if m.host == own.host]
         devices.share_cores(sum(self.members[r].cores == own.cores for r in self.beside))
+        # besides, no process is forked where there are threads, which MPI does not bear
         threading.Thread(target=self._watch, daemon=True, name="lanewise ranks").start()
 
     @property
@@ -145,9 +150,23 @@ class Ranks:
     # ------------------------------------------------------------ ending
 
     def report(self, text: str, code: int) -> None:
-        """Note how this process ends. The first note counts."""
+        """Note how this process ends, and what is to be said: nothing, where another rank's end
+        was first. The first note counts.
+        """
         if self._end == Ending():
-            self._end = Ending(code, text)
+            self._end = Ending(code, "" if self.has_heard and code in (1, 2) else text)
+
+    def mute(self) -> None:
+        """Let the first rank alone speak, of what all of them would say alike.
+
+        LANEWISE_TRACE=1 lets all speak.
+        """
+        if self.rank == 0 or os.environ.get(TRACE, "0") not in ("", "0"):
+            return
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (1, 2):
+            os.dup2(nowhere, stream)
+        os.close(nowhere)
 
     def end(self, code: int = 0) -> int:
         """Meet the other ranks at the end of the program. Rank 0 says what went wrong, if so.
@@ -166,7 +185,7 @@ class Ranks:
         meeting = MpiTransport(self._last, self._wait_at_end)
         ends = meeting.agree(ended)
         if self.rank == 0 and (text := self._said(ends)):
-            print(text, file=sys.__stderr__, flush=True)
+            self._say(text)
         meeting.barrier()
         failed = [e for e in ends if e.code]
         if failed:  # calls that were never over may keep MPI from its end
@@ -179,6 +198,14 @@ class Ranks:
         self._mpi.Finalize()
         spoken = [e for e in failed if e.text]
         return (spoken or failed or [Ending()])[0].code
+
+    @staticmethod
+    def leave(code: int) -> None:
+        """End a process that has met the others, without taking apart what lies in memory.
+
+        Launchers end all processes at once where one leaves without what the library does last.
+        """
+        ctypes.CDLL(None).exit(code)
 
     def _wait_at_end(self, requests: list[Any]) -> None:
         while not self._mpi.Request.Testall(requests):
@@ -196,6 +223,10 @@ class Ranks:
         kind = "error: " if text.startswith("error: ") else ""
         return f"{kind}{self.named(rank)}: {text.removeprefix(kind)}"
 
+    def _say(self, text: str) -> None:
+        with suppress(OSError):
+            os.write(self._voice, f"{text}\n".encode(errors="backslashreplace"))
+
     def _watch(self) -> None:
         """Ending this process where one of its host is gone, which MPI may wait for in vain."""
         while not self._over:
@@ -206,7 +237,7 @@ class Ranks:
             speaker = next(r for r in self.beside if r not in gone)
             if speaker == self.rank:
                 text = f"error: {self.named(gone[0])} is gone; the other processes end"
-                print(text, file=sys.__stderr__, flush=True)
+                self._say(text)
                 time.sleep(HEARD)
             else:  # launchers end all with the first, and what it said
                 until = time.monotonic() + PATIENCE
@@ -223,6 +254,20 @@ _JOINED: list[Ranks] = []  # at most one
 def joined() -> Ranks | None:
     """The processes of this program, where they have been joined and are several."""
     return _JOINED[0] if _JOINED else None
+
+
+def writes() -> bool:
+    """Whether this process writes files: of several the first one does, the others take part in
+    gathering what is written.
+    """
+    ranks = joined()
+    return ranks is None or ranks.rank == 0
+
+
+def transport() -> Transport:
+    """What moves values between the processes of this program."""
+    ranks = joined()
+    return Alone() if ranks is None else ranks.transport
 
 
 def join() -> Ranks | None:
@@ -249,7 +294,7 @@ def _library(found: Started) -> Any:
     """MPI, begun. Raises `DeviceError` with what is missing."""
     copies = f"{found.size} copies of this program were started by {found.by}"
     try:
-        from mpi4py import MPI  # pyright: ignore[reportMissingImports, reportUnknownVariableType]
+        mpi = _loaded()
     except ModuleNotFoundError:
         raise DeviceError(
             f"{copies}, which would write the same files: to work together they need mpi4py and "
@@ -258,17 +303,38 @@ def _library(found: Started) -> Any:
     except (ImportError, RuntimeError) as error:
         first = str(error).partition("\n")[0]
         raise DeviceError(
-            f"{copies}, and mpi4py finds no library of MPI ({first}): pip install mpich, or that "
-            f"of {found.by}"
+            f"{copies}, and mpi4py finds no library of MPI ({first}): {install('mpi')}, or the "
+            f"MPI of {found.by}"
         ) from None
-    if (size := MPI.COMM_WORLD.Get_size()) != found.size:
-        library = MPI.Get_library_version().partition("\n")[0].strip()
-        raise DeviceError(
-            f"{copies}, and mpi4py sees {size}: it uses another MPI ({library}) than {found.by}; "
-            "start them by that one's, or install mpi4py for the MPI of "
-            f"{found.by}"
-        )
-    return MPI
+    library = str(mpi.Get_library_version())
+    family = OPEN_MPI if library.startswith(OPEN_MPI) else MPICH
+    if found.family in ("", family):
+        if not mpi.Is_initialized():
+            mpi.Init_thread(mpi.THREAD_MULTIPLE)
+        if mpi.COMM_WORLD.Get_size() == found.size:
+            return mpi
+    name = " ".join(re.split(r"[\n,]", library, maxsplit=1)[0].split())
+    raise DeviceError(
+        f"{copies}, and mpi4py uses another MPI ({name}), in which each of them stands alone: "
+        f"start them by the mpiexec of that one, or install mpi4py for the MPI of {found.by}"
+    )
+
+
+def _loaded() -> Any:
+    """The module of mpi4py, which has not begun: a library that belongs to another launcher may end
+    the process when it does.
+    """
+    import mpi4py  # pyright: ignore[reportMissingImports]
+
+    before, mpi4py.rc.initialize = mpi4py.rc.initialize, False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of other launchers, once a process
+            from mpi4py import MPI  # pyright: ignore[reportMissingImports]
+
+        return MPI
+    finally:
+        mpi4py.rc.initialize = before
 
 
 # ------------------------------------------------------------ programs of users
@@ -295,8 +361,6 @@ def _noting(
     def note(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if issubclass(kind, KeyboardInterrupt):
             ranks.report("interrupted", 130)
-        elif isinstance(error, ProcessError) and ranks.has_heard:
-            ranks.report("", 1)
         else:
             if isinstance(error, LanewiseError):
                 trace = shortened(error).__traceback__
@@ -310,12 +374,4 @@ def _end_program(ranks: Ranks) -> None:
     if code := ranks.end():
         sys.stdout.flush()
         sys.stderr.flush()
-        leave(code)
-
-
-def leave(code: int) -> None:
-    """End a process that has met the others, without taking apart what lies in memory.
-
-    Launchers end all processes at once where one leaves without what the library does last.
-    """
-    ctypes.CDLL(None).exit(code)
+        ranks.leave(code)

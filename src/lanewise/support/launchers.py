@@ -16,21 +16,25 @@ ALONE = "LANEWISE_RANKS"  # a variable: "alone" makes each process a run of its 
 class Started:
     """This process among those that were started together.
 
-    by: the program that started them. rank: its number, from 0. size: how many there are.
+    by: the program that started them. rank: its number, from 0. size: how many there are. family:
+    the libraries of MPI that the program belongs to, "" for any.
     """
 
     by: str
     rank: int
     size: int
+    family: str = ""
 
+
+OPEN_MPI, MPICH = "Open MPI", "MPICH"  # with MVAPICH, Intel MPI and Microsoft MPI
 
 # who sets which variables: the number of processes, and which of them this is
 _VARIABLES = (
-    ("mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),  # Open MPI
-    ("mpirun", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"),  # MVAPICH
+    ("mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", OPEN_MPI),
+    ("mpirun", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", MPICH),
     # a step of srun: within a job alone, SLURM_NTASKS says what could be started
-    ("srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
-    ("mpiexec", "PMI_SIZE", "PMI_RANK"),  # MPICH, Intel MPI, Microsoft MPI
+    ("srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", ""),
+    ("mpiexec", "PMI_SIZE", "PMI_RANK", MPICH),
 )
 
 
@@ -41,8 +45,8 @@ def started(environment: Mapping[str, str] = os.environ) -> Started | None:
     """
     if environment.get(ALONE) == "alone":
         return None
-    for by, size, rank in _VARIABLES:
+    for by, size, rank, family in _VARIABLES:
         count, number = environment.get(size, ""), environment.get(rank, "")
         if count.isdecimal() and number.isdecimal() and int(count) > 1:
-            return Started(by, int(number), int(count))
+            return Started(by, int(number), int(count), family)
     return None

@@ -26,7 +26,7 @@ from lanewise.runtime.memory import (
     require_memory,
     to_host,
 )
-from lanewise.runtime.mesh import first_of, is_mesh, place_of
+from lanewise.runtime.mesh import device_of_rank, first_of, is_mesh, place_of
 from lanewise.support.errors import DeviceError
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "check_compiled",
     "cuda_device_count",
     "device_of",
+    "device_of_rank",
     "first_of",
     "get_device",
     "is_compiled",

@@ -19,6 +19,7 @@ import typer
 
 from lanewise.profiling import Profile
 from lanewise.sims.common.options import GivenOptions
+from lanewise.sims.common.processes import writes
 from lanewise.sims.common.profile_report import ProfileReport
 from lanewise.support.errors import InputError
 from lanewise.support.interrupts import INTERRUPTED
@@ -81,7 +82,8 @@ def held(*files: Path | None) -> Generator[None]:
     """Within the block no other run can write these files; says which claims were taken over."""
     from lanewise.io.claims import claimed
 
-    with claimed(files) as notes:
+    # of several processes the first one writes
+    with claimed(files if writes() else ()) as notes:
         for note in notes:
             say_note(note)
         yield

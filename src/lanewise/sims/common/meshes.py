@@ -9,7 +9,18 @@ from numpy.typing import NDArray
 import lanewise as lw
 from lanewise.records.arrays import class_of, storage_of
 from lanewise.records.split_rows import split_rows
-from lanewise.sims.common.devices import array_module, bring, module_of, on, require_memory, to_host
+from lanewise.sims.common.devices import (
+    array_module,
+    bring,
+    device_of_rank,
+    is_gpu,
+    module_of,
+    on,
+    place_of,
+    require_memory,
+    to_host,
+)
+from lanewise.sims.common.processes import Alone, Transport, joined
 from lanewise.support.errors import InputError
 
 LEAST = 64  # elements a part, in runs
@@ -18,6 +29,21 @@ LEAST = 64  # elements a part, in runs
 def spelled(place: str | lw.Mesh) -> str:
     """A device, or a mesh, as `place_of` reads it."""
     return place.spelling if isinstance(place, lw.Mesh) else place
+
+
+def place_of_run(device: str | lw.Mesh | None, before: str | None = None) -> str | lw.Mesh:
+    """Where the arrays of a run lie: where it is asked for, else where they were before. Of a run
+    of several processes each has what is asked for; "cuda" is a GPU for each of a host, in turn.
+
+    Raises `DeviceError` for what is not there.
+    """
+    ranks = joined()
+    if ranks is None or isinstance(device, lw.Mesh):
+        return place_of(device or before)
+    name = device or ("cuda" if before and is_gpu(before) else "cpu")
+    if name == "cuda" and (gpu := device_of_rank(ranks.number_here)) != "cpu":
+        name = gpu
+    return lw.Mesh.over_ranks(name)
 
 
 def mesh_of(array: lw.RecordArray) -> lw.Mesh | None:
@@ -40,6 +66,18 @@ def parts_of(array: lw.RecordArray) -> list[lw.RecordArray]:
     return [lw.RecordArray(part, class_of(array)) for part in rows.parts]
 
 
+def first_rows(array: lw.RecordArray) -> list[int]:
+    """The rows of the whole array that those parts begin with."""
+    rows = split_rows(storage_of(array))
+    return [0] if rows is None else [own.start for own in rows.mesh.own_rows(rows.lengths)]
+
+
+def transport_of(array: lw.RecordArray) -> Transport:
+    """What moves values between the processes that have an array."""
+    mesh = mesh_of(array)
+    return Alone() if mesh is None else mesh.transport
+
+
 def in_one_place(array: lw.RecordArray) -> lw.RecordArray:
     """All rows on one device: the array itself, or a copy on the first device of its mesh.
 
@@ -53,6 +91,8 @@ def values_in_one_place(values: Any) -> Any:
     if not isinstance(values, lw.SplitArray):
         return values
     device = values.mesh.devices[0]
+    if values.mesh.everywhere:
+        return bring(values.numpy(), device)
     with on(device):
         return array_module(device).concatenate([bring(part, device) for part in values.parts])
 
@@ -83,7 +123,7 @@ def require_divided(place: str | lw.Mesh, count: int, row: int, what: str) -> No
     if not isinstance(place, lw.Mesh):
         require_memory(place, count * row, what)
         return
-    rows = place.rows(count)
+    rows = place.own_rows([len(r) for r in place.rows(count)])
     for device in dict.fromkeys(place.devices):
         own = sum(len(r) for r, there in zip(rows, place.devices, strict=True) if there == device)
         require_memory(device, own * row, what)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lanewise.profiling import Profile
+from lanewise.sims.common.processes import writes
 from lanewise.support.errors import InputError
 
 FLAG, SUFFIX = "--profile", ".json"
@@ -66,7 +67,7 @@ class ProfileReport:
 
         self._whole.__exit__(None, None, None)
         Console(file=sys.stderr).print(self.profile.table())
-        if self._trace is not None:
+        if self._trace is not None and writes():
             self.profile.write_trace(self._trace, overwrite=self._overwrite)
             print(
                 f"trace written to {self._trace}; https://ui.perfetto.dev opens it", file=sys.stderr

@@ -10,11 +10,13 @@ import time
 from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from lanewise.profiling import Profile, span
 from lanewise.sims.common.devices import settle
+from lanewise.sims.common.processes import joined, lead, transport
 from lanewise.support.whole_steps import Interruption, deferred_interruption
 
 PIECE_SECONDS = 0.2  # how long the machine works between two looks at the clock
@@ -218,11 +220,15 @@ class Run(Generic[S]):
         self.crowded = False
 
     def _march(self, progress: Callable[[Run[S]], None], interruption: Interruption) -> None:
-        """Advance in pieces between two looks at the clock, each up to the next output."""
+        """Advance in pieces between two looks at the clock, each up to the next output.
+
+        Of several processes the first one's clock counts, and Ctrl-C of any.
+        """
         saved, cost, piece = time.monotonic(), 0.0, 1
+        others = transport()
         while not self.done:
             begin = time.perf_counter()
-            count = min(piece, self._next_stop() - self.step)
+            count = lead(others, partial(min, piece, self._next_stop() - self.step))
             self.state.advance(count)
             elapsed = time.perf_counter() - begin
             self.seconds += elapsed
@@ -231,14 +237,17 @@ class Run(Generic[S]):
             with self._kept():
                 progress(self)
             since = time.monotonic() - saved
-            due = self.crowded or self.checkpoints.due(self.step, since, cost)
-            if self.done or interruption.asked or due:
+            due = partial(self.checkpoints.due, self.step, since, cost)
+            asked = any(others.agree(interruption.asked))
+            if self.done or asked or self.crowded or lead(others, due):
                 begin = time.monotonic()
                 self.save()
                 saved = time.monotonic()
                 cost = saved - begin
-            if interruption.asked and not self.done:
+            if asked and not self.done:
                 interruption.deliver()
+                if others.size > 1:  # whose own Ctrl-C may still come
+                    raise KeyboardInterrupt
 
     def _next_stop(self) -> int:
         """The next step after which something is due, or the last one."""
@@ -260,12 +269,12 @@ class Run(Generic[S]):
     @contextmanager
     def _kept(self) -> Generator[None]:
         """Whatever fails within, the steps that were taken are saved, and the results of the last
-        one written.
+        one written; not where other processes would have to take part, which know nothing of it.
         """
         try:
             yield
         except Exception:
-            if self.taken:
+            if self.taken and joined() is None:
                 self.save()
                 if self.done:
                     self.state.write_results(self)

@@ -34,6 +34,7 @@ from lanewise.profiling.profile import span
 from lanewise.sims.common.checks import MOST_STEPS
 from lanewise.sims.common.meshes import values_on_host
 from lanewise.sims.common.plan_text import from_json, to_json
+from lanewise.sims.common.processes import writes
 from lanewise.sims.common.searches import is_order
 from lanewise.sims.gravity.checks import (
     check_gravitational_constant,
@@ -198,7 +199,7 @@ def write_checkpoint(
     overwrite: bool,
 ) -> None:
     """Write the current state whole, or leave the file as it was and raise `InputError` (a full
-    disk, for one).
+    disk, for one). Of several processes the first one writes.
 
     script: the text of the script that made the bodies. film: how that of the run looks.
     snapshot_of: the name of the run's own file, for a numbered snapshot beside it.
@@ -225,9 +226,12 @@ def write_checkpoint(
             add_dataset(group, "ic_script", np.frombuffer(text, np.uint8))
 
     precision = "f32" if simulation.precision == "f32" else "f64"
+    particles = current_particles(simulation, labels)
+    if not writes():
+        return
     write_gadget(
         path,
-        current_particles(simulation, labels),
+        particles,
         overwrite=overwrite,
         precision=precision,
         extra=add_group,

@@ -12,7 +12,7 @@ import numpy as np
 import lanewise as lw
 from lanewise.sims.common import checks
 from lanewise.sims.common.devices import array_module
-from lanewise.sims.common.meshes import parts_of
+from lanewise.sims.common.meshes import first_rows, parts_of
 from lanewise.support.checks import plain_zero
 from lanewise.support.errors import InputError
 
@@ -65,15 +65,13 @@ def _first(
     bodies: lw.RecordArray, name: str, test: Callable[[Any, Any], Any]
 ) -> tuple[int, str] | None:
     """The first body with a field of which a test is true, and that field."""
-    before = 0
-    for part in parts_of(bodies):
+    for before, part in zip(first_rows(bodies), parts_of(bodies), strict=True):
         module, values = array_module(part.device), getattr(part, name)
         bad = test(module, values)
         bad = module.any(bad, axis=1) if bad.ndim == 2 else bad
         if bool(module.any(bad)):
             index = int(module.argmax(bad))
             return before + index, _shown(values[index])
-        before += len(part)
     return None
 
 

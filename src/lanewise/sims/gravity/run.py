@@ -14,6 +14,7 @@ import numpy as np
 
 from lanewise.profiling.profile import Profile, span
 from lanewise.sims.common.films import PaintedFilm
+from lanewise.sims.common.processes import writes
 from lanewise.sims.common.run import Every, Run
 from lanewise.sims.gravity.checkpoint import (
     Labels,
@@ -81,15 +82,19 @@ class SimulatedBodies:
             then, before = bodies_then(self.simulation, self.labels), self.film
             self.film = film_plan(pictures, then, before, run.steps - run.first_step)
             title = film_title(self.simulation, then.component, self.film.shot)
-            film = files.enter_context(
-                open_film(pictures, self.film.shot, title, overwrite=self.output.overwrite)
-            )
+            film = None  # of several processes the first one's
+            if writes():
+                film = files.enter_context(
+                    open_film(pictures, self.film.shot, title, overwrite=self.output.overwrite)
+                )
             taken = first if before is not None else -1  # the first part has this frame
             yield Every(self.film.every, partial(self._add_frame, film), taken=taken)
 
-    def _add_frame(self, film: PaintedFilm[BodiesThen]) -> None:
+    def _add_frame(self, film: PaintedFilm[BodiesThen] | None) -> None:
         with span(self.profile, "output", name="movie"):
-            film.add(bodies_then(self.simulation, self.labels))
+            then = bodies_then(self.simulation, self.labels)
+            if film is not None:
+                film.add(then)
 
     def _measure(self) -> None:
         self.history.append(self.simulation.diagnostics())
@@ -131,6 +136,8 @@ class SimulatedBodies:
 
         with span(self.profile, "output", name="picture"):
             particles, s = current_particles(self.simulation, self.labels), self.settings
+            if not writes():
+                return
             moment = f"{len(particles.mass):,} bodies ({s.ic}), t = {self.simulation.time:.4g}"
             start = self.history[0]
             times = np.array([d.time for d in self.history])

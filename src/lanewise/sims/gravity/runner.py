@@ -14,8 +14,8 @@ from lanewise.io.particles import Particles
 from lanewise.layouts import layout_by_name
 from lanewise.profiling.profile import Profile, span
 from lanewise.sims.common.checks import check_steps, check_time_step, last_step
-from lanewise.sims.common.devices import place_of, same_kind
-from lanewise.sims.common.meshes import check_parts, repeated, spelled
+from lanewise.sims.common.devices import same_kind
+from lanewise.sims.common.meshes import check_parts, place_of_run, repeated, spelled
 from lanewise.sims.common.run import Checkpoints, Run
 from lanewise.sims.gravity.checkpoint import (
     Checkpoint,
@@ -65,7 +65,7 @@ def start(
     check_steps(asked.steps)
     check_time_step(asked.dt)
     check_pictures(output.pictures)
-    where = place_of(device)
+    where = place_of_run(device)
     kind: lw.Layout | None = layout_by_name(layout) if layout else None
     with span(profile, "setup", name="initial conditions"):
         script = script_text(asked.ic) or ""
@@ -138,7 +138,7 @@ def resume(
     last = last_step(path, saved.step, s.steps, steps)
     check_pictures(output.pictures)
     check_resumed(output.pictures, saved.film, saved.step, overwrite=output.overwrite)
-    where = place_of(device or s.device)
+    where = place_of_run(device, s.device)
     check_parts(len(saved.particles), "bodies", where)
     settings = replace(s, steps=last, device=spelled(where))
     arrays = make_bodies(

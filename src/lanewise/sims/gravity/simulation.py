@@ -32,7 +32,6 @@ from lanewise.sims.common.meshes import (
     in_one_place,
     lies_on,
     mesh_of,
-    one_process,
     require_divided,
     values_in_one_place,
 )
@@ -193,7 +192,6 @@ class Simulation:
         self._pair = pair_type(self._precision)
         softening = float(check_softening(softening, self._pair))
         check_gravitational_constant(gravitational_constant)
-        one_process("bodies", mesh_of(bodies))
         check_bodies(bodies, self._pair)
         if self._search is not None and (mesh := mesh_of(bodies)) is not None:
             raise InputError(

@@ -15,7 +15,7 @@ import numpy as np
 import lanewise as lw
 from lanewise.records.binding import places_of
 from lanewise.sims.common.devices import array_module, remembered
-from lanewise.sims.common.meshes import mesh_of, parts_of
+from lanewise.sims.common.meshes import first_rows, mesh_of, parts_of, transport_of
 from lanewise.support.errors import InputError
 
 MOST_COUNTED = 1 << 30  # steps: counts have 32 bits
@@ -28,18 +28,19 @@ class Watch:
     `kick` of `physics` counts.
     """
 
-    __slots__ = ("_begin", "_parts", "counts")
+    __slots__ = ("_begin", "_first", "_parts", "_transport", "counts")
 
     def __init__(self, bodies: lw.RecordArray, step: int) -> None:
         """`step`: the one before those that will be counted."""
         self._begin = step
         self._parts = [_Part(part) for part in parts_of(bodies)]
+        self._first, self._transport = first_rows(bodies), transport_of(bodies)
         mesh, counts = mesh_of(bodies), [part.counts for part in self._parts]
         self.counts: Any = counts[0] if mesh is None else lw.SplitArray(mesh, counts)
 
     def changed(self) -> bool:
         """Whether somebody has written to the bodies since `settle`."""
-        return any(part.memory.changed() for part in self._parts)
+        return any(self._transport.agree(any(part.memory.changed() for part in self._parts)))
 
     def restart(self, step: int) -> None:
         """Count anew, after this step, and remember the bodies as they are."""
@@ -56,20 +57,16 @@ class Watch:
         The smallest count tells the step that broke, and its place the body.
         """
         settled = [part.memory.settle(step - self._begin) for part in self._parts]
-        if all(settled):
+        if all(self._transport.agree(all(settled))):
             if step - self._begin > MOST_COUNTED:
                 self.restart(step)
             return
-        first, lost = 0, list[tuple[int, int]]()
-        for part in self._parts:
-            if len(part.counts):
-                lost.append(
-                    (
-                        int(part.module.min(part.counts)),
-                        first + int(part.module.argmin(part.counts)),
-                    )
-                )
-            first += len(part.counts)
+        own = [
+            (int(part.module.min(part.counts)), first + int(part.module.argmin(part.counts)))
+            for first, part in zip(self._first, self._parts, strict=True)
+            if len(part.counts)
+        ]
+        lost = [found for some in self._transport.agree(own) for found in some]
         survived, body = min(lost)
         raise InputError(
             f"step {self._begin + survived + 1}: body {body} has no finite position or velocity "
