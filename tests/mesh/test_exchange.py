@@ -14,7 +14,8 @@ import lanewise as lw
 from lanewise.launch.task_verifier import verify
 from lanewise.launch.tasks import Exchange
 from lanewise.runtime.exchange import Gather, Move, Moves, Receive, Wait, order_of
-from lanewise.support.errors import ArgumentError
+from lanewise.runtime.host_device import HostDevice
+from lanewise.support.errors import ArgumentError, DeviceError
 
 DEVICES = [f"cuda:{n}" for n in range(4)]
 
@@ -172,3 +173,12 @@ def test_sources_that_changed_in_length_are_refused() -> None:
     sources.append(sources[:2].copy())
     with pytest.raises(ArgumentError, match="pull: it was bound to 7 sources, which are 9 now; bind it anew"):
         call()
+
+
+def test_memory_for_all_sources_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = bodies(100_000, 2)
+    monkeypatch.setattr(HostDevice, "free_memory", lambda _: 2_000_000)
+    with pytest.raises(
+        DeviceError, match=r"a call of pull on a mesh needs 2,800,\d+ bytes on 'cpu', .* for all sources of pull"
+    ):
+        pull.bind(b, b, softening2=0.1)
