@@ -43,6 +43,7 @@ PRODUCTS: Inside = {
         "the balance of moving walls before memory is taken, and names of streaming forms",
         ("patterns.sitewise.balance", "patterns.sitewise.kinds", "patterns.sitewise.streaming"),
     ),
+    "sims.lbm.engine": ("the bytes of sites, which go on on any number of parts", ("patterns.sitewise.site_state",)),
     "sims.lbm.operators.assembly": ("operators are put together from source", ("frontend.source",)),
     "sims.lbm.runner": ("older checkpoints reflect with less damping", ("patterns.sitewise.fractions",)),
 }  # fmt: skip

@@ -247,3 +247,34 @@ def test_links_have_a_rate(cp: Any) -> None:
     for pair in (("cuda", "cuda:1"), ("cuda:1", "cuda"), ("cuda", "cpu"), ("cpu", "cuda:1")):
         assert 1e9 < copy_rate(*pair) < 1e13
     assert cp.cuda.runtime.getDevice() == before
+
+
+@pytest.mark.parametrize("seed", range(300, 312))
+def test_flows_on_two_gpus_have_the_bits_of_one(cp: Any, seed: int) -> None:
+    from tests.mesh.test_lattices import case, follow
+
+    c = case(seed, "cuda:0")
+    wanted = follow(c, "cuda:0")
+    for devices in (["cuda:0", "cuda:1"], ["cuda:1", "cuda:0", "cuda:1"]):
+        for number in (0, 1):
+            with cp.cuda.Device(number):
+                for one, other in zip(follow(c, lw.Mesh(devices)), wanted, strict=True):
+                    np.testing.assert_array_equal(one, other, err_msg=str(c))
+
+
+@pytest.mark.parametrize("streaming", ["pull", "push", "in-place"])
+@pytest.mark.parametrize("storage", ["f16", "f32"])
+def test_a_large_flow_on_two_gpus_has_the_bits_of_one(cp: Any, streaming: str, storage: str) -> None:
+    from lanewise.sims.lbm import Simulation
+
+    def run(device: Any) -> list[Any]:
+        s = Simulation(
+            shape=(130, 96, 128), omega=1.7, collision="trt", storage=storage, streaming=streaming, device=device,
+            edges={"y": "wall", "z": ("wall", "lid")},
+            kinds={1: lw.sims.lbm.Wall("wall"), 2: lw.sims.lbm.Wall("lid", velocity=(0.1, 0.0, 0.0))},
+        )  # fmt: skip
+        s.run(200)
+        return [s.density.get(), s.velocity.get(), s.force_on("lid"), s.mass]
+
+    for one, other in zip(run("cuda:0,1"), run("cuda:0"), strict=True):
+        np.testing.assert_array_equal(one, other)

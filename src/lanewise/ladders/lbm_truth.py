@@ -49,7 +49,7 @@ class FlowForm:
         return make_flow(lattice, self.precision, walls=self.walls)
 
     def sites(self, box: SiteBox, device: str, mask: npt.NDArray[np.uint8] | None = None) -> Sites:
-        return self.flow(box.lattice).sites(
+        made = self.flow(box.lattice).sites(
             box.shape,
             mask=box.mask(self.loop) if mask is None else mask,
             storage=self.storage,
@@ -57,6 +57,8 @@ class FlowForm:
             layout=self.layout,
             device=device,
         )
+        assert isinstance(made, Sites)
+        return made
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,6 +18,7 @@ from lanewise.patterns.sitewise.builder import check_tables, check_uniforms
 from lanewise.patterns.sitewise.function import CALL_ARGUMENTS, SiteFunction
 from lanewise.patterns.sitewise.kinds import AXES, OUTFLOW, Wall, check_new
 from lanewise.patterns.sitewise.sites import Sites
+from lanewise.patterns.sitewise.split_sites import AnySites, SplitSites
 from lanewise.patterns.sitewise.values import SiteValues, classify_values
 from lanewise.runtime.memory import array_module
 from lanewise.support.checks import plain_function, shown
@@ -169,7 +170,7 @@ class SiteKinds:
 
     # ------------------------------------------------------------ what occurs in some sites
 
-    def updates(self, sites: Sites) -> tuple[SiteFunction, ...]:
+    def updates(self, sites: AnySites) -> tuple[SiteFunction, ...]:
         """The functions of the kinds that occur, kind 0 first."""
         return tuple(
             f for n, (_, f) in sorted(self.functions.items()) if n == 0 or n in sites.present
@@ -183,12 +184,12 @@ class SiteKinds:
             *[f.version for f in self.fields.values()],
         )
 
-    def walls_of(self, sites: Sites) -> tuple[Wall, ...]:
+    def walls_of(self, sites: AnySites) -> tuple[Wall, ...]:
         """The walls that occur, in the mask or at faces."""
         met = sites.present | sites.edges.walls
         return tuple(w for w in self.walls if w.number in met)
 
-    def parameters(self, sites: Sites) -> dict[str, t.ValueType]:
+    def parameters(self, sites: AnySites) -> dict[str, t.ValueType]:
         """What the functions that occur take, by name."""
         return check_uniforms([(f.name, f.parameters) for f in self.functions_of(sites)])
 
@@ -196,14 +197,14 @@ class SiteKinds:
         """The observers that write these fields, those of them that observers write."""
         return tuple(f for n, f in self.fields.items() if n in fields)
 
-    def functions_of(self, sites: Sites) -> tuple[SiteFunction, ...]:
+    def functions_of(self, sites: AnySites) -> tuple[SiteFunction, ...]:
         """All that a step of these sites calls: the functions of the kinds that occur, and what
         writes the fields that they read.
         """
         updates = self.updates(sites)
         return (*updates, *self.writers({n for f in updates for n in f.fields}))
 
-    def read_fields(self, sites: Sites) -> dict[str, Scalar]:
+    def read_fields(self, sites: AnySites) -> dict[str, Scalar]:
         """What the functions that occur read at neighbours, and no stencil holds itself."""
         fields: dict[str, Scalar] = {}
         for f in self.updates(sites):
@@ -223,7 +224,7 @@ class SiteKinds:
         results = len(self.main.signature.results or [])
         return dict(list(self.main.fields.items())[:results])
 
-    def tables(self, sites: Sites) -> dict[str, ArrayType]:
+    def tables(self, sites: AnySites) -> dict[str, ArrayType]:
         """The tables that the functions that occur read, by name."""
         return check_tables([(f.name, f.tables) for f in self.functions_of(sites)])
 
@@ -236,7 +237,7 @@ class SiteKinds:
         names |= {w.velocity for w in self.walls if w.velocity is not None}
         return frozenset(names | {value for w in self.walls for _, value in w.fields})
 
-    def wall_velocities(self, sites: Sites) -> dict[str, t.ValueType]:
+    def wall_velocities(self, sites: AnySites) -> dict[str, t.ValueType]:
         """The velocities of walls that occur and move, and what they have of fields."""
         vector = t.Vector(self.real, self.lattice.dimension)
         values: dict[str, t.ValueType] = {}
@@ -285,11 +286,12 @@ class SiteKinds:
             self.tables(sites),
         )
 
-    def check_motion(self, sites: Sites, values: SiteValues) -> None:
+    def check_motion(self, sites: AnySites, environment: Mapping[str, Any]) -> None:
         """Refuse walls that cannot move as a call says: across a slip face, or so that a closed
         part of the box gains or loses mass.
 
-        A part is closed where all its sites are of kind 0, and none lies at a face of outflow.
+        environment: the scalars of values. A part is closed where all its sites are of kind 0, and
+        none lies at a face of outflow.
         Raises `ArgumentError`.
         """
         moving = {w.number: w for w in self.walls_of(sites) if w.velocity is not None}
@@ -297,14 +299,14 @@ class SiteKinds:
             return
         axes = AXES[: self.lattice.dimension]
         velocities = {
-            n: tuple(float(values.environment[f"{w.velocity}.{a}"]) for a in axes)
+            n: tuple(float(environment[f"{w.velocity}.{a}"]) for a in axes)
             for n, w in moving.items()
         }
         names = {n: w.name for n, w in moving.items()}
         if (reason := sites.balance(velocities).refusal(velocities, names)) is not None:
             raise ArgumentError(f"{self.name}: {reason}")
 
-    def unneeded(self, sites: Sites, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def unneeded(self, sites: AnySites, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Zeros for the parameters of functions that looking does not apply."""
         of_functions = {
             n: np.zeros(t.shape_of(k), t.scalar_of(k).dtype)
@@ -334,12 +336,12 @@ class SiteKinds:
                 f"wanted one for each of {', '.join(self.state)}"
             )
 
-    def check_sites(self, sites: Sites) -> None:
+    def check_sites(self, sites: AnySites) -> None:
         """Refuse sites of another lattice, with kinds that are not this flow's, or functions that
         do not fit together.
         """
         name, argument = self.name, cast(Any, sites)
-        if not isinstance(argument, Sites):
+        if not isinstance(argument, Sites | SplitSites):
             raise ArgumentError(
                 f"{name} runs on sites, made by {name}.sites(...); found {describe(argument)}"
             )

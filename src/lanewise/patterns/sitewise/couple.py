@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lanewise.patterns.sitewise.split_sites import AnySites, SplitSites
 from lanewise.patterns.sitewise.steppers import SiteStepper
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, brief
@@ -29,7 +30,7 @@ def couple(*steppers: SiteStepper) -> SiteStepper:
             "lw.couple takes steppers, for example flow.stepper(sites, omega=1.6); found "
             f"{'nothing' if wrong is None else shown(wrong)}"
         )
-    devices = {sites.device for s in steppers for sites in s.sites}
+    devices = {_where(sites) for s in steppers for sites in s.sites}
     if len(devices) > 1:
         raise ArgumentError(
             f"lw.couple: wanted sites on one device, found {' and '.join(sorted(devices))}"
@@ -55,3 +56,8 @@ def couple(*steppers: SiteStepper) -> SiteStepper:
         (o for s in steppers for o in s.observed),
         tuple(name for s in steppers for name in s.copied),
     )
+
+
+def _where(sites: AnySites) -> str:
+    """The device of sites, or their mesh."""
+    return f"a mesh ({sites.mesh})" if isinstance(sites, SplitSites) else sites.device

@@ -30,11 +30,19 @@ from lanewise.patterns.sitewise.making import (
 )
 from lanewise.patterns.sitewise.observer import Observer
 from lanewise.patterns.sitewise.sites import Sites
+from lanewise.patterns.sitewise.split_calls import refuse_split
+from lanewise.patterns.sitewise.split_sites import AnySites, SplitSites, set_leaf, sites_on
+from lanewise.patterns.sitewise.split_steps import (
+    prepare_split_force,
+    split_arriving,
+    split_force,
+    split_values,
+)
 from lanewise.patterns.sitewise.values import SiteValues, shape_of
 from lanewise.planning.plan import Plan
 from lanewise.records.field_values import brought, check_fits
-from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import on, to_host
+from lanewise.runtime.memory import to_host
+from lanewise.runtime.mesh import Mesh, first_of, place_of
 from lanewise.support.attributes import sealed, settings_by_name
 from lanewise.support.checks import plain_function, shown
 from lanewise.support.errors import ArgumentError, brief
@@ -115,27 +123,30 @@ class Sitewise(LatticeKernel):
         storage: str | None = None,
         streaming: str | None = None,
         layout: Layout | None = None,
-        device: str | None = None,
+        device: str | Mesh | None = None,
         fractions: WallFractions | None = None,
-    ) -> Sites:
+    ) -> AnySites:
         """The sites of a box, all populations zero.
 
         shape: (ny, nx) or (nz, ny, nx). mask: the kind of every site, whole numbers of that shape.
         edges: the rule of an axis, or of its (low, high) face: "periodic", "slip" or the name of a
         wall. storage: "f16" (GPU), "f32" or "f64".
         streaming: "pull" or "push" with two copies of the populations, or "in-place" with one.
+        device: or a mesh, whose parts have layers along the slowest axis, at least 8 each.
         fractions: where walls cut links, if not half-way: bounce-back is then interpolated
         (`patterns/sitewise/fractions.py`). Raises `ArgumentError` for what does not fit,
         `DeviceError` when it does not fit the memory, before anything is allocated.
         """
-        where, size = resolve(device), site_shape(self.lattice, shape)
+        where, size = place_of(device), site_shape(self.lattice, shape)
+        first = first_of(where)
         stored, form, arranged = site_memory(
             self.lattice, size, self.real, where, storage, streaming, layout
         )
         kinds = site_kinds(mask, size, self.kinds.numbers)
         if layout is None:
-            arranged = layout_among_walls(kinds, self.walls, where, stored, form) or arranged
-        sites = Sites(
+            arranged = layout_among_walls(kinds, self.walls, first, stored, form) or arranged
+        sites = sites_on(
+            where,
             self.lattice,
             size,
             kinds=kinds,
@@ -144,17 +155,19 @@ class Sitewise(LatticeKernel):
             storage=stored,
             form=form,
             layout=arranged,
-            device=where,
         )
+        if isinstance(sites, SplitSites):
+            sites.interpolate(fractions, self.real)
+            return sites
         if fractions is not None:
             numbers = frozenset(w.number for w in self.walls)
             flags = to_host(sites.flags)
             sites.interpolation = make_interpolation(
-                self.lattice, fractions, flags, numbers, self.real, where
+                self.lattice, fractions, flags, numbers, self.real, first
             )
         return sites
 
-    def set_populations(self, sites: Sites, populations: Any) -> None:
+    def set_populations(self, sites: AnySites, populations: Any) -> None:
         """Set the populations that arrive next, an array of shape (Q, *shape); the count of steps
         starts again.
 
@@ -178,24 +191,30 @@ class Sitewise(LatticeKernel):
         sites.whole.check_idle()
         check_fits("populations", each(), sites.storage)
         sites.step, sites.fresh = 0, True
-        with on(sites.device):
-            for q, values in enumerate(each()):
-                setattr(sites.current, f"q{q}", values.astype(sites.storage.dtype).reshape(-1))
+        for q, values in enumerate(each()):
+            set_leaf(sites, f"q{q}", values)
         sites.whole.mended()
 
-    def populations(self, sites: Sites, **values: Any) -> npt.NDArray[Any]:
+    def populations(self, sites: AnySites, **values: Any) -> npt.NDArray[Any]:
         """The populations that arrive next, a NumPy array of shape (Q, *shape); zeros at walls.
 
         `values` are the velocities of moving walls, which add to what they send back.
         """
-        classified = self.kinds.values(sites, self._looking(sites, values))
+        looking = self._looking(sites, values)
+        if isinstance(sites, SplitSites):
+            split = split_values(self.kernels, sites, looking)
+            sites.whole.check()
+            return split_arriving(self.kernels, sites, split)
+        classified = self.kinds.values(sites, looking)
         sites.whole.check()
-        arriving = self.kernels.arriving(sites, classified).numpy()
+        look, array = self.kernels.arriving(sites, classified)
+        look()
+        arriving = array.numpy()
         return np.stack([arriving[f"q{q}"] for q in range(self.lattice.size)]).reshape(
             self.lattice.size, *sites.shape
         )
 
-    def _looking(self, sites: Sites, values: Mapping[str, Any]) -> dict[str, Any]:
+    def _looking(self, sites: AnySites, values: Mapping[str, Any]) -> dict[str, Any]:
         """The values of a call that looks: those that it does not apply may be left out."""
         self.kinds.check_sites(sites)
         return {**values, **self.kinds.unneeded(sites, values)}
@@ -210,7 +229,7 @@ class Sitewise(LatticeKernel):
 
     @brief
     @settings_by_name
-    def tune(self, sites: Sites, *, seconds: float | None = None, **values: Any) -> Tuning:
+    def tune(self, sites: AnySites, *, seconds: float | None = None, **values: Any) -> Tuning:
         """Measure plans of a step of these sites, within about so many seconds, and remember the
         fastest: later steps like these use it.
 
@@ -223,11 +242,13 @@ class Sitewise(LatticeKernel):
         return tune_sites(self.tuning_job(sites, **values), seconds)
 
     @brief
-    def tuning_job(self, sites: Sites, **values: Any) -> SiteJob:
+    def tuning_job(self, sites: AnySites, **values: Any) -> SiteJob:
         """What `tune` measures."""
         from lanewise.patterns.sitewise.tuning import SiteJob
         from lanewise.tuning.job import check_tunable
 
+        if isinstance(sites, SplitSites):
+            raise refuse_split(self.__name__, sites, "plans are tuned")
         classified = self._proved(sites, values)
         check_tunable(self.__name__, sites.device, {"sites": sites.count})
         kernels = self.kernels
@@ -255,7 +276,7 @@ class Sitewise(LatticeKernel):
     @settings_by_name
     def force(
         self,
-        sites: Sites,
+        sites: AnySites,
         walls: list[str] | tuple[str, ...],
         *,
         weights: bool = False,
@@ -286,9 +307,27 @@ class Sitewise(LatticeKernel):
                 f"{self.__name__}.force(weights={shown(weights)}): wanted True or False"
             )
         numbers = tuple(sorted(self.kinds.wall_number(name) for name in walls))
-        classified = self.kinds.values(sites, self._looking(sites, values))
+        looking = self._looking(sites, values)
+        if isinstance(sites, SplitSites):
+            split = split_values(self.kernels, sites, looking)
+            sites.whole.check()
+            return split_force(self.kernels, sites, split, numbers, weights=weights)
+        classified = self.kinds.values(sites, looking)
         sites.whole.check()
         return self.kernels.force(sites, classified, numbers, weights=weights)
+
+    def prepare_force(
+        self, sites: AnySites, step: int, walls: list[str], *, weights: bool = False, **values: Any
+    ) -> None:
+        """Compile what `force` runs after `step` steps, one at least."""
+        numbers = tuple(sorted(self.kinds.wall_number(name) for name in walls))
+        looking = self._looking(sites, values)
+        if isinstance(sites, SplitSites):
+            split = split_values(self.kernels, sites, looking)
+            prepare_split_force(self.kernels, sites, step, split, numbers, weights=weights)
+            return
+        classified = self.kinds.values(sites, looking)
+        self.kernels.prepare_force(sites, step, classified, numbers, weights=weights)
 
 
 def sitewise(lattice: Lattice) -> Callable[[Callable[..., Any]], Sitewise]:

@@ -40,7 +40,9 @@ from lanewise.patterns.sitewise.momentum_exchange import build_momentum_exchange
 from lanewise.patterns.sitewise.outflow import Outlet, build_outflow
 from lanewise.patterns.sitewise.passes import boxes
 from lanewise.patterns.sitewise.pattern import LEAST_MERGED, SITEWISE, complete_site_plan
-from lanewise.patterns.sitewise.sites import Sites, arrival_array
+from lanewise.patterns.sitewise.site_records import arrival_array
+from lanewise.patterns.sitewise.sites import Sites
+from lanewise.patterns.sitewise.split_sites import AnySites
 from lanewise.patterns.sitewise.values import Observed, SiteValues, in_order
 from lanewise.patterns.skeleton import checks_everywhere
 from lanewise.patterns.tables.arguments import check_countable, table_lengths
@@ -143,8 +145,12 @@ class SiteKernels:
         """What is looked at before every step: the fields that this flow's own observers write, and
         what its values observe.
         """
+        return (*self.own_fields(sites, values), *values.observed)
+
+    def own_fields(self, sites: Sites, values: SiteValues) -> tuple[Observed, ...]:
+        """The fields that this flow's own observers write."""
         fields = dict(values.fields_of)
-        own_fields = (
+        return tuple(
             Observed(
                 f.name,
                 sites,
@@ -156,7 +162,6 @@ class SiteKernels:
             for n, f in self.kinds.fields.items()
             if n in fields
         )
-        return (*own_fields, *values.observed)
 
     def _write_field(
         self,
@@ -233,14 +238,15 @@ class SiteKernels:
         for writer in self.kinds.writers(dict(values.fields_of)):
             self.prove(sites, values, (writer,))
 
-    def asks_for_tests(self, sites: Sites, checks: bool) -> bool:
+    def asks_for_tests(self, sites: AnySites, checks: bool) -> bool:
         """Whether a call asks for tests of indices; raises `ArgumentError` where it has no
         tables.
         """
         everywhere = checks is False and checks_everywhere()
         if checks is False and not everywhere:
             return False  # as nearly always: the functions need not be gone through
-        functions = self.kinds.functions_of(sites) if isinstance(sites, Sites) else ()  # pyright: ignore[reportUnnecessaryIsInstance]
+        known: Any = sites
+        functions = self.kinds.functions_of(known) if isinstance(known, Sites) else ()
         tables = [n for f in functions for n in f.tables]
         return (
             bool(tables)
@@ -312,23 +318,24 @@ class SiteKernels:
             *self._outflows(sites, step, values, first=first),
         ]
 
-    def arriving(self, sites: Sites, values: SiteValues) -> RecordArray:
-        """The populations that arrive next, as the sites compute; zeros at walls."""
+    def arriving(self, sites: Sites, values: SiteValues) -> tuple[SiteCall, RecordArray]:
+        """What looks at the populations that arrive next, as the sites compute, and where it puts
+        them; zeros at walls.
+        """
 
         def build(index: Scalar) -> ir.Kernel:
             arguments = self._looking(sites, sites.step, values, fresh=sites.fresh)
             return build_sitewise(replace(arguments, collects=True), index)
 
         executable = self._for(("arriving", sites.phase.name), sites, values, build)
-        array = arrival_array(sites, self.kinds.real)
-        bind_phase(executable, sites, sites.step, values, (), array)()
-        return array
+        array = arrival_array(self.kinds.lattice, sites.count, self.kinds.real, sites.device)
+        return bind_phase(executable, sites, sites.step, values, (), array), array
 
     def force(
         self, sites: Sites, values: SiteValues, numbers: tuple[int, ...], *, weights: bool
     ) -> Any:
         """The momentum that walls take in this step, a float64 vector (see `Sitewise.force`)."""
-        look, result = self._momentum(
+        look, result = self.momentum(
             sites, sites.step, sites.fresh, values, numbers, weights=weights
         )
         look()
@@ -345,9 +352,9 @@ class SiteKernels:
         weights: bool,
     ) -> None:
         """Compile what `force` runs after `step` steps, one at least."""
-        self._momentum(sites, step, False, values, numbers, weights=weights)
+        self.momentum(sites, step, False, values, numbers, weights=weights)
 
-    def _momentum(
+    def momentum(
         self,
         sites: Sites,
         step: int,

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, overload
 from weakref import ref
 
 from lanewise.language.lattices.base import Lattice
@@ -18,6 +18,14 @@ from lanewise.patterns.sitewise.call_kinds import SiteKinds
 from lanewise.patterns.sitewise.calls import SiteCall, Step, run_calls
 from lanewise.patterns.sitewise.kernels import SiteKernels
 from lanewise.patterns.sitewise.sites import Sites
+from lanewise.patterns.sitewise.split_calls import SplitCall, SplitValues, refuse_split
+from lanewise.patterns.sitewise.split_sites import AnySites, SplitSites
+from lanewise.patterns.sitewise.split_steps import (
+    alone_on,
+    split_observed,
+    split_step,
+    split_values,
+)
 from lanewise.patterns.sitewise.steppers import SiteStepper, around_steps
 from lanewise.patterns.sitewise.values import SiteValues, is_unchanging, same_values
 from lanewise.planning.plan import Plan
@@ -70,7 +78,7 @@ class LatticeKernel(ABC):
     # ------------------------------------------------------------ steps
 
     def __call__(
-        self, sites: Sites, *, plan: Plan | None = None, checks: bool = False, **values: Any
+        self, sites: AnySites, *, plan: Plan | None = None, checks: bool = False, **values: Any
     ) -> None:
         """One step."""
         try:
@@ -81,7 +89,7 @@ class LatticeKernel(ABC):
     @brief
     def run(
         self,
-        sites: Sites,
+        sites: AnySites,
         steps: int,
         *,
         plan: Plan | None = None,
@@ -97,36 +105,39 @@ class LatticeKernel(ABC):
         self._run(sites, steps, plan, checks, values)
 
     def _run(
-        self, sites: Sites, steps: int, plan: Plan | None, checks: bool, values: dict[str, Any]
+        self, sites: AnySites, steps: int, plan: Plan | None, checks: bool, values: dict[str, Any]
     ) -> None:
         if not self.kernels.asks_for_tests(sites, checks):
             self._take(sites, steps, plan, values)
             return
         check_steps(self.__name__, steps)
         for _ in range(steps):
+            assert isinstance(sites, Sites)
             classified = self._proved(sites, values)
             sites.whole.check()
             run_calls(sites, self.kernels.step_tests(sites, classified, self.kinds.updates(sites)))
             self._take(sites, 1, plan, values)
 
     @brief
-    def stepper(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteStepper:
+    def stepper(self, sites: AnySites, *, plan: Plan | None = None, **values: Any) -> SiteStepper:
         """What `run` makes for given values: bound once, to run again and again, or to be coupled
         (`lw.couple`).
         """
         return self._stepper(sites, plan, self._proved(sites, values))
 
     @brief
-    def compile(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteCall:
+    def compile(self, sites: AnySites, *, plan: Plan | None = None, **values: Any) -> SiteCall:
         """The kernel of the next step, without running it: its plan, source, resources,
         explanation.
         """
+        if isinstance(sites, SplitSites):
+            raise refuse_split(self.__name__, sites, "a call is compiled")
         classified = self._proved(sites, values)
         step = self.kernels.step(sites, sites.step, sites.fresh, classified, plan)
-        calls = self._stepper(sites, plan, classified).calls_now
+        stepper = self._stepper(sites, plan, classified)
         tuned = plan is None and not sites.fresh
         tuned = tuned and self.kernels.tuned_plan(sites, classified) is not None
-        return replace(step, step=Step(calls, plan, tuned))
+        return replace(step, step=Step(lambda: _of_one_device(stepper.calls_now()), plan, tuned))
 
     @abstractmethod
     def _calls(
@@ -134,21 +145,30 @@ class LatticeKernel(ABC):
     ) -> list[SiteCall]:
         """What a step of these sites runs, in its order, with values that are checked."""
 
-    def _stepper(self, sites: Sites, plan: Plan | None, values: SiteValues) -> SiteStepper:
+    def _stepper(
+        self, sites: AnySites, plan: Plan | None, values: SiteValues | SplitValues
+    ) -> SiteStepper:
         """What takes steps of these sites with values that are checked."""
+        if isinstance(sites, SplitSites):
+            assert isinstance(values, SplitValues)
+            observed = split_observed(self.kernels, sites, values)
+            calls = partial(split_step, self.kernels, sites, plan, values)
+            return SiteStepper(self.__name__, ((sites, calls),), observed, values.copied)
+        assert isinstance(values, SiteValues)
         observed = self.kernels.observed(sites, values)
         calls = partial(self._calls, sites, plan, values)
         return SiteStepper(self.__name__, ((sites, calls),), observed, values.copied)
 
-    def _take(self, sites: Sites, steps: int, plan: Plan | None, values: dict[str, Any]) -> None:
+    def _take(self, sites: AnySites, steps: int, plan: Plan | None, values: dict[str, Any]) -> None:
         """So many steps, by the loop of the run before if nothing has changed since: graphs and
         all.
         """
         versions = self.kinds.notice()
-        if not isinstance(sites, Sites):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(sites, Sites | SplitSites):  # pyright: ignore[reportUnnecessaryIsInstance]
             self.kinds.check_sites(sites)
         fields, walls = tuple(self.kinds.fields), self.kinds.walls
-        made_of = (plan, self.kernels.tunings, versions, fields, walls, sites.interpolation)
+        curved = sites.interpolations if isinstance(sites, SplitSites) else sites.interpolation
+        made_of = (plan, self.kernels.tunings, versions, fields, walls, curved)
         kept = sites.kept.get(self)
         if kept is not None and kept[0] == made_of and same_values(kept[1], values):
             take(kept[2], steps)
@@ -161,7 +181,9 @@ class LatticeKernel(ABC):
         else:
             self._stepper(sites, plan, classified).run(steps)
 
-    def _kept_loop(self, sites: Sites, plan: Plan | None, values: SiteValues) -> StepLoop:
+    def _kept_loop(
+        self, sites: AnySites, plan: Plan | None, values: SiteValues | SplitValues
+    ) -> StepLoop:
         """A loop that the sites keep, and that keeps neither them nor this kernel."""
         kernel, stepped = ref(self), ref(sites)
 
@@ -172,12 +194,27 @@ class LatticeKernel(ABC):
             return mine._stepper(theirs, plan, values).task.launches(states)
 
         name, device, around = self.__name__, sites.device, around_steps(sites)
-        return loop_of(Task(name, "sitewise", launches, device, (sites.state,), around=around))
+        alone = alone_on((sites,))
+        return loop_of(
+            Task(name, "sitewise", launches, device, (sites.state,), around=around, alone=alone)
+        )
 
-    def _proved(self, sites: Sites, values: Mapping[str, Any]) -> SiteValues:
+    @overload
+    def _proved(self, sites: Sites, values: Mapping[str, Any]) -> SiteValues: ...
+    @overload
+    def _proved(self, sites: AnySites, values: Mapping[str, Any]) -> SiteValues | SplitValues: ...
+    def _proved(self, sites: AnySites, values: Mapping[str, Any]) -> SiteValues | SplitValues:
         """The values of a call, none of which surely leads out of a table."""
+        if isinstance(sites, SplitSites):
+            split = split_values(self.kernels, sites, values)
+            self.kinds.check_motion(sites, split.environment)
+            return split
         # which checks that the sites are of this kernel
         classified = self.kinds.values(sites, values)
-        self.kinds.check_motion(sites, classified)
+        self.kinds.check_motion(sites, classified.environment)
         self.kernels.prove_all(sites, classified, self.kinds.updates(sites))
         return classified
+
+
+def _of_one_device(calls: Sequence[SiteCall | SplitCall]) -> list[SiteCall]:
+    return [call for call in calls if isinstance(call, SiteCall)]

@@ -18,11 +18,13 @@ from lanewise.language.target import target_of
 from lanewise.language.types import F16, F32, F64, Scalar
 from lanewise.layouts import AoSoA, Layout, SoA
 from lanewise.patterns.sitewise.kinds import MOST, Wall
-from lanewise.patterns.sitewise.sites import DENSE, population_record, solid_sites
+from lanewise.patterns.sitewise.site_records import population_record
+from lanewise.patterns.sitewise.sites import DENSE, solid_sites
 from lanewise.patterns.sitewise.streaming import Form, form_by_name
 from lanewise.records.field_values import brought
 from lanewise.records.storage import checked_layout
 from lanewise.runtime.memory import require_memory
+from lanewise.runtime.mesh import Mesh, first_of
 from lanewise.support.checks import host_array, shown
 from lanewise.support.errors import ArgumentError
 
@@ -37,7 +39,7 @@ def site_memory(
     lattice: Lattice,
     size: tuple[int, ...],
     real: Scalar,
-    device: str,
+    where: str | Mesh,
     storage: str | None,
     streaming: str | None,
     layout: Layout | None,
@@ -45,32 +47,44 @@ def site_memory(
     """How the populations of sites are stored, as wanted or by default, once it is known that they
     fit the memory.
     """
+    device = first_of(where)
     stored = _storage(storage, real, device)
     form = form_by_name(target_of(device).streaming if streaming is None else streaming)
-    arranged, count = site_layout(layout, device, stored, size[-1]), math.prod(size)
-    require_memory(
-        device, _bytes(lattice, count, stored, form, arranged), f"{count:,} sites of {lattice.name}"
-    )
+    arranged = site_layout(layout, device, stored, size[-1])
+    for one, count in _counts(size, where):
+        nbytes = _bytes(lattice, count, stored, form, arranged)
+        require_memory(one, nbytes, f"{count:,} sites of {lattice.name}")
     return stored, form, arranged
+
+
+def _counts(size: tuple[int, ...], where: str | Mesh) -> list[tuple[str, int]]:
+    """How many sites of a box each device holds."""
+    if isinstance(where, str):
+        return [(where, math.prod(size))]
+    layers = dict.fromkeys(where.devices, 0)
+    for device, rows in zip(where.devices, where.rows(size[0]), strict=True):
+        layers[device] += len(rows)
+    return [(device, n * math.prod(size[1:])) for device, n in layers.items()]
 
 
 def field_memory(
     record_of: Callable[[Scalar], Record],
     size: tuple[int, ...],
     real: Scalar,
-    device: str,
+    where: str | Mesh,
     storage: str | None,
     layout: Layout | None,
 ) -> tuple[Scalar, Layout]:
     """How the fields of a stencil's sites are stored, once it is known that they fit the memory."""
-    stored = _storage(storage, real, device)
-    arranged, count = SoA() if layout is None else checked_layout(layout), math.prod(size)
-    nbytes = (
-        2 * arranged.arrange(record_of(stored).leaves).nbytes(count)
-        + 4 * count
-        + 2 * 4 * -(-count // 32)
-    )
-    require_memory(device, nbytes, f"{count:,} sites of a stencil")
+    stored = _storage(storage, real, first_of(where))
+    arranged = SoA() if layout is None else checked_layout(layout)
+    for device, count in _counts(size, where):
+        nbytes = (
+            2 * arranged.arrange(record_of(stored).leaves).nbytes(count)
+            + 4 * count
+            + 2 * 4 * -(-count // 32)
+        )
+        require_memory(device, nbytes, f"{count:,} sites of a stencil")
     return stored, arranged
 
 

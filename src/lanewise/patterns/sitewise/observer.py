@@ -24,6 +24,15 @@ from lanewise.patterns.sitewise.calls import (
 from lanewise.patterns.sitewise.function import SiteFunction
 from lanewise.patterns.sitewise.kernels import SiteKernels
 from lanewise.patterns.sitewise.sites import Sites
+from lanewise.patterns.sitewise.split_calls import (
+    SplitCall,
+    SplitRoom,
+    SplitValues,
+    check_functions,
+    part_arguments,
+)
+from lanewise.patterns.sitewise.split_sites import AnySites, SplitSites
+from lanewise.patterns.sitewise.split_steps import look_now, no_tests, split_look, split_observed
 from lanewise.patterns.sitewise.values import (
     Observed,
     SiteValues,
@@ -85,7 +94,7 @@ class Observer:
 
     @brief
     def __call__(
-        self, sites: Sites, *, plan: Plan | None = None, checks: bool = False, **values: Any
+        self, sites: AnySites, *, plan: Plan | None = None, checks: bool = False, **values: Any
     ) -> Any:
         """Arrays of shape (count,) or (count, components) on the sites' device: one, or a tuple of
         them; zeros at walls.
@@ -94,6 +103,8 @@ class Observer:
         that is outside.
         """
         check_plan(self.function.name, plan)
+        if isinstance(sites, SplitSites):
+            return self._on_mesh(sites, plan, checks, values)
         if checks is False and (again := self._again(sites, plan, values)) is not None:
             return again[0] if len(again) == 1 else again
         self.kernels.kinds.check_sites(sites)
@@ -111,6 +122,69 @@ class Observer:
         if not needs and not checks:
             arrays = self._keep(sites, plan, values, look, arrays)
         return arrays[0] if len(arrays) == 1 else arrays
+
+    def _on_mesh(
+        self, sites: SplitSites, plan: Plan | None, checks: bool, values: dict[str, Any]
+    ) -> Any:
+        """A look at sites on a mesh: arrays on the mesh, one or a tuple of them."""
+        sites.whole.check()
+        classified = self._split_values(sites, values)
+        refuse_checks(self.function.name, {"checks": checks}, ())
+        rooms = [self._room(part) for part in sites.parts]
+        look_now(split_observed(self.kernels, sites, classified))
+        bind = partial(self._part_call, sites.step, sites.fresh, plan)
+        name, stands = self.function.name, (sites.step, sites.fresh)
+        split_look(name, sites, *stands, classified, rooms, bind)()
+        arrays = tuple(sites.gathered(each) for each in zip(*rooms, strict=True))
+        return arrays[0] if len(arrays) == 1 else arrays
+
+    def _part_call(
+        self,
+        step: int,
+        fresh: bool,
+        plan: Plan | None,
+        sites: Sites,
+        values: SiteValues,
+        arrays: tuple[Any, ...],
+    ) -> SiteCall:
+        return self._call(sites, step, fresh, plan, values, arrays)
+
+    def _split_values(self, sites: SplitSites, values: dict[str, Any]) -> SplitValues:
+        """`_values` of sites on a mesh."""
+        self.kernels.kinds.check_sites(sites)
+        check_functions(self.function.name, sites, self._functions)
+        varying = {
+            **check_uniforms([(x.name, x.parameters) for x in self._functions]),
+            **self.function.fields,
+        }
+        parts, observed, copied = part_arguments(self.function.name, sites, values, varying)
+        bound = tuple(self._values(p, own) for p, own in zip(sites.parts, parts, strict=True))
+        return SplitValues(bound, observed, copied)
+
+    def _of_mesh(self, sites: SplitSites, values: dict[str, Any]) -> Observed:
+        classified = self._split_values(sites, values)
+        kind = self._one_result()
+        room = SplitRoom.of(sites, kind)
+        rooms = [(view,) for view in room.views(sites)]
+        bring = room.exchange()
+
+        def look(step: int, fresh: bool) -> SplitCall:
+            bind = partial(self._part_call, step, fresh, None)
+            name = self.function.name
+            return split_look(name, sites, step, fresh, classified, rooms, bind, bring)
+
+        needs = split_observed(self.kernels, sites, classified)
+        return Observed(self.function.name, sites, kind, room, look, no_tests, needs)
+
+    def _one_result(self) -> t.ValueType:
+        """The type of what is observed. Raises `ArgumentError` where that are several values."""
+        results = self.function.update.lowered.results
+        if len(results) != 1:
+            raise ArgumentError(
+                f"{self.function.name} returns {len(results)} values; observed is one: wanted an "
+                "observer for each"
+            )
+        return results[0]
 
     def _again(
         self, sites: Sites, plan: Plan | None, values: dict[str, Any]
@@ -182,20 +256,17 @@ class Observer:
         )
 
     @brief
-    def of(self, sites: Sites, **values: Any) -> Observed:
+    def of(self, sites: AnySites, **values: Any) -> Observed:
         """What it sees of these sites at the beginning of every step, as a value of another call:
         see `lw.couple`.
 
         Raises `ArgumentError` unless it returns one value.
         """
+        if isinstance(sites, SplitSites):
+            return self._of_mesh(sites, values)
         self.kernels.kinds.check_sites(sites)
         classified = self._values(sites, values)
-        results = self.function.update.lowered.results
-        if len(results) != 1:
-            raise ArgumentError(
-                f"{self.function.name} returns {len(results)} values; observed is one: wanted an "
-                "observer for each"
-            )
+        kind = self._one_result()
         (array,) = self._room(sites)
 
         def look(step: int, fresh: bool) -> SiteCall:
@@ -203,11 +274,16 @@ class Observer:
 
         needs = self.kernels.observed(sites, classified)
         tests = partial(self.kernels.tests, sites, classified, (self.function,))
-        return Observed(self.function.name, sites, results[0], array, look, tests, needs)
+        return Observed(self.function.name, sites, kind, array, look, tests, needs)
 
     @brief
-    def prepare(self, sites: Sites, step: int, **values: Any) -> None:
+    def prepare(self, sites: AnySites, step: int, **values: Any) -> None:
         """Compile what looks at the sites after `step` steps, one at least."""
+        if isinstance(sites, SplitSites):
+            split = self._split_values(sites, values)
+            for part, own in zip(sites.parts, split.parts, strict=True):
+                self._call(part, step, False, None, own, self._room(part))
+            return
         self._bound(sites, step, False, None, self._values(sites, values))
 
     def _bound(

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanewise.language.lattices.base import Lattice
-from lanewise.language.record import Field, Record, RecordValue
+from lanewise.language.record import Record
 from lanewise.language.target import target_of
 from lanewise.language.types import Scalar
 from lanewise.launch.steps.task import StepState
@@ -28,6 +28,8 @@ from lanewise.patterns.sitewise.flags import (
 from lanewise.patterns.sitewise.fractions import WEIGHTS, Interpolation, weight_array
 from lanewise.patterns.sitewise.kinds import AXES, MOST, Edges, Rule, Wall, read_edges
 from lanewise.patterns.sitewise.runs import Classes, make_classes, make_places, make_runs
+from lanewise.patterns.sitewise.site_records import population_record, zero_records
+from lanewise.patterns.sitewise.slabs import Slab
 from lanewise.patterns.sitewise.streaming import Form, Phase
 from lanewise.records.arrays import RecordArray
 from lanewise.runtime.cpu import SLAB_UNIT
@@ -62,25 +64,29 @@ class Sites:
         layout: Layout,
         device: str,
         record: Record | None = None,
+        slab: Slab | None = None,
     ) -> None:
-        """`record`: what a site holds in place of populations."""
+        """`record`: what a site holds in place of populations. slab: of a part of a larger box,
+        which layers of it these are.
+        """
         self.lattice = lattice
         self.shape = shape
         self.form = form
         self.storage = storage
         self.device = device
         self.edges: Edges = read_edges(edges, lattice.dimension, {w.name: w.number for w in walls})
-        self.layout = layout
-        self.present = frozenset(
-            int(k) for k in np.flatnonzero(np.bincount(kinds.reshape(-1), minlength=MOST))
-        )
+        self.layout, self.slab = layout, slab
+        # of a part those of the whole box: all parts run the same kernels
+        self.present = kinds_present(kinds) if slab is None else slab.kinds
         held = record or population_record(lattice, storage)
-        self.copies = [_zeros(held, self.count, self.layout, device) for _ in range(form.buffers)]
+        self.copies = [
+            zero_records(held, self.count, self.layout, device) for _ in range(form.buffers)
+        ]
         numbers = frozenset(w.number for w in walls)
         # On a GPU every site computes where it lies, when that is all that it takes to find its
         # neighbours.
         self.placed = target_of(device).has_blocks and form.name in ("pull", "two-copies")
-        self.framed = self.placed and not kinds.any()
+        self.framed = self.placed and not any(self.present)
         self.row_block = (
             0 if not self.placed else row_block_of(layout, shape[-1], plain=record is not None)
         )
@@ -192,13 +198,29 @@ class Sites:
         if kind not in self._parts:
             flags, kinds = to_host(self.flags), self.kinds.reshape(-1)
             if kind is None:
-                places = make_spans(flags == 0, SLAB_UNIT)
+                chosen = flags == 0
             elif kind < 0:
-                places = np.flatnonzero((flags != 0) & ~np.isin(kinds, sorted(self._walls)))
+                chosen = (flags != 0) & ~np.isin(kinds, sorted(self._walls))
             else:
-                places = np.flatnonzero((flags != 0) & (kinds == kind))
+                chosen = (flags != 0) & (kinds == kind)
+            chosen = self._stepped(chosen)
+            spans = kind is None
+            places = make_spans(chosen, SLAB_UNIT) if spans else np.flatnonzero(chosen)
             self._parts[kind] = self._places(places)
         return self._parts[kind]
+
+    def _stepped(self, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Of some sites those that a step has to update: all but ghosts that nobody reads."""
+        return chosen if self.slab is None else _within(chosen, self.slab.stepped(self.plane))
+
+    def _owned(self, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Of some sites those that are no ghosts."""
+        return chosen if self.slab is None else _within(chosen, self.slab.own(self.plane))
+
+    @property
+    def plane(self) -> int:
+        """The sites of a layer along the slowest axis."""
+        return self.count // self.shape[0]
 
     @property
     def step(self) -> int:
@@ -245,7 +267,10 @@ class Sites:
 
     def runs(self) -> Any:
         """The runs (n, 3) of sites of one class, on the device: first, behind the last, class."""
-        return self._places(make_runs(self.classes.of_site, SLAB_UNIT))
+        of_site = self.classes.of_site
+        if self.slab is not None:
+            of_site = np.where(self._stepped(np.ones(self.count, np.bool_)), of_site, -1)
+        return self._places(make_runs(of_site, SLAB_UNIT))
 
     def places(self, phase: Phase) -> Any:
         """Where the populations of each class arrive from in a phase, (classes, Q) scalars on the
@@ -270,7 +295,8 @@ class Sites:
         """
         if self._walled is None:
             solid = np.isin(self.kinds.reshape(-1), sorted(self._walls))
-            self._walled = self._places(np.flatnonzero((to_host(self.flags) & LINKS != 0) & ~solid))
+            walled = (to_host(self.flags) & LINKS != 0) & ~solid
+            self._walled = self._places(np.flatnonzero(self._owned(walled)))
         return self._walled
 
     @property
@@ -298,11 +324,13 @@ class Sites:
         """
         if (axis, step) not in self._outlets:
             open_sites = ~np.isin(self.kinds, sorted(self._walls))
+            owned = self._owned(np.ones(self.count, np.bool_)).reshape(self.shape)
             ends: list[Any] = [slice(None)] * len(self.shape)
             further = list(ends)
             ends[-1 - axis], further[-1 - axis] = (0, 1) if step < 0 else (-1, -2)
             places = np.arange(self.count).reshape(self.shape)[tuple(ends)]
-            open_places = places[open_sites[tuple(ends)] & open_sites[tuple(further)]].reshape(-1)
+            is_open = open_sites[tuple(ends)] & open_sites[tuple(further)] & owned[tuple(ends)]
+            open_places = places[is_open].reshape(-1)
             self._outlets[axis, step] = self._places(open_places)
         return self._outlets[axis, step]
 
@@ -335,24 +363,20 @@ def row_block_of(layout: Layout, extent: int, *, plain: bool = False) -> int:
     return width if width > 1 and extent % width == 0 else 0
 
 
+def kinds_present(kinds: npt.NDArray[np.uint8]) -> frozenset[int]:
+    """The kinds that some sites have."""
+    return frozenset(int(k) for k in np.flatnonzero(np.bincount(kinds.reshape(-1), minlength=MOST)))
+
+
+def _within(chosen: npt.NDArray[np.bool_], part: slice) -> npt.NDArray[np.bool_]:
+    kept = np.zeros_like(chosen)
+    kept[part] = chosen[part]
+    return kept
+
+
 def solid_sites(kinds: npt.NDArray[np.uint8], walls: tuple[Wall, ...]) -> npt.NDArray[np.bool_]:
     """Which sites are walls."""
     return np.isin(kinds, sorted({w.number for w in walls}))
-
-
-def field_record(names: tuple[str, ...], storage: Scalar) -> Record:
-    """The record of a stencil's site: a leaf for each field."""
-    return Record("Fields", tuple(Field(n, storage) for n in names))
-
-
-def population_record(lattice: Lattice, storage: Scalar) -> Record:
-    """The record of a site: a leaf `q0`, `q1`, ... for each direction."""
-    return Record("Populations", tuple(Field(f"q{q}", storage) for q in range(lattice.size)))
-
-
-def _zeros(record: Record, count: int, layout: Layout, device: str) -> RecordArray:
-    python_class = type(record.name, (RecordValue,), {"__record__": record})
-    return RecordArray.zeros(record, count, layout=layout, device=device, python_class=python_class)
 
 
 def _check_outlets(edges: Edges, shape: tuple[int, ...]) -> None:
@@ -362,8 +386,3 @@ def _check_outlets(edges: Edges, shape: tuple[int, ...]) -> None:
                 "an outflow looks one site further in: wanted at least 2 sites along "
                 f"{AXES[axis]}, found 1"
             )
-
-
-def arrival_array(sites: Sites, real: Scalar) -> RecordArray:
-    """Room for the populations that arrive at all sites, in the type that sites compute in."""
-    return _zeros(population_record(sites.lattice, real), sites.count, SoA(), sites.device)

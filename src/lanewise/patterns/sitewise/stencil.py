@@ -22,13 +22,15 @@ from lanewise.patterns.sitewise.kinds import Rule, Wall
 from lanewise.patterns.sitewise.lattice_kernel import LatticeKernel
 from lanewise.patterns.sitewise.making import field_memory, site_kinds, site_shape
 from lanewise.patterns.sitewise.observer import Observer
-from lanewise.patterns.sitewise.sites import Sites, field_record, solid_sites
+from lanewise.patterns.sitewise.site_records import field_record
+from lanewise.patterns.sitewise.sites import Sites, solid_sites
+from lanewise.patterns.sitewise.split_sites import AnySites, SplitSites, leaf_of, set_leaf, sites_on
 from lanewise.patterns.sitewise.streaming import TWO_COPIES
 from lanewise.patterns.sitewise.values import SiteValues
 from lanewise.planning.plan import Plan
 from lanewise.records.field_values import brought, check_fits
-from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import bring, on
+from lanewise.runtime.mesh import Mesh, place_of
 from lanewise.support.attributes import sealed, settings_by_name
 from lanewise.support.checks import plain_function, shown
 from lanewise.support.errors import ArgumentError, brief
@@ -81,24 +83,26 @@ class Stencil(LatticeKernel):
         edges: Mapping[str, Rule] | None = None,
         storage: str | None = None,
         layout: Layout | None = None,
-        device: str | None = None,
+        device: str | Mesh | None = None,
         **fields: Any,
-    ) -> Sites:
+    ) -> AnySites:
         """The sites of a box.
 
         shape: (nx,), (ny, nx) or (nz, ny, nx). mask: the kind of every site, whole numbers of that
         shape. edges: the rule of an axis, or of its (low, high) face: "periodic", "slip", "outflow"
-        or the name of a wall. storage: "f16" (GPU), "f32" or "f64". fields: where they begin,
+        or the name of a wall. storage: "f16" (GPU), "f32" or "f64". device: or a mesh, whose parts
+        have layers along the slowest axis, at least 8 each. fields: where they begin,
         numbers or arrays of that shape; zero without. Raises `ArgumentError` for what does not fit,
         `DeviceError` when it does not fit the memory, before anything is allocated.
         """
-        where, size = resolve(device), site_shape(self.lattice, shape)
+        where, size = place_of(device), site_shape(self.lattice, shape)
 
         def record_of(scalar: Scalar) -> Record:
             return field_record(self.fields, scalar)
 
         stored, arranged = field_memory(record_of, size, self.kinds.real, where, storage, layout)
-        sites = Sites(
+        sites = sites_on(
+            where,
             self.lattice,
             size,
             kinds=site_kinds(mask, size, self.kinds.numbers),
@@ -107,13 +111,12 @@ class Stencil(LatticeKernel):
             storage=stored,
             form=TWO_COPIES,
             layout=arranged,
-            device=where,
             record=record_of(stored),
         )
         self.set_fields(sites, **fields)
         return sites
 
-    def set_fields(self, sites: Sites, **fields: Any) -> None:
+    def set_fields(self, sites: AnySites, **fields: Any) -> None:
         """Give fields their values: numbers or arrays of the box's shape; walls have zeros.
 
         The count of steps goes on.
@@ -141,11 +144,12 @@ class Stencil(LatticeKernel):
             check_fits(f"the field {name!r}", [array], sites.storage)
             values[name] = array
         fluid = bring(~solid_sites(sites.kinds, self.kinds.walls).reshape(-1), sites.device)
-        with on(sites.device):
-            for name, array in values.items():
-                setattr(sites.current, name, array.astype(sites.storage.dtype).reshape(-1) * fluid)
+        for name, array in values.items():
+            with on(sites.device):
+                whole = array.astype(sites.storage.dtype).reshape(-1) * fluid
+            set_leaf(sites, name, whole)
 
-    def field(self, sites: Sites, name: str) -> Any:
+    def field(self, sites: AnySites, name: str) -> Any:
         """A field as an array of the box's shape on the sites' device, of the type that sites
         compute in. Writing to it changes nothing.
         """
@@ -156,6 +160,8 @@ class Stencil(LatticeKernel):
                 f"{self.__name__} has no field {shown(name)}; its fields are "
                 f"{', '.join(self.fields)}"
             )
+        if isinstance(sites, SplitSites):
+            return leaf_of(sites, name, self.kinds.real)
         with on(sites.device):
             return getattr(sites.current, name).astype(self.kinds.real.dtype).reshape(sites.shape)
 

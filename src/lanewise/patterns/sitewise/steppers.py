@@ -9,13 +9,16 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
 
-from lanewise.launch.joined import Owned, joined, memory_of
+from lanewise.launch.joined import Bound, Owned, joined, memory_of
 from lanewise.launch.steps.loop import Counted, StepLoop, bound_in, loop_of, rhythm_of, take
 from lanewise.launch.steps.task import Around, States, Task
 from lanewise.launch.tasks import Role
 from lanewise.launch.tasks import Sequence as Tasks
 from lanewise.patterns.sitewise.calls import SiteCall
 from lanewise.patterns.sitewise.sites import Sites
+from lanewise.patterns.sitewise.split_calls import SplitCall, refuse_split
+from lanewise.patterns.sitewise.split_sites import AnySites, SplitSites
+from lanewise.patterns.sitewise.split_steps import alone_on
 from lanewise.patterns.sitewise.values import Observed, in_order
 from lanewise.profiling.profile import Profile
 from lanewise.runtime.device import get_device
@@ -25,11 +28,12 @@ from lanewise.support.errors import ArgumentError, brief
 # asking for it costs, which are two calls of 0.2 ms and what follows them.
 LONG_RUN = 1 << 31
 
-Calls = Callable[[int, bool], Sequence[SiteCall]]
+Calls = Callable[[int, bool], Sequence[SiteCall | SplitCall]]
 """Those of a step, behind what is observed: by its number, and whether it is the first one of
 populations that were set.
 """
-Updates = tuple[tuple[Sites, Calls], ...]
+Many = Sequence[SiteCall | SplitCall]
+Updates = tuple[tuple[AnySites, Calls], ...]
 
 
 class SiteStepper:
@@ -58,7 +62,8 @@ class SiteStepper:
             self.sites[0].device,
             tuple(s.state for s in self.sites),
             around=tuple(a for s in self.sites for a in around_steps(s)),
-            bound=lambda stand: [call.bound for call in calls(stand)],
+            bound=lambda stand: _bound(self.sites, calls, stand),
+            alone=alone_on(self.sites),
         )
 
     def __repr__(self) -> str:
@@ -78,7 +83,7 @@ class SiteStepper:
                 "wanted lw.couple(stepper, stepper of those sites), which steps both"
             )
 
-    def calls_now(self) -> list[SiteCall]:
+    def calls_now(self) -> list[SiteCall | SplitCall]:
         """What the next step runs."""
         states = (s.state for s in (*self.sites, *(o.sites for o in self.observed)))
         return self.calls({id(s): (s.fresh, s.step) for s in states})
@@ -86,8 +91,11 @@ class SiteStepper:
     def sequence(self, steps: int = 1) -> Tasks:
         """The next steps as tasks over named buffers."""
         self.check_observed()
+        one = [s for s in self.sites if isinstance(s, Sites)]
+        if split := [s for s in self.sites if isinstance(s, SplitSites)]:
+            raise refuse_split(self.name, split[0], "tasks of steps are read")
         bound = bound_in(rhythm_of(self.task), 0, steps)
-        return joined(self.name, bound, [o for s in self.sites for o in owned_by(s, steps)])
+        return joined(self.name, bound, [o for s in one for o in owned_by(s, steps)])
 
     def prepare(self) -> None:
         """Compile all phases of steps, so that the first one costs no more than the others."""
@@ -109,9 +117,11 @@ class SiteStepper:
         return loop_of(self.task, self._profile)
 
 
-def step_calls(updates: Updates, observed: Sequence[Observed], stand: States) -> list[SiteCall]:
+def step_calls(
+    updates: Updates, observed: Sequence[Observed], stand: States
+) -> list[SiteCall | SplitCall]:
     """What a step runs: all that is observed, then what updates each of the sites."""
-    made: list[SiteCall] = []
+    made: list[SiteCall | SplitCall] = []
     for o in observed:
         fresh, step = stand[id(o.sites.state)]
         made.append(o.look(step, fresh))
@@ -119,6 +129,15 @@ def step_calls(updates: Updates, observed: Sequence[Observed], stand: States) ->
         fresh, step = stand[id(sites.state)]
         made += calls(step, fresh)
     return made
+
+
+def _bound(
+    sites: Sequence[AnySites], calls: Callable[[States], Many], stand: States
+) -> list[Bound]:
+    """What a step runs as tasks over memory, where that is of one device."""
+    if any(isinstance(s, SplitSites) for s in sites):
+        return []
+    return [call.bound for call in calls(stand) if isinstance(call, SiteCall)]
 
 
 def owned_by(sites: Sites, steps: int) -> list[Owned]:
@@ -142,10 +161,12 @@ def owned_by(sites: Sites, steps: int) -> list[Owned]:
     return found
 
 
-def around_steps(sites: Sites) -> tuple[Around, ...]:
+def around_steps(sites: AnySites) -> tuple[Around, ...]:
     """Memory is asked for as many bytes at a time as these sites want, if there are enough steps to
     be worth it.
     """
+    if isinstance(sites, SplitSites):
+        return tuple(a for part in sites.parts for a in around_steps(part))
     nbytes = sites.fetched_bytes
     return () if nbytes is None else (partial(_fetching, sites.device, nbytes, sites.count),)
 

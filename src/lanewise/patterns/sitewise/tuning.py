@@ -23,6 +23,7 @@ from lanewise.language.target import target_of
 from lanewise.launch.trial import Failure
 from lanewise.launch.tuned_plans import Key
 from lanewise.models.devices import device_model
+from lanewise.patterns.sitewise.calls import SiteCall
 from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.patterns.sitewise.steppers import SiteStepper
@@ -233,7 +234,7 @@ class StepMeasurer:
         ((_, calls_of),) = job.flow.stepper(sites, plan=plan, **job.given).updates
         steps: list[Callable[[], None]] = []
         for step in range(sites.step, sites.step + self._cycle):
-            calls = calls_of(step, False)
+            calls = [call for call in calls_of(step, False) if isinstance(call, SiteCall)]
             if plan != job.default:
                 lacking = misfit(calls[0].executable, device_model(job.device))
                 if lacking is not None:

@@ -53,14 +53,14 @@ class Observed:
     """What an observer sees at the beginning of every step of some sites: a value of a call, one a
     site.
 
-    name: of the observer. array: what it writes. look: its launch before a step; `fresh` if the
-    populations were set, and no step has run.
+    name: of the observer. sites: on one device, or on a mesh. array: what it writes. look: its
+    launch before a step; `fresh` if the populations were set, and no step has run.
     tests: what tests its indices into tables before a step. needs: what is observed before it,
     because it reads that.
     """
 
     name: str
-    sites: Sites
+    sites: Any
     kind: t.ValueType
     array: Any
     look: Callable[[int, bool], Any]
@@ -221,7 +221,8 @@ def _check_observed(
         raise ArgumentError(f"{place} is the same for all sites; found {value!r}")
     if value.kind != kind:
         raise ArgumentError(f"{place} must be a {kind}; {value.name} returns a {value.kind}")
-    if value.sites.shape != sites.shape or value.sites.device != sites.device:
+    on_one_device = isinstance(value.sites, Sites)
+    if not on_one_device or (value.sites.shape, value.sites.device) != (sites.shape, sites.device):
         raise ArgumentError(
             f"{place} is observed of {value.sites!r}; wanted a box of shape {sites.shape} on "
             f"{sites.device}, as its reader has"

@@ -26,7 +26,12 @@ from lanewise.io.schema import Array, Real, Text, Whole
 from lanewise.io.source import reading
 from lanewise.profiling.profile import Profile, span
 from lanewise.sims.common.checks import MOST_STEPS, check_format
-from lanewise.sims.common.devices import resolve, same_kind, to_host
+from lanewise.sims.common.devices import (
+    first_of,
+    place_of,
+    same_kind,
+    to_host,
+)
 from lanewise.sims.lbm.arguments import MOST_KINDS, check_geometry, check_settings, chosen_lattice
 from lanewise.sims.lbm.files import COMPRESSED, write_flow
 from lanewise.sims.lbm.settings import (
@@ -247,7 +252,7 @@ def _fractions(arrays: Mapping[str, Any]) -> lw.WallFractions | None:
 def restored(
     saved: Checkpoint,
     *,
-    device: str | None = None,
+    device: str | lw.Mesh | None = None,
     streaming: str | None = None,
     layout: str | None = None,
     profile: Profile | None = None,
@@ -261,19 +266,21 @@ def restored(
     from lanewise.sims.lbm.simulation import Simulation
 
     s = saved.settings
+    place = place_of(device or s.device)
+    mesh = place if isinstance(place, lw.Mesh) else None
     settings = replace(
         s,
-        device=resolve(device or s.device),
+        device=first_of(place),
         streaming=streaming or s.streaming,
-        layout=layout or _kept_layout(s, device),
+        layout=layout or _kept_layout(s, None if device is None else first_of(place)),
     )
     lattice = chosen_lattice(s.lattice, len(s.shape))
     simulation = Simulation._restored(  # pyright: ignore[reportPrivateUsage]
-        lattice, settings, saved.geometry, saved.step, profile, saved.first_mass
+        lattice, settings, saved.geometry, saved.step, profile, saved.first_mass, mesh
     )
     if converted(s, simulation.settings):
         before = Simulation._restored(  # pyright: ignore[reportPrivateUsage]
-            lattice, replace(s, device=settings.device), saved.geometry, saved.step
+            lattice, replace(s, device=settings.device), saved.geometry, saved.step, mesh=mesh
         )
         with reading(saved.path, "checkpoint", ()):
             before.engine.restore(saved.state)

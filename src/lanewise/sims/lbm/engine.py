@@ -13,8 +13,18 @@ from numpy.typing import NDArray
 
 import lanewise as lw
 from lanewise.layouts import layout_by_name
+from lanewise.patterns.sitewise.site_state import (
+    byte_count,
+    held_bytes,
+    hold_bytes,
+    leave_at_outlet,
+    left_at_outlets,
+    outlet_room,
+    parts_of,
+)
 from lanewise.profiling.profile import Profile
 from lanewise.sims.common.devices import bring, on, to_host
+from lanewise.sims.common.meshes import values_in_one_place
 from lanewise.sims.common.shown import TunedCall
 from lanewise.sims.lbm.kinds import Open
 from lanewise.sims.lbm.openings import opening_function, opening_observer, opening_values
@@ -65,7 +75,11 @@ class FlowEngine:
         settings: Settings,
         geometry: SiteGeometry,
         profile: Profile | None = None,
+        mesh: lw.Mesh | None = None,
     ) -> None:
+        """mesh: where the sites lie, if not on one device; what is looked at comes to its first
+        one.
+        """
         self._lattice, self._geometry, self._profile = lattice, geometry, profile
         self._bound = self._bind(settings)
         self._sites = self._bound.flow.sites(
@@ -75,7 +89,7 @@ class FlowEngine:
             storage=settings.storage,
             streaming=settings.streaming,
             layout=layout_by_name(settings.layout) if settings.layout else None,
-            device=settings.device,
+            device=settings.device if mesh is None else mesh,
             fractions=geometry.fractions,
         )
         self._stepper: lw.SiteStepper | None = None
@@ -139,13 +153,15 @@ class FlowEngine:
         """Every population is read and written once; beside them a bit, or in place the flags of
         every second step.
         """
-        flags = 1 / 8 if self._sites.marks is not None else 2 if len(self._sites.copies) == 1 else 4
+        part = parts_of(self._sites)[0]
+        flags = 1 / 8 if part.marks is not None else 2 if len(part.copies) == 1 else 4
         return 2 * len(self._lattice) * self._sites.storage.size + flags
 
     @property
     def interpolated_links(self) -> int:
         """Links on which bounce-back is interpolated."""
-        return 0 if self._sites.interpolation is None else self._sites.interpolation.links
+        each = (part.interpolation for part in parts_of(self._sites))
+        return sum(i.links for i in each if i is not None)
 
     def prepare(self) -> None:
         """Compile what steps need, so that the first one costs no more than the others."""
@@ -164,12 +180,7 @@ class FlowEngine:
                     self._sites, step, **bound.forced, **bound.walls, **opening.values
                 )
         if names:
-            kinds, kernels = bound.flow.kinds, bound.flow.kernels
-            values = kinds.values(
-                self._sites, {**bound.walls, **kinds.unneeded(self._sites, bound.walls)}
-            )
-            numbers = tuple(sorted(kinds.wall_number(name) for name in names))
-            kernels.prepare_force(self._sites, step, values, numbers, weights=True)
+            bound.flow.prepare_force(self._sites, step, list(names), weights=True, **bound.walls)
 
     def run(self, steps: int, counted: Callable[[int], None]) -> None:
         """Take steps and wait for them; `counted(n)` is called when n more are done.
@@ -195,17 +206,22 @@ class FlowEngine:
     def moments(self) -> tuple[Any, Any]:
         """The density less 1, (count,), and the velocity, (count, D)."""
         bound = self._bound
-        excess, velocity = bound.look(self._sites, **bound.forced, **bound.walls)
+        excess, velocity = self._looked(bound.look, bound.forced, bound.walls)
         with on(bound.settings.device):
             for opening in bound.openings:
                 excess[opening.sites], velocity[opening.sites] = self._at(opening)
         return excess, velocity
 
+    def _looked(self, look: lw.Observer, *values: Mapping[str, Any]) -> tuple[Any, ...]:
+        """What an observer sees, as arrays on one device."""
+        found = look(self._sites, **{n: v for some in values for n, v in some.items()})
+        return tuple(values_in_one_place(array) for array in found)
+
     def _at(self, opening: _Opening) -> tuple[Any, Any]:
         """Density less 1 and velocity at the sites of an opening."""
         bound, sites = self._bound, opening.sites
         if opening.look is not None:
-            everywhere = opening.look(self._sites, **bound.forced, **bound.walls, **opening.values)
+            everywhere = self._looked(opening.look, bound.forced, bound.walls, opening.values)
             return everywhere[0][sites], everywhere[1][sites]
         kind, device = opening.kind, bound.settings.device
         velocity = np.asarray(kind.velocity)
@@ -250,10 +266,10 @@ class FlowEngine:
         sites = self._sites
         sites.whole.check()
         outflow = {
-            f"outflow{axis}{step:+d}": to_host(kept) for (axis, step), kept in sites.outflow.items()
+            f"outflow{axis}{step:+d}": kept for (axis, step), kept in left_at_outlets(sites).items()
         }
         return {
-            "populations": to_host(sites.current.data),
+            "populations": held_bytes(sites),
             "step": sites.step,
             "fresh": sites.fresh,
             **outflow,
@@ -265,23 +281,20 @@ class FlowEngine:
         self._version += 1
         sites.step, sites.fresh = int(saved["step"]), bool(saved["fresh"])
         data = np.asarray(saved["populations"], np.uint8)
-        if data.shape != sites.current.data.shape:
-            raise InputError(
-                f"damaged checkpoint: it holds {data.size:,} bytes; wanted "
-                f"{sites.current.data.size:,}"
-            )
-        with on(sites.device):
-            sites.current.data[...] = bring(data, sites.device)
+        if data.shape != ((wanted := byte_count(sites)),):
+            raise InputError(f"damaged checkpoint: it holds {data.size:,} bytes; wanted {wanted:,}")
+        hold_bytes(sites, data)
+        real = self._bound.flow.real
         for axis, step in sites.edges.outlets:
             if (kept := saved.get(f"outflow{axis}{step:+d}")) is not None:
-                before, left = sites.before(axis, step, self._bound.flow.real), np.asarray(kept)
-                if (left.shape, left.dtype) != (before.shape, before.dtype):
+                left = np.asarray(kept)
+                shape, dtype = outlet_room(sites, (axis, step), real)
+                if (left.shape, left.dtype) != (shape, dtype):
                     raise InputError(
                         f"damaged checkpoint: what left at axis {axis} has shape {left.shape} of "
-                        f"{left.dtype}; wanted {before.shape} of {before.dtype}"
+                        f"{left.dtype}; wanted {shape} of {dtype}"
                     )
-                with on(sites.device):
-                    before[...] = bring(left, sites.device)
+                leave_at_outlet(sites, (axis, step), real, left)
         sites.whole.mended()
 
 

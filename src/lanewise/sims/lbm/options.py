@@ -11,10 +11,10 @@ from pathlib import Path
 from lanewise.sims.common.completion import LAYOUTS
 from lanewise.sims.common.options import (
     CHECKPOINT_EVERY,
-    DEVICE,
     METHOD,
     OUTPUT,
     OVERWRITE,
+    PLACE,
     RESUME,
     Option,
     setting,
@@ -140,7 +140,7 @@ class Method:
             METHOD, "NAME", "soa, aos, aosoa(32), ... (default the device's best)", values=LAYOUTS
         ),
     )
-    device: str | None = setting(None, DEVICE)
+    device: str | None = setting(None, PLACE)
 
 
 @dataclass(frozen=True, slots=True)

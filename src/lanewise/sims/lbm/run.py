@@ -192,7 +192,11 @@ class SimulatedFlow:
         return self.simulation.fluid_sites * run.steps_per_second / 1e6
 
     def bandwidth_fraction(self, run: Run[Any]) -> float | None:
-        """The bytes moved, over what a copy moves in that time (see `remembered_bandwidth`)."""
+        """The bytes moved, over what a copy moves in that time (see `remembered_bandwidth`); None
+        on a mesh.
+        """
+        if self.simulation.mesh is not None:
+            return None
         moved = self.mlups(run) * 1e6 * self.simulation.bytes_per_site
         with span(self.profile, "observe", name="bandwidth of a copy"):
             copied = remembered_bandwidth(self.simulation.settings.device, moved)
@@ -208,7 +212,7 @@ class SimulatedFlow:
         """The drift of mass is relative to the start of the run, before any resumption."""
         s, simulation, steady = self.simulation.settings, self.simulation, self.steadiness
         return {
-            "case": self.case.name, "device": s.device, "lattice": s.lattice,
+            "case": self.case.name, "device": simulation.place, "lattice": s.lattice,
             "collision": s.collision, "storage": s.storage, "precision": s.precision,
             "streaming": s.streaming, "layout": s.layout, "shape": list(s.shape),
             "fluid_sites": simulation.fluid_sites, "re": self.request.re,

@@ -16,7 +16,14 @@ from lanewise.io.source import reading
 from lanewise.patterns.sitewise.fractions import CENTRAL
 from lanewise.profiling.profile import Profile, span
 from lanewise.sims.common.checks import HDF5, check_files, check_steps, last_step
-from lanewise.sims.common.devices import available_memory, other_device, resolve, target_of
+from lanewise.sims.common.devices import (
+    available_memory,
+    first_of,
+    other_device,
+    place_of,
+    target_of,
+)
+from lanewise.sims.common.meshes import repeated
 from lanewise.sims.common.run import Checkpoints, Run
 from lanewise.sims.lbm.arguments import LATTICES, chosen_numbers, chosen_streaming
 from lanewise.sims.lbm.cases import Case, Request, Setup, find_case
@@ -92,7 +99,14 @@ def start(
         case=case, request=request, setup=setup, simulation=simulation, output=output,
         steadiness=steadiness, initial_mass=simulation.mass,
     )  # fmt: skip
-    return Run(state=state, steps=steps, checkpoints=_checkpoints(output))
+    run = Run(state=state, steps=steps, checkpoints=_checkpoints(output))
+    run.note = _parts_of(simulation)
+    return run
+
+
+def _parts_of(simulation: Simulation) -> str:
+    """What is said of a mesh that has a GPU more than once, or ""."""
+    return "" if simulation.mesh is None else repeated(simulation.mesh)
 
 
 def resume(
@@ -295,12 +309,14 @@ def check_room(
     """
     if request.size <= SMALL:
         return
-    where = resolve(device)
+    place = place_of(device)
+    where = first_of(place)
+    devices = dict.fromkeys((where,) if isinstance(place, str) else place.devices)
     lattice = LATTICES[request.lattice]
     shape = foreseen_shape(case, request)
     real, stored = chosen_numbers(precision, storage, where)
     form = chosen_streaming(streaming, where)
-    check_memory(shape, lattice, stored, form, available_memory(where))
+    check_memory(shape, lattice, stored, form, sum(map(available_memory, devices)))
     kept = (
         0
         if not target_of(where).host_memory

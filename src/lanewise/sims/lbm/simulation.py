@@ -27,10 +27,11 @@ from lanewise.sims.common.checks import check_every, check_steps
 from lanewise.sims.common.devices import (
     array_module,
     available_memory,
+    first_of,
     module_of,
     on,
+    place_of,
     read_only,
-    resolve,
     target_of,
 )
 from lanewise.sims.lbm.arguments import (
@@ -123,6 +124,9 @@ class Simulation:
     precision: of the arithmetic, "f32" or "f64"; storage: of the populations, "f16" (on GPUs),
     "f32" or "f64", by default the precision. streaming: "in-place" (half the memory), "pull" or
     "push"; layout: by default the device's best.
+    device: of the populations; or a mesh (`lw.Mesh`, "cuda:*", "cpu*4"), whose parts have at least
+    8 layers each along the slowest axis. Results have the same bits; what is looked at comes to the
+    first device.
     profile: records where the time goes (`lw.Profile()`); results keep their bits.
 
     viscosity, omega, collision, parameters, smagorinsky, force, outflow_speed and profile may be
@@ -144,6 +148,7 @@ class Simulation:
         "_geometry",
         "_lattice",
         "_looked",
+        "_mesh",
         "_seen",
         "_settings",
         "_staggered",
@@ -175,7 +180,7 @@ class Simulation:
         storage: str | None = None,
         streaming: str | None = None,
         layout: str | None = None,
-        device: str | None = None,
+        device: str | lw.Mesh | None = None,
         outflow_speed: float = 1.0,
         surfaces: Mapping[int, Surface] | None = None,
         profile: Profile | None = None,
@@ -184,7 +189,8 @@ class Simulation:
         self._lattice = chosen_lattice(lattice, len(sizes))
         rate = chosen_rate(viscosity, omega, re, speed, length)
         warn_stiffness(1 / rate, collision)
-        where = resolve(device)
+        place = place_of(device)
+        where = first_of(place)
         real, stored = chosen_numbers(precision, storage, where)
         settings = Settings(
             self._lattice.name,
@@ -205,7 +211,7 @@ class Simulation:
         geometry = with_surfaces(self._lattice, geometry, surfaces or {})
         check_motion(self._lattice, geometry, sizes)
         check_initial(sizes, density, velocity, gradient)
-        self._begin(settings, geometry, profile)
+        self._begin(settings, geometry, profile, place if isinstance(place, lw.Mesh) else None)
         self._first_mass = float(
             np.broadcast_to(np.asarray(density, np.float64), sizes)[~geometry.solid(sizes)].sum()
         )
@@ -219,19 +225,24 @@ class Simulation:
                 self._set(density, velocity, gradient)
 
     def _begin(
-        self, settings: Settings, geometry: SiteGeometry, profile: Profile | None = None
+        self,
+        settings: Settings,
+        geometry: SiteGeometry,
+        profile: Profile | None,
+        mesh: lw.Mesh | None,
     ) -> None:
         """Compile and allocate; populations are at rest."""
+        devices = (settings.device,) if mesh is None else dict.fromkeys(mesh.devices)
         check_memory(
             settings.shape,
             self._lattice,
             settings.storage,
             settings.streaming,
-            available_memory(settings.device),
+            sum(available_memory(device) for device in devices),
         )
-        self._geometry = geometry
+        self._geometry, self._mesh = geometry, mesh
         with span(profile, "setup", name="sites and kernels"):
-            self._engine = FlowEngine(self._lattice, settings, geometry, profile)
+            self._engine = FlowEngine(self._lattice, settings, geometry, profile, mesh)
         self._settings = replace(settings, layout=self._engine.layout)
         self._fluid = int(
             math.prod(settings.shape) - np.count_nonzero(geometry.solid(settings.shape))
@@ -476,7 +487,17 @@ class Simulation:
     def __repr__(self) -> str:
         s = self.settings
         sizes, how = " x ".join(map(str, s.shape)), f"{s.collision}, {s.precision}"
-        return f"<flow over {sizes} sites, {s.lattice}, step {self.step:,}, {how} on {s.device}>"
+        return f"<flow over {sizes} sites, {s.lattice}, step {self.step:,}, {how} on {self.place}>"
+
+    @property
+    def mesh(self) -> lw.Mesh | None:
+        """Where the sites lie, if that is a mesh."""
+        return self._mesh
+
+    @property
+    def place(self) -> str:
+        """The device, or the mesh, in words."""
+        return self.settings.device if self._mesh is None else f"a mesh ({self._mesh})"
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -598,13 +619,13 @@ class Simulation:
     def resume(
         path: FilePath,
         *,
-        device: str | None = None,
+        device: str | lw.Mesh | None = None,
         streaming: str | None = None,
         layout: str | None = None,
         profile: Profile | None = None,
     ) -> Simulation:
-        """The simulation of a checkpoint, to the bit where nothing is changed; else its populations
-        are converted.
+        """The simulation of a checkpoint, to the bit where nothing is changed, whatever the number
+        of parts that it ran on and goes on on; else its populations are converted.
         """
         from lanewise.sims.lbm.checkpoint import read_checkpoint, restored
 
@@ -620,11 +641,12 @@ class Simulation:
         step: int,
         profile: Profile | None = None,
         first_mass: float | None = None,
+        mesh: lw.Mesh | None = None,
     ) -> Simulation:
         """At rest, for a checkpoint to fill."""
         simulation = cls.__new__(cls)
         simulation._lattice = lattice
-        simulation._begin(settings, geometry, profile)
+        simulation._begin(settings, geometry, profile, mesh)
         simulation._step = simulation._checked = simulation._looked = step
         simulation._first_mass = first_mass
         return simulation

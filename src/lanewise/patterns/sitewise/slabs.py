@@ -1,0 +1,107 @@
+"""Slabs: a box of sites cut along its slowest axis, one slab for each part of a mesh.
+
+A part is a box of sites like any other: the layers that it owns, and ghost layers, copies of those
+that its neighbours own. Its edges are those of the whole box, so its kernels are, too. What a face
+does to the outermost ghosts is wrong there, and nobody reads it: ghosts are brought anew before
+every step that looks at them.
+
+How many layers of ghosts there are follows from the streaming form. A step that only loads along
+links needs one. A step that puts along links needs what its neighbours would put: the first ghosts
+are updated as their owners update them, from copies of all that arrives there, so that nothing has
+to be brought back. Their links lead to a second layer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lanewise.patterns.sitewise.kinds import AXES
+from lanewise.patterns.sitewise.streaming import Form
+from lanewise.runtime.mesh import Mesh
+from lanewise.support.errors import ArgumentError
+
+LEAST_LAYERS = 8  # of a part
+
+
+@dataclass(frozen=True, slots=True)
+class Slab:
+    """The layers of a part.
+
+    layers: those of the box that it owns. below, above: how many ghosts it has on either side.
+    updated: how many of them are updated as its own are. box: layers of the whole box. kinds: those
+    of all its sites.
+    """
+
+    layers: range
+    below: int
+    above: int
+    updated: int
+    box: int
+    kinds: frozenset[int]
+
+    @property
+    def count(self) -> int:
+        """Layers with the ghosts."""
+        return self.below + len(self.layers) + self.above
+
+    @property
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """Which layer of the box each of them is."""
+        first, stop = self.layers.start - self.below, self.layers.stop + self.above
+        return np.arange(first, stop) % self.box
+
+    @property
+    def ghosts(self) -> tuple[int, ...]:
+        """The ghosts among its layers."""
+        own = self.below + len(self.layers)
+        return (*range(self.below), *range(own, self.count))
+
+    def own(self, plane: int) -> slice:
+        """The sites that it owns, `plane` of them in a layer."""
+        return slice(self.below * plane, (self.below + len(self.layers)) * plane)
+
+    def stepped(self, plane: int) -> slice:
+        """The sites that a step has to update."""
+        first = self.below - min(self.updated, self.below)
+        last = self.below + len(self.layers) + min(self.updated, self.above)
+        return slice(first * plane, last * plane)
+
+
+def cut(
+    mesh: Mesh, shape: tuple[int, ...], form: Form, *, periodic: bool, kinds: frozenset[int]
+) -> tuple[Slab, ...]:
+    """The slabs of a box. periodic: along its slowest axis. kinds: those of all its sites.
+
+    Raises `ArgumentError` where parts would be thinner than 8 layers.
+    """
+    box, parts = shape[0], mesh.parts
+    if mesh.everywhere:
+        raise ArgumentError(
+            f"sites of shape {shape} would lie on a mesh ({mesh}), and layers are brought between "
+            "the parts of one process alone: wanted devices of this process, such as lw.Mesh("
+            f"{mesh.spelling!r})"
+        )
+    if parts > 1 and box < LEAST_LAYERS * parts:
+        most = box // LEAST_LAYERS
+        wanted = f"a mesh of at most {most} parts" if most > 1 else "one device"
+        raise ArgumentError(
+            f"sites of shape {shape} have {box} layers along {AXES[len(shape) - 1]}, and a mesh of "
+            f"{parts} parts ({mesh}) needs {LEAST_LAYERS} for each: wanted {wanted}, or at least "
+            f"{LEAST_LAYERS * parts} layers"
+        )
+    puts = any(phase.put_links for phase in form.phases)
+    ghosts = 0 if parts == 1 else 2 if puts else 1
+    return tuple(
+        Slab(
+            layers,
+            ghosts if n or periodic else 0,
+            ghosts if n < parts - 1 or periodic else 0,
+            int(puts),
+            box,
+            kinds,
+        )
+        for n, layers in enumerate(mesh.rows(box))
+    )

@@ -1,0 +1,187 @@
+"""Calls over sites on a mesh: what each part runs, and what it gets of its neighbours before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lanewise.language import types as t
+from lanewise.launch.arguments import describe
+from lanewise.patterns.sitewise.calls import SiteCall
+from lanewise.patterns.sitewise.function import SiteFunction
+from lanewise.patterns.sitewise.halo import GhostExchange, array_exchange, ghost_layers
+from lanewise.patterns.sitewise.slabs import Slab
+from lanewise.patterns.sitewise.split_sites import SplitSites
+from lanewise.patterns.sitewise.values import Observed, SiteValues, shape_of
+from lanewise.runtime.memory import array_module, on, together
+from lanewise.runtime.programs import NamedLaunch
+from lanewise.support.errors import ArgumentError
+
+Work = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SplitCall:
+    """What the parts of a mesh run, one work after the other; parts beside each other."""
+
+    name: str
+    stage: str
+    sites: SplitSites
+    works: tuple[Work, ...]
+
+    def __call__(self) -> None:
+        with together(self.sites.mesh.devices):
+            for work in self.works:
+                work()
+
+    @property
+    def named(self) -> NamedLaunch:
+        """Itself as a launch of its stage."""
+        return NamedLaunch(self.stage, self.name, self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Beside:
+    """Calls of different parts, none of which waits for another one's."""
+
+    calls: tuple[SiteCall, ...]
+
+    def __call__(self) -> None:
+        for call in self.calls:
+            with on(call.sites.device):
+                call()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SplitValues:
+    """The values of a call on a mesh, for each part. observed: of the whole."""
+
+    parts: tuple[SiteValues, ...]
+    observed: tuple[Observed, ...] = ()
+    copied: tuple[str, ...] = ()
+
+    @property
+    def environment(self) -> Mapping[str, Any]:
+        """The scalars of values that are the same for all sites."""
+        return self.parts[0].environment
+
+
+def refuse_split(name: str, sites: SplitSites, what: str) -> ArgumentError:
+    """Of what is for sites on one device."""
+    return ArgumentError(
+        f"{name}: {what} where sites lie on one device, and these lie on a mesh ({sites.mesh}); "
+        "flow.sites(..., device=...) makes others"
+    )
+
+
+def check_functions(name: str, sites: SplitSites, functions: Sequence[SiteFunction]) -> None:
+    """Refuse functions that ask for what no part has. Raises `ArgumentError`."""
+    for f in functions:
+        if tables := list(f.tables):
+            raise refuse_split(name, sites, f"tables ({', '.join(tables)}) are read")
+        if f.update.lowered.numbered:
+            raise refuse_split(name, sites, "lw.index_of, which parts would count anew, is asked")
+
+
+def part_arguments(
+    kernel: str,
+    sites: SplitSites,
+    arguments: Mapping[str, Any],
+    kinds: Mapping[str, t.ValueType],
+) -> tuple[list[dict[str, Any]], tuple[Observed, ...], tuple[str, ...]]:
+    """What each part gets of the values of a call, what is observed among them, and the names of
+    those that are arrays, of which parts have copies. kinds: the types of the values that may vary.
+
+    Raises `ArgumentError` for arrays of other shapes.
+    """
+    parts: list[dict[str, Any]] = [dict(arguments) for _ in sites.parts]
+    observed: list[Observed] = []
+    copied: list[str] = []
+    for name, kind in kinds.items():
+        if (value := arguments.get(name)) is None:
+            continue
+        if isinstance(value, Observed):
+            own = _observed_of(kernel, name, value, sites)
+            observed.append(value)
+        elif (shape := shape_of(value)) in (None, row := t.shape_of(kind)):
+            continue
+        elif shape not in ((sites.count, *row), (*sites.shape, *row)):
+            raise ArgumentError(
+                f"{kernel}: {name!r} must be a {kind}, or an array of shape {(*sites.shape, *row)} "
+                f"with one a site; found {describe(value)}"
+            )
+        else:
+            own = sites.cut(value)
+            copied.append(name)
+        for part, piece in zip(parts, own, strict=True):
+            part[name] = piece
+    return parts, tuple(observed), tuple(copied)
+
+
+# ------------------------------------------------------------ what is observed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SplitRoom:
+    """Arrays with a row for each site of a part, with as many ghosts as any sites of the box have:
+    what is observed of some is read by others.
+    """
+
+    sites: SplitSites
+    arrays: tuple[Any, ...]
+
+    @staticmethod
+    def of(sites: SplitSites, kind: t.ValueType) -> SplitRoom:
+        row, dtype = t.shape_of(kind), t.scalar_of(kind).dtype
+        arrays = (
+            array_module(device).zeros((wide(slab).count * sites.plane, *row), dtype)
+            for slab, device in zip(sites.slabs, sites.mesh.devices, strict=True)
+        )
+        return SplitRoom(sites, tuple(arrays))
+
+    def views(self, of: SplitSites) -> list[Any]:
+        """Those rows that sites of the same box have."""
+        found: list[Any] = []
+        for array, slab in zip(self.arrays, of.slabs, strict=True):
+            below = MOST_GHOSTS - slab.below if slab.below else 0
+            found.append(array[below * of.plane : (below + slab.count) * of.plane])
+        return found
+
+    def exchange(self) -> GhostExchange:
+        """Brings all ghosts."""
+        slabs = [wide(slab) for slab in self.sites.slabs]
+        devices, plane = self.sites.mesh.devices, self.sites.plane
+        return array_exchange(self.arrays, devices, ghost_layers(slabs), plane)
+
+
+MOST_GHOSTS = 2
+
+
+def wide(slab: Slab) -> Slab:
+    """The same layers, with as many ghosts as a part of any sites has."""
+    below, above = (MOST_GHOSTS if n else 0 for n in (slab.below, slab.above))
+    return replace(slab, below=below, above=above)
+
+
+def _observed_of(kernel: str, name: str, value: Observed, sites: SplitSites) -> list[Observed]:
+    """What is observed, for each part of its reader."""
+    other: Any = value.sites
+    wanted = ""
+    if not isinstance(other, SplitSites) or (other.mesh, other.shape) != (sites.mesh, sites.shape):
+        wanted = f"a box of shape {sites.shape} on a mesh ({sites.mesh})"
+    elif _wraps(other) != _wraps(sites):
+        wanted = "edges along the slowest axis that are both periodic, or both not"
+    if wanted:
+        raise ArgumentError(
+            f"{kernel}: {name!r} is observed of {other!r}; wanted {wanted}, as its reader has"
+        )
+    room: SplitRoom = value.array
+    return [
+        replace(value, sites=part, array=view)
+        for part, view in zip(sites.parts, room.views(sites), strict=True)
+    ]
+
+
+def _wraps(sites: SplitSites) -> bool:
+    return sites.edges.faces[-1][0] == "periodic"

@@ -1,0 +1,208 @@
+"""Steps and looks of sites on a mesh: the calls of all parts, behind the ghosts that they read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanewise.launch.steps.task import has_graphs
+from lanewise.patterns.sitewise.calls import STENCIL, STREAM, SiteCall
+from lanewise.patterns.sitewise.kernels import SiteKernels
+from lanewise.patterns.sitewise.sites import Sites
+from lanewise.patterns.sitewise.split_calls import (
+    Beside,
+    SplitCall,
+    SplitValues,
+    check_functions,
+    part_arguments,
+)
+from lanewise.patterns.sitewise.split_sites import AnySites, SplitSites
+from lanewise.patterns.sitewise.streaming import Phase
+from lanewise.patterns.sitewise.values import Observed, SiteValues, in_order
+from lanewise.planning.plan import Plan
+from lanewise.runtime.memory import array_module, bring, on, to_host
+
+ON_A_MESH = "its sites lie on a mesh, and parts bring to each other what they read"
+
+
+def alone_on(sites: Sequence[AnySites]) -> str:
+    """Why no graph holds the steps of some sites; "" where one can."""
+    split = any(isinstance(s, SplitSites) and has_graphs(s.device) for s in sites)
+    return ON_A_MESH if split else ""
+
+
+def split_values(
+    kernels: SiteKernels, sites: SplitSites, arguments: Mapping[str, Any]
+) -> SplitValues:
+    """The values of a call of a flow on a mesh."""
+    kinds = kernels.kinds
+    kinds.notice()
+    kinds.check_sites(sites)
+    check_functions(kinds.name, sites, kinds.functions_of(sites))
+    varying = {**kinds.parameters(sites), **kinds.read_fields(sites)}
+    parts, observed, copied = part_arguments(kinds.name, sites, arguments, varying)
+    bound = tuple(kinds.values(p, own) for p, own in zip(sites.parts, parts, strict=True))
+    return SplitValues(bound, observed, copied)
+
+
+def split_observed(
+    kernels: SiteKernels, sites: SplitSites, values: SplitValues
+) -> tuple[Observed, ...]:
+    """What is observed before every step: fields of the flow's own, and what values observe."""
+    pairs = zip(sites.parts, values.parts, strict=True)
+    each = [kernels.own_fields(part, own) for part, own in pairs]
+    fields = [_joined(sites, observed) for observed in zip(*each, strict=True)]
+    return (*fields, *values.observed)
+
+
+def _joined(sites: SplitSites, parts: Sequence[Observed]) -> Observed:
+    """What all parts observe, with the ghosts of what they have written."""
+    first, bring = parts[0], sites.array_exchange([o.array for o in parts])
+    return Observed(
+        first.name,
+        sites,
+        first.kind,
+        tuple(o.array for o in parts),
+        lambda step, fresh: looking(
+            first.name, sites, step, fresh, [o.look(step, fresh) for o in parts], bring
+        ),
+        no_tests,
+    )
+
+
+def no_tests(step: int, fresh: bool) -> tuple[()]:
+    """Of functions without tables."""
+    del step, fresh
+    return ()
+
+
+def _reads_ghosts(sites: SplitSites, phase: Phase) -> bool:
+    return sites.mesh.parts > 1 and (phase.load_links or phase.put_links)
+
+
+def looking(
+    name: str,
+    sites: SplitSites,
+    step: int,
+    fresh: bool,
+    calls: Sequence[SiteCall],
+    after: Callable[[], None] | None = None,
+) -> SplitCall:
+    """A look of all parts at what arrives before a step."""
+    phase = sites.form.phase(step, fresh=fresh)
+    before = [sites.exchange(phase, step)] if sites.mesh.parts > 1 and phase.load_links else []
+    behind = [] if after is None or sites.mesh.parts < 2 else [after]
+    return SplitCall(name, "observe", sites, (*before, Beside(tuple(calls)), *behind))
+
+
+def split_step(
+    kernels: SiteKernels,
+    sites: SplitSites,
+    plan: Plan | None,
+    values: SplitValues,
+    step: int,
+    fresh: bool,
+) -> list[SplitCall]:
+    """What a step runs, behind what is observed."""
+    kinds, phase = kernels.kinds, sites.form.phase(step, fresh=fresh)
+    pairs = list(zip(sites.parts, values.parts, strict=True))
+    made: list[SplitCall] = []
+    if _reads_ghosts(sites, phase):
+        ghosts = sites.exchange(phase, step)
+        made.append(SplitCall(f"ghosts of {kinds.name}", "exchange", sites, (ghosts,)))
+    update = [kernels.step(part, step, fresh, own, plan) for part, own in pairs]
+    stage = STENCIL if kinds.stencil else STREAM
+    made.append(SplitCall(update[0].name, stage, sites, (Beside(tuple(update)),)))
+    if kinds.stencil:
+        return made
+    between = [kernels.between(part, step + 1, own, first=fresh) for part, own in pairs]
+    if not any(between):
+        return made
+    following = sites.form.phase(step + 1, fresh=False)
+    works: list[Callable[[], None]] = []
+    if following.load_links and sites.mesh.parts > 1:
+        works.append(sites.exchange(following, step + 1))
+    works.append(Beside(tuple(call for calls in between for call in calls)))
+    made.append(SplitCall(f"boundaries of {kinds.name}", "boundaries", sites, tuple(works)))
+    return made
+
+
+# ------------------------------------------------------------ looking
+
+
+def look_now(observed: Sequence[Observed]) -> None:
+    """Look at all that others need, where it stands."""
+    for o in in_order(observed):
+        o.sites.whole.check()
+        o.look(o.sites.step, o.sites.fresh)()
+
+
+def split_arriving(
+    kernels: SiteKernels, sites: SplitSites, values: SplitValues
+) -> npt.NDArray[Any]:
+    """The populations that arrive next, (Q, *shape), on the host."""
+    pairs = zip(sites.parts, values.parts, strict=True)
+    calls, arrays = zip(*(kernels.arriving(p, own) for p, own in pairs), strict=True)
+    looking(kernels.kinds.name, sites, sites.step, sites.fresh, calls)()
+    size = sites.lattice.size
+    leaves = [
+        sites.gathered([getattr(array, f"q{q}") for array in arrays]).numpy() for q in range(size)
+    ]
+    return np.stack(leaves).reshape(size, *sites.shape)
+
+
+def split_force(
+    kernels: SiteKernels,
+    sites: SplitSites,
+    values: SplitValues,
+    numbers: tuple[int, ...],
+    *,
+    weights: bool,
+) -> Any:
+    """The momentum that walls take in this step: what sites beside walls have, brought together
+    and summed as on one device.
+    """
+    step, fresh = sites.step, sites.fresh
+    pairs = zip(sites.parts, values.parts, strict=True)
+    each = [kernels.momentum(p, step, fresh, v, numbers, weights=weights) for p, v in pairs]
+    looking(kernels.kinds.name, sites, step, fresh, [call for call, _ in each])()
+    with on(sites.device):
+        own = [bring(result, sites.device) for _, result in each]
+        return to_host(array_module(sites.device).concatenate(own).sum(axis=0))
+
+
+def prepare_split_force(
+    kernels: SiteKernels,
+    sites: SplitSites,
+    step: int,
+    values: SplitValues,
+    numbers: tuple[int, ...],
+    *,
+    weights: bool,
+) -> None:
+    """Compile what `split_force` runs after `step` steps."""
+    for part, own in zip(sites.parts, values.parts, strict=True):
+        kernels.prepare_force(part, step, own, numbers, weights=weights)
+
+
+Bind = Callable[[Sites, SiteValues, tuple[Any, ...]], SiteCall]
+
+
+def split_look(
+    name: str,
+    sites: SplitSites,
+    step: int,
+    fresh: bool,
+    values: SplitValues,
+    rooms: Sequence[tuple[Any, ...]],
+    bind: Bind,
+    after: Callable[[], None] | None = None,
+) -> SplitCall:
+    """A look of an observer; `bind` gives that of a part, which fills its arrays. after: what
+    brings their ghosts.
+    """
+    triples = zip(sites.parts, values.parts, rooms, strict=True)
+    return looking(name, sites, step, fresh, [bind(*one) for one in triples], after)
