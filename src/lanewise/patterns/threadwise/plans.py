@@ -8,18 +8,26 @@ points in one access.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
+from math import ceil, prod
+from typing import Any
 
-from lanewise.analysis.access_groups import groups
-from lanewise.analysis.affine import AffineAccess, accesses, nest_of
+import numpy as np
+
+from lanewise.analysis.access_groups import AccessGroup, groups
+from lanewise.analysis.affine import AffineAccess, accesses, nest, nest_of
 from lanewise.ir import nodes as ir
+from lanewise.ir.interpret import whole_of
 from lanewise.ir.pattern import BLOCK, Suggestions, Work
 from lanewise.ir.shared import shared_bytes
-from lanewise.ir.traverse import statements
+from lanewise.ir.traverse import reads, statements
 from lanewise.language.target import Machine, Target
 from lanewise.passes import layout_lowering, panels
 from lanewise.passes.points import unrolling
 from lanewise.passes.points.boxes import WIDEST
+from lanewise.passes.points.shape import shape_of
 from lanewise.passes.points.staging import SMALLEST_COPY
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
 from lanewise.patterns.threadwise.host_plans import host_plan, suggested_on_host
@@ -33,6 +41,7 @@ PANEL, LONG = 512, 256  # rounds of a panel; and of a recurrence that is long en
 WAVES = 2  # blocks that each multiprocessor gets at least, or smaller ones are chosen
 # threads of a block, above which each multiprocessor gets so many times as many of them at least
 LARGE, MANY = 256, 8
+FULL = 0.5  # share of the points of blocks that are there, at least
 
 COPIED = (
     Plan(
@@ -50,7 +59,28 @@ PRODUCTS = (
     Plan(block=64, across=8, rows=4, targets=4, tile=16, unroll=0),
     Plan(block=64, across=8, rows=2, targets=2, tile=16, unroll=0),
 )
-BATCHES = (Plan(block=64, across=4, down=4, rows=4, targets=4, tile=16, unroll=0),)
+BATCHES = (
+    Plan(
+        block=128,
+        across=16,
+        down=8,
+        rows=8,
+        targets=8,
+        tile=8,
+        prefetch="async",
+        unroll=0,
+        min_blocks=1,
+    ),
+    Plan(block=256, across=16, down=16, rows=4, targets=4, tile=16, unroll=0),
+    Plan(block=64, across=4, down=4, rows=4, targets=4, tile=16, unroll=0),
+)
+# windows around a point, and weights that hang on another index: what each reads is used again by
+# the other's points, and a tile would bring it no nearer
+CHANNELS = (
+    Plan(block=128, across=32, down=4, rows=2, targets=4, layers=8, min_blocks=1),
+    Plan(block=128, across=32, down=4, rows=2, targets=4, layers=4),
+    Plan(block=128, across=32, down=4, rows=2, targets=2, layers=4),
+)
 WINDOWS = (
     Plan(block=128, across=4, rows=1, targets=16, adjacent=16, tile=16, unroll=0, min_blocks=1),
     Plan(block=128, across=4, rows=1, targets=8, adjacent=8, tile=16, unroll=0),
@@ -166,7 +196,28 @@ def suggested(kernel: ir.Kernel, target: Target) -> Suggestions:
     size = max(sizes, default=4)
     small = min(sizes, default=4) < SMALLEST_COPY
     plans = tuple(_narrower(p, size) for p in family if not (small and _copies(p)))
-    return Suggestions(plans, lambda plan: _is_legal(kernel, plan))
+    return Suggestions(plans, lambda plan: _is_legal(kernel, plan), partial(_suited, kernel))
+
+
+def _suited(
+    kernel: ir.Kernel, plans: tuple[Plan, ...], environment: Mapping[str, Any]
+) -> tuple[Plan, ...]:
+    """Those whose blocks are at least half full, at the end of each index too; else the one with
+    the smallest blocks.
+    """
+    loops, _ = nest(kernel)
+    names = {n for loop in loops for n in reads(loop.extent)}
+    if not plans or not names <= environment.keys():
+        return plans
+    values = {n: np.int64(environment[n]) for n in names}
+    extents = [max(1, whole_of(loop.extent)(values)) for loop in loops]
+
+    def full(plan: Plan) -> float:
+        shape = shape_of(plan.filled(NEUTRAL), len(loops))
+        sides = map(shape.side, range(len(loops)))
+        return prod(n / (ceil(n / side) * side) for n, side in zip(extents, sides, strict=True))
+
+    return tuple(p for p in plans if full(p) >= FULL) or (plans[-1],)
 
 
 def _family(accesses: tuple[AffineAccess, ...], indices: tuple[str, ...]) -> tuple[Plan, ...]:
@@ -176,6 +227,8 @@ def _family(accesses: tuple[AffineAccess, ...], indices: tuple[str, ...]) -> tup
     windows = any(a.slides(indices) for a in inside)
     if rank > 1 and windows:
         return WINDOWS
+    if rank > 1 and any(_is_window(g, indices) for g in groups(tuple(inside))):
+        return CHANNELS if rank == 3 else NEAR
     if (
         rank > 1
         and any(a.way(indices[-2]) == "same" for a in inside)
@@ -194,6 +247,15 @@ def _family(accesses: tuple[AffineAccess, ...], indices: tuple[str, ...]) -> tup
     if not near or rank == 1:
         return STREAMS
     return LAYERS if rank == 3 else NEAR
+
+
+def _is_window(group: AccessGroup, indices: tuple[str, ...]) -> bool:
+    """Whether its places lie around a point of the index space."""
+    one = group.accesses[0]
+    return any(
+        low != high and i is not None and i.variables & {*indices}
+        for low, high, i in zip(group.low, group.high, one.indices, strict=True)
+    )
 
 
 def _narrower(plan: Plan, size: int) -> Plan:
