@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from graphlib import TopologicalSorter
@@ -77,10 +77,14 @@ STOREYS = (
     ("sims",),
     ("ladders",),
     ("cli",),
-    ("__main__",),
+    ("__main__", "facade"),
 )
 """Rooms (packages and modules) from the ground up. A room may use those below its own storey."""
 
+FACADE = "facade"
+"""The one file that rooms below import from: it imports nothing itself but for type checkers, and loads names that lead up when
+they are asked for.
+"""
 PATTERNS = "patterns"  # a folder whose folders are rooms of their own
 
 
@@ -163,15 +167,19 @@ def storeys() -> dict[str, int]:
     return {r: n for n, rooms in enumerate(STOREYS) for r in rooms}
 
 
-def drawing(facade: Container[tuple[str, str, str]]) -> str:
-    """The rooms as the imports stack them, from the roof down: each stands on the highest room that it uses.
+def leads_down(i: Import) -> bool:
+    """Whether an import is of the same room or of one below, or a later one of the facade, which is beside all rooms."""
+    here, there = room(i.source), room(i.target)
+    later = there == FACADE and i.when != "top"
+    return here == there or later or storeys()[there] < storeys()[here]
 
-    facade: imports that do not count, as (room, module, name).
-    """
-    below: dict[str, set[str]] = {r: set() for r in storeys()}
+
+def drawing() -> str:
+    """The rooms as the imports stack them, from the roof down: each stands on the highest room that it uses."""
+    below: dict[str, set[str]] = {r: set() for r in storeys() if r != FACADE}
     for i in imports():
         here, there = room(i.source), room(i.target)
-        if here != there and (here, i.target, i.name) not in facade:
+        if here != there and FACADE not in (here, there) and storeys()[there] < storeys()[here]:
             below[here].add(there)
     height: dict[str, int] = {}
     for r in TopologicalSorter(below).static_order():

@@ -19,7 +19,6 @@ from lanewise.planning.plan import Plan
 from tests.corpus import case
 from tests.harness import program, reference_kernel, stages
 from tests.storeys import drawing
-from tests.test_storeys import FACADE
 
 ROOT = Path(__file__).parent.parent
 WALK = ROOT / "docs/walkthrough.md"
@@ -80,7 +79,7 @@ def test_the_walk_shows_what_the_compiler_does(request: pytest.FixtureRequest) -
 def test_it_draws_the_storeys(request: pytest.FixtureRequest) -> None:
     head, rest = TEXT.split(STOREYS_BEGIN)
     shown, tail = rest.split(STOREYS_END)
-    drawn = f"```text\n{drawing(FACADE)}\n```"
+    drawn = f"```text\n{drawing()}\n```"
     if request.config.getoption("--update-golden"):
         (ROOT / "ARCHITECTURE.md").write_text(f"{head}{STOREYS_BEGIN}\n{drawn}\n{STOREYS_END}{tail}", encoding="utf-8")
         return

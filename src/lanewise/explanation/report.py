@@ -155,23 +155,23 @@ class Explanation:
         )
 
     def __str__(self) -> str:
-        from lanewise.explanation.rendering import as_text
+        from lanewise.facade import as_text
 
         return as_text(self)
 
     def text(self, *, all: bool = False, width: int = 120) -> str:
         """As `str()`, of so many columns, if it shall be with a row for every optimisation."""
-        from lanewise.explanation.rendering import as_text
+        from lanewise.facade import as_text
 
         return as_text(self, width, every=all)
 
     def __rich__(self) -> Any:
-        from lanewise.explanation.rendering import as_rich
+        from lanewise.facade import as_rich
 
         return as_rich(self)
 
     def _repr_html_(self) -> str:
-        from lanewise.explanation.rendering import as_html
+        from lanewise.facade import as_html
 
         return as_html(self)
 

@@ -103,12 +103,8 @@ def read_signature(
     for arg in source.tree.args.args:
         if scalar := populations_of_annotation(annotations.get(arg.arg)):
             if annotated and not populations:
-                raise _misplaced(
-                    source,
-                    arg,
-                    "another kind of kernel",
-                    "@lw.sitewise(lattice) above the function",
-                )
+                where = "@lw.sitewise(lattice) above the function"
+                raise _misplaced(source, arg, "another kind of kernel", where)
             sites[arg.arg] = scalar
         elif typing.get_origin(annotations.get(arg.arg)) is Row:
             lists[arg.arg] = _row_type(source, arg, annotations[arg.arg], allowed=rows)
@@ -121,43 +117,33 @@ def read_signature(
         elif arg.arg in annotations:
             parameters[arg.arg] = _parameter_type(source, arg, annotations[arg.arg])
         elif annotated:
-            hint = "a kernel is a plain function, not a method" if arg.arg == "self" else ""
-            raise source.error(
-                f"the parameter {arg.arg!r} has no type",
-                arg,
-                found=arg.arg,
-                wanted=f"{arg.arg}: lw.f32, or a record class",
-                hint=hint,
-            )
+            raise _untyped(source, arg)
     if annotated and populations:
         _check_populations(source, sites)
     results = _results(source, annotations)
     reductions = tuple(r for _, r in results or ())
     if pairs or rows:
         _check_gathered(source, [kind for kind, _ in results or ()])
-    if not pairs and any(r != SUM for r in reductions):
-        raise source.error(
-            "a reduction belongs to a pairwise function", source.tree.returns or source.tree,
-            found=f"{ast.unparse(source.tree.returns or source.tree)}, of another kind of function",
-            wanted="@lw.pairwise above the function, or a plain type such as lw.f32",
-        )  # fmt: skip
+    if not pairs:
+        _check_sums(source, reductions)
     kinds = None if results is None else [kind for kind, _ in results]
     asked = ("grid",) if threads else ()
     scattered = (
         frozenset(scattered_arrays(source) & arrays.keys()) if scatters else frozenset[str]()
     )
     return Signature(
-        source,
-        parameters,
-        kinds,
-        sites,
-        lists,
-        tuple(indices),
-        arrays,
-        asked,
-        reductions,
-        near,
+        source, parameters, kinds, sites, lists, tuple(indices), arrays, asked, reductions, near,
         scattered,
+    )  # fmt: skip
+
+
+def _untyped(source: Source, arg: ast.arg) -> CompileError:
+    return source.error(
+        f"the parameter {arg.arg!r} has no type",
+        arg,
+        found=arg.arg,
+        wanted=f"{arg.arg}: lw.f32, or a record class",
+        hint="a kernel is a plain function, not a method" if arg.arg == "self" else "",
     )
 
 
@@ -171,6 +157,16 @@ def _check_gathered(source: Source, kinds: list[t.ValueType]) -> None:
                 found=ast.unparse(source.tree.returns or source.tree),
                 wanted=f"lw.{t.computed(kind)}",
             )
+
+
+def _check_sums(source: Source, reductions: tuple[Reduction, ...]) -> None:
+    """Refuse all reductions but sums: what is none over pairs is not reduced."""
+    if any(r != SUM for r in reductions):
+        raise source.error(
+            "a reduction belongs to a pairwise function", source.tree.returns or source.tree,
+            found=f"{ast.unparse(source.tree.returns or source.tree)}, of another kind of function",
+            wanted="@lw.pairwise above the function, or a plain type such as lw.f32",
+        )  # fmt: skip
 
 
 def _field_type(source: Source, arg: ast.arg, annotation: Any, *, allowed: bool) -> t.Scalar:

@@ -30,6 +30,7 @@ __all__ = [
     "PrefetchElement",
     "Scatter",
     "ScatterElement",
+    "ScatterOperation",
     "Store",
     "StoreElement",
     "StoreRecord",

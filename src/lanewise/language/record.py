@@ -24,9 +24,7 @@ from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, RecordError, brief
 
 if TYPE_CHECKING:
-    from lanewise.layouts import Layout
-    from lanewise.records.arrays import RecordArray
-    from lanewise.runtime.mesh import Mesh
+    from lanewise.facade import Layout, Mesh, RecordArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +96,7 @@ class _Structure:
     def __get__(self, record: object, owner: type[RecordValue]) -> np.dtype[Any]:
         if record is not None:  # single records have fields, and nothing beside them
             raise AttributeError("dtype")
-        from lanewise.records.structures import structure_of
+        from lanewise.facade import structure_of
 
         return structure_of(owner.__record__)
 
@@ -174,7 +172,7 @@ class RecordValue:
 
     def __reduce__(self) -> tuple[Any, ...]:
         cls, fields = type(self), {f.name: getattr(self, f.name) for f in self.__record__}
-        from lanewise.records.pickled import restored_row
+        from lanewise.facade import restored_row
 
         return restored_row, (cls.__module__, cls.__qualname__, self.__record__, fields)
 
@@ -209,7 +207,7 @@ class RecordValue:
         `ArgumentError` for an unknown column, a wrong shape or type, and where there is no way
         round a copy.
         """
-        from lanewise.records.interchange import array_of
+        from lanewise.facade import array_of
 
         return array_of(cls, table, fields, layout, device, copy, host_layout)
 
@@ -228,7 +226,7 @@ class RecordValue:
 
         host_layout: that of a second side on the host, see `RecordArray.host`.
         """
-        from lanewise.records.arrays import RecordArray
+        from lanewise.facade import RecordArray
 
         return RecordArray.zeros(
             cls.__record__,

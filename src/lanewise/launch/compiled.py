@@ -25,8 +25,7 @@ from lanewise.support.errors import brief
 from lanewise.support.html_tables import html_table
 
 if TYPE_CHECKING:
-    from lanewise.explanation import Explanation
-    from lanewise.tuning.job import Job
+    from lanewise.facade import Explanation, Job
 
 
 class Tunable(Protocol):
@@ -154,7 +153,7 @@ class Compiled(Inspectable):
         their values, or with made-up ones of the same sizes. `measure_resources` compiles the plans
         that are compared, for their registers (CUDA).
         """
-        from lanewise.explanation.build import explain_compiled
+        from lanewise.facade import explain_compiled
 
         return explain_compiled(
             self, arguments, named, measure=measure, measure_resources=measure_resources

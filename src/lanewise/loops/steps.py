@@ -216,7 +216,7 @@ class Steps:
         """How each call runs, what it costs where that is more than a launch, and all that the
         next step launches. Print it.
         """
-        from lanewise.explanation.loops import launches_of
+        from lanewise.facade import launches_of
 
         bound = bound_in(self._rhythm, self.step, 1)
         rows, text = launches_of(bound, self._device)

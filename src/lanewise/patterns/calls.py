@@ -51,8 +51,7 @@ from lanewise.planning.plan import CompletePlan, Plan, neutral_plan
 from lanewise.runtime.memory import on
 
 if TYPE_CHECKING:
-    from lanewise.tuning.job import Job
-    from lanewise.tuning.report import Tuning
+    from lanewise.facade import Job, Tuning
 
 
 class Calls:
@@ -381,7 +380,7 @@ class Calls:
 
     def tune(self, arguments: Arguments, plan: Plan | None, seconds: float | None) -> Tuning:
         """Measure plans, and adopt the fastest."""
-        from lanewise.tuning import tune_job
+        from lanewise.facade import tune_job
 
         return tune_job(self.job(arguments, plan), seconds)
 

@@ -40,8 +40,7 @@ from lanewise.support.errors import ArgumentError, LanewiseError, PlanError, bri
 from lanewise.support.naming import by_name
 
 if TYPE_CHECKING:
-    from lanewise.tuning.job import Job
-    from lanewise.tuning.report import Tuning
+    from lanewise.facade import Job, Tuning
 
 
 class Engine(Protocol):

@@ -86,7 +86,7 @@ def _no_advice(arguments: Arguments, kernel: Tunable) -> str:
 
 def advise_layout(arguments: Arguments, kernel: Tunable) -> str:
     """The layout of the records with which a call would be faster."""
-    from lanewise.advice.choose import layout_advice
+    from lanewise.facade import layout_advice
 
     return layout_advice(arguments.records, kernel)
 

@@ -19,7 +19,7 @@ from lanewise.runtime.memory import array_module
 from lanewise.support.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from lanewise.tuning.job import Job
+    from lanewise.facade import Job
 
 
 def tuning_job(
@@ -30,7 +30,7 @@ def tuning_job(
     adopt: Callable[[Plan, Hashable, CompletePlan], None],
 ) -> Job:
     """What tuning measures for a call. adopt: called with the fastest plan."""
-    from lanewise.tuning.job import Job, Workload, check_tunable, make_workload
+    from lanewise.facade import Job, Workload, check_tunable, make_workload
 
     if arguments.buckets is not None and plan is None:
         raise ArgumentError(

@@ -421,7 +421,7 @@ class RecordArray(Generic[B]):
         `.to("cpu")` before is for other machines.
         """
         cls, rows = self._python_class, split_rows(self._storage)
-        from lanewise.records.pickled import restored_array
+        from lanewise.facade import restored_array
 
         host = () if (layout := self._storage.layout_of_host) is None else (layout,)
         return restored_array, (

@@ -211,7 +211,7 @@ def replay(recorded: str | Path | Entry) -> Tuning:
             "an entry of errors over lw.Tree is no search through plans, and cannot be replayed"
         )
     if "structures" in entry.log:
-        from lanewise.patterns.search.tuning.tune import replay_search
+        from lanewise.facade import replay_search
 
         return replay_search(entry)
     recording = recording_of(entry)

@@ -90,7 +90,7 @@ class ElementwiseGradient(AbstractGradient[Elementwise]):
                 )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return gradient_of, (self._kernel, self._sought.wrt)
+        return elementwise_gradient, (self._kernel, self._sought.wrt)
 
     @brief
     def __call__(
@@ -149,7 +149,7 @@ class ElementwiseGradient(AbstractGradient[Elementwise]):
             yield part, Elementwise(self._kernel.python, part)
 
 
-def gradient_of(kernel: Elementwise, wrt: str | Iterable[str]) -> ElementwiseGradient:
+def elementwise_gradient(kernel: Elementwise, wrt: str | Iterable[str]) -> ElementwiseGradient:
     """What `kernel.gradient(wrt)` gives."""
     return ElementwiseGradient(kernel, wrt)
 

@@ -63,7 +63,7 @@ from lanewise.support.errors import ArgumentError, LanewiseError, brief, shorten
 from lanewise.support.naming import by_name
 
 if TYPE_CHECKING:
-    from lanewise.patterns.elementwise.gradient import ElementwiseGradient
+    from lanewise.facade import ElementwiseGradient
 
 
 def _specialised(signature: Signature, arguments: Arguments) -> ElementwiseArguments:
@@ -168,9 +168,9 @@ class Elementwise(AbstractKernel):
         function does not read, `CompileError` (with the line) for whole numbers and for what has no
         derivative.
         """
-        from lanewise.patterns.elementwise.gradient import gradient_of
+        from lanewise.facade import elementwise_gradient
 
-        return gradient_of(self, wrt)
+        return elementwise_gradient(self, wrt)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         if self._calls.subject.derived is not None:

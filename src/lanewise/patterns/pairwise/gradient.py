@@ -142,11 +142,11 @@ class PairwiseGradient(AbstractGradient[Pairwise]):
         self._sought.variables()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return gradient_of, (self._kernel, self._sought.wrt)
+        return pairwise_gradient, (self._kernel, self._sought.wrt)
 
     def using(self, search: Search) -> PairwiseGradient:
         """The same gradient over another search structure."""
-        return gradient_of(self._kernel.using(search), self._sought.wrt)
+        return pairwise_gradient(self._kernel.using(search), self._sought.wrt)
 
     # ------------------------------------------------------------ calls
 
@@ -311,6 +311,6 @@ class PairwiseGradient(AbstractGradient[Pairwise]):
         return _Made(tuple((p, Pairwise(self._kernel.python, search, p)) for p in parts))
 
 
-def gradient_of(kernel: Pairwise, wrt: str | Iterable[str]) -> PairwiseGradient:
+def pairwise_gradient(kernel: Pairwise, wrt: str | Iterable[str]) -> PairwiseGradient:
     """What `kernel.gradient(wrt)` gives."""
     return PairwiseGradient(kernel, wrt)

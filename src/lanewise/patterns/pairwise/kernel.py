@@ -43,7 +43,7 @@ from lanewise.support.errors import ArgumentError, CompileError, LanewiseError, 
 from lanewise.support.naming import by_name, named_object
 
 if TYPE_CHECKING:
-    from lanewise.patterns.pairwise.gradient import PairwiseGradient
+    from lanewise.facade import PairwiseGradient
     from lanewise.tuning.job import Job
     from lanewise.tuning.report import Tuning
 
@@ -179,9 +179,9 @@ class Pairwise(AbstractKernel):
         names that the function does not read, `CompileError` (with the line) for whole numbers and
         for what has no derivative.
         """
-        from lanewise.patterns.pairwise.gradient import gradient_of
+        from lanewise.facade import pairwise_gradient
 
-        return gradient_of(self, wrt)
+        return pairwise_gradient(self, wrt)
 
     @property
     def search(self) -> Search:

@@ -44,7 +44,7 @@ from lanewise.support.checks import refuse_given
 from lanewise.support.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from lanewise.explanation import Explanation
+    from lanewise.facade import Explanation
 
 
 Results = tuple[tuple[Any, t.ValueType], ...]
@@ -110,7 +110,7 @@ class SiteCall(Inspectable):
         that are compared, for their registers (CUDA). Raises `ArgumentError` for a call that is not
         `flow.compile`'s.
         """
-        from lanewise.explanation.sites import explain_step
+        from lanewise.facade import explain_step
 
         if self.step is None:
             raise ArgumentError(f"{self.name}: explained is what flow.compile(sites, ...) gives")

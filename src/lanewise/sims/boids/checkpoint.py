@@ -224,13 +224,13 @@ def _from_json(cls: type[T], text: str, what: str) -> T:
 
 
 def restored(
-    saved: Checkpoint, *, device: str | None = None, profile: Profile | None = None
+    flock: type[Flock],
+    saved: Checkpoint,
+    *,
+    device: str | None = None,
+    profile: Profile | None = None,
 ) -> Flock:
-    """The flock at the step of the checkpoint; on another kind of device in that one's own
-    layout.
-    """
-    from lanewise.sims.boids.flock import Flock
-
+    """A flock at the step of the checkpoint; on another kind of device in that one's own layout."""
     s = saved.settings
     place = place_of(device or s.device)
     where, layout = spelled(place), s.layout
@@ -240,7 +240,7 @@ def restored(
     check_fit(settings)
     if not same_kind(where, s.device):
         chosen = replace(chosen, plan=None)
-    return Flock._restored(  # pyright: ignore[reportPrivateUsage]
+    return flock._restored(  # pyright: ignore[reportPrivateUsage]
         settings, saved.state, chosen, saved.clock, saved.urges, saved.rows, saved.laid, profile
     )
 

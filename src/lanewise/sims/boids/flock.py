@@ -617,7 +617,7 @@ class Flock:
         saved = read_checkpoint(Path(path))
         if note := other_cells(saved):
             warn_user(note, ResumeWarning)
-        return restored(saved, device=device)
+        return restored(Flock, saved, device=device)
 
     @property
     def clock(self) -> Clock:

@@ -272,7 +272,7 @@ def resume(
     check_output(output, resumed=path)
     place = place_of(device or saved.settings.device)
     check_parts(len(saved.state), "agents", place)
-    flock = restored(saved, device=device, profile=profile)
+    flock = restored(Flock, saved, device=device, profile=profile)
     check_shown(output.pictures, flock)
     flight = SimulatedFlock(
         flock=flock, output=output, dt=step_time, first=plan.first, trajectory=Trajectory(path),

@@ -250,6 +250,7 @@ def _fractions(arrays: Mapping[str, Any]) -> lw.WallFractions | None:
 
 
 def restored(
+    made: type[Simulation],
     saved: Checkpoint,
     *,
     device: str | lw.Mesh | None = None,
@@ -257,14 +258,12 @@ def restored(
     layout: str | None = None,
     profile: Profile | None = None,
 ) -> Simulation:
-    """The simulation at the step of the checkpoint.
+    """The simulation, one of `made`, at the step of the checkpoint.
 
     On the same streaming form and layout its memory is put back as it was. Otherwise it is restored
     first as it was, and the populations that arrive are then taken over: exact but for the rounding
     of float16 storage at moving walls.
     """
-    from lanewise.sims.lbm.simulation import Simulation
-
     s = saved.settings
     place = place_of(device or s.device)
     mesh = place if isinstance(place, lw.Mesh) else None
@@ -275,11 +274,11 @@ def restored(
         layout=layout or _kept_layout(s, None if device is None else first_of(place)),
     )
     lattice = chosen_lattice(s.lattice, len(s.shape))
-    simulation = Simulation._restored(  # pyright: ignore[reportPrivateUsage]
+    simulation = made._restored(  # pyright: ignore[reportPrivateUsage]
         lattice, settings, saved.geometry, saved.step, profile, saved.first_mass, mesh
     )
     if converted(s, simulation.settings):
-        before = Simulation._restored(  # pyright: ignore[reportPrivateUsage]
+        before = made._restored(  # pyright: ignore[reportPrivateUsage]
             lattice, replace(s, device=settings.device), saved.geometry, saved.step, mesh=mesh
         )
         with reading(saved.path, "checkpoint", ()):

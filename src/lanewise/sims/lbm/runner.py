@@ -141,6 +141,7 @@ def resume(
     )
     check_output(case, setup, output, resumed=path)
     simulation = restored(
+        Simulation,
         saved,
         device=method.device,
         streaming=method.streaming,

@@ -630,7 +630,9 @@ class Simulation:
         from lanewise.sims.lbm.checkpoint import read_checkpoint, restored
 
         saved = read_checkpoint(Path(path))
-        return restored(saved, device=device, streaming=streaming, layout=layout, profile=profile)
+        return restored(
+            Simulation, saved, device=device, streaming=streaming, layout=layout, profile=profile
+        )
 
     @classmethod
     def _restored(

@@ -122,21 +122,10 @@ def prepare(
     sinv: list[float] = []
     for part in parts:
         own = {d.detector: d for d in part}
-        raws: list[Floats] = []
-        for name in names:
-            d = own.get(name)
-            counts.append(0 if d is None else len(d))
-            if d is None:
-                continue
-            floor = noise_floor(
-                d.data, d.duration, window, None if sqrt_s is None else sqrt_s[name]
-            )
-            _check_floor(d, floor)
-            with np.errstate(over="ignore", invalid="ignore"):
-                spectra = normalised(d.data, floor)
-            _check_spectra(d, spectra, sqrt_s)
-            data.append(spectra.ravel())
-            raws.append(raw_weights(floor, window))
+        counts += [len(own[name]) if name in own else 0 for name in names]
+        present = [own[name] for name in names if name in own]
+        spectra, raws = zip(*(_normalised(d, window, sqrt_s) for d in present), strict=True)
+        data += spectra
         raw = np.concatenate(raws)
         weights.append(raw / raw.mean())
         sinv.append(sfts.duration**2 * raw.mean() / 2)
@@ -159,6 +148,20 @@ def prepare(
     for array in (made.data, made.offset, made.first_bin):
         array.flags.writeable = False  # what is computed of them once holds for every search
     return made
+
+
+def _normalised(
+    d: DetectorSfts, window: int, sqrt_s: Mapping[str, float] | None
+) -> tuple[NDArray[np.complex64], Floats]:
+    """The SFTs of one detector in units of their noise, one behind the other, and their weights
+    before all have a mean of one.
+    """
+    floor = noise_floor(d.data, d.duration, window, None if sqrt_s is None else sqrt_s[d.detector])
+    _check_floor(d, floor)
+    with np.errstate(over="ignore", invalid="ignore"):
+        spectra = normalised(d.data, floor)
+    _check_spectra(d, spectra, sqrt_s)
+    return spectra.ravel(), raw_weights(floor, window)
 
 
 def _check_given(sfts: SftSet, parts: Sequence[SftSet], sqrt_s: Mapping[str, float] | None) -> None:

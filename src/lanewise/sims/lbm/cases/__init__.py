@@ -7,7 +7,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from lanewise.sims.lbm.cases.registry import Case, Flow, Probe, Request, Series, Setup, State
+from lanewise.sims.lbm.cases.registry import CASES, Case, Flow, Probe, Request, Series, Setup, State
 from lanewise.support.attributes import unknown
 from lanewise.support.errors import InputError
 
@@ -20,8 +20,7 @@ def _discovered() -> dict[str, Case]:
     return {case.name: case for case in cases if isinstance(case, Case)}
 
 
-CASES: dict[str, Case] = _discovered()
-"""Name -> case, in the order of the file names."""
+CASES.update(_discovered())
 
 
 def find_case(name: str) -> Case:

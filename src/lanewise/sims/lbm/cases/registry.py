@@ -224,9 +224,11 @@ def _listed(names: tuple[str, ...]) -> str:
     return ", ".join(names)
 
 
-def _with_obstacle() -> str:
-    from lanewise.sims.lbm.cases import CASES
+CASES: dict[str, Case] = {}
+"""Name -> case, in the order of the file names; the package fills it from its modules."""
 
+
+def _with_obstacle() -> str:
     return " or ".join(c.name for c in CASES.values() if c.obstacle)
 
 

@@ -173,14 +173,7 @@ class Buffers:
         self.amplitudes = [
             spectra.bind(self.templates, v, flat[d], one) for d, v in enumerate(views)
         ]
-        m, k, b = np.indices((maps, stacks, bins), np.int32)
-        entries = records(
-            Entry,
-            place=np.arange(values, dtype=np.int32),
-            amplitude=((m * bins + b) * stacks + k).reshape(-1),
-            stack=(m // shape.spins * stacks + k).reshape(-1),
-            device=self.device,
-        )
+        entries = _entries(shape, self.device)
         every = lw.ragged(
             records(All, number=np.zeros(1, np.int32), device=self.device),
             counts=[1],
@@ -227,22 +220,10 @@ class Buffers:
         ]
         self._calls: dict[int, BlockCalls] = {}
         self._arrays: list[Any] = [
-            self.templates,
-            self.amplitude_rows,
-            entries,
-            self.stacks,
-            self.f,
-            self.packed,
-            self.f_of_maps,
-            self.motion,
-            self.weights,
-            self.drifts,
-            self.chosen,
-            self.parts,
-            self.pixels,
-            self.table,
-            self.ranks,
-        ]
+            self.templates, self.amplitude_rows, entries, self.stacks, self.f, self.packed,
+            self.f_of_maps, self.motion, self.weights, self.drifts, self.chosen, self.parts,
+            self.pixels, self.table, self.ranks,
+        ]  # fmt: skip
 
     @property
     def allocated(self) -> int:
@@ -357,3 +338,15 @@ class Buffers:
         )
         results = (*best.results, *single.results)
         return BlockCalls(best, single, cells.nbytes + sum(x.nbytes for x in results))
+
+
+def _entries(shape: MapShape, device: str) -> Any:
+    """For each value of the maps: its amplitudes, and the stack that it is of."""
+    m, k, b = np.indices((shape.maps, shape.stacks, shape.bins), np.int32)
+    return records(
+        Entry,
+        place=np.arange(shape.values, dtype=np.int32),
+        amplitude=((m * shape.bins + b) * shape.stacks + k).reshape(-1),
+        stack=(m // shape.spins * shape.stacks + k).reshape(-1),
+        device=device,
+    )
