@@ -92,6 +92,13 @@ def test_a_run_on_two_gpus_goes_on_on_one(cp: Any, product: str) -> None:
         assert {n for n in one if one[n] != other[n] and not n.endswith("@settings")} == set()
 
 
+def test_profiles_do_not_change_bits(cp: Any) -> None:
+    run = ("gravity", "run", "--bodies", 3000, "--steps", 40, "--device", "cuda:0,1")
+    assert command(*run, "--out", "plain.h5").code == 0
+    assert command(*run, "--out", "profiled.h5", "--profile", "trace.json").code == 0
+    assert data_sets("plain.h5") == data_sets("profiled.h5")
+
+
 def test_what_is_said_of_devices(cp: Any) -> None:
     ended = command("gravity", "run", "--bodies", 256, "--steps", 2, "--device", "cuda:0,0")
     assert ended == Ended(0, "note: cuda has 2 parts, one after the other\n")

@@ -31,6 +31,7 @@ from lanewise.records.moves import share_memory
 from lanewise.records.same_elements import are_same
 from lanewise.records.split_array import SplitArray, split_values
 from lanewise.records.split_rows import SplitRows, split_rows
+from lanewise.runtime.device import get_device
 from lanewise.runtime.lease import Lease
 from lanewise.runtime.memory import together
 from lanewise.runtime.mesh import Mesh
@@ -77,10 +78,14 @@ class MeshLaunch:
     calls: tuple[Call, ...]
 
     def works(self) -> list[tuple[str, Callable[[], object]]]:
-        """Each launch by the name of what it does, for a profile that waits for each of them."""
+        """Each launch by the name of what it does, for a profile that waits for each of them: parts
+        that work at the same time are one.
+        """
         name = self.calls[0].compiled.name
         exchange = [] if self.sources is None else [self.sources.exchange]
         parts = [(f"{name}, part {n}", call) for n, call in enumerate(self.calls)]
+        if not get_device(self.mesh.devices[0]).target.host_memory:
+            parts = [(name, self.first)]
         return [*((e.name, e.run) for e in exchange), *parts]
 
     def __call__(self) -> None:
@@ -94,11 +99,12 @@ class MeshLaunch:
             with leases[0]:
                 self._run(leases[1:])
             return
-        for _, work in self.works():
-            work()
+        if self.sources is not None:
+            self.sources.exchange.run()
+        self.first()
 
     def first(self) -> None:
-        """The run of a call that was bound just now, and has brought what its parts need."""
+        """The run of a call that has what its parts need, as one that was bound just now."""
         with together(self.mesh.devices):
             for call in self.calls:
                 call()
