@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import expressions, reads, statements, subexpressions
+from lanewise.ir.traverse import blocks, expressions, reads, statements, subexpressions, writes
+from lanewise.language.types import BOOL
 from lanewise.runtime.mathematics import library as mathematics
 
 FUNCTIONS = frozenset(
@@ -46,14 +47,19 @@ def why_not_together(s: ir.Statement) -> str:
     return f"{what}, and lanes run together"
 
 
-def problem(e: ir.Expression, varying: set[str], *, once: bool = False) -> str | None:
+def problem(
+    e: ir.Expression, varying: set[str], *, once: bool = False, arrays: bool = False
+) -> str | None:
     """Why an expression whose value differs between lanes has no SIMD instructions here, or None.
 
     once: its value is the same in all lanes after all, though the analysis does not see it, and is
-    computed in one of them.
+    computed in one of them. arrays: whether lanes have local arrays, of which all of them touch the
+    same place.
     """
     for x in subexpressions(e):
         if varying.isdisjoint(reads(x)):
+            continue
+        if arrays and isinstance(x, ir.Element) and varying.isdisjoint(reads(x.index)):
             continue
         if isinstance(x, ir.Element | ir.Builtin):
             return "it indexes arrays of its own"
@@ -77,6 +83,33 @@ def scalar_calls(functions: Iterable[ir.Function]) -> list[str]:
         "the other, and no lanes for the loop around it"
         for name, found in lines.items()
     ]
+
+
+def array_problem(body: ir.Block, varying: set[str], inside: ir.Block | None = None) -> str | None:
+    """Why lanes cannot have the local arrays of a thread, or None. inside: a branch of it."""
+    for s in body if inside is None else inside:
+        match s:
+            case ir.DeclareArray() if s.type.element == BOOL:
+                return f"the array {s.name} holds truth values, which take a bit each in a register"
+            case ir.DeclareArray() if inside is not None and _uses(body, s.name) != _uses(
+                inside, s.name
+            ):
+                return f"the array {s.name} is made in a branch and used outside of it"
+            case ir.SetElement() if not varying.isdisjoint(reads(s.index)):
+                return f"lanes touch different places of {s.array}, an array of their own"
+            case _:
+                pass
+        for b in blocks(s):
+            if reason := array_problem(body, varying, b):
+                return reason
+    return None
+
+
+def _uses(block: ir.Block, name: str) -> int:
+    return sum(
+        name in writes(s) or any(name in reads(e) for e in expressions(s))
+        for s in statements(block)
+    )
 
 
 def no_instruction(x: ir.Expression) -> str | None:

@@ -257,6 +257,8 @@ class _EntryWriter(Writer):
         """Room for local arrays and for memory of a core's own; what is asked of the system."""
         sizes = {
             n: (in_memory(a.element), a.length, a.element.size)
+            if self.simd is None or n not in self.simd.lanes.varying
+            else self.simd.array_of(a)
             for n, a in local_arrays(body).items()
         }
         shared = [b for b in self.kernel.buffers if b.space == "shared"]

@@ -75,10 +75,26 @@ class LaneValues:
             case ir.Call():
                 operands = [self.register(x) for x in e.arguments]
                 return vectors.function(e.intrinsic, e.arguments[0].type, operands)
-            case ir.Literal() | ir.Element() | ir.Builtin():
+            case ir.Element():
+                kind, place = vectors.kind(e.type), self.element(e.array, e.index, e.type)
+                return self.code.give(f"load {kind}, ptr {place}")
+            case ir.Literal() | ir.Builtin():
                 raise AssertionError(f"{type(e).__name__} is the same in all lanes, or has none")
             case _:
                 assert_never(e)
+
+    def element(self, array: str, index: ir.Expression, kind: Scalar) -> str:
+        """Where the element of a local array lies of which each lane has one."""
+        place, of = self.writer.expressions.index(index), self.writer.lying[array]
+        return self.code.give(f"getelementptr {self.vectors.kind(kind)}, ptr {of}, i64 {place}")
+
+    def set_element(self, s: ir.SetElement) -> None:
+        kind, value = s.value.type, self.register(s.value)
+        vector, place = self.vectors.kind(kind), self.element(s.array, s.index, kind)
+        if self.lanes.masks:
+            before = self.code.give(f"load {vector}, ptr {place}")
+            value = self.vectors.choose(self.lanes.masks[-1], kind, value, before)
+        self.code.do(f"store {vector} {value}, ptr {place}")
 
     def once(self, e: ir.Call | ir.Binary) -> str:
         """The value of an operation without SIMD instructions, which is the same in all lanes:

@@ -20,7 +20,7 @@ from lanewise.emit.walks import walk_of
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.language.target import LINE, PAGE
-from lanewise.language.types import BOOL
+from lanewise.language.types import BOOL, LocalArray
 
 if TYPE_CHECKING:
     from lanewise.emit.llvm_statements import Writer
@@ -67,6 +67,10 @@ class LaneWriter:
             place = give(f"and i64 {apart}, {PAGE // kind.size - 1}")
         self.code.do(f"{name} = getelementptr {in_memory(kind)}, ptr {name}.room, i64 {place}")
 
+    def array_of(self, a: LocalArray) -> tuple[str, int, int]:
+        """A register for each element of a local array: its type, how many there are, its bytes."""
+        return self.vectors.kind(a.element), a.length, self.lanes.count * a.element.size
+
     def room_of(self, b: ir.BufferArgument) -> int:
         """How many elements of room memory of a core's own needs."""
         written = any(x.written and x.space == "global" for x in self.writer.kernel.buffers)
@@ -106,6 +110,11 @@ class LaneWriter:
                 value, kind = self.values.register(s.value), s.value.type
                 moved = self.vectors.shuffle(value, kind, s.distance, s.group)
                 self.values.assigned_to(s.name, moved, kind)
+            case ir.DeclareArray() if s.name in lanes.varying:
+                _, length, size = self.array_of(s.type)
+                self.vectors.clear(self.writer.lying[s.name], length * size)
+            case ir.SetElement() if s.array in lanes.varying:
+                self.values.set_element(s)
             case ir.If() if lanes.differs(s.condition):
                 self.masked(s)
             case ir.For() if s.variable in lanes.loops:

@@ -242,6 +242,11 @@ class Vectors:
 
     # ------------------------------------------------------------ memory
 
+    def clear(self, pointer: str, size: int) -> None:
+        """Make so many bytes zero."""
+        self.code.needs.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+        self.code.do(f"call void @llvm.memset.p0.i64(ptr {pointer}, i8 0, i64 {size}, i1 false)")
+
     def load(self, pointer: str, kind: Scalar, name: str) -> str:
         return self.code.give(f"load {self.kind(kind)}, ptr {pointer}, align {kind.size}", name)
 

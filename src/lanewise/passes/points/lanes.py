@@ -86,10 +86,13 @@ def _apart(
     last, body = loops[-1].variable, apart(body)  # accesses are known by identity
     varying = spread_in_lanes(body, {last})
     truths = {a.name for a in kernel.arrays if any(x.type == BOOL for x in a.leaves)}
+    has_arrays = False
     for s in statements(body):
         match s:
             case ir.Assign() | ir.If() | ir.LoadElement() | ir.StoreElement():
                 pass
+            case ir.DeclareArray() | ir.SetElement():
+                has_arrays = True
             case ir.For():
                 if varying & {n for e in (s.start, s.stop, s.step) for n in reads(e)}:
                     return f"how often a loop runs depends on {last}, and lanes run together"
@@ -98,8 +101,12 @@ def _apart(
             case _:
                 return simd_operations.why_not_together(s)
         for e in expressions(s):
-            if not varying.isdisjoint(reads(e)) and (reason := simd_operations.problem(e, varying)):
+            if varying.isdisjoint(reads(e)):
+                continue
+            if reason := simd_operations.problem(e, varying, arrays=True):
                 return reason
+    if has_arrays and (reason := simd_operations.array_problem(body, varying)):
+        return reason
     for a in accesses(body, (last,)):
         if a.is_store and a.way(last) == "same":
             return f"{a.array} is written where {last} says nothing"
@@ -114,7 +121,7 @@ def _apart(
             )
         if a.way(last) == "next":
             continue
-        if (_is_turned(a, loops)) and shape.points[-2] == shape.total:
+        if not has_arrays and _is_turned(a, loops) and shape.points[-2] == shape.total:
             continue  # as many rows as lanes make a square, which is turned in registers
         return f"neighbours along {last} do not touch neighbouring elements of {a.array}"
     return _unresolved(

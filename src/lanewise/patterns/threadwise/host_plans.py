@@ -21,6 +21,7 @@ from lanewise.analysis.access_groups import groups
 from lanewise.analysis.affine import AffineAccess, accesses, nest_of
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Suggestions, Work
+from lanewise.ir.traverse import statements
 from lanewise.language.target import Machine
 from lanewise.passes import loop_sharing, shared_loops
 from lanewise.passes.points import interchange, lanes, line_starts, packing, squares, wrapping
@@ -146,6 +147,8 @@ def _of_width(kernel: ir.Kernel, bits: int, *, is_window: bool) -> tuple[Plan, .
     indices, body = nest_of(inner)
     kept = replace(Plan(), vector_bits=512 if bits == 512 else 0)
     if lanes.legal(kernel, shape_of(kernel, Plan(across=count).filled(NEUTRAL))) is None:
+        if any(isinstance(s, ir.DeclareArray) for s in statements(body)):
+            return (replace(PLAIN, across=count, vector_bits=kept.vector_bits),)
         best = _family(inner, accesses(body, indices), indices, bits, count)
         line = (
             BYTES // max(4, size) // (HALVES if bits == 512 and len(indices) > 2 else 1)
