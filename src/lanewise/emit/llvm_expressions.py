@@ -7,7 +7,6 @@ numbers that lanewise knows to fit say so.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
@@ -22,8 +21,8 @@ from lanewise.emit.llvm_instructions import (
 )
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import subexpressions
-from lanewise.language.types import BOOL, F16, F32, F64, I32, I64, U32, Scalar, limits
-from lanewise.runtime.llvm_lines import FunctionLines
+from lanewise.language.types import BOOL, F32, F64, I32, I64, U32, Scalar, limits
+from lanewise.runtime.llvm_lines import FunctionLines, float_text
 from lanewise.runtime.mathematics.library import FUNCTIONS, declaration
 
 _FLOAT_COMPARE = {"==": "oeq", "!=": "une", "<": "olt", "<=": "ole", ">": "ogt", ">=": "oge"}
@@ -430,16 +429,4 @@ def literal(value: float | int | bool, kind: Scalar) -> str:
         low, high = limits(kind)
         assert low <= value <= high
         return str(int(value))
-    number = float(value)
-    if kind == F16:
-        return f"0xH{struct.unpack('<H', struct.pack('<e', number))[0]:04X}"
-    if kind == F32:  # written as the float64 of the same value
-        number = struct.unpack("<f", _single(number))[0]
-    return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
-
-
-def _single(number: float) -> bytes:
-    try:
-        return struct.pack("<f", number)
-    except OverflowError:
-        return struct.pack("<f", float("inf") if number > 0 else float("-inf"))
+    return float_text(float(value), 8 * kind.size)

@@ -6,8 +6,25 @@ in memory of the function's own, which LLVM's first passes make registers of.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
+
+
+def float_text(number: float, bits: int) -> str:
+    """A float of 16, 32 or 64 bits by its bits; one of 32 as the float64 of the same value. It is
+    rounded to them, and to infinity beyond the largest one.
+    """
+    if bits < 64:
+        code = "<e" if bits == 16 else "<f"
+        try:
+            narrow = struct.pack(code, number)
+        except OverflowError:
+            narrow = struct.pack(code, float("inf") if number > 0 else float("-inf"))
+        if bits == 16:
+            return f"0xH{int.from_bytes(narrow, 'little'):04X}"
+        (number,) = struct.unpack(code, narrow)
+    return f"0x{int.from_bytes(struct.pack('<d', number), 'little'):016X}"
 
 
 @dataclass

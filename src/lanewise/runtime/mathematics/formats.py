@@ -95,7 +95,7 @@ def _scaled_at_once(p: Register, n: Register) -> Register:
     v, bits = f"<{lanes} x {kind}>", lanes * size_of(p)
     name = f"@llvm.x86.avx512.mask.scalef.{letter}.{bits}"
     rounding = (", i32", ", i32 4") if bits == 512 else ("", "")
-    code.declared[f"declare {v} {name}({v}, {v}, {v}, {mask}{rounding[0]})"] = None
+    code.body.needs.add(f"declare {v} {name}({v}, {v}, {v}, {mask}{rounding[0]})")
     made = list[str]()
     for first in range(0, count, lanes):
         one, by = (code.part(x, first, lanes) for x in (p, n))

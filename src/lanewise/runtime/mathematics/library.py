@@ -130,9 +130,9 @@ def _definition(name: str, count: int, letters: str, scales: bool) -> tuple[str,
     t = code.type(kind)
     head = f"define internal {t} @{_full(name, count, letters)}"
     listed = ", ".join(f"{t} {n}" for n in names)
-    body = "\n".join(["entry:", *code.lines, f"  ret {made}"])
-    text = f"{head}({listed}) alwaysinline {_ATTRIBUTES} {{\n{body}\n}}\n"
+    code.body.end(f"ret {made}")
+    text = f"{head}({listed}) alwaysinline {_ATTRIBUTES} {{\n{code.body.text()}\n}}\n"
     extra = [part for _ in code.calls for part in reduction(count, kind)]
     declared = [line for part in extra for line in part.splitlines() if line.startswith("declare ")]
     plain = ["\n".join(x for x in p.splitlines() if not x.startswith("declare ")) for p in extra]
-    return (*code.declared, *declared, *plain, text)
+    return (*sorted(code.body.needs), *declared, *plain, text)

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from lanewise.runtime.llvm_lines import FunctionLines, float_text
+
 Kind = Literal["i1", "i32", "i64", "float", "double"]
 _LETTERS = {"i1": "i1", "i32": "i32", "i64": "i64", "float": "f32", "double": "f64"}
 _WHOLE: dict[str, Kind] = {"float": "i32", "double": "i64"}
@@ -28,10 +30,8 @@ class Code:
 
     count: int
     scales: bool = False
-    lines: list[str] = field(default_factory=list[str])
-    declared: dict[str, None] = field(default_factory=dict[str, None])
+    body: FunctionLines = field(default_factory=FunctionLines)
     calls: dict[str, None] = field(default_factory=dict[str, None])
-    _values: int = 0
     _block: str = "entry"
 
     def type(self, kind: Kind) -> str:
@@ -41,9 +41,7 @@ class Code:
         return f"v{self.count}{_LETTERS[kind]}" if self.count else _LETTERS[kind]
 
     def give(self, operation: str, kind: Kind) -> Register:
-        self._values += 1
-        self.lines.append(f"  %.{self._values} = {operation}")
-        return Register(self, kind, f"%.{self._values}")
+        return Register(self, kind, self.body.give(operation))
 
     def every(self, number: float, kind: Kind) -> Register:
         """One number, in all places of a register; a float that the type has, by its bits."""
@@ -55,14 +53,14 @@ class Code:
             if kind == "float" and number == number:
                 given = struct.unpack("<f", struct.pack("<f", number))[0]
                 assert given == number, f"float32 has no {number.hex()}"
-            text = f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
+            text = float_text(number, 32 if kind == "float" else 64)
         return Register(self, kind, f"splat ({kind} {text})" if self.count else text)
 
     def intrinsic(self, name: str, *operands: Register) -> Register:
         """A function of LLVM's own, from operands of one type to it."""
         kind = operands[0].kind
         t, full = self.type(kind), f"@llvm.{name}.{self.letter(kind)}"
-        self.declared[f"declare {t} {full}({', '.join([t] * len(operands))})"] = None
+        self.body.needs.add(f"declare {t} {full}({', '.join([t] * len(operands))})")
         return self.give(f"call {t} {full}({', '.join(map(str, operands))})", kind)
 
     def part(self, x: Register, first: int, lanes: int) -> str:
@@ -96,24 +94,24 @@ class Code:
         """Values, which in lanes of a mask are those that another function has for x. It is called
         where the mask has a lane, which is rare.
         """
-        some = mask.name
+        body, some = self.body, mask.name
         if self.count:
             lanes = f"i{self.count}"
-            self.lines.append(f"  %lanes.{name} = bitcast {mask} to {lanes}")
-            self.lines.append(f"  %some.{name} = icmp ne {lanes} %lanes.{name}, 0")
+            body.do(f"%lanes.{name} = bitcast {mask} to {lanes}")
+            body.do(f"%some.{name} = icmp ne {lanes} %lanes.{name}, 0")
             some = f"%some.{name}"
         weights = '!prof !{!"branch_weights", i32 1, i32 4000}'
-        self.lines.append(f"  br i1 {some}, label %far.{name}, label %with.{name}, {weights}")
-        self.lines.append(f"far.{name}:")
+        body.end(f"br i1 {some}, label %far.{name}, label %with.{name}, {weights}")
+        body.begin(f"far.{name}")
         self.calls[name] = None
         made = f"{{ {', '.join(self.type(k) for k in kinds)} }}"
         full = f"@lw.{name}.{self.letter(x.kind)}"
-        self.lines.append(f"  %made.{name} = call {made} {full}({x})")
+        body.do(f"%made.{name} = call {made} {full}({x})")
         far = [
             select(mask, self.give(f"extractvalue {made} %made.{name}, {n}", k), values[n])
             for n, k in enumerate(kinds)
         ]
-        self.lines += [f"  br label %with.{name}", f"with.{name}:"]
+        body.begin(f"with.{name}")
         given = [
             self.give(
                 f"phi {self.type(k)} [ {a.name}, %far.{name} ], [ {b.name}, %{self._block} ]", k

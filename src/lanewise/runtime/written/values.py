@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from lanewise.runtime.llvm_lines import FunctionLines
+from lanewise.runtime.llvm_lines import FunctionLines, float_text
 from lanewise.runtime.written.kinds import (
     BOOL,
     F64,
@@ -68,8 +68,7 @@ def constant(value: float, kind: NumberKind | None = None) -> TextNumber:
             return TextNumber(kind, "true" if value else "false", bool(value))
         case "f":
             rounded = struct.unpack("f", struct.pack("f", value))[0] if kind.bits == 32 else value
-            pattern = struct.unpack("<Q", struct.pack("<d", rounded))[0]
-            return TextNumber(kind, f"0x{pattern:016X}", float(rounded))
+            return TextNumber(kind, float_text(value, kind.bits), float(rounded))
         case _:
             kept = int(value) & (1 << kind.bits) - 1
             if kind.letter == "i" and kept >> kind.bits - 1:
