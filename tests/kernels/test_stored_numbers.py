@@ -85,12 +85,13 @@ def wanted(given: Input) -> Any:
     return (*tinted(p, **given.case.values), *p.values())
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=str)
 @pytest.mark.parametrize("c", CASES, ids=str)
-def test_every_layout_gives_what_numpy_does(c, layout):
+def test_every_layout_gives_what_numpy_does(c, layout, device):
     for n in (1, 33, 1000):
         given = Input(c, n, seed=n)
-        for found, right in zip(run_public(given, layout, "cpu"), wanted(given), strict=True):
+        for found, right in zip(run_public(given, layout, device), wanted(given), strict=True):
             if right.dtype.kind == "f":
                 np.testing.assert_allclose(found, right, rtol=1e-3, atol=1e-2)
             else:
