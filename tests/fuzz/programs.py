@@ -19,7 +19,7 @@ from lanewise.language import types as t
 FLOATS, WHOLE = (t.F32, t.F64), (t.I32, t.I64, t.U32)
 NUMBERS = (*FLOATS, *WHOLE)
 VECTORS = tuple(t.Vector(s, n) for s in (t.F32, t.F64, t.I32) for n in (2, 3, 4))
-NAMES = {k: f"lw.{k.name}" for k in (*t.SCALARS, *VECTORS)}
+NAMES = {k: f"lw.{k.name}" for k in (*t.SCALARS, *t.STORED, *VECTORS)}
 # Numbers that are taken for values of a type where nothing else decides it.
 LITERALS: dict[t.Scalar, Callable[[str], str]] = {t.F32: lambda text: str(float(text)), t.I32: lambda text: text}
 EXACT_FUNCTIONS = {1: ("sqrt", "floor", "ceil", "trunc", "abs"), 2: ("min", "max"), 3: ("clamp", "fma", "mix")}
@@ -544,6 +544,8 @@ def write_program(rng: Random, traits: Traits) -> Program:
     w = Writer(rng, traits)
     fields: dict[str, t.ValueType] = {"f0": t.F32, "f1": rng.choice((t.I32, t.I64, t.U32))}
     fields |= {f"f{n}": w.type() for n in range(2, rng.randint(3, 7))}
+    stored = _stored(fields) if not traits.quantised else {}
+    fields |= stored
     head = ["@lw.record", "class R:", *indented([f"{n}: {NAMES[k]}" for n, k in fields.items()])]
     if traits.pairwise:
         head += ["", "", "@lw.function", "def tame(x):", f"    return {QUANTISED if traits.quantised else CLAMPED}"]
@@ -552,21 +554,43 @@ def write_program(rng: Random, traits: Traits) -> Program:
     for _ in range(rng.choice((0, 1, 1, 2, 3))):
         head += w.helper()
     results = tuple(_resulting(w) for _ in range(rng.randint(int(traits.pairwise), 3)))
+    plain = {n: k for n, k in fields.items() if n not in stored}
+    read = {
+        f"lw.{t.computed(k)}({r}.{n})": t.computed(k)
+        for r in (("target", "source") if traits.pairwise else ("e",))
+        for n, k in stored.items()
+    }
     if traits.pairwise:
-        body = Block({}, {f"{r}.{n}": k for r in ("target", "source") for n, k in fields.items()} | values, pair=True)
+        body = Block(
+            {}, {f"{r}.{n}": k for r in ("target", "source") for n, k in plain.items()} | values | read, pair=True
+        )
         records = ["target: R", "source: R"]
     else:
-        body = Block({}, values | arrays, fields={f"e.{n}": k for n, k in fields.items()})
+        body = Block({}, values | arrays | read, fields={f"e.{n}": k for n, k in plain.items()})
         records = ["e: R"]
     parameters = [*records, *(f"{n}: {NAMES[k]}" for n, k in (values | arrays).items())]
     w.budget = rng.choice((30, 60, 60, 100))
     lines = w.block(body, rng.randint(3, 8), results)
+    if not traits.pairwise:
+        lines = [*(_changed(n, k) for n, k in stored.items()), *lines]
     w.budget = max(w.budget, 10 * len(results))
     lines += w.returning(body, results) if results else []
     spelled = [NAMES[k] for k in results]
     shown = f" -> tuple[{', '.join(spelled)}]" if len(spelled) > 1 else f" -> {spelled[0]}" if spelled else ""
     head += ["", "", f"@lw.{traits.pattern}", f"def kernel({', '.join(parameters)}){shown}:", *indented(lines)]
     return Program("\n".join(head) + "\n", traits, fields, values, arrays, results)
+
+
+def _stored(fields: dict[str, t.ValueType]) -> dict[str, t.ValueType]:
+    """Fields of 8 and 16 bits, of some programs; nothing else of a program hangs on them."""
+    rng = Random(repr(fields))
+    return {f"s{n}": rng.choice(t.STORED) for n in range(rng.choice((0, 0, 1, 2)))}
+
+
+def _changed(name: str, kind: t.ValueType) -> str:
+    """A statement that computes such a field anew."""
+    wide = t.computed(t.scalar_of(kind))
+    return f"e.{name} = {NAMES[kind]}(lw.{wide}(e.{name}) * lw.{wide}(3) - lw.{wide}(e.f0))"
 
 
 def _resulting(w: Writer) -> t.ValueType:

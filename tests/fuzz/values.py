@@ -18,7 +18,8 @@ def edges(kind: t.Scalar) -> list[float]:
         return [0, 1]
     low, high = t.limits(kind)
     if not kind.is_float:
-        sides = [low, low + 1, -1, -2] if low < 0 else [2**31, 2**31 - 1]
+        half = 1 << 8 * kind.size - 1
+        sides = [low, low + 1, -1, -2] if low < 0 else [half, half - 1]
         return [
             *sides,
             high,
@@ -34,6 +35,8 @@ def edges(kind: t.Scalar) -> list[float]:
         ]
     info = np.finfo(kind.dtype.name)
     tiny, small = float(info.tiny), float(info.smallest_subnormal)
+    if kind == t.F16:
+        return [0.0, -0.0, np.nan, np.inf, -np.inf, tiny, small, -small, low, high, 1.0, -1.0, 0.5, 2049.0]
     return [0.0, -0.0, np.nan, np.inf, -np.inf, tiny, small, -small, tiny / 3, low, high, high / 2, float(info.eps), 1.0, -1.0, 0.5,
             2.0**24 + 1, 2.0**31, -(2.0**31), 2.0**32, 2.0**63, 1e-3]  # fmt: skip
 
