@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from itertools import product
 from typing import Any
 
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 import lanewise as lw
 from lanewise.launch.task_verifier import verify
 from lanewise.launch.tasks import Exchange
+from lanewise.patterns.mesh_calls import MeshLaunch
 from lanewise.runtime.exchange import Gather, Move, Moves, Receive, Wait, order_of
 from lanewise.runtime.host_device import HostDevice
 from lanewise.support.errors import ArgumentError, DeviceError
@@ -182,3 +185,16 @@ def test_memory_for_all_sources_is_asked_for_by_name(monkeypatch: pytest.MonkeyP
         DeviceError, match=r"a call of pull on a mesh needs 2,800,\d+ bytes on 'cpu', .* for all sources of pull"
     ):
         pull.bind(b, b, softening2=0.1)
+
+
+def test_compiled_calls_keep_no_memory() -> None:
+    b = bodies(100, 2)
+    call = pull.bind(b, b, softening2=0.1)
+    assert isinstance(call.launch, MeshLaunch)
+    assert call.launch.sources is not None
+    seen = weakref.ref(call.launch.sources.wholes[0])
+    compiled = call.compiled
+    del call
+    gc.collect()
+    assert seen() is None
+    assert "sources of pull" in str(compiled.explain())

@@ -21,6 +21,7 @@ from lanewise.launch.arguments import Arguments, name_arguments
 from lanewise.launch.compiled import Call
 from lanewise.launch.copied import is_copy
 from lanewise.launch.divided import Divided
+from lanewise.launch.own_memory import nothing
 from lanewise.launch.steps.unwritten import marked_unwritten
 from lanewise.launch.support import machine_of
 from lanewise.patterns.mesh_sources import Sources, all_sources
@@ -110,8 +111,8 @@ class MeshLaunch:
                 call()
 
     def divided(self) -> Divided:
-        """What explanations say of it."""
-        exchange = None if self.sources is None else self.sources.exchange
+        """What explanations say of it, without its memory."""
+        exchange = None if self.sources is None else replace(self.sources.exchange, run=nothing)
         parts = tuple(call.compiled for call in self.calls)
         mesh = self.mesh
         processes = mesh.transport.size
