@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -312,11 +312,7 @@ class Subjects:
         count = times * max(1, self.calls.subject.count(self.calls.given(tuple(self.given[0]), self.given[1])))
         counts = {c.name for c in self.reference.counts}
         sizes = {n: times * int(v) if n in counts else v for n, v in self.environment.items()}
-        work = describe_work(self.reference, count, target_of("cuda"))
-        if work.rounds is not None:
-            work = replace(work, rounds=work.rounds.at(sizes))
-        if work.suggested is not None:
-            work = replace(work, suggested=work.suggested.at(sizes))
+        work = describe_work(self.reference, count, target_of("cuda")).at(sizes, count)
         return complete_plan(wish, Machine("cuda", 132), work)
 
     def large(self, rng: Random) -> Program:

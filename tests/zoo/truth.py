@@ -1,0 +1,50 @@
+"""What single points of a case are, by its own function in Python on float64 numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from tests.zoo.generate import Array, Case
+
+TOLERANCE = 8 * float(np.finfo(np.float32).eps)
+
+
+def check(
+    case: Case,
+    python: Callable[..., Any],
+    given: dict[str, Array],
+    found: Array,
+    grid: tuple[int, ...],
+    *,
+    points: int = 12,
+) -> float:
+    """The largest error among some points of the grid, in parts of what rounding may make; elements that they write are compared.
+
+    Raises `AssertionError` where one is wrong.
+    """
+    rng = Random(case.seed)
+    worst = 0.0
+    exact = {n: a.astype(np.float64) for n, a in given.items()}
+    for _ in range(points):
+        point = tuple(rng.choice((0, n - 1, rng.randrange(n))) for n in grid)
+        exact[case.written][...] = np.nan
+        python(*point, **exact)
+        wanted = exact[case.written]
+        places = np.nonzero(~np.isnan(wanted))
+        assert len(places[0]), "the point writes nothing"
+        values = wanted[places]
+        # of the terms of a sum some cancel: what rounds is as large as they are
+        scale = np.maximum(np.abs(values), 1.0) * np.sqrt(_terms(given))
+        errors = np.abs(found[places].astype(np.float64) - values) / (TOLERANCE * scale)
+        assert np.all(errors <= 1), f"seed {case.seed}, {point}: {found[places][:4]} for {values[:4]}\n{case.text}"
+        worst = max(worst, float(errors.max()))
+    return worst
+
+
+def _terms(given: dict[str, Array]) -> int:
+    """At most so many terms come to one element."""
+    return max(max(a.shape) for a in given.values()) * 16
