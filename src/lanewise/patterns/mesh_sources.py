@@ -94,7 +94,7 @@ def _parts_of(source: RecordArray) -> Iterator[RecordArray]:
 class Gathering:
     """Columns of rows that lie in several processes, to rooms of the devices of this one."""
 
-    storage: Storage
+    rows: SplitRows
     rooms: tuple[Storage, ...]
     leaves: tuple[str, ...]
 
@@ -105,9 +105,7 @@ class Gathering:
         return sum(int(column.nbytes) for column in columns)
 
     def __call__(self) -> None:
-        places = self.storage.read
-        for leaf in self.leaves:
-            column = places.column(leaf)
+        for leaf, column in self.rows.columns(self.leaves).items():
             for room in self.rooms:
                 room.places.fill(leaf, bring(column, room.device))
 
@@ -122,7 +120,7 @@ def _bringing(
     bits = bits_of(storage.record)
     read = (field for field in storage.record if bits[field.name] & reads)
     leaves = tuple(leaf for field in read for leaf in t.leaves(field.name, field.type))
-    return Gathering(storage, tuple(map(storage_of, rooms.values())), leaves)
+    return Gathering(rows, tuple(map(storage_of, rooms.values())), leaves)
 
 
 def _moves(

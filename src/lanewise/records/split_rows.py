@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any
@@ -87,12 +87,26 @@ class SplitRows:
         return values.mesh == self.mesh and values.lengths == self.lengths
 
     def column(self, leaf: str) -> Any:
+        return self.columns((leaf,))[leaf]
+
+    def columns(self, leaves: Sequence[str]) -> dict[str, Any]:
+        """Several leaves of all rows; those of one type go between processes together."""
+        module = array_module(self.device)
         with on(self.device):
-            columns = [bring(p.places.column(leaf), self.device) for p in self.parts]
-            own = array_module(self.device).concatenate(columns)
+            pieces = {
+                n: [bring(p.places.column(n), self.device) for p in self.parts] for n in leaves
+            }
+            own = {name: module.concatenate(columns) for name, columns in pieces.items()}
         if not self.mesh.everywhere:
             return own
-        return bring(self.mesh.gather(to_host(own), self.lengths), self.device)
+        for dtype in dict.fromkeys(column.dtype for column in own.values()):
+            names = [name for name, column in own.items() if column.dtype == dtype]
+            with on(self.device):
+                rows = module.stack([own[name] for name in names], axis=1)
+            whole = bring(self.mesh.gather(to_host(rows), self.lengths), self.device)
+            with on(self.device):
+                own |= {name: whole[:, n] for n, name in enumerate(names)}
+        return own
 
     def take(self, leaf: str, indices: Any) -> Any:
         column = self.column(leaf)
