@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from lanewise.support.interrupts import leave
 from lanewise.support.launchers import Started, started
 from tests.cli.command import Command
 
@@ -100,3 +101,14 @@ def test_copies_may_read_and_may_stand_alone(
     monkeypatch.setenv("LANEWISE_RANKS", "alone")
     assert lanewise("gravity", "run", "--bodies", 64, "--steps", 1, "--out", "run.h5", "--quiet").code == 0
     assert (tmp_path / "run.h5").exists()
+
+
+def test_ctrl_c_at_the_start_is_said_once(
+    copy_of_two: Callable[[int], str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("os._exit", sys.exit)
+    for rank, said in ((0, "interrupted\n"), (1, "")):
+        copy_of_two(rank)
+        with pytest.raises(SystemExit) as end:
+            leave()
+        assert (end.value.code, capfd.readouterr().err) == (130, said)

@@ -18,6 +18,8 @@ from importlib import import_module
 from types import FrameType, ModuleType
 from typing import Any
 
+from lanewise.support.launchers import started
+
 WAITING = "interrupting as soon as what is being imported or compiled is done"
 
 
@@ -94,11 +96,13 @@ def is_command() -> bool:
 
 
 def leave(number: int = signal.SIGINT, frame: FrameType | None = None) -> None:
-    """The handler of Ctrl-C while a command has nothing to put in order: one line, and the process
-    ends.
+    """The handler of Ctrl-C while a command has nothing to put in order: one line, of several
+    processes that of the first, and the process ends.
     """
     del number, frame
-    os.write(2, b"interrupted\n")
+    found = started()
+    if found is None or found.rank == 0:
+        os.write(2, b"interrupted\n")
     os._exit(INTERRUPTED)
 
 
