@@ -11,6 +11,7 @@ from lanewise.runtime.device import get_device
 from lanewise.runtime.devices import cuda_number
 from lanewise.runtime.memory import address
 from lanewise.support.errors import DeviceError
+from lanewise.support.interrupts import interrupts_wait
 
 ONE_DEVICE = "one device"
 HOST_MEMORY = "memory of the host"
@@ -43,7 +44,8 @@ def links_of(devices: Iterable[str]) -> tuple[str, ...]:
 
 def _has_atomics(one: int, other: int) -> bool:
     """Whether a GPU can add to the memory of another one, which NVLink alone lets it."""
-    from cuda.bindings import driver  # pyright: ignore[reportAttributeAccessIssue]
+    with interrupts_wait():
+        from cuda.bindings import driver  # pyright: ignore[reportAttributeAccessIssue]
 
     wanted = driver.CUdevice_P2PAttribute.CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED
     status, found = driver.cuDeviceGetP2PAttribute(
