@@ -58,7 +58,6 @@ LADDERS: Inside = {
     "ladders.compiler_run": (
         "predictions, and counts of operations", ("ir.nodes", "ir.traverse", "models.devices", "models.predict", "planning.plan"),
     ),
-    "ladders.layouts": ("neutral plans", ("planning.plan",)),
     "ladders.lbm_model": (
         "predictions of a step, beside those of the paper",
         (
@@ -90,7 +89,6 @@ LADDERS: Inside = {
         ("launch.executable", "models.devices", "models.least", "models.predict", "runtime.stepping"),
     ),
     "ladders.tree": ("calls that run without what a call checks", ("runtime.stepping",)),
-    "ladders.tutorial": ("neutral plans", ("language.record", "planning.plan")),
 }  # fmt: skip
 
 

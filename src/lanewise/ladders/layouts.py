@@ -26,7 +26,6 @@ from lanewise.ladders.rung import (
     factor_text,
     seconds_text,
 )
-from lanewise.planning.plan import NEUTRAL
 from lanewise.sims.common.devices import target_of
 
 GPU = "GeForce 8800 GTX"
@@ -89,7 +88,7 @@ class Combination:
         tile = self.block if target_of(device).has_blocks else 0
         return lw.Plan(
             unroll=self.unrolled, hoist=self.hoisted, block=self.block, tile=tile
-        ).filled(NEUTRAL)
+        ).filled(lw.Plan.neutral())
 
 
 BASE = Combination("AoS", 1, False, BASE_BLOCK)
@@ -130,7 +129,8 @@ def climb(options: Options, make: Callable[[int, int], Problem] = forces) -> Ite
 
 def _climb(options: Options, runner: Runner) -> Iterator[Rung]:
     serial = runner.measure(
-        Version(name=SERIAL, plan=NEUTRAL, layout=lw.AoS(), device="cpu", serial=True), None
+        Version(name=SERIAL, plan=lw.Plan.neutral(), layout=lw.AoS(), device="cpu", serial=True),
+        None,
     )
     yield serial
     rungs: dict[Combination, Rung] = {}

@@ -16,16 +16,14 @@ from lanewise.ladders.gravity_table import RATES, rate_text
 from lanewise.ladders.problem import Problem
 from lanewise.ladders.run import Runner, Version, bind, skipped
 from lanewise.ladders.rung import Ladder, Options, Rung, Sizes, digits, seconds_text
-from lanewise.language.record import Record
 from lanewise.layouts import default_layout
-from lanewise.planning.plan import NEUTRAL, neutral_plan
 from lanewise.sims.common.devices import target_of
 from lanewise.sims.gravity.physics import RECORDS
 from lanewise.support.errors import PlanError
 
 GPUS = ("Quadro FX 5800", "Tesla C2050", "GeForce GTX 680")
 THREADS = 256
-RECORD: Record = RECORDS["f32"].__record__
+RECORD = RECORDS["f32"].__record__
 SERIAL = "one CPU thread"
 ONE_THREAD = "one GPU thread"
 
@@ -117,7 +115,7 @@ def climb(options: Options, make: Callable[[int, int], Problem] = Problem) -> It
 def _climb(options: Options, runner: Runner) -> Iterator[Rung]:
     device, layout = options.device, lw.AoS()
     base: Rung | None = runner.measure(
-        Version(name=SERIAL, plan=NEUTRAL, layout=layout, device="cpu", serial=True), None
+        Version(name=SERIAL, plan=lw.Plan.neutral(), layout=layout, device="cpu", serial=True), None
     )
     yield base
     plan, refused = _start(device, runner.problem)
@@ -156,7 +154,9 @@ def _start(device: str, problem: Problem) -> tuple[lw.Plan, dict[str, str]]:
     """The plan of the first rungs, and the steps whose earlier value does not exist on this device,
     with the reason.
     """
-    plan, refused = neutral_plan(target_of(device), THREADS), dict[str, str]()
+    plan, refused = lw.Plan.neutral(), dict[str, str]()
+    if target_of(device).has_blocks:
+        plan = lw.Plan(block=THREADS).filled(plan)
     for step in STEPS:
         if step.first is None:
             continue

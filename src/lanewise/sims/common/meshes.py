@@ -13,11 +13,11 @@ from lanewise.sims.common.devices import (
     array_module,
     bring,
     device_of_rank,
-    is_gpu,
     module_of,
     on,
     place_of,
     require_memory,
+    target_of,
     to_host,
 )
 from lanewise.sims.common.processes import Alone, Transport, joined
@@ -40,7 +40,7 @@ def place_of_run(device: str | lw.Mesh | None, before: str | None = None) -> str
     ranks = joined()
     if ranks is None or isinstance(device, lw.Mesh):
         return place_of(device or before)
-    name = device or ("cuda" if before and is_gpu(before) else "cpu")
+    name = device or (target_of(before).pipeline if before else "cpu")
     if name == "cuda" and (gpu := device_of_rank(ranks.number_here)) != "cpu":
         name = gpu
     return lw.Mesh.over_ranks(name)
