@@ -25,8 +25,8 @@ from tests.sites.fields import ATTRACTION, density, two_phases
 PARTS = (1, 2, 3, 5)
 ON_GPU = pytest.param("cuda:0", marks=pytest.mark.cuda)
 LAYOUTS = {"cpu": (None, lw.AoS(), lw.AoSoA(8), lw.SoA()), "cuda:0": (None, lw.SoA(), lw.AoSoA(32), lw.AoS())}
-QUICK = 14
-"""Seeds of the quick cases; with seeds up to here every lattice and form comes."""
+QUICK = 6
+"""Seeds of the quick cases."""
 
 
 def host(value: Any) -> NDArray[Any]:

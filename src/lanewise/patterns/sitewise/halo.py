@@ -22,7 +22,7 @@ Whole = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class GhostLayer:
     """A ghost layer: that of a part, and the layer of its owner that it is a copy of, each counted
     with ghosts. steps: how far it is from the layers that its part owns, negative below.
     """
@@ -34,9 +34,9 @@ class Layer:
     steps: int
 
 
-def ghost_layers(slabs: Sequence[Slab]) -> tuple[Layer, ...]:
+def ghost_layers(slabs: Sequence[Slab]) -> tuple[GhostLayer, ...]:
     """All of a box that was cut so."""
-    found: list[Layer] = []
+    found: list[GhostLayer] = []
     for part, slab in enumerate(slabs):
         numbers = slab.numbers
         for layer in slab.ghosts:
@@ -45,7 +45,7 @@ def ghost_layers(slabs: Sequence[Slab]) -> tuple[Layer, ...]:
             source = n - slabs[owner].layers.start + slabs[owner].below
             last = slab.below + len(slab.layers) - 1
             steps = layer - slab.below if layer < slab.below else layer - last
-            found.append(Layer(part, layer, owner, source, steps))
+            found.append(GhostLayer(part, layer, owner, source, steps))
     return tuple(found)
 
 
@@ -136,33 +136,42 @@ class GhostPiece:
 
 def record_exchange(
     arrays: Sequence[RecordArray],
-    layers: Iterable[Layer],
+    layers: Iterable[GhostLayer],
     plane: int,
     storage: Scalar,
     leaves_of: Callable[[int], Sequence[int]],
 ) -> GhostExchange:
     """Brings ghost layers of records, an array for each part. leaves_of: the numbers of the leaves
     of a layer that are wanted, by its steps from the layers that a part owns.
+
+    What a part has of another one comes in one piece.
     """
-    pieces: list[GhostPiece] = []
+    pairs: dict[tuple[int, int], list[tuple[Whole, Whole]]] = {}
     for layer in layers:
         if leaves := leaves_of(layer.steps):
             source, target = arrays[layer.owner], arrays[layer.part]
-            pieces.append(
-                GhostPiece(
-                    _scalars(source, storage),
-                    _numbers(source, leaves, layer.source * plane, plane, storage),
-                    source.device,
-                    _scalars(target, storage),
-                    _numbers(target, leaves, layer.layer * plane, plane, storage),
-                    target.device,
-                )
+            of = _numbers(source, leaves, layer.source * plane, plane, storage)
+            to = _numbers(target, leaves, layer.layer * plane, plane, storage)
+            pairs.setdefault((layer.owner, layer.part), []).append((of, to))
+    pieces: list[GhostPiece] = []
+    for (owner, part), numbers in pairs.items():
+        source, target = arrays[owner], arrays[part]
+        of, to = (np.concatenate(each) for each in zip(*numbers, strict=True))
+        pieces.append(
+            GhostPiece(
+                _scalars(source, storage),
+                bring(of, source.device),
+                source.device,
+                _scalars(target, storage),
+                bring(to, target.device),
+                target.device,
             )
+        )
     return GhostExchange.of(pieces)
 
 
 def array_exchange(
-    arrays: Sequence[Any], devices: Sequence[str], layers: Iterable[Layer], plane: int
+    arrays: Sequence[Any], devices: Sequence[str], layers: Iterable[GhostLayer], plane: int
 ) -> GhostExchange:
     """Brings ghost layers of arrays with one row a site, one array for each part."""
     return GhostExchange.of(
@@ -188,8 +197,8 @@ def _scalars(array: RecordArray, storage: Scalar) -> Any:
 
 def _numbers(
     array: RecordArray, leaves: Sequence[int], first: int, count: int, storage: Scalar
-) -> Any:
-    """Where these leaves of so many records lie, from one on, counted in scalars; on the device."""
+) -> Whole:
+    """Where these leaves of so many records lie, from one on, counted in scalars."""
     arrangement = array.layout.arrange(array.record.leaves)
     starts = arrangement.starts(len(array))
     sites = np.arange(first, first + count)
@@ -200,4 +209,4 @@ def _numbers(
         block, lane = np.divmod(sites, buffer.width)
         start = starts[slot.buffer] + slot.offset
         found.append((start + block * buffer.block + lane * slot.stride) // storage.size)
-    return bring(np.concatenate(found), array.device)
+    return np.concatenate(found)

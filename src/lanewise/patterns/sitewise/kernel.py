@@ -33,7 +33,6 @@ from lanewise.patterns.sitewise.sites import Sites
 from lanewise.patterns.sitewise.split_calls import refuse_split
 from lanewise.patterns.sitewise.split_sites import AnySites, SplitSites, set_leaf, sites_on
 from lanewise.patterns.sitewise.split_steps import (
-    prepare_split_force,
     split_arriving,
     split_force,
     split_values,
@@ -315,19 +314,6 @@ class Sitewise(LatticeKernel):
         classified = self.kinds.values(sites, looking)
         sites.whole.check()
         return self.kernels.force(sites, classified, numbers, weights=weights)
-
-    def prepare_force(
-        self, sites: AnySites, step: int, walls: list[str], *, weights: bool = False, **values: Any
-    ) -> None:
-        """Compile what `force` runs after `step` steps, one at least."""
-        numbers = tuple(sorted(self.kinds.wall_number(name) for name in walls))
-        looking = self._looking(sites, values)
-        if isinstance(sites, SplitSites):
-            split = split_values(self.kernels, sites, looking)
-            prepare_split_force(self.kernels, sites, step, split, numbers, weights=weights)
-            return
-        classified = self.kinds.values(sites, looking)
-        self.kernels.prepare_force(sites, step, classified, numbers, weights=weights)
 
 
 def sitewise(lattice: Lattice) -> Callable[[Callable[..., Any]], Sitewise]:

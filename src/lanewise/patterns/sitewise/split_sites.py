@@ -121,6 +121,12 @@ class SplitSites:
         return np.concatenate([part.kinds[self.layers_of(part)] for part in self.parts])
 
     @property
+    def special(self) -> int:
+        """How many sites are no bulk sites of their part."""
+        flags = self.gathered([part.flags for part in self.parts])
+        return int(np.count_nonzero(flags.numpy()))
+
+    @property
     def interpolations(self) -> tuple[Interpolation | None, ...]:
         """The interpolated links of each part."""
         return tuple(part.interpolation for part in self.parts)

@@ -174,20 +174,6 @@ def split_force(
         return to_host(array_module(sites.device).concatenate(own).sum(axis=0))
 
 
-def prepare_split_force(
-    kernels: SiteKernels,
-    sites: SplitSites,
-    step: int,
-    values: SplitValues,
-    numbers: tuple[int, ...],
-    *,
-    weights: bool,
-) -> None:
-    """Compile what `split_force` runs after `step` steps."""
-    for part, own in zip(sites.parts, values.parts, strict=True):
-        kernels.prepare_force(part, step, own, numbers, weights=weights)
-
-
 Bind = Callable[[Sites, SiteValues, tuple[Any, ...]], SiteCall]
 
 

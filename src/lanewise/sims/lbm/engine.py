@@ -180,7 +180,12 @@ class FlowEngine:
                     self._sites, step, **bound.forced, **bound.walls, **opening.values
                 )
         if names:
-            bound.flow.prepare_force(self._sites, step, list(names), weights=True, **bound.walls)
+            kinds, kernels = bound.flow.kinds, bound.flow.kernels
+            numbers = tuple(sorted(kinds.wall_number(name) for name in names))
+            for part in parts_of(self._sites):
+                given = {**bound.walls, **kinds.unneeded(part, bound.walls)}
+                values = kinds.values(part, given)
+                kernels.prepare_force(part, step, values, numbers, weights=True)
 
     def run(self, steps: int, counted: Callable[[int], None]) -> None:
         """Take steps and wait for them; `counted(n)` is called when n more are done.
