@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.explanation.calls import compile_call
 from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_kernel
 from lanewise.ir.traverse import statements
@@ -45,6 +46,24 @@ def test_meaning_is_kept(kernel, shape, multiple):
         found = run((loop_sharing.apply(before, sharing),), kernel, arguments, grid)
         for one, other in zip(found[-len(expected(kernel, arguments)) :], expected(kernel, arguments), strict=True):
             np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-6, err_msg=str(sharing))
+
+
+@pytest.mark.parametrize("size", [64, 1_000, 4_096])
+@pytest.mark.parametrize("kernel", [rows, columns, softmax, several, total], ids=lambda k: k.__name__)
+def test_every_size_has_a_default_plan_for_a_gpu(kernel, size):
+    """Shapes of blocks that an index space has no room for are no plans of it."""
+    arguments, grid = inputs(kernel, size, 64)
+    offline = compile_call(kernel, *arguments, grid=grid, device="cuda", arch="sm_90")
+    assert "__global__" in offline.executable.source
+
+
+def test_stores_of_neighbouring_rounds_keep_their_numbers():
+    arguments, grid = inputs(softmax, 3, 64)
+    kernel = loop_sharing.apply(reference(softmax, arguments, grid, multiple=4), Sharing("row", 32, 1))
+    wide = [s for s in statements(kernel.body) if isinstance(s, ir.StoreElement) and s.more]
+    assert wide, "neighbouring rounds are stored together"
+    found = run((kernel,), softmax, arguments, grid)
+    np.testing.assert_allclose(found[-1], expected(softmax, arguments)[-1], rtol=2e-5, atol=2e-6)
 
 
 def test_the_way_is_that_of_coalesced_loads():

@@ -213,7 +213,10 @@ def _suited(
     extents = [max(1, whole_of(loop.extent)(values)) for loop in loops]
 
     def full(plan: Plan) -> float:
-        shape = shape_of(plan.filled(NEUTRAL), len(loops))
+        try:
+            shape = shape_of(plan.filled(NEUTRAL), len(loops))
+        except PlanError:  # no shape for so many indices, which makes it no legal plan either
+            return 0.0
         sides = map(shape.side, range(len(loops)))
         return prod(n / (ceil(n / side) * side) for n, side in zip(extents, sides, strict=True))
 
