@@ -236,6 +236,7 @@ def test_a_busy_gpu_holds_up_what_reads_from_it(cp: Any) -> None:
 def test_explanations_name_the_link(cp: Any) -> None:
     b = bodies(1000, "cuda:*")
     said = str(gravity.compile(b, b, softening2=1e-2).explain(measure_resources=False))
+    assert "GPUs, of one with this plan" in said
     can = cp.cuda.runtime.deviceCanAccessPeer(0, 1)
     assert any(link in said for link in (("(NVLink)", "(PCIe, peer access)") if can else ("no peer access",)))
 

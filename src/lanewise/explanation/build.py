@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from lanewise.compiler.optimisations import BuiltPrograms
@@ -15,7 +16,7 @@ from lanewise.explanation.estimate import Estimates
 from lanewise.explanation.launches import measured as measured_rows
 from lanewise.explanation.launches import rows_of_program, rows_of_tasks, rows_predicted
 from lanewise.explanation.measure import Times, made_up_arguments, measure_plans, stored_times
-from lanewise.explanation.meshes import with_division
+from lanewise.explanation.meshes import predicted_efficiency, with_division
 from lanewise.explanation.report import Analysis, Explanation, LaunchRow
 from lanewise.explanation.rows import RowMaker
 from lanewise.explanation.site_facts import analyse_step
@@ -219,7 +220,21 @@ def explain_compiled(
     )
     if (divided := compiled.divided) is None:
         return explained
-    return with_division(explained, divided, [rows_of_compiled(part) for part in divided.parts])
+    each = [rows_of_compiled(part) for part in divided.parts]
+    seconds = partial(_seconds_of_rows, compiled)
+    return with_division(explained, divided, each, predicted_efficiency(divided, seconds))
+
+
+def _seconds_of_rows(compiled: Compiled, rows: int) -> float | None:
+    """Of the kernel of a part with so many targets on a GPU; None where no model says it."""
+    subject, name = subject_of(compiled), count_of(next(iter(compiled.layouts)))
+    gpu = subject.model is not None and subject.model.target.has_blocks
+    if not gpu or compiled.search or name not in subject.environment:
+        return None
+    environment = {**subject.environment, name: type(subject.environment[name])(rows)}
+    found = rows_predicted(compiled.executable.program, environment, subject.model)
+    times = [row.predicted for row in found]
+    return None if None in times else sum(t for t in times if t is not None)
 
 
 def rows_of_compiled(compiled: Compiled) -> tuple[LaunchRow, ...]:

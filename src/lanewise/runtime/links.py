@@ -19,6 +19,10 @@ NVLINK = "NVLink"
 PEER = "PCIe, peer access"
 STAGED = "through the host, no peer access"
 BETWEEN_PROCESSES = "MPI, through memory of the host"
+RATES = {NVLINK: 350e9, PEER: 25e9, STAGED: 10e9, BETWEEN_PROCESSES: 5e9}
+"""Bytes a second, for predictions: of NVLink measured between two NVIDIA H100 (16 MiB and more),
+of the others what PCIe of generation 5 and copies through the host reach.
+"""
 SENT = 64 << 20  # bytes of a copy that is timed
 TIMED = 8  # copies
 
