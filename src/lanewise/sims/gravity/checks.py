@@ -12,7 +12,7 @@ import numpy as np
 import lanewise as lw
 from lanewise.sims.common import checks
 from lanewise.sims.common.devices import array_module
-from lanewise.sims.common.meshes import first_rows, parts_of
+from lanewise.sims.common.meshes import first_rows, parts_of, transport_of
 from lanewise.support.checks import plain_zero
 from lanewise.support.errors import InputError
 
@@ -64,7 +64,16 @@ def _beyond(reach: float, module: Any, values: Any) -> Any:
 def _first(
     bodies: lw.RecordArray, name: str, test: Callable[[Any, Any], Any]
 ) -> tuple[int, str] | None:
-    """The first body with a field of which a test is true, and that field."""
+    """The first body with a field of which a test is true, and that field; of several processes all
+    know it.
+    """
+    found = transport_of(bodies).agree(_first_here(bodies, name, test))
+    return next((each for each in found if each is not None), None)
+
+
+def _first_here(
+    bodies: lw.RecordArray, name: str, test: Callable[[Any, Any], Any]
+) -> tuple[int, str] | None:
     for before, part in zip(first_rows(bodies), parts_of(bodies), strict=True):
         module, values = array_module(part.device), getattr(part, name)
         bad = test(module, values)
