@@ -233,7 +233,7 @@ def above(y: lw.index, a: lw.Array2[lw.u8], most: lw.Array1[lw.u8], rest: lw.Arr
     most[y] = lw.u8(m)
 
 
-@pytest.mark.parametrize("shape", [(3, 5), (64, 130), (301, 300), (2003, 4099)], ids=str)
+@pytest.mark.parametrize("shape", [(3, 5), (301, 300), pytest.param((2003, 4099), marks=pytest.mark.slow)], ids=str)
 def test_threadwise_arrays(shape):
     rng = np.random.default_rng(7)
     a = rng.integers(0, 256, shape).astype("u1")

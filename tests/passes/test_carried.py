@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,19 @@ def smallest(y: lw.index, a: lw.Array2[lw.i32], found: lw.Array2[lw.i32], limit:
     found[y, 2] = other
 
 
+@lw.threadwise
+def last(y: lw.index, a: lw.Array2[lw.f32], best: lw.Array1[lw.i32], value: lw.Array1[lw.f32]):
+    """Of equal ones the last, of the smallest; -1 where there is no number."""
+    low = math.inf
+    where = -1
+    for k in range(a.shape[1]):
+        if low >= a[y, k]:
+            low = a[y, k]
+            where = k
+    best[y] = where
+    value[y] = low
+
+
 def rows(kind: str, shape: tuple[int, int], seed: int) -> Any:
     rng = np.random.default_rng(seed)
     if kind == "ties":
@@ -76,7 +90,7 @@ def rows(kind: str, shape: tuple[int, int], seed: int) -> Any:
     if kind == "infinite":
         return rng.choice(np.array([-np.inf, np.inf, 1.0, -0.0, 0.0], "f4"), shape)
     if kind == "alike":
-        return np.full(shape, -np.inf, "f4")
+        return np.full(shape, -np.inf if seed % 2 else np.inf, "f4")
     return rng.normal(size=shape).astype("f4")
 
 
@@ -89,13 +103,14 @@ def same(a: Any, b: Any) -> None:
 def test_places_of_extremes_have_the_same_bits(kind, slices):
     for n, columns in enumerate((1, 3, 31, 64, 65, 300)):
         a = rows(kind, (7, columns), n)
-        found = []
-        for plan in (Plan(slices=1), Plan(slices=slices)):
-            best, value = np.full(7, -9, "i4"), np.zeros(7, "f4")
-            largest(a, best, value, grid=7, plan=plan)
-            found.append((best, value))
-        same(found[0][0], found[1][0])
-        same(found[0][1], found[1][1])
+        for kernel in (last, largest):
+            found = []
+            for plan in (Plan(slices=1), Plan(slices=slices)):
+                best, value = np.full(7, -9, "i4"), np.zeros(7, "f4")
+                kernel(a, best, value, grid=7, plan=plan)
+                found.append((best, value))
+            same(found[0][0], found[1][0])
+            same(found[0][1], found[1][1])
         if kind == "plain":
             np.testing.assert_array_equal(found[1][0], a.argmax(1))
 
@@ -127,17 +142,6 @@ def test_lanes_are_the_default_of_long_rows():
 
 
 @lw.threadwise
-def last_of_equal(y: lw.index, a: lw.Array2[lw.f32], best: lw.Array1[lw.i32]):
-    most = a[y, 0]
-    where = 0
-    for k in range(a.shape[1]):
-        if a[y, k] >= most:
-            most = a[y, k]
-            where = k
-    best[y] = where
-
-
-@lw.threadwise
 def read_again(y: lw.index, a: lw.Array2[lw.f32], best: lw.Array1[lw.i32]):
     most = a[y, 0]
     where = 0
@@ -148,7 +152,20 @@ def read_again(y: lw.index, a: lw.Array2[lw.f32], best: lw.Array1[lw.i32]):
     best[y] = where
 
 
-@pytest.mark.parametrize("kernel", [last_of_equal, read_again], ids=lambda k: k.__name__)
+@lw.threadwise
+def counted(y: lw.index, a: lw.Array2[lw.f32], best: lw.Array1[lw.i32]):
+    most = a[y, 0]
+    where = 0
+    for k in range(a.shape[1]):
+        if a[y, k] > most:
+            most = a[y, k]
+            where = k
+        if where > 3:
+            most = most + 1.0
+    best[y] = where
+
+
+@pytest.mark.parametrize("kernel", [counted, read_again], ids=lambda k: k.__name__)
 def test_other_loops_say_why_they_are_scalar(kernel):
     a, best = rows("plain", (64, 1000), 1), np.zeros(64, "i4")
     assert kernel.compile(a, best, grid=64).plan.slices == 1

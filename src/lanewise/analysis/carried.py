@@ -2,7 +2,7 @@
 
     for k in range(n): if a[y, k] > most: most = a[y, k]; where = k
 Threads that share the rounds keep the round beside each value: of equal ones the first round has
-it, as it has in a loop that runs alone.
+it, or with `>=` the last one, as it has in a loop that runs alone.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.folds import Fold, Operation
 from lanewise.ir.traverse import expressions, reads, statements, writes
 
-_STRAIGHT: dict[str, Operation] = {"<": "<", ">": ">"}
-_TURNED: dict[str, Operation] = {"<": ">", ">": "<"}
+_STRAIGHT: dict[str, Operation] = {"<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_TURNED: dict[str, Operation] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 Meaning = Callable[[ir.Expression], object]
 
@@ -59,9 +59,13 @@ def _test(s: ir.If, loop: ir.For) -> tuple[str, Operation, ir.Expression] | None
     """The extreme, how it is compared, and with which value."""
     written = {n for x in s.then for n in writes(x)}
     match s.condition:
-        case ir.Compare("<" | ">" as operator, value, ir.Local(name=name)) if name in written:
+        case ir.Compare(operator, value, ir.Local(name=name)) if (
+            name in written and operator in _STRAIGHT
+        ):
             return name, _STRAIGHT[operator], value
-        case ir.Compare("<" | ">" as operator, ir.Local(name=name), value) if name in written:
+        case ir.Compare(operator, ir.Local(name=name), value) if (
+            name in written and operator in _TURNED
+        ):
             return name, _TURNED[operator], value
         case _:
             return None

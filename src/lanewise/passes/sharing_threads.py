@@ -19,7 +19,7 @@ from lanewise.ir.traverse import flat_map, reads, rename, statements
 from lanewise.ir.values import value_array
 from lanewise.language.types import BOOL
 from lanewise.passes import kept_values
-from lanewise.passes.carried_meeting import carried_meeting
+from lanewise.passes.carried_meeting import carried_meeting, nowhere
 from lanewise.passes.shared_loops import (
     INSIDE,
     LANE,
@@ -184,7 +184,7 @@ class ThreadWriter:
         kind = inner.start.type
         begin = [ir.Assign(mine[f.name], neutral(f.operation, f.type)) for f in folds]
         begin += [ir.Assign(mine[x.name], build.zero(x.type)) for f in folds for x in f.carried]
-        begin += [ir.Assign(n, build.zero(kind)) for n in places.values()]
+        begin += [ir.Assign(n, nowhere(kind)) for n in places.values()]
         end: list[ir.Statement] = []
         for f in folds:
             if f.carried:
