@@ -183,11 +183,17 @@ def _reduction(rng: Random, w: Writer, b: Block, kind: t.Scalar) -> list[str]:
     ]
     if not kind.is_float:
         forms.append([f"{s} *= {e}"])
-    body = rng.choice(forms)
+    place, test = f"{s}_at", rng.choice(("<", "<=", ">", ">="))
+    carrying = [f"{k}_ = {e}", f"if {k}_ {test} {s}:", f"    {s} = {k}_", f"    {place} = lw.i32({k})"]
+    body = rng.choice((*forms, carrying, carrying))
     if rng.random() < 0.3:
         body = [f"if {w.condition(inner, 1)}:", *indented(body)]
     b.variables[s] = kind
-    return [f"{s} = {w.literal(kind)}", f"for {k} in range({turns}):", *indented(body)]
+    begin = [f"{s} = {w.literal(kind)}"]
+    if any(place in line for line in body):
+        b.variables[place] = t.I32
+        begin.append(f"{place} = lw.i32(-1)")
+    return [*begin, f"for {k} in range({turns}):", *indented(body)]
 
 
 def _window(
