@@ -53,6 +53,7 @@ class Case:
     storage: str
     values: Mapping[str, Any]
     curved: bool
+    plan: lw.Plan | None = None
 
     def start(self) -> NDArray[Any]:
         rng, size = np.random.default_rng(5), self.pair.flow.lattice.size
@@ -123,7 +124,7 @@ def case(seed: int, device: str) -> Case:
         values["omega"] = rng.uniform(0.8, 1.5, shape).astype(np.float32)
     return Case(
         pair, observer_of(lattice, kind), shape, mask, edges, list(FORMS)[seed % 5 % 3], one(LAYOUTS[device]), storage,
-        values, curved,
+        values, curved, lw.Plan(branches="together") if rng.random() < 0.4 else None,
     )  # fmt: skip
 
 
@@ -132,7 +133,7 @@ def follow(c: Case, device: Any) -> list[NDArray[Any]]:
     flow, sites, seen = c.pair.flow, c.sites(device), list[Any]()
     walls = {"lid_velocity": c.values["lid_velocity"]}
     for steps in (1, 1, 2, 3):
-        flow.run(sites, steps, **c.values)
+        flow.run(sites, steps, plan=c.plan, **c.values)
         seen += [flow.populations(sites, **walls), *c.look(sites, **walls)]
         if c.pair.deviations:
             seen.append(flow.force(sites, ["wall", "lid"], weights=True, **walls))
@@ -339,6 +340,12 @@ def test_coupled_lattices_share_a_cut(forms: tuple[str, str], edges: Mapping[str
             np.testing.assert_array_equal(one, other)
 
 
+def test_a_loop_of_steppers_on_a_mesh_explains_itself() -> None:
+    loop = lw.steps([FLOW.stepper(plain(), **OMEGA)])
+    loop.run(2)
+    assert "collide" in str(loop.explain())
+
+
 def test_a_loop_takes_steppers_on_a_mesh() -> None:
     def run(device: Any) -> Any:
         c = replace(case(3, "cpu"), edges={}, curved=False)
@@ -404,6 +411,15 @@ def plain(**given: Any) -> Any:
 
 
 OMEGA = {"omega": 1.2}
+
+
+def over_processes() -> Mesh:
+    """As one of two processes sees a mesh of both."""
+    mesh = Mesh("cpu")
+    object.__setattr__(mesh, "everywhere", (("cpu",), ("cpu",)))
+    return mesh
+
+
 LAYERS = (
     "sites of shape (23, 4) have 23 layers along y, and a mesh of 3 parts (3 x cpu) needs 8 for each: wanted a mesh"
 )
@@ -443,6 +459,11 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
             dye.sites((30, 4), edges={"y": "slip"}, device=MESH), rho=density.of(two_phases.sites((30, 4), device=MESH))
         ),
         "wanted edges along the slowest axis that are both periodic, or both not, as its reader has",
+    ),
+    (
+        lambda: plain(device=over_processes()),
+        "would lie on a mesh (2 x cpu on 2 processes), and layers are brought between the parts of one process alone: "
+        "wanted devices of this process, such as lw.Mesh('cpu*1')",
     ),
     (lambda: FLOW.set_populations(plain(), np.ones((9, 10, 4))), "populations have the shape (9, 30, 4), found"),
     (lambda: plain(mask=np.full((30, 4), 9)), "the mask has kind 9 120 times"),

@@ -70,6 +70,16 @@ class Slab:
         return slice(first * plane, last * plane)
 
 
+def check_one_process(mesh: Mesh, shape: tuple[int, ...]) -> None:
+    """Refuse the devices of several processes. Raises `ArgumentError`."""
+    if mesh.everywhere:
+        raise ArgumentError(
+            f"sites of shape {shape} would lie on a mesh ({mesh}), and layers are brought between "
+            "the parts of one process alone: wanted devices of this process, such as lw.Mesh("
+            f"{mesh.spelling!r})"
+        )
+
+
 def cut(
     mesh: Mesh, shape: tuple[int, ...], form: Form, *, periodic: bool, kinds: frozenset[int]
 ) -> tuple[Slab, ...]:
@@ -78,12 +88,6 @@ def cut(
     Raises `ArgumentError` where parts would be thinner than 8 layers.
     """
     box, parts = shape[0], mesh.parts
-    if mesh.everywhere:
-        raise ArgumentError(
-            f"sites of shape {shape} would lie on a mesh ({mesh}), and layers are brought between "
-            "the parts of one process alone: wanted devices of this process, such as lw.Mesh("
-            f"{mesh.spelling!r})"
-        )
     if parts > 1 and box < LEAST_LAYERS * parts:
         most = box // LEAST_LAYERS
         wanted = f"a mesh of at most {most} parts" if most > 1 else "one device"
