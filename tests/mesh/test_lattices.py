@@ -463,7 +463,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: plain(device=over_processes()),
         "would lie on a mesh (2 x cpu on 2 processes), and layers are brought between the parts of one process alone: "
-        "wanted devices of this process, such as lw.Mesh('cpu*1')",
+        "wanted devices of this process, such as lw.Mesh('cpu*",
     ),
     (lambda: FLOW.set_populations(plain(), np.ones((9, 10, 4))), "populations have the shape (9, 30, 4), found"),
     (lambda: plain(mask=np.full((30, 4), 9)), "the mask has kind 9 120 times"),
