@@ -141,7 +141,15 @@ def refusals(mesh: lw.Mesh, b: Any) -> None:
         assert b[0].serial == 0
 
 
-def main(case: str) -> None:
+def saved(mesh: lw.Mesh, path: str) -> None:
+    """One of the processes writes, and all find the file."""
+    whole = bodies(11, lw.AoS(), mesh)
+    lw.save(path, whole)
+    again = lw.load(path, Body)
+    assert all(np.array_equal(a, b) for a, b in zip(fields(whole), fields(again), strict=True))
+
+
+def main(case: str, path: str = "") -> None:
     parts = 1 + (os.environ.get("PMI_RANK") == "1")  # ranks need not have as many
     mesh = lw.Mesh.over_ranks("cpu", parts=parts)
     rank = mesh.rank
@@ -150,6 +158,7 @@ def main(case: str) -> None:
     match case:
         case "bits":
             moves(mesh)
+            saved(mesh, path)
             refusals(mesh, b)
             found = bits(mesh)
             if rank == 0:
@@ -176,4 +185,4 @@ def main(case: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

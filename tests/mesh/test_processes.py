@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,9 +22,10 @@ def of_one_process() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("count", [pytest.param(2, marks=pytest.mark.slow), 3])
-def test_several_processes_have_the_bits_of_one(count: int, of_one_process: dict[str, str]) -> None:
-    """They exchange rows and values, and refuse alike, too."""
-    done = run(count, PROGRAM, "bits")
+def test_several_processes_have_the_bits_of_one(count: int, of_one_process: dict[str, str], tmp_path: Path) -> None:
+    """They exchange rows and values, save arrays, and refuse alike, too."""
+    done = run(count, PROGRAM, "bits", tmp_path / "bodies.h5")
+    assert [p.name for p in tmp_path.iterdir()] == ["bodies.h5"]
     assert (done.returncode, done.stderr) == (0, "")
     found: Any = last_json(done.stdout)
     assert found["mesh"] == f"{count + 1} x cpu on {count} processes"

@@ -34,6 +34,7 @@ from lanewise.records.held_records import as_list, class_held, record_held, text
 from lanewise.records.ragged import RaggedArray
 from lanewise.records.ragged.array import made_of
 from lanewise.records.ragged.memory import FlatValues
+from lanewise.records.split_rows import split_rows
 from lanewise.runtime.devices import resolve
 from lanewise.support.attributes import settings_by_name
 from lanewise.support.checks import checked, shown
@@ -57,7 +58,8 @@ def save(path: FilePath, array: Any = None, /, *, overwrite: bool = False, **arr
     An array is one of records in any layout, also a view or an empty one, a ragged one, or an array
     of numbers of NumPy, CuPy or another library. Records keep their name, their fields and types,
     and their layout; arrays of a GPU come back to whatever device they are loaded to. The file is
-    there whole or not at all. Raises `InputError` for another ending, for a file that is there
+    there whole or not at all. Arrays of several processes are saved by all, and the first one
+    writes. Raises `InputError` for another ending, for a file that is there
     already without `overwrite=True`, where the system does not let it be written, and for what is
     no array.
     """
@@ -89,7 +91,12 @@ def save(path: FilePath, array: Any = None, /, *, overwrite: bool = False, **arr
             for place, values in datasets.items():
                 add_dataset(group, place, values)
 
-    write_hdf5(path, fill, overwrite=overwrite)
+    on_meshes = (split_rows(storage_of(a)) for a in named.values() if isinstance(a, RecordArray))
+    shared = next((r.mesh for r in on_meshes if r is not None and r.mesh.everywhere), None)
+    if shared is None or shared.rank == 0:
+        write_hdf5(path, fill, overwrite=overwrite)
+    if shared is not None:
+        shared.transport.barrier()  # the file is there for all of them
 
 
 def _check_names(names: list[str]) -> None:
