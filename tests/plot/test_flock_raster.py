@@ -89,7 +89,7 @@ def test_threads_change_no_pixel(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[np.ndarray] = []
     for threads in (1, 2, 5):
         monkeypatch.setattr(cpu, "cpu_threads", lambda threads=threads: threads)
-        monkeypatch.setattr("lanewise.sims.boids.view.raster.GRAIN", 7)
+        monkeypatch.setattr("lanewise.plot.triangles.GRAIN", 7)
         picture = canvas()
         picture.draw(shapes)
         picture.draw(shapes, solid=False)
