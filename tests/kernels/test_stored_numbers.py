@@ -324,6 +324,14 @@ def test_what_has_too_few_bits_is_refused(kernel):
         assert part in text, text
 
 
+def test_lists_are_refused():
+    lists = [np.zeros(2, "u1"), np.zeros(3, "u1")]
+    with pytest.raises(lw.ArgumentError, match=r"holds f32, f64, i32, i64, u32 .* found values of uint8: convert them"):
+        lw.ragged(lists)
+    with pytest.raises(lw.ArgumentError, match="kind is the type of a value"):
+        lw.ragged(lists, kind=lw.u8)
+
+
 def test_pairs_and_gradients_are_refused():
     @lw.pairwise
     def red(a: Pixel, b: Pixel) -> lw.Min[lw.u8]:

@@ -90,7 +90,7 @@ def _wanted_kind(kind: Any) -> Record | t.ValueType | None:
     if kind is None:
         return None
     asked = type_of_annotation(kind)
-    if asked is None or t.scalar_of(asked) == t.BOOL:
+    if asked is None or t.scalar_of(asked) in (t.BOOL, *t.STORED):
         raise ArgumentError(
             "lw.ragged: kind is the type of a value, such as lw.f32 or lw.vec2; found "
             f"{shown(kind)}"
@@ -230,7 +230,7 @@ def _flat(values: Any, wanted: Record | t.ValueType | None, device: str) -> Flat
 
 def _kind_of(array: Any) -> t.ValueType:
     scalar = t.from_dtype(array.dtype)
-    if scalar is None or scalar == t.BOOL:
+    if scalar is None or scalar in (t.BOOL, *t.STORED):
         raise ArgumentError(
             "lw.ragged holds f32, f64, i32, i64, u32 or vectors of them; found values of "
             f"{array.dtype}: convert them, or say kind="
