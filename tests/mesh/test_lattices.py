@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import lanewise as lw
 from lanewise import Mesh, SplitArray
+from lanewise.patterns.sitewise.flags import mark_shared_sectors
 from lanewise.patterns.sitewise.fractions import WallFractions
 from lanewise.patterns.sitewise.site_state import held_bytes, hold_bytes, parts_of
 from lanewise.patterns.sitewise.slabs import cut
@@ -389,6 +390,37 @@ def test_slabs_have_every_layer_once(box: int, periodic: bool, form: Any) -> Non
             assert list(s.numbers[s.own(1)]) == list(s.layers)
             assert (s.below > 0) == (parts > 1 and (periodic or n > 0))
             assert (s.above > 0) == (parts > 1 and (periodic or n < parts - 1))
+
+
+@pytest.mark.parametrize("first", [0, 3, 8, 29])
+@pytest.mark.parametrize("sites", [4, 8, 16])
+def test_sectors_of_a_slab_are_those_of_the_box(sites: int, first: int) -> None:
+    """So that walls hold the same bytes, wherever a slab begins."""
+    rng = np.random.default_rng(first)
+    solid = rng.random(101) < 0.7
+    flags = np.where(solid, 1, 0).astype(np.uint32)
+    own = flags[first:].copy()
+    mark_shared_sectors(flags, solid, sites)
+    mark_shared_sectors(own, solid[first:], sites, first % sites)
+    inside = slice(first + sites, None)  # a slab has ghosts before the sites that it owns
+    np.testing.assert_array_equal(own[sites:], flags[inside])
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("storage", ["f16", "f32"])
+@pytest.mark.parametrize("form", FORMS)
+def test_many_walls_on_a_gpu_hold_the_same_bytes(form: str, storage: str) -> None:
+    """Parts decide as the whole box does whether each site reads its flags."""
+    pair, shape = colliding(lw.D3Q19), (66, 41, 39)
+    mask = np.random.default_rng(0).choice((0, 0, 0, 0, WALL, INLET), shape)
+    c = Case(
+        pair, observer_of(lw.D3Q19, colliding), shape, mask, {"z": ("wall", "lid")}, form, None, storage,
+        {**pair.values, "lid_velocity": (0.05, 0.0, 0.0)}, curved=False,
+    )  # fmt: skip
+    wanted = follow(c, "cuda:0")
+    for parts in (2, 3):
+        for one, other in zip(follow(c, mesh_of("cuda:0", parts)), wanted, strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 FLOW = colliding(lw.D2Q9).flow

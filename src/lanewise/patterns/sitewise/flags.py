@@ -82,17 +82,17 @@ def _layer(dimension: int, axis: int, end: int) -> tuple[slice, ...]:
 
 
 def mark_shared_sectors(
-    flags: npt.NDArray[np.uint32], solid: npt.NDArray[np.bool_], sites: int
+    flags: npt.NDArray[np.uint32], solid: npt.NDArray[np.bool_], sites: int, first: int = 0
 ) -> None:
     """Say at each wall site whether its sector, a number of sites that lie together, holds a site
-    that is updated.
+    that is updated. first: how far in its sector the first site lies.
 
     Such a wall site is written along with its neighbours: a sector written in part has to be read
     first.
     """
-    padded = np.ones(-(-len(flags) // sites) * sites, np.bool_)
-    padded[: len(solid)] = solid
-    mixed = np.repeat(~padded.reshape(-1, sites).all(axis=1), sites)[: len(flags)]
+    padded = np.ones(-(-(first + len(flags)) // sites) * sites, np.bool_)
+    padded[first : first + len(solid)] = solid
+    mixed = np.repeat(~padded.reshape(-1, sites).all(axis=1), sites)[first : first + len(flags)]
     flags[solid] = flags[solid] & ~SHARES | LINKS
     flags[solid & mixed] |= SHARES
 

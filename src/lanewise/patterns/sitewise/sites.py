@@ -94,14 +94,20 @@ class Sites:
         # In place memory counts: there every site reads its flags instead of a bit that says
         # whether it has to.
         self.special = int(np.count_nonzero(flags))
-        large = target_of(device).has_blocks and self.count >= LEAST_DENSE and record is None
         self.dense = (
-            large and form.buffers > 1 and not self.framed and self.special > DENSE * self.count
+            may_be_dense(device, form, self.count)
+            and record is None
+            and not self.framed
+            and self.special > DENSE * self.count
+            if slab is None
+            else slab.dense
         )
         marked = form.buffers > 1 and not self.dense
         solid = solid_sites(kinds, walls).reshape(-1) if self.present & numbers else None
         if solid is not None and self.dense:
-            mark_shared_sectors(flags, solid, SECTOR // storage.size)
+            sector = SECTOR // storage.size
+            first = 0 if slab is None else slab.first(self.plane) % sector
+            mark_shared_sectors(flags, solid, sector, first)
         self.flags = bring(flags, device)
         self.marks = bring(make_marks(flags), device) if marked else None
         self.solids = None if solid is None or not marked else bring(make_marks(solid), device)
@@ -361,6 +367,11 @@ def row_block_of(layout: Layout, extent: int, *, plain: bool = False) -> int:
     if plain and isinstance(layout, SoA):
         return VECTOR if extent % VECTOR == 0 else 0
     return width if width > 1 and extent % width == 0 else 0
+
+
+def may_be_dense(device: str, form: Form, count: int) -> bool:
+    """Whether so many sites may each read their flags first, if enough of them are special."""
+    return target_of(device).has_blocks and form.buffers > 1 and count >= LEAST_DENSE
 
 
 def kinds_present(kinds: npt.NDArray[np.uint8]) -> frozenset[int]:

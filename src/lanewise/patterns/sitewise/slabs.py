@@ -32,7 +32,7 @@ class Slab:
 
     layers: those of the box that it owns. below, above: how many ghosts it has on either side.
     updated: how many of them are updated as its own are. box: layers of the whole box. kinds: those
-    of all its sites.
+    of all its sites. dense: whether so many of these are special that each reads its flags.
     """
 
     layers: range
@@ -41,6 +41,7 @@ class Slab:
     updated: int
     box: int
     kinds: frozenset[int]
+    dense: bool = False
 
     @property
     def count(self) -> int:
@@ -58,6 +59,10 @@ class Slab:
         """The ghosts among its layers."""
         own = self.below + len(self.layers)
         return (*range(self.below), *range(own, self.count))
+
+    def first(self, plane: int) -> int:
+        """The number in the box of its first site; below 0 for a ghost beyond the first layer."""
+        return (self.layers.start - self.below) * plane
 
     def own(self, plane: int) -> slice:
         """The sites that it owns, `plane` of them in a layer."""

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,6 +18,7 @@ from lanewise.language.types import Scalar
 from lanewise.launch.steps.task import StepState
 from lanewise.layouts import Layout
 from lanewise.patterns.sitewise.balance import Balance, wall_balance
+from lanewise.patterns.sitewise.flags import make_flags
 from lanewise.patterns.sitewise.fractions import (
     Interpolation,
     WallFractions,
@@ -31,7 +33,7 @@ from lanewise.patterns.sitewise.halo import (
     record_exchange,
 )
 from lanewise.patterns.sitewise.kinds import Edges, Rule, Wall, read_edges
-from lanewise.patterns.sitewise.sites import Sites, kinds_present
+from lanewise.patterns.sitewise.sites import DENSE, Sites, kinds_present, may_be_dense
 from lanewise.patterns.sitewise.slabs import Slab, cut
 from lanewise.patterns.sitewise.streaming import Form, Phase
 from lanewise.records.split_array import SplitArray
@@ -68,8 +70,11 @@ class SplitSites:
         self.form, self.storage, self.layout = form, storage, layout
         numbers = {w.name: w.number for w in walls}
         self.edges: Edges = read_edges(edges, lattice.dimension, numbers)
-        self.slabs = cut_box(mesh, shape, form, self.edges, kinds)
-        self.present, self._walls = self.slabs[0].kinds, frozenset(numbers.values())
+        self._walls = frozenset(numbers.values())
+        slabs = cut_box(mesh, shape, form, self.edges, kinds)
+        dense = record is None and self._dense(kinds)
+        self.slabs = tuple(replace(slab, dense=dense) for slab in slabs)
+        self.present = slabs[0].kinds
         self.parts = tuple(
             Sites(
                 lattice,
@@ -95,6 +100,14 @@ class SplitSites:
         self._balances: dict[tuple[tuple[int, tuple[float, ...]], ...], Balance] = {}
         # of kernels, what they have bound to this memory
         self.kept: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+    def _dense(self, kinds: npt.NDArray[np.uint8]) -> bool:
+        """As the sites of one device decide it: so walls hold the same bytes."""
+        if not may_be_dense(self.device, self.form, self.count) or not kinds.any():
+            return False
+        placed = self.form.name == "pull"
+        flags = make_flags(self.lattice, kinds, self.edges, self._walls, placed=placed)
+        return int(np.count_nonzero(flags)) > DENSE * self.count
 
     @property
     def device(self) -> str:
