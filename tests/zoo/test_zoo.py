@@ -10,15 +10,17 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.compiler.default_plans import complete_plan
 from lanewise.compiler.pipeline import Program, build_program
 from lanewise.compiler.work import describe_work
 from lanewise.ir import nodes as ir
-from lanewise.language.target import CUDA
-from lanewise.planning.plan import NEUTRAL
+from lanewise.language.target import CUDA, Machine
+from lanewise.patterns.tables.names import extent_of, length_of
+from lanewise.planning.plan import NEUTRAL, Plan
 from tests.fuzz.texts import executed
 from tests.fuzz.trial import draw_wish, fewer
 from tests.patterns.reductions import reference, run
-from tests.zoo.generate import SMALL, WAVE, Case, generate
+from tests.zoo.generate import POINTS, SMALL, WAVE, Case, generate
 from tests.zoo.truth import check
 
 QUICK, MANY = 16, 400
@@ -49,16 +51,19 @@ def test_plans_of_a_gpu_compute_what_the_function_says(seed: int) -> None:
         given, grid = tiny(case)
         arrays = [given[n] for n in names.kernel.signature.arrays]
         text = reference(names.kernel, arrays, grid)
-        for program in programs(text, int(np.prod(grid)), Random(seed)):
+        calls = names.kernel._calls
+        environment = calls.subject.environment(calls.given(tuple(arrays), {"grid": grid}))
+        for program in programs(text, environment, int(np.prod(grid)), Random(seed)):
             found = run(program.kernels, names.kernel, arrays, grid)
             written = found[list(names.kernel.signature.arrays).index(case.written)]
             check(case, names.kernel.python, given, written, grid, points=6)
 
 
-def programs(text: ir.Kernel, points: int, rng: Random) -> Iterator[Program]:
-    """With the first plan that is suggested, and with a random one."""
-    suggested = describe_work(text, points, CUDA).suggested
-    plan = suggested and suggested.first(lambda plan: True)
+def programs(text: ir.Kernel, environment: dict[str, Any], points: int, rng: Random) -> Iterator[Program]:
+    """With the default plan of many points, the first plan that is suggested, and a random one."""
+    work = describe_work(text, points, CUDA)
+    yield build_program(text, complete_plan(Plan(), Machine("cuda", 132), work.at(environment, points)), "cuda")
+    plan = work.suggested and work.suggested.first(lambda plan: True)
     if plan is not None:
         yield build_program(text, plan.filled(NEUTRAL), "cuda")
     for wish in fewer(rng, draw_wish(rng, "cuda", text.pattern)):
@@ -67,6 +72,22 @@ def programs(text: ir.Kernel, points: int, rng: Random) -> Iterator[Program]:
         except lw.PlanError:
             continue
         return
+
+
+@each("seed")
+def test_every_size_has_a_default_plan(seed: int) -> None:
+    """As calls have it, whatever the lengths are."""
+    case = generate(seed)
+    with executed(case.text, f"zoo_{seed}.py") as names:
+        for size in POINTS:
+            shapes, grid = case.shapes(POINTS[size])
+            arrays = [np.broadcast_to(np.float32(0), shapes[n]) for n in names.kernel.signature.arrays]
+            text = reference(names.kernel, arrays, grid)
+            counts = dict(zip(map(extent_of, names.kernel.signature.indices), grid, strict=True))
+            lengths = {length_of(n, d): m for n, s in shapes.items() for d, m in enumerate(s)}
+            points = int(np.prod(grid))
+            work = describe_work(text, points, CUDA).at(counts | lengths, points)
+            build_program(text, complete_plan(Plan(), Machine("cuda", 132), work), "cuda", between=False)
 
 
 @each("seed")
