@@ -3,7 +3,10 @@
     parallel for leaf: centre = mean of its positions; radius = largest distance from it;
         for its sources: moments = moments + P2M(source)
     parallel for a node of a height: centre = mean of the children's, by their elements;
-        radius = largest distance to the end of a child; moments = M2M(left) + M2M(right)
+        radius = largest distance to the end of a child, or to a corner of the box of all, whichever
+        is less; moments = M2M(left) + M2M(right)
+The ends of children reach a little farther with every level, and boxes do not: without them a body
+of a million met three times as many groups.
 Sources are in sorted places. What is not a number stays in the nodes above it, whose radius is no
 number, so that no walk takes them for far.
 """
@@ -83,6 +86,8 @@ class _Builder:
                 for c, x in zip(centre, totals, strict=True)
             ),
             ir.Assign(farthest.name, zero),
+            *(ir.Assign(x.name, c) for x, c in zip(self.corner("low"), centre, strict=True)),
+            *(ir.Assign(x.name, c) for x, c in zip(self.corner("high"), centre, strict=True)),
             self.each(
                 first,
                 last,
@@ -92,6 +97,7 @@ class _Builder:
                         farthest.name,
                         build.maximum(farthest, self.square_distance(self.place(), centre)),
                     ),
+                    *self.widened(self.place(), self.place()),
                 ),
             ),
             *self.radius(self.root(farthest)),
@@ -160,7 +166,11 @@ class _Builder:
             away = self.root(self.square_distance(self.centre(side), centre))
             body.append(ir.Assign(way.name, away))
         ends = [self.sum(way, self.record.local("radius", side)) for side, way in ways.items()]
-        body += self.radius(build.maximum(*ends))
+        lows, highs = ([self.corner(n, s) for s in ("left", "right")] for n in ("low", "high"))
+        body += [ir.Assign(x.name, a) for x, a in zip(self.corner("low"), lows[0], strict=True)]
+        body += [ir.Assign(x.name, a) for x, a in zip(self.corner("high"), highs[0], strict=True)]
+        body += self.widened(lows[1], highs[1])
+        body += self.within(build.maximum(*ends))
         body += self.spread.parent(dict(ways)) if self.spread else ()
         body += self.scale()
         body += [ir.Assign(m.name, ir.Literal(0.0, m.type)) for m in self.moments()]
@@ -169,6 +179,22 @@ class _Builder:
         body.append(self.record.store(node))
         loop = ir.Parallel(t.name, ir.Local(HEIGHT_COUNT, self.index), tuple(body))
         return self.kernel("parent", loop)
+
+    def within(self, ends: ir.Expression) -> ir.Block:
+        """The radius. Where the ends of the children are no numbers it is none."""
+        of_ends, corner = (ir.Local(own(n), self.precision) for n in ("ends", "corner"))
+        squares: list[ir.Expression] = []
+        sides = zip(self.centre(), self.corner("low"), self.corner("high"), strict=True)
+        for c, low, high in sides:
+            below = ir.Binary("-", c, low, self.precision)
+            side = build.maximum(below, ir.Binary("-", high, c, self.precision))
+            squares.append(self.product(side, side))
+        shorter = ir.Compare("<", corner, of_ends)
+        return (
+            ir.Assign(of_ends.name, ends),
+            ir.Assign(corner.name, self.root(reduce(self.sum, squares))),
+            *self.radius(ir.Select(shorter, corner, of_ends, self.precision)),
+        )
 
     def share_of_the_right(self, share: ir.Local) -> ir.Block:
         """Of the elements of a node those that lie in its right child, as a fraction."""
@@ -213,6 +239,19 @@ class _Builder:
 
     def centre(self, prefix: str = "") -> list[ir.Local]:
         return [self.record.local(n, prefix) for n in self.record.centre]
+
+    def corner(self, which: str, prefix: str = "") -> list[ir.Local]:
+        """The corner "low" or "high" of the box of a node."""
+        return [self.record.local(n, prefix) for n in getattr(self.record, which)]
+
+    def widened(self, lows: list[ir.Local], highs: list[ir.Local]) -> ir.Block:
+        """The box, so that it holds this one, too."""
+        least = zip(self.corner("low"), lows, strict=True)
+        most = zip(self.corner("high"), highs, strict=True)
+        return (
+            *(ir.Assign(x.name, build.minimum(x, v)) for x, v in least),
+            *(ir.Assign(x.name, build.maximum(x, v)) for x, v in most),
+        )
 
     def moments(self) -> list[ir.Local]:
         return [self.record.local(m) for m in self.record.moments]

@@ -2,6 +2,7 @@
 
     centre: the mean of the positions     radius: no source is farther from the centre
     scale: a power of two near half the radius, the unit of the moments
+    low, high: the corners of the box of its sources, which parents are made of
 A node is one record, padded to loads of 16 bytes: a walk reads the first of them of every node that
 it looks at, and all the rest of those that it takes, never a field of many nodes. Thirty-two
 targets read the same node at the same time, so that the loads of a warp are one.
@@ -47,6 +48,14 @@ class NodeRecord:
         return tuple(f"half.{COMPONENTS[a]}" for a in range(self.axes))
 
     @property
+    def low(self) -> tuple[str, ...]:
+        return tuple(f"low.{COMPONENTS[a]}" for a in range(self.axes))
+
+    @property
+    def high(self) -> tuple[str, ...]:
+        return tuple(f"high.{COMPONENTS[a]}" for a in range(self.axes))
+
+    @property
     def centre(self) -> tuple[str, ...]:
         return tuple(f"centre.{COMPONENTS[a]}" for a in range(self.axes))
 
@@ -56,7 +65,8 @@ class NodeRecord:
         place = [Leaf(n, self.precision) for n in (*self.centre, "radius", *spread)]
         if self.boxed:
             return (*place, *(Leaf(n, self.precision) for n in self.half))
-        return (*place, *(Leaf(n, self.kind) for n in ("scale", *self.moments)))
+        moments = (Leaf(n, self.kind) for n in ("scale", *self.moments))
+        return (*place, *moments, *(Leaf(n, self.precision) for n in (*self.low, *self.high)))
 
     @property
     def arrangement(self) -> Arrangement:
