@@ -34,17 +34,17 @@ WALK, DUAL = lw.Tree(theta=0.7, order=1), lw.Tree(theta=0.7, order=4, method="du
 
 
 @pytest.mark.parametrize(
-    ("search", "few", "many", "most"),
+    ("search", "few", "many"),
     [
-        (WALK, 50_000, 200_000, 1.8),
-        pytest.param(DUAL, 50_000, 200_000, 1.8, marks=pytest.mark.slow),
-        pytest.param(WALK, 100_000, 1_000_000, 1.8, marks=pytest.mark.slow),
-        pytest.param(DUAL, 100_000, 1_000_000, 1.5, marks=pytest.mark.slow),
+        (WALK, 50_000, 200_000),
+        pytest.param(DUAL, 50_000, 200_000, marks=pytest.mark.slow),
+        pytest.param(WALK, 100_000, 1_000_000, marks=pytest.mark.slow),
+        pytest.param(DUAL, 100_000, 1_000_000, marks=pytest.mark.slow),
     ],
 )
-def test_the_work_of_a_body_hardly_grows(search: lw.Tree, few: int, many: int, most: float) -> None:
+def test_the_work_of_a_body_hardly_grows(search: lw.Tree, few: int, many: int) -> None:
     """A walk meets more groups with every level of the tree; pairs of groups hardly do."""
-    assert work(many, search) <= most * work(few, search)
+    assert work(many, search) <= 1.4 * work(few, search)
 
 
 @pytest.mark.parametrize(("method", "most"), [("walk", 120), pytest.param("dual", 160, marks=pytest.mark.slow)])
