@@ -9,6 +9,7 @@ function.
 from __future__ import annotations
 
 import ctypes
+import re
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -114,7 +115,8 @@ class LlvmKernel:
             return _linked(content, self.name)
         except RuntimeError as error:
             _, processor, features = _host()
-            if " half " not in self.written() or "+f16c" in features.split(","):
+            has_float16 = re.search(r"\bhalf\b", self.written()) is not None
+            if not has_float16 or "+f16c" in features.split(","):
                 raise
             raise DeviceError(
                 f"{self.name}: this CPU ({processor}) has no instructions that convert float16 "
