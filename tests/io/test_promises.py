@@ -200,6 +200,8 @@ OTHERS: dict[str, tuple[Callable[[Any], None], str]] = {
     "half a body": (lambda f: f["Header"].attrs.__setitem__("NumPart_ThisFile", [0, 2.5]), "NumPart_ThisFile in Header is [0.0, 2.5]; wanted a number of bodies for each type"),
     "two masses": (lambda f: f["Header"].attrs.__setitem__("MassTable", [0, 2.0]), "/PartType1 has Masses, and MassTable in Header says 2 for each; wanted one of them"),
     "ids twice": (lambda f: f.__setitem__("PartType1/ParticleIDs", [7, 8, 7]), "ids of bodies 0 and 2 are both 7; wanted each once"),
+    "a second group of a type": (lambda f: f.copy("PartType1", "PartType01"), "there is a group PartType01; wanted PartType0 to PartType5, written so"),
+    "a type of many digits": (lambda f: f.copy("PartType1", "PartType12345"), "there is a group PartType12345; wanted PartType0 to PartType5, written so"),
     "a type that is a number": (lambda f: f.__setitem__("PartType0", 3.0), "/PartType0 is no group; wanted the datasets of a type"),
 }  # fmt: skip
 

@@ -190,7 +190,7 @@ def _counts(file: Any, header: Mapping[str, Any]) -> list[int]:
     """Bodies of types 0 to 5: as many as the header promises and the groups hold, here and in the
     whole snapshot.
     """
-    groups = {int(m[1]): name for name in file if (m := re.fullmatch(r"PartType(\d{1,4})", name))}
+    groups = {_kind_of(name): name for name in file if re.fullmatch(r"PartType\d+", name)}
     held = {kind: _held(file[name]) for kind, name in groups.items()}
     promised = _whole_row(header, "NumPart_ThisFile")
     for kind in sorted({*held, *range(len(promised or ()))}):
@@ -212,6 +212,15 @@ def _counts(file: Any, header: Mapping[str, Any]) -> list[int]:
     counts = [held.get(kind, 0) for kind in range(COMPONENTS)]
     _check_total(header, counts)
     return counts
+
+
+def _kind_of(name: str) -> int:
+    """The type of a group; another way to write one may stand beside it, and hold other bodies."""
+    if not re.fullmatch(r"PartType(0|[1-9]\d{0,3})", name):
+        raise InputError(
+            f"there is a group {name}; wanted PartType0 to PartType{COMPONENTS - 1}, written so"
+        )
+    return int(name.removeprefix("PartType"))
 
 
 def _check_total(header: Mapping[str, Any], counts: list[int]) -> None:
