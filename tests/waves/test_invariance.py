@@ -11,6 +11,7 @@ import pytest
 
 from lanewise.sims.waves.demodulation import atoms, f_statistic
 from lanewise.sims.waves.gps import SECOND
+from lanewise.sims.waves.hierarchical import Search, hierarchical_search
 from lanewise.sims.waves.prepared import prepare
 from lanewise.sims.waves.resampling import Band, f_statistic_band
 from lanewise.sims.waves.sft import SftSet
@@ -236,3 +237,29 @@ def test_a_signal_is_the_same_from_any_reference_time():
         phase = np.vdot(found[0], other) / abs(np.vdot(found[0], other))
         assert abs(phase - 1) < 1e-3
         assert abs(other / phase - found[0]).max() < 2e-6 * abs(found[0]).max()
+
+
+@pytest.mark.parametrize(("method", "device"), [("demod", "cpu"), ("resamp", "numpy")])
+def test_a_search_from_any_reference_time(method, device):
+    """The same cells with the same counts; frequencies of a list, which are LALPulsar's, miss them by less than a cell."""
+    signal = Signal(h0=4e-24, cosi=0.4, freq=60.01, alpha=1.2, delta=0.3, f1dot=-1e-9, reference=START * SECOND)
+    starts = {"H1": START + 1800 * np.arange(20), "L1": START + 900 + 1800 * np.arange(20)}
+    sfts = make_data(
+        starts, (59.9, 60.12), sqrt_s=dict.fromkeys(starts, 1e-23), signals=[signal], ephemeris=ephemeris(), seed=3
+    )
+    lists = []
+    for name in FEW:
+        since = Fraction(str(REFERENCES[name])) - START
+        search = Search(
+            freq=float(Fraction(60.0095) + Fraction(-1e-9) * since), freq_band=0.001, f1dot=-1e-9, f1dot_band=0.0,
+            reference=round(Fraction(str(REFERENCES[name])) * SECOND), stack=9000.0, residuals=1, patch=(0.02, 0.02), threshold=4.0,
+        )  # fmt: skip
+        found = hierarchical_search(sfts, search, ephemeris(), [(1.2, 0.3)], 5000, device=device, method=method)
+        lists.append((np.sort(found, order=["freq", "alpha", "delta"]), search.steps[0]))
+    (first, cell), *others = lists
+    assert first["count"].max() == 5
+    for found, _ in others:
+        for name in ("alpha", "delta", "f1dot", "count"):
+            np.testing.assert_array_equal(found[name], first[name], err_msg=name)
+        np.testing.assert_allclose(found["twoF"], first["twoF"], rtol=2e-6)
+        assert abs(found["freq"] - first["freq"]).max() < 1.01 * cell
