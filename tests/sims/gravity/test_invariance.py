@@ -236,3 +236,20 @@ def test_a_tree_of_a_mirrored_scene_is_as_accurate() -> None:
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_a_tree_of_every_mirrored_or_turned_scene_is_as_accurate(precision: str) -> None:
     check_tree_errors([*MIRRORS, *TURNS, *SWAPS], precision)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_time_at_the_start_changes_no_bit(method: str) -> None:
+    """Nor which of the cuts a run has: the clock is no part of a force between bodies."""
+    count, tree = METHODS[method]
+    found: list[State] = []
+    for time, parts in ((0.0, (STEPS,)), (2.0**20, (STEPS,)), (-0.1, (1, STEPS - 3, 2))):
+        bodies = make_bodies(scene(count), precision="f32", device="cpu")
+        flight = Simulation(bodies, softening=SOFTENING, search=tree, integrator="yoshida4", time=time)
+        for part in parts:
+            flight.run(part, 2.0**-7)
+        assert flight.time == pytest.approx(time + STEPS * 2.0**-7)
+        found.append(State.of(flight))
+    for other in found[1:]:
+        for name, values in other.bodies.items():
+            np.testing.assert_array_equal(values, found[0].bodies[name], err_msg=name)
