@@ -69,7 +69,8 @@ LADDERS: Inside = {
         ),
     ),
     "ladders.lbm_run": (
-        "types of sites and their calls", ("models.devices", "patterns.sitewise.calls", "patterns.sitewise.sites"),
+        "types of sites and their calls, and the bandwidth of a copy",
+        ("models.devices", "patterns.sitewise.calls", "patterns.sitewise.sites", "primitives.copying"),
     ),
     "ladders.lbm_truth": ("marks of in-place streaming", ("patterns.sitewise.flags", "patterns.sitewise.sites")),
     "ladders.memory": ("the model of layouts", ("advice.cost", "models.devices")),

@@ -27,7 +27,8 @@ from lanewise.ladders.rung import Options, Rung
 from lanewise.models.devices import device_model
 from lanewise.patterns.sitewise.calls import SiteCall
 from lanewise.patterns.sitewise.sites import Sites
-from lanewise.sims.common.devices import array_module, copy_bandwidth, get_device, to_host
+from lanewise.primitives.copying import copy_bandwidth
+from lanewise.sims.common.devices import array_module, get_device, to_host
 from lanewise.support.errors import DeviceError, PlanError
 from lanewise.support.whole_steps import LONG_GRAPH
 
