@@ -47,7 +47,7 @@ from lanewise.patterns.search.tree.shape import HEIGHTS, PARENTS, TREE
 LOCALS = own("tree.locals")  # the expansions around the targets of nodes
 LISTS, LENGTHS = own("tree.lists"), own("tree.lengths")  # of each node what it left, and how many
 QUEUES = own("tree.queues")  # of each node what is far from it and was not added yet
-QUEUE = 32  # nodes of a queue: 8 bytes an element of a tree with leaves of 32
+QUEUE = 128  # nodes of a queue: 32 bytes an element of a tree with leaves of 32
 ROOM = 128  # nodes of a list: 64 bytes an element of a tree with leaves of 16
 LAYOUT = AoAS()
 TARGET, ABOVE = "target", "above"  # prefixes of the fields of a node of targets, and of its parent
