@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ NO_NAMES = [
 ]
 
 
-@pytest.mark.parametrize("devices", NO_NAMES, ids=repr)
+@pytest.mark.parametrize("devices", NO_NAMES, ids=lambda value: re.sub(" at 0x[0-9a-f]+", "", repr(value)))
 def test_what_holds_no_names(devices: Any) -> None:
     with pytest.raises(lw.ArgumentError) as error:
         lw.Mesh(devices)
@@ -35,7 +36,11 @@ def test_what_holds_no_names(devices: Any) -> None:
     assert text.endswith("; wanted 'cuda:*', ['cuda:0', 'cuda:1'] or 'cpu' with parts=")
 
 
-@pytest.mark.parametrize("devices", [[], (), {}, b"", [1], [None], ["cpu", 3], [["cpu"]], b"cpu", {1: 2}], ids=repr)
+@pytest.mark.parametrize(
+    "devices",
+    [[], (), {}, b"", [1], [None], ["cpu", 3], [["cpu"]], b"cpu", {1: 2}],
+    ids=lambda value: re.sub(" at 0x[0-9a-f]+", "", repr(value)),
+)
 def test_lists_of_other_things(devices: Any) -> None:
     with pytest.raises(lw.LanewiseError):
         lw.Mesh(devices)
