@@ -182,7 +182,7 @@ def drifting(mesh: lw.Mesh, count: int, steps: int, how: str, layout: lw.Layout)
         else:
             push(b, gravity(b, b, softening2=1e-2), dt=1e-3)
             left.append(b.position.numpy())  # at once, behind everything
-            b.position *= 1.0
+            b.position = b.position * 1.0
     return [*left, b.position.numpy()]
 
 
