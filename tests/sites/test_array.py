@@ -130,7 +130,7 @@ def test_memory_is_refused_before_anything_is_allocated(monkeypatch: pytest.Monk
     def allocated(*_: Any, **__: Any) -> None:
         raise AssertionError("allocated")
 
-    for module, name in ((array, "_zeros"), (flows, "site_kinds"), (array, "make_flags"), (array, "bring")):
+    for module, name in ((array, "zero_records"), (flows, "site_kinds"), (array, "make_flags"), (array, "bring")):
         monkeypatch.setattr(module, name, allocated)
     text = refusal(shape=(50, 40), streaming="pull", layout=lw.AoS())
     assert text == f"2,000 sites of D2Q9 needs {needed:,} bytes on 'cpu', and {needed - 1:,} are available"

@@ -49,7 +49,7 @@ def analyse(subject: Subject, program: Program, analyses: Analyses) -> Analysis:
     function = called[-1] if called and not inlined else body_function(subject.reference)
     operations = dict(sorted(count_operations(function).items()))
     lines = [("operations", ", ".join(f"{n} {name}" for name, n in operations.items()) or "none")]
-    if subject.kind == "cpu":
+    if target_of(subject.device).host_memory:
         every = called if not inlined else [*called, function]
         lines += [("scalar", text) for text in scalar_calls(every)]
     texts, rows = (

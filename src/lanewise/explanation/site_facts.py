@@ -12,6 +12,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.ir.traverse import statements
 from lanewise.language import types as t
+from lanewise.language.target import target_of
 from lanewise.models.roofline import ASSUMED, SiteTraffic
 from lanewise.patterns.sitewise.flags import SECTOR
 from lanewise.patterns.sitewise.steppers import LONG_RUN
@@ -31,7 +32,7 @@ def analyse_step(subject: Subject) -> Analysis:
         lines.append(
             ("operations", f"{name}: {', '.join(f'{n} {o}' for o, n in counts.items()) or 'none'}")
         )
-    if subject.kind == "cpu":
+    if target_of(subject.device).host_memory:
         lines += [("scalar", text) for text in scalar_calls(functions(subject.reference.body))]
     rows = accesses(subject.reference, traffic)
     lines += [("accesses", text) for text, _ in rows]

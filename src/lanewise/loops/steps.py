@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.launch.joined import Owned, joined, memory_of
-from lanewise.launch.steps.loop import MOST_STEPS, StepLoop, bound_in
+from lanewise.launch.steps.loop import MOST_STEPS, StepLoop, bound_in, check_steps
 from lanewise.launch.steps.rhythm import Rhythm
 from lanewise.launch.steps.task import Clock, has_graphs
 from lanewise.launch.steps.unwritten import refuse_unwritten
@@ -136,6 +136,7 @@ class Steps:
         """After how many steps the same launches come again."""
         return self._rhythm.period
 
+    @settings_by_name
     @brief
     def run(
         self,
@@ -193,6 +194,8 @@ class Steps:
         self._whole.check_idle()
         self._loop.prepare()
 
+    @settings_by_name
+    @brief
     def sequence(
         self,
         steps: int = 1,
@@ -205,6 +208,7 @@ class Steps:
         Arrays by name: those that steps may change, and those of the loop that steps read before
         they write them. changed: None where they may change all.
         """
+        check_steps("sequence", steps)
         name = ", ".join(dict.fromkeys(t.name for t in self._rhythm.tasks))
         owned = [Owned(n, memory_of(a), Role.KEPT) for n, a in kept.items()]
         for n, array in (changed or {}).items():

@@ -200,12 +200,30 @@ def nested(name: str, value: Any) -> tuple[tuple[Any, ...], ...]:
 
 
 def check_dimension(direction: Direction, vector: Sequence[Any]) -> None:
-    """Refuse a vector of another dimension than the direction's."""
+    """Refuse what is no vector of numbers, or one of another dimension than the direction's."""
+    try:
+        numbers = all(map(_is_number, vector)) and not isinstance(vector, (set, dict))
+        len(vector)
+    except TypeError:
+        numbers = False
+    if not numbers:
+        raise ArgumentError(
+            f"{direction!r} is multiplied with a vector of {direction.lattice.dimension} numbers, "
+            f"found {shown(vector)}"
+        )
     if len(vector) != direction.lattice.dimension:
         raise ArgumentError(
             f"{direction!r} has {direction.lattice.dimension} components, found a vector of "
             f"{len(vector)}"
         )
+
+
+def _is_number(component: Any) -> bool:
+    """Of Python, NumPy, or an array of them."""
+    kind = getattr(getattr(component, "dtype", None), "kind", None)
+    if kind is not None:
+        return kind in "iuf"
+    return isinstance(component, (int, float)) and not isinstance(component, bool)
 
 
 def _zero_like(x: Any) -> Any:

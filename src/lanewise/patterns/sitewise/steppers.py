@@ -55,6 +55,7 @@ class SiteStepper:
         self.name, self.updates, self.copied, self._profile = name, updates, copied, profile
         self.observed, self.sites = in_order(observed), tuple(sites for sites, _ in updates)
         calls = self.calls = partial(step_calls, updates, self.observed)
+        stepped = self.sites  # and not the stepper, which would keep itself
         self.task = Task(
             name,
             "sitewise",
@@ -62,7 +63,7 @@ class SiteStepper:
             self.sites[0].device,
             tuple(s.state for s in self.sites),
             around=tuple(a for s in self.sites for a in around_steps(s)),
-            bound=lambda stand: _bound(self.sites, calls, stand),
+            bound=lambda stand: _bound(stepped, calls, stand),
             alone=alone_on(self.sites),
         )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lanewise.language.target import CPU, is_compiled, is_gpu, target_of
+from lanewise.language.target import CPU, CUDA, is_compiled, is_gpu, target_of
 from lanewise.primitives.changes import remembered
 from lanewise.primitives.remembered_bandwidth import remembered_bandwidth
 from lanewise.runtime.compile_workers import settle, side_by_side
@@ -31,6 +31,7 @@ from lanewise.support.errors import DeviceError
 
 __all__ = [
     "CPU",
+    "CUDA",
     "address",
     "array_module",
     "available_memory",

@@ -10,6 +10,7 @@ import lanewise as lw
 from lanewise.records.arrays import class_of, storage_of
 from lanewise.records.split_rows import split_rows
 from lanewise.sims.common.devices import (
+    CUDA,
     array_module,
     bring,
     device_of_rank,
@@ -41,8 +42,8 @@ def place_of_run(device: str | lw.Mesh | None, before: str | None = None) -> str
     if ranks is None or isinstance(device, lw.Mesh):
         return place_of(device or before)
     name = device or (target_of(before).pipeline if before else "cpu")
-    if name == "cuda" and (gpu := device_of_rank(ranks.number_here)) != "cpu":
-        name = gpu
+    if name == CUDA.name and target_of(own := device_of_rank(ranks.number_here)).has_blocks:
+        name = own
     return lw.Mesh.over_ranks(name)
 
 
@@ -142,7 +143,7 @@ def repeated(place: str | lw.Mesh) -> str:
     """What is said of a mesh that has a GPU more than once, or ""."""
     if not isinstance(place, lw.Mesh):
         return ""
-    gpus = dict.fromkeys(d for d in place.devices if d.startswith("cuda"))
+    gpus = dict.fromkeys(d for d in place.devices if target_of(d).has_blocks)
     counts = [(device, place.devices.count(device)) for device in gpus]
     said = [f"{device} has {parts} parts" for device, parts in counts if parts > 1]
     return f"{' and '.join(said)}, one after the other" if said else ""
