@@ -87,11 +87,13 @@ def folds_of(loop: ir.For, after: ir.Block, *, carrying: bool = False) -> tuple[
     done = {n for f in carried for n in (f.name, *(x.name for x in f.carried))}
     changed = dict.fromkeys(n for s in statements(body) for n in writes(s))
     bounds = {n for e in (loop.start, loop.stop, loop.step) for n in reads(e)}
+    if moved := [n for n in changed if n in bounds and n != loop.variable]:
+        return f"{moved[0]} says where the loop begins or ends, and its rounds change it"
     for name in changed:
         if name in done:
             continue
         again, kept = first_access(body, name) == "read", first_access(after, name) == "read"
-        if not again and not kept and (name not in bounds or name == loop.variable):
+        if not again and not kept:
             continue
         fold = fold_of(body, name)
         if fold is None:

@@ -63,7 +63,8 @@ class _Writer:
     def statement(self, s: ir.Statement) -> tuple[ir.Block, int]:
         if not blocks(s):
             return (s,), 1
-        if (values := _values(s)) is not None:
+        # what is surely too long is not written out to be dropped
+        if (values := _values(s)) is not None and _least_rounds(s) <= NEST:
             assert isinstance(s, ir.For)
             new, rounds = self.written_out(s, values)
             # a loop that stays in another one stays one loop, whose rounds others may share
@@ -139,6 +140,13 @@ def _values(s: ir.Statement) -> range | None:
     if len(values) > ROUNDS or _jumps(s.body) or s.variable in _written(s.body):
         return None
     return values
+
+
+def _least_rounds(s: ir.Statement) -> int:
+    """The rounds of the longest nest that a statement surely comes to."""
+    inside = max((_least_rounds(x) for b in blocks(s) for x in b), default=1)
+    values = _values(s)
+    return inside if values is None else inside * len(values)
 
 
 def _jumps(body: ir.Block) -> bool:
