@@ -176,7 +176,7 @@ def test_rows_of_a_part_are_rows_of_the_whole(search: str, device: str) -> None:
 
 PLANS = [
     lw.Plan(targets=4), lw.Plan(tile=128), lw.Plan(targets=2, tile=128, hoist=True), lw.Plan(self_term="loops"),
-    lw.Plan(self_term="drop"), lw.Plan(across=4), lw.Plan(across=256), lw.Plan(accumulate="f64"), lw.Plan(fission=True),
+    lw.Plan(self_term="drop"), lw.Plan(across=4, targets=1), lw.Plan(across=256, targets=1), lw.Plan(accumulate="f64"), lw.Plan(fission=True),
     lw.Plan(branches="apart"), lw.Plan(vector_bits=512), lw.Plan(fma=True),
 ]  # fmt: skip
 GPU_PLANS = [

@@ -68,6 +68,14 @@ def test_all_end_soon_after_one_was_killed(options: tuple[str, ...]) -> None:
     assert (done.stdout + done.stderr).count(" is gone; the other processes end") <= 1
 
 
+def test_who_waits_at_its_end_for_one_that_is_gone_ends() -> None:
+    begin = time.monotonic()
+    done = run(2, PROGRAM.with_name("waiting_program.py"))
+    assert time.monotonic() - begin < 20
+    assert done.returncode == 2
+    assert " is gone; the other processes end" in done.stdout + done.stderr
+
+
 def test_ctrl_c_ends_all_with_one_line() -> None:
     with start(2, PROGRAM, "endless") as process:
         assert process.stdout is not None

@@ -7,7 +7,7 @@ it, or with `>=` the last one, as it has in a loop that runs alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from lanewise.ir import nodes as ir
@@ -18,6 +18,22 @@ _STRAIGHT: dict[str, Operation] = {"<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _TURNED: dict[str, Operation] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 Meaning = Callable[[ir.Expression], object]
+
+
+def compared(
+    condition: ir.Expression,
+) -> Iterator[tuple[str, Operation, ir.Expression]]:
+    """Each variable that a comparison is of, how a value has to compare to take its place, and that
+    value: `e > x` is (x, ">", e), and so is `x < e`.
+    """
+    match condition:
+        case ir.Compare(operator, left, right) if operator in _STRAIGHT:
+            if isinstance(right, ir.Local):
+                yield right.name, _STRAIGHT[operator], left
+            if isinstance(left, ir.Local):
+                yield left.name, _TURNED[operator], right
+        case _:
+            pass
 
 
 def carrying(loop: ir.For, meaning: Meaning) -> tuple[Fold, ...]:
@@ -32,7 +48,7 @@ def carrying(loop: ir.For, meaning: Meaning) -> tuple[Fold, ...]:
 
 def _extreme(s: ir.If, loop: ir.For, meaning: Meaning) -> Fold | None:
     """`if e > x: x = e; w = ...`, where nothing else in the loop reads or writes x and w."""
-    if (test := _test(s, loop)) is None or s.otherwise:
+    if (test := _test(s)) is None or s.otherwise:
         return None
     name, operation, value = test
     taken = [x for x in s.then if isinstance(x, ir.Assign) and x.name == name]
@@ -55,20 +71,10 @@ def _extreme(s: ir.If, loop: ir.For, meaning: Meaning) -> Fold | None:
     return Fold(name, taken[0].value.type, operation, kinds) if kinds else None
 
 
-def _test(s: ir.If, loop: ir.For) -> tuple[str, Operation, ir.Expression] | None:
-    """The extreme, how it is compared, and with which value."""
+def _test(s: ir.If) -> tuple[str, Operation, ir.Expression] | None:
+    """The comparison of a branch, where what it compares is written there."""
     written = {n for x in s.then for n in writes(x)}
-    match s.condition:
-        case ir.Compare(operator, value, ir.Local(name=name)) if (
-            name in written and operator in _STRAIGHT
-        ):
-            return name, _STRAIGHT[operator], value
-        case ir.Compare(operator, ir.Local(name=name), value) if (
-            name in written and operator in _TURNED
-        ):
-            return name, _TURNED[operator], value
-        case _:
-            return None
+    return next((t for t in compared(s.condition) if t[0] in written), None)
 
 
 def _read(s: ir.Statement) -> Iterable[str]:
@@ -81,7 +87,7 @@ def with_rounds(loop: ir.For, folds: dict[str, str]) -> ir.For:
     """
 
     def kept(s: ir.Statement) -> ir.Statement:
-        if not isinstance(s, ir.If) or (test := _test(s, loop)) is None or test[0] not in folds:
+        if not isinstance(s, ir.If) or (test := _test(s)) is None or test[0] not in folds:
             return s
         name, _, value = test
         number = ir.Assign(folds[name], ir.Local(loop.variable, loop.start.type))

@@ -31,8 +31,6 @@ FOLDS = (
     "or by x = x or e or x = x and e, where e reads no element"
 )
 _CHAINS: dict[str, Operation] = {"+": "+", "-": "+", "*": "*", "&": "&", "|": "|", "^": "^"}
-_TURNED: dict[str, Operation] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_STRAIGHT: dict[str, Operation] = {"<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,28 +230,16 @@ def _loads(body: ir.Block) -> Loads:
 
 def _extreme(s: ir.If, name: str, loads: Loads) -> tuple[Operation, Scalar] | None:
     """`if e > x: x = e`."""
-    match s:
-        case ir.If(
-            condition=ir.Compare(
-                operator="<" | "<=" | ">" | ">=" as operator, left=left, right=right
-            ),
-            otherwise=(),
-        ):
-            pass
-        case _:
-            return None
+    test = next((t for t in carried_values.compared(s.condition) if t[0] == name), None)
+    if test is None or s.otherwise:
+        return None
+    _, operation, value = test
     *before, last = s.then or (None,)
     if (
         not isinstance(last, ir.Assign)
         or last.name != name
         or not all(isinstance(x, ir.LoadElement) for x in before)
     ):
-        return None
-    if isinstance(right, ir.Local) and right.name == name:
-        value, operation = left, _STRAIGHT[operator]
-    elif isinstance(left, ir.Local) and left.name == name:
-        value, operation = right, _TURNED[operator]
-    else:
         return None
     if (
         name in reads(value)

@@ -52,8 +52,9 @@ def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> 
     """The work of a reference kernel on that many elements, on such a device."""
     simple = dead_code.apply(constant_folding.apply(reference))
     check_calls(simple)  # before analyses that follow every call
-    more = normal_form.points_of(simple, target)
-    if (normal := normal_form.apply(simple, target)) is not simple:
+    normal = normal_form.apply(simple, target)
+    more = normal_form.points_of(simple, normal)
+    if normal is not simple:
         reference = simple = normal
     # What a reduction does without rounding has the same bits in all plans, if they leave the
     # function's arithmetic alone.

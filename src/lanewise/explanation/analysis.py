@@ -63,9 +63,8 @@ def analyse(subject: Subject, program: Program, analyses: Analyses) -> Analysis:
     texts, rows = [*texts, *of_tables], [*rows, *read]
     facts: dict[str, Any] = {"operations": operations, "accesses": rows}
     lines += [("accesses", text) for text in texts]
-    if rewritten := normal_form.sentences(
-        subject.reference, target_of(subject.device), program.plan
-    ):
+    normal = normal_form.apply(program.reference, target_of(subject.device), program.plan)
+    if rewritten := normal_form.sentences(program.reference, normal):
         lines += [("as if written", text) for text in rewritten]
         facts["as_if_written"] = list(rewritten)
     fast = bool(program.plan.fast_math)

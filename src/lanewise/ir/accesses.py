@@ -198,7 +198,7 @@ class WaitAsync(StatementNode):
 
 @dataclass(frozen=True, slots=True)
 class Load(StatementNode):
-    """One lowered load of `len(names)` neighbouring scalars; an empty name is a lane that nobody
+    """One lowered load of `len(names)` neighbouring scalars; an empty name is a lane that no one
     wants.
     """
 

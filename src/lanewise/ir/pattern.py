@@ -122,7 +122,7 @@ class Work:
     average; rounds: of loops that threads could share, where there are such;
     suggested: plans that suit the accesses of a kernel; together: how many elements a thread of a
     GPU had better compute where there are very many; length: operations and statements of the
-    kernel before anything is copied, 0 where nobody counted them; points: how many points of the
+    kernel before anything is copied, 0 where they were not counted; points: how many points of the
     index space of its normal form there are for each element, where not one.
     """
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from lanewise.analysis.affine import nest
 from lanewise.ir import nodes as ir
+from lanewise.ir.names import MARK
 from lanewise.ir.traverse import statements
 from lanewise.language.target import Target
 from lanewise.passes import (
@@ -33,26 +34,24 @@ def apply(kernel: ir.Kernel, target: Target, plan: CompletePlan | None = None) -
     return promotion.apply(_written_out(kernel))
 
 
-def points_of(kernel: ir.Kernel, target: Target) -> ir.Expression | None:
-    """How many points the normal form has for each of the kernel, by counts and uniforms; None for
-    one.
+def points_of(kernel: ir.Kernel, normal: ir.Kernel) -> ir.Expression | None:
+    """How many points a kernel's normal form has for each of its own, by counts and uniforms; None
+    for one.
     """
-    if not (target.has_blocks and kernel.pattern.over_points):
-        return None
-    return promotion.rounds_of(_written_out(kernel))
+    return next((x.extent for x in _added(kernel, normal)), None)
 
 
-def sentences(kernel: ir.Kernel, target: Target, plan: CompletePlan) -> tuple[str, ...]:
-    """What the normal form of a plan differs in from what was written, in words."""
-    if apply(kernel, target, plan) is kernel:
-        return ()
-    written_out = _written_out(kernel)
-    gone = _loops(kernel) - _loops(written_out)
-    said = (f"the rounds of {name} one after the other, without a loop" for name in sorted(gone))
-    added = {x.variable for x in nest(promotion.apply(written_out))[0]}
-    added -= {x.variable for x in nest(kernel)[0]}
-    indices = (f"{name.partition('.')[0].lstrip('$')} as an index of threads" for name in added)
-    return (*said, *indices)
+def sentences(kernel: ir.Kernel, normal: ir.Kernel) -> tuple[str, ...]:
+    """What a kernel's normal form differs in from what was written, in words."""
+    indices = [x.variable.partition(".")[0].removeprefix(MARK) for x in _added(kernel, normal)]
+    gone = sorted(_loops(kernel) - _loops(normal) - {*indices})
+    said = (f"the rounds of {name} one after the other, without a loop" for name in gone)
+    return (*said, *(f"{name} as an index of threads" for name in indices))
+
+
+def _added(kernel: ir.Kernel, normal: ir.Kernel) -> list[ir.Parallel]:
+    known = {x.variable for x in nest(kernel)[0]}
+    return [x for x in nest(normal)[0] if x.variable not in known]
 
 
 def _loops(kernel: ir.Kernel) -> set[str]:

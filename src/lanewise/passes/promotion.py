@@ -62,14 +62,6 @@ def apply(kernel: ir.Kernel) -> ir.Kernel:
     return replace(kernel, body=body)
 
 
-def rounds_of(kernel: ir.Kernel) -> ir.Expression | None:
-    """How many points become of each, by counts and uniforms; None where the pass does not
-    apply.
-    """
-    found = _writing(kernel)
-    return None if isinstance(found, str) else found.extent
-
-
 def _writing(kernel: ir.Kernel) -> _Writing | str:
     loops, body = nest(kernel)
     indices = tuple(x.variable for x in loops)

@@ -99,6 +99,8 @@ class Mesh:
                 "the devices of a mesh are of one kind, found "
                 f"{' and '.join(sorted(kinds))} on its ranks"
             )
+        if (count := sum(map(len, everywhere))) > MOST:
+            raise ArgumentError(f"a mesh has 1 to {MOST:,} parts, found {count:,} on its ranks")
         own._set(own.devices, everywhere, ranks.rank)
         return own
 

@@ -91,7 +91,8 @@ class Ranks:
         self._ended: dict[int, float] = {}  # ranks, and when that was known
         self._end = Ending()
         self._voice = os.dup(2)
-        self._over = False
+        self._over = self._met = False  # begun to end; and all have come to it
+        self._unfinished: list[Any] = []  # requests that may write to memory yet
         self.members: list[Member] = self.transport.agree(Member.this())
         own = self.members[self.rank]
         self.beside = [r for r, m in enumerate(self.members) if m.host == own.host]
@@ -118,7 +119,11 @@ class Ranks:
         looks, pause = 0, 1e-5
         while not self._mpi.Request.Testall(requests):
             looks += 1
-            self._look()
+            try:
+                self._look()
+            except ProcessError:
+                self._unfinished += requests  # which keep the memory that they are about
+                raise
             if looks > SPINS:
                 time.sleep(pause)
                 pause = min(2 * pause, LONGEST)
@@ -184,6 +189,7 @@ class Ranks:
         sent = [self._signals.Isend(word, r, 0) for r in range(self.size) if r != self.rank]
         meeting = MpiTransport(self._last, self._wait_at_end)
         ends = meeting.agree(ended)
+        self._met = True  # from here on a rank that is gone has ended as it should
         if self.rank == 0 and (text := self._said(ends)):
             self._say(text)
         meeting.barrier()
@@ -229,10 +235,10 @@ class Ranks:
 
     def _watch(self) -> None:
         """Ending this process where one of its host is gone, which MPI may wait for in vain."""
-        while not self._over:
+        while not self._met:
             time.sleep(WATCH)
             gone = [r for r in self.beside if self.members[r].is_gone]
-            if not gone or self._over:
+            if not gone or self._met:
                 continue
             speaker = next(r for r in self.beside if r not in gone)
             if speaker == self.rank:

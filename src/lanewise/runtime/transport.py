@@ -64,7 +64,7 @@ class Alone:
         return [value]
 
     def barrier(self) -> None:
-        """Nobody else is waited for."""
+        """There is no other process to wait for."""
 
 
 class MpiTransport:

@@ -166,12 +166,12 @@ class Observer:
         kind = self._one_result()
         room = SplitRoom.of(sites, kind)
         rooms = [(view,) for view in room.views(sites)]
-        bring = room.exchange()
+        ghosts = room.exchange()
 
         def look(step: int, fresh: bool) -> SplitCall:
             bind = partial(self._part_call, step, fresh, None)
             name = self.function.name
-            return split_look(name, sites, step, fresh, classified, rooms, bind, bring)
+            return split_look(name, sites, step, fresh, classified, rooms, bind, ghosts)
 
         needs = split_observed(self.kernels, sites, classified)
         return Observed(self.function.name, sites, kind, room, look, no_tests, needs)

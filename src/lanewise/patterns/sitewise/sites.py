@@ -30,6 +30,7 @@ from lanewise.patterns.sitewise.kinds import AXES, MOST, Edges, Rule, Wall, read
 from lanewise.patterns.sitewise.runs import Classes, make_classes, make_places, make_runs
 from lanewise.patterns.sitewise.site_records import population_record, zero_records
 from lanewise.patterns.sitewise.slabs import Slab
+from lanewise.patterns.sitewise.standing import Standing
 from lanewise.patterns.sitewise.streaming import Form, Phase
 from lanewise.records.arrays import RecordArray
 from lanewise.runtime.cpu import SLAB_UNIT
@@ -44,7 +45,7 @@ VECTOR = 4  # sites that a thread may load at once
 DENSE = 0.1
 
 
-class Sites:
+class Sites(Standing):
     """The sites of a box: populations in a streaming form, storage type and layout, and the flags
     of every site.
 
@@ -176,11 +177,6 @@ class Sites:
         )
 
     @property
-    def phase(self) -> Phase:
-        """How the next step streams."""
-        return self.form.phase(self.step, fresh=self.fresh)
-
-    @property
     def current(self) -> RecordArray:
         """The copy of the populations that the next step reads."""
         return self.copies[self.step % len(self.copies)]
@@ -216,7 +212,7 @@ class Sites:
         return self._parts[kind]
 
     def _stepped(self, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Of some sites those that a step has to update: all but ghosts that nobody reads."""
+        """Of some sites those that a step has to update: all but ghosts that are not read."""
         return chosen if self.slab is None else _within(chosen, self.slab.stepped(self.plane))
 
     def _owned(self, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
@@ -227,34 +223,6 @@ class Sites:
     def plane(self) -> int:
         """The sites of a layer along the slowest axis."""
         return self.count // self.shape[0]
-
-    @property
-    def step(self) -> int:
-        """How many steps were run."""
-        return self.state.step
-
-    @step.setter
-    def step(self, value: int) -> None:
-        self.state.step = value
-
-    @property
-    def fresh(self) -> bool:
-        """Whether none has run since the populations were set."""
-        return self.state.fresh
-
-    @fresh.setter
-    def fresh(self, value: bool) -> None:
-        self.state.fresh = value
-
-    @property
-    def whole(self) -> WholeSteps:
-        """Knows of steps that were stopped in the middle."""
-        return self.state.whole
-
-    @property
-    def cycle(self) -> int:
-        """Steps after which the same kernels run on the same memory again."""
-        return self.state.cycle
 
     @property
     def place(self) -> tuple[int, bool]:

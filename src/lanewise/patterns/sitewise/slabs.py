@@ -2,7 +2,7 @@
 
 A part is a box of sites like any other: the layers that it owns, and ghost layers, copies of those
 that its neighbours own. Its edges are those of the whole box, so its kernels are, too. What a face
-does to the outermost ghosts is wrong there, and nobody reads it: ghosts are brought anew before
+does to the outermost ghosts is wrong there, and is not read: ghosts are brought anew before
 every step that looks at them.
 
 How many layers of ghosts there are follows from the streaming form. A step that only loads along

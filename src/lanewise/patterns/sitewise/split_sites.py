@@ -35,6 +35,7 @@ from lanewise.patterns.sitewise.halo import (
 from lanewise.patterns.sitewise.kinds import Edges, Rule, Wall, read_edges
 from lanewise.patterns.sitewise.sites import DENSE, Sites, kinds_present, may_be_dense
 from lanewise.patterns.sitewise.slabs import Slab, cut
+from lanewise.patterns.sitewise.standing import Standing
 from lanewise.patterns.sitewise.streaming import Form, Phase
 from lanewise.records.split_array import SplitArray
 from lanewise.runtime.memory import array_module, bring, on, to_host
@@ -42,7 +43,7 @@ from lanewise.runtime.mesh import Mesh
 from lanewise.support.whole_steps import WholeSteps
 
 
-class SplitSites:
+class SplitSites(Standing):
     """The sites of a box on a mesh: each part has a slab of layers, as sites of its own.
 
     Make one with `flow.sites(..., device=mesh)`. parts: the sites of each, with ghost layers, which
@@ -155,39 +156,6 @@ class SplitSites:
         return self._balances[key]
 
     # ------------------------------------------------------------ where they stand
-
-    @property
-    def phase(self) -> Phase:
-        """How the next step streams."""
-        return self.form.phase(self.step, fresh=self.fresh)
-
-    @property
-    def step(self) -> int:
-        """How many steps were run."""
-        return self.state.step
-
-    @step.setter
-    def step(self, value: int) -> None:
-        self.state.step = value
-
-    @property
-    def fresh(self) -> bool:
-        """Whether none has run since the populations were set."""
-        return self.state.fresh
-
-    @fresh.setter
-    def fresh(self, value: bool) -> None:
-        self.state.fresh = value
-
-    @property
-    def whole(self) -> WholeSteps:
-        """Knows of steps that were stopped in the middle."""
-        return self.state.whole
-
-    @property
-    def cycle(self) -> int:
-        """Steps after which the same kernels run on the same memory again."""
-        return self.state.cycle
 
     def interpolate(self, fractions: WallFractions | None, real: Scalar) -> None:
         """Let walls cut links at these fractions. Raises `ArgumentError` for what does not fit."""

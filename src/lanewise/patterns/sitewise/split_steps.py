@@ -60,14 +60,14 @@ def split_observed(
 
 def _joined(sites: SplitSites, parts: Sequence[Observed]) -> Observed:
     """What all parts observe, with the ghosts of what they have written."""
-    first, bring = parts[0], sites.array_exchange([o.array for o in parts])
+    first, ghosts = parts[0], sites.array_exchange([o.array for o in parts])
     return Observed(
         first.name,
         sites,
         first.kind,
         tuple(o.array for o in parts),
         lambda step, fresh: looking(
-            first.name, sites, step, fresh, [o.look(step, fresh) for o in parts], bring
+            first.name, sites, step, fresh, [o.look(step, fresh) for o in parts], ghosts
         ),
         no_tests,
     )

@@ -31,7 +31,7 @@ class ShownCall:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShownSize:
-    """A kernel for about `count` elements that nobody has made, all records in one layout (None:
+    """A kernel for about `count` elements of made-up records, all of them in one layout (None:
     the device's). values, shapes: what is given of the call, by name.
     """
 

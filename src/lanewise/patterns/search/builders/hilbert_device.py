@@ -69,7 +69,7 @@ class DeviceOrder:
             )
         self._kernels = kernels
         self._points = points
-        # neither knows the order itself, so its memory is given back as soon as nobody has it
+        # neither knows the order itself, so its memory is given back with the last reference
         self._memory = memory = PlannedPieces(
             points.device, memory_sizes(points), "the order of a tree", partial(_begin, points)
         )

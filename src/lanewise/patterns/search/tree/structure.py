@@ -81,7 +81,7 @@ class TreeStructure(Structure):
         if pairs:
             self._tables[PARENTS] = self.shape.parents
         sizes = {n: table.nbytes for n, table in self._tables.items()}
-        # no method: the memory of a tree that nobody has any more is given back at once
+        # no method: the memory of a tree is given back with the last reference to it
         fill = partial(_fill, self._tables, sources.device)
         self._memory = PlannedPieces(sources.device, sizes, "the shape of a tree", fill)
 
