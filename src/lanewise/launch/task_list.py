@@ -99,6 +99,10 @@ class Renamed:
 
     @property
     def sequence(self) -> Sequence:
+        return self._renamed
+
+    @cached_property
+    def _renamed(self) -> Sequence:
         return renamed(self.part.sequence, self.names)
 
     @property

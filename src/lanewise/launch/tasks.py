@@ -236,19 +236,26 @@ def renamed(sequence: Sequence, names: Mapping[str, str]) -> Sequence:
                 targets = tuple(names.get(n, n) for n in task.targets)
                 return replace(task, sources=sources, targets=targets)
             case Primitive():
-                read = tuple((names.get(n, n), make) for n, make in task.read)
-                return replace(task, read=read, **_others(task))
+                read = tuple([(names.get(n, n), make) for n, make in task.read])
+                accesses, takes = _named(task.accesses, names), others(task.takes)
+                return Primitive(
+                    task.name, task.run, accesses, takes, task.counts, task.waits, read
+                )
             case Host():
-                return replace(task, **_others(task))
+                accesses, takes = _named(task.accesses, names), others(task.takes)
+                return Host(task.name, task.run, accesses, takes, task.gate)
 
-    def _others(task: Primitive | Host) -> dict[str, Any]:
-        takes = tuple(names.get(n, n) for n in task.takes)
-        return {"accesses": _named(task.accesses, names), "takes": takes}
+    def others(buffers: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple([names.get(n, n) for n in buffers])
 
-    buffers = [replace(b, name=names.get(n, n)) for n, b in sequence.buffers.items()]
-    changed = frozenset(names.get(n, n) for n in sequence.changed)
+    # made for every structure of a query: `replace` would take as long as its launches
+    buffers = {
+        (name := names.get(n, n)): Buffer(name, b.role, b.arrangement, b.count, b.clean, b.what)
+        for n, b in sequence.buffers.items()
+    }
+    changed = frozenset(others(tuple(sequence.changed)))
     tasks = tuple(map(task_of, sequence.tasks))
-    return replace(sequence, buffers={b.name: b for b in buffers}, tasks=tasks, changed=changed)
+    return Sequence(sequence.name, buffers, tasks, changed, sequence.counts)
 
 
 def _named(accesses: tuple[Access, ...], names: Mapping[str, str]) -> tuple[Access, ...]:

@@ -262,7 +262,7 @@ class CudaKernel:
         declares.
         """
         core = cuda_core()
-        self.device, self.threads, self._core = device, threads, core
+        self.device, self.threads, self._launch = device, threads, core.launch
         with use(device):  # which makes the thread's own device the current one again
             core.Device(cuda_number(device)).set_current()
             self._code = core.ObjectCode.from_cubin(cubin.code)
@@ -279,10 +279,9 @@ class CudaKernel:
 
         Pointers are Python integers, scalars NumPy scalars.
         """
-        core = self._core
         with use(self.device):
             stream = _stream(int(cupy().cuda.get_current_stream().ptr))
-            core.launch(stream, self._config(grid), self._kernel, *arguments)
+            self._launch(stream, self._config(grid), self._kernel, *arguments)
 
     @interrupts_wait()
     def _allow(self, shared: int) -> None:

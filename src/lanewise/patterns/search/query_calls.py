@@ -223,6 +223,7 @@ def programs() -> Programs:
     return Programs()
 
 
+@cache
 def query_executable(arguments: QueryArguments, device: str) -> Executable:
     """The compiled kernel of a kind of call."""
     plan = complete_search_plan(None, device)
@@ -231,6 +232,7 @@ def query_executable(arguments: QueryArguments, device: str) -> Executable:
     )
 
 
+@cache
 def gather_executable(precision: Scalar, axes: int, device: str) -> Executable:
     """The kernel that makes the sorted copy."""
     leaves, index = value_leaves(t.Vector(precision, axes)), index_type(device)

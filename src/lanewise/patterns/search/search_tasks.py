@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from lanewise.compiler.default_plans import complete_plan
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, count_of
 from lanewise.ir.pattern import Pattern, Work
 from lanewise.language import types as t
+from lanewise.language.target import Machine
 from lanewise.launch.executable import Executable
 from lanewise.launch.programs import Programs
 from lanewise.launch.support import index_type, machine_of
@@ -104,4 +105,12 @@ def complete_search_plan(
     """What the user requests, and defaults for a kernel over a walk, whatever its number of targets
     is.
     """
-    return complete_plan(requested, machine_of(device), Work(pattern, 1))
+    machine = machine_of(device)
+    if requested is None:
+        return _default_plan(machine, pattern)
+    return complete_plan(requested, machine, Work(pattern, 1))
+
+
+@cache  # of a pattern on a machine it is always the same, and every query asks for it
+def _default_plan(machine: Machine, pattern: Pattern) -> CompletePlan:
+    return complete_plan(None, machine, Work(pattern, 1))

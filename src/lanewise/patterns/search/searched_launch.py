@@ -107,10 +107,9 @@ class SearchedLaunch:
         """The same launches behind a look at positions, for a call that runs many times."""
         if not is_gpu(device):
             return replace(self, guards=guards, looks=guards)
-        in_graphs = self.structure.settled and self.structure.in_graphs
         return replace(
             self,
-            looked=DeviceFilling(device, guards, self.fill, in_graphs),
+            looked=DeviceFilling(device, guards, self.fill, self.structure.in_graphs),
             walked=self.launches.part(self.builds),
             looks=guards,
         )

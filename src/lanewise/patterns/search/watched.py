@@ -9,7 +9,7 @@ looks at each position, and says which one it is.
 
 from __future__ import annotations
 
-import time
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -187,7 +187,7 @@ class DeviceLook:
         device = get_device(self._device)
         with device.use():
             while self._answer[0] >> 1 != self._begun:
-                time.sleep(0)
+                os.sched_yield()  # a sleep, even of no time, takes up to 50 microseconds
                 if device.is_busy():
                     continue
                 device.synchronize()  # which raises what went wrong
