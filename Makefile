@@ -14,6 +14,7 @@ INSTALL := $(PIP) install --quiet --no-compile --constraint constraints.txt
 RUN_STAMP := $(VENV)/.installed-run
 DEV_STAMP := $(VENV)/.installed-dev
 GPU_STAMP := $(VENV)/.installed-gpu
+DOCS_STAMP := $(VENV)/.installed-docs
 # Tests that lie side by side share kernels, which one worker compiles.
 PYTEST_ARGS ?= -n 2 --dist worksteal
 FUZZ_COUNT ?= 10000
@@ -27,7 +28,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 # The type checker makes much that lives briefly: with room for it an eighth of its time is gone.
 CHECK_TYPES = NODE_OPTIONS=--max-semi-space-size=128 $(BIN)/pyright --pythonpath $(BIN)/python
 
-.PHONY: run test test-slow test-gpu fuzz lint style format golden clean
+.PHONY: run test test-slow test-gpu fuzz lint style format golden reference docs clean
 .DELETE_ON_ERROR:
 
 run: $(RUN_STAMP)
@@ -74,6 +75,15 @@ format: $(DEV_STAMP)
 golden: $(DEV_STAMP)
 	$(BIN)/python -m pytest --update-golden $(PYTEST_ARGS)
 
+# Pages of docs/reference, which are made from the code.
+reference: $(DEV_STAMP)
+	$(BIN)/python -m docs.generator
+
+# The documents as a site: build/docs/index.html.
+docs: $(DOCS_STAMP)
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b html docs build/docs
+	@echo "build/docs/index.html"
+
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis run.h5 run.png fuzz.jsonl
 
@@ -96,6 +106,11 @@ $(DEV_STAMP): pyproject.toml constraints.txt | $(BIN)/python
 	@$(INSTALL) hatchling editables
 	@$(INSTALL) --no-build-isolation --editable '.[dev]'
 	@touch $(RUN_STAMP) $@
+
+$(DOCS_STAMP): $(DEV_STAMP)
+	@echo "Installing what the site of the documents needs into $(VENV) ..."
+	@$(INSTALL) --no-build-isolation --editable '.[docs]'
+	@touch $@
 
 $(GPU_STAMP): $(DEV_STAMP)
 	@echo "Installing what a GPU needs into $(VENV) ..."

@@ -16,6 +16,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -32,13 +33,13 @@ class State:
     """One state of the code, in a process that measures when it is asked to."""
 
     def __init__(self, name: str, folder: Path, device: str) -> None:
-        self.name = name
+        self.name, self._cache = name, tempfile.TemporaryDirectory()
         paths = [str(folder / "src"), os.environ.get("PYTHONPATH", "")]
         self._process = subprocess.Popen(
             [sys.executable, str(HERE / "states_rows.py"), device], text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder,
             env=os.environ | {"PYTHONPATH": ":".join(filter(None, paths)),
-                              "LANEWISE_CACHE_DIR": str(folder / ".states_cache")},
+                              "LANEWISE_CACHE_DIR": self._cache.name},
         )  # fmt: skip
 
     def ask(self, **message: Any) -> dict[str, Any]:
@@ -55,6 +56,7 @@ class State:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(30)
+        self._cache.cleanup()
 
 
 @contextmanager

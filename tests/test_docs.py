@@ -14,25 +14,31 @@ from tests.markdown import commands, differences, run_blocks
 
 ROOT = Path(__file__).parent.parent
 # docs/tuning.md has a test of its own in tests/tuning, beside the store that it writes to; docs/walkthrough.md is generated, and compared by
-# tests/test_architecture.py; docs/README.md is the index, docs/glossary.md has no code.
+# tests/test_architecture.py; docs/README.md is the index, docs/index.md that of the site, docs/glossary.md has no code.
 DOCUMENTS = tuple(
     f"docs/{n}.md"
     for n in (
-        "interface", "language", "recipes", "layouts", "arrays", "gravity", "passes", "explain", "ladders", "segmentwise", "fields", "sitewise", "threadwise", "search", "lbm", "lbm_obstacles_units", "profile", "flocks", "waves", "gradients", "own-loops", "mesh",
+        "interface", "language", "recipes", "layouts", "arrays", "gravity", "passes", "explain", "ladders", "segmentwise", "fields", "sitewise", "threadwise", "searches", "lbm", "lbm_obstacles_units", "profile", "flocks", "waves", "gradients", "own-loops", "mesh",
     )
 )  # fmt: skip
 
 
 def test_every_document_is_read() -> None:
-    assert {*DOCUMENTS, "docs/tuning.md", "docs/walkthrough.md", "docs/README.md", "docs/glossary.md"} == {
-        f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md")
-    }
+    assert {
+        *DOCUMENTS,
+        "docs/tuning.md",
+        "docs/walkthrough.md",
+        "docs/README.md",
+        "docs/glossary.md",
+        "docs/index.md",
+    } == {f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md")}
 
 
 def test_the_index_names_every_document() -> None:
     index = (ROOT / "docs/README.md").read_text(encoding="utf-8")
     assert set(re.findall(r"\]\(([\w-]+\.md)\)", index)) == {p.name for p in (ROOT / "docs").glob("*.md")} - {
-        "README.md"
+        "README.md",
+        "index.md",
     }
 
 

@@ -173,7 +173,7 @@ def test_figures_of_documents_are_those_of_the_results_that_they_link(where: str
 
 
 SENTENCES = {
-    "search.md": [("1.295 ms", "gpu_boids.json", 1.295), ("0.2241 ms", "gpu_boids.json", 0.2241)],
+    "searches.md": [("1.295 ms", "gpu_boids.json", 1.295), ("0.2241 ms", "gpu_boids.json", 0.2241)],
     "layouts.md": [("3.88", "ladders/memory.json", 3.88), ("0.628", "ladders/memory.json", 0.628), ("3.35", "ladders/memory.json", 3.35)],
     "profile.md": [("0.13 to 0.72 %", "gpu_boids.json", 0.723)],
 }  # fmt: skip

@@ -1,0 +1,196 @@
+"""Every public name: `lanewise` itself, its errors, `lanewise.io` and the four products."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import lanewise as lw
+from docs.generator.docstrings import signature_of, text_of
+from lanewise.language.lattices import Lattice
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of names. rooms: the modules that they are defined in, below `lanewise`; the first
+    page that has a name's module lists it.
+    """
+
+    file: str
+    title: str
+    about: str
+    rooms: tuple[str, ...]
+
+
+PAGES = (
+    Page("errors.md", "Errors and warnings", "The exceptions of lanewise.", ()),
+    Page(
+        "language.md",
+        "The language of kernels",
+        "Types, functions and reductions that a kernel may use; most are Python functions, too.",
+        ("language", "frontend", "field_values", "builtins"),
+    ),
+    Page(
+        "kernels.md",
+        "Kernels",
+        "Decorators, and what they return: calls, compiled kernels, explanations.",
+        ("patterns.pairwise", "patterns.elementwise", "patterns.threadwise", "patterns.segmentwise",
+         "patterns.kernels", "patterns", "launch", "compiler", "explanation", "tuning"),
+    ),
+    Page(
+        "searches.md",
+        "Searches and far fields",
+        "Which sources a target meets, and lists of neighbours.",
+        ("patterns.search",),
+    ),
+    Page(
+        "lattices.md",
+        "Lattices, sites and stencils",
+        "Collisions, boundaries, streaming, coupled fields.",
+        ("patterns.sitewise", "patterns.stencil", "language.lattices"),
+    ),
+    Page(
+        "arrays.md",
+        "Records, arrays and layouts",
+        "Arrays of records, their layouts, files, populations, meshes.",
+        ("records", "layouts", "advice", "runtime.mesh", "primitives"),
+    ),
+    Page(
+        "running.md",
+        "Plans, loops, devices and profiles",
+        "How a kernel is built and run: plans, time loops, devices, profiles, other libraries.",
+        ("planning", "loops", "launch.by_step", "runtime", "profiling", "interop"),
+    ),
+)  # fmt: skip
+PRODUCTS = ("gravity", "lbm", "boids", "waves")
+
+
+def public() -> dict[str, Any]:
+    """The names of `lanewise` and what they are, without its modules."""
+    found = {n: getattr(lw, n) for n in dir(lw) if not n.startswith("_")}
+    return {n: thing for n, thing in found.items() if not inspect.ismodule(thing)}
+
+
+def page_of(thing: Any) -> Page:
+    """The page that lists it."""
+    if inspect.isclass(thing) and issubclass(thing, BaseException):
+        return PAGES[0]
+    module = _module(thing)
+    room = module.removeprefix("lanewise").removeprefix(".")
+    fitting = [
+        (len(r), page)
+        for page in PAGES
+        for r in page.rooms
+        if room == r or room.startswith(f"{r}.")
+    ]
+    if not fitting:
+        raise LookupError(f"{thing!r} of {module} is on no page: add its room to one in PAGES")
+    return max(fitting, key=lambda each: each[0])[1]
+
+
+def _module(thing: Any) -> str:
+    """Where it is defined; classes that show themselves as `lanewise.NAME` are asked for the
+    module of a method.
+    """
+    module = getattr(thing, "__module__", None) or type(thing).__module__
+    if module == "lanewise" and inspect.isclass(thing):
+        methods = (m for m in vars(thing).values() if inspect.isfunction(m))
+        module = next((m.__module__ for m in methods), "lanewise.language")  # vectors have none
+    return module
+
+
+def pages() -> dict[str, str]:
+    """All pages of names, by file."""
+    names = public()
+    made: dict[str, str] = {}
+    for page in PAGES:
+        own = {n: t for n, t in names.items() if page_of(t) is page}
+        made[page.file] = _page(page.title, page.about, "lw.", own)
+    io = {n: getattr(lw.io, n) for n in lw.io.__all__}
+    made["io.md"] = _page(
+        "Files: lanewise.io", "Formats of other programs, read and written.", "lw.io.", io
+    )
+    for product in PRODUCTS:
+        module = importlib.import_module(f"lanewise.sims.{product}")
+        own = {n: getattr(module, n) for n in module.__all__}
+        about = " ".join((inspect.getdoc(module) or "").partition("\n\n")[0].split())
+        made[f"{product}.md"] = _page(f"lanewise.sims.{product}", about, f"{product}.", own)
+    return made
+
+
+def _page(title: str, about: str, prefix: str, names: dict[str, Any]) -> str:
+    ordered = dict(sorted(names.items(), key=lambda each: (each[0].lower(), each[0])))
+    contents = ", ".join(
+        f"[`{n}`](#{a})" for n, a in zip(ordered, anchors(prefix, ordered), strict=True)
+    )
+    lines = [f"# {title}", "", about, "", *_wrapped(contents), ""]
+    for name, thing in ordered.items():
+        lines += [*_entry(prefix + name, thing), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, 100, break_long_words=False, break_on_hyphens=False)
+
+
+def anchors(prefix: str, names: Iterable[str]) -> Iterator[str]:
+    """The anchors of headings that are names: the second of two that differ in capitals alone has
+    a number behind it.
+    """
+    seen = Counter[str]()
+    for name in names:
+        text = (prefix + name).lower().replace(".", "")
+        yield f"{text}-{seen[text]}" if seen[text] else text
+        seen[text] += 1
+
+
+def _entry(name: str, thing: Any) -> Iterator[str]:
+    yield f"## {name}"
+    yield ""
+    if inspect.isclass(thing) or inspect.isroutine(thing) or callable(thing):
+        yield from ("```python", signature_of(name, thing), "```", "")
+    yield text_of(thing) if _documented(thing) else _value(thing)
+    if inspect.isclass(thing) and not issubclass(thing, BaseException | lw.Record):
+        yield from _members(thing)
+
+
+def _documented(thing: Any) -> bool:
+    """Whether its docstring is its own, not that of its type."""
+    own = inspect.getdoc(thing)
+    if inspect.isclass(thing) or inspect.isroutine(thing) or isinstance(thing, Lattice):
+        return bool(own)
+    return bool(own) and own != inspect.getdoc(float)
+
+
+def _value(thing: Any) -> str:
+    return f"The number {thing!r}." if isinstance(thing, float) else f"`{thing!r}`"
+
+
+def _members(owner: type) -> Iterator[str]:
+    """Its public methods, properties and fields that have a docstring of their own."""
+    for name in sorted(n for n in dir(owner) if not n.startswith("_")):
+        member = inspect.getattr_static(owner, name)
+        function = getattr(member, "__func__", None) or getattr(member, "fget", None) or member
+        if not inspect.isroutine(function) and not isinstance(member, property):
+            continue
+        text = text_of(function)
+        if not text:
+            continue
+        is_property = isinstance(member, property)
+        head = name if is_property else _method(name, function)
+        yield from ("", f"**`{head}`**", "", text)
+
+
+def _method(name: str, function: Any) -> str:
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return f"{name}()"
+    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    names = [stars.get(p.kind, "") + p.name for p in parameters if p.name not in ("self", "cls")]
+    return f"{name}({', '.join(names)})"

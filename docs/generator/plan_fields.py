@@ -1,0 +1,97 @@
+"""The fields of `lw.Plan`, from the declarations in lanewise/planning/plan.py."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+import lanewise as lw
+from lanewise.planning.decision import Optimisation
+from lanewise.planning.plan import OPTIMISATIONS
+
+KINDS = {
+    "pairs": ("cuda", "cpu"),
+    "elements": ("elementwise", "elementwise_cpu"),
+    "lists": ("items", "items_cpu"),
+    "sites": ("sites", ""),
+    "points": ("points", "points_cpu"),
+}
+
+
+def pages() -> dict[str, str]:
+    """The page of the plan."""
+    lines = [
+        "# Fields of lw.Plan",
+        "",
+        f"{len(OPTIMISATIONS)} decisions about a kernel. A field that is left open (`None`) is "
+        "decided for the device and the call; `explain` gives the reason.",
+        "",
+        "The values are those that tuning tries; the neutral one switches the optimisation off. "
+        "*Only on request* means that no default has it, because it changes results by more than "
+        "the order of additions, or costs accuracy. [Passes](../passes.md) describes each one.",
+        "",
+        "| field | optimisation | neutral | range | only on request |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    lines += map(_row, OPTIMISATIONS)
+    about = _paragraphs()
+    for o in OPTIMISATIONS:
+        lines += ["", f"## {o.field}", "", f"{_title(o)}.", ""]
+        if o.field in about:
+            lines += [about[o.field], ""]
+        lines += [*_values(o)]
+    return {"plan.md": "\n".join(lines).rstrip() + "\n"}
+
+
+def _row(o: Optimisation) -> str:
+    span = "" if o.limits is None else f"{o.limits[0]:,} to {o.limits[1]:,}"
+    asked = "yes" if o.on_request else ""
+    return f"| [`{o.field}`](#{o.field}) | {o.name} | `{o.neutral!r}` | {span} | {asked} |"
+
+
+def _title(o: Optimisation) -> str:
+    other = f" (elsewhere: {o.literature})" if o.literature and o.literature != o.name else ""
+    return f"{o.name[:1].upper()}{o.name[1:]}{other}"
+
+
+def _values(o: Optimisation) -> list[str]:
+    """What each value does, and for which kernels tuning tries it."""
+    tried = {
+        f"{kind} on {'a GPU' if n == 0 else 'a CPU'}": getattr(o, name)
+        for kind, names in KINDS.items()
+        for n, name in enumerate(names)
+        if name and len(getattr(o, name)) > 1
+    }
+    lines = ["| kernels over | values that tuning tries |", "| --- | --- |"]
+    lines += [
+        f"| {kind} | {', '.join(f'`{v!r}`' for v in values)} |" for kind, values in tried.items()
+    ]
+    if not tried:
+        lines = ["No values are tried: set it explicitly."]
+    said = dict[str, Any]()
+    for value in dict.fromkeys([o.neutral, *(v for values in tried.values() for v in values)]):
+        said.setdefault(o.describe(value, "cuda"), value)
+    lines += [""] + [f"- `{value!r}`: {text}" for text, value in list(said.items())[:8]]
+    return lines
+
+
+def _paragraphs() -> dict[str, str]:
+    """What the docstring of `lw.Plan` says about each field."""
+    text = inspect.getdoc(lw.Plan) or ""
+    found = dict[str, str]()
+    fields = {o.field for o in OPTIMISATIONS}
+    current = list[str]()
+    for line in text.splitlines():
+        head = re.match(r"^([\w, ]+): ", line)
+        named = [n.strip() for n in head[1].split(",")] if head else []
+        if head and all(n in fields for n in named):
+            current = named
+            for n in named:
+                found[n] = line[head.end() :]
+        elif not line:
+            current = []
+        else:
+            for n in current:
+                found[n] += "\n" + line
+    return found

@@ -1,0 +1,64 @@
+"""Environment variables."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import lanewise
+
+# what each one does: the text has no other home, and a test compares the names with the code's
+VARIABLES = {
+    "LANEWISE_CACHE_DIR": (
+        "a folder",
+        "Where machine code and tuned plans are kept; `~/.cache/lanewise` by default. See "
+        "[tuning](../tuning.md).",
+    ),
+    "LANEWISE_CHECKS": (
+        "`1`",
+        "Turns `checks=True` on for all calls of the process: every index is tested before an "
+        "array is read or written. See [threadwise](../threadwise.md).",
+    ),
+    "LANEWISE_RANKS": (
+        "`alone`",
+        "Makes each process that `mpiexec` or `srun` starts a run of its own. See "
+        "[several devices](../mesh.md).",
+    ),
+    "LANEWISE_THREADS": (
+        "a number",
+        "How many threads a kernel uses on a CPU; by default one per core that the process may "
+        "use. Results have the same bits for every number of threads.",
+    ),
+    "LANEWISE_TRACE": (
+        "`1`",
+        "Shows the whole traceback of an error, with the lines inside lanewise.",
+    ),
+    "LANEWISE_TUNED": (
+        "`off`",
+        "Ignores the store of tuned plans. See [tuning](../tuning.md).",
+    ),
+}
+
+
+def used() -> set[str]:
+    """The variables that the code names."""
+    source = Path(lanewise.__file__).parent
+    return {
+        name
+        for path in source.rglob("*.py")
+        for name in re.findall(r"\bLANEWISE_[A-Z_]+\b", path.read_text(encoding="utf-8"))
+    }
+
+
+def pages() -> dict[str, str]:
+    """The page of the variables."""
+    lines = [
+        "# Environment variables",
+        "",
+        "Variables that lanewise reads when it starts.",
+        "",
+        "| variable | value | effect |",
+        "| --- | --- | --- |",
+    ]
+    lines += [f"| `{name}` | {value} | {effect} |" for name, (value, effect) in VARIABLES.items()]
+    return {"environment.md": "\n".join(lines) + "\n"}

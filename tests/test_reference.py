@@ -1,0 +1,72 @@
+"""The reference is the code's: its pages are up to date, and nothing public is missing from it."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import lanewise as lw
+from docs.generator import __main__ as generator
+from docs.generator import names, settings
+from lanewise.planning.plan import OPTIMISATIONS
+
+PAGES = generator.pages()
+HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
+
+
+def test_the_pages_are_up_to_date() -> None:
+    assert not list(generator.stale()), "run: make reference"
+
+
+def test_every_public_name_is_on_one_page() -> None:
+    found = [h for text in PAGES.values() for h in HEADING.findall(text)]
+    assert all(found.count(f"lw.{n}") == 1 for n in names.public())
+
+
+@pytest.mark.parametrize("name", sorted(names.public()))
+def test_a_public_name_has_a_docstring_of_its_own(name: str) -> None:
+    thing = names.public()[name]
+    if not isinstance(thing, float):
+        own = inspect.getdoc(thing)
+        assert own
+        assert inspect.isclass(thing) or inspect.isroutine(thing) or own != inspect.getdoc(object)
+
+
+def test_every_field_of_a_plan_is_there() -> None:
+    assert set(HEADING.findall(PAGES["plan.md"])) == {o.field for o in OPTIMISATIONS}
+    assert {o.field for o in OPTIMISATIONS} <= set(inspect.signature(lw.Plan).parameters)
+
+
+def test_every_environment_variable_is_there() -> None:
+    assert set(settings.VARIABLES) == settings.used()
+
+
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_links_lead_somewhere(page: str) -> None:
+    folder = generator.FOLDER
+    for target in re.findall(r"\]\(([^)]+)\)", PAGES[page]):
+        file, _, place = target.partition("#")
+        if file and not file.startswith("http"):
+            assert (folder / file).resolve().exists() or file in PAGES, target
+        if place and (not file or file in PAGES):
+            assert place in _anchors(PAGES[file or page]), target
+
+
+def _anchors(text: str) -> set[str]:
+    made: dict[str, int] = {}
+    found = set[str]()
+    for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE):
+        anchor = re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+        found.add(f"{anchor}-{made[anchor]}" if anchor in made else anchor)
+        made[anchor] = made.get(anchor, 0) + 1
+    return found
+
+
+def test_a_page_that_is_out_of_date_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generator, "FOLDER", tmp_path)
+    (tmp_path / "plan.md").write_text("older", encoding="utf-8")
+    (tmp_path / "gone.md").write_text("no page any more", encoding="utf-8")
+    assert {"plan.md", "gone.md", "language.md"} <= set(generator.stale())
