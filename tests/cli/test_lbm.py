@@ -409,3 +409,13 @@ def test_ctrl_c_keeps_a_checkpoint_that_goes_on(lanewise: Command, tmp_path: Pat
     assert last == "interrupted; continue with: lanewise lbm run --resume a.h5"
     assert all(line.startswith("compiling kernel") for line in notices)  # said where it takes long, on a busy machine
     assert lanewise("lbm", "run", "--resume", "a.h5", "--steps", 3).code == 0
+
+
+def test_a_flow_that_is_steady_is_complete(lanewise: Command) -> None:
+    """What is resumed ends where it was to end, and not at the next look at a flow that is steady."""
+    lanewise("lbm", "run", "channel", "--size", 8, "--until-steady", "--out", "a.h5")
+    again = lanewise("lbm", "run", "--resume", "a.h5")
+    assert (again.code, again.err.strip()) == (
+        2, "error: a.h5 is complete at step 1,280, where the flow is steady; say with --steps how many more",
+    )  # fmt: skip
+    assert lanewise("lbm", "run", "--resume", "a.h5", "--steps", 10).code == 0

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from lanewise.sims.waves.units.job import digest_of
+from lanewise.io.documents import digest_of
 from tests.fuzz.commands import SCRATCH, Ended, command, folder
 
 THERE = importlib.util.find_spec("erfa") is not None

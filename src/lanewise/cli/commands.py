@@ -12,6 +12,7 @@ from lanewise.cli.explain import explain
 from lanewise.cli.info import info
 from lanewise.cli.ladder import ladder
 from lanewise.cli.tune import tune
+from lanewise.cli.units import app as units
 from lanewise.sims import PRODUCTS
 from lanewise.sims.common.commands import Command, Listed
 from lanewise.support.errors import InputError
@@ -108,3 +109,4 @@ for _name, _help in PRODUCTS.items():
 app.command(cls=Command)(info)
 for _command in (explain, ladder, tune):
     app.command(cls=Command, no_args_is_help=True)(_command)
+app.add_typer(units, name="units")

@@ -101,6 +101,12 @@ def claimed(paths: Iterable[Path | None]) -> Generator[list[str]]:
                 claim.release()
 
 
+def holder_of(path: Path) -> Owner | None:
+    """Who holds a file; None for nobody, or for a process that is gone."""
+    owner = _read(lock_of(path.resolve()))
+    return None if owner is None or owner.is_gone else owner
+
+
 def lock_of(target: Path) -> Path:
     """The claim on a file."""
     return target.with_name(f".{target.name}.lock")

@@ -13,6 +13,7 @@ from lanewise.io.atomic import writable_target
 from lanewise.support.errors import InputError
 
 MOST_STEPS = 10**12
+COMPLETE = "is complete at step"  # what is said of a checkpoint at the end of its run
 
 
 def check_steps(steps: int, least: int = 1) -> None:
@@ -43,7 +44,7 @@ def last_step(path: Path, step: int, planned: int, steps: int | None) -> int:
         check_steps(steps)
         return step + steps
     if step >= planned:
-        raise InputError(f"{path} is complete at step {step:,}; say with --steps how many more")
+        raise InputError(f"{path} {COMPLETE} {step:,}; say with --steps how many more")
     return planned
 
 

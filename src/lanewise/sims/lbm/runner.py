@@ -15,7 +15,7 @@ from pathlib import Path
 from lanewise.io.source import reading
 from lanewise.patterns.sitewise.fractions import CENTRAL
 from lanewise.profiling.profile import Profile, span
-from lanewise.sims.common.checks import HDF5, check_files, check_steps, last_step
+from lanewise.sims.common.checks import COMPLETE, HDF5, check_files, check_steps, last_step
 from lanewise.sims.common.devices import (
     available_memory,
     first_of,
@@ -152,6 +152,8 @@ def resume(
     kept = before.tolerance or None if until_steady else None
     ending = End(end.steps, until_steady, kept if end.tolerance is None else end.tolerance)
     steadiness = _steadiness(setup, simulation, ending)
+    if steadiness is not None and (end.steps, end.tolerance) == (None, None):
+        _refuse_settled(path, saved.step, before)
     if steadiness is not None and before.compared is not None:
         steadiness.go_on(before.compared_step, before.compared, before.change)
     state = SimulatedFlow(
@@ -170,6 +172,14 @@ def resume(
 def _checkpoints(output: Output, resumed: Path | None = None) -> Checkpoints:
     """None before the first step: the state of a flow is large, and follows from the command."""
     return Checkpoints(output.out, output.checkpoint_every, first=False, resumed=resumed)
+
+
+def _refuse_settled(path: Path, step: int, before: RememberedState) -> None:
+    """Refuse to go on to where the flow is steady from where it is."""
+    if before.change < before.tolerance:
+        raise InputError(
+            f"{path} {COMPLETE} {step:,}, where the flow is steady; say with --steps how many more"
+        )
 
 
 def _check_fit(saved: Checkpoint, before: RememberedState, setup: Setup) -> None:

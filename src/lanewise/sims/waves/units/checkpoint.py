@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
-from lanewise.io.atomic import atomic_path
+from lanewise.io.documents import damaged, read_document, write_document
 from lanewise.profiling import staged
 from lanewise.sims.waves.hierarchical import CANDIDATE, COLUMNS, Candidates
-from lanewise.sims.waves.units.job import Configuration, digest_of
+from lanewise.sims.waves.units.job import Configuration
 from lanewise.sims.waves.units.partition import Unit
 from lanewise.support.attributes import frozen
 from lanewise.support.errors import InputError
@@ -62,7 +60,7 @@ def write_state(folder: Path, state: State) -> None:
     says so.
     """
     u = state.unit
-    _write(
+    write_document(
         path_of(folder, u),
         UNIT,
         {
@@ -86,14 +84,14 @@ def read_state(folder: Path, unit: Unit, digest: str) -> State:
     path = path_of(folder, unit)
     if not path.exists():
         return start_of(unit, digest)
-    saved = _read(path, UNIT)
+    saved = read_document(path, UNIT)
     try:
         sky, spin = (int(x) for x in saved["next"])
         rows = np.array([tuple(map(float, row)) for row in saved["candidates"]], CANDIDATE)
         parts = [tuple(saved[n]) for n in ("sky", "spins", "frequencies")]
         number, columns, search = saved["unit"], tuple(saved["columns"]), saved["search"]
     except (KeyError, TypeError, ValueError) as error:
-        raise _damaged(path, f"{type(error).__name__}: {error}") from error
+        raise damaged(path, f"{type(error).__name__}: {error}") from error
     if search != digest:
         raise InputError(
             f"{path}: it is a checkpoint of another search; wanted one of {digest[:16]}, found "
@@ -111,63 +109,20 @@ def read_state(folder: Path, unit: Unit, digest: str) -> State:
         )
     inside = unit.sky[0] <= sky < unit.sky[1] and unit.spins[0] <= spin < unit.spins[1]
     if not (inside or (sky, spin) == (unit.sky[1], unit.spins[0])):
-        raise _damaged(path, f"its next step is {sky}, {spin}")
+        raise damaged(path, f"its next step is {sky}, {spin}")
     return State(unit, digest, sky, spin, rows)
 
 
 def write_configuration(folder: Path, configuration: Configuration, units: int) -> None:
     """Say in the folder what is searched there."""
-    _write(folder / SEARCH, WHOLE, {"configuration": dict(configuration), "units": units})
+    write_document(folder / SEARCH, WHOLE, {"configuration": dict(configuration), "units": units})
 
 
 def read_configuration(folder: Path) -> tuple[Configuration, int]:
     """What is searched in a folder, and the number of units asked for."""
     path = folder / SEARCH
-    saved = _read(path, WHOLE)
+    saved = read_document(path, WHOLE)
     configuration, units = saved.get("configuration"), saved.get("units")
     if not isinstance(configuration, dict) or not isinstance(units, int):
-        raise _damaged(path, "it has no configuration")
+        raise damaged(path, "it has no configuration")
     return cast("dict[str, Any]", configuration), units
-
-
-def _write(path: Path, kind: str, content: dict[str, Any]) -> None:
-    body = {"format": kind, "version": 1, **content}
-    with atomic_path(path, overwrite=True) as temporary:
-        temporary.write_text(
-            json.dumps({**body, "sha256": digest_of(body)}, allow_nan=False), encoding="utf-8"
-        )
-
-
-def _read(path: Path, kind: str) -> dict[str, Any]:
-    try:
-        decoded: Any = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except ValueError as error:
-        raise _damaged(path, "it is no JSON") from error
-    if not isinstance(decoded, dict):
-        raise _damaged(path, "it is no JSON object")
-    body = cast("dict[str, Any]", decoded)
-    expected = body.pop("sha256", None)
-    if (body.get("format"), body.get("version")) != (kind, 1):
-        raise _damaged(path, f"it is no {kind} of version 1")
-    if not _finite(body) or digest_of(body) != expected:
-        raise _damaged(path, "its checksum is not that of its content")
-    return body
-
-
-def _finite(value: Any) -> bool:
-    """Whether JSON's numbers are numbers: Python reads NaN and Infinity, too."""
-    match value:
-        case float():
-            return math.isfinite(value)
-        case list():
-            return all(map(_finite, cast("list[Any]", value)))
-        case dict():
-            return all(map(_finite, cast("dict[str, Any]", value).values()))
-        case _:
-            return True
-
-
-def _damaged(path: Path, why: str) -> InputError:
-    return InputError(f"{path}: damaged: {why}; delete it to compute its part from the start")

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.io.documents import digest_of
 from lanewise.profiling import stage
 from lanewise.sims.common.devices import is_gpu
 from lanewise.sims.waves.hierarchical_setup import METHODS, Grids, Search, search_cover, set_up
@@ -125,12 +126,6 @@ class Ready:
     def digest(self) -> str:
         """SHA-256 of the configuration."""
         return digest_of(self.configuration)
-
-
-def digest_of(values: Any) -> str:
-    """SHA-256 of what JSON makes of values: the same on every machine."""
-    text = json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def differences(here: Configuration, there: Configuration) -> str:

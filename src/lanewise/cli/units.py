@@ -1,0 +1,183 @@
+"""`lanewise units`: a run of a product for every point of a scan, in one folder, that goes on from
+wherever it was left.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lanewise.cli.words import Json
+from lanewise.sims.common.commands import Command, Listed, whole_number
+from lanewise.support.errors import InputError
+from lanewise.support.interrupts import INTERRUPTED
+from lanewise.support.numerals import counted
+
+if TYPE_CHECKING:
+    from lanewise.sims.units import Done, Scan, UnitState
+
+HELP = "Scans of parameters: a run for every point, on all GPUs or cores, that a kill ends nowhere."
+SHOWN = 40  # units that the status lists; --json has all
+
+app = typer.Typer(cls=Listed, no_args_is_help=True, add_completion=False, help=HELP)
+
+
+@app.callback(help=HELP)
+def _units() -> None: ...  # pyright: ignore[reportUnusedFunction]
+
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="the folder of the scan")]
+Workers = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N",
+        help="units at a time (default 1 on a CPU, which all cores work for; one a GPU on GPUs)",
+        show_default=False,
+    ),
+]
+Nice = Annotated[
+    int,
+    typer.Option(metavar="N", help="0 to 19: how far other programs go first", min=0, max=19),
+]
+
+
+@app.command(
+    cls=Command,
+    no_args_is_help=True,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+)
+def run(
+    context: typer.Context,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="a folder, which is made")],
+    product: Annotated[str, typer.Argument(metavar="PRODUCT", help="gravity, lbm or boids")],
+    scan: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUES",
+            help="an option of the product, as dt=1e-3,5e-4, seed=1..4, re=100:400:4 or "
+            "dt=1e-4:1e-2:3log; repeat for all combinations",
+        ),
+    ] = None,
+    quorum: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N", help="results of a unit that have to agree (default 1)", show_default=False
+        ),
+    ] = None,
+    workers: Workers = None,
+    nice: Nice = 0,
+) -> None:
+    """Begin a scan; all other options are those of lanewise PRODUCT run, and hold for every unit.
+
+    Results are DIR/results.csv, with one line a unit, and the final state of each.
+    """
+    from lanewise.sims.units import Scan, axis_of
+
+    asked = Scan(
+        product=product,
+        options=tuple(context.args),
+        axes=tuple(axis_of(text) for text in scan or ()),
+        quorum=1 if quorum is None else whole_number(quorum),
+    )
+    _follow(folder, asked, workers, nice)
+
+
+@app.command(cls=Command, no_args_is_help=True)
+def resume(folder: Folder, workers: Workers = None, nice: Nice = 0) -> None:
+    """Go on with a scan: units with a result are checked, others go on from their checkpoints."""
+    _follow(folder, None, workers, nice)
+
+
+@app.command(cls=Command, no_args_is_help=True)
+def status(folder: Folder, json_: Json = False) -> None:
+    """Say how far the units of a scan are, also while others compute them."""
+    from lanewise.sims.units import read_scan
+    from lanewise.sims.units import status as states_of
+    from lanewise.sims.waves.units import has_checkpoints
+
+    if has_checkpoints(folder):
+        _say_search(folder, json_)
+        return
+    scan = read_scan(folder)
+    states = states_of(scan, folder)
+    if json_:
+        print(json.dumps({"product": scan.product, "units": [_as_json(scan, s) for s in states]}))
+        return
+    count = Counter(s.state for s in states)
+    print(f"{counted(len(states), 'unit', 'units')} of {scan.product}: " + _parts(count))
+    shown = [s for s in states if s.state != "waiting"][:SHOWN]
+    for line in _lines(scan, shown):
+        print(line)
+
+
+def _say_search(folder: Path, json_: bool) -> None:
+    """The same of a search for waves, which is divided into units itself."""
+    from lanewise.sims.waves.units.progress import progress
+
+    units = progress(folder)
+    if json_:
+        print(json.dumps({"product": "waves", "units": [asdict(u) for u in units]}))
+        return
+    done, steps = sum(u.done for u in units), sum(u.steps for u in units)
+    print(f"{counted(len(units), 'unit', 'units')} of waves begun: {done:,} of {steps:,} steps")
+    for u in units[:SHOWN]:
+        print(f"unit {u.number}: {u.done:,} of {u.steps:,} steps")
+
+
+def _follow(folder: Path, asked: Scan | None, workers: str | None, nice: int) -> None:
+    from lanewise.sims.units import compute, opened
+
+    number = None if workers is None else whole_number(workers)
+    try:
+        with opened(folder, asked) as scan:
+            done = compute(scan, folder, workers=number, nice=nice, say=_say)
+    except KeyboardInterrupt:
+        _say(f"interrupted; continue with: lanewise units resume {folder}")
+        raise typer.Exit(INTERRUPTED) from None
+    _conclude(folder, done)
+
+
+def _conclude(folder: Path, done: Done) -> None:
+    print(f"{counted(len(done.found), 'unit', 'units')} in {done.table}")
+    if done.failed:
+        names = ", ".join(str(unit.number) for unit, _ in done.failed)
+        raise InputError(
+            f"{counted(len(done.failed), 'unit', 'units')} failed: {names}; lanewise units resume "
+            f"{folder} tries once more"
+        )
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def _parts(count: Counter[str]) -> str:
+    return ", ".join(f"{n:,} {state}" for state, n in count.most_common())
+
+
+def _as_json(scan: Scan, s: UnitState) -> dict[str, Any]:
+    values = dict(zip((a.name for a in scan.axes), s.unit.values, strict=True))
+    return {
+        "unit": s.unit.number, "values": values, "state": s.state, "step": s.step,
+        "copies": s.copies, "note": s.note or None,
+    }  # fmt: skip
+
+
+def _lines(scan: Scan, states: list[UnitState]) -> list[str]:
+    """A table of units."""
+    head = ["unit", *(a.name for a in scan.axes), "state", "step", ""]
+    rows = [head]
+    for s in states:
+        step = "" if s.step is None else f"{s.step:,}"
+        rows.append([str(s.unit.number), *s.unit.values, s.state, step, s.note])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,33 @@
+"""A unit's process: `lanewise` as users start it, with less priority if that is asked for, and gone
+when whoever started it is: its standard input ends then.
+
+    python -m lanewise.sims.units.child NICE gravity run ...
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+import threading
+
+GONE = 75  # "try again later", as sysexits.h has it
+
+
+def _end_with_parent() -> None:
+    sys.stdin.buffer.read()
+    os._exit(GONE)
+
+
+def main() -> None:
+    """Run the command of the arguments."""
+    nice, *arguments = sys.argv[1:]
+    if hasattr(os, "nice"):
+        os.nice(int(nice))
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    sys.argv = ["lanewise", *arguments]
+    runpy.run_module("lanewise", run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""How far the units of a search are, read from their checkpoints, also while others compute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lanewise.io.documents import damaged, read_document
+from lanewise.sims.waves.units.checkpoint import UNIT
+from lanewise.support.attributes import frozen
+
+
+@frozen
+@dataclass(frozen=True, slots=True)
+class UnitProgress:
+    """Steps of a unit that are done, of how many; a step is a direction and a spin-down."""
+
+    number: int
+    done: int
+    steps: int
+
+
+def progress(folder: Path) -> list[UnitProgress]:
+    """The units that have a checkpoint; raises InputError for one that is damaged."""
+    found: list[UnitProgress] = []
+    for path in sorted(folder.glob("unit-*.json")):
+        saved = read_document(path, UNIT)
+        try:
+            (first, end), (low, high) = saved["sky"], saved["spins"]
+            sky, spin = saved["next"]
+            spins = high - low
+            done = (sky - first) * spins + spin - low
+            found.append(UnitProgress(saved["unit"], done, (end - first) * spins))
+        except (KeyError, TypeError, ValueError) as error:
+            raise damaged(path, f"{type(error).__name__}: {error}") from error
+    return found
