@@ -70,6 +70,7 @@ STOREYS = (
         "advice",
         "explanation",
         "interop",
+        "live",
         "loops",
         "patterns.sequential",
     ),

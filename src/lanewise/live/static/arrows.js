@@ -1,0 +1,75 @@
+// Arrows: a cone of three sides for each agent, along its heading, lit from above.
+import { Ring, attributes, program, uniforms } from "./gl.js";
+
+const VERTEX = `
+layout(location=0) in vec4 place;
+layout(location=1) in vec2 heading;
+uniform mat4 view, projection;
+uniform vec3 origin, extent, upward;
+uniform float lengths;
+uniform sampler2D map;
+out vec3 colour;
+// nose, three corners of the tail; three sides and the end
+const int CORNERS[12] = int[12](0, 1, 2, 0, 2, 3, 0, 3, 1, 1, 3, 2);
+vec3 octahedral(vec2 e) {
+  vec2 f = e * 2.0 - 1.0;
+  vec3 v = vec3(f, 1.0 - abs(f.x) - abs(f.y));
+  if (v.z < 0.0) v.xy = (1.0 - abs(v.yx)) * vec2(v.x < 0.0 ? -1.0 : 1.0, v.y < 0.0 ? -1.0 : 1.0);
+  return normalize(v);
+}
+vec3 corner(int k, vec3 ahead, vec3 left, vec3 above) {
+  if (k == 0) return 0.62 * ahead;
+  float turn = 2.0943951 * float(k) + 1.5707963;
+  return -0.38 * ahead + 0.26 * (cos(turn) * left + sin(turn) * above);
+}
+void main() {
+  vec3 ahead = octahedral(heading);
+  vec3 other = abs(dot(ahead, upward)) > 0.98 ? upward.yzx : upward;
+  vec3 left = normalize(cross(other, ahead)), above = cross(ahead, left);
+  int side = gl_VertexID / 3 * 3;
+  vec3 a = corner(CORNERS[side], ahead, left, above);
+  vec3 b = corner(CORNERS[side + 1], ahead, left, above);
+  vec3 c = corner(CORNERS[side + 2], ahead, left, above);
+  vec3 normal = normalize(cross(b - a, c - a));
+  vec3 mine = corner(CORNERS[gl_VertexID], ahead, left, above);
+  vec4 seen = view * vec4(origin + place.xyz * extent + lengths * mine, 1.0);
+  gl_Position = projection * seen;
+  float light = 0.68 + 0.32 * dot(normal, normalize(upward + 0.35 * upward.yzx));
+  colour = light * texture(map, vec2((place.w * 255.0 + 0.5) / 256.0, 0.5)).rgb;
+}`;
+
+const FRAGMENT = `
+in vec3 colour;
+out vec4 ink;
+void main() { ink = vec4(colour, 1.0); }`;
+
+export class Arrows {
+  constructor(gl) {
+    this.gl = gl;
+    this.program = program(gl, VERTEX, FRAGMENT);
+    this.ring = new Ring(gl);
+    this.array = gl.createVertexArray();
+    this.frame = null;
+  }
+
+  set(frame) {
+    const { gl } = this;
+    const buffer = this.ring.put(frame.body);
+    gl.bindVertexArray(this.array);
+    attributes(gl, buffer, frame.stride, [[0, 4, 0], [1, 2, 8]], 1);
+    gl.bindVertexArray(null);
+    this.frame = frame;
+  }
+
+  draw(look) {
+    const { gl, frame } = this;
+    uniforms(gl, this.program, {
+      ...look.matrices, ...look.box(frame), map: { int: 0 }, upward: look.up,
+      // a slider's unit is three pixels at the target, or what the scene says
+      lengths: look.arrow ? (look.arrow * look.size) / 3 : look.size * 3 * look.camera.pixel(),
+    });
+    gl.bindVertexArray(this.array);
+    gl.drawArraysInstanced(gl.TRIANGLES, 0, 12, frame.count);
+    gl.bindVertexArray(null);
+  }
+}

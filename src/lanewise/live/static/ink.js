@@ -1,0 +1,166 @@
+// What is written over the picture: ticks of the box, small axes, scale bar, legend, a ring around
+// what is followed. Drawn on a canvas of its own, so that pictures and films have it, too.
+import { minus } from "./camera.js";
+import { digits, ticks } from "./lines.js";
+
+const FONT = "system-ui, sans-serif";
+const NAMES = ["x", "y", "z"];
+const LEGEND = 190;
+
+export class Ink {
+  constructor(context) {
+    this.context = context;
+  }
+
+  // `scale`: pixels of the canvas for one of the page.
+  draw(scale, camera, view) {
+    const { context: c } = this;
+    c.clearRect(0, 0, c.canvas.width, c.canvas.height);
+    this.over(scale, camera, view);
+  }
+
+  // Over what is there, as on a picture.
+  over(scale, camera, view) {
+    const { context: c } = this;
+    c.setTransform(scale, 0, 0, scale, 0, 0);
+    c.font = `12px ${FONT}`;
+    c.lineWidth = 1;
+    c.fillStyle = c.strokeStyle = view.inkColour;
+    if (view.axes && view.frameBox) this.ticks(camera, view);
+    const bottom = camera.height - 16;
+    if (view.axes && !camera.flat) this.triad(camera, 40, bottom - 42);
+    if (!view.named) this.bar(camera, view, camera.flat ? 16 : 88, bottom);
+    if (view.legend) {
+      const narrow = camera.width < 560;
+      this.legend(view, camera.width - 16 - LEGEND, narrow ? 100 : bottom - 4);
+    }
+    if (view.followed) this.ring(camera, view.followed);
+  }
+
+  ring(camera, place) {
+    const { context: c } = this;
+    const [x, y, depth] = camera.project(place);
+    if (depth <= 0) return;
+    c.beginPath();
+    c.arc(x, y, 11, 0, 2 * Math.PI);
+    c.stroke();
+  }
+
+  triad(camera, x, y) {
+    const { context: c } = this;
+    const { right, up, out } = camera.basis();
+    const arms = [0, 1, 2].sort((a, b) => out[a] - out[b]);
+    for (const i of arms) {
+      const [dx, dy] = [26 * right[i], -26 * up[i]];
+      c.globalAlpha = 0.6 + 0.4 * Math.max(0, out[i]);
+      c.beginPath();
+      c.moveTo(x, y);
+      c.lineTo(x + dx, y + dy);
+      c.stroke();
+      if (Math.hypot(dx, dy) > 6) this.text(NAMES[i], x + dx * 1.38, y + dy * 1.38, "center");
+    }
+    c.globalAlpha = 1;
+  }
+
+  bar(camera, view, x, y) {
+    const { context: c } = this;
+    const size = camera.pixel();
+    const power = 10 ** Math.floor(Math.log10(150 * size));
+    const length = power * [5, 2, 1].find((m) => m * power <= 150 * size);
+    c.beginPath();
+    c.moveTo(x + 0.5, y - 4);
+    c.lineTo(x + 0.5, y + 0.5);
+    c.lineTo(x + length / size, y + 0.5);
+    c.lineTo(x + length / size, y - 4);
+    c.stroke();
+    this.text(`${digits(length)}${view.unit ? " " + view.unit : ""}`, x + 6, y - 9, "left");
+  }
+
+  legend(view, x, y) {
+    const { context: c } = this;
+    const { palette, field, low, high, scale } = view.legend;
+    for (let k = 0; k < LEGEND; k++) {
+      const j = 4 * Math.round((k / (LEGEND - 1)) * 255);
+      c.fillStyle = `rgb(${palette[j]},${palette[j + 1]},${palette[j + 2]})`;
+      c.fillRect(x + k, y - 10, 1.5, 8);
+    }
+    c.fillStyle = view.inkColour;
+    this.text(digits(low), x, y + 7, "left");
+    this.text(digits(high), x + LEGEND, y + 7, "right");
+    const how = ["", ", logarithmic", ", by rank"][scale] ?? "";
+    this.text(field + how, x, y - 19, "left");
+  }
+
+  ticks(camera, view) {
+    const { origin, extent } = view.frameBox;
+    const centre = camera.project(origin.map((x, i) => x + extent[i] / 2));
+    for (let i = 0; i < 3; i++) {
+      if (!(extent[i] > 0)) continue;
+      const edge = outer(camera, origin, extent, i);
+      if (!edge) continue;
+      const named = view.named?.[i];
+      const [low, high] = named ? [named.low, named.high] : [origin[i], origin[i] + extent[i]];
+      const start = camera.project(edge);
+      const end = camera.project(edge.map((x, j) => (j === i ? x + extent[i] : x)));
+      const long = Math.hypot(...minus(end, start).slice(0, 2));
+      if (long < 40) continue;
+      const away = outward(start, end, centre);
+      for (const value of ticks(low, high, Math.max(1, Math.min(6, Math.round(long / 90))))) {
+        const part = (value - low) / (high - low);
+        const [x, y, depth] = camera.project(
+          edge.map((e, j) => (j === i ? e + part * extent[i] : e)));
+        if (depth > 0) this.tick(digits(value), x, y, away);
+      }
+      const [x, y] = [0, 1].map((k) => (start[k] + end[k]) / 2 + 38 * away[k]);
+      const side = Math.abs(away[0]) > 0.6 ? (away[0] > 0 ? "left" : "right") : "center";
+      this.text(named?.name ?? NAMES[i], x, y, camera.flat && i === 1 ? "right" : side);
+    }
+  }
+
+  tick(words, x, y, away) {
+    const { context: c } = this;
+    c.globalAlpha = 0.75;
+    c.beginPath();
+    c.moveTo(x, y);
+    c.lineTo(x + 5 * away[0], y + 5 * away[1]);
+    c.stroke();
+    const side = Math.abs(away[0]) > 0.6 ? (away[0] > 0 ? "left" : "right") : "center";
+    this.text(words, x + 9 * away[0], y + 14 * away[1], side);
+    c.globalAlpha = 1;
+  }
+
+  text(words, x, y, align) {
+    const { context: c } = this;
+    c.textAlign = align;
+    c.textBaseline = "middle";
+    c.fillText(words, x, y);
+  }
+}
+
+// The corner where an edge along axis i begins that is on the rim of the box as it is seen, the
+// lower left one: of its two faces one is seen, and the other one not.
+function outer(camera, origin, extent, i) {
+  const eye = camera.eye();
+  const [j, k] = [0, 1, 2].filter((n) => n !== i);
+  const seen = (n, far) => (far ? eye[n] > origin[n] + extent[n] : eye[n] < origin[n]);
+  let [best, most] = [null, -Infinity];
+  for (const [a, b] of [[0, 0], [0, 1], [1, 0], [1, 1]]) {
+    if (seen(j, a) === seen(k, b)) continue;
+    const corner = [...origin];
+    corner[j] += a * extent[j];
+    corner[k] += b * extent[k];
+    const [x, y, depth] = camera.project(corner.map((c, n) => (n === i ? c + extent[i] / 2 : c)));
+    if (depth > 0 && y - x > most) [most, best] = [y - x, corner];
+  }
+  return best;
+}
+
+// Across the edge on the screen, away from the box.
+function outward(start, end, centre) {
+  const [dx, dy] = [end[0] - start[0], end[1] - start[1]];
+  const long = Math.hypot(dx, dy);
+  const across = [dy / long, -dx / long];
+  const middle = [(start[0] + end[0]) / 2 - centre[0], (start[1] + end[1]) / 2 - centre[1]];
+  const side = across[0] * middle[0] + across[1] * middle[1] < 0 ? -1 : 1;
+  return [side * across[0], side * across[1]];
+}

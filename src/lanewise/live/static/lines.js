@@ -1,0 +1,61 @@
+// The edges of a box, and the bundle of its ticks' places.
+import { program, uniforms } from "./gl.js";
+import { blending } from "./points.js";
+
+const VERTEX = `
+uniform mat4 view, projection;
+uniform vec3 origin, extent;
+const int ENDS[24] = int[24](0,1,2,3,4,5,6,7, 0,2,1,3,4,6,5,7, 0,4,1,5,2,6,3,7);
+void main() {
+  int k = ENDS[gl_VertexID];
+  vec3 at = origin + extent * vec3(k & 1, (k >> 1) & 1, k >> 2);
+  gl_Position = projection * view * vec4(at, 1.0);
+}`;
+
+const FRAGMENT = `
+uniform vec4 colour;
+out vec4 ink;
+void main() { ink = vec4(colour.rgb * colour.a, colour.a); }`;
+
+export class Lines {
+  constructor(gl) {
+    this.gl = gl;
+    this.program = program(gl, VERTEX, FRAGMENT);
+    this.array = gl.createVertexArray();
+  }
+
+  draw(look, box) {
+    const { gl } = this;
+    blending(gl, "over");
+    uniforms(gl, this.program, { ...look.matrices, ...look.box(box), colour: look.edges });
+    gl.bindVertexArray(this.array);
+    gl.drawArrays(gl.LINES, 0, 24);
+    gl.bindVertexArray(null);
+    blending(gl, "solid");
+  }
+}
+
+// Round numbers between two others, about `wanted` of them.
+export function ticks(low, high, wanted = 4) {
+  const rough = Math.abs(high - low) / wanted;
+  if (!(rough > 0) || !isFinite(rough)) return [];
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 5, 10].find((m) => m * power >= rough * 0.999);
+  const first = Math.ceil(Math.min(low, high) / step - 1e-9);
+  const last = Math.floor(Math.max(low, high) / step + 1e-9);
+  return Array.from({ length: last - first + 1 }, (_, k) => +((first + k) * step).toPrecision(12));
+}
+
+// A number as people read it: four digits, a real minus.
+export function digits(x, most = 4) {
+  if (typeof x !== "number") return String(x);
+  if (Number.isInteger(x) && Math.abs(x) < 1e7) return grouped(x);
+  const size = Math.abs(x);
+  const text = size !== 0 && (size < 1e-3 || size >= 1e6) ? x.toExponential(most - 2)
+    : String(+x.toPrecision(most));
+  return text.replace("e+", "e").replaceAll("-", "−");
+}
+
+export function grouped(n) {
+  return String(n).replace(/\B(?=(\d{3})+$)/g, "\u202f").replace("-", "−");
+}

@@ -1,0 +1,420 @@
+// The page: wires the feed, the scene, the camera and the controls together.
+import { Camera } from "./camera.js";
+import { Film, composed, save } from "./film.js";
+import { Ink } from "./ink.js";
+import { digits, grouped } from "./lines.js";
+import { $, Panel, table } from "./panel.js";
+import { Feed } from "./protocol.js";
+import { Scene, palette, placeOf } from "./scene.js";
+import { MAPS } from "./table.js";
+
+const settings = {
+  field: "", map: "", reversed: false, low: null, high: null, size: 3, style: "opaque",
+  opacity: 0.35, massive: false, tails: 0, slices: true, axis: "z", place: 0.5, smooth: true,
+  volume: "maximum", density: 0.5, turning: false, fitting: false, axes: true, stereo: false, theme: "system",
+  times: "2x",
+};
+const about = { kinds: [], fields: [], up: [0, 1, 0] };
+const run = { paused: false, ended: false, past: false };
+const counted = { frames: 0, bytes: 0, since: performance.now(), words: "" };
+const camera = new Camera();
+const dark = matchMedia("(prefers-color-scheme: dark)");
+let scene, ink, feed, panel, film, followed;
+let fitted = false;
+let wanted = true; // a new picture
+let before = 0;
+
+function colours() {
+  const night = settings.theme === "system" ? dark.matches : settings.theme === "dark";
+  return night
+    ? { dark: true, background: [0.051, 0.067, 0.09], inkColour: "#b9c4cf",
+        edges: [0.6, 0.7, 0.8, 0.28], solid: [0.36, 0.39, 0.43] }
+    : { dark: false, background: [0.965, 0.969, 0.976], inkColour: "#39434e",
+        edges: [0.1, 0.15, 0.2, 0.28], solid: [0.72, 0.74, 0.77] };
+}
+
+// The box of the run, if it has one: [origin, extent].
+function domain() {
+  const [low, high] = about.domain;
+  return [low, high.map((x, i) => x - low[i])];
+}
+
+function look(pixels = 1) {
+  const [origin, extent] = scene.bounds();
+  const [low, size] = about.domain ? domain() : [origin, extent];
+  const frameBox = { origin: low, extent: size };
+  const { target } = camera;
+  const middle = origin.map((x, i) => x + extent[i] / 2 - target[i]);
+  return {
+    ...settings, ...colours(), camera, pixels, up: about.up, arrow: about.arrow,
+    radius: Math.hypot(...middle) + Math.hypot(...frameBox.extent) / 2 + 1e-30,
+    frameBox: settings.axes && frameBox, named: about.axes, unit: about.unit,
+    distance: camera.distance, steps: 256,
+    eye: camera.eye(), followed: followed?.place, legend: legend(),
+    box: (f) => ({ origin: f.origin.map((x, i) => x - target[i]), extent: f.extent }),
+  };
+}
+
+function legend() {
+  const { slice, volume } = scene.latest;
+  const frame = scene.cloud() ?? slice ?? volume;
+  if (!frame || !(frame.high >= frame.low)) return null;
+  const { low, high, scale } = frame;
+  const field = settings.field || "value";
+  return { palette: palette(settings.map, settings.reversed), field, low, high, scale };
+}
+
+function resize() {
+  const ratio = Math.min(devicePixelRatio || 1, 2);
+  for (const id of ["scene", "ink"]) {
+    $(id).width = Math.round($(id).clientWidth * ratio);
+    $(id).height = Math.round($(id).clientHeight * ratio);
+  }
+  camera.resize($("scene").clientWidth, $("scene").clientHeight);
+  wanted = true;
+}
+
+function fit() {
+  camera.fit(...(about.domain ? domain() : scene.bounds()));
+  wanted = true;
+}
+
+function paint() {
+  const ratio = $("scene").width / camera.width;
+  const view = look(ratio);
+  scene.draw(view, $("scene").width, $("scene").height);
+  ink.draw(ratio, camera, view);
+  film?.add();
+}
+
+function tick(now) {
+  requestAnimationFrame(tick);
+  const begun = performance.now();
+  const moved = camera.turn(Math.min(0.1, (now - before) / 1000));
+  before = now;
+  if (scene.gl.isContextLost()) return;
+  const done = scene.upload(settings);
+  if (done.length) arrived();
+  if (done.length || moved || wanted || film) {
+    wanted = false;
+    paint();
+  }
+  for (const frame of done) feed.ack(frame, performance.now() - begun, done.length - 1);
+}
+
+// After new frames have come.
+function arrived() {
+  const cloud = scene.cloud();
+  const frame = cloud ?? scene.latest.slice ?? scene.latest.volume;
+  if (followed && cloud && followed.row < cloud.count && followed.order === cloud.order) {
+    followed.place = placeOf(cloud, followed.row);
+    camera.target = followed.place;
+  }
+  if (!fitted || settings.fitting) fit();
+  fitted = true;
+  Object.assign(run, { past: frame.past, frame: frame.sequence });
+  const time = Number.isNaN(frame.time) ? "" : `time ${digits(frame.time, 6)}`;
+  $("moment").textContent = [`step ${grouped(frame.step)}`, time, frame.past && "history"]
+    .filter(Boolean).join(" · ");
+  panel.state({ ...about, ...run });
+  say();
+}
+
+function say() {
+  const now = performance.now();
+  const spent = (now - counted.since) / 1000;
+  if (spent > 1) {
+    const mega = counted.bytes / 1e6 / spent;
+    counted.words = counted.frames
+      ? `${digits(counted.frames / spent, 2)} frames/s · ${digits(mega, 3)} MB/s` : "";
+    Object.assign(counted, { frames: 0, bytes: 0, since: now });
+  }
+  const cloud = scene.cloud();
+  const shown = cloud && (cloud.count < cloud.total
+    ? `${grouped(cloud.count)} of ${grouped(cloud.total)} points` : `${grouped(cloud.count)} points`);
+  const told = Object.entries(run.statistics ?? {}).map(([name, x]) => `${name} ${digits(x)}`);
+  $("statistics").textContent = [...told, shown, counted.words].filter(Boolean).join(" · ");
+}
+
+const on = {
+  frame(frame) {
+    counted.frames += frame.kind !== "suffix" && frame.kind !== "statistics";
+    counted.bytes += frame.body.byteLength;
+    if (frame.kind === "statistics") {
+      run.statistics = JSON.parse(new TextDecoder().decode(frame.body));
+      say();
+    } else scene.take(frame);
+  },
+
+  text(message) {
+    const { is, ...values } = message;
+    if (is === "welcome") welcome(values);
+    else if (is === "state") state(values);
+    else if (is === "picked" && followed) showPicked(values.fields);
+    else if (is === "error") notice(values.text);
+  },
+
+  link(name, words) {
+    $("link").dataset.state = name;
+    $("link").textContent = run.ended && name === "lost" ? "the run has ended" : words;
+    if (name === "refused") notice(`This address was ${words}.`);
+    if (name === "open") notice("");
+  },
+};
+
+function welcome(values) {
+  const first = !about.title;
+  Object.assign(about, { axes: null, domain: null, arrow: null, unit: null }, values);
+  document.title = $("title").textContent = about.title;
+  panel.kinds(about.kinds);
+  panel.choices("field", about.fields);
+  if (first) camera.home(about.up, Boolean(about.flat));
+  // viridis begins too dark for points on a dark page
+  if (!settings.map) actions.set("map", colours().dark && !about.flat && !isFlow() ? "ember" : "viridis");
+  show();
+  state(values);
+}
+
+function state(values) {
+  Object.assign(run, values);
+  if (values.field) {
+    settings.field = values.field;
+    panel.show("field");
+  }
+  if (values.slice) {
+    Object.assign(settings, { axis: "xyz"[values.slice.axis], place: values.slice.place });
+    for (const key of ["axis", "place"]) panel.show(key);
+  }
+  panel.state({ ...about, ...run });
+  if (run.ended) $("link").textContent = "the run has ended";
+  wanted = true;
+}
+
+function isFlow() {
+  return about.kinds.includes("slice") || about.kinds.includes("volume");
+}
+
+// Kinds that are not looked at need not be sent.
+function show() {
+  const left = [!settings.slices && "slice", settings.volume === "none" && "volume"];
+  feed.send({ do: "show", kinds: about.kinds.filter((kind) => !left.includes(kind)) });
+}
+
+function notice(words) {
+  $("notice").textContent = words;
+  $("notice").hidden = !words;
+}
+
+// The nearest point on the screen, at most 14 pixels away.
+function pick(x, y) {
+  const cloud = scene.cloud();
+  let [best, nearest] = [-1, 14];
+  for (let k = 0; k < (cloud?.count ?? 0); k++) {
+    const [px, py, depth] = camera.project(placeOf(cloud, k));
+    const away = Math.hypot(px - x, py - y);
+    if (depth > 0 && away < nearest) [best, nearest] = [k, away];
+  }
+  if (best < 0) return leave();
+  followed = { row: best, order: cloud.order, place: placeOf(cloud, best) };
+  feed.send({ do: "pick", row: best });
+  showPicked({});
+  wanted = true;
+}
+
+function leave() {
+  followed = undefined;
+  $("picked").hidden = true;
+  wanted = true;
+}
+
+function showPicked(fields) {
+  const rows = Object.entries(fields).map(([name, value]) => [name,
+    Array.isArray(value) ? value.map((v) => digits(v)).join(", ") : digits(value)]);
+  $("picked").replaceChildren(`Element ${grouped(followed.row)}`, table(rows));
+  $("picked").hidden = false;
+}
+
+const SENT = {
+  field: (field) => ({ do: "colour", field }),
+  low: range, high: range,
+  axis: slice, place: slice,
+};
+
+function range() {
+  const { low, high } = settings;
+  return low === null || high === null ? { do: "range", auto: true } : { do: "range", low, high };
+}
+
+function slice() {
+  return { do: "slice", axis: "xyz".indexOf(settings.axis), place: settings.place };
+}
+
+const actions = {
+  set(key, value) {
+    settings[key] = value;
+    panel.show(key);
+    if (key in SENT) feed.send(SENT[key](value));
+    if (key === "slices" || key === "volume") show();
+    if (key === "turning") camera.turning = value;
+    if (key === "theme") document.documentElement.dataset.theme = value;
+    wanted = true;
+  },
+  next(key, values) {
+    if (values.length) actions.set(key, values[(values.indexOf(settings[key]) + 1) % values.length]);
+  },
+  fit,
+  pause: () => !run.ended && feed.send({ do: run.paused ? "run" : "pause" }),
+  step: () => move(1),
+  back: () => move(-1),
+  seek: (frame) => feed.send({ do: "seek", frame }),
+  live() {
+    clearInterval(run.replaying);
+    run.replaying = 0;
+    actions.seek(-1);
+  },
+  replay() {
+    if (run.replaying) run.replaying = clearInterval(run.replaying);
+    else {
+      if (!run.past) actions.seek(run.history[0]);
+      run.replaying = setInterval(() => (run.frame < run.history[1] ? move(1) : actions.live()), 40);
+    }
+    panel.state({ ...about, ...run });
+  },
+  async picture() {
+    const times = parseInt(settings.times);
+    const [width, height] = [camera.width * times, camera.height * times];
+    const view = look(times);
+    const pixels = scene.read(view, width, height);
+    const canvas = composed(pixels, width, height, (context) =>
+      new Ink(context).over(times, camera, view));
+    wanted = true;
+    const name = `${about.product ?? "lanewise"}-${run.frame ?? 0}.png`;
+    canvas.toBlob((blob) => save(blob, name), "image/png");
+  },
+  async film() {
+    if (film) {
+      const blob = await film.stop();
+      film = undefined;
+      save(blob, `${about.product ?? "lanewise"}.${blob.type.split("/")[1]}`);
+    } else if (window.MediaRecorder) film = new Film([$("scene"), $("ink")]);
+    else notice("This browser cannot record films: it has no MediaRecorder.");
+    panel.rows.film.input.ariaPressed = Boolean(film);
+    panel.rows.film.input.textContent = film ? "Stop" : "Film";
+  },
+  screen: () => document.fullscreenElement ? document.exitFullscreen()
+    : document.documentElement.requestFullscreen(),
+  help: () => ($("help").open ? $("help").close() : $("help").showModal()),
+};
+
+function move(n) {
+  if (run.past || n < 0) actions.seek(Math.max(run.history?.[0] ?? 0, (run.frame ?? 0) + n));
+  else feed.send({ do: "step", n });
+}
+
+const KEYS = {
+  " ": actions.pause, ArrowRight: () => move(1), ArrowLeft: () => move(-1),
+  PageUp: () => move(-10), PageDown: () => move(10), End: actions.live,
+  z: fit, f: fit, h: actions.help, "?": actions.help, p: actions.picture, r: actions.film,
+  x: actions.screen, Escape: leave,
+  c: () => actions.next("field", about.fields), m: () => actions.next("map", Object.keys(MAPS)),
+  t: () => actions.set("tails", settings.tails ? 0 : 32),
+  o: () => actions.set("turning", !settings.turning),
+  w: () => camera.pan(0, 40), s: () => camera.pan(0, -40), a: () => camera.pan(40, 0),
+  d: () => camera.pan(-40, 0), "+": () => camera.zoom(0.85), "=": () => camera.zoom(0.85),
+  "-": () => camera.zoom(1 / 0.85),
+};
+const ORBIT = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+
+function pressed(event) {
+  const { key, target } = event;
+  if (event.ctrlKey || event.metaKey || event.altKey || $("help").open && key !== "h") return;
+  const typed = target.closest?.("input, select");
+  if (typed && key !== "Escape") return;
+  if (key === " " && target.closest?.("button")) return;
+  const turned = event.shiftKey && ORBIT[key];
+  const act = turned ? () => camera.orbit(...turned.map((x) => x * 0.09)) : KEYS[key.length === 1
+    ? key.toLowerCase() : key];
+  if (!act) return;
+  event.preventDefault();
+  act();
+  wanted = true;
+}
+
+function pointers(canvas) {
+  const held = new Map();
+  let moved = 0;
+  canvas.onpointerdown = (event) => {
+    canvas.setPointerCapture(event.pointerId);
+    if (!held.size) moved = 0;
+    held.set(event.pointerId, event);
+  };
+  canvas.onpointermove = (event) => {
+    const last = held.get(event.pointerId);
+    if (!last) return;
+    const [dx, dy] = [event.clientX - last.clientX, event.clientY - last.clientY];
+    moved += Math.abs(dx) + Math.abs(dy);
+    if (held.size > 1) {
+      const [other] = [...held.values()].filter((p) => p.pointerId !== event.pointerId);
+      const span = (p) => Math.hypot(p.clientX - other.clientX, p.clientY - other.clientY);
+      camera.pan(dx / 2, dy / 2);
+      camera.zoom(span(last) / Math.max(1, span(event)), (event.clientX + other.clientX) / 2,
+        (event.clientY + other.clientY) / 2);
+    } else if (event.buttons & 6 || event.shiftKey || camera.flat) camera.pan(dx, dy);
+    else camera.orbit(dx * 0.006, dy * 0.006);
+    held.set(event.pointerId, event);
+    wanted = true;
+  };
+  canvas.onpointerup = canvas.onpointercancel = (event) => {
+    if (moved < 5 && event.type === "pointerup" && !event.button) pick(event.clientX, event.clientY);
+    held.delete(event.pointerId);
+  };
+  canvas.oncontextmenu = (event) => event.preventDefault();
+  canvas.addEventListener("wheel", (event) => {
+    event.preventDefault();
+    camera.zoom(Math.exp(Math.max(-60, Math.min(60, event.deltaY)) * 0.004), event.clientX,
+      event.clientY);
+    wanted = true;
+  }, { passive: false });
+}
+
+function start() {
+  try {
+    scene = new Scene($("scene"));
+  } catch (error) {
+    notice(`This browser gives no WebGL2 (${error.message}). Turn hardware acceleration on in its ` +
+      "settings, update it, or open the address in another one.");
+    return;
+  }
+  ink = new Ink($("ink").getContext("2d"));
+  panel = new Panel(settings, actions);
+  pointers($("scene"));
+  addEventListener("keydown", pressed);
+  addEventListener("resize", resize);
+  dark.addEventListener("change", () => (wanted = true));
+  $("scene").addEventListener("webglcontextlost", (event) => event.preventDefault());
+  $("scene").addEventListener("webglcontextrestored", () => {
+    scene.build();
+    wanted = true;
+  });
+  resize();
+  feed = new Feed(on);
+  requestAnimationFrame(tick);
+}
+
+start();
+
+// For tests: a picture is drawn and read back in one task, else it is black.
+window.lanewise = {
+  settings, camera, run, about, actions, get scene() { return scene; }, get feed() { return feed; },
+  test: {
+    readback() {
+      scene.upload(settings);
+      const { width, height } = camera;
+      const pixels = scene.read(look(1), width, height);
+      let text = "";
+      for (let k = 0; k < pixels.length; k += 32768)
+        text += String.fromCharCode(...pixels.subarray(k, k + 32768));
+      return { width, height, pixels: btoa(text) };
+    },
+  },
+};

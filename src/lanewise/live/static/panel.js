@@ -1,0 +1,166 @@
+// Controls beside the picture: made from lists, changed by hand or by key, shown as they are.
+import { MAPS } from "./table.js";
+
+export const $ = (id) => document.getElementById(id);
+
+export function element(tag, values = {}, ...inside) {
+  const made = Object.assign(document.createElement(tag), values);
+  made.append(...inside);
+  return made;
+}
+
+const KEYS = [
+  ["Space", "pause the run, or let it go on"],
+  ["→  ←", "a step on; a frame back (Page keys: ten)"],
+  ["End", "back to the newest frame"],
+  ["Z or F", "fit the picture to what is there"],
+  ["Shift + arrows", "orbit"], ["W A S D", "move"], ["+  −", "zoom"],
+  ["O", "turn slowly"], ["C", "next colour"], ["M", "next colour map"], ["T", "tails"],
+  ["P", "picture"], ["R", "record a film"], ["X", "full screen"], ["Esc", "follow no longer"],
+  ["H", "this help"],
+];
+
+// [key in settings, label, kind or choices, for which kinds of frames]
+const CONTROLS = {
+  Colour: [
+    ["field", "By", []],
+    ["map", "Map", Object.keys(MAPS)],
+    ["reversed", "Reversed", "check"],
+    ["low", "From", "number"],
+    ["high", "To", "number"],
+  ],
+  Points: [
+    ["size", "Size", [0.5, 16, 0.5], "points arrows"],
+    ["style", "Style", ["opaque", "glow"], "points"],
+    ["opacity", "Opacity", [0.02, 1, 0.02], "points"],
+    ["massive", "Larger", "check", "points"],
+    ["tails", "Tails", [0, 64, 1], "points arrows"],
+  ],
+  Flow: [
+    ["slices", "Slice", "check", "slice"],
+    ["axis", "Across", ["x", "y", "z"], "slice"],
+    ["place", "At", [0, 1, 0.01], "slice"],
+    ["smooth", "Smooth", "check", "slice"],
+    ["volume", "Volume", ["none", "maximum", "emission"], "volume"],
+    ["density", "Density", [0.02, 1, 0.02], "volume"],
+  ],
+  View: [
+    ["turning", "Turn", "check"],
+    ["fitting", "Keep fitted", "check"],
+    ["axes", "Axes", "check"],
+    ["stereo", "Red-cyan", "check"],
+    ["theme", "Theme", ["system", "light", "dark"]],
+    ["times", "Picture", ["1x", "2x", "3x", "4x"]],
+  ],
+};
+
+export class Panel {
+  constructor(settings, actions) {
+    this.settings = settings;
+    this.actions = actions;
+    this.rows = {};
+    for (const [name, rows] of Object.entries(CONTROLS)) {
+      const set = element("fieldset", {}, element("legend", { textContent: name }));
+      for (const row of rows) set.append(this.row(...row));
+      $("panel").append(set);
+    }
+    const buttons = ["fit", "picture", "film", "screen"].map((name) => this.button(name));
+    $("panel").lastChild.append(element("div", { className: "row many" }, ...buttons));
+    $("panel").onsubmit = () => false;
+    $("open").onclick = () => {
+      const shown = $("panel").classList.toggle("shown");
+      $("open").ariaExpanded = shown;
+    };
+    this.transport();
+    this.help();
+  }
+
+  button(name, words = name[0].toUpperCase() + name.slice(1), title = "") {
+    const made = element("button", { type: "button", textContent: words, title });
+    made.onclick = () => this.actions[name]();
+    if (title) made.ariaLabel = title;
+    this.rows[name] = { input: made };
+    return made;
+  }
+
+  row(key, label, kind, kinds = "") {
+    let input;
+    if (kind === "check" || kind === "number") {
+      input = element("input", { type: kind === "check" ? "checkbox" : kind, step: "any" });
+      if (kind === "number") input.placeholder = "automatic";
+    } else if (typeof kind[0] === "number") {
+      const [min, max, step] = kind;
+      input = element("input", { type: "range", min, max, step });
+    } else input = element("select");
+    const read = () => kind === "check" ? input.checked
+      : kind === "number" ? (input.value === "" ? null : +input.value)
+      : typeof kind[0] === "number" ? +input.value : input.value;
+    input.id = `set-${key}`;
+    input[input.type === "range" ? "oninput" : "onchange"] = () => this.actions.set(key, read());
+    const row = element("div", { className: "row" },
+      element("label", { htmlFor: input.id, textContent: label }), input);
+    this.rows[key] = { row, input, kinds: kinds.split(" ") };
+    if (input.localName === "select") this.choices(key, kind);
+    this.show(key);
+    return row;
+  }
+
+  choices(key, values) {
+    this.rows[key].input.replaceChildren(...values.map((v) => new Option(v, v)));
+    this.show(key);
+  }
+
+  show(key) {
+    const { input } = this.rows[key];
+    const value = this.settings[key];
+    if (input.type === "checkbox") input.checked = value;
+    else if (document.activeElement !== input || input.type !== "number") input.value = value ?? "";
+  }
+
+  // Controls of kinds of frames that the run does not send are left out.
+  kinds(kinds) {
+    for (const { row, kinds: mine } of Object.values(this.rows))
+      if (row && mine[0]) row.hidden = !mine.some((k) => kinds.includes(k));
+    for (const set of $("panel").querySelectorAll("fieldset"))
+      set.hidden = [...set.querySelectorAll(".row")].every((row) => row.hidden);
+  }
+
+  transport() {
+    const scrub = element("input", { type: "range", min: 0, max: 0, value: 0, id: "scrub" });
+    scrub.ariaLabel = "History";
+    scrub.oninput = () => this.actions.seek(+scrub.value);
+    $("transport").append(
+      this.button("pause", "Pause"), this.button("back", "‹", "A frame back"),
+      this.button("step", "›", "A step on"), scrub, this.button("replay", "Replay"),
+      this.button("live", "Live", "The newest frame"),
+      this.button("help", "?", "Keys"));
+  }
+
+  // What the run is doing, as the server said it.
+  state({ paused, ended, readonly, history, past, frame, replaying }) {
+    const { pause, live, back, replay, step } = this.rows;
+    pause.input.textContent = ended ? "Ended" : paused ? "Run" : "Pause";
+    pause.input.disabled = Boolean(ended || readonly);
+    step.input.disabled = Boolean((ended || readonly) && !past);
+    live.input.ariaPressed = !past;
+    replay.input.ariaPressed = Boolean(replaying);
+    const [oldest, newest] = history ?? [0, 0];
+    back.input.disabled = replay.input.disabled = newest <= oldest;
+    const scrub = $("scrub");
+    Object.assign(scrub, { min: oldest, max: newest, disabled: newest <= oldest });
+    if (document.activeElement !== scrub || !past) scrub.value = past ? frame : newest;
+  }
+
+  help() {
+    const close = element("button", { textContent: "Close", onclick: () => $("help").close() });
+    $("help").append(table(KEYS), element("p", {
+      textContent: "Drag: orbit. Right button or Shift, or two fingers: move. Wheel: zoom to the " +
+        "pointer. Click: follow what is there.",
+    }), close);
+  }
+}
+
+export function table(rows) {
+  return element("table", {}, ...rows.map(([name, value]) => element("tr", {},
+    element("th", { textContent: name, scope: "row" }), element("td", { textContent: value }))));
+}

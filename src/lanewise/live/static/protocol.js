@@ -1,0 +1,157 @@
+// The feed: frames out of bytes, messages, credits, and a connection that is taken up again.
+import { BACK_OFF, CLOSED, FLAGS, HEADER, HEADER_BYTES, KINDS, MAGIC, PATH, STRIDES }
+  from "./table.js";
+
+const READ = {
+  B: ["getUint8", 1], I: ["getUint32", 4], i: ["getInt32", 4], f: ["getFloat32", 4],
+  d: ["getFloat64", 8], Q: ["getBigUint64", 8],
+};
+const NAMES = Object.fromEntries(Object.entries(KINDS).map(([name, n]) => [n, name]));
+
+function header(view) {
+  const found = {};
+  for (const [name, code, at, count] of HEADER) {
+    const [read, size] = READ[code];
+    const one = (k) => Number(view[read](at + k * size, true));
+    found[name] = count === 1 ? one(0) : Array.from({ length: count }, (_, k) => one(k));
+  }
+  return found;
+}
+
+// A frame: what its header says, and `body`, the bytes after it; says why if it cannot be read.
+export function decode(buffer) {
+  if (buffer.byteLength < HEADER_BYTES) throw new Error(`a frame of ${buffer.byteLength} bytes`);
+  const bytes = new Uint8Array(buffer);
+  const magic = String.fromCharCode(...bytes.subarray(0, 4));
+  if (magic !== MAGIC) throw new Error(`a frame that begins with ${magic} instead of ${MAGIC}`);
+  const frame = header(new DataView(buffer));
+  frame.kind = NAMES[frame.kind];
+  if (!frame.kind) throw new Error("a frame of an unknown kind");
+  frame.body = bytes.subarray(HEADER_BYTES);
+  for (const [name, bit] of Object.entries(FLAGS)) frame[name] = (frame.flags & bit) !== 0;
+  const wanted = shape(frame);
+  if (frame.body.byteLength < wanted)
+    throw new Error(`${frame.kind}: ${frame.body.byteLength} bytes where ${wanted} were said`);
+  return frame;
+}
+
+// Sets what the kind of a frame adds; the bytes that its body has.
+function shape(frame) {
+  if (frame.kind in STRIDES) {
+    frame.stride = frame.kind === "suffix" ? frame.components : STRIDES[frame.kind];
+    return frame.count * frame.stride;
+  }
+  if (frame.kind === "slice") {
+    [frame.width, frame.height] = [frame.first, frame.total];
+    frame.halves = frame.components === 2;
+    frame.axis = frame.extent.indexOf(0);
+    if (frame.axis < 0) frame.axis = 2;
+    return frame.width * frame.height * (frame.halves ? 2 : 1);
+  }
+  if (frame.kind === "volume") {
+    [frame.width, frame.height, frame.depth] = [frame.first, frame.total, frame.count];
+    return frame.width * frame.height * frame.depth;
+  }
+  return 0;
+}
+
+// Rows that a frame left out, behind it: a frame of all that is there by now.
+export function extended(frame, suffix) {
+  if (suffix.first !== frame.count || suffix.stride !== frame.stride) return frame;
+  const size = suffix.count * suffix.stride;
+  const body = new Uint8Array(frame.body.byteLength + size);
+  body.set(frame.body);
+  body.set(suffix.body.subarray(0, size), frame.body.byteLength);
+  return { ...frame, body, count: frame.count + suffix.count };
+}
+
+// Calls on.frame(frame), on.text(message), on.link(state, words) with the states
+// "opening", "open", "lost", "refused".
+export class Feed {
+  constructor(on) {
+    this.on = on;
+    this.tries = 0;
+    this.hidden = document.hidden;
+    document.addEventListener("visibilitychange", () => this.visible(!document.hidden));
+    addEventListener("online", () => this.socket.readyState > 1 && this.again(0));
+    addEventListener("hashchange", () => this.again(0));
+    this.open();
+  }
+
+  token() {
+    return new URLSearchParams(location.hash.slice(1)).get("t") ?? "";
+  }
+
+  open() {
+    this.on.link("opening", "connecting");
+    const scheme = location.protocol === "https:" ? "wss:" : "ws:";
+    const socket = new WebSocket(`${scheme}//${location.host}${PATH}`);
+    socket.binaryType = "arraybuffer";
+    this.socket = socket;
+    socket.onopen = () => this.send({ do: "hello", token: this.token() });
+    socket.onmessage = ({ data }) => this.take(data, socket);
+    socket.onclose = ({ code }) => socket === this.socket && this.closed(code);
+  }
+
+  take(data, socket) {
+    if (socket !== this.socket) return;
+    const begun = performance.now();
+    if (typeof data === "string") {
+      const message = JSON.parse(data);
+      if (message.is === "welcome") {
+        this.tries = 0;
+        this.on.link("open", "connected");
+        this.on.text(message);
+        if (!this.hidden) this.send({ do: "credit", n: 2 });
+      } else this.on.text(message);
+      return;
+    }
+    let frame;
+    try {
+      frame = decode(data);
+    } catch (error) {
+      this.on.text({ is: "error", text: `The server sent ${error.message}.` });
+      return;
+    }
+    frame.decode = performance.now() - begun;
+    this.on.frame(frame);
+  }
+
+  // After a frame was drawn, or another one took its place: one more may come.
+  ack(frame, draw, queue) {
+    const { sequence, decode: spent } = frame;
+    if (!this.hidden) this.send({ do: "ack", sequence, decode: spent, draw, queue });
+  }
+
+  visible(seen) {
+    this.hidden = !seen;
+    this.send({ do: "credit", n: seen ? 2 : 0 });
+    if (seen && this.socket.readyState > 1) this.again(0);
+  }
+
+  send(message) {
+    if (this.socket.readyState === 1) this.socket.send(JSON.stringify(message));
+  }
+
+  closed(code) {
+    if (code in CLOSED) {
+      this.on.link("refused", CLOSED[code]);
+      return;
+    }
+    const wait = Math.min(BACK_OFF[1], BACK_OFF[0] * 2 ** this.tries++);
+    this.on.link("lost", "lost, trying again");
+    this.again(wait * (0.75 + Math.random() / 2));
+  }
+
+  again(wait) {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      if (this.socket.readyState < 2) {
+        const old = this.socket;
+        this.socket = null;
+        old.close();
+      }
+      this.open();
+    }, wait);
+  }
+}

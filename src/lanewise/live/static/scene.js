@@ -1,0 +1,190 @@
+// What is drawn: the newest frame of each kind, in layers. Data and drawing are decoupled: frames
+// wait here until the next picture, and a picture takes what is there.
+import { Arrows } from "./arrows.js";
+import { texture } from "./gl.js";
+import { Lines } from "./lines.js";
+import { Points } from "./points.js";
+import { extended } from "./protocol.js";
+import { Slice } from "./slice.js";
+import { MAPS } from "./table.js";
+import { LONGEST, Tails } from "./tails.js";
+import { Volume } from "./volume.js";
+
+const OPTIONS = { antialias: true, alpha: false, powerPreference: "high-performance" };
+const CLOUDS = ["points", "arrows"];
+
+// 256 colours of a map, of 4 bytes each.
+export function palette(name, reversed = false) {
+  const stops = (MAPS[name] ?? MAPS.viridis).match(/../g).map((h) => parseInt(h, 16));
+  const last = stops.length / 3 - 1;
+  const made = new Uint8Array(1024);
+  for (let k = 0; k < 256; k++) {
+    const place = ((reversed ? 255 - k : k) / 255) * last;
+    const j = Math.min(Math.floor(place), last - 1);
+    for (let c = 0; c < 3; c++) {
+      const [a, b] = [stops[3 * j + c], stops[3 * j + 3 + c]];
+      made[4 * k + c] = Math.round(a + (b - a) * (place - j));
+    }
+    made[4 * k + 3] = 255;
+  }
+  return made;
+}
+
+export class Scene {
+  constructor(canvas) {
+    this.gl = canvas.getContext("webgl2", OPTIONS);
+    if (!this.gl) throw new Error("no WebGL2");
+    this.latest = {}; // by kind: what a lost context is restored from
+    this.waiting = {};
+    this.dropped = [];
+    this.map = "";
+    this.build();
+  }
+
+  build() {
+    const { gl } = this;
+    this.layers = {
+      volume: new Volume(gl), slice: new Slice(gl), points: new Points(gl),
+      arrows: new Arrows(gl), tails: new Tails(gl), lines: new Lines(gl),
+    };
+    this.palette = texture(gl, gl.TEXTURE_2D, gl.LINEAR);
+    this.map = "";
+    for (const kind of Object.keys(this.latest)) this.waiting[kind] ??= this.latest[kind];
+  }
+
+  take(frame) {
+    let kind = frame.kind;
+    if (kind === "suffix") {
+      kind = CLOUDS.find((k) => this.waiting[k] ?? this.latest[k]);
+      if (!kind) return this.dropped.push(frame);
+      const base = this.waiting[kind] ?? this.latest[kind];
+      frame = { ...extended(base, frame), sequence: frame.sequence, decode: frame.decode };
+    }
+    if (this.waiting[kind]) this.dropped.push(this.waiting[kind]);
+    this.waiting[kind] = frame;
+    for (const other of CLOUDS) {
+      if (CLOUDS.includes(kind) && other !== kind) delete this.latest[other];
+    }
+  }
+
+  forget(kind) {
+    delete this.latest[kind];
+    delete this.waiting[kind];
+  }
+
+  // Moves what waits to the GPU; the frames that may be acknowledged.
+  upload(settings) {
+    const done = this.dropped.splice(0);
+    for (const [kind, frame] of Object.entries(this.waiting)) {
+      this.layers[kind].set(frame);
+      this.latest[kind] = frame;
+      if (CLOUDS.includes(kind)) {
+        if (settings.tails) this.layers.tails.add(frame, Math.min(settings.tails, LONGEST));
+        else this.layers.tails.clear();
+      }
+      done.push(frame);
+    }
+    this.waiting = {};
+    return done;
+  }
+
+  cloud() {
+    return this.latest.points ?? this.latest.arrows;
+  }
+
+  // The box of what is there: [origin, extent], of a cloud that of nearly all of its points.
+  bounds() {
+    const { slice, volume } = this.latest;
+    const cloud = this.cloud();
+    if (cloud?.count) return tight(cloud);
+    const frame = volume ?? slice;
+    return frame ? [frame.origin, frame.extent] : [[-1, -1, -1], [2, 2, 2]];
+  }
+
+  draw(look, width, height) {
+    const { gl, layers, latest } = this;
+    gl.viewport(0, 0, width, height);
+    gl.clearColor(...look.background, 1);
+    gl.depthMask(true);
+    gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
+    gl.enable(gl.DEPTH_TEST);
+    gl.activeTexture(gl.TEXTURE0);
+    gl.bindTexture(gl.TEXTURE_2D, this.palette);
+    const map = look.map + look.reversed;
+    if (this.map !== map) {
+      gl.pixelStorei(gl.UNPACK_ALIGNMENT, 4);
+      gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA, 256, 1, 0, gl.RGBA, gl.UNSIGNED_BYTE,
+        palette(look.map, look.reversed));
+      this.map = map;
+    }
+    const eyes = look.stereo ? [[-1, [true, false, false]], [1, [false, true, true]]] : [[0, null]];
+    for (const [side, mask] of eyes) {
+      if (mask) gl.colorMask(...mask, true);
+      if (side > 0) gl.clear(gl.DEPTH_BUFFER_BIT);
+      look.matrices = look.camera.matrices(look.radius, side * look.camera.distance * 0.02);
+      if (look.frameBox) layers.lines.draw(look, look.frameBox);
+      if (latest.slice && look.slices) layers.slice.draw(look);
+      if (latest.arrows) layers.arrows.draw(look);
+      if (latest.points) layers.points.draw(look);
+      if (look.tails) layers.tails.draw(look);
+      if (latest.volume && look.volume !== "none") {
+        layers.volume.draw(look, look.slices && latest.slice);
+      }
+    }
+    gl.colorMask(true, true, true, true);
+  }
+
+  // Draws into memory and reads it back, in one task: rows from the top, RGBA.
+  read(look, width, height) {
+    const { gl } = this;
+    const samples = Math.min(4, gl.getParameter(gl.MAX_SAMPLES));
+    const buffers = [0, 1, 2].map(() => gl.createRenderbuffer());
+    const [many, one] = [gl.createFramebuffer(), gl.createFramebuffer()];
+    const attach = (frame, buffer, at, format, n) => {
+      gl.bindFramebuffer(gl.FRAMEBUFFER, frame);
+      gl.bindRenderbuffer(gl.RENDERBUFFER, buffer);
+      gl.renderbufferStorageMultisample(gl.RENDERBUFFER, n, format, width, height);
+      gl.framebufferRenderbuffer(gl.FRAMEBUFFER, at, gl.RENDERBUFFER, buffer);
+    };
+    attach(one, buffers[0], gl.COLOR_ATTACHMENT0, gl.RGBA8, 0);
+    attach(many, buffers[1], gl.COLOR_ATTACHMENT0, gl.RGBA8, samples);
+    attach(many, buffers[2], gl.DEPTH_ATTACHMENT, gl.DEPTH_COMPONENT24, samples);
+    this.draw(look, width, height);
+    gl.bindFramebuffer(gl.READ_FRAMEBUFFER, many);
+    gl.bindFramebuffer(gl.DRAW_FRAMEBUFFER, one);
+    gl.blitFramebuffer(0, 0, width, height, 0, 0, width, height, gl.COLOR_BUFFER_BIT, gl.NEAREST);
+    gl.bindFramebuffer(gl.FRAMEBUFFER, one);
+    const pixels = new Uint8ClampedArray(4 * width * height);
+    gl.readPixels(0, 0, width, height, gl.RGBA, gl.UNSIGNED_BYTE, pixels);
+    gl.bindFramebuffer(gl.FRAMEBUFFER, null);
+    for (const buffer of buffers) gl.deleteRenderbuffer(buffer);
+    for (const frame of [many, one]) gl.deleteFramebuffer(frame);
+    const row = 4 * width;
+    const turned = new Uint8ClampedArray(pixels.length);
+    for (let y = 0; y < height; y++)
+      turned.set(pixels.subarray(y * row, (y + 1) * row), (height - 1 - y) * row);
+    for (let k = 3; k < turned.length; k += 4) turned[k] = 255;
+    return turned;
+  }
+}
+
+// Where row k of a cloud is.
+export function placeOf(frame, k) {
+  const view = new DataView(frame.body.buffer, frame.body.byteOffset + k * frame.stride, 8);
+  return [0, 1, 2].map(
+    (i) => frame.origin[i] + (view.getUint16(2 * i, true) / 65535) * frame.extent[i]);
+}
+
+function tight(frame) {
+  const step = Math.max(1, Math.floor(frame.count / 4000));
+  const places = [];
+  for (let k = 0; k < frame.count; k += step) places.push(placeOf(frame, k));
+  const out = Math.floor(places.length * 0.004);
+  const [low, high] = [[], []];
+  for (let i = 0; i < 3; i++) {
+    const sorted = places.map((p) => p[i]).sort((a, b) => a - b);
+    low.push(sorted[out]);
+    high.push(sorted[sorted.length - 1 - out]);
+  }
+  return [low, high.map((x, i) => x - low[i])];
+}

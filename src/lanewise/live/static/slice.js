@@ -1,0 +1,80 @@
+// Slices: a field on a plane, as a texture in the scene.
+import { program, texture, uniforms } from "./gl.js";
+
+const VERTEX = `
+uniform mat4 view, projection;
+uniform vec3 origin, across, along;
+out vec2 at;
+void main() {
+  at = vec2(gl_VertexID & 1, gl_VertexID >> 1);
+  gl_Position = projection * view * vec4(origin + at.x * across + at.y * along, 1.0);
+}`;
+
+const FRAGMENT = `
+in vec2 at;
+uniform sampler2D map, field;
+uniform float walls, low, scale;
+uniform vec3 solid;
+out vec4 ink;
+void main() {
+  float raw = texture(field, at).r;
+  // between a wall and the fluid the nearer of the two is seen
+  ivec2 size = textureSize(field, 0);
+  float here = texelFetch(field, min(ivec2(at * vec2(size)), size - 1), 0).r;
+  if (walls > 0.5 && here == 0.0) { ink = vec4(solid, 1.0); return; }
+  if (walls > 0.5) raw = max(raw, 1.0 / 255.0);
+  if (isnan(here)) { ink = vec4(solid, 1.0); return; }
+  float value = clamp((raw - low) * scale, 0.0, 1.0);
+  ink = vec4(texture(map, vec2((value * 255.0 + 0.5) / 256.0, 0.5)).rgb, 1.0);
+}`;
+
+const UNIT = [[1, 0, 0], [0, 1, 0], [0, 0, 1]];
+
+export class Slice {
+  constructor(gl) {
+    this.gl = gl;
+    this.program = program(gl, VERTEX, FRAGMENT);
+    this.array = gl.createVertexArray();
+    this.texture = texture(gl, gl.TEXTURE_2D, gl.LINEAR);
+    this.nearest = false;
+    this.frame = null;
+  }
+
+  set(frame) {
+    const { gl } = this;
+    const [w, h] = [frame.width, frame.height];
+    gl.bindTexture(gl.TEXTURE_2D, this.texture);
+    gl.pixelStorei(gl.UNPACK_ALIGNMENT, 1);
+    if (frame.halves) {
+      const half = new Uint16Array(frame.body.buffer, frame.body.byteOffset, w * h);
+      gl.texImage2D(gl.TEXTURE_2D, 0, gl.R16F, w, h, 0, gl.RED, gl.HALF_FLOAT, half);
+    } else {
+      gl.texImage2D(gl.TEXTURE_2D, 0, gl.R8, w, h, 0, gl.RED, gl.UNSIGNED_BYTE, frame.body);
+    }
+    this.frame = frame;
+  }
+
+  draw(look) {
+    const { gl, frame } = this;
+    const { origin, extent } = look.box(frame);
+    const thin = frame.axis;
+    const [u, v] = [0, 1, 2].filter((i) => i !== thin);
+    const side = (i) => UNIT[i].map((x) => x * extent[i]);
+    const filter = look.smooth ? gl.LINEAR : gl.NEAREST;
+    gl.activeTexture(gl.TEXTURE1);
+    gl.bindTexture(gl.TEXTURE_2D, this.texture);
+    gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MAG_FILTER, filter);
+    gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MIN_FILTER, filter);
+    const first = frame.walls ? 1 / 255 : 0;
+    const [low, high] = frame.halves ? [frame.low, frame.high] : [first, 1];
+    uniforms(gl, this.program, {
+      ...look.matrices, origin, across: side(u), along: side(v), map: { int: 0 },
+      field: { int: 1 }, walls: frame.walls ? 1 : 0, solid: look.solid,
+      low, scale: 1 / (high - low || 1),
+    });
+    gl.activeTexture(gl.TEXTURE0);
+    gl.bindVertexArray(this.array);
+    gl.drawArrays(gl.TRIANGLE_STRIP, 0, 4);
+    gl.bindVertexArray(null);
+  }
+}

@@ -1,0 +1,399 @@
+"""The page in a real browser: what it draws is where the camera says, and what is pressed happens."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.live.browser import lit, on_screen, palette, pixels, until
+from tests.live.conftest import Opened
+from tests.live.fake_run import TOKEN, FakeRun, cloud, frame
+
+pytestmark = pytest.mark.browser
+
+BOX: Any = ([-1, -1, -1], [2, 2, 2])
+POINTS = {"title": "a cross", "product": "gravity", "kinds": ["points"], "fields": ["speed", "mass"], "field": "speed"}
+SIZES = [(1280, 720), (400, 700)]
+
+
+def cross(step: int) -> Any:
+    """2,000 points: a line along x, and a shorter one along y that moves with the step."""
+    t = np.linspace(-1, 1, 1000)
+    zero = np.zeros_like(t)
+    return np.concatenate([np.stack([t, zero, zero], 1), np.stack([zero + 0.1 * step, 0.5 * t, zero], 1)])
+
+
+def cross_frames(step: int, _: dict[str, Any]) -> list[bytes]:
+    return [cloud(cross(step), np.full(2000, 0.5), *BOX)]
+
+
+def crossed(**more: Any) -> FakeRun:
+    """Held, with its first step to be made."""
+    return FakeRun(cross_frames, {**POINTS, "paused": True, **more})
+
+
+def first(run: FakeRun) -> FakeRun:
+    run._loop.call_soon_threadsafe(run._make)
+    return run
+
+
+def hashed(page: Any) -> str:
+    return hashlib.sha256(pixels(page).tobytes()).hexdigest()
+
+
+def step_is(page: Any, step: int) -> None:
+    until(page, f"document.getElementById('moment').textContent.startsWith('step {step} ')")
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_cross_is_where_the_camera_says(opened: Opened, size: tuple[int, int], theme: str) -> None:
+    with crossed() as run:
+        page = opened(first(run).url, size, color_scheme=theme)
+        page.evaluate("lanewise.actions.set('axes', false)")
+        drawn = pixels(page)
+        assert (drawn[0, 0].mean() > 128) == (theme == "light")
+        seen = lit(drawn)
+        rows, columns = np.nonzero(seen)
+        wanted = on_screen(page, cross(1))
+        ink = np.stack([columns + 0.5, rows + 0.5], 1)
+        away = np.linalg.norm(wanted[:, None] - ink[None], axis=-1)
+        assert away.min(axis=1).max() < 2, "a point that is not drawn"
+        assert away.min(axis=0).max() < 2 + 3, "ink where no point is"
+
+
+def test_values_have_the_colours_of_the_map(opened: Opened) -> None:
+    places, values = [[-0.5, 0, 0], [0, 0, 0], [0.5, 0, 0]], [0.0, 0.5, 1.0]
+    with FakeRun(lambda *_: [cloud(places, values, *BOX)], {**POINTS, "flat": True}) as run:
+        page = opened(run.url)
+        page.evaluate("lanewise.actions.set('axes', false); lanewise.actions.set('size', 16)")
+        for name in ("viridis", "magma", "coolwarm", "ember"):
+            page.evaluate("name => lanewise.actions.set('map', name)", name)
+            drawn, table = pixels(page), palette(page, name)
+            for (x, y), k in zip(on_screen(page, places), (0, 127, 255), strict=True):
+                assert np.abs(drawn[int(y), int(x)] - table[k]).max() <= 6
+
+
+def test_pause_stops_the_steps_and_a_step_is_one(opened: Opened) -> None:
+    with FakeRun(cross_frames, POINTS) as run:
+        page = opened(run.url)
+        page.get_by_role("button", name="Pause").click()
+        page.get_by_role("button", name="Run", exact=True).wait_for()
+        held = run.step
+        step_is(page, held)
+        page.keyboard.press("ArrowRight")
+        step_is(page, held + 1)
+        page.wait_for_timeout(200)
+        assert run.step == held + 1
+        page.locator("#scene").focus()
+        page.keyboard.press(" ")
+        until(page, f"lanewise.run.step > {held + 2}")
+        assert [m["do"] for m in run.said if m["do"] in ("pause", "step", "run")] == ["pause", "step", "run"]
+
+
+def test_back_in_time_the_older_picture_is_seen(opened: Opened) -> None:
+    with crossed() as run:
+        page = opened(first(run).url)
+        step_is(page, 1)
+        before = [hashed(page)]
+        for step in (2, 3):
+            page.keyboard.press("ArrowRight")
+            step_is(page, step)
+            before.append(hashed(page))
+        assert len(set(before)) == 3
+        for step in (2, 1):
+            page.keyboard.press("ArrowLeft")
+            step_is(page, step)
+            assert "history" in page.locator("#moment").inner_text()
+            assert hashed(page) == before[step - 1]
+        page.locator("#scrub").fill("2")
+        step_is(page, 2)
+        page.get_by_role("button", name="The newest frame").click()
+        step_is(page, 3)
+        assert "history" not in page.locator("#moment").inner_text()
+
+
+@pytest.mark.parametrize("heading", [(1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0)])
+def test_arrows_point_along_their_heading(opened: Opened, heading: tuple[int, int, int]) -> None:
+    """A cone is wide where its tail is."""
+    made = cloud([[0, 0, 0]], [0.5], *BOX, headings=np.array([heading], float))
+    about = {**POINTS, "kinds": ["arrows"], "flat": True, "arrow": 0.5, "domain": [[-1] * 3, [1] * 3]}
+    with FakeRun(lambda *_: [made], about) as run:
+        page = opened(run.url)
+        page.evaluate("lanewise.actions.set('axes', false)")
+        rows, columns = np.nonzero(lit(pixels(page)))
+        along = columns * heading[0] - rows * heading[1]
+        across = columns * heading[1] + rows * heading[0]
+        far = (along - along.min()) / np.ptp(along)
+        assert np.ptp(across[far < 0.15]) > 3 * np.ptp(across[far > 0.85]) > 0
+        # the nose is 0.62 of the length from the middle, the tail 0.38
+        middle = on_screen(page, [[0, 0, 0]])[0] @ (heading[0], -heading[1])
+        assert (along.max() - middle) / (middle - along.min()) == pytest.approx(0.62 / 0.38, rel=0.1)
+
+
+def test_a_slice_shows_its_field_and_walls(opened: Opened) -> None:
+    ramp = np.tile(np.arange(1, 256, dtype="u1"), (64, 1))
+    ramp[40:50, 100:150] = 0
+    made = frame(
+        "slice",
+        ramp.tobytes(),
+        first=255,
+        total=64,
+        components=1,
+        origin=[0] * 3,
+        extent=[255, 64, 0],
+        high=1.0,
+        marks=("walls",),
+    )
+    about = {**POINTS, "kinds": ["slice"], "flat": True, "domain": [[0] * 3, [255, 64, 0]]}
+    with FakeRun(lambda *_: [made], about) as run:
+        page = opened(run.url)
+        drawn, table = pixels(page), palette(page, "viridis")
+        at = np.array([[x + 0.5, 20.5, 0] for x in range(0, 255, 6)])
+        for (x, y), (place, *_rest) in zip(on_screen(page, at), at, strict=True):
+            assert np.abs(drawn[int(y), int(x)] - table[round((place - 0.5) / 254 * 255)]).max() <= 8
+        for x, y in on_screen(page, [[101.5, 41.5, 0], [148.5, 48.5, 0]]).astype(int):
+            assert np.ptp(drawn[y, x]) < 20, "walls are grey"
+        said = [m for m in run.said if m["do"] == "slice"]
+        page.get_by_label("Across").select_option("x")
+        page.wait_for_timeout(100)
+        assert [m for m in run.said if m["do"] == "slice"] == [*said, {"do": "slice", "axis": 0, "place": 0.5}]
+
+
+@pytest.mark.parametrize("how", ["maximum", "emission"])
+def test_a_volume_shows_what_is_in_it(opened: Opened, how: str) -> None:
+    """A bright block, and a wall in front of another one."""
+    field = np.ones((16, 16, 16), "u1")
+    field[6:10, 6:10, 2:6] = 255
+    field[2:6, 6:10, 10:14] = 255
+    field[12:14, 4:12, 8:16] = 0
+    made = frame("volume", field.tobytes(), first=16, total=16, count=16, extent=[16] * 3, high=1.0, marks=("walls",))
+    about = {**POINTS, "kinds": ["volume"], "flat": True, "domain": [[0] * 3, [16] * 3]}
+    with FakeRun(lambda *_: [made], about) as run:
+        page = opened(run.url, color_scheme="dark")
+        page.evaluate(f"lanewise.actions.set('axes', false); lanewise.actions.set('volume', '{how}')")
+        page.evaluate("lanewise.actions.set('density', 1)")
+        drawn, table = pixels(page), palette(page, "viridis")
+        (bx, by), (wx, wy), (ex, ey) = on_screen(page, [[4, 8, 8], [12, 8, 14], [8, 2, 8]]).astype(int)
+        assert np.abs(drawn[by, bx] - table[255]).max() < (25 if how == "maximum" else 90)
+        assert np.ptp(drawn[wy, wx]) < 30, "the wall hides what is behind it"
+        assert not lit(drawn)[ey, ex]
+        page.evaluate("lanewise.actions.set('volume', 'none')")
+        assert not lit(pixels(page)).any()
+
+
+def test_a_picture_is_saved_as_it_is_seen(opened: Opened) -> None:
+    with crossed() as run:
+        page = opened(first(run).url)
+        page.get_by_label("Picture").select_option("3x")
+        with page.expect_download() as saved:
+            page.keyboard.press("p")
+        picture = np.asarray(Image.open(io.BytesIO(Path(saved.value.path()).read_bytes())).convert("RGB")).astype(int)
+        size = page.evaluate("[lanewise.camera.width, lanewise.camera.height]")
+        assert saved.value.suggested_filename == "gravity-1.png"
+        assert picture.shape == (3 * size[1], 3 * size[0], 3)
+        for x, y in (3 * on_screen(page, cross(1)[::100])).astype(int):
+            assert lit(picture)[y - 3 : y + 4, x - 3 : x + 4].any()
+
+
+def test_a_film_is_recorded(opened: Opened) -> None:
+    with FakeRun(cross_frames, POINTS) as run:
+        page = opened(run.url, (400, 700))
+        page.locator("#scene").focus()
+        page.keyboard.press("r")
+        page.wait_for_timeout(700)
+        with page.expect_download() as saved:
+            page.keyboard.press("r")
+        film = Path(saved.value.path()).read_bytes()
+        kind = saved.value.suggested_filename.rpartition(".")[2]
+        assert (kind, film[4:8]) == ("mp4", b"ftyp") or (kind, film[:4]) == ("webm", b"\x1aE\xdf\xa3")
+        assert len(film) > 2000
+
+
+def test_a_point_is_picked_and_followed(opened: Opened) -> None:
+    with crossed() as run:
+        page = opened(first(run).url)
+        x, y = on_screen(page, cross(1)[1800:1801])[0]
+        page.mouse.click(x, y)
+        page.get_by_text("0.25").wait_for()
+        row = next(m["row"] for m in run.said if m["do"] == "pick")
+        assert np.abs(cross(1)[row] - cross(1)[1800]).max() < 0.05
+        page.keyboard.press("ArrowRight")
+        step_is(page, 2)
+        assert page.evaluate("lanewise.camera.target") == pytest.approx(cross(2)[row].tolist(), abs=1e-4)
+        page.keyboard.press("Escape")
+        assert page.locator("#picked").is_hidden()
+
+
+def test_the_camera_by_mouse_and_keys(opened: Opened) -> None:
+    """What is under the pointer stays there when the wheel turns."""
+    with crossed() as run:
+        page = opened(first(run).url)
+        before = on_screen(page, cross(1)[:1])[0]
+        page.mouse.move(*before)
+        page.mouse.wheel(0, -200)
+        page.wait_for_timeout(100)
+        # exact at the depth of the target, and nearly so near to it
+        assert np.abs(on_screen(page, cross(1)[:1])[0] - before).max() < 40
+        state = "JSON.stringify([lanewise.camera.azimuth, lanewise.camera.elevation, lanewise.camera.distance, lanewise.camera.target])"
+        seen = [page.evaluate(state)]
+        for key in ("Shift+ArrowLeft", "Shift+ArrowUp", "w", "a", "+", "-", "s", "d"):
+            page.keyboard.press(key)
+            seen.append(page.evaluate(state))
+            assert seen[-1] != seen[-2], key
+        page.mouse.move(500, 300)
+        page.mouse.down()
+        page.mouse.move(560, 320, steps=3)
+        page.mouse.up()
+        assert page.evaluate(state) != seen[-1]
+        page.keyboard.press("z")
+        page.keyboard.press("o")
+        page.wait_for_timeout(200)
+        turned = page.evaluate(state)
+        page.wait_for_timeout(200)
+        assert page.evaluate(state) != turned
+
+
+def test_keys_and_controls_say_it_to_the_run(opened: Opened) -> None:
+    with crossed() as run:
+        page = opened(first(run).url)
+        page.keyboard.press("c")
+        until(page, "lanewise.settings.field === 'mass'")
+        page.keyboard.press("t")
+        assert page.evaluate("lanewise.settings.tails") == 32
+        page.keyboard.press("m")
+        assert page.evaluate("lanewise.settings.map") == "ember" or page.evaluate("lanewise.settings.map") == "magma"
+        page.get_by_label("From", exact=True).fill("0.5")
+        page.get_by_label("To", exact=True).fill("2")
+        page.keyboard.press("Enter")
+        page.keyboard.press("Tab")
+        page.wait_for_timeout(100)
+        assert {"do": "range", "low": 0.5, "high": 2} in run.said
+        assert {"do": "colour", "field": "mass"} in run.said
+        page.locator("#scene").focus()
+        page.keyboard.press("h")
+        assert page.get_by_role("dialog").is_visible()
+        page.keyboard.press("h")
+        assert page.get_by_role("dialog").is_hidden()
+
+
+def test_tails_go_from_frame_to_frame(opened: Opened) -> None:
+    with crossed() as run:
+        page = opened(first(run).url)
+        page.evaluate("lanewise.actions.set('axes', false); lanewise.actions.set('tails', 8)")
+        for step in (2, 3, 4):
+            page.keyboard.press("ArrowRight")
+            step_is(page, step)
+        between = (cross(3)[1000] + cross(4)[1000]) / 2
+        x, y = on_screen(page, [between])[0].astype(int)
+        assert lit(pixels(page), 30)[y - 2 : y + 3, x - 2 : x + 3].any()
+        page.evaluate("lanewise.actions.set('tails', 0)")
+        assert not lit(pixels(page), 30)[y - 2 : y + 3, x - 2 : x + 3].any()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_nothing_overflows_and_all_is_reached_by_keys(opened: Opened, size: tuple[int, int]) -> None:
+    about = {**POINTS, "kinds": ["points", "slice", "volume"], "title": "galaxies, 1 000 000 bodies, tree, theta 0.6"}
+    with crossed(**about) as run:
+        page = opened(first(run).url, size)
+        if size[0] < 760:
+            page.get_by_role("button", name="Settings").click()
+        assert page.evaluate("[document.scrollingElement.scrollWidth, document.scrollingElement.scrollHeight]") == [
+            *size
+        ]
+        boxes = "[...document.querySelectorAll('button, select, input, #title')].filter(e => e.checkVisibility()).map(e => e.getBoundingClientRect())"
+        for box in page.evaluate(f"{boxes}.map(b => [b.left, b.right])"):
+            assert 0 <= box[0] < box[1] <= size[0]
+        labels = "[...document.querySelectorAll('button, select, input')].filter(e => e.checkVisibility() && !(e.ariaLabel || e.labels[0] || e.textContent)).length"
+        assert page.evaluate(labels) == 0
+        all_of_them = page.evaluate(
+            "[...document.querySelectorAll('button, select, input')].filter(e => e.checkVisibility() && !e.disabled).length"
+        )
+        reached = set()
+        for _ in range(all_of_them + 4):
+            page.keyboard.press("Tab")
+            reached.add(page.evaluate("(e => [e.tagName, e.id, e.textContent].join())(document.activeElement)"))
+        assert len([r for r in reached if not r.startswith(("BODY", "CANVAS", "FORM"))]) == all_of_them
+
+
+def test_a_hidden_tab_wants_no_frames(opened: Opened) -> None:
+    hide = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true}); document.dispatchEvent(new Event('visibilitychange'))"
+    with FakeRun(cross_frames, POINTS) as run:
+        page = opened(run.url)
+        page.evaluate(hide % "true")
+        page.wait_for_timeout(300)
+        step = page.evaluate("lanewise.run.frame")
+        assert {"do": "credit", "n": 0} in run.said
+        page.wait_for_timeout(300)
+        assert page.evaluate("lanewise.run.frame") == step
+        page.evaluate(hide % "false")
+        until(page, f"lanewise.run.frame > {step}")
+
+
+def test_a_lost_connection_is_tried_again(opened: Opened) -> None:
+    with FakeRun(cross_frames, POINTS) as run:
+        page = opened(run.url)
+        page.evaluate("lanewise.camera.azimuth = 1.25")
+        run.drop()
+        page.get_by_text("lost, trying again").wait_for()
+        page.get_by_text("connected", exact=True).wait_for()
+        assert (run.connections, page.evaluate("lanewise.camera.azimuth")) == (2, 1.25)
+
+
+def test_a_reload_keeps_the_token_and_a_wrong_one_is_said(opened: Opened) -> None:
+    with crossed() as run:
+        page = opened(first(run).url)
+        page.reload()
+        until(page, "lanewise.run.frame > 0")
+        assert page.evaluate("location.hash") == f"#t={TOKEN}"
+        wrong = opened(run.url.replace(TOKEN, "guess"), wait=False)
+        wrong.get_by_text("This address was wrong token").wait_for()
+        wrong.wait_for_timeout(900)
+        assert run.connections == 3, "it does not try again"
+
+
+def test_a_lost_context_is_restored(opened: Opened) -> None:
+    with crossed() as run:
+        page = opened(first(run).url)
+        before = hashed(page)
+        page.evaluate("window.lose = lanewise.scene.gl.getExtension('WEBGL_lose_context'); lose.loseContext()")
+        until(page, "lanewise.scene.gl.isContextLost()")
+        page.wait_for_timeout(100)
+        page.evaluate("lose.restoreContext()")
+        until(page, "!lanewise.scene.gl.isContextLost()")
+        page.wait_for_timeout(200)
+        assert hashed(page) == before
+
+
+def test_without_webgl2_there_is_a_sentence(opened: Opened) -> None:
+    without = "HTMLCanvasElement.prototype.getContext = (old => function (kind, ...rest) { return kind === 'webgl2' ? null : old.call(this, kind, ...rest); })(HTMLCanvasElement.prototype.getContext);"
+    with crossed() as run:
+        page = opened(run.url, wait=False, script=without)
+        page.get_by_text("Turn hardware acceleration on").wait_for()
+
+
+def test_a_broken_frame_is_said_and_the_next_one_is_shown(opened: Opened) -> None:
+    def frames(step: int, _: dict[str, Any]) -> list[bytes]:
+        good = cross_frames(step, _)[0]
+        return [good[:-8]] if step == 1 else [good]
+
+    with FakeRun(frames, {**POINTS, "paused": True}) as run:
+        page = opened(first(run).url, wait=False)
+        page.get_by_text("15992 bytes where 16000 were said").wait_for()
+        run._loop.call_soon_threadsafe(run._make)
+        step_is(page, 2)
+
+
+def test_the_end_of_the_run_is_said(opened: Opened) -> None:
+    with crossed() as run:
+        page = opened(first(run).url)
+        run.tell({"is": "state", "ended": True})
+        page.get_by_text("the run has ended").wait_for()
+        assert page.get_by_role("button", name="Ended").is_disabled()
+        assert lit(pixels(page)).any()
