@@ -45,10 +45,12 @@ void main() {
     vec3 p = eye + (enter + (k + lift) * part) * ray;
     float v = texture(field, p).r;
     if (walls > 0.5 && texelFetch(field, ivec3(clamp(p, 0.0, 0.99999) * size), 0).r == 0.0) {
-      vec3 h = 1.5 / size;
-      vec3 slope = vec3(texture(field, p + vec3(h.x, 0, 0)).r - texture(field, p - vec3(h.x, 0, 0)).r,
-        texture(field, p + vec3(0, h.y, 0)).r - texture(field, p - vec3(0, h.y, 0)).r,
-        texture(field, p + vec3(0, 0, h.z)).r - texture(field, p - vec3(0, 0, h.z)).r);
+      vec3 slope = vec3(0.0);
+      for (int i = 0; i < 3; i++) {
+        vec3 h = vec3(0.0);
+        h[i] = 1.5 / size[i];
+        slope[i] = texture(field, p + h).r - texture(field, p - h).r;
+      }
       vec3 normal = length(slope) > 1e-4 ? normalize(slope) : -normalize(ray);
       float lit = 0.55 + 0.45 * max(0.0, dot(normal, normalize(upward - 0.6 * normalize(ray))));
       light += left * solid * lit;
