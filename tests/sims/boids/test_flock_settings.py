@@ -13,6 +13,7 @@ from lanewise.profiling import Profile
 from lanewise.runtime.memory import to_host
 from lanewise.sims.boids import Flock
 from lanewise.sims.boids.choice import Chosen
+from lanewise.sims.boids.engine import FlockEngine
 from lanewise.sims.boids.obstacles import Sphere
 from lanewise.sims.boids.parameters import NUMBERS, make_parameters
 from lanewise.support.errors import InputError
@@ -37,10 +38,10 @@ def bits(flock: Flock) -> list[bytes]:
 
 def resumed(flock: Flock, search: Any = None, **settings: Any) -> Flock:
     """The flock that a checkpoint of this one would give with these settings."""
-    return Flock._restored(  # pyright: ignore[reportPrivateUsage]
-        replace(flock.settings, **settings), flock.state, Chosen(search or flock.search, ""), flock.clock,
-        [to_host(u) for u in flock.urges], flock.rows, None,
-    )  # fmt: skip
+    chosen = Chosen(search or flock.search, "")
+    engine = FlockEngine(replace(flock.settings, **settings), flock.state, chosen, None, flock.rows)
+    engine.follow([to_host(u) for u in flock.urges])
+    return Flock._restored(engine, flock.clock, None)  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.mark.parametrize("name", NUMBERS)

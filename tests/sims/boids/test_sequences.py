@@ -62,8 +62,8 @@ def test_flocks_of_other_rules_are_sound(chosen: dict[str, Any]) -> None:
 def test_what_a_step_launches_is_explained() -> None:
     found = flock(search="static-grid")
     names = [t.name for t in found.sequence().tasks]
-    assert found._loop is not None
-    rows = found._loop.explain().launches
+    assert found._steps.loop is not None
+    rows = found._steps.loop.explain().launches
     assert (
         [row.name for row in rows]
         == names

@@ -25,9 +25,10 @@ from lanewise.io.hdf5 import add_dataset, open_hdf5, set_attributes, warn_withou
 from lanewise.io.schema import Array, Text, Whole
 from lanewise.io.sums import check_sums
 from lanewise.layouts import default_layout
-from lanewise.profiling.profile import Profile
+from lanewise.profiling.profile import Profile, span
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.choice import Chosen, search_from_json, search_to_json, search_world
+from lanewise.sims.boids.engine import FlockEngine
 from lanewise.sims.boids.rules import record_class
 from lanewise.sims.boids.settings import (
     RunPlan,
@@ -48,6 +49,7 @@ from lanewise.sims.common.devices import first_of, is_mesh, place_of, same_kind,
 from lanewise.sims.common.meshes import spelled
 from lanewise.sims.common.plan_text import from_json, to_json
 from lanewise.support.errors import InputError, LanewiseWarning
+from lanewise.support.warned import warn_user
 
 if TYPE_CHECKING:
     from lanewise.sims.boids.flock import Flock
@@ -240,9 +242,20 @@ def restored(
     check_fit(settings)
     if not same_kind(where, s.device):
         chosen = replace(chosen, plan=None)
-    return flock._restored(  # pyright: ignore[reportPrivateUsage]
-        settings, saved.state, chosen, saved.clock, saved.urges, saved.rows, saved.laid, profile
-    )
+    with span(profile, "setup", name="flock"):
+        engine = FlockEngine(settings, saved.state, chosen, profile, saved.rows, saved.laid)
+    engine.follow(saved.urges)
+    return flock._restored(engine, saved.clock, profile)  # pyright: ignore[reportPrivateUsage]
+
+
+def resumed(flock: type[Flock], path: Path, *, device: str | None) -> Flock:
+    """The flock of a checkpoint; warns of an older one that does not keep all that decides its
+    bits.
+    """
+    saved = read_checkpoint(path)
+    if note := other_cells(saved):
+        warn_user(note, ResumeWarning)
+    return restored(flock, saved, device=device)
 
 
 def other_order(path: Path, before: str, after: str) -> str:

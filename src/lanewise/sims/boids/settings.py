@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import lanewise as lw
 from lanewise.io.schema import record
-from lanewise.layouts import layout_by_name
+from lanewise.layouts import default_layout, layout_by_name
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.images import check_images, images, look_ahead
 from lanewise.sims.boids.obstacles import Obstacle, Plane, as_dict, check_obstacle, obstacle_of
 from lanewise.sims.boids.parameters import (
     LONGEST,
     SHORTEST,
+    THESIS_K,
     Parameters,
     check_parameters,
     check_semantics,
+    make_parameters,
 )
-from lanewise.sims.boids.rules import BOUNDED, BOX, RECORDS, SPHERE
+from lanewise.sims.boids.rules import BOUNDED, BOX, RECORDS, SPHERE, record_class
 from lanewise.sims.boids.statistics import Statistics
 from lanewise.sims.common.checks import MOST_STEPS, check_time_step, readable
 from lanewise.sims.common.clock import Clock
-from lanewise.sims.common.devices import is_mesh, target_of
+from lanewise.sims.common.devices import first_of, is_mesh, place_of, target_of
+from lanewise.sims.common.meshes import one_process, spelled
 from lanewise.support.attributes import frozen, unknown
 from lanewise.support.errors import InputError
 
@@ -93,6 +97,54 @@ class RunPlan:
     last_frame: int
     first: Statistics
     checkpoint_every: int = 0
+
+
+def usual_k(k: int | None, semantics: str) -> int | None:
+    """How many flockmates count: the semantics' own number where none is asked for."""
+    return THESIS_K if k is None and semantics == "thesis" else k
+
+
+def asked_settings(
+    *,
+    semantics: str,
+    constants: Mapping[str, float],
+    k: int | None,
+    search: str | lw.Search,
+    world: float,
+    boundary: str,
+    obstacles: Sequence[Obstacle],
+    think_every: int,
+    precision: str,
+    layout: str | None,
+    device: str | lw.Mesh | None,
+) -> Settings:
+    """The settings of the arguments of a flock; raises `InputError` for values out of range."""
+    parameters = make_parameters(semantics, constants)
+    check_world(world)
+    check_precision(precision)
+    check_think_every(think_every)
+    find_boundary(boundary)
+    for o in obstacles:
+        check_obstacle(o)
+    place = place_of(device)
+    one_process("agents", place if isinstance(place, lw.Mesh) else None)
+    chosen = (
+        layout_by_name(layout)
+        if layout
+        else default_layout(record_class(precision).__record__, first_of(place))
+    )
+    settings = Settings(
+        semantics, parameters, usual_k(k, semantics), spelled_search(search), world, boundary,
+        tuple(obstacles), think_every, precision, str(chosen).lower(), spelled(place),
+    )  # fmt: skip
+    check_fit(settings)
+    check_extent(settings)
+    return settings
+
+
+def spelled_search(search: str | lw.Search) -> str:
+    """A search as settings name it."""
+    return search if isinstance(search, str) else "given"
 
 
 def as_parameters(settings: Settings) -> dict[str, Any]:

@@ -1,0 +1,157 @@
+"""The engine of a flock: its agents in memory, and what advances them by their settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import lanewise as lw
+from lanewise.profiling.profile import Profile, span
+from lanewise.sims.boids.choice import Chosen
+from lanewise.sims.boids.choosing import choose_search, looks_for
+from lanewise.sims.boids.placing import check_places, make_boids, placed
+from lanewise.sims.boids.rules import FIELDS
+from lanewise.sims.boids.semantics import Semantics, make_semantics
+from lanewise.sims.boids.settings import Settings, check_extent, check_fit
+from lanewise.sims.boids.state import State, check_state
+from lanewise.sims.boids.storage import REORDER, AgentStorage, make_storage
+from lanewise.sims.common.devices import bring, is_mesh, on, to_host
+from lanewise.sims.common.loops import product_loop
+from lanewise.sims.common.meshes import copied, in_one_place, mesh_of, parts_of, values_on_host
+from lanewise.sims.common.searches import laid
+from lanewise.support.errors import ArgumentError, InputError
+
+
+class FlockEngine:
+    """Agents, and the launches of a step that are bound to their memory.
+
+    boids: the agents in the order of memory (see `rows`); ids: theirs in the caller's order.
+    settings, choice: as they are now; laid: the search with its cells where they lie.
+    """
+
+    __slots__ = ("boids", "choice", "ids", "laid", "semantics", "settings", "storage")
+
+    def __init__(
+        self,
+        settings: Settings,
+        state: State,
+        search: str | lw.Search | Chosen,
+        profile: Profile | None,
+        rows: NDArray[np.int32] | None = None,
+        laid_before: lw.Search | None = None,
+    ) -> None:
+        """Allocate, compile and bind. search: as it was asked for, or chosen before.
+
+        rows: of the agent at each place in memory; None: as they are in the state. laid_before: see
+        `_bind`.
+        """
+        check_state(state)
+        self.ids = state.ids.copy()
+        check_places(settings, state.position, state.ids)
+        with span(profile, "transfer", name="agents to the device"):
+            if is_mesh(settings.device):  # agents keep the caller's order there
+                rows = None
+            self.boids = make_boids(state if rows is None else placed(state, rows), settings)
+        self.storage: AgentStorage | None = None
+        chosen = choose_search(settings, in_one_place(self.boids), search)
+        self._bind(settings, chosen, rows, laid_before)
+
+    def _bind(
+        self,
+        settings: Settings,
+        chosen: Chosen,
+        rows: NDArray[np.int32] | None = None,
+        laid_before: lw.Search | None = None,
+    ) -> None:
+        """Compile, and bind to the memory of the agents. `rows`: of the agent at each place in
+        memory, where that is known.
+
+        laid_before: the search with its cells where they were laid for earlier positions, which a
+        resumed flock goes on with.
+        """
+        search = laid_before or laid(chosen.search, in_one_place(self.boids))
+        try:
+            semantics = make_semantics(settings, self.boids, search, chosen.plan)
+        except ArgumentError as error:
+            raise InputError(str(error)) from error
+        storage = None
+        if not is_mesh(settings.device):
+            storage = make_storage(self.boids, semantics.structure, settings.think_every)
+        if storage is not None and rows is not None:
+            with on(settings.device):
+                storage.rows[...] = bring(rows, settings.device)
+        # from now on agents lie in the caller's order
+        if storage is None and self.storage is not None:
+            for name in FIELDS:
+                setattr(self.boids, name, self.storage.by_row(getattr(self.boids, name)))
+        self.settings, self.choice, self.laid = settings, chosen, search
+        self.semantics: Semantics = semantics
+        self.storage = storage
+
+    def change(self, settings: Settings, search: str | lw.Search | None = None) -> None:
+        """Go on by other settings; the search stays where nothing that it follows from changes.
+
+        search: another one, as it was asked for.
+        """
+        check_fit(settings)
+        check_places(settings, values_on_host(self.by_row(self.boids.position)), self.ids)
+        if search is None and looks_for(settings) == looks_for(self.settings):
+            chosen = self.choice
+        else:
+            check_extent(settings)
+            before = self.choice.search if settings.search == "given" else settings.search
+            asked = before if search is None else search
+            chosen = choose_search(settings, in_one_place(self.boids), asked)
+        if mesh_of(self.boids) is not None:  # where no step reads the urges of the one before
+            self._bind(settings, chosen)
+            return
+        with on(settings.device):
+            urges = [u.copy() for u in self.semantics.urges]
+            self._bind(settings, chosen, self.rows)
+            for mine, kept in zip(self.semantics.urges, urges, strict=True):
+                mine[...] = kept
+
+    def make_loop(self, dt: float, step: int, profile: Profile | None) -> lw.Steps:
+        """Compile the steps of `dt`, of which `step` were taken."""
+        calls: list[list[Any]] = [list(phase) for phase in self.semantics.calls(dt)]
+        if self.storage is not None:
+            calls[0].insert(0, lw.every(REORDER, self.storage.call()))
+        loop = product_loop(calls, len(calls), profile, of="flock")
+        loop.step = step
+        return loop
+
+    @property
+    def changed(self) -> Mapping[str, Any]:
+        """What steps write besides what they keep, by its name."""
+        first, *others = parts_of(self.boids)
+        changed: dict[str, Any] = {"agents": first}
+        changed |= {f"agents of part {n}": part for n, part in enumerate(others, 1)}
+        if self.storage is not None:
+            changed["rows"] = self.storage.rows
+        return changed
+
+    @property
+    def rows(self) -> NDArray[np.int32]:
+        """Of the agent at each place of `boids`."""
+        if self.storage is None:
+            return np.arange(len(self.boids), dtype=np.int32)
+        return np.array(to_host(self.storage.rows))
+
+    def by_row(self, values: Any) -> Any:
+        """Values of agents in the caller's order: a copy where they lie."""
+        return copied(values) if self.storage is None else self.storage.by_row(values)
+
+    def state(self) -> State:
+        """A copy of the agents on the host."""
+        fields = {n: values_on_host(self.by_row(getattr(self.boids, n))) for n in FIELDS}
+        return State(**fields, ids=self.ids.copy())
+
+    def follow(self, urges: Sequence[Any]) -> None:
+        """Replace the sums over pairs of the last step by those of a checkpoint."""
+        device = self.boids.device
+        with on(device):
+            for mine, kept in zip(self.semantics.urges, urges, strict=False):
+                mine[...] = bring(kept, device)
