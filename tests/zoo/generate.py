@@ -17,6 +17,8 @@ Array = np.ndarray[Any, Any]
 SMALL, WAVE, FULL = "small", "wave", "full"
 POINTS = {SMALL: 1 << 10, WAVE: 1 << 18, FULL: 1 << 22}
 """About so many elements are written."""
+BEYOND_CACHES = 4
+"""So many times as many by what little is computed of each: 128 MB are no longer found in a cache."""
 FAMILIES = ("product", "window", "row", "stencil")
 
 JOINS = {
@@ -39,10 +41,14 @@ class Case:
     shapes: Callable[[int], tuple[dict[str, tuple[int, ...]], tuple[int, ...]]]
     written: str = "r"
 
+    def points(self, size: str) -> int:
+        """About so many elements are written."""
+        return POINTS[size] * (BEYOND_CACHES if size == FULL and self.family != "product" else 1)
+
     def arguments(self, size: str) -> tuple[dict[str, Array], tuple[int, ...]]:
         """The arrays of a size, and the grid."""
         rng = np.random.default_rng(self.seed)
-        shapes, grid = self.shapes(POINTS[size])
+        shapes, grid = self.shapes(self.points(size))
         given = {n: rng.random(shape, np.float32) - np.float32(0.25) for n, shape in shapes.items()}
         given[self.written][...] = np.nan
         return given, grid

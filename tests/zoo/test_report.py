@@ -1,0 +1,52 @@
+"""The report of the zoo's bench says which share of the kernels meets each target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("bench.zoo", reason="benches are not installed")
+from bench.zoo import report
+
+ABOUT = {"machine": "a GPU", "size": "full", "offline": False}
+
+
+def row(seed: int, ms: float, best: float, predicted: float, bound: float) -> dict[str, Any]:
+    return {
+        "seed": seed, "family": "row", "ms": ms, "best_ms": best, "predicted_ms": predicted, "bound_ms": bound,
+        "plan": "block=256", "best": "block=128",
+    }  # fmt: skip
+
+
+def test_shares_of_the_targets() -> None:
+    rows = [
+        row(1, 1.0, 1.0, 1.0, 0.5),
+        row(3, 1.1, 1.0, 1.4, 0.55),
+        row(5, 3.0, 1.0, 6.0, 0.3),
+        row(7, 1.0, 1.0, 0.9, 0.9),
+    ]
+    text = "\n".join(report(rows, ABOUT))
+    for line in (
+        "| default within 5 % of the best plan tried | 95 % | 50% |",
+        "| within 15 % | 100 % | 75% |",
+        "| predicted / measured within 0.85 to 1.15 | 90 % | 50% |",
+        "| within 0.67 to 1.5 | 100 % | 75% |",
+        "| share of the bound, median | 60 % | 50% |",
+        "| wrong or failed | 0 | 0 |",
+    ):
+        assert line in text
+    assert "seed" not in text  # odd ones judge, and are not looked at
+
+
+def test_wrong_and_failed_kernels_are_counted_and_named() -> None:
+    rows = [row(2, 1.0, 1.0, 1.0, 0.5) | {"wrong": "block=64 differs"}, {"seed": 5, "failed": "ValueError: no"}]
+    text = "\n".join(report(rows, ABOUT))
+    assert "| wrong or failed | 0 | 2 |" in text
+    assert "- seed 2: block=64 differs" in text
+    assert "- seed 5: ValueError: no" in text
+    assert "- seed 2, row: 1 ms by block=256; 1 by block=128" in text
+
+
+def test_a_run_that_was_cut_off_at_once_has_a_report() -> None:
+    assert "0 kernels" in "\n".join(report([], ABOUT))
