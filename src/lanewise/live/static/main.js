@@ -2,6 +2,7 @@
 import { Camera } from "./camera.js";
 import { Film, composed, save } from "./film.js";
 import { Ink } from "./ink.js";
+import { listen } from "./input.js";
 import { digits, grouped } from "./lines.js";
 import { $, Panel, table } from "./panel.js";
 import { Feed } from "./protocol.js";
@@ -11,8 +12,8 @@ import { MAPS } from "./table.js";
 const settings = {
   field: "", map: "", reversed: false, low: null, high: null, size: 3, style: "opaque",
   opacity: 0.35, massive: false, tails: 0, slices: true, axis: "z", place: 0.5, smooth: true,
-  volume: "maximum", density: 0.5, turning: false, fitting: false, axes: true, stereo: false, theme: "system",
-  times: "2x",
+  volume: "maximum", density: 0.5, turning: false, fitting: false, axes: true, stereo: false,
+  theme: "system", times: "2x",
 };
 const about = { kinds: [], fields: [], up: [0, 1, 0] };
 const run = { paused: false, ended: false, past: false };
@@ -130,8 +131,8 @@ function say() {
     Object.assign(counted, { frames: 0, bytes: 0, since: now });
   }
   const cloud = scene.cloud();
-  const shown = cloud && (cloud.count < cloud.total
-    ? `${grouped(cloud.count)} of ${grouped(cloud.total)} points` : `${grouped(cloud.count)} points`);
+  const part = cloud?.count < cloud?.total ? `${grouped(cloud.count)} of ` : "";
+  const shown = cloud && `${part}${grouped(cloud.total)} points`;
   const told = Object.entries(run.statistics ?? {}).map(([name, x]) => `${name} ${digits(x)}`);
   $("statistics").textContent = [...told, shown, counted.words].filter(Boolean).join(" · ");
 }
@@ -170,7 +171,8 @@ function welcome(values) {
   panel.choices("field", about.fields);
   if (first) camera.home(about.up, Boolean(about.flat));
   // viridis begins too dark for points on a dark page
-  if (!settings.map) actions.set("map", colours().dark && !about.flat && !isFlow() ? "ember" : "viridis");
+  const light = !colours().dark || about.flat || about.kinds.includes("slice");
+  if (!settings.map) actions.set("map", light ? "viridis" : "ember");
   show();
   state(values);
 }
@@ -188,10 +190,6 @@ function state(values) {
   panel.state({ ...about, ...run });
   if (run.ended) $("link").textContent = "the run has ended";
   wanted = true;
-}
-
-function isFlow() {
-  return about.kinds.includes("slice") || about.kinds.includes("volume");
 }
 
 // Kinds that are not looked at need not be sent.
@@ -259,9 +257,6 @@ const actions = {
     if (key === "theme") document.documentElement.dataset.theme = value;
     wanted = true;
   },
-  next(key, values) {
-    if (values.length) actions.set(key, values[(values.indexOf(settings[key]) + 1) % values.length]);
-  },
   fit,
   pause: () => !run.ended && feed.send({ do: run.paused ? "run" : "pause" }),
   step: () => move(1),
@@ -276,7 +271,8 @@ const actions = {
     if (run.replaying) run.replaying = clearInterval(run.replaying);
     else {
       if (!run.past) actions.seek(run.history[0]);
-      run.replaying = setInterval(() => (run.frame < run.history[1] ? move(1) : actions.live()), 40);
+      const on = () => (run.frame < run.history[1] ? move(1) : actions.live());
+      run.replaying = setInterval(on, 40);
     }
     panel.state({ ...about, ...run });
   },
@@ -316,79 +312,26 @@ const KEYS = {
   PageUp: () => move(-10), PageDown: () => move(10), End: actions.live,
   z: fit, f: fit, h: actions.help, "?": actions.help, p: actions.picture, r: actions.film,
   x: actions.screen, Escape: leave,
-  c: () => actions.next("field", about.fields), m: () => actions.next("map", Object.keys(MAPS)),
+  c: () => next("field", about.fields), m: () => next("map", Object.keys(MAPS)),
   t: () => actions.set("tails", settings.tails ? 0 : 32),
   o: () => actions.set("turning", !settings.turning),
-  w: () => camera.pan(0, 40), s: () => camera.pan(0, -40), a: () => camera.pan(40, 0),
-  d: () => camera.pan(-40, 0), "+": () => camera.zoom(0.85), "=": () => camera.zoom(0.85),
-  "-": () => camera.zoom(1 / 0.85),
 };
-const ORBIT = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
-function pressed(event) {
-  const { key, target } = event;
-  if (event.ctrlKey || event.metaKey || event.altKey || $("help").open && key !== "h") return;
-  const typed = target.closest?.("input, select");
-  if (typed && key !== "Escape") return;
-  if (key === " " && target.closest?.("button")) return;
-  const turned = event.shiftKey && ORBIT[key];
-  const act = turned ? () => camera.orbit(...turned.map((x) => x * 0.09)) : KEYS[key.length === 1
-    ? key.toLowerCase() : key];
-  if (!act) return;
-  event.preventDefault();
-  act();
-  wanted = true;
-}
-
-function pointers(canvas) {
-  const held = new Map();
-  let moved = 0;
-  canvas.onpointerdown = (event) => {
-    canvas.setPointerCapture(event.pointerId);
-    if (!held.size) moved = 0;
-    held.set(event.pointerId, event);
-  };
-  canvas.onpointermove = (event) => {
-    const last = held.get(event.pointerId);
-    if (!last) return;
-    const [dx, dy] = [event.clientX - last.clientX, event.clientY - last.clientY];
-    moved += Math.abs(dx) + Math.abs(dy);
-    if (held.size > 1) {
-      const [other] = [...held.values()].filter((p) => p.pointerId !== event.pointerId);
-      const span = (p) => Math.hypot(p.clientX - other.clientX, p.clientY - other.clientY);
-      camera.pan(dx / 2, dy / 2);
-      camera.zoom(span(last) / Math.max(1, span(event)), (event.clientX + other.clientX) / 2,
-        (event.clientY + other.clientY) / 2);
-    } else if (event.buttons & 6 || event.shiftKey || camera.flat) camera.pan(dx, dy);
-    else camera.orbit(dx * 0.006, dy * 0.006);
-    held.set(event.pointerId, event);
-    wanted = true;
-  };
-  canvas.onpointerup = canvas.onpointercancel = (event) => {
-    if (moved < 5 && event.type === "pointerup" && !event.button) pick(event.clientX, event.clientY);
-    held.delete(event.pointerId);
-  };
-  canvas.oncontextmenu = (event) => event.preventDefault();
-  canvas.addEventListener("wheel", (event) => {
-    event.preventDefault();
-    camera.zoom(Math.exp(Math.max(-60, Math.min(60, event.deltaY)) * 0.004), event.clientX,
-      event.clientY);
-    wanted = true;
-  }, { passive: false });
+function next(key, values) {
+  if (values.length) actions.set(key, values[(values.indexOf(settings[key]) + 1) % values.length]);
 }
 
 function start() {
   try {
     scene = new Scene($("scene"));
   } catch (error) {
-    notice(`This browser gives no WebGL2 (${error.message}). Turn hardware acceleration on in its ` +
-      "settings, update it, or open the address in another one.");
+    notice(`This browser gives no WebGL2 (${error.message}). Turn hardware acceleration on in ` +
+      "its settings, update it, or open the address in another one.");
     return;
   }
   ink = new Ink($("ink").getContext("2d"));
   panel = new Panel(settings, actions);
-  pointers($("scene"));
-  addEventListener("keydown", pressed);
+  listen($("scene"), camera, KEYS, () => (wanted = true), pick);
   addEventListener("resize", resize);
   dark.addEventListener("change", () => (wanted = true));
   $("scene").addEventListener("webglcontextlost", (event) => event.preventDefault());
