@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from docs.generator import commands, names, plan_fields, settings
+from docs.generator import commands, examples, names, plan_fields, settings
 
 FOLDER = Path(__file__).resolve().parent.parent / "reference"
 
@@ -19,7 +19,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "reference"
 def pages() -> dict[str, str]:
     """The text of every page, by its file name."""
     made: dict[str, str] = {}
-    for source in (names, plan_fields, commands, settings):
+    for source in (names, plan_fields, commands, settings, examples):
         made |= source.pages()
     return {"README.md": index(made), **made}
 
