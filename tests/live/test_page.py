@@ -394,6 +394,10 @@ def test_the_end_of_the_run_is_said(opened: Opened) -> None:
     with crossed() as run:
         page = opened(first(run).url)
         run.tell({"is": "state", "ended": True})
+        until(page, "lanewise.run.ended")
+        run.drop()
+        page.wait_for_timeout(900)
+        assert run.connections == 1, "it does not try again"
         page.get_by_text("the run has ended").wait_for()
         assert page.get_by_role("button", name="Ended").is_disabled()
         assert lit(pixels(page)).any()

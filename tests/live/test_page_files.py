@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from lanewise.plot.canvas import speed_colours
 
 STATIC = Path(lanewise.live.__file__).parent / "static"
 LARGEST = 80_000
+SENT = 32_000  # compressed, as a browser asks for it
 
 
 def test_page_and_server_have_one_table() -> None:
@@ -45,6 +47,7 @@ def test_colours_between_the_stops_are_those_of_the_maps() -> None:
 def test_the_page_is_small_and_loads_nothing_from_elsewhere() -> None:
     files = [p for p in STATIC.iterdir() if p.is_file()]
     assert sum(p.stat().st_size for p in files) <= LARGEST
+    assert sum(len(gzip.compress(p.read_bytes())) for p in files) <= SENT
     for path in files:
         text = path.read_text(encoding="utf-8")
         addresses = set(re.findall(r"https?://[^\s\"'`]+", text)) - {"http://www.w3.org/2000/svg"}

@@ -13,7 +13,7 @@ const settings = {
   field: "", map: "", reversed: false, low: null, high: null, size: 3, style: "opaque",
   opacity: 0.35, massive: false, tails: 0, slices: true, axis: "z", place: 0.5, smooth: true,
   volume: "maximum", density: 0.5, turning: false, fitting: false, axes: true, stereo: false,
-  theme: "system", times: "2x",
+  theme: "system", times: "2x", rate: 30,
 };
 const about = { kinds: [], fields: [], up: [0, 1, 0] };
 const run = { paused: false, ended: false, past: false };
@@ -157,7 +157,7 @@ const on = {
 
   link(name, words) {
     $("link").dataset.state = name;
-    $("link").textContent = run.ended && name === "lost" ? "the run has ended" : words;
+    $("link").textContent = words;
     if (name === "refused") notice(`This address was ${words}.`);
     if (name === "open") notice("");
   },
@@ -188,7 +188,8 @@ function state(values) {
     for (const key of ["axis", "place"]) panel.show(key);
   }
   panel.state({ ...about, ...run });
-  if (run.ended) $("link").textContent = "the run has ended";
+  feed.over = run.ended;
+  if (run.ended) on.link("ended", "the run has ended");
   wanted = true;
 }
 
@@ -234,6 +235,7 @@ function showPicked(fields) {
 
 const SENT = {
   field: (field) => ({ do: "colour", field }),
+  rate: (n) => ({ do: "rate", n }),
   low: range, high: range,
   axis: slice, place: slice,
 };
@@ -251,7 +253,7 @@ const actions = {
   set(key, value) {
     settings[key] = value;
     panel.show(key);
-    if (key in SENT) feed.send(SENT[key](value));
+    if (key in SENT) feed.soon(SENT[key](value));
     if (key === "slices" || key === "volume") show();
     if (key === "turning") camera.turning = value;
     if (key === "theme") document.documentElement.dataset.theme = value;
@@ -261,7 +263,7 @@ const actions = {
   pause: () => !run.ended && feed.send({ do: run.paused ? "run" : "pause" }),
   step: () => move(1),
   back: () => move(-1),
-  seek: (frame) => feed.send({ do: "seek", frame }),
+  seek: (frame) => feed.soon({ do: "seek", frame }),
   live() {
     clearInterval(run.replaying);
     run.replaying = 0;
@@ -277,7 +279,9 @@ const actions = {
     panel.state({ ...about, ...run });
   },
   async picture() {
-    const times = parseInt(settings.times);
+    const most = scene.gl.getParameter(scene.gl.MAX_RENDERBUFFER_SIZE);
+    const largest = Math.floor(most / Math.max(camera.width, camera.height));
+    const times = Math.min(parseInt(settings.times), largest);
     const [width, height] = [camera.width * times, camera.height * times];
     const view = look(times);
     const pixels = scene.read(view, width, height);
@@ -302,8 +306,12 @@ const actions = {
   help: () => ($("help").open ? $("help").close() : $("help").showModal()),
 };
 
+// Among what is kept; from the newest frame on, steps of the run.
 function move(n) {
-  if (run.past || n < 0) actions.seek(Math.max(run.history?.[0] ?? 0, (run.frame ?? 0) + n));
+  const [oldest, newest] = run.history ?? [0, 0];
+  const frame = Math.max(oldest, (run.frame ?? 0) + n);
+  if (n < 0 || (run.past && frame < newest)) actions.seek(frame);
+  else if (run.past) actions.live();
   else feed.send({ do: "step", n });
 }
 

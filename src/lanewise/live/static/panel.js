@@ -47,6 +47,7 @@ const CONTROLS = {
   View: [
     ["turning", "Turn", "check"],
     ["fitting", "Keep fitted", "check"],
+    ["rate", "Frames/s", [1, 60, 1]],
     ["axes", "Axes", "check"],
     ["stereo", "Red-cyan", "check"],
     ["theme", "Theme", ["system", "light", "dark"]],

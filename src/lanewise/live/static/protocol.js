@@ -70,11 +70,15 @@ export function extended(frame, suffix) {
 export class Feed {
   constructor(on) {
     this.on = on;
-    this.tries = 0;
+    this.tries = this.idle = 0;
+    this.over = false; // the run has ended: nobody is there any more
+    this.later = {};
     this.hidden = document.hidden;
     document.addEventListener("visibilitychange", () => this.visible(!document.hidden));
     addEventListener("online", () => this.socket.readyState > 1 && this.again(0));
     addEventListener("hashchange", () => this.again(0));
+    // what was lost on the way is made good
+    setInterval(() => this.idle++ > 0 && !this.hidden && this.send({ do: "credit", n: 2 }), 2000);
     this.open();
   }
 
@@ -106,6 +110,7 @@ export class Feed {
       } else this.on.text(message);
       return;
     }
+    this.idle = 0;
     let frame;
     try {
       frame = decode(data);
@@ -133,7 +138,19 @@ export class Feed {
     if (this.socket.readyState === 1) this.socket.send(JSON.stringify(message));
   }
 
+  // The last of many, every 50 ms: sliders say more than anyone wants to hear.
+  soon(message) {
+    const waits = message.do in this.later;
+    this.later[message.do] = message;
+    if (waits) return;
+    setTimeout(() => {
+      this.send(this.later[message.do]);
+      delete this.later[message.do];
+    }, 50);
+  }
+
   closed(code) {
+    if (this.over) return;
     if (code in CLOSED) {
       this.on.link("refused", CLOSED[code]);
       return;

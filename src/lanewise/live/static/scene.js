@@ -58,7 +58,8 @@ export class Scene {
       kind = CLOUDS.find((k) => this.waiting[k] ?? this.latest[k]);
       if (!kind) return this.dropped.push(frame);
       const base = this.waiting[kind] ?? this.latest[kind];
-      frame = { ...extended(base, frame), sequence: frame.sequence, decode: frame.decode };
+      const { sequence, decode } = frame;
+      frame = { ...extended(base, frame), sequence, decode, words: null, tight: null };
     }
     if (this.waiting[kind]) this.dropped.push(this.waiting[kind]);
     this.waiting[kind] = frame;
@@ -92,13 +93,20 @@ export class Scene {
     return this.latest.points ?? this.latest.arrows;
   }
 
-  // The box of what is there: [origin, extent], of a cloud that of nearly all of its points.
+  // The box of what is there: [origin, extent], of a cloud that of nearly all of its points. It
+  // stays while it is about right.
   bounds() {
-    const { slice, volume } = this.latest;
     const cloud = this.cloud();
-    if (cloud?.count) return tight(cloud);
-    const frame = volume ?? slice;
-    return frame ? [frame.origin, frame.extent] : [[-1, -1, -1], [2, 2, 2]];
+    const frame = this.latest.volume ?? this.latest.slice;
+    if (!cloud?.count) return frame ? [frame.origin, frame.extent] : [[-1, -1, -1], [2, 2, 2]];
+    const [low, size] = (cloud.tight ??= tight(cloud));
+    const [first, kept] = this.kept ?? [low, [0, 0, 0]];
+    const fits = low.every((x, i) => x >= first[i] && x + size[i] <= first[i] + kept[i]);
+    if (!this.kept || !fits || Math.max(...size) < 0.6 * Math.max(...kept)) {
+      const room = Math.max(...size) * 0.06;
+      this.kept = [low.map((x, i) => (size[i] ? x - room : x)), size.map((x) => x && x + 2 * room)];
+    }
+    return this.kept;
   }
 
   draw(look, width, height) {
@@ -170,9 +178,11 @@ export class Scene {
 
 // Where row k of a cloud is.
 export function placeOf(frame, k) {
-  const view = new DataView(frame.body.buffer, frame.body.byteOffset + k * frame.stride, 8);
+  const { buffer, byteOffset, byteLength } = frame.body;
+  frame.words ??= new Uint16Array(buffer, byteOffset, byteLength >> 1);
+  const first = (k * frame.stride) / 2;
   return [0, 1, 2].map(
-    (i) => frame.origin[i] + (view.getUint16(2 * i, true) / 65535) * frame.extent[i]);
+    (i) => frame.origin[i] + (frame.words[first + i] / 65535) * frame.extent[i]);
 }
 
 function tight(frame) {

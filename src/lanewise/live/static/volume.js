@@ -23,6 +23,7 @@ uniform vec3 eye, solid, upward;
 uniform vec4 plane;
 uniform float walls, emission, density, steps;
 out vec4 ink;
+float fluid(vec3 p) { return min(1.0, 64.0 * texture(field, p).r); }
 void main() {
   // back faces start the ray: from where it enters, or from the eye inside the box
   vec3 ray = at - eye;
@@ -48,8 +49,8 @@ void main() {
       vec3 slope = vec3(0.0);
       for (int i = 0; i < 3; i++) {
         vec3 h = vec3(0.0);
-        h[i] = 1.5 / size[i];
-        slope[i] = texture(field, p + h).r - texture(field, p - h).r;
+        h[i] = 2.0 / size[i];
+        slope[i] = fluid(p + h) - fluid(p - h);
       }
       vec3 normal = length(slope) > 1e-4 ? normalize(slope) : -normalize(ray);
       float lit = 0.55 + 0.45 * max(0.0, dot(normal, normalize(upward - 0.6 * normalize(ray))));
