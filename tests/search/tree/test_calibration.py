@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import weakref
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from lanewise.patterns.search.tree.choice import TreeChoice, choice_from
 from lanewise.patterns.search.tuning import calibration
 from lanewise.patterns.search.tuning.calibration import MARGIN, CalibrationJob, calibrate
 from lanewise.planning.plan import NEUTRAL, Plan
+from lanewise.runtime import host_device, timing
 from lanewise.tuning import replay
 
 
@@ -36,6 +38,13 @@ def pull(target: Star, source: Star, softening2: lw.f32) -> lw.vec3:
 
 
 @pytest.fixture
+def own_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times are those of this process alone: other programs on the machine decide nothing."""
+    for module in (host_device, timing):
+        monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=time.process_time))
+
+
+@pytest.fixture
 def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(store, "store_directory", lambda: tmp_path / "tuned")
     return tmp_path / "tuned"
@@ -46,6 +55,7 @@ def stars(count: int, seed: int = 1) -> Any:
     return Star.array(position=rng.normal(size=(count, 3)), mass=rng.uniform(0.5, 1.5, count))
 
 
+@pytest.mark.usefixtures("own_clock")
 def test_what_is_found_keeps_the_accuracy_and_later_calls_take_it(
     own_store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
