@@ -5,19 +5,21 @@ and the message says what it needs. Nothing is taken and then not looked at.
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import pytest
 import typer
 
 from lanewise.sims.boids.command import app as boids
+from lanewise.sims.common.viewing import ViewSettings
 from lanewise.sims.gravity.command import app as gravity
 from lanewise.sims.lbm.command import app as lbm
 from tests.cli.command import Command
 
 # options that do not decide what is computed, or have tests of their own
 AROUND = {"--device", "--layout", "--overwrite", "--profile", "--profile-trace", "--json", "--quiet"}
+AROUND |= {f"--{f.name.replace('_', '-')}" for f in fields(ViewSettings)}  # tests/live
 FILES = {"--out", "--resume", "--plot", "--movie", "--final", "--vti", "--forces"}
 
 

@@ -10,10 +10,10 @@ import _signal  # pyright: ignore[reportMissingImports]
 import signal
 import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 from lanewise.support.errors import StateError
 
@@ -28,10 +28,27 @@ LONG_GRAPH = 32
 PIECE_SECONDS = 0.2
 
 
+class Watcher(Protocol):
+    """Looks at a state between whole steps; it may wait there, and changes nothing."""
+
+    @property
+    def seconds(self) -> float:
+        """How long steps may run between two looks."""
+        ...
+
+    def due(self, step: int) -> int | None:
+        """The first step after this one that must not be passed without a look; None: any may."""
+        ...
+
+    def look(self, step: int, asked: Callable[[], bool]) -> None:
+        """Look at the state after this step. asked: whether Ctrl-C was pressed: waits end then."""
+        ...
+
+
 class WholeSteps:
     """Takes the steps of one state in pieces, and remembers a piece that was never finished."""
 
-    __slots__ = ("_pace", "_remedy", "_running", "_unfinished", "_what")
+    __slots__ = ("_pace", "_remedy", "_running", "_unfinished", "_watchers", "_what")
 
     def __init__(self, what: str, remedy: str) -> None:
         """`what` changes in place; `remedy`: what its user does when it is in no state any more."""
@@ -39,6 +56,16 @@ class WholeSteps:
         self._pace = 0.0  # seconds a step of the last piece
         self._unfinished: tuple[int, int] | None = None
         self._running = False  # those steps
+        self._watchers: tuple[Watcher, ...] = ()
+
+    @contextmanager
+    def watched(self, watcher: Watcher) -> Generator[None]:
+        """Within the block `watcher` looks at the state between pieces of steps."""
+        self._watchers = (*self._watchers, watcher)
+        try:
+            yield
+        finally:
+            self._watchers = tuple(w for w in self._watchers if w is not watcher)
 
     @property
     def broken(self) -> bool:
@@ -112,6 +139,8 @@ class WholeSteps:
                 self.mended()
                 self._pace = (time.perf_counter() - begin) / count
                 step += count
+                for watcher in self._watchers:
+                    watcher.look(step, lambda: interruption.asked)
                 if interruption.asked:
                     interruption.deliver()
         if interruption.asked:  # between the last look and here
@@ -119,7 +148,12 @@ class WholeSteps:
 
     def _piece(self, step: int, end: int) -> int:
         """Steps for some time; many of them end where graphs and the cycles of kernels do."""
-        count = min(end - step, int(PIECE_SECONDS / self._pace) if self._pace else 1)
+        seconds = PIECE_SECONDS
+        for watcher in self._watchers:
+            seconds = min(seconds, watcher.seconds)
+            if (due := watcher.due(step)) is not None:
+                end = min(end, due)
+        count = min(end - step, int(seconds / self._pace) if self._pace else 1)
         if step + count < end and count >= 2 * LONG_GRAPH:
             count -= (step + count) % LONG_GRAPH
         return max(count, 1)

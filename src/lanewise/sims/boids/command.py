@@ -11,6 +11,7 @@ from lanewise.sims.boids.parameters import Parameters
 from lanewise.sims.common.commands import product_app, run_command
 from lanewise.sims.common.frame import Product, carry_out
 from lanewise.sims.common.options import GivenOptions
+from lanewise.sims.common.viewing import ViewSettings
 from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 app = product_app("boids")
 
 
-@run_command(app, Asked, Length, Parameters, Output, Resumed, Pictures, after=ORDER)
+@run_command(app, Asked, Length, Parameters, Output, Resumed, Pictures, ViewSettings, after=ORDER)
 def run(matched: GivenOptions) -> None:
     """Run a flock and say what became of it."""
     from lanewise.sims.boids import run as runner

@@ -48,6 +48,7 @@ from lanewise.sims.common.timed_steps import TimedSteps
 from lanewise.support.attributes import sealed
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
+from lanewise.support.whole_steps import WholeSteps
 
 Callback = Callable[["Flock"], None]
 
@@ -253,6 +254,11 @@ class Flock:
         return self._steps.clock.step
 
     @property
+    def whole(self) -> WholeSteps:
+        """Its steps as whole ones: who looks between them is `watched` there."""
+        return self._steps.whole
+
+    @property
     def time(self) -> float:
         """Start time plus all steps; computed by multiplication, so it does not drift."""
         return self._steps.clock.time
@@ -352,6 +358,12 @@ class Flock:
         now and then.
         """
         return self._engine.rows
+
+    @property
+    def places(self) -> Any:
+        """`rows` where they lie, on the device; None where agents keep the caller's order."""
+        storage = self._engine.storage
+        return None if storage is None else storage.rows
 
     def _seen(self, values: Any) -> Any:
         self._steps.whole.check()

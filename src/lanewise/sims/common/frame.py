@@ -21,6 +21,7 @@ from lanewise.profiling import Profile
 from lanewise.sims.common.options import GivenOptions
 from lanewise.sims.common.processes import writes
 from lanewise.sims.common.profile_report import ProfileReport
+from lanewise.sims.common.viewing import check_view, viewed
 from lanewise.support.errors import InputError
 from lanewise.support.interrupts import INTERRUPTED
 
@@ -62,10 +63,12 @@ def carry_out(
     report = ProfileReport(matched["profile"], trace, matched["overwrite"], out, resumed, *others)
     own = existing_file(resumed) if out is None and resumed is not None else out
     with at_work(own, *others, trace):
+        check_view(matched)
         run = prepare(report.profile)
         say_note(run.note)
         try:
-            follow(run, product.title(run), product.rate, quiet=matched["quiet"])
+            with viewed(product.name, run, matched):
+                follow(run, product.title(run), product.rate, quiet=matched["quiet"])
         except KeyboardInterrupt:
             report.finish()
             print(_how_to_go_on(product.name, run), file=sys.stderr)

@@ -337,6 +337,11 @@ class Simulation:
         return self._clock.step
 
     @property
+    def whole(self) -> WholeSteps:
+        """Its steps as whole ones: who looks between them is `watched` there."""
+        return self._whole
+
+    @property
     def time(self) -> float:
         """Start time plus all steps; computed by multiplication, so it does not drift."""
         return self._clock.time

@@ -12,6 +12,7 @@ from lanewise.profiling import Profile
 from lanewise.sims.common.commands import product_app, run_command
 from lanewise.sims.common.frame import Product, carry_out
 from lanewise.sims.common.options import GivenOptions
+from lanewise.sims.common.viewing import ViewSettings
 from lanewise.sims.lbm.options import ORDER, Asked, End, Method, Output, Resumed
 from lanewise.support.errors import InputError
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 app = product_app("lbm")
 
 
-@run_command(app, Asked, End, Method, Output, Resumed, after=ORDER)
+@run_command(app, Asked, End, Method, Output, Resumed, ViewSettings, after=ORDER)
 def run(matched: GivenOptions) -> None:
     """Run a case and say what it found."""
     from lanewise.sims.lbm import runner

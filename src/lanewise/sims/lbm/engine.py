@@ -31,6 +31,7 @@ from lanewise.sims.lbm.openings import opening_function, opening_observer, openi
 from lanewise.sims.lbm.operators import find_operator, make_macroscopic
 from lanewise.sims.lbm.settings import Settings, SiteGeometry
 from lanewise.support.errors import InputError
+from lanewise.support.whole_steps import WholeSteps
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,6 +134,11 @@ class FlowEngine:
     @profile.setter
     def profile(self, value: Profile | None) -> None:
         self._stepper, self._profile = None, value
+
+    @property
+    def whole(self) -> WholeSteps:
+        """Its steps as whole ones: who looks between them is `watched` there."""
+        return self._sites.whole
 
     def check_whole(self) -> None:
         """Raise `StateError` after steps that were stopped in the middle."""

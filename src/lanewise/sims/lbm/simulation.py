@@ -68,6 +68,7 @@ from lanewise.support.attributes import near, sealed
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
 from lanewise.support.warned import warn_user
+from lanewise.support.whole_steps import WholeSteps
 
 Callback = Callable[["Simulation"], None]
 
@@ -385,6 +386,11 @@ class Simulation:
     def step(self) -> int:
         """How many steps were taken."""
         return self._step
+
+    @property
+    def whole(self) -> WholeSteps:
+        """Its steps as whole ones: who looks between them is `watched` there."""
+        return self._engine.whole
 
     def prepare(self) -> None:
         """Compile what steps need, so that the first one costs no more than the others."""

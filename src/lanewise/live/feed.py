@@ -1,0 +1,214 @@
+"""Between the run and the server: what is due, the frames that were made, and what viewers asked.
+
+The run's thread looks at it between steps, makes a frame when one is due, and goes on; it waits for
+a viewer only where one has paused it. The server's thread takes what is there.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lanewise.live.protocol import HEADER
+from lanewise.live.scenes import Asked, Scene
+
+WATCHED_SECONDS = 0.02  # of steps between two looks while somebody watches
+ALONE_SECONDS = 0.2
+_AT = {name: (struct.Struct(f"<{count}{code}"), at) for name, code, at, count in HEADER}
+
+
+def stamped(frame: bytes, **values: int) -> bytes:
+    """The frame with other values in its header."""
+    made = bytearray(frame)
+    for name, value in values.items():
+        form, at = _AT[name]
+        form.pack_into(made, at, value)
+    return bytes(made)
+
+
+@dataclass(frozen=True, slots=True)
+class FrameSet:
+    """The frames of one look, with one sequence number."""
+
+    sequence: int
+    step: int
+    frames: tuple[bytes, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Of all its frames."""
+        return sum(map(len, self.frames))
+
+
+class Feed:
+    """A watcher of the steps of a run (see `support.whole_steps.Watcher`).
+
+    rate: frames a second at most. history: bytes of frames that are kept. notify: called, from the
+    run's thread, when there is something new.
+    """
+
+    def __init__(
+        self, scene: Scene, *, rate: float = 30.0, points: int = 1_000_000,
+        history: int = 512 << 20, record: Callable[[FrameSet], None] | None = None,
+    ) -> None:  # fmt: skip
+        self.scene, self.rate, self._room, self._record = scene, rate, history, record
+        self.notify: Callable[[], None] = lambda: None
+        fields = scene.about["fields"]
+        self.asked = Asked(field=fields[0] if fields else "", points=points)
+        self.paused = self.ended = False
+        self.watched = 0  # viewers who take frames
+        self.calls = 0  # looks, for tests of what a run without viewers costs
+        self.made = 0  # frames
+        self.history: deque[FrameSet] = deque()
+        self._bytes = 0
+        self._changed = threading.Condition()
+        self._left, self._last, self._fresh = 0, 0, False  # steps to take while paused
+        self._next, self._stale = 0.0, True
+        self._picks: deque[tuple[int, Callable[[dict[str, Any]], None]]] = deque()
+        self._pace: tuple[float, int] = (time.monotonic(), -1)
+        self.steps_per_second = 0.0
+
+    # ------------------------------------------------------------ the run's thread
+
+    @property
+    def seconds(self) -> float:
+        """See `Watcher.seconds`."""
+        return WATCHED_SECONDS if self.watched or self._record else ALONE_SECONDS
+
+    def due(self, step: int) -> int | None:
+        """The step at which a run that was asked for some steps is paused again."""
+        return step + max(1, self._left) if self.paused else None
+
+    def look(self, step: int, asked: Callable[[], bool] = lambda: False) -> None:
+        """Make a frame if one is due, and wait while the run is paused."""
+        self.calls += 1
+        if not (self.watched or self._record or self.paused or self._picks):
+            self._last = step
+            return
+        self._count(step)
+        if self.paused and not self._fresh:
+            self._left = max(0, self._left - (step - self._last))
+        self._last, self._fresh = step, False
+        if time.monotonic() >= self._next or (self.paused and not self._left):
+            self.make()
+        self._answer()
+        while self.paused and not self._left and not asked() and not self.ended:
+            with self._changed:
+                self._changed.wait(0.05)
+            if self._stale:
+                self.make()
+            self._answer()
+
+    def make(self) -> None:
+        """Make the frames of the state as it is, and keep them."""
+        self._stale = False
+        self._next = time.monotonic() + 1 / self.rate
+        self.made += 1
+        step = self.scene.moment[0]
+        frames = tuple(stamped(f, sequence=self.made) for f in self.scene.frames(self.asked))
+        moment = FrameSet(self.made, step, frames)
+        with self._changed:
+            self.history.append(moment)
+            self._bytes += moment.nbytes
+            while self._bytes > self._room and len(self.history) > 1:
+                self._bytes -= self.history.popleft().nbytes
+        if self._record is not None:
+            self._record(moment)
+        self.notify()
+
+    def end(self) -> None:
+        """The run is over: its last state is what viewers see from now on."""
+        if self.watched or self._record:
+            self.make()
+        self.ended, self.paused = True, False
+        self._answer()
+        self.notify()
+
+    def wait_for_viewer(self, asked: Callable[[], bool] = lambda: False) -> None:
+        """Wait until somebody watches."""
+        while not self.watched and not asked():
+            with self._changed:
+                self._changed.wait(0.05)
+
+    def _count(self, step: int) -> None:
+        then, before = self._pace
+        now = time.monotonic()
+        if before < 0 or step < before:
+            self._pace = now, step
+        elif now - then > 1:
+            self.steps_per_second = (step - before) / (now - then)
+            self._pace = now, step
+
+    def _answer(self) -> None:
+        while self._picks:
+            place, answer = self._picks.popleft()
+            answer({} if self.ended else self.scene.picked(place))
+
+    # ------------------------------------------------------------ the server's thread
+
+    def newest(self) -> FrameSet | None:
+        """The last frames that were made."""
+        with self._changed:
+            return self.history[-1] if self.history else None
+
+    def kept(self, sequence: int) -> FrameSet | None:
+        """Those of this sequence, or of the nearest one before that is kept; else the oldest."""
+        with self._changed:
+            found = [m for m in self.history if m.sequence <= sequence]
+            return found[-1] if found else self.history[0] if self.history else None
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What all viewers are told when it changes."""
+        with self._changed:
+            kept = [self.history[0], self.history[-1]] if self.history else []
+        a = self.asked
+        return {
+            "paused": self.paused, "ended": self.ended, "step": kept[1].step if kept else 0,
+            "history": [m.sequence for m in kept] or [0, 0], "field": a.field,
+            "slice": {"axis": a.axis, "place": a.place},
+        }  # fmt: skip
+
+    def ask(self, **changed: Any) -> None:
+        """Frames are to be made otherwise from now on."""
+        with self._changed:
+            self.asked, self._stale, self._next = replace(self.asked, **changed), True, 0.0
+            self._changed.notify_all()
+
+    def pause(self) -> None:
+        """After the steps that run now."""
+        with self._changed:
+            self.paused, self._left = not self.ended, 0
+            self._changed.notify_all()
+
+    def go(self) -> None:
+        """Take steps again."""
+        with self._changed:
+            self.paused = False
+            self._changed.notify_all()
+
+    def step(self, count: int) -> None:
+        """Pause, if it is not, and take so many steps."""
+        with self._changed:
+            self._fresh = not self.paused  # what runs now are none of them
+            self.paused, self._left = not self.ended, count
+            self._changed.notify_all()
+
+    def pick(self, place: int, answer: Callable[[dict[str, Any]], None]) -> None:
+        """Ask for the fields of an element; `answer` is called from the run's thread."""
+        with self._changed:
+            self._picks.append((place, answer))
+            self._changed.notify_all()
+
+    def watch(self, viewers: int) -> None:
+        """So many take frames now."""
+        with self._changed:
+            if viewers > self.watched:
+                self._stale, self._next = True, 0.0
+            self.watched = viewers
+            self._changed.notify_all()

@@ -1,0 +1,150 @@
+"""Scenes of fields on a box of sites: slices, and volumes that are averaged down."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanewise.live.frame import FrameHeader, encode
+from lanewise.live.protocol import FLAGS
+from lanewise.live.scenes import Asked
+from lanewise.runtime.memory import array_module, on, to_host
+
+VOLUME_BYTES = 4_000_000
+STEPS = 254  # of values, which are 1 to 255: 0 is solid
+
+Read = Callable[[], Any]
+
+
+class FieldScene:
+    """Fields of shape (ny, nx) or (nz, ny, nx) on a device, read when a frame is made.
+
+    solid: sites that hold nothing, of the same shape on the host; None: no such sites.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        device: str,
+        fields: Mapping[str, Read],
+        about: Mapping[str, Any],
+        moment: Callable[[], tuple[int, float]],
+        solid: NDArray[np.bool_] | None = None,
+    ) -> None:
+        self._deep = (1,) * (3 - len(shape)) + tuple(shape)
+        self._device, self._fields, self._moment = device, fields, moment
+        self._solid = None if solid is None else solid.reshape(self._deep)
+        self._factor = _factor(self._deep)
+        self._small = (
+            None if self._solid is None else _averaged(np, self._solid, self._factor) > 0.5
+        )
+        flat = len(shape) == 2
+        box = [[0, 0, 0], [float(n) for n in self._deep[::-1]]]
+        self._about = {
+            "kinds": ["slice"] if flat else ["slice", "volume"], "fields": list(fields),
+            "flat": flat, "domain": box, **about,
+        }  # fmt: skip
+        self._flat, self._range = flat, ("", math.inf, -math.inf)
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        return self._about
+
+    @property
+    def moment(self) -> tuple[int, float]:
+        return self._moment()
+
+    def picked(self, place: int) -> dict[str, Any]:
+        """Sites are no elements."""
+        return {}
+
+    def frames(self, asked: Asked) -> list[bytes]:
+        """A slice, a volume, or both."""
+        with on(self._device):
+            field = self._fields[asked.field]().reshape(self._deep)
+            low, high = self._ranged(field, asked)
+            made: list[bytes] = []
+            if asked.wants("slice"):
+                made.append(self._slice(field, low, high, asked))
+            if asked.wants("volume") and not self._flat:
+                made.append(self._volume(field, low, high))
+            return made
+
+    def _ranged(self, field: Any, asked: Asked) -> tuple[float, float]:
+        name, low, high = self._range
+        if name != asked.field:
+            low, high = math.inf, -math.inf
+        least, most = float(field.min()), float(field.max())
+        if math.isfinite(least) and math.isfinite(most):
+            low, high = min(low, least), max(high, most)
+        if not math.isfinite(high - low):
+            low, high = 0.0, 1.0
+        self._range = asked.field, low, high
+        return low if asked.low is None else asked.low, high if asked.high is None else asked.high
+
+    def _slice(self, field: Any, low: float, high: float, asked: Asked) -> bytes:
+        axis = 2 if self._flat else asked.axis  # of x, y, z
+        count = self._deep[2 - axis]
+        k = min(count - 1, int(asked.place * count))
+        cut: list[Any] = [slice(None)] * 3
+        cut[2 - axis] = k
+        solid = None if self._solid is None else self._solid[tuple(cut)]
+        values = _bytes(field[tuple(cut)], low, high, solid, self._device)
+        origin, extent = [0.0] * 3, [float(n) for n in self._deep[::-1]]
+        origin[axis], extent[axis] = 0.0 if self._flat else k + 0.5, 0.0
+        height, width = values.shape
+        return self._framed("slice", values, low, high, origin, extent, first=width, total=height,
+                            count=width * height)  # fmt: skip
+
+    def _volume(self, field: Any, low: float, high: float) -> bytes:
+        small = _averaged(array_module(self._device), field, self._factor)
+        values = _bytes(small, low, high, self._small, self._device)
+        nz, ny, nx = values.shape
+        extent = [float(n * self._factor) for n in (nx, ny, nz)]
+        return self._framed("volume", values, low, high, [0.0] * 3, extent, first=nx, total=ny,
+                            count=nz)  # fmt: skip
+
+    def _framed(
+        self, kind: str, values: NDArray[np.uint8], low: float, high: float, origin: list[float],
+        extent: list[float], **counts: int,
+    ) -> bytes:  # fmt: skip
+        step, time = self.moment
+        header = FrameHeader(
+            kind=kind, flags=FLAGS["walls"], components=1, step=step, time=time, low=low, high=high,
+            origin=(origin[0], origin[1], origin[2]), extent=(extent[0], extent[1], extent[2]),
+            **counts,
+        )  # fmt: skip
+        return encode(header, np.ascontiguousarray(values).reshape(-1).data)
+
+
+def _factor(deep: tuple[int, ...]) -> int:
+    """So many sites of an axis become one of the volume."""
+    factor = 1
+    while math.prod(max(1, n // factor) for n in deep) > VOLUME_BYTES:
+        factor += 1
+    return min(factor, *deep) if min(deep) > 1 else 1
+
+
+def _averaged(module: Any, field: Any, factor: int) -> Any:
+    """Means over cubes of `factor` sites; what is left over at the far ends is left out."""
+    if factor == 1:
+        return field
+    nz, ny, nx = (n // factor for n in field.shape)
+    cut = field[: nz * factor, : ny * factor, : nx * factor]
+    return module.mean(cut.reshape(nz, factor, ny, factor, nx, factor), axis=(1, 3, 5))
+
+
+def _bytes(
+    values: Any, low: float, high: float, solid: NDArray[np.bool_] | None, device: str
+) -> NDArray[np.uint8]:
+    """1 to 255 for low to high, 0 for solid sites and what is not finite."""
+    module = array_module(device)
+    scale = STEPS / (high - low) if high > low else 0.0
+    fine = module.isfinite(values)
+    counted = module.clip((module.where(fine, values, low) - low) * scale + 1.5, 1, 255)
+    made: NDArray[np.uint8] = to_host(module.where(fine, counted, 0).astype(np.uint8))
+    return made if solid is None else np.where(solid, np.uint8(0), made)

@@ -1,0 +1,92 @@
+"""Frames as bytes: a header (see `protocol`) and what follows it. All of it is pure."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias
+
+from lanewise.live.protocol import HEADER, HEADER_BYTES, KINDS, MAGIC
+from lanewise.support.errors import InputError
+
+Three: TypeAlias = tuple[float, float, float]
+NAMES = {number: name for name, number in KINDS.items()}
+CLOUDS = ("points", "arrows")
+_FORMAT = {name: struct.Struct(f"<{count}{code}") for name, code, _, count in HEADER}
+_AT = {name: at for name, _, at, _ in HEADER}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameHeader:
+    """What the header of a frame says; see `protocol.HEADER`.
+
+    kind: its name. components: the bytes of a row or of a value. order: frames with the same one
+    have the same elements at the same places.
+    """
+
+    kind: str
+    flags: int = 0
+    components: int = 0
+    order: int = 0
+    sequence: int = 0
+    count: int = 0
+    first: int = 0
+    total: int = 0
+    step: int = 0
+    time: float = 0.0
+    origin: Three = (0.0, 0.0, 0.0)
+    extent: Three = (0.0, 0.0, 0.0)
+    low: float = 0.0
+    high: float = 0.0
+    scale: int = 0
+
+
+def encode(header: FrameHeader, body: bytes | memoryview = b"") -> bytes:
+    """The header and, behind it, the body."""
+    made = bytearray(HEADER_BYTES)
+    made[:4] = MAGIC.encode()
+    for f in fields(FrameHeader):
+        value = getattr(header, f.name)
+        given = (KINDS[value],) if f.name == "kind" else value
+        given = given if isinstance(given, tuple) else (given,)
+        _FORMAT[f.name].pack_into(made, _AT[f.name], *given)
+    return b"".join((made, body))
+
+
+def decode(data: bytes | memoryview) -> tuple[FrameHeader, memoryview]:
+    """What `encode` was given. Raises `InputError` for bytes that are no frame."""
+    view = memoryview(data)
+    if len(view) < HEADER_BYTES:
+        raise InputError(f"{len(view)} bytes are no frame; wanted a header of {HEADER_BYTES}")
+    if (magic := bytes(view[:4])) != MAGIC.encode():
+        raise InputError(f"a frame begins with {magic!r}; wanted {MAGIC.encode()!r}")
+    values: dict[str, tuple[Any, ...]] = {
+        f.name: _FORMAT[f.name].unpack_from(view, _AT[f.name]) for f in fields(FrameHeader)
+    }
+    plain: dict[str, Any] = {name: v[0] if len(v) == 1 else v for name, v in values.items()}
+    if plain["kind"] not in NAMES:
+        raise InputError(f"a frame of kind {plain['kind']}; wanted one of {sorted(NAMES)}")
+    plain["kind"] = NAMES[plain["kind"]]
+    header = FrameHeader(**plain)
+    body = view[HEADER_BYTES:]
+    if len(body) < (wanted := body_bytes(header)):
+        raise InputError(f"{header.kind} of {len(body)} bytes where the header says {wanted}")
+    return header, body
+
+
+def body_bytes(header: FrameHeader) -> int:
+    """How many bytes the header says that its body has."""
+    h = header
+    match h.kind:
+        case "points":
+            return 8 * h.count
+        case "arrows":
+            return 12 * h.count
+        case "suffix":
+            return h.components * h.count
+        case "slice":
+            return h.first * h.total * max(1, h.components)
+        case "volume":
+            return h.first * h.total * h.count
+        case _:
+            return h.count

@@ -1,0 +1,50 @@
+"""What a view shows: the contract of scenes, and what viewers have asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What viewers have asked for, of all of them: the feed makes one frame for all.
+
+    kinds: of frames; empty for all. low, high: of values; None: the least and greatest so far.
+    axis, place: of the slice, from 0 to 1. points: elements at most.
+    """
+
+    field: str
+    kinds: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
+    axis: int = 2
+    place: float = 0.5
+    points: int = 1_000_000
+
+    def wants(self, kind: str) -> bool:
+        """Whether frames of a kind are looked at."""
+        return not self.kinds or kind in self.kinds
+
+
+class Scene(Protocol):
+    """A state that can be looked at between steps. Looking changes nothing of it."""
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """What the page is told at first: title, product, kinds, fields, up, flat and so on."""
+        ...
+
+    @property
+    def moment(self) -> tuple[int, float]:
+        """The steps that led to the state, and its time."""
+        ...
+
+    def frames(self, asked: Asked) -> list[bytes]:
+        """Frames of the state as it is now, with sequence 0."""
+        ...
+
+    def picked(self, place: int) -> dict[str, Any]:
+        """The fields of the element at a place of the sending order."""
+        ...

@@ -1,0 +1,331 @@
+"""The server of a view: the page, and the feed behind a token, in one daemon thread.
+
+A machine's loopback is shared by its users: nothing that a run says goes to anyone without the
+token, and no page of another site gets past Host and Origin.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import json
+import mimetypes
+import os
+import secrets
+import socket
+import stat
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from lanewise.live.feed import Feed
+from lanewise.live.messages import LONGEST, read_message
+from lanewise.live.protocol import PATH
+from lanewise.live.viewers import Viewer
+from lanewise.support.errors import InputError
+from lanewise.support.installation import install
+
+STATIC = Path(__file__).parent / "static"
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+PORTS = 10  # that are tried
+VIEWERS = 8
+WRONG, CLOSED_SECONDS = 3, 10.0  # tokens of a peer, and how long it is not heard then
+HELLO_SECONDS = 5.0
+END_SECONDS = 0.5
+WRONG_TOKEN, FOREIGN, TOO_MANY, GONE = 4401, 4403, 4429, 1001
+POLICY = (
+    "default-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; style-src 'self'; "
+    "object-src 'none'; base-uri 'none'"
+)
+TYPES = {".js": "text/javascript", ".svg": "image/svg+xml"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """Where and how a view is served.
+
+    port: the first of ten that are tried; 0: any. host: other than loopback only where `unsafe`.
+    path: of a Unix socket instead. budget: bytes a second of a viewer.
+    """
+
+    port: int = 8700
+    host: str = "127.0.0.1"
+    unsafe: bool = False
+    path: Path | None = None
+    readonly: bool = False
+    budget: float = 200e6
+
+    def __post_init__(self) -> None:
+        if self.host not in ("127.0.0.1", "localhost", "::1") and not self.unsafe:
+            raise InputError(
+                f"--view-host {self.host} would show the run to the network, unencrypted; wanted "
+                "127.0.0.1 and an SSH tunnel, or --view-unsafe-host as well"
+            )
+
+
+class Server:
+    """Serves one feed from `start` to `stop`."""
+
+    def __init__(self, feed: Feed, serving: Serving | None = None) -> None:
+        self.feed, self.serving = feed, serving or Serving()
+        self.token = secrets.token_urlsafe(16)
+        self.port, self.note = 0, ""
+        self._viewers: set[Viewer] = set()
+        self._wrong: dict[str, tuple[int, float]] = {}
+        self._ready, self._failed = threading.Event(), ""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = threading.Thread(target=self._run, name="lanewise view", daemon=True)
+
+    # ------------------------------------------------------------ the run's thread
+
+    def start(self) -> None:
+        """Listen. Raises `InputError` where no port is free, or the extra is not installed."""
+        if find_spec("websockets") is None:
+            raise InputError(f"a view needs the package websockets: {install('view')}") from None
+        self._thread.start()
+        self._ready.wait()
+        if self._failed:
+            raise InputError(self._failed)
+        self.feed.notify = self._notify
+
+    def stop(self) -> None:
+        """Tell viewers that it is over, and close; takes half a second at most."""
+        if self._loop is None or not self._thread.is_alive():
+            return
+        self.feed.notify = lambda: None
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._over.set)
+        self._thread.join(END_SECONDS + 0.3)
+
+    def _notify(self) -> None:
+        assert self._loop is not None
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._wake)
+
+    @property
+    def url(self) -> str:
+        """The address with the token."""
+        return f"http://{self._named}:{self.port or 8700}/#t={self.token}"
+
+    @property
+    def _named(self) -> str:
+        host = self.serving.host
+        return f"[{host}]" if ":" in host else host
+
+    @property
+    def lines(self) -> str:
+        """What is printed: the address, and how it is reached from another machine."""
+        there = f"{getpass.getuser()}@{socket.gethostname()}"
+        path = self.serving.path
+        to = path.resolve() if path else f"127.0.0.1:{self.port}"
+        tunnel = f"ssh -L {self.port or 8700}:{to} {there}"
+        said = f"view: {self.url}   (from your machine: {tunnel})"
+        return f"{said}\n{self.note}" if self.note else said
+
+    # ------------------------------------------------------------ its own thread
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except OSError as error:
+            self._failed = self._failed or f"a view cannot be served: {error}"
+        finally:
+            self._ready.set()
+
+    async def _serve(self) -> None:
+        from websockets.asyncio.server import serve, unix_serve
+
+        self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
+        options: dict[str, Any] = {
+            "process_request": self._request, "max_size": LONGEST, "compression": None,
+            "ping_interval": 20, "ping_timeout": 20, "open_timeout": HELLO_SECONDS,
+            "close_timeout": 0.2, "server_header": None, "write_limit": 1 << 16,
+        }  # fmt: skip
+        if (path := self.serving.path) is not None:
+            _free(path)
+            before = os.umask(0o177)
+            try:
+                server = await unix_serve(self._viewer, str(path), **options)
+            finally:
+                os.umask(before)
+        else:
+            server = await self._listen(serve, options)
+        self._ready.set()
+        async with server:
+            await self._over.wait()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._farewell(), END_SECONDS)
+        if path is not None:
+            path.unlink(missing_ok=True)
+
+    async def _listen(self, serve: Any, options: dict[str, Any]) -> Any:
+        """On the first free one of ten ports."""
+        first = self.serving.port
+        tried = range(first, min(first + PORTS, 65536)) if first else range(1)
+        for port in tried:
+            try:
+                server = await serve(self._viewer, self.serving.host, port, **options)
+            except OSError as error:
+                if port == tried[-1]:
+                    self._failed = (
+                        f"no port from {first} to {tried[-1]} is free for a view ({error}); wanted "
+                        "another --view-port, or 0 for any"
+                    )
+                    raise
+                continue
+            self.port = server.sockets[0].getsockname()[1]
+            if first and port != first:
+                self.note = f"note: port {first} is taken, so this view has {port}"
+            return server
+        raise AssertionError
+
+    async def _farewell(self) -> None:
+        """Let viewers have the last frame and the end."""
+        self._wake()
+        while self._viewers:
+            await asyncio.sleep(0.01)
+
+    def _wake(self) -> None:
+        for viewer in self._viewers:
+            viewer.woken.set()
+
+    def _watch(self) -> None:
+        self.feed.watch(sum(v.takes_frames for v in self._viewers))
+
+    def _request(self, connection: Any, request: Any) -> Any:
+        """Answer for files of the page; None lets the feed's connection be opened."""
+        hosts, origins = request.headers.get_all("Host"), request.headers.get_all("Origin")
+        if len(hosts) != 1 or not self._ours(hosts[0]) or len(origins) > 1:
+            return _answer(connection, HTTPStatus.FORBIDDEN, b"this Host is not the view's\n")
+        for origin in origins:
+            parts = urlsplit(origin)
+            if parts.scheme not in ("http", "https") or not self._ours(parts.netloc):
+                return _answer(connection, HTTPStatus.FORBIDDEN, b"this Origin is not the view's\n")
+        path = request.path.split("?")[0]
+        if path == PATH:
+            return None
+        name = {"/": "index.html", "/favicon.ico": "icon.svg"}.get(path, path[1:])
+        if name not in _files():
+            return _answer(connection, HTTPStatus.NOT_FOUND, b"no such file\n")
+        file = STATIC / name
+        kind = TYPES.get(file.suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
+        return _answer(connection, HTTPStatus.OK, file.read_bytes(), kind)
+
+    def _ours(self, netloc: str) -> bool:
+        """Whether a page under this name is the view's own. Behind a socket the port is the
+        tunnel's.
+        """
+        if self.serving.unsafe:
+            return True  # it is reached by names that nobody here knows
+        host, _, port = netloc.rpartition(":")
+        if host not in LOOPBACK:
+            return self.serving.path is not None and netloc in LOOPBACK
+        return port == str(self.port) or (self.serving.path is not None and port.isdecimal())
+
+    async def _viewer(self, connection: Any) -> None:
+        from websockets.exceptions import ConnectionClosed
+
+        with suppress(ConnectionClosed):
+            if not await self._let_in(connection):
+                return
+            s = self.serving
+            viewer = Viewer(self.feed, connection.send, s.readonly, self.feed.rate, s.budget)
+            with self._counted(viewer):
+                about = {**self.feed.scene.about, "readonly": s.readonly}
+                await connection.send(json.dumps({"is": "welcome", **about, **self.feed.state}))
+                await self._follow(connection, viewer)
+
+    async def _follow(self, connection: Any, viewer: Viewer) -> None:
+        sending = asyncio.create_task(viewer.serve())
+        listening = asyncio.create_task(self._listen_to(connection, viewer))
+        try:
+            done, _ = await asyncio.wait({sending, listening}, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in (sending, listening):
+                task.cancel()
+            await asyncio.gather(sending, listening, return_exceptions=True)
+        await connection.close(GONE)
+
+    async def _listen_to(self, connection: Any, viewer: Viewer) -> None:
+        async for data in connection:
+            await viewer.take(data)
+            self._watch()
+
+    @contextmanager
+    def _counted(self, viewer: Viewer) -> Generator[None]:
+        self._viewers.add(viewer)
+        try:
+            yield
+        finally:
+            self._viewers.discard(viewer)
+            self._watch()
+
+    async def _let_in(self, connection: Any) -> bool:
+        """Whether the first message has the token, and there is room."""
+        peer = str((connection.remote_address or ("socket",))[0])
+        wrong, until = self._wrong.get(peer, (0, 0.0))
+        if wrong >= WRONG and time.monotonic() < until:
+            await connection.close(TOO_MANY, "too many wrong tokens; wait ten seconds")
+            return False
+        try:
+            first = read_message(await asyncio.wait_for(connection.recv(), HELLO_SECONDS))
+        except (InputError, TimeoutError):
+            first = {}
+        token = str(first.get("token", ""))
+        if not secrets.compare_digest(token.encode(), self.token.encode()):
+            count = 1 if wrong >= WRONG else wrong + 1
+            self._wrong[peer] = count, time.monotonic() + CLOSED_SECONDS
+            await connection.close(WRONG_TOKEN, "wrong token")
+            return False
+        self._wrong.pop(peer, None)
+        if len(self._viewers) >= VIEWERS:
+            await connection.close(TOO_MANY, f"{VIEWERS} viewers already")
+            return False
+        return True
+
+
+def _files() -> frozenset[str]:
+    """The names of the page's files."""
+    return frozenset(p.name for p in STATIC.iterdir() if p.is_file())
+
+
+def _answer(connection: Any, status: HTTPStatus, body: bytes, kind: str = "text/plain") -> Any:
+    from websockets.datastructures import Headers
+    from websockets.http11 import Response
+
+    del connection
+    headers = Headers(
+        [
+            ("Content-Type", kind),
+            ("Content-Length", str(len(body))),
+            ("Content-Security-Policy", POLICY),
+            ("X-Content-Type-Options", "nosniff"),
+            ("Referrer-Policy", "no-referrer"),
+            ("Cache-Control", "no-store"),
+            ("Connection", "close"),
+        ]
+    )
+    return Response(status.value, status.phrase, headers, body)
+
+
+def _free(path: Path) -> None:
+    """Remove a socket that a killed run has left. Raises `InputError` for anything else there."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise OSError(f"{path} exists and is no socket")
+    with socket.socket(socket.AF_UNIX) as probe:
+        if probe.connect_ex(str(path)) == 0:
+            raise OSError(f"another process serves at {path}")
+    path.unlink()

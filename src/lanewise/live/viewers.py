@@ -1,0 +1,221 @@
+"""One viewer: its credits, how much it is sent, and what its messages do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lanewise.live.feed import Feed, FrameSet
+from lanewise.live.frame import CLOUDS, FrameHeader, decode, encode
+from lanewise.live.messages import COMMANDS, read_message
+from lanewise.live.protocol import FLAGS
+from lanewise.support.errors import InputError
+
+LEAST_POINTS = 20_000
+LEAST_RATE = 2.0
+CHUNK_BYTES = 1 << 20
+RESTS = 0.5  # seconds without a new frame after which what was left out follows
+MESSAGES_A_SECOND = 100
+LOGGED = 5  # refusals that a viewer is told of a second
+
+
+@dataclass(slots=True, eq=False)
+class Viewer:
+    """What one viewer has and may have.
+
+    send: writes a message of text or bytes. rate: frames a second. budget: bytes a second.
+    credits: frames that may be under way; under_way: when they were sent. points: of a cloud, at
+    most, as fast as it takes them.
+    """
+
+    feed: Feed
+    send: Callable[[str | bytes], Any]
+    readonly: bool = False
+    rate: float = 30.0
+    budget: float = 200e6
+    credits: int = 0
+    under_way: dict[int, float] = field(default_factory=dict[int, float])
+    points: int = 1 << 30
+    sought: int | None = None
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
+    dropped: int = 0  # frames that newer ones replaced
+    _sent: int = 0  # sequence
+    _at: float = 0.0
+    _cloud: tuple[FrameHeader, memoryview, int] | None = None  # of which so many elements were sent
+    _told: str = ""
+    _second: tuple[int, int] = (0, 0)
+    _serial: int = 0
+
+    # ------------------------------------------------------------ what it says
+
+    async def take(self, data: str | bytes) -> None:
+        """Do what a message says; one that says nothing sensible is answered with the reason."""
+        second, count = self._second
+        now = int(time.monotonic())
+        self._second = (now, count + 1) if second == now else (now, 1)
+        if self._second[1] > MESSAGES_A_SECOND:
+            return
+        try:
+            self._do(read_message(data))
+        except InputError as error:
+            if self._second[1] <= LOGGED:
+                await self.send(json.dumps({"is": "error", "text": str(error)}))
+        self.woken.set()
+
+    def _do(self, message: dict[str, Any]) -> None:
+        feed, about = self.feed, self.feed.scene.about
+        if self.readonly and message["do"] in COMMANDS:
+            raise InputError("this view is for reading (--view-readonly): the run goes on as it is")
+        match message:
+            case {"do": "ack", "sequence": sequence}:
+                self._acknowledged(sequence)
+            case {"do": "credit", "n": n}:
+                self.credits = n
+                self.under_way.clear()
+            case {"do": "pause"}:
+                feed.pause()
+            case {"do": "run"}:
+                feed.go()
+            case {"do": "step", "n": n}:
+                feed.step(n)
+            case {"do": "colour", "field": name}:
+                if name not in about["fields"]:
+                    raise InputError(f"no field {name}; wanted one of {', '.join(about['fields'])}")
+                feed.ask(field=name, low=None, high=None)
+            case {"do": "range", "auto": True}:
+                feed.ask(low=None, high=None)
+            case {"do": "range", "low": low, "high": high}:
+                feed.ask(low=min(low, high), high=max(low, high))
+            case {"do": "show", "kinds": kinds}:
+                feed.ask(kinds=tuple(k for k in kinds if k in about["kinds"]) or ("none",))
+            case {"do": "slice", "axis": axis, "place": place}:
+                feed.ask(axis=axis, place=float(place))
+            case {"do": "seek", "frame": frame}:
+                self.sought = None if frame < 0 else frame
+            case {"do": "rate", "n": rate}:
+                self.rate = max(float(rate), 0.1)
+            case {"do": "pick", "row": row}:
+                self._pick(row)
+            case {"do": "shot"}:
+                self._at = 0.0
+            case _:  # hello, a second time
+                pass
+
+    def _pick(self, row: int) -> None:
+        loop = asyncio.get_running_loop()
+
+        def answer(fields: dict[str, Any]) -> None:  # from the run's thread
+            text = json.dumps({"is": "picked", "row": row, "fields": fields})
+            loop.call_soon_threadsafe(lambda: asyncio.ensure_future(self.send(text)))
+
+        self.feed.pick(row, answer)
+
+    def _acknowledged(self, sequence: int) -> None:
+        """A credit comes back; points are as many as go there and are drawn in time."""
+        sent = self.under_way.pop(sequence, None)
+        if sent is None:
+            if self.under_way:  # frames of one moment have one number
+                self.under_way.pop(next(iter(self.under_way)))
+            return
+        took, wanted = time.monotonic() - sent, 1 / min(self.rate, self.feed.rate)
+        if took > 1.5 * wanted:
+            self.points = max(LEAST_POINTS, int(self.points * max(0.5, wanted / took)))
+        elif took < 0.8 * wanted:
+            self.points = min(1 << 30, int(self.points * 1.2))
+
+    # ------------------------------------------------------------ what it is sent
+
+    @property
+    def takes_frames(self) -> bool:
+        """Whether a run need make any for it."""
+        return self.credits > 0
+
+    async def serve(self) -> None:
+        """Send what is new, as credits allow, until the connection or the run ends."""
+        while True:
+            self.woken.clear()
+            await self._tell()
+            wait = await self._send_frames() if self.credits > len(self.under_way) else 0.25
+            if self.feed.ended and self._settled:
+                return
+            try:
+                await asyncio.wait_for(self.woken.wait(), wait)
+            except TimeoutError:
+                continue
+
+    @property
+    def _settled(self) -> bool:
+        newest = self.feed.newest()
+        return newest is None or not self.credits or self._sent == newest.sequence
+
+    async def _tell(self) -> None:
+        text = json.dumps({"is": "state", **self.feed.state})
+        if text != self._told and (self._due(4.0) or 'ended": true' in text):
+            self._told = text
+            await self.send(text)
+
+    def _due(self, rate: float) -> bool:
+        return time.monotonic() - self._at >= 1 / rate or not self._sent
+
+    async def _send_frames(self) -> float:
+        """Send the moment that is due, or what an earlier one left out; how long to wait then."""
+        moment = self.feed.newest() if self.sought is None else self.feed.kept(self.sought)
+        if moment is None:
+            return 0.25
+        since = time.monotonic() - self._at
+        if moment.sequence != self._sent:
+            left = 1 / min(self.rate, self.feed.rate) - since
+            if left > 0.001 and not self.feed.ended:
+                return left
+            self.dropped += max(0, moment.sequence - self._sent - 1)
+            await self._send_moment(moment)
+            return 0.25
+        if self._cloud is not None and (since >= RESTS or self.feed.paused):
+            await self._send_suffix(*self._cloud)
+            return 0.001
+        return RESTS
+
+    async def _send_moment(self, moment: FrameSet) -> None:
+        self._sent, self._at, self._cloud = moment.sequence, time.monotonic(), None
+        for frame in moment.frames:
+            header, body = decode(frame)
+            past = FLAGS["past"] if self.sought is not None else 0
+            wanted = self._count(header) if header.kind in CLOUDS else header.count
+            if wanted < header.count:
+                size = header.components
+                self._cloud = header, body, wanted
+                await self._pay(
+                    _with(header, body[: wanted * size], past, count=wanted), header.sequence
+                )
+            else:
+                await self._pay(_with(header, body, past) if past else frame, header.sequence)
+
+    def _count(self, header: FrameHeader) -> int:
+        """So many elements of a cloud go at once."""
+        most = self.budget / min(self.rate, self.feed.rate) / max(1, header.components)
+        return min(header.count, max(LEAST_POINTS, min(self.points, int(most))))
+
+    async def _send_suffix(self, header: FrameHeader, body: memoryview, first: int) -> None:
+        size = header.components
+        count = min(header.count - first, CHUNK_BYTES // size)
+        rest = first + count
+        self._cloud = (header, body, rest) if rest < header.count else None
+        await self._pay(
+            _with(header, body[first * size : rest * size], 0, kind="suffix", first=first,
+                  count=count),
+            header.sequence,
+        )  # fmt: skip
+
+    async def _pay(self, frame: bytes, sequence: int) -> None:
+        self._serial += 1
+        number = sequence if sequence not in self.under_way else -self._serial
+        self.under_way[number] = time.monotonic()
+        await self.send(frame)
+
+
+def _with(header: FrameHeader, body: memoryview, flags: int, **values: Any) -> bytes:
+    return encode(replace(header, flags=header.flags | flags, **values), body)

@@ -1,0 +1,110 @@
+"""`--view`: a run watched in a browser while it goes on. Options of every product that has a module
+`live`, which gives a `Scene` of what its runs simulate.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lanewise.sims.common.options import GivenOptions, Option, flag_of, option_of, setting
+from lanewise.sims.common.processes import transport
+from lanewise.support.errors import InputError
+
+if TYPE_CHECKING:
+    from lanewise.sims.common.run import Run
+
+VIEW = "Live view"  # panel of the help
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewSettings:
+    """What a view is told on the command line."""
+
+    view: bool = setting(
+        False, Option(VIEW, "", "show the run in a browser while it goes on; prints the address")
+    )
+    view_port: int = setting(
+        8700, Option(VIEW, "N", "the first of ten ports that are tried; 0: any (default {default})",
+                     minimum=0)
+    )  # fmt: skip
+    view_wait: bool = setting(False, Option(VIEW, "", "begin when somebody watches"))
+    view_rate: float = setting(
+        30.0, Option(VIEW, "X", "frames a second at most (default {default})", minimum=0.1)
+    )
+    view_budget: float = setting(
+        200.0, Option(VIEW, "X", "MB a second at most, of each viewer (default {default})",
+                      minimum=0.01)
+    )  # fmt: skip
+    view_points: int = setting(
+        1_000_000, Option(VIEW, "N", "elements at most in a frame (default 1000000)", minimum=1)
+    )
+    view_history: float = setting(
+        512.0, Option(VIEW, "X", "MB of frames to go back in (default {default})", minimum=1)
+    )
+    view_readonly: bool = setting(False, Option(VIEW, "", "viewers cannot pause the run"))
+    view_socket: Path | None = setting(
+        None, Option(VIEW, "PATH", "a Unix socket of this user alone in place of a port")
+    )
+    view_host: str = setting(
+        "127.0.0.1", Option(VIEW, "NAME", "the address to listen at (default {default})")
+    )
+    view_unsafe_host: bool = setting(
+        False, Option(VIEW, "", "allow one that others reach, without encryption")
+    )
+
+
+@contextmanager
+def viewed(product: str, run: Run[Any], given: GivenOptions) -> Generator[None]:
+    """Within the block the run is served, if that was asked for."""
+    settings = given.make(ViewSettings)
+    if not settings.view:
+        yield
+        return
+    from lanewise.live.feed import Feed
+    from lanewise.live.server import Server, Serving
+
+    serving = Serving(
+        port=settings.view_port, host=settings.view_host, unsafe=settings.view_unsafe_host,
+        path=settings.view_socket, readonly=settings.view_readonly,
+        budget=settings.view_budget * 1e6,
+    )  # fmt: skip
+    live: Any = import_module(f"lanewise.sims.{product}.live")
+    feed = Feed(
+        live.scene_of(run.state), rate=settings.view_rate, points=settings.view_points,
+        history=int(settings.view_history * 1e6),
+    )  # fmt: skip
+    server = Server(feed, serving)
+    server.start()
+    try:
+        print(server.lines, file=sys.stderr, flush=True)
+        if settings.view_wait:
+            feed.wait_for_viewer()
+        with live.steps_of(run.state).watched(feed):
+            yield
+        feed.end()
+    finally:
+        feed.ended = True
+        server.stop()
+
+
+def check_view(given: GivenOptions) -> None:
+    """Refuse what says something about a view where there is none, and views that cannot be, before
+    anything is computed.
+    """
+    if given["view"]:
+        if transport().size > 1:
+            raise InputError(
+                "--view shows a run of one process, and this one has "
+                f"{transport().size}; leave it out, or leave mpirun out"
+            )
+        return
+    for f in fields(ViewSettings):
+        option = option_of(f)
+        if option is not None and given[f.name] not in (None, False):
+            raise InputError(f"{flag_of(f, option)} says how a view is, and needs --view")
