@@ -28,9 +28,10 @@ from lanewise.ladders.lbm import (
     summary,
 )
 from lanewise.ladders.lbm_flow import BOUNDARY, COLUMN, OMEGA, ROW, SOLID, STREAM, SiteBox, make_flow, values_of
-from lanewise.ladders.lbm_model import SplitKernel, equation_1, predicted_seconds
+from lanewise.ladders.lbm_model import SplitKernel, equation_1
 from lanewise.ladders.lbm_run import SiteRunner
-from lanewise.ladders.lbm_truth import STEPS, FlowForm, Truth, make_truth, mark_densely
+from lanewise.ladders.lbm_sites import mark_densely, predicted_seconds
+from lanewise.ladders.lbm_truth import STEPS, FlowForm, Truth, make_truth
 from lanewise.ladders.rung import Options, Rung, as_json
 from lanewise.language.lattices import D2Q9, D3Q19
 from lanewise.language.target import Machine

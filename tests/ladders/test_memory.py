@@ -11,9 +11,17 @@ import pytest
 
 import lanewise as lw
 from lanewise.emit.cuda import emit_cuda
-from lanewise.ladders import find_ladder, memory
+from lanewise.ladders import find_ladder
 from lanewise.ladders.memory import LADDER, climb, cpu_cache_bytes, is_cached, layouts, sizes
-from lanewise.ladders.memory_cells import ACCESSES, Bodies, MemoryCell, cell_program, clocked_program, make_bodies
+from lanewise.ladders.memory_cells import (
+    ACCESSES,
+    Bodies,
+    MemoryCell,
+    cell_program,
+    clocked_program,
+    make_bodies,
+    predicted_seconds,
+)
 from lanewise.ladders.rung import Options, Rung, as_json
 from lanewise.runtime.nvrtc import compile_cubin
 
@@ -127,8 +135,7 @@ def test_on_a_gpu() -> None:
 def test_the_model_knows_what_a_gather_costs(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a GPU: one sector for position and mass under SoAoAS, four under SoA."""
     monkeypatch.setattr("lanewise.runtime.devices.missing_for_cuda", lambda: ("no GPU",))
-    monkeypatch.setattr(memory, "is_cached", lambda device, count: False)
     one, four = (
-        memory.predicted_seconds(MemoryCell(x, "gathered"), "cuda", 20_000_000) for x in (lw.SoAoAS(), lw.SoA())
+        predicted_seconds(MemoryCell(x, "gathered"), "cuda", 20_000_000, cached=False) for x in (lw.SoAoAS(), lw.SoA())
     )
     assert four / one == pytest.approx((128 / 1.84 + 8 / 4.42) / (32 / 1.84 + 8 / 4.42), rel=0.01)

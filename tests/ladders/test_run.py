@@ -48,7 +48,7 @@ def test_a_kernel_that_writes_nothing_gets_no_time(monkeypatch):
     class Nothing:
         def run(self, steps: int) -> None: ...
 
-    monkeypatch.setattr(run, "make_stepper", lambda device, calls: Nothing())
+    monkeypatch.setattr(run, "loop_of", lambda call: Nothing())
     rung = runner().measure(version("nothing"), None)
     assert (rung.seconds, rung.skipped) == (
         None, f"wrong: the relative error against float64 is inf, and {runner().problem.tolerance:.1e} is allowed",

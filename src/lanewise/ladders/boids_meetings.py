@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 import lanewise as lw
-from lanewise.models.devices import DeviceModel
+from lanewise.models import DeviceModel
 from lanewise.patterns.search.dynamic_grid import CURVE_LEAF, THESIS_LEAF
 from lanewise.patterns.search.static_grid import CELLS_A_SOURCE
 from lanewise.sims.boids.parameters import THESIS

@@ -31,7 +31,7 @@ from lanewise.ladders.boids_versions import (
 )
 from lanewise.ladders.run import duration, skipped
 from lanewise.ladders.rung import Options, Rung, number
-from lanewise.models.devices import device_model
+from lanewise.models import device_model
 from lanewise.profiling.profile import Profile
 from lanewise.sims.boids import Flock, State, make_state
 from lanewise.sims.boids.parameters import THESIS, THESIS_K, make_parameters

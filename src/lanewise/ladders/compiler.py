@@ -35,7 +35,7 @@ from lanewise.ladders.rung import (
     number_text,
     seconds_text,
 )
-from lanewise.planning.plan import CompletePlan
+from lanewise.planning import CompletePlan
 from lanewise.sims.common.devices import array_module, on
 from lanewise.support.errors import InputError, LanewiseError
 

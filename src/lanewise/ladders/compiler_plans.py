@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lanewise.ir.pattern import BLOCK
-from lanewise.planning.plan import DECLARED, FIELDS, CompletePlan, neutral_plan
+from lanewise.planning import DECLARED, FIELDS, CompletePlan, neutral_plan
 from lanewise.sims.common.devices import target_of
+
+BLOCK = 256  # threads of a block of the naive kernels: 16 x 16
 
 
 @dataclass(frozen=True, slots=True)

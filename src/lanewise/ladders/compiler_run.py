@@ -9,16 +9,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import lanewise as lw
-from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import statements
 from lanewise.ladders.compiler_inputs import LibraryNames
 from lanewise.ladders.compiler_plans import naive_plan
 from lanewise.ladders.compiler_problems import Benchmark, PreparedProblem, make_case
 from lanewise.ladders.run import duration, skipped
 from lanewise.ladders.rung import Options, Rung, number
-from lanewise.models.devices import DeviceModel, device_model
-from lanewise.models.predict import predict
-from lanewise.planning.plan import CompletePlan
+from lanewise.models import DeviceModel, device_model, is_foreseen, predicted
+from lanewise.planning import CompletePlan
 from lanewise.sims.common.devices import array_module, get_device
 from lanewise.support.errors import DeviceError, LanewiseError, PlanError
 
@@ -244,16 +241,13 @@ class Runner:
 
     def _predicted(self, calls: Sequence[lw.Call]) -> float | None:
         """Seconds by the model; None where how often a loop runs depends on data."""
-        if any(not is_foreseen(call.compiled.executable.program.kernels) for call in calls):
+        compiled, alone = [call.compiled for call in calls], len(calls) == 1
+        if not all(is_foreseen(c.executable) for c in compiled):
             return None
-        times = [
-            predict(
-                call.compiled.executable.program, call.compiled.environment, self.model,
-                [c.resources for c in call.compiled.executable.cubins], in_graph=len(calls) == 1,
-            ).seconds
-            for call in calls
-        ]  # fmt: skip
-        return sum(times)
+        return sum(
+            predicted(c.executable, c.environment, self.model, in_graph=alone).seconds
+            for c in compiled
+        )
 
     def _too_long(self, plan: CompletePlan) -> str | None:
         """Why a run would take more time than a rung gets, by one of smaller matrices where a slow
@@ -280,11 +274,6 @@ class Runner:
     @property
     def _module(self) -> Any:
         return array_module(self.device)
-
-
-def is_foreseen(kernels: Sequence[ir.Kernel]) -> bool:
-    """Whether the model knows how often loops run."""
-    return not any(isinstance(s, ir.While) for k in kernels for s in statements(k.body))
 
 
 def compared(rung: Rung, base: Rung | None, naive: Rung | None) -> Rung:

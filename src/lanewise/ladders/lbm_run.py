@@ -13,21 +13,21 @@ import numpy as np
 
 import lanewise as lw
 from lanewise.ladders.lbm_flow import SOLID, SiteBox, values_of
-from lanewise.ladders.lbm_model import (
-    Equation1,
-    SplitKernel,
-    equation_1,
+from lanewise.ladders.lbm_model import Equation1, SplitKernel, equation_1
+from lanewise.ladders.lbm_sites import (
+    SiteCall,
+    Sites,
+    copy_bandwidth,
+    mark_densely,
     occupancies,
     parts_of,
     predicted_seconds,
+    set_departing,
 )
-from lanewise.ladders.lbm_truth import FlowForm, Truth, make_truth, mark_densely, set_departing
+from lanewise.ladders.lbm_truth import FlowForm, Truth, make_truth
 from lanewise.ladders.run import skipped
 from lanewise.ladders.rung import Options, Rung
-from lanewise.models.devices import device_model
-from lanewise.patterns.sitewise.calls import SiteCall
-from lanewise.patterns.sitewise.sites import Sites
-from lanewise.primitives.copying import copy_bandwidth
+from lanewise.models import device_model
 from lanewise.sims.common.devices import array_module, get_device, to_host
 from lanewise.support.errors import DeviceError, PlanError
 from lanewise.support.whole_steps import LONG_GRAPH

@@ -10,10 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 import lanewise as lw
-from lanewise.ladders.lbm_flow import SOLID, Loop, SiteBox, make_flow, values_of
-from lanewise.patterns.sitewise.flags import make_marks
-from lanewise.patterns.sitewise.sites import Sites
-from lanewise.sims.common.devices import bring, to_host
+from lanewise.ladders.lbm_flow import Loop, SiteBox, make_flow, values_of
+from lanewise.ladders.lbm_sites import Sites, mark_densely, set_departing
 
 CHECKED = 1 << 16  # sites of the largest box that is held against float64 as a whole
 SMALLER = {2: (200, 232), 3: (32, 36, 40)}  # the box that stands for larger ones
@@ -113,24 +111,3 @@ def make_truth(whole: SiteBox, seed: int, *, walls: bool) -> Truth:
     set_departing(sites, departing)
     flow.run(sites, STEPS, plan=form.plan, **values)
     return Truth(box, departing, arriving, flow.populations(sites, **values))
-
-
-def set_departing(sites: Sites, populations: npt.NDArray[np.float32]) -> None:
-    """As if these populations had left the sites in a step before."""
-    sites.step, sites.fresh = 0, False
-    for q in range(sites.lattice.size):
-        line = np.ascontiguousarray(populations[q].reshape(-1)).astype(sites.storage.dtype)
-        setattr(sites.current, f"q{q}", bring(line, sites.device))
-
-
-def mark_densely(sites: Sites, dense: bool) -> None:
-    """Have the kernel that lanewise takes where many sites are special, or the one for few: a
-    smaller box stands for a larger one.
-    """
-    if sites.dense == dense:
-        return
-    sites.dense = dense
-    sites.marks = None if dense else bring(make_marks(to_host(sites.flags)), sites.device)
-    if sites.wall_sites:
-        solid = (sites.kinds == SOLID).reshape(-1)
-        sites.solids = None if dense else bring(make_marks(solid), sites.device)

@@ -17,10 +17,16 @@ from functools import cache
 from pathlib import Path
 
 import lanewise as lw
-from lanewise.advice.cost import ArrayUse, cost, memory_model
-from lanewise.ladders.memory_cells import ACCESSES, BLOCK, MemoryCell, MemoryMeasurer
+from lanewise.ladders.memory_cells import (
+    ACCESSES,
+    BLOCK,
+    MemoryCell,
+    MemoryMeasurer,
+    predicted_seconds,
+)
 from lanewise.ladders.run import skipped
 from lanewise.ladders.rung import Column, Ladder, Options, Rung, digits, factor_text
+from lanewise.models import device_model
 from lanewise.sims.common.devices import target_of
 
 RECORD_BYTES = 28  # seven elements of four bytes
@@ -86,7 +92,7 @@ def _rung(measurer: MemoryMeasurer, name: str, cell: MemoryCell, base: Rung | No
     study's.
     """
     device, count = measurer.options.device, measurer.count
-    cached = "yes" if is_cached(device, count) else "no"
+    cached = is_cached(device, count)
     blank = Rung(
         name=f"{cell.access}, {name}",
         bodies=count,
@@ -95,8 +101,12 @@ def _rung(measurer: MemoryMeasurer, name: str, cell: MemoryCell, base: Rung | No
         layout=str(cell.layout),
         plan=f"block={BLOCK}" if target_of(device).has_blocks else "neutral",
         paper=PAPER.get(name) if cell.access == "streamed" else None,
-        predicted_seconds=predicted_seconds(cell, device, count),
-        extra={"access": cell.access, "cached": cached, "elements": cell.elements},
+        predicted_seconds=predicted_seconds(cell, device, count, cached=cached),
+        extra={
+            "access": cell.access,
+            "cached": "yes" if cached else "no",
+            "elements": cell.elements,
+        },
     )
     measured = measurer.measure(cell)
     if measured.wrong is not None:
@@ -114,23 +124,6 @@ def _rung(measurer: MemoryMeasurer, name: str, cell: MemoryCell, base: Rung | No
         over=base.name,
         speedup=first / own,
         predicted=base.predicted_seconds / rung.predicted_seconds,
-    )
-
-
-def predicted_seconds(cell: MemoryCell, device: str, count: int) -> float:
-    """The time of a pass by the model of `choose_layout`: the records, and beside them sums and
-    indices. On a CPU one thread runs.
-    """
-    model = memory_model(device)
-    leaves = tuple(p.name.removeprefix("body.") for p in cell.kernel.lowered.function.parameters)
-    access = ArrayUse(
-        cell.kernel.__name__, "gathered" if cell.access == "gathered" else "streamed", leaves, ()
-    )
-    records = cost(cell.layout.arrange(cell.record.leaves), access, model, count).seconds
-    # a CPU reads a line before it stores
-    beside = (4 if model.target.has_blocks else 8) + (4 if cell.access == "gathered" else 0)
-    return records + count * beside / (
-        model.cached_streamed if is_cached(device, count) else model.streamed
     )
 
 
@@ -192,8 +185,6 @@ def _last_level_bytes(device: str) -> int:
     system does not tell).
     """
     if not target_of(device).host_memory:
-        from lanewise.models.devices import device_model
-
         return device_model(device).l2_bytes
     return cpu_cache_bytes(CACHES) or USUAL_BYTES
 

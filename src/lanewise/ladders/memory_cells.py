@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import lanewise as lw
+from lanewise.advice.cost import ArrayUse, cost, memory_model
 from lanewise.compiler.pipeline import Program, build_program
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own
@@ -27,7 +28,6 @@ from lanewise.passes import clocking, gathering, layout_lowering, thread_mapping
 from lanewise.passes.clocking import CYCLES, WARP
 from lanewise.passes.gathering import INDEX
 from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
-from lanewise.planning.plan import NEUTRAL
 from lanewise.sims.common.devices import array_module, bring, get_device, target_of, to_host
 
 AccessName = Literal["streamed", "subset", "gathered"]
@@ -84,6 +84,21 @@ class MemoryCell:
         return RECORD.__record__
 
 
+def predicted_seconds(cell: MemoryCell, device: str, count: int, *, cached: bool) -> float:
+    """The time of a pass by the model of `choose_layout`: the records, and beside them sums and
+    indices. On a CPU one thread runs. cached: whether all of that fits the last-level cache.
+    """
+    model = memory_model(device)
+    leaves = tuple(p.name.removeprefix("body.") for p in cell.kernel.lowered.function.parameters)
+    access = ArrayUse(
+        cell.kernel.__name__, "gathered" if cell.access == "gathered" else "streamed", leaves, ()
+    )
+    records = cost(cell.layout.arrange(cell.record.leaves), access, model, count).seconds
+    # a CPU reads a line before it stores
+    beside = (4 if model.target.has_blocks else 8) + (4 if cell.access == "gathered" else 0)
+    return records + count * beside / (model.cached_streamed if cached else model.streamed)
+
+
 def cell_program(cell: MemoryCell, device: str) -> Program:
     """The kernel of a cell, shaped for a device: one record a thread, in the order of the records
     or of the indices.
@@ -93,7 +108,7 @@ def cell_program(cell: MemoryCell, device: str) -> Program:
     reference = build_elementwise(cell.kernel.lowered, arguments, index_type(device))
     if cell.access == "gathered":
         reference = gathering.apply(reference, "body")
-    return build_program(reference, lw.Plan(block=BLOCK).filled(NEUTRAL), target.pipeline)
+    return build_program(reference, lw.Plan(block=BLOCK).filled(lw.Plan.neutral()), target.pipeline)
 
 
 def clocked_program(cell: MemoryCell, device: str) -> Program:
@@ -239,7 +254,7 @@ class MemoryMeasurer:
                 return MeasuredPass(error, wrong=_wrong(error))
             seconds = self.time(plain)
         if not target_of(device).has_blocks:
-            from lanewise.models.devices import clock_hz
+            from lanewise.models import clock_hz
 
             return MeasuredPass(error, seconds, seconds * clock_hz() / self.count)
         return self.clocked(cell, error, seconds)

@@ -18,11 +18,7 @@ import numpy as np
 import lanewise as lw
 from lanewise.ladders.problem import FLOPS, Problem
 from lanewise.ladders.rung import Options, Rung
-from lanewise.launch.executable import Executable
-from lanewise.models.devices import DeviceModel, device_model
-from lanewise.models.least import reported_bound
-from lanewise.models.predict import predict
-from lanewise.runtime.stepping import Stepper, make_stepper
+from lanewise.models import BuiltProgram, DeviceModel, certain_bound, device_model, predicted
 from lanewise.sims.common.devices import bring, target_of
 from lanewise.support.errors import PlanError
 
@@ -98,12 +94,12 @@ class Runner:
         with one_thread() if version.serial else nullcontext():
             if reason := self._too_long(version):
                 return skipped(blank, "too long", reason)
-            measured = self._timed(make_stepper(version.device, [call]), blank, result)
+            measured = self._timed(loop_of(call), blank, result)
         return measured if measured.seconds is None else self._compared(measured, base, prediction)
 
-    def _timed(self, stepper: Stepper, blank: Rung, result: Any) -> Rung:
+    def _timed(self, loop: lw.Steps, blank: Rung, result: Any) -> Rung:
         """The rung checked, and with its time if it is right."""
-        stepper.run(1)
+        loop.run(1)
         error, tolerance = self.problem.error(result), self.problem.tolerance
         if not error <= tolerance:
             wrong = (
@@ -113,7 +109,7 @@ class Runner:
             return skipped(replace(blank, relative_error=error), "wrong", wrong)
         least = QUICK_LEAST if self.options.quick else LEAST
         # without what a first run costs: it may have compiled
-        first = _seconds(lambda: stepper.run(1))
+        first = _seconds(lambda: loop.run(1))
         if first >= ENOUGH:
             return replace(
                 blank,
@@ -124,10 +120,10 @@ class Runner:
             )
         repeats = max(1, min(10_000, round(least / first)))
         if repeats > 1:
-            stepper.run(repeats)
+            loop.run(repeats)
         runs: list[float] = []
         for _ in range(RUNS):
-            runs.append(_seconds(lambda: stepper.run(repeats)) / repeats)
+            runs.append(_seconds(lambda: loop.run(repeats)) / repeats)
             if sum(runs) * repeats > ENOUGH:
                 break
         seconds, extra = statistics.median(runs), {**blank.extra, "runs": len(runs)}
@@ -165,9 +161,9 @@ class Runner:
         if size not in self.pilots:
             self.pilots[size] = Problem(size, self.options.seed, self.problem.law)
         call, _ = bind(version, self.pilots[size])
-        stepper = make_stepper(version.device, [call])
-        stepper.run(1)
-        small = _seconds(lambda: stepper.run(1))
+        loop = loop_of(call)
+        loop.run(1)
+        small = _seconds(lambda: loop.run(1))
         limit = QUICK_LIMIT if self.options.quick else LIMIT
         total = small * (self.problem.bodies / size) ** 2
         if total <= limit:
@@ -196,6 +192,11 @@ def bind(version: Version, problem: Problem) -> tuple[lw.Call, Any]:
     ), result
 
 
+def loop_of(call: lw.Call) -> lw.Steps:
+    """Runs a call again and again, without what a call checks; on a GPU as graphs."""
+    return lw.steps([call])
+
+
 def _is_serial(version: Version) -> bool:
     return version.serial or (version.plan is not None and version.plan.block == 1)
 
@@ -216,7 +217,7 @@ def _code(version: Version, call: lw.Call) -> Any:
     )
 
 
-def _seconds(work: Callable[[], None]) -> float:
+def _seconds(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
@@ -268,18 +269,12 @@ def _predict_call(
 
 
 def predict_executable(
-    executable: Executable, model: DeviceModel, bodies: int, values: Mapping[str, float]
+    executable: BuiltProgram, model: DeviceModel, bodies: int, values: Mapping[str, float]
 ) -> ModelledTime:
     """The same for what a call launches."""
     environment = {**values, **{c.name: bodies for c in executable.program.reference.counts}}
-    prediction = predict(
-        executable.program,
-        environment,
-        model,
-        [c.resources for c in executable.cubins],
-        in_graph=True,
-    )
-    least = reported_bound(executable.program, environment, model, prediction.unknown)
+    prediction = predicted(executable, environment, model)
+    least = certain_bound(executable, environment, model, prediction)
     if least is None:
         return ModelledTime(prediction.seconds, None, prediction.busy.limiter)
     return ModelledTime(prediction.seconds, least.seconds, least.limiter)

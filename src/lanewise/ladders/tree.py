@@ -11,11 +11,11 @@ those of |a| for 256 bodies against all pairs in float64.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,7 @@ from lanewise.ladders.run import RUNS, skipped
 from lanewise.ladders.rung import NOTHING, Column, Ladder, Options, Rung, Sizes
 from lanewise.layouts import default_layout
 from lanewise.plot.canvas import FAINT, GRID, TEXT, dark_axes, dark_figure, save_png
-from lanewise.runtime.stepping import make_stepper
-from lanewise.sims.common.devices import bring, to_host
+from lanewise.sims.common.devices import bring, get_device, to_host
 from lanewise.sims.gravity import Body
 
 ALL_PAIRS = "all pairs"
@@ -75,8 +74,7 @@ def _measured(
     result = bring(np.full((problem.bodies, 3), np.nan, np.float32), device)
     kernel = law.kernel if search is None else law.kernel.using(search=search)
     call = kernel.bind(bodies, bodies, **law.values, out=result)  # pyright: ignore[reportArgumentType]
-    stepper = make_stepper(device, [call])
-    stepper.run(1)
+    call.launch()
     blank = Rung(
         name=name, bodies=problem.bodies, skipped="not run", device=device, layout=str(layout),
         plan=call.compiled.plan.short(), extra=_numbers(search),
@@ -84,14 +82,15 @@ def _measured(
     chosen, wanted = problem.answer()
     found = to_host(result)[chosen].astype(np.float64)
     errors = np.linalg.norm(found - wanted, axis=1) / np.linalg.norm(wanted, axis=1)
-    median, most, largest = (float(v) for v in np.percentile(errors, (50, 99, 100)))
+    middle, most, largest = (float(v) for v in np.percentile(errors, (50, 99, 100)))
     blank = replace(blank, relative_error=problem.error(result))
     if not most < LIMIT:
         wrong = f"wrong: 99 % of the errors are below {most:.1e}, and {LIMIT} is allowed"
         return skipped(blank, "wrong", wrong)
-    seconds = _seconds(stepper)
+    # a loop would keep the order of the bodies
+    seconds = median(get_device(device).seconds(call.launch) for _ in range(RUNS))
     extra = {
-        **blank.extra, "error_median": median, "error_99": most, "error_largest": largest,
+        **blank.extra, "error_median": middle, "error_99": most, "error_largest": largest,
         "bodies_per_second": problem.bodies / seconds,
     }  # fmt: skip
     rung = replace(blank, skipped=None, seconds=seconds, extra=extra)
@@ -104,16 +103,6 @@ def _numbers(search: lw.Tree | None) -> dict[str, float | int | str | None]:
     if search is None:
         return {"theta": None, "order": None, "method": None}
     return {"theta": search.angle, "order": search.terms, "method": search.method}
-
-
-def _seconds(stepper: Any) -> float:
-    """The median of some runs."""
-    runs: list[float] = []
-    for _ in range(RUNS):
-        start = time.perf_counter()
-        stepper.run(1)
-        runs.append(time.perf_counter() - start)
-    return sorted(runs)[RUNS // 2]
 
 
 def _error(key: str) -> Any:
@@ -172,11 +161,11 @@ def _draw_orders(axes: Any, rungs: Sequence[Rung]) -> None:
             if not own:
                 continue
             rate, shade = [number(r, "bodies_per_second") for r in own], shades[order]
-            median, most = ([number(r, key) for r in own] for key in ("error_median", "error_99"))
-            axes.hlines(rate, median, most, color=shade, linewidth=1.2, alpha=0.6)
+            middle, most = ([number(r, key) for r in own] for key in ("error_median", "error_99"))
+            axes.hlines(rate, middle, most, color=shade, linewidth=1.2, alpha=0.6)
             shown = {"marker": marker, "markersize": 5, "linestyle": line}
             axes.plot(most, rate, color=shade, label=f"{name}{words}: 99 %", **shown)
-            axes.plot(median, rate, color=shade, marker="|", markersize=9, linestyle="")
+            axes.plot(middle, rate, color=shade, marker="|", markersize=9, linestyle="")
     for rung in (r for r in rungs if r.name == ALL_PAIRS):
         axes.axhline(number(rung, "bodies_per_second"), color=FAINT, linestyle=":", label=ALL_PAIRS)
 
