@@ -159,7 +159,7 @@ def test_refusals():
         f"{where} swap: place and level are computed from each other's old values, and no order of the kernels keeps them for both"
     )
     assert refusal(lambda: fission.apply(simple(CELLS))) == (
-        f"{where} cells: result0 and result1 hang on one decision, floor(x), that two kernels may round in two ways"
+        f"{where} cells: result0 and result1 depend on one decision, floor(x), that two kernels may round in two ways"
     )
     one = refusal(lambda: program(case("gravity"), lw.SoA(), Plan(fission=True), "cuda"))
     assert one == f"{where} gravity: it computes one result only"

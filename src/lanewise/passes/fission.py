@@ -109,7 +109,7 @@ def _listed(outputs: tuple[Output, ...]) -> str:
 def _bound(a: _Part, b: _Part, parts: list[_Part]) -> str | None:
     """Why two parts have to stay together, or None."""
     if shared := a.decisions & b.decisions:
-        return f"hang on one decision, {min(shared)[1]}, that two kernels may round in two ways"
+        return f"depend on one decision, {min(shared)[1]}, that two kernels may round in two ways"
     if b in _overwriting(a, parts) and a in _overwriting(b, parts):
         return (
             "are computed from each other's old values, and no order of the kernels keeps them for "

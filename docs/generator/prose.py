@@ -1,0 +1,59 @@
+"""Words of the documents that read as translated: `python -m docs.generator.prose` lists them.
+
+`make style` runs it. Blocks of code, and what commands print, are not read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BETTER = {
+    r"\bhangs?\b( on)?": "depends on",
+    r"\brests? on\b": "depends on, requires",
+    r"\b(nobody|somebody|whoever)\b": "name the thread, the call, the user; or 'no ...'",
+    r"\bof (one's|your|its|their) own\b": "your own ..., custom",
+    r"\basked for\b": "requested",
+    r"\bnow and then\b": "periodically, sometimes",
+    r"\bwhole numbers?\b": "integer",
+    r"\btruth values?\b": "boolean",
+    r"\bin place of\b": "instead of",
+    r"\bbehind the\b": "after the",
+    r"\bbeside\b": "alongside, next to, besides, compared with",
+    r"\bgo(es)? on\b": "continues",
+    r"\b(is|are) told\b": "reports",
+    r", too\b": "also",
+}
+FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"`[^`\n]*`")
+
+
+def pages() -> list[Path]:
+    """The pages that are written by hand."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def found(text: str) -> Iterator[tuple[int, str, str]]:
+    """Line, words, and what to write instead, for each of the words in a text."""
+    blank = FENCE.sub(lambda m: "\n" * m[0].count("\n"), text)
+    for number, line in enumerate(CODE.sub("`code`", blank).splitlines(), 1):
+        for pattern, better in BETTER.items():
+            for match in re.finditer(pattern, line, re.IGNORECASE):
+                yield number, match[0], better
+
+
+def main() -> None:
+    """List them; the exit code is 1 if there are any."""
+    lines = [
+        f"{path.relative_to(ROOT)}:{number}: {words!r}: write {better}"
+        for path in pages()
+        for number, words, better in found(path.read_text(encoding="utf-8"))
+    ]
+    if lines:
+        raise SystemExit("\n".join([*lines, f"{len(lines)} words to replace"]))
+
+
+if __name__ == "__main__":
+    main()
