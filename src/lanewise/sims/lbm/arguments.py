@@ -16,7 +16,7 @@ from lanewise.patterns.sitewise.balance import wall_balance
 from lanewise.patterns.sitewise.kinds import read_edges
 from lanewise.patterns.sitewise.streaming import FORMS
 from lanewise.sims.common.devices import CPU, target_of
-from lanewise.sims.lbm.checks import check_mach, check_tau
+from lanewise.sims.lbm.checks import check_mach, check_tau, warn_stiffness
 from lanewise.sims.lbm.kinds import Edges, Kind, Open, Wall
 from lanewise.sims.lbm.obstacles.arrays import as_kinds
 from lanewise.sims.lbm.obstacles.boxes import check_shape
@@ -169,6 +169,33 @@ def chosen_force(force: Sequence[float] | None, dimension: int) -> tuple[float, 
     if len(values) != dimension or not all(map(math.isfinite, values)):
         raise InputError(f"the force is {tuple(force)}; wanted {dimension} finite components")
     return values
+
+
+def asked_settings(
+    lattice: lw.Lattice,
+    sizes: tuple[int, ...],
+    rate: float,
+    *,
+    collision: str,
+    parameters: Mapping[str, float] | None,
+    smagorinsky: float,
+    force: Sequence[float] | None,
+    precision: str | None,
+    storage: str | None,
+    streaming: str | None,
+    layout: str | None,
+    device: str,
+    outflow_speed: float,
+) -> Settings:
+    """The settings of a flow by its arguments; raises `InputError` for values out of range."""
+    warn_stiffness(1 / rate, collision)
+    real, stored = chosen_numbers(precision, storage, device)
+    return Settings(
+        lattice.name, sizes, rate, collision, chosen_parameters(collision, parameters),
+        check_smagorinsky(smagorinsky), chosen_force(force, len(sizes)), real, stored,
+        chosen_streaming(streaming, device), layout or "", device,
+        check_outflow_speed(outflow_speed),
+    )  # fmt: skip
 
 
 def check_settings(settings: Settings) -> lw.Lattice:

@@ -35,6 +35,7 @@ from lanewise.sims.common.devices import (
     target_of,
 )
 from lanewise.sims.lbm.arguments import (
+    asked_settings,
     check_geometry,
     check_initial,
     check_motion,
@@ -42,32 +43,22 @@ from lanewise.sims.lbm.arguments import (
     check_smagorinsky,
     chosen_force,
     chosen_lattice,
-    chosen_numbers,
     chosen_parameters,
     chosen_rate,
-    chosen_streaming,
     with_surfaces,
 )
-from lanewise.sims.lbm.checks import FlowWarning, check_memory, warn_stiffness
+from lanewise.sims.lbm.checks import check_memory, warn_stiffness
 from lanewise.sims.lbm.engine import FlowEngine
+from lanewise.sims.lbm.guard import FlowGuard
 from lanewise.sims.lbm.initial import deviations
 from lanewise.sims.lbm.kinds import Edges, Kind, Wall
 from lanewise.sims.lbm.obstacles.boxes import check_shape
 from lanewise.sims.lbm.obstacles.surfaces import Surface
 from lanewise.sims.lbm.settings import Settings, SiteGeometry
-from lanewise.sims.lbm.watch import (
-    LEAST_STEPS,
-    Stagger,
-    check_fields,
-    check_interval,
-    drift_warning,
-    find_stagger,
-    unheld_warning,
-)
+from lanewise.sims.lbm.watch import Stagger, find_stagger
 from lanewise.support.attributes import near, sealed
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
-from lanewise.support.warned import warn_user
 from lanewise.support.whole_steps import WholeSteps
 
 Callback = Callable[["Simulation"], None]
@@ -141,18 +132,14 @@ class Simulation:
 
     __slots__ = (
         "__weakref__",
-        "_checked",
-        "_drifted",
         "_engine",
-        "_first_mass",
         "_fluid",
         "_geometry",
+        "_guard",
         "_lattice",
-        "_looked",
         "_mesh",
         "_seen",
         "_settings",
-        "_staggered",
         "_step",
     )
 
@@ -188,34 +175,22 @@ class Simulation:
     ) -> None:
         sizes = check_shape(shape)
         self._lattice = chosen_lattice(lattice, len(sizes))
-        rate = chosen_rate(viscosity, omega, re, speed, length)
-        warn_stiffness(1 / rate, collision)
-        place = place_of(device)
-        where = first_of(place)
-        real, stored = chosen_numbers(precision, storage, where)
-        settings = Settings(
-            self._lattice.name,
-            sizes,
-            rate,
-            collision,
-            chosen_parameters(collision, parameters),
-            check_smagorinsky(smagorinsky),
-            chosen_force(force, len(sizes)),
-            real,
-            stored,
-            chosen_streaming(streaming, where),
-            layout or "",
-            where,
-            check_outflow_speed(outflow_speed),
-        )
+        rate, place = chosen_rate(viscosity, omega, re, speed, length), place_of(device)
+        settings = asked_settings(
+            self._lattice, sizes, rate, collision=collision, parameters=parameters,
+            smagorinsky=smagorinsky, force=force, precision=precision, storage=storage,
+            streaming=streaming, layout=layout, device=first_of(place),
+            outflow_speed=outflow_speed,
+        )  # fmt: skip
         geometry = check_geometry(sizes, mask, WALL if kinds is None else kinds, edges or {})
         geometry = with_surfaces(self._lattice, geometry, surfaces or {})
         check_motion(self._lattice, geometry, sizes)
         check_initial(sizes, density, velocity, gradient)
-        self._begin(settings, geometry, profile, place if isinstance(place, lw.Mesh) else None)
-        self._first_mass = float(
-            np.broadcast_to(np.asarray(density, np.float64), sizes)[~geometry.solid(sizes)].sum()
-        )
+        mesh = place if isinstance(place, lw.Mesh) else None
+        self._begin(settings, geometry, FlowGuard(0), profile, mesh)
+        fluid = ~geometry.solid(sizes)
+        start = np.broadcast_to(np.asarray(density, np.float64), sizes)[fluid]
+        self._guard.first_mass = float(start.sum())
         if (
             velocity is not None
             or gradient is not None
@@ -229,6 +204,7 @@ class Simulation:
         self,
         settings: Settings,
         geometry: SiteGeometry,
+        guard: FlowGuard,
         profile: Profile | None,
         mesh: lw.Mesh | None,
     ) -> None:
@@ -248,9 +224,7 @@ class Simulation:
         self._fluid = int(
             math.prod(settings.shape) - np.count_nonzero(geometry.solid(settings.shape))
         )
-        self._step = self._checked = self._looked = 0
-        self._staggered = self._drifted = False
-        self._first_mass: float | None = None
+        self._step, self._guard = guard.step, guard
         self._seen: tuple[tuple[int, int], Any, Any] | None = None
 
     def _set(self, density: Any, velocity: Any, gradient: Any) -> None:
@@ -427,10 +401,7 @@ class Simulation:
         steps.
         """
         with span(self.profile, "observe", name="check"), on(self.settings.device):
-            excess, velocity = self._moments()
-            s = self.settings
-            check_fields(excess, velocity, s.shape, s.device, self._checked, self.step)
-        self._checked = self.step
+            self._guard.check(self, *self._moments())
 
     @checked(InputError)
     def run(
@@ -452,41 +423,19 @@ class Simulation:
         """
         check_steps(steps)
         check_every(every)
-        interval, left = check_interval(self.sites), steps
-        # of a checkpoint that does not tell it
-        if self._first_mass is None and not self.geometry.holds_density:
-            self._first_mass = self.mass
+        interval, left = self._guard.begin(self), steps
 
         def advance(count: int) -> None:
             nonlocal left
             self.advance(count)
             left -= count
-            if self.step - self._checked >= interval or not left:
+            if self._guard.is_due(self) or not left:
                 self.check()
 
         look = None if callback is None else partial(callback, self)
         take_steps("flow", steps, advance, look, every, shown=progress, most=interval)
-        if self.step - self._looked >= LEAST_STEPS and not self._staggered:
-            self._looked = self.step
-            if (stagger := self.stagger()).warned:
-                self._staggered = True
-                warn_user(stagger.warning, FlowWarning)
-        self._warn_of_drift()
+        self._guard.end(self)
         return self
-
-    def _warn_of_drift(self) -> None:
-        """Once, of a box that nothing holds the mass of, where it is not that of the start."""
-        first, geometry = self._first_mass, self.geometry
-        if self._drifted or not first or geometry.holds_density:
-            return
-        drift = (
-            drift_warning(self.mass, first, self.settings.storage, self.interpolated_links)
-            if geometry.closed
-            else unheld_warning(self.mass, first)
-        )
-        if drift is not None:
-            self._drifted = True
-            warn_user(drift, FlowWarning)
 
     # ------------------------------------------------------------ looking
 
@@ -582,7 +531,7 @@ class Simulation:
         """The mass at the start of the run, before any checkpoint, too; None after one that does
         not tell it and before `run`.
         """
-        return self._first_mass
+        return self._guard.first_mass
 
     @checked(InputError)
     def force_on(self, *names: str) -> NDArray[Any]:
@@ -654,9 +603,7 @@ class Simulation:
         """At rest, for a checkpoint to fill."""
         simulation = cls.__new__(cls)
         simulation._lattice = lattice
-        simulation._begin(settings, geometry, profile, mesh)
-        simulation._step = simulation._checked = simulation._looked = step
-        simulation._first_mass = first_mass
+        simulation._begin(settings, geometry, FlowGuard(step, first_mass), profile, mesh)
         return simulation
 
     @property
