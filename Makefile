@@ -64,6 +64,7 @@ test-gpu: $(if $(GPU_PYTHON),,$(GPU_STAMP))
 style: $(DEV_STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python -m docs.generator.prose
 
 lint: style
 	$(CHECK_TYPES)

@@ -42,7 +42,7 @@ FIGURES: dict[tuple[str, str], str] = {
     ("layouts.md", "gains less than 5 % over the current layout"): SETTING,
     ("layouts.md", "25 %"): SETTING,
     ("passes.md", "it saves at least 15 % of the work"): SETTING,
-    ("searches.md", "`.holds` says whether 99 % are within the accuracy"): "what the accuracy is said of",
+    ("searches.md", "`.holds` says whether 99 % are within the requested accuracy"): "what the accuracy is said of",
     ("searches.md", "A median error above 1 % or a 99 % error above 5 %"): SETTING,
     ("searches.md", "float32, 1e-12 in float64"): SETTING,
     ("searches.md", "1e-5 in float32"): SETTING,

@@ -10,7 +10,7 @@ import pytest
 
 import lanewise as lw
 from docs.generator import __main__ as generator
-from docs.generator import names, settings
+from docs.generator import names, prose, settings
 from lanewise.planning.plan import OPTIMISATIONS
 
 PAGES = generator.pages()
@@ -63,6 +63,23 @@ def _anchors(text: str) -> set[str]:
         found.add(f"{anchor}-{made[anchor]}" if anchor in made else anchor)
         made[anchor] = made.get(anchor, 0) + 1
     return found
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("It hangs on the length.", ["hangs on"]),
+        ("Nobody reads `whole number` here.", ["Nobody"]),
+        ("A plan\n```text\nbeside the point\n```\nof its own", ["of its own"]),
+        ("The order depends on the length.", []),
+    ],
+)
+def test_words_that_read_as_translated_are_found(text: str, words: list[str]) -> None:
+    assert [found for _, found, _ in prose.found(text)] == words
+
+
+def test_no_page_has_them() -> None:
+    assert {p.name for p in prose.pages() if list(prose.found(p.read_text(encoding="utf-8")))} == set()
 
 
 def test_a_page_that_is_out_of_date_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BETTER = {
     r"\bhangs?\b( on)?": "depends on",
-    r"\brests? on\b": "depends on, requires",
+    r"\brests on\b": "depends on, requires",
     r"\b(nobody|somebody|whoever)\b": "name the thread, the call, the user; or 'no ...'",
     r"\bof (one's|your|its|their) own\b": "your own ..., custom",
     r"\basked for\b": "requested",
