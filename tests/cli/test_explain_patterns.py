@@ -282,3 +282,15 @@ def test_sites_are_not_tuned_without_sites(mine: Command) -> None:
     assert_refused(
         outcome, "mine.py: heat is a stencil, whose plans no command measures: lanewise explain shows its plan"
     )
+
+
+def test_the_conditions_of_branch_splitting_are_told(lanewise: Command, tmp_path: Path) -> None:
+    """Those of the LBM paper, for a threadwise kernel whose sides differ."""
+    (tmp_path / "sides.py").write_text(
+        "import lanewise as lw\n\n\n@lw.threadwise\n"
+        "def sides(i: lw.index, mask: lw.Array1[lw.i32], a: lw.Array1[lw.f32], r: lw.Array1[lw.f32]):\n"
+        "    if mask[i] == 0:\n        r[i] = a[i]\n    else:\n        r[i] = lw.sqrt(a[i]) / lw.exp(a[i])\n"
+    )
+    said = " ".join(lanewise("explain", "sides.py:sides", "--device", "cuda", "--all").out.split())
+    for text in ("by eq. 1 of the LBM paper; its conditions:", "occupancy below 100 %: ", "two major branches: ", "unequal resources: "):
+        assert text in said

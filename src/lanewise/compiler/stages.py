@@ -22,6 +22,7 @@ from lanewise.passes import (
     branch_splitting,
     fission,
     fma_rearrangement,
+    independent_loops,
     invariant_code_motion,
     prefetching,
     reciprocal_square_root,
@@ -59,13 +60,11 @@ def divide(kernel: ir.Kernel, plan: CompletePlan, target: Target, checked: Check
     """
     parts, fast_math = (kernel,), plan.fast_math
     if plan.fission:
-        parts = tuple(
-            checked("loop splitting", k) for k in fission.apply(kernel, fast_math=fast_math)
-        )
+        parts = _split_loops(kernel, fast_math, checked)
     if plan.branches != "apart":
         return parts
     if kernel.pattern.divide is not None:
-        return kernel.pattern.divide(kernel, target, checked)
+        return tuple(k for p in parts for k in kernel.pattern.divide(p, target, checked, fast_math))
     reasons = [branch_splitting.legal(k, fast_math=fast_math) for k in parts]
     if all(reasons):  # a part without a branch stays whole, when another one has a branch
         raise refuse("branch splitting", kernel, reasons[0] or "")
@@ -74,6 +73,25 @@ def divide(kernel: ir.Kernel, plan: CompletePlan, target: Target, checked: Check
         sides = () if reason else branch_splitting.apply(k, fast_math=fast_math)
         done += [checked("branch splitting", s) for s in sides] or [k]
     return tuple(done)
+
+
+def _split_loops(kernel: ir.Kernel, fast_math: bool, checked: Checked) -> Kernels:
+    """A kernel for each independent result, where results are divided; else, and in each of them,
+    loops over independent data divided.
+    """
+    parts, title = (kernel,), "loop splitting"
+    if kernel.pattern.over_pairs or kernel.pattern.whole(kernel) is None:
+        reason = fission.legal(kernel, fast_math=fast_math)
+        if reason is None or kernel.pattern.over_pairs:
+            parts = fission.apply(kernel, fast_math=fast_math)
+        elif independent_loops.legal(kernel) is not None:
+            raise refuse(title, kernel, reason)
+    if not kernel.pattern.over_pairs:
+        parts = tuple(
+            k if independent_loops.legal(k) is not None else independent_loops.apply(k)
+            for k in parts
+        )
+    return tuple(checked(title, k) for k in parts)
 
 
 def lighten_loops(parts: Kernels, plan: CompletePlan, checked: Checked) -> Kernels:

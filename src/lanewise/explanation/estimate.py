@@ -5,7 +5,7 @@ The one place that asks them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -271,4 +271,28 @@ def _branch_splitting(estimates: Estimates, before: CompletePlan, after: Complet
     factor = branch_splitting_speedup(
         branches, together.occupancy.share, model.graph_launch_seconds, together.seconds
     )
-    return f"{factor:.2f} x by eq. 1 of the LBM paper"
+    registers = [r.registers for r in estimates.resources.get(after, ())]
+    conditions = "; ".join(_conditions(branches, together.occupancy.share, registers))
+    return f"{factor:.2f} x by eq. 1 of the LBM paper; its conditions: {conditions}"
+
+
+MAJOR = 0.1  # of the time of the other side, from which on a side of a branch is a major one
+
+
+def _conditions(branches: list[Branch], together: float, registers: Sequence[int]) -> Iterator[str]:
+    """The conditions of the LBM paper, section 2.3, for branches to be split, with what they
+    find.
+    """
+    yield f"occupancy below 100 %: {_holds(together < 1)}, {together:.0%} together"
+    times = sorted(b.seconds for b in branches)
+    shown = " and ".join(f"{t * 1e6:.3g} us" for t in times)
+    yield f"two major branches: {_holds(times[0] >= MAJOR * times[-1])}, {shown}"
+    apart = " and ".join(f"{b.occupancy:.0%}" for b in branches)
+    if len(set(registers)) > 1:
+        apart = f"{' and '.join(map(str, registers))} registers, {apart}"
+    unequal = len(set(registers)) > 1 or len({b.occupancy for b in branches}) > 1
+    yield f"unequal resources: {_holds(unequal)}, {apart} apart"
+
+
+def _holds(condition: bool) -> str:
+    return "yes" if condition else "no"

@@ -206,7 +206,8 @@ class Pattern:
     requested; None where more than that number decides.
     grain: elements of a CPU's pieces of work, given the kernel's last count. slabs: on a CPU the
     kernels of a program run one slab of elements after the other. divide: the kernels in place of
-    one whose branches stand apart; None for a kernel for each side of the function's branch.
+    one whose branches stand apart, told whether arithmetic is fast_math; None for a kernel for each
+    side of the function's branch.
     merging: how a thread of a GPU computes several elements, where no sources are shared.
     no_sums: why float64 accumulation does not apply, for patterns that sum nothing. whole: why the
     results of a kernel are one whole, which loop splitting cannot divide, or None. shape: how a
@@ -227,7 +228,7 @@ class Pattern:
     plan_class: Callable[[Machine, Work, int], Hashable] | None = None
     grain: Callable[[int], int] = elementary_grain
     slabs: bool = False
-    divide: Callable[[Kernel, Target, Checked], tuple[Kernel, ...]] | None = None
+    divide: Callable[[Kernel, Target, Checked, bool], tuple[Kernel, ...]] | None = None
     merging: Merging | None = None
     no_sums: str = ""
     whole: Callable[[Kernel], str | None] = lambda kernel: None

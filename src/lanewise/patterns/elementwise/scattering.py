@@ -19,6 +19,7 @@ from lanewise.ir.traverse import flat_map, rename, statements, writes
 from lanewise.ir.values import value_array
 from lanewise.language.target import Target
 from lanewise.language.types import I32, Scalar
+from lanewise.passes import independent_loops
 from lanewise.passes.base import refuse
 from lanewise.patterns.elements import NARROW
 from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
@@ -32,12 +33,10 @@ from lanewise.support.errors import CompileError
 ELEMENT = own("i")
 
 
-def _divide(kernel: ir.Kernel, target: Target, checked: Checked) -> tuple[ir.Kernel, ...]:
+def _divide(
+    kernel: ir.Kernel, target: Target, checked: Checked, fast_math: bool
+) -> tuple[ir.Kernel, ...]:
     raise refuse("branch splitting", kernel, "an element would scatter once for each side")
-
-
-def _whole(kernel: ir.Kernel) -> str:
-    return "its statements touch arrays in an order of their own"
 
 
 SCATTERING = Pattern(
@@ -46,7 +45,7 @@ SCATTERING = Pattern(
     inlined=True,
     host=HostCode(inline=True, widest_stride=NARROW),
     divide=_divide,
-    whole=_whole,
+    whole=independent_loops.legal,
 )
 
 

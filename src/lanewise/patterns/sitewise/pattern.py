@@ -26,7 +26,9 @@ DEPARTING = (
 )
 
 
-def divide(kernel: ir.Kernel, target: Target, checked: Checked) -> tuple[ir.Kernel, ...]:
+def divide(
+    kernel: ir.Kernel, target: Target, checked: Checked, fast_math: bool
+) -> tuple[ir.Kernel, ...]:
     """The bulk and each kind of site; on a CPU the loop of the bulk takes all sites whose links
     lead alike.
     """

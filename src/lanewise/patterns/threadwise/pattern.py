@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked, HostCode, Pattern
 from lanewise.language.target import Target
-from lanewise.passes.base import refuse
-from lanewise.passes.points import mapping
+from lanewise.passes import independent_loops
+from lanewise.passes.points import mapping, sides
 from lanewise.patterns.threadwise.host import on_cpu
 from lanewise.patterns.threadwise.merged import is_naive, merged
 from lanewise.patterns.threadwise.panelled import panelled
@@ -46,18 +46,11 @@ def shape(
     return (merged(kernel, plan, checked),)
 
 
-def divide(kernel: ir.Kernel, target: Target, checked: Checked) -> tuple[ir.Kernel, ...]:
-    """No kernels for the sides of a branch."""
-    raise refuse(
-        "branch splitting",
-        kernel,
-        "which side a thread takes is known where its statements run, and not before",
-    )
-
-
-def whole(kernel: ir.Kernel) -> str:
-    """Why loop splitting does not apply."""
-    return "its statements read and write arrays in an order of their own"
+def divide(
+    kernel: ir.Kernel, target: Target, checked: Checked, fast_math: bool
+) -> tuple[ir.Kernel, ...]:
+    """A kernel for the points on each side of a thread's branch."""
+    return tuple(checked(sides.NAME, k) for k in sides.apply(kernel, fast_math=fast_math))
 
 
 THREADWISE = Pattern(
@@ -68,7 +61,7 @@ THREADWISE = Pattern(
     grain=grain,
     shape=shape,
     divide=divide,
-    whole=whole,
+    whole=independent_loops.legal,
     default_plan=default_plan,
     suggest=suggested,
     describe=describe,
