@@ -292,5 +292,10 @@ def test_the_conditions_of_branch_splitting_are_told(lanewise: Command, tmp_path
         "    if mask[i] == 0:\n        r[i] = a[i]\n    else:\n        r[i] = lw.sqrt(a[i]) / lw.exp(a[i])\n"
     )
     said = " ".join(lanewise("explain", "sides.py:sides", "--device", "cuda", "--all").out.split())
-    for text in ("by eq. 1 of the LBM paper; its conditions:", "occupancy below 100 %: ", "two major branches: ", "unequal resources: "):
+    for text in (
+        "by eq. 1 of the LBM paper; its conditions:",
+        "occupancy below 100 %: ",
+        "two major branches: ",
+        "unequal resources: ",
+    ):
         assert text in said

@@ -333,5 +333,7 @@ def test_branch_splitting_has_the_papers_formula() -> None:
     c = Case("bounce", bounce, (Cell,), lambda rng, n: {}, lambda *_: (), {"dt": 0.1})
     found = explain(subject(c, "cuda"), resources={}, measure_resources=False).row("branches")
     assert re.fullmatch(
-        r"predicted 0\.\d\d x with apart: not worth it; \d\.\d\d x by eq\. 1 of the LBM paper", found.reason
+        r"predicted 0\.\d\d x with apart: not worth it; \d\.\d\d x by eq\. 1 of the LBM paper; its conditions: "
+        r"occupancy below 100 %: no, 100% together; two major branches: yes, .* us; unequal resources: .*",
+        found.reason,
     )
