@@ -166,7 +166,7 @@ class TreeCall:
         bound[HEIGHTS] = bind_value_array(shape.heights[0], t.I32)
         bound[PARENTS] = bind_value_array(shape.parents, t.I32)
         for name, (arrangement, count) in group_arrays(self.operators, self.arguments).items():
-            number = evaluate(count, {NODES: shape.nodes})
+            number = evaluate(count, {NODES: shape.nodes, LEAVES: shape.leaves})
             size = arrangement.nbytes(number)
             data = np.zeros(size + 64, np.uint8)
             data = data[-data.ctypes.data % 64 :][:size]  # as a device gives it

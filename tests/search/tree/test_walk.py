@@ -15,6 +15,7 @@ from lanewise.launch.executable import build_executable
 from lanewise.layouts import AoS, Layout, SoAoAS
 from lanewise.patterns.search.tree.estimates import cannot_estimate
 from lanewise.patterns.search.tree.nodes import RECORDS
+from lanewise.patterns.search.tree.structure import SHARE
 from lanewise.patterns.search.tree.ways import GROUP_WALK, WALK
 from lanewise.planning.plan import NEUTRAL, Plan
 from tests import far_kernels as kernels
@@ -207,10 +208,11 @@ def test_errors_of_a_cluster_have_no_tail() -> None:
     places = way * np.minimum(radius, 10)[:, None] / np.linalg.norm(way, axis=1)[:, None]
     mass = np.full(4000, 1 / 4000)
     fields = {"position": places, "mass": mass, "softening": mass}
-    call = TreeCall(kernels.plummer, fields, VALUES["plummer"], order=2, theta=0.9, accuracy=4e-3)
+    share = SHARE * 1e-2
+    call = TreeCall(kernels.plummer, fields, VALUES["plummer"], order=2, theta=0.7, accuracy=share)
     found = errors(call)
-    assert 1e-4 < np.quantile(found, 0.99) < 4e-3
-    assert found.max() < 2 * 4e-3
+    assert 1e-4 < np.quantile(found, 0.99) < 1e-2
+    assert found.max() < 2 * 1e-2
 
 
 def test_sizes_of_nodes_are_at_least_those_of_their_sources() -> None:
@@ -228,7 +230,8 @@ def test_sizes_of_nodes_are_at_least_those_of_their_sources() -> None:
         away = np.linalg.norm(places[inside] - centre, axis=1)
         exact = float(np.log2((mass[inside] * away ** (order + 1)).sum()))
         assert memory.read("radius", n) >= away.max()
-        assert exact - 1e-9 <= memory.read("size", n) <= exact + (1e-9 if leaves == 1 else 6)
+        powers = memory.read("size", n) + 2 * np.log2(memory.read("spread", n))  # as SIZES are, over its square
+        assert exact - 1e-9 <= powers <= exact + (1e-9 if leaves == 1 else 6)
 
 
 def test_what_is_not_estimated() -> None:

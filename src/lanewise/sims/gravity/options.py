@@ -112,7 +112,7 @@ class Settings:
         Option(
             METHOD,
             "X",
-            "of a tree: groups narrower than this times their distance (0.6; with --accuracy 0.9)",
+            "of a tree: groups narrower than this times their distance (0.6; with --accuracy 0.7)",
         ),
     )
     order: int | None = setting(

@@ -29,6 +29,7 @@ from lanewise.patterns.results import result_arrays
 from lanewise.patterns.search.tree.arguments import (
     HEIGHT_COUNT,
     HEIGHT_FIRST,
+    LEAVES,
     NODES,
     TreeArguments,
 )
@@ -223,7 +224,8 @@ def group_arrays(
             arrays[LOCALS] = (LocalRecord(operators).arrangement, nodes)
             arrays[LISTS] = (numbers, build.multiply(nodes, ROOM))
             arrays[LENGTHS] = (numbers, nodes)
-            arrays[QUEUES] = (numbers, build.multiply(nodes, QUEUE))
+            leaves = ir.Local(LEAVES, t.I64)
+            arrays[QUEUES] = (numbers, build.multiply(leaves, QUEUE))
         return arrays
     return {
         RECORDS: (boxed_record(arguments).arrangement, nodes),

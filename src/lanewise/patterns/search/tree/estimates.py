@@ -1,12 +1,19 @@
 """Which nodes are far enough for an accuracy: by the estimate of their error.
 
     E = T(D) P,   P = sum of |w| |x - z|^q of the node's sources,   q the first order left out
-    far: E <= accuracy * (the size of the result near the group), and the angle allows an expansion
+    far: E <= accuracy * (the size of the result near the group) * (s / D)^2
 T, the size of derivatives at a distance (`derivatives/expansions/estimates.py`), is computed once a
-call for distances in equal ratios, and interpolated between them. All of it is in powers of two:
-    log2 T(D) + size <= log2 accuracy + log2 strength,    size = log2 P
-P is summed up in leaves. Of a parent it follows from its children, of weight p and spread s, whose
-centres lie a away: P <= sum of p (s + a)^q (Minkowski), with p s^q = P.
+call for distances in equal ratios, and interpolated between them. P is summed up in leaves. Of a
+parent it follows from its children, of weight p and spread s, whose centres lie a away:
+P <= sum of p (s + a)^q (Minkowski), with p s^q = P.
+
+(s / D)^2 is the part of a sphere that a node of spread s covers at the distance D, for errors of
+nodes add up. Nodes of half the size are four times as many in a sheet, whose errors have one sign:
+what is left out of a flat node is. So each has a part of the accuracy, and the sum does not grow
+where more is asked for. All of it is in powers of two:
+    log2 (T(D) D^2) + size <= log2 accuracy + log2 strength,    size = log2 (P / s^2)
+The first order left out tells little of a node whose sources lie at its centre and one far outside,
+nearly at the target: the rest of the series is larger. An angle (`search.WIDEST`) keeps these near.
 
 The strength of a group is what far sources give its first target, by a walk of its own at a wide
 angle, in which such targets are neighbours: it costs less than a thirty-second part of a walk. Near
@@ -69,6 +76,11 @@ def estimate_buffers(target: str) -> dict[str, Buffer]:
     }
 
 
+def _covered(operators: Operators) -> int:
+    """The power of a node's size that its part of the accuracy falls with: P has no less."""
+    return min(2, operators.order + 1)
+
+
 def factor_of(operators: Operators) -> ir.Function | None:
     """The value of the target that all of the result is multiplied by; None: 1."""
     (factor,) = {x.factor for x in operators.shape.locals}
@@ -89,7 +101,8 @@ def build_sizes(operators: Operators, arguments: TreeArguments, index: Scalar) -
     octaves = _binary(
         "-", _log2(ir.Cast(root, F64)), _binary("*", ir.Cast(entry, F64), _real(1 / OCTAVE))
     )
-    distance = ir.Call("exp2", (_binary("+", octaves, _real(float(ABOVE))),), F64)
+    octaves = _binary("+", octaves, _real(float(ABOVE)))
+    distance = ir.Call("exp2", (octaves,), F64)
     known: dict[str, ir.Expression] = {DISTANCE: distance}
     f = operators.proof.function
     plain = {p.name: p for p in uniform_leaves(f, dict(arguments.uniforms))}
@@ -98,7 +111,8 @@ def build_sizes(operators: Operators, arguments: TreeArguments, index: Scalar) -
         for p in sizes.parameters
     )
     inside = build.less(entry, ENTRIES - 1)
-    value = ir.Select(inside, _log2(largest), _real(float("inf")), F64)
+    wide = _binary("*", octaves, _real(float(_covered(operators))))
+    value = ir.Select(inside, _binary("+", _log2(largest), wide), _real(float("inf")), F64)
     body = (
         record.load(ir.Literal(0, index), ("radius",)),
         ir.Apply(sizes, given, results),
@@ -175,14 +189,17 @@ class Spread:
         root = ir.Literal(1 / self.order, self.kind)
         length = ir.Call("exp2", (self._times(_log2(mean), root),), self.kind)
         spread, size = self.record.local("spread"), self.record.local("size")
-        order = ir.Literal(float(self.order), self.kind)
-        powers = self._times(order, _log2(spread))
+        rest = self.order - _covered(self.operators)
+        value: ir.Expression = _log2(self.weight)
+        if rest:
+            powers = self._times(ir.Literal(float(rest), self.kind), _log2(spread))
+            value = self._plus(value, powers)
         return (
             ir.Assign(
                 spread.name,
                 build.minimum(self._times(unit, length), self.record.local("radius")),
             ),
-            ir.Assign(size.name, self._plus(_log2(self.weight), powers)),
+            ir.Assign(size.name, value),
         )
 
     @property

@@ -46,8 +46,8 @@ from lanewise.patterns.search.tree.shape import HEIGHTS, PARENTS, TREE
 
 LOCALS = own("tree.locals")  # the expansions around the targets of nodes
 LISTS, LENGTHS = own("tree.lists"), own("tree.lengths")  # of each node what it left, and how many
-QUEUES = own("tree.queues")  # of each node what is far from it and was not added yet
-QUEUE = 128  # nodes of a queue: 32 bytes an element of a tree with leaves of 32
+QUEUES = own("tree.queues")  # of each thread what is far from its node and was not added yet
+QUEUE = 128  # nodes of a queue: 16 bytes an element of a tree with leaves of 32
 ROOM = 128  # nodes of a list: 64 bytes an element of a tree with leaves of 16
 LAYOUT = AoAS()
 TARGET, ABOVE = "target", "above"  # prefixes of the fields of a node of targets, and of its parent
@@ -225,7 +225,8 @@ class _Builder:
         return (added, ir.Assign(self.queued.name, zero))
 
     def queue_place(self, i: ir.Local) -> ir.Expression:
-        return build.add(build.multiply(self.target, QUEUE), i)
+        """No height has more nodes than there are leaves."""
+        return build.add(build.multiply(self.whole("t"), QUEUE), i)
 
     # ------------------------------------------------------------ one node of sources
 

@@ -23,7 +23,9 @@ from lanewise.support.errors import ArgumentError
 
 Method = Literal["walk", "dual"]
 THETA, ORDER = 0.6, 4  # where neither is asked for
-ESTIMATED_ORDER = 3  # with an accuracy: 1e-3 to 1e-2 takes the least time with two or three
+# with an accuracy, in the least time: of FINE and coarser, and of finer ones
+COARSE_ORDER, FINE_ORDER, FINE = 3, 5, 3e-4
+WIDEST = 0.7  # the opening angle with an accuracy: wider, and estimates say too little
 LEAST_ACCURACY = {4: 1e-5, 8: 1e-12}  # by bytes of a number: nearer to its rounding nothing helps
 MOST_THETA = 0.9  # a group is farther away than it is wide
 MOST_ORDER = 8
@@ -49,17 +51,17 @@ class Tree(Search):
     most 0.9). order: of the expansions, from 0 (a group is one source at its centre) to 8 (None:
     4); of tier P the degree of polynomials along each axis (None: 2), with (order + 1)^axes records
     a group. accuracy: groups are far where the error that is estimated of them is small enough for
-    it (relative to the result; above 0, below 1), and theta allows it (None: 0.9), with order 3
-    where none is given. It is an aim and no bound: 99 % of the results of clusters and of uniform
-    places were closer than it for gravity, mostly by far; others are measured and warn. The
-    function's `tune(targets, sources, ...)` measures which method, order (where none is given),
-    leaves and opening keep the accuracy in the least time, and later calls take these. leaf:
-    elements of the smallest groups. method: "walk", where each group of targets walks through the
-    tree (None), or "dual", where groups of sources meet groups of targets as well, both with
-    expansions: for functions of tier R, whose targets are the sources. Two groups are far from each
-    other where the sum of their radii is less than theta times their distance; order= counts more,
-    and time grows less with it. position: the field that says where an element is, a vec2, vec3,
-    dvec2 or dvec3. radius, k and worlds other than lw.Open() are refused.
+    it (relative to the result; above 0, below 1), and theta allows it (None: 0.7), with order 3
+    where none is given, and 5 for less than 3e-4. It is an aim and no bound: 99 % of the results of
+    clusters, sheets and uniform places were closer than it for gravity, mostly by far; others are
+    measured and warn. The function's `tune(targets, sources, ...)` measures which method, order
+    (where none is given), leaves and opening keep the accuracy in the least time, and later calls
+    take these. leaf: elements of the smallest groups. method: "walk", where each group of targets
+    walks through the tree (None), or "dual", where groups of sources meet groups of targets as
+    well, both with expansions: for functions of tier R, whose targets are the sources. Two groups
+    are far from each other where the sum of their radii is less than theta times their distance;
+    order= counts more, and time grows less with it. position: the field that says where an element
+    is, a vec2, vec3, dvec2 or dvec3. radius, k and worlds other than lw.Open() are refused.
 
     Methods: J. Barnes and P. Hut 1986, with a tree of halves of a Hilbert curve; dual: L. Greengard
     and V. Rokhlin 1987, W. Dehnen 2002.
@@ -124,19 +126,21 @@ class Tree(Search):
     def angle(self) -> float:
         """The opening angle."""
         if self.theta is None:
-            return THETA if self.accuracy is None else MOST_THETA
+            return THETA if self.accuracy is None else WIDEST
         return float(self.theta)
 
     @property
     def terms(self) -> int:
         """The order of the expansions."""
         if self.order is None:
-            return ORDER if self.accuracy is None else ESTIMATED_ORDER
+            if self.accuracy is None:
+                return ORDER
+            return COARSE_ORDER if self.accuracy >= FINE else FINE_ORDER
         return self.order
 
     def describe(self) -> str:
         if self.accuracy is not None:
-            most = f", theta at most {self.angle:g}" if self.angle < MOST_THETA else ""
+            most = f", theta at most {self.angle:g}" if self.angle != WIDEST else ""
             return (
                 f"tree: accuracy {self.accuracy:g} by estimates{most}, order {self.terms}, leaves "
                 f"of {self.leaf}"

@@ -26,7 +26,7 @@ from lanewise.launch.trial import Trial
 from lanewise.launch.tuned_plans import Entry, Key, write_entry
 from lanewise.patterns.search.tree.choice import Calibrated, Sampled, TreeChoice, calibrated_of
 from lanewise.patterns.search.tree.compared import relative, rows
-from lanewise.patterns.search.tree.search import ESTIMATED_ORDER, MOST_THETA, Tree
+from lanewise.patterns.search.tree.search import FINE, MOST_THETA, Tree
 from lanewise.patterns.search.tree.shape import LEAF
 from lanewise.planning.plan import CompletePlan
 from lanewise.runtime.device import get_device
@@ -37,7 +37,7 @@ from lanewise.tuning.search import Progress
 from lanewise.tuning.tune import about_of, time_limit
 
 MARGIN = 0.8  # of the accuracy, that the 99 % error of the sample may be
-WALKS, DUALS = (2, 3, 4), (3, 4, 5)  # orders
+WALKS, FINE_WALKS, DUALS = (2, 3, 4), (3, 4, 5), (3, 4, 5)  # orders
 LEAVES = (16, 64)  # beside the default
 NARROWEST, FIRST, WIDEST = 0.3, 0.6, MOST_THETA  # angles of pairs of groups
 STEP = 4.0  # of a walk's openings
@@ -75,8 +75,7 @@ class CalibrationJob:
     @property
     def default(self) -> TreeChoice:
         """The tree without calibration."""
-        order = ESTIMATED_ORDER if self.asked.order is None else self.asked.order
-        return TreeChoice("walk", order, self.asked.leaf, self.accuracy)
+        return TreeChoice("walk", self.asked.terms, self.asked.leaf, self.accuracy)
 
 
 @dataclass(slots=True)
@@ -245,7 +244,8 @@ def _families(job: CalibrationJob) -> Iterator[tuple[Callable[[float], TreeChoic
     def family(method: Any, order: int) -> Callable[[float], TreeChoice]:
         return lambda opening: TreeChoice(method, order, asked.leaf, float(f"{opening:.3g}"))
 
-    for order in WALKS if asked.order is None else (asked.order,):
+    walks = WALKS if job.accuracy >= FINE else FINE_WALKS
+    for order in walks if asked.order is None else (asked.order,):
         yield family("walk", order), min(2 * job.accuracy, MOST_OPENING)
     if job.pairs and asked.theta is None and asked.method is None:
         for order in DUALS if asked.order is None else (asked.order,):
