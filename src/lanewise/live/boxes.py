@@ -30,7 +30,7 @@ class FrameAxis:
     def holding(self, low: float, high: float) -> FrameAxis:
         """This one while it holds low to high and is not far too wide, else a new one."""
         span = max(high - low, abs(low) * FINEST, abs(high) * FINEST, SMALLEST)
-        kept = self.origin <= low and high <= self.origin + self.extent
+        kept = self.extent > 0 and self.origin <= low and high <= self.origin + self.extent
         if kept and span >= KEPT * self.extent:
             return self
         extent = 2.0 ** math.ceil(math.log2(1.25 * span))

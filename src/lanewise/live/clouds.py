@@ -6,6 +6,7 @@ import linecache
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ class CloudScene:
         self._about = {"kinds": [kind], "fields": list(shown.values), **about}
         self._looks: dict[str, Elementwise] = {}
         self._box, self._range = FrameBox(), ("", math.inf, -math.inf)
-        self._order = np.empty(0, np.int32)  # rows as they are sent
+        self._order = self._seen = np.empty(0, np.int32)  # all rows in order, and those last sent
         self._here: Any = None  # that on the device
         self._number = 0  # of the order: another one where other elements are sent
 
@@ -84,9 +85,9 @@ class CloudScene:
 
     def picked(self, place: int) -> dict[str, Any]:
         """The row and the fields of one record."""
-        if not 0 <= place < len(self._order):
+        if not 0 <= place < len(self._seen):
             return {}
-        row = int(self._order[place])
+        row = int(self._seen[place])
         where = (
             row if (rows := self._rows()) is None else int(np.flatnonzero(to_host(rows) == row)[0])
         )
@@ -121,11 +122,13 @@ class CloudScene:
             at = places[at]
         total = sum(c.sum(dtype=np.float64) for c in columns)
         if math.isfinite(float(total)):
+            self._seen = self._order
             return at, 0
         fine = module.ones(count, bool)
         for c in columns:
             fine &= module.isfinite(c)
-        kept = at[fine[at]]
+        sent = fine[at]
+        kept, self._seen = at[sent], self._order[to_host(sent)]
         self._number += 1
         return kept, count - len(kept)
 
@@ -180,6 +183,7 @@ class CloudScene:
         return low if asked.low is None else asked.low, high if asked.high is None else asked.high
 
 
+@cache
 def _reading(cls: type[Any], position: str, value: str, heading: str) -> Elementwise:
     """A kernel of one record: what frames need of it, as float32 of shape (n,) each."""
     parts = [f"({position}).{c}" for c in "xyz"] + [value]

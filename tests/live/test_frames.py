@@ -1,0 +1,249 @@
+"""Frames as bytes and back; boxes, ranges and the order in which elements are sent."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lanewise as lw
+from lanewise.live.boxes import FrameAxis, FrameBox, sending_order, without_outliers
+from lanewise.live.clouds import CloudScene, Shown, shown_by_default
+from lanewise.live.fields import FieldScene
+from lanewise.live.frame import FrameHeader, decode, encode
+from lanewise.live.protocol import FLAGS, HEADER, HEADER_BYTES, KINDS
+from lanewise.live.scenes import Asked
+from lanewise.support.errors import InputError
+
+U32 = st.integers(0, 2**32 - 1)
+F32 = st.floats(width=32, allow_nan=False)
+NEAR = st.floats(-(2**40), 2**40, width=32)
+THREE = st.tuples(F32, F32, F32)
+
+
+@lw.record
+class Grain:
+    position: lw.vec3
+    mass: lw.f32
+    velocity: lw.vec3
+
+
+MOVING = Shown(position="e.position", heading="e.velocity", values={"mass": "e.mass", "speed": "length(e.velocity)"})
+
+
+def grains(position: Any, mass: Any = None, velocity: Any = None) -> Any:
+    position = np.asarray(position, np.float32).reshape(-1, 3)
+    mass = np.ones(len(position), np.float32) if mass is None else np.asarray(mass, np.float32)
+    velocity = np.ones_like(position) if velocity is None else np.asarray(velocity, np.float32)
+    return Grain.array(position=position, mass=mass, velocity=velocity)
+
+
+def cloud(array: Any, shown: Shown = MOVING) -> CloudScene:
+    return CloudScene(array, shown, {}, lambda: (7, 0.25))
+
+
+def framed(scene: CloudScene, **asked: Any) -> tuple[FrameHeader, Any]:
+    header, body = decode(scene.frames(Asked(**{"field": "mass", **asked}))[0])
+    return header, np.frombuffer(body, np.uint16).reshape(header.count, header.components // 2 or 4)
+
+
+def test_the_header_has_its_bytes() -> None:
+    header = FrameHeader(
+        kind="arrows", flags=FLAGS["past"], components=12, order=3, sequence=4, count=0, first=5,
+        total=6, step=7, time=0.5, origin=(1, 2, 3), extent=(4, 5, 6), low=-1, high=1, scale=1,
+    )  # fmt: skip
+    golden = (
+        b"LWV1" + bytes([KINDS["arrows"], 2, 12, 3]) + struct.pack("<4I", 4, 0, 5, 6) + struct.pack("<Qd", 7, 0.5)
+        + struct.pack("<6f", 1, 2, 3, 4, 5, 6) + struct.pack("<ff", -1, 1) + struct.pack("<i", 1)
+    )  # fmt: skip
+    assert encode(header) == golden + bytes(HEADER_BYTES - len(golden))
+
+
+def test_the_table_is_what_headers_have() -> None:
+    assert {n for n, *_ in HEADER} == {f.name for f in fields(FrameHeader)}
+    ends = sorted((at, at + count * struct.calcsize(f"<{code}")) for _, code, at, count in HEADER)
+    assert ends[0][0] == 4
+    assert all(end <= begin for (_, end), (begin, _) in zip(ends, ends[1:], strict=False))
+    assert ends[-1][1] <= HEADER_BYTES
+
+
+@given(
+    st.sampled_from(["points", "arrows", "suffix"]), st.integers(0, 20), U32, U32, st.integers(0, 2**64 - 1),
+    st.floats(allow_nan=False), THREE, THREE, F32, F32, st.integers(-5, 5),
+)  # fmt: skip
+def test_frames_come_back(
+    kind: str,
+    count: int,
+    sequence: int,
+    first: int,
+    step: int,
+    time: float,
+    origin: Any,
+    extent: Any,
+    low: float,
+    high: float,
+    scale: int,
+) -> None:
+    header = FrameHeader(
+        kind=kind, components=12, count=count, sequence=sequence, first=first, step=step, time=time, origin=origin,
+        extent=extent, low=low, high=high, scale=scale,
+    )  # fmt: skip
+    body = bytes(range(12 * count % 256)) + bytes(12 * count - 12 * count % 256)
+    back, rest = decode(encode(header, body))
+    assert back == header
+    assert bytes(rest) == body
+
+
+@given(st.binary(max_size=200))
+def test_other_bytes_are_refused(data: bytes) -> None:
+    for some in (data, b"LWV1" + data):
+        try:
+            decode(some)
+        except InputError as error:
+            assert "wanted" in str(error) or "says" in str(error)
+
+
+@given(st.floats(-(2**90), 2**90, width=32), st.floats(0, 2**90, width=32))
+def test_boxes_hold_what_they_are_for_and_stay(low: float, span: float) -> None:
+    high = float(np.float32(low + span))
+    axis = FrameAxis().holding(low, high)
+    assert axis.origin <= low <= high <= axis.origin + axis.extent
+    assert axis.extent == 0 or np.log2(axis.extent) % 1 == 0
+    assert np.float32(axis.origin) == axis.origin
+    middle = low + (high - low) / 2
+    assert axis.holding(min(low, middle), high) is axis or high - low < axis.extent / 4
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(NEAR, NEAR, NEAR), min_size=1, max_size=30))
+def test_positions_are_right_to_a_step_of_the_box(position: Any) -> None:
+    array = grains(position)
+    header, rows = framed(cloud(array))
+    place = np.asarray(header.origin) + np.asarray(header.extent) * rows[:, :3] / 65535
+    wanted = np.asarray(array.position, float)[sending_order(len(array))]
+    assert (np.abs(place - wanted) <= np.asarray(header.extent) / 65535).all()
+    assert (header.step, header.time, header.total) == (7, 0.25, len(position))
+
+
+def test_values_have_the_range_that_was_seen_so_far() -> None:
+    array = grains(np.zeros((3, 3)), mass=[1, 2, 5])
+    scene = cloud(array)
+    header, rows = framed(scene)
+    assert (header.low, header.high) == (1, 5)
+    value = header.low + (header.high - header.low) * rows[:, 3] / 65535
+    assert np.allclose(value, np.float32([1, 2, 5])[sending_order(3)], atol=1e-4)
+    array.mass = np.float32([2, 2, 3])
+    assert (framed(scene)[0].low, framed(scene)[0].high) == (1, 5)
+    asked = framed(scene, low=0.0, high=2.0)
+    assert (asked[0].high, asked[1][:, 3].max()) == (2, 65535)
+
+
+def test_what_is_not_finite_is_left_out() -> None:
+    position = np.random.default_rng(1).normal(size=(50, 3))
+    position[[3, 9]] = np.nan
+    position[4, 1] = np.inf
+    scene = cloud(grains(position))
+    header, rows = framed(scene)
+    assert (header.count, header.total) == (47, 47)
+    kept = [r for r in sending_order(50) if r not in (3, 4, 9)]
+    place = np.asarray(header.origin) + np.asarray(header.extent) * rows[:, :3] / 65535
+    assert np.allclose(place, position[kept], atol=header.extent[0] / 60000)
+    assert [scene.picked(k).get("row") for k in (0, 46, 47)] == [kept[0], kept[46], None]
+
+
+def test_no_elements_are_a_frame_of_none() -> None:
+    header, rows = framed(cloud(grains(np.empty((0, 3)))))
+    assert (header.count, len(rows)) == (0, 0)
+
+
+def test_a_few_far_ones_leave_detail_to_the_others() -> None:
+    near = np.random.default_rng(2).normal(size=5000)
+    bounds, cut = without_outliers((float(near.min()), 1e9), near)
+    assert cut
+    assert bounds[1] < 20
+    assert without_outliers((-4.0, 4.0), near) == ((-4.0, 4.0), False)
+
+
+def test_headings_are_right() -> None:
+    rng = np.random.default_rng(3)
+    heading = rng.normal(size=(4000, 3))
+    heading[:6] = [[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1]]
+    _, rows = framed(cloud(grains(np.zeros((4000, 3)), velocity=heading)))
+    u = rows[:, 4:6] / 65535 * 2 - 1
+    z = 1 - np.abs(u).sum(axis=1)
+    fold = (1 - np.abs(u[:, ::-1])) * np.where(u < 0, -1, 1)
+    seen = np.column_stack([np.where(z[:, None] < 0, fold, u), z])
+    wanted = heading[sending_order(4000)]
+    cosine = (seen * wanted).sum(axis=1) / np.linalg.norm(seen, axis=1) / np.linalg.norm(wanted, axis=1)
+    assert np.arccos(np.clip(cosine, -1, 1)).max() < 0.01
+
+
+@pytest.mark.parametrize("count", [1000, 4096, 50_000])
+def test_a_prefix_of_the_order_is_an_unbiased_sample(count: int) -> None:
+    order = sending_order(count)
+    assert sorted(order.tolist()) == list(range(count))
+    prefix = order[: count // 4]
+    cells = np.bincount(prefix * 16 // count, minlength=16)
+    expected = len(prefix) / 16
+    # 15 degrees of freedom: above 45 with a probability of 8e-5
+    assert ((cells - expected) ** 2 / expected).sum() < 45
+    parity = np.bincount(prefix % 8, minlength=8)
+    assert ((parity - len(prefix) / 8) ** 2 / (len(prefix) / 8)).sum() < 35
+
+
+def test_elements_that_join_change_few_places() -> None:
+    before, after = sending_order(1000), sending_order(1010)
+    assert [r for r in after if r < 1000] == before.tolist()
+
+
+def test_boxes_are_immutable() -> None:
+    assert FrameBox().holding(((0, 1), (0, 1), (0, 0))).extent[:2] == (2, 2)
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (4, 5, 7)])
+def test_slices_show_their_plane(shape: tuple[int, ...]) -> None:
+    field = np.arange(np.prod(shape), dtype=np.float64).reshape(shape)
+    solid = np.zeros(shape, bool)
+    solid[..., 0] = True
+    scene = FieldScene(shape, "cpu", {"t": lambda: field}, {}, lambda: (1, 1.0), solid)
+    deep = field.reshape((1,) * (3 - len(shape)) + shape)
+    for axis in (0, 1, 2) if len(shape) == 3 else (2,):
+        frames = scene.frames(Asked(field="t", axis=axis, place=0.5, kinds=("slice",)))
+        header, body = decode(frames[0])
+        k = int(0.5 * deep.shape[2 - axis])
+        plane = np.take(deep, k, axis=2 - axis)
+        seen = np.frombuffer(body, np.uint8).reshape(header.total, header.first)
+        assert seen.shape == plane.shape
+        wall = np.take(solid.reshape(deep.shape), k, axis=2 - axis)
+        assert (seen[wall] == 0).all()
+        value = header.low + (header.high - header.low) * (seen - 1.0) / 254
+        assert np.abs(value - plane)[~wall].max() <= (header.high - header.low) / 254 if (~wall).any() else True
+        assert header.extent[axis] == 0
+
+
+def test_volumes_are_means_of_cubes(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lanewise.live import fields as module
+
+    monkeypatch.setattr(module, "VOLUME_BYTES", 30)
+    field = np.arange(4 * 6 * 8, dtype=np.float32).reshape(4, 6, 8)
+    scene = FieldScene((4, 6, 8), "cpu", {"t": lambda: field}, {}, lambda: (1, 1.0))
+    header, body = decode(scene.frames(Asked(field="t", kinds=("volume",)))[0])
+    assert (header.first, header.total, header.count) == (4, 3, 2)
+    small = field.reshape(2, 2, 3, 2, 4, 2).mean(axis=(1, 3, 5))
+    seen = (np.frombuffer(body, np.uint8).reshape(small.shape) - 1.0) / 254 * (header.high - header.low) + header.low
+    assert np.abs(seen - small).max() <= (header.high - header.low) / 254
+
+
+def test_records_without_a_position_are_refused() -> None:
+    @lw.record
+    class Plain:
+        mass: lw.f32
+
+    assert list(shown_by_default(Grain.__record__).values) == ["mass", "|position|", "|velocity|"]
+    with pytest.raises(InputError, match="a view of Plain needs a field position of three numbers; found mass"):
+        shown_by_default(Plain.__record__)

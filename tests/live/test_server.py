@@ -1,0 +1,477 @@
+"""The server: who is let in, what it serves, and that no viewer holds up the run."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lanewise.live.feed import Feed
+from lanewise.live.frame import FrameHeader, encode
+from lanewise.live.messages import SCHEMA, read_message
+from lanewise.live.scenes import Asked
+from lanewise.live.server import Server, Serving
+from lanewise.support.errors import InputError
+from tests.live.talk import Talk, address, talking
+
+pytest.importorskip("websockets")
+COUNT = 100_000
+
+
+class Counting:
+    """A scene of points that are nothing but a number of their step."""
+
+    def __init__(self, count: int = 100) -> None:
+        self.step, self.count = 0, count
+        self.about = {"kinds": ["points"], "fields": ["a", "b"], "title": "counting", "product": "test"}
+
+    @property
+    def moment(self) -> tuple[int, float]:
+        return self.step, self.step / 10
+
+    def frames(self, asked: Asked) -> list[bytes]:
+        body = np.full((self.count, 4), self.step % 65536, np.uint16).tobytes()
+        return [
+            encode(
+                FrameHeader(
+                    kind="points", components=8, count=self.count, total=self.count, step=self.step, extent=(1, 1, 1)
+                ),
+                body,
+            )
+        ]
+
+    def picked(self, place: int) -> dict[str, Any]:
+        return {"row": place, "step": self.step}
+
+    def state(self) -> tuple[int, int]:
+        return self.step, self.count
+
+
+class Running:
+    """A run of steps in a thread, with a look after each; at most `most` of them."""
+
+    def __init__(self, feed: Feed, scene: Counting) -> None:
+        self.feed, self.scene, self.over = feed, scene, False
+        self.thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self) -> None:
+        while not self.over:
+            self.feed.look(self.scene.step, lambda: self.over)
+            if not self.over:
+                self.scene.step += 1
+                time.sleep(0.0005)
+
+    def __enter__(self) -> Running:
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over = True
+        self.thread.join(10)
+
+
+@pytest.fixture
+def scene() -> Counting:
+    return Counting()
+
+
+@pytest.fixture
+def server(scene: Counting) -> Iterator[Server]:
+    server = Server(Feed(scene, rate=500), Serving(port=0))
+    server.start()
+    yield server
+    server.stop()
+
+
+def asked(server: Server, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection.putrequest("GET", path, skip_host="Host" in headers)
+    for name, value in headers.items():
+        connection.putheader(name, value)
+    connection.endheaders()
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    return answer.status, {k.lower(): v for k, v in answer.getheaders()}, body
+
+
+def test_the_page_needs_no_token_and_holds_no_data(server: Server) -> None:
+    status, headers, body = asked(server, "/")
+    assert status == 200
+    assert headers["content-security-policy"].startswith("default-src 'self'")
+    assert headers["x-content-type-options"] == "nosniff"
+    assert "access-control-allow-origin" not in headers
+    assert server.token.encode() not in body
+    assert asked(server, "/protocol.js")[1]["content-type"] == "text/javascript"
+    assert asked(server, "/favicon.ico")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/../server.py", "/..%2fserver.py", "/static", "/etc/passwd", "//main.js", "/protocol.py"]
+)
+def test_nothing_else_is_served(server: Server, path: str) -> None:
+    assert asked(server, path)[0] == 404
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:{port}", "127.0.0.1:1", "127.0.0.1", "", "localhost:{port}.evil"]
+)
+def test_foreign_hosts_get_nothing(server: Server, host: str) -> None:
+    assert asked(server, "/", Host=host.format(port=server.port))[0] in (400, 403)
+
+
+def test_own_names_are_let_in(server: Server) -> None:
+    for host in ("127.0.0.1", "localhost", "[::1]"):
+        assert asked(server, "/", Host=f"{host}:{server.port}")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example", "http://127.0.0.1:1", "null", "http://localhost.evil:{port}", "file://"]
+)
+def test_foreign_origins_get_nothing(server: Server, origin: str) -> None:
+    from websockets.exceptions import InvalidStatus
+    from websockets.sync.client import connect
+
+    with pytest.raises(InvalidStatus) as refused:
+        connect(address(server), additional_headers={"Origin": origin.format(port=server.port)})
+    assert refused.value.response.status_code == 403
+
+
+def refused(server: Server, first: str | bytes | None) -> int:
+    from websockets.exceptions import ConnectionClosed
+    from websockets.sync.client import connect
+
+    with connect(address(server)) as connection:
+        if first is not None:
+            connection.send(first)
+        with pytest.raises(ConnectionClosed) as closed:
+            connection.recv(20)
+    received = closed.value.rcvd
+    return 0 if received is None else received.code
+
+
+def test_wrong_tokens_are_refused_and_then_not_heard(server: Server) -> None:
+    good = json.dumps({"do": "hello", "token": server.token})
+    wrong = [json.dumps({"do": "hello", "token": "x"}), "no json", json.dumps({"do": "pause"})]
+    assert [refused(server, w) for w in wrong] == [4401] * 3
+    assert refused(server, good) == 4429
+    server._wrong = {peer: (n, 0.0) for peer, (n, _) in server._wrong.items()}  # ten seconds later
+    with talking(server):
+        pass
+
+
+def test_a_message_that_is_too_long_closes(server: Server) -> None:
+    with talking(server, credits=0) as talk:
+        talk.connection.send("x" * 70_000)
+        from websockets.exceptions import ConnectionClosed
+
+        with pytest.raises(ConnectionClosed) as closed:
+            while True:
+                talk.message()
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 1009
+
+
+def test_nine_are_too_many(server: Server) -> None:
+    from contextlib import ExitStack
+
+    with ExitStack() as stack:
+        for _ in range(8):
+            stack.enter_context(talking(server, credits=0))
+        assert refused(server, json.dumps({"do": "hello", "token": server.token})) == 4429
+
+
+def test_frames_come_and_pause_and_steps_hold(server: Server, scene: Counting) -> None:
+    with talking(server) as talk, Running(server.feed, scene):
+        steps = [talk.frame()[0].step for _ in range(5)]
+        assert steps == sorted(set(steps))
+        talk.say("pause")
+        talk.text("state", paused=True)
+        talk.say("pick", row=5)
+        now = talk.text("picked")["fields"]
+        talk.say("pick", row=5)
+        assert talk.text("picked")["fields"] == now
+        talk.say("step", n=3)
+        talk.text("state", step=now["step"] + 3)
+        talk.say("pick", row=5)
+        assert talk.text("picked")["fields"]["step"] == now["step"] + 3
+        talk.say("run")
+        talk.text("state", paused=False)
+
+
+def test_seeking_shows_older_frames(server: Server, scene: Counting) -> None:
+    with talking(server) as talk, Running(server.feed, scene):
+        seen = [talk.frame()[0] for _ in range(4)]
+        talk.say("pause")
+        talk.say("seek", frame=seen[1].sequence)
+        while True:
+            header, body = talk.frame()
+            if header.flags & 2:
+                break
+        assert (header.sequence, header.step) == (seen[1].sequence, seen[1].step)
+        assert np.frombuffer(body, np.uint16)[0] == seen[1].step
+        talk.say("seek", frame=-1)
+        while talk.frame()[0].flags & 2:
+            pass
+
+
+def test_two_viewers_have_their_own_pace(server: Server, scene: Counting) -> None:
+    with talking(server) as quick, talking(server) as slow, Running(server.feed, scene):
+        first = slow.frame(ack=False)[0]
+        slow.frame(ack=False)  # no credit is left to it
+        last = [quick.frame()[0] for _ in range(20)][-1]
+        assert last.sequence > first.sequence + 2
+        slow.ack(first)
+        assert slow.frame()[0].sequence > first.sequence + 2, "the newest one, not the next"
+
+
+def test_who_reads_nothing_costs_nothing(scene: Counting) -> None:
+    scene.count = COUNT
+    feed = Feed(scene, rate=1000, history=1 << 20)
+    server = Server(feed, Serving(port=0))
+    server.start()
+    with talking(server, credits=4), Running(feed, scene):
+        while feed.made < 2:
+            time.sleep(0.01)
+        before = scene.step
+        while scene.step < before + 100:  # the run goes on, whatever is not read
+            time.sleep(0.01)
+        (viewer,) = server._viewers
+        assert len(viewer.under_way) <= 4
+        assert len(feed.history) <= 2
+    server.stop()
+
+
+def test_a_cloud_is_completed_while_the_run_rests(scene: Counting) -> None:
+    scene.count = COUNT
+    feed = Feed(scene, rate=100)
+    server = Server(feed, Serving(port=0, budget=1.0))
+    server.start()
+    with talking(server) as talk:
+        feed.pause()
+        with Running(feed, scene):
+            header, body = talk.frame()
+            assert (header.count, header.total) == (20_000, COUNT)
+            have = header.count
+            while have < COUNT:
+                rest, more = talk.frame()
+                assert (rest.kind, rest.first) == ("suffix", have)
+                have += rest.count
+            assert have == COUNT
+    server.stop()
+
+
+def test_who_leaves_is_forgotten(server: Server, scene: Counting) -> None:
+    with Running(server.feed, scene):
+        for _ in range(30):
+            with talking(server) as talk:
+                talk.frame(ack=False)
+                talk.connection.socket.close() if _ % 2 else None
+        while server._viewers or server.feed.watched:
+            time.sleep(0.01)
+    assert scene.step > 0
+
+
+def test_many_connections(server: Server) -> None:
+    for _ in range(300):
+        with socket.create_connection(("127.0.0.1", server.port)) as plain:
+            plain.sendall(b"GET / HTTP/1.1\r\n")
+    with talking(server):
+        pass
+
+
+def test_a_taken_port_is_said(server: Server, scene: Counting) -> None:
+    other = Server(Feed(scene), Serving(port=server.port))
+    other.start()
+    assert server.port < other.port < server.port + 10
+    assert other.note == f"note: port {server.port} is taken, so this view has {other.port}"
+    assert f":{other.port}/#t={other.token}" in other.lines
+    assert f"ssh -L {other.port}:127.0.0.1:{other.port} " in other.lines
+    other.stop()
+
+
+def test_a_socket_is_its_users_alone(scene: Counting, tmp_path: Path) -> None:
+    from websockets.sync.client import unix_connect
+
+    path = tmp_path / "view.sock"
+    server = Server(Feed(scene), Serving(path=path))
+    server.start()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with unix_connect(str(path), uri="ws://localhost:9000/v1/feed") as connection:
+        talk = Talk(connection)
+        talk.say("hello", token=server.token)
+        talk.text("welcome")
+    server.stop()
+    assert not path.exists()
+    path.write_text("mine")
+    with pytest.raises(InputError, match=r"view\.sock exists and is no socket"):
+        Server(Feed(scene), Serving(path=path)).start()
+    assert path.read_text() == "mine"
+
+
+def test_other_hosts_need_a_word_more() -> None:
+    with pytest.raises(
+        InputError,
+        match="--view-host 0.0.0.0 would show the run to the network, unencrypted; wanted 127.0.0.1 and an SSH tunnel, or --view-unsafe-host as well",
+    ):
+        Serving(host="0.0.0.0")
+
+
+def test_readers_command_nothing(scene: Counting) -> None:
+    feed = Feed(scene, rate=100)
+    server = Server(feed, Serving(port=0, readonly=True))
+    server.start()
+    with talking(server) as talk:
+        talk.say("pause")
+        assert "--view-readonly" in talk.text("error")["text"]
+        assert not feed.paused
+        talk.say("colour", field="b")
+        talk.text("state", field="b")
+    server.stop()
+
+
+def test_the_end_is_said(server: Server, scene: Counting) -> None:
+    with talking(server) as talk:
+        with Running(server.feed, scene):
+            talk.frame()
+        server.feed.end()
+        threading.Thread(target=server.stop).start()
+        assert talk.text("state", ended=True)["step"] == scene.step
+
+
+def anything(rng: random.Random) -> Any:
+    return rng.choice(
+        [
+            None,
+            True,
+            -1,
+            0,
+            1,
+            2.5,
+            1e400,
+            -(10**30),
+            "",
+            "a",
+            "b",
+            "speed",
+            "x" * 300,
+            [],
+            ["points"],
+            [[]],
+            {},
+            {"n": 1},
+            float("nan"),
+        ]
+    )
+
+
+def message(rng: random.Random) -> str:
+    if rng.random() < 0.1:
+        return "".join(chr(rng.randrange(1, 0x2FFF)) for _ in range(rng.randrange(40)))
+    do = rng.choice([*SCHEMA, "exec", "load", 3, None])
+    names = [
+        "n",
+        "sequence",
+        "decode",
+        "draw",
+        "queue",
+        "field",
+        "low",
+        "high",
+        "auto",
+        "kinds",
+        "axis",
+        "place",
+        "frame",
+        "row",
+        "token",
+        "path",
+    ]
+    form = rng.choice(SCHEMA.get(do, ({},))) if isinstance(do, str) else {}
+    said = {name: anything(rng) for name in (form if rng.random() < 0.6 else rng.sample(names, rng.randrange(4)))}
+    return json.dumps({"do": do, **said})
+
+
+def test_random_messages_are_read_or_refused() -> None:
+    rng = random.Random(46)
+    good = 0
+    for _ in range(20_000):
+        try:
+            read = read_message(message(rng))
+        except InputError as error:
+            assert "wanted" in str(error)
+        else:
+            good += 1
+            assert any(read.keys() - {"do"} == form.keys() for form in SCHEMA[read["do"]])
+    assert good > 100
+
+
+def test_random_messages_change_nothing_of_the_run(scene: Counting) -> None:
+    from lanewise.live.viewers import Viewer
+
+    said: list[Any] = []
+
+    async def send(data: Any) -> None:
+        said.append(data)
+
+    async def talk() -> None:
+        rng = random.Random(47)
+        for _ in range(20_000):
+            viewer._second = (0, 0)
+            await viewer.take(message(rng))
+
+    import asyncio
+
+    viewer = Viewer(Feed(scene), send)
+    before = dict(scene.about), scene.state()
+    asyncio.run(talk())
+    assert (dict(scene.about), scene.state()) == before
+    assert viewer.feed.asked.field in ("a", "b")
+    assert all(json.loads(text)["is"] in ("error", "picked") for text in said)
+
+
+SCRIPT = """
+import time
+from lanewise.live.feed import Feed
+from lanewise.live.server import Server, Serving
+from tests.live.test_server import Counting
+server = Server(Feed(Counting()), Serving(port=0))
+server.start()
+server.feed.pause()
+print(server.port, server.token, flush=True)
+try:
+    server.feed.look(0)
+except KeyboardInterrupt:
+    server.stop()
+    print("interrupted", flush=True)
+"""
+
+
+def test_ctrl_c_ends_a_paused_view() -> None:
+    import signal
+
+    root = Path(__file__).parents[2]
+    child = subprocess.Popen([sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, text=True, cwd=root)
+    assert child.stdout is not None
+    port, token = child.stdout.readline().split()
+    from websockets.sync.client import connect
+
+    with connect(f"ws://127.0.0.1:{port}/v1/feed") as connection:
+        Talk(connection).say("hello", token=token)
+        Talk(connection).text("welcome")
+        child.send_signal(signal.SIGINT)
+        out, _ = child.communicate(timeout=60)
+    assert out.strip() == "interrupted"
+    assert child.returncode == 0
