@@ -32,7 +32,7 @@ PRODUCTS: Inside = {
         ("launch.steps.task", "loops.functions", "loops.steps", "runtime.programs"),
     ),
     "sims.common.processes": ("what products ask of several processes", ("runtime.ranks", "runtime.transport")),
-    "sims.common.viewing": ("runs are served from their own options", ("live.feed", "live.server")),
+    "sims.common.viewing": ("runs are served from their own options", ("live.feed", "live.recording", "live.server")),
     "sims.common.searches": (
         "the structure of a call and its order of elements, which no public object holds",
         (

@@ -33,7 +33,7 @@ class Talk:
         """The next frame."""
         while True:
             match self.message():
-                case (FrameHeader() as header, body):
+                case (FrameHeader() as header, body) if header.kind != "statistics":
                     if ack:
                         self.ack(header)
                     return header, body
@@ -49,7 +49,7 @@ class Talk:
             match self.message():
                 case dict() as text if text["is"] == kind and wanted.items() <= text.items():
                     return text
-                case (FrameHeader() as header, _):
+                case (FrameHeader() as header, _) if header.kind != "statistics":
                     self.ack(header)
                 case _:
                     pass
@@ -63,7 +63,7 @@ def address(server: Server) -> str:
 def talking(server: Server, *, credits: int = 2, **options: Any) -> Iterator[Talk]:
     from websockets.sync.client import connect
 
-    with connect(address(server), max_size=None, **options) as connection:
+    with connect(address(server), max_size=None, close_timeout=0.1, **options) as connection:
         talk = Talk(connection)
         talk.say("hello", token=server.token)
         assert talk.text("welcome")

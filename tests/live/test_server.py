@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import json
 import random
@@ -12,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +118,9 @@ def test_the_page_needs_no_token_and_holds_no_data(server: Server) -> None:
     assert server.token.encode() not in body
     assert asked(server, "/protocol.js")[1]["content-type"] == "text/javascript"
     assert asked(server, "/favicon.ico")[0] == 200
+    plain, packed = asked(server, "/main.js")[2], asked(server, "/main.js", **{"Accept-Encoding": "gzip"})
+    assert packed[1]["content-encoding"] == "gzip"
+    assert gzip.decompress(packed[2]) == plain
 
 
 @pytest.mark.parametrize(
@@ -149,12 +154,12 @@ def test_foreign_origins_get_nothing(server: Server, origin: str) -> None:
     assert refused.value.response.status_code == 403
 
 
-def refused(server: Server, first: str | bytes | None) -> int:
+def refused(server: Server, first: str) -> int:
     from websockets.exceptions import ConnectionClosed
     from websockets.sync.client import connect
 
     with connect(address(server)) as connection:
-        if first is not None:
+        with suppress(ConnectionClosed):  # it may be closed before it has said anything
             connection.send(first)
         with pytest.raises(ConnectionClosed) as closed:
             connection.recv(20)
@@ -174,12 +179,11 @@ def test_wrong_tokens_are_refused_and_then_not_heard(server: Server) -> None:
 
 def test_a_message_that_is_too_long_closes(server: Server) -> None:
     with talking(server, credits=0) as talk:
-        talk.connection.send("x" * 70_000)
         from websockets.exceptions import ConnectionClosed
 
+        talk.connection.send("x" * 70_000)
         with pytest.raises(ConnectionClosed) as closed:
-            while True:
-                talk.message()
+            talk.text("nothing that it says")
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 1009
 
@@ -262,11 +266,11 @@ def test_a_cloud_is_completed_while_the_run_rests(scene: Counting) -> None:
     with talking(server) as talk:
         feed.pause()
         with Running(feed, scene):
-            header, body = talk.frame()
+            header, _ = talk.frame()
             assert (header.count, header.total) == (20_000, COUNT)
             have = header.count
             while have < COUNT:
-                rest, more = talk.frame()
+                rest, _ = talk.frame()
                 assert (rest.kind, rest.first) == ("suffix", have)
                 have += rest.count
             assert have == COUNT
@@ -324,7 +328,7 @@ def test_a_socket_is_its_users_alone(scene: Counting, tmp_path: Path) -> None:
 def test_other_hosts_need_a_word_more() -> None:
     with pytest.raises(
         InputError,
-        match="--view-host 0.0.0.0 would show the run to the network, unencrypted; wanted 127.0.0.1 and an SSH tunnel, or --view-unsafe-host as well",
+        match=r"--view-host 0.0.0.0 would show the run to the network, unencrypted; wanted 127.0.0.1 and an SSH tunnel, or --view-unsafe-host as well",
     ):
         Serving(host="0.0.0.0")
 
@@ -406,16 +410,17 @@ def message(rng: random.Random) -> str:
 
 def test_random_messages_are_read_or_refused() -> None:
     rng = random.Random(46)
-    good = 0
+    good, reasons = 0, set[str]()
     for _ in range(20_000):
         try:
             read = read_message(message(rng))
         except InputError as error:
-            assert "wanted" in str(error)
+            reasons.add(str(error).split("wanted")[-1])
         else:
             good += 1
             assert any(read.keys() - {"do"} == form.keys() for form in SCHEMA[read["do"]])
     assert good > 100
+    assert len(reasons) > 5
 
 
 def test_random_messages_change_nothing_of_the_run(scene: Counting) -> None:

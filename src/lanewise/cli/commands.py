@@ -13,13 +13,14 @@ from lanewise.cli.info import info
 from lanewise.cli.ladder import ladder
 from lanewise.cli.tune import tune
 from lanewise.cli.units import app as units
+from lanewise.cli.view import view
 from lanewise.sims import PRODUCTS
 from lanewise.sims.common.commands import Command, Listed
 from lanewise.support.errors import InputError
 from lanewise.support.interrupts import imported
 from lanewise.support.launchers import ALONE, started
 
-READING = ("info", "explain")  # commands that write nothing
+READING = ("info", "explain", "view")  # commands that write nothing
 TOGETHER = (("gravity", "run"),)  # commands that several processes run as one
 
 
@@ -107,6 +108,6 @@ def _lanewise(  # pyright: ignore[reportUnusedFunction]
 for _name, _help in PRODUCTS.items():
     app.add_typer(typer.Typer(help=_help), name=_name)
 app.command(cls=Command)(info)
-for _command in (explain, ladder, tune):
+for _command in (explain, ladder, tune, view):
     app.command(cls=Command, no_args_is_help=True)(_command)
 app.add_typer(units, name="units")

@@ -6,6 +6,7 @@ a viewer only where one has paused it. The server's thread takes what is there.
 
 from __future__ import annotations
 
+import json
 import struct
 import threading
 import time
@@ -14,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lanewise.live.frame import FrameHeader, encode
 from lanewise.live.protocol import HEADER
 from lanewise.live.scenes import Asked, Scene
 
@@ -110,7 +112,8 @@ class Feed:
         self._next = time.monotonic() + 1 / self.rate
         self.made += 1
         step = self.scene.moment[0]
-        frames = tuple(stamped(f, sequence=self.made) for f in self.scene.frames(self.asked))
+        seen = [*self.scene.frames(self.asked), self._statistics(step)]
+        frames = tuple(stamped(f, sequence=self.made) for f in seen)
         moment = FrameSet(self.made, step, frames)
         with self._changed:
             self.history.append(moment)
@@ -134,6 +137,11 @@ class Feed:
         while not self.watched and not asked():
             with self._changed:
                 self._changed.wait(0.05)
+
+    def _statistics(self, step: int) -> bytes:
+        told = {"steps/s": round(self.steps_per_second, 3), "viewers": self.watched}
+        text = json.dumps(told).encode()
+        return encode(FrameHeader(kind="statistics", count=len(text), step=step), text)
 
     def _count(self, step: int) -> None:
         then, before = self._pace

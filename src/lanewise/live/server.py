@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+import gzip
 import json
 import mimetypes
 import os
@@ -28,6 +29,7 @@ from urllib.parse import urlsplit
 from lanewise.live.feed import Feed
 from lanewise.live.messages import LONGEST, read_message
 from lanewise.live.protocol import PATH
+from lanewise.live.replay import RecordedFeed
 from lanewise.live.viewers import Viewer
 from lanewise.support.errors import InputError
 from lanewise.support.installation import install
@@ -73,7 +75,7 @@ class Serving:
 class Server:
     """Serves one feed from `start` to `stop`."""
 
-    def __init__(self, feed: Feed, serving: Serving | None = None) -> None:
+    def __init__(self, feed: Feed | RecordedFeed, serving: Serving | None = None) -> None:
         self.feed, self.serving = feed, serving or Serving()
         self.token = secrets.token_urlsafe(16)
         self.port, self.note = 0, ""
@@ -103,6 +105,8 @@ class Server:
         with suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(self._over.set)
         self._thread.join(END_SECONDS + 0.3)
+        if self.serving.path is not None:
+            self.serving.path.unlink(missing_ok=True)
 
     def _notify(self) -> None:
         assert self._loop is not None
@@ -162,8 +166,6 @@ class Server:
             await self._over.wait()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._farewell(), END_SECONDS)
-        if path is not None:
-            path.unlink(missing_ok=True)
 
     async def _listen(self, serve: Any, options: dict[str, Any]) -> Any:
         """On the first free one of ten ports."""
@@ -199,24 +201,28 @@ class Server:
     def _watch(self) -> None:
         self.feed.watch(sum(v.takes_frames for v in self._viewers))
 
-    def _request(self, connection: Any, request: Any) -> Any:
+    def _request(self, _: Any, request: Any) -> Any:
         """Answer for files of the page; None lets the feed's connection be opened."""
         hosts, origins = request.headers.get_all("Host"), request.headers.get_all("Origin")
         if len(hosts) != 1 or not self._ours(hosts[0]) or len(origins) > 1:
-            return _answer(connection, HTTPStatus.FORBIDDEN, b"this Host is not the view's\n")
+            return _answer(HTTPStatus.FORBIDDEN, b"this Host is not the view's\n")
         for origin in origins:
             parts = urlsplit(origin)
             if parts.scheme not in ("http", "https") or not self._ours(parts.netloc):
-                return _answer(connection, HTTPStatus.FORBIDDEN, b"this Origin is not the view's\n")
+                return _answer(HTTPStatus.FORBIDDEN, b"this Origin is not the view's\n")
         path = request.path.split("?")[0]
         if path == PATH:
             return None
         name = {"/": "index.html", "/favicon.ico": "icon.svg"}.get(path, path[1:])
         if name not in _files():
-            return _answer(connection, HTTPStatus.NOT_FOUND, b"no such file\n")
+            return _answer(HTTPStatus.NOT_FOUND, b"no such file\n")
         file = STATIC / name
         kind = TYPES.get(file.suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
-        return _answer(connection, HTTPStatus.OK, file.read_bytes(), kind)
+        packed = "gzip" in ",".join(request.headers.get_all("Accept-Encoding"))
+        body = file.read_bytes()
+        return _answer(
+            HTTPStatus.OK, gzip.compress(body, 6) if packed else body, kind, packed=packed
+        )
 
     def _ours(self, netloc: str) -> bool:
         """Whether a page under this name is the view's own. Behind a socket the port is the
@@ -298,11 +304,12 @@ def _files() -> frozenset[str]:
     return frozenset(p.name for p in STATIC.iterdir() if p.is_file())
 
 
-def _answer(connection: Any, status: HTTPStatus, body: bytes, kind: str = "text/plain") -> Any:
+def _answer(
+    status: HTTPStatus, body: bytes, kind: str = "text/plain", *, packed: bool = False
+) -> Any:
     from websockets.datastructures import Headers
     from websockets.http11 import Response
 
-    del connection
     headers = Headers(
         [
             ("Content-Type", kind),
@@ -312,6 +319,7 @@ def _answer(connection: Any, status: HTTPStatus, body: bytes, kind: str = "text/
             ("Referrer-Policy", "no-referrer"),
             ("Cache-Control", "no-store"),
             ("Connection", "close"),
+            *([("Content-Encoding", "gzip")] if packed else []),
         ]
     )
     return Response(status.value, status.phrase, headers, body)

@@ -13,6 +13,7 @@ from lanewise.live.feed import Feed, FrameSet
 from lanewise.live.frame import CLOUDS, FrameHeader, decode, encode
 from lanewise.live.messages import COMMANDS, read_message
 from lanewise.live.protocol import FLAGS
+from lanewise.live.replay import RecordedFeed
 from lanewise.support.errors import InputError
 
 LEAST_POINTS = 20_000
@@ -32,7 +33,7 @@ class Viewer:
     most, as fast as it takes them.
     """
 
-    feed: Feed
+    feed: Feed | RecordedFeed
     send: Callable[[str | bytes], Any]
     readonly: bool = False
     rate: float = 30.0
@@ -183,6 +184,9 @@ class Viewer:
         self._sent, self._at, self._cloud = moment.sequence, time.monotonic(), None
         for frame in moment.frames:
             header, body = decode(frame)
+            if header.kind == "statistics":  # which costs no credit
+                await self.send(frame)
+                continue
             past = FLAGS["past"] if self.sought is not None else 0
             wanted = self._count(header) if header.kind in CLOUDS else header.count
             if wanted < header.count:

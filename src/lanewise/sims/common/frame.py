@@ -55,6 +55,7 @@ def carry_out(
     from lanewise.io.source import existing_file
 
     resumed, trace = matched["resume"], matched["profile_trace"]
+    others = (*others, matched["view_record"])
     if matched["overwrite"] and not any((out, resumed, trace, *others)):
         raise InputError(
             "--overwrite replaces files, and this run writes none; wanted --out or another option "

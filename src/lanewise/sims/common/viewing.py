@@ -47,6 +47,9 @@ class ViewSettings:
     view_history: float = setting(
         512.0, Option(VIEW, "X", "MB of frames to go back in (default {default})", minimum=1)
     )
+    view_record: Path | None = setting(
+        None, Option(VIEW, "FILE.lwv", "record the frames, for `lanewise view FILE.lwv`")
+    )
     view_readonly: bool = setting(False, Option(VIEW, "", "viewers cannot pause the run"))
     view_socket: Path | None = setting(
         None, Option(VIEW, "PATH", "a Unix socket of this user alone in place of a port")
@@ -67,6 +70,7 @@ def viewed(product: str, run: Run[Any], given: GivenOptions) -> Generator[None]:
         yield
         return
     from lanewise.live.feed import Feed
+    from lanewise.live.recording import Recorder
     from lanewise.live.server import Server, Serving
 
     serving = Serving(
@@ -75,13 +79,17 @@ def viewed(product: str, run: Run[Any], given: GivenOptions) -> Generator[None]:
         budget=settings.view_budget * 1e6,
     )  # fmt: skip
     live: Any = import_module(f"lanewise.sims.{product}.live")
+    scene, path = live.scene_of(run.state), settings.view_record
+    recorder = None
+    if path is not None:
+        recorder = Recorder(path, scene.about, overwrite=bool(given["overwrite"]))
     feed = Feed(
-        live.scene_of(run.state), rate=settings.view_rate, points=settings.view_points,
-        history=int(settings.view_history * 1e6),
+        scene, rate=settings.view_rate, points=settings.view_points,
+        history=int(settings.view_history * 1e6), record=recorder and recorder.add,
     )  # fmt: skip
     server = Server(feed, serving)
-    server.start()
     try:
+        server.start()
         print(server.lines, file=sys.stderr, flush=True)
         if settings.view_wait:
             feed.wait_for_viewer()
@@ -91,6 +99,8 @@ def viewed(product: str, run: Run[Any], given: GivenOptions) -> Generator[None]:
     finally:
         feed.ended = True
         server.stop()
+        if recorder is not None:
+            recorder.close()
 
 
 def check_view(given: GivenOptions) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lanewise as lw
 from lanewise.live.clouds import CloudScene, Shown
 from lanewise.live.scenes import Scene
 from lanewise.sims.gravity.run import SimulatedBodies
@@ -18,10 +19,17 @@ BODIES = Shown(
 )
 
 
+ABOUT = {"title": "gravity", "product": "gravity", "up": [0, 0, 1], "flat": False}
+
+
 def scene(simulation: Simulation) -> Scene:
     """The bodies of a simulation."""
-    about = {"title": "gravity", "product": "gravity", "up": [0, 0, 1], "flat": False}
-    return CloudScene(simulation.bodies, BODIES, about, lambda: (simulation.step, simulation.time))
+    return CloudScene(simulation.bodies, BODIES, ABOUT, lambda: (simulation.step, simulation.time))
+
+
+def scene_of_bodies(bodies: lw.RecordArray, time: float) -> Scene:
+    """Bodies that stay as they are."""
+    return CloudScene(bodies, BODIES, ABOUT, lambda: (0, time))
 
 
 def scene_of(state: SimulatedBodies) -> Scene:

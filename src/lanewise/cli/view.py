@@ -1,0 +1,102 @@
+"""`lanewise view FILE`: a recording of a run, or what a file holds, in the browser."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lanewise.support.errors import InputError
+
+if TYPE_CHECKING:
+    from lanewise.live.feed import Feed
+    from lanewise.live.replay import RecordedFeed
+
+RECORDING = ".lwv"
+
+
+def view(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", show_default=False, help="a recording (.lwv), a checkpoint, or bodies"
+        ),
+    ],
+    port: Annotated[
+        int, typer.Option(metavar="N", min=0, help="the first of ten ports that are tried; 0: any")
+    ] = 8700,
+    rate: Annotated[
+        float, typer.Option(metavar="X", min=0.1, help="frames a second of a recording")
+    ] = 30.0,
+    socket: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH", show_default=False, help="a Unix socket of this user alone, no port"
+        ),
+    ] = None,
+) -> None:
+    """Show a recording of a run, or the state that a file holds; Ctrl-C ends it."""
+    from lanewise.live.replay import RecordedFeed
+    from lanewise.live.server import Server, Serving
+
+    shown = feed_of(file, rate)
+    server = Server(shown, Serving(port=port, path=socket))
+    server.start()
+    try:
+        print(server.lines, flush=True)
+        if isinstance(shown, RecordedFeed):
+            if shown.note:
+                print(f"note: {file}: {shown.note}", flush=True)
+            shown.play()
+        else:
+            shown.pause()
+            over = threading.Event()
+            while not over.is_set():
+                shown.look(0)
+                over.wait(0.05)
+    finally:
+        server.stop()
+
+
+def feed_of(file: Path, rate: float) -> Feed | RecordedFeed:
+    """What a file shows. Raises `InputError` for one that shows nothing."""
+    from lanewise.live.feed import Feed
+    from lanewise.live.recording import read_recording
+    from lanewise.live.replay import RecordedFeed
+
+    if not file.exists():
+        raise InputError(f"{file}: no such file; wanted a recording, a checkpoint or bodies")
+    if file.suffix.lower() == RECORDING:
+        return RecordedFeed(read_recording(file), rate)
+    return Feed(_scene_of(file))
+
+
+def _scene_of(file: Path) -> Any:
+    """The state in a checkpoint, or the bodies of any file that has some."""
+    from lanewise.io import read_particles
+    from lanewise.sims import boids, lbm
+    from lanewise.sims.boids import live as flocks
+    from lanewise.sims.gravity import live as bodies
+    from lanewise.sims.gravity import make_bodies
+    from lanewise.sims.lbm import live as flows
+
+    match _groups(file):
+        case groups if "state" in groups:
+            return flocks.scene(boids.Flock.resume(file))
+        case groups if "lanewise" in groups and "PartType1" not in groups:
+            return flows.scene(lbm.Simulation.resume(file))
+        case _:
+            particles = read_particles(file)
+            return bodies.scene_of_bodies(make_bodies(particles), particles.time)
+
+
+def _groups(file: Path) -> frozenset[str]:
+    """The names at the top of an HDF5 file; none of any other."""
+    import h5py
+
+    if not h5py.is_hdf5(file):
+        return frozenset()
+    with h5py.File(file, "r") as opened:
+        return frozenset(opened)

@@ -1,0 +1,141 @@
+"""Recordings of views, `.lwv`: frames one after another, each with a checksum, and an index at the
+end.
+
+    "LWVR" u32 version
+    records: u32 kind, u32 sequence, u32 bytes, u32 CRC-32 of all of these and of the bytes, bytes
+
+The first record is what the page is told, as JSON; the last one of a finished recording is the
+index: u64 places of the frames. One that was killed has none, and is read by looking for the
+records from the beginning, up to the first that is not whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from lanewise.io.atomic import unwritable, writable_target
+from lanewise.live.feed import FrameSet
+from lanewise.live.frame import decode
+from lanewise.support.errors import InputError
+
+MAGIC, VERSION = b"LWVR", 1
+ABOUT, FRAME, INDEX = 1, 2, 3
+_HEAD, _RECORD = struct.Struct("<4sI"), struct.Struct("<4I")
+MOST_BYTES = 1 << 30  # of a record: a larger number is damage
+
+
+class Recorder:
+    """Writes a recording as a run goes on; what is written is there, whatever ends the run."""
+
+    def __init__(self, path: Path, about: Mapping[str, Any], *, overwrite: bool = False) -> None:
+        target = writable_target(path, overwrite)
+        self._path, self._places = path, list[int]()
+        try:
+            self._file: BinaryIO = target.open("wb" if overwrite else "xb")
+            self._file.write(_HEAD.pack(MAGIC, VERSION))
+        except OSError as error:
+            raise unwritable(path, target.parent, error) from error
+        self._put(ABOUT, 0, json.dumps(dict(about)).encode())
+
+    def add(self, frames: FrameSet) -> None:
+        """The frames of one look."""
+        for frame in frames.frames:
+            self._places.append(self._file.tell())
+            self._put(FRAME, frames.sequence, frame)
+        self._file.flush()
+
+    def close(self) -> None:
+        """Write the index."""
+        if self._file.closed:
+            return
+        self._put(INDEX, 0, struct.pack(f"<{len(self._places)}Q", *self._places))
+        with self._file:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+
+    def _put(self, kind: int, sequence: int, data: bytes) -> None:
+        crc = zlib.crc32(data, zlib.crc32(struct.pack("<3I", kind, sequence, len(data))))
+        try:
+            self._file.write(_RECORD.pack(kind, sequence, len(data), crc))
+            self._file.write(data)
+        except OSError as error:
+            raise unwritable(self._path, self._path.resolve().parent, error) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What a recording has: what the page is told, and the places of the frames of each look.
+
+    whole: whether it was finished; else it ends with the last frame that is whole.
+    """
+
+    path: Path
+    about: Mapping[str, Any]
+    looks: tuple[tuple[int, tuple[int, ...]], ...]  # sequence, places
+    whole: bool
+
+    def frames(self, number: int) -> FrameSet:
+        """Those of a look, checked. Raises `InputError` for damage."""
+        sequence, places = self.looks[number]
+        with self.path.open("rb") as file:
+            frames = tuple(_record_at(file, place, self.path)[2] for place in places)
+        return FrameSet(sequence, decode(frames[0])[0].step, frames)
+
+
+def read_recording(path: Path) -> Recording:
+    """Open a recording. Raises `InputError` for a file that is none, or begins with damage."""
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    with file:
+        head = file.read(_HEAD.size)
+        if len(head) < _HEAD.size or head[:4] != MAGIC:
+            raise InputError(f"{path}: no recording of a view; wanted a file of --view-record")
+        if (version := _HEAD.unpack(head)[1]) != VERSION:
+            raise InputError(
+                f"{path}: a recording of version {version}; this lanewise reads {VERSION}"
+            )
+        kind, _, about = _record_at(file, _HEAD.size, path)
+        if kind != ABOUT:
+            raise InputError(f"{path}: damaged: it does not begin with what it shows")
+        looks: dict[int, list[int]] = {}
+        whole = False
+        for place, kind, sequence in _records(file):
+            whole = kind == INDEX
+            if kind == FRAME:
+                looks.setdefault(sequence, []).append(place)
+    if not looks:
+        raise InputError(f"{path}: a recording without a whole frame")
+    return Recording(path, json.loads(about), tuple((s, tuple(p)) for s, p in looks.items()), whole)
+
+
+def _records(file: BinaryIO) -> Iterator[tuple[int, int, int]]:
+    """Place, kind and sequence of each record, up to the first that is not whole."""
+    end = file.seek(0, os.SEEK_END)
+    place = _HEAD.size
+    while place + _RECORD.size <= end:
+        file.seek(place)
+        kind, sequence, size, _ = _RECORD.unpack(file.read(_RECORD.size))
+        if kind not in (ABOUT, FRAME, INDEX) or place + _RECORD.size + size > end:
+            return
+        yield place, kind, sequence
+        place += _RECORD.size + size
+
+
+def _record_at(file: BinaryIO, place: int, path: Path) -> tuple[int, int, bytes]:
+    file.seek(place)
+    head = file.read(_RECORD.size)
+    if len(head) == _RECORD.size:
+        kind, sequence, size, crc = _RECORD.unpack(head)
+        data = file.read(size) if size < MOST_BYTES else b""
+        if len(data) == size and zlib.crc32(data, zlib.crc32(head[:12])) == crc:
+            return kind, sequence, data
+    raise InputError(f"{path}: damaged at byte {place:,}: its checksum does not hold")

@@ -1,0 +1,61 @@
+"""`--view` and what belongs to it on the command line, and `lanewise view FILE`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lanewise.cli.view import feed_of
+from lanewise.live.feed import Feed
+from lanewise.live.frame import decode
+from lanewise.live.recording import read_recording
+from lanewise.support.errors import InputError
+from tests.cli.command import Command
+from tests.cli.conftest import lanewise  # noqa: F401  (a fixture)
+
+pytest.importorskip("websockets")
+RUNS = {
+    "gravity": ("gravity", "run", "--bodies", "50", "--steps", "20"),
+    "boids": ("boids", "run", "--agents", "60", "--steps", "20"),
+    "lbm": ("lbm", "run", "cavity", "--size", "12", "--steps", "40"),
+}
+KINDS = {"gravity": "points", "boids": "arrows", "lbm": "slice"}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_runs_are_recorded_and_shown_again(lanewise: Command, name: str) -> None:  # noqa: F811
+    done = lanewise(*RUNS[name], "--out", "run.h5", "--view", "--view-port", "0", "--view-record", "run.lwv", "--quiet")
+    assert done.code == 0, done.err
+    assert "view: http://127.0.0.1:" in done.err
+    assert "(from your machine: ssh -L " in done.err
+    found = read_recording(Path("run.lwv"))
+    assert found.whole
+    last = found.frames(len(found.looks) - 1)
+    assert decode(last.frames[0])[0].kind == KINDS[name]
+    assert last.step == int(RUNS[name][-1])
+    shown = feed_of(Path("run.h5"), 30)
+    assert isinstance(shown, Feed)
+    frames = shown.scene.frames(shown.asked)
+    assert decode(frames[0])[0].kind == KINDS[name]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--view-port", "9000"), "--view-port says how a view is, and needs --view"),
+        (("--view-wait",), "--view-wait says how a view is, and needs --view"),
+        (("--view-record", "a.lwv"), "--view-record says how a view is, and needs --view"),
+        (("--view", "--view-host", "0.0.0.0"), "--view-host 0.0.0.0 would show the run to the network"),
+        (("--view", "--view-record", "none/a.lwv"), "the folder none does not exist"),
+    ],
+)
+def test_what_cannot_be_is_refused(lanewise: Command, options: tuple[str, ...], message: str) -> None:  # noqa: F811
+    refused = lanewise(*RUNS["gravity"], *options)
+    assert refused.code == 2
+    assert message in refused.err
+
+
+def test_files_that_show_nothing_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file; wanted a recording, a checkpoint or bodies"):
+        feed_of(tmp_path / "none.h5", 30)

@@ -1,0 +1,113 @@
+"""Recordings are read as they were written, rebuilt where a run was killed, and refused where they are damaged."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lanewise.live.feed import Feed
+from lanewise.live.frame import decode
+from lanewise.live.recording import INDEX, Recorder, read_recording
+from lanewise.live.replay import RecordedFeed
+from lanewise.live.server import Server, Serving
+from lanewise.support.errors import InputError
+from tests.live.talk import talking
+from tests.live.test_server import Counting
+
+pytest.importorskip("websockets")
+
+
+def recorded(path: Path, looks: int = 6) -> list[tuple[bytes, ...]]:
+    scene, frames = Counting(), list[tuple[bytes, ...]]()
+    recorder = Recorder(path, scene.about)
+    feed = Feed(scene, record=recorder.add)
+    for _ in range(looks):
+        scene.step += 1
+        feed.make()
+        frames.append(feed.history[-1].frames)
+    recorder.close()
+    return frames
+
+
+def test_recordings_come_back(tmp_path: Path) -> None:
+    frames = recorded(path := tmp_path / "run.lwv")
+    found = read_recording(path)
+    assert found.whole
+    assert found.about == Counting().about
+    assert [found.frames(n).frames for n in range(len(found.looks))] == frames
+    assert found.frames(2).step == 3
+    assert path.read_bytes()[:8] == b"LWVR" + struct.pack("<I", 1)
+
+
+def test_what_a_killed_run_left_is_read_to_its_last_whole_look(tmp_path: Path) -> None:
+    frames = recorded(path := tmp_path / "run.lwv")
+    data = path.read_bytes()
+    index = data.rindex(struct.pack("<I", INDEX) + struct.pack("<I", 0))
+    for cut in (index, index + 5, index - 1, index - 1000, index - 2500):
+        (tmp_path / "cut.lwv").write_bytes(data[:cut])
+        found = read_recording(tmp_path / "cut.lwv")
+        assert not found.whole
+        whole = [found.frames(n).frames for n in range(len(found.looks))]
+        assert len(whole) >= 3
+        for mine, theirs in zip(whole, frames, strict=False):
+            assert mine == theirs[: len(mine)]
+
+
+def test_every_changed_byte_of_a_frame_is_found(tmp_path: Path) -> None:
+    recorded(path := tmp_path / "run.lwv", looks=1)
+    data = bytearray(path.read_bytes())
+    frame = read_recording(path).looks[0][1][0]
+    for at in range(frame + 12, frame + 16 + 880, 37):
+        changed = bytearray(data)
+        changed[at] ^= 0x10
+        path.write_bytes(changed)
+        with pytest.raises(InputError, match=rf"run\.lwv: damaged at byte {frame:,}: its checksum does not hold"):
+            read_recording(path).frames(0)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"LWVR", b"PNG" * 20, b"LWVR" + struct.pack("<I", 9) + bytes(40), b"LWVR" + struct.pack("<I", 1) + bytes(40)],
+)
+def test_other_files_are_refused(tmp_path: Path, data: bytes) -> None:
+    (path := tmp_path / "run.lwv").write_bytes(data)
+    with pytest.raises(InputError, match=r"run\.lwv: (no recording|a recording of version 9|damaged)"):
+        read_recording(path)
+
+
+def test_a_recording_replaces_nothing_unasked(tmp_path: Path) -> None:
+    (path := tmp_path / "run.lwv").write_text("mine")
+    with pytest.raises(InputError, match="exists already; give --overwrite"):
+        Recorder(path, {})
+    assert path.read_text() == "mine"
+    Recorder(path, {}, overwrite=True).close()
+
+
+def test_recordings_play_pause_and_go_back(tmp_path: Path) -> None:
+    import threading
+
+    frames = recorded(path := tmp_path / "run.lwv", looks=40)
+    replay = RecordedFeed(read_recording(path), rate=200)
+    server = Server(replay, Serving(port=0))
+    server.start()
+    over = threading.Event()
+    thread = threading.Thread(target=replay.play, args=(over.is_set,))
+    thread.start()
+    with talking(server) as talk:
+        steps = [talk.frame()[0].step for _ in range(5)]
+        assert steps == sorted(steps)
+        talk.say("pause")
+        talk.say("seek", frame=2)
+        while True:
+            header, body = talk.frame()
+            if header.sequence == 2:
+                break
+        assert bytes(body) == bytes(decode(frames[1][0])[1])
+        assert np.frombuffer(body, np.uint16)[0] == 2
+        assert header.flags & 2
+    over.set()
+    thread.join(10)
+    server.stop()
