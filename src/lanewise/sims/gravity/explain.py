@@ -10,12 +10,13 @@ import lanewise as lw
 from lanewise.layouts import default_layout, layout_by_name
 from lanewise.sims.common.devices import check_compiled
 from lanewise.sims.common.shown import Shown, ShownCall, ShownSize, TunedCall
+from lanewise.sims.gravity.bodies import make_bodies
 from lanewise.sims.gravity.checks import self_force_vanishes
 from lanewise.sims.gravity.initial import make_initial_conditions
 from lanewise.sims.gravity.options import Settings
 from lanewise.sims.gravity.physics import RECORDS, make_physics, pair_type
 from lanewise.sims.gravity.plans import wanted_force
-from lanewise.sims.gravity.simulation import Simulation, make_bodies
+from lanewise.sims.gravity.simulation import Simulation
 from lanewise.sims.gravity.trees import law_over, tree_of, with_method
 from lanewise.support.attributes import unknown
 from lanewise.support.errors import InputError

@@ -17,6 +17,7 @@ from lanewise.sims.common.checks import check_steps, check_time_step, last_step
 from lanewise.sims.common.devices import same_kind
 from lanewise.sims.common.meshes import check_parts, place_of_run, repeated, spelled
 from lanewise.sims.common.run import Checkpoints, Run
+from lanewise.sims.gravity.bodies import make_bodies
 from lanewise.sims.gravity.checkpoint import (
     Checkpoint,
     Labels,
@@ -37,7 +38,7 @@ from lanewise.sims.gravity.pictures import (
 )
 from lanewise.sims.gravity.plans import Plans
 from lanewise.sims.gravity.run import GravityRun, SimulatedBodies
-from lanewise.sims.gravity.simulation import Simulation, make_bodies
+from lanewise.sims.gravity.simulation import Simulation
 from lanewise.sims.gravity.trees import calibrated, calibrated_before, tree_of, with_method
 from lanewise.support.attributes import unknown
 from lanewise.support.errors import InputError, PlanError

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,56 +17,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lanewise as lw
-from lanewise.io.particles import Particles
-from lanewise.layouts import default_layout
 from lanewise.profiling.profile import Profile, span
 from lanewise.profiling.progress import take_steps
-from lanewise.records.arrays import class_of
 from lanewise.records.binding import places_of, side_of
 from lanewise.records.two_sides import EVERY
 from lanewise.sims.common.checks import check_every, check_steps
 from lanewise.sims.common.clock import Clock
-from lanewise.sims.common.devices import first_of, on, place_of, read_only
+from lanewise.sims.common.devices import on, read_only
 from lanewise.sims.common.loops import product_loop
 from lanewise.sims.common.meshes import (
     in_one_place,
     lies_on,
     mesh_of,
     require_divided,
-    values_in_one_place,
 )
 from lanewise.sims.common.searches import is_order, order_of
+from lanewise.sims.common.timed_steps import TimedSteps
 from lanewise.sims.gravity.checks import (
     DTYPES,
     check_bodies,
     check_gravitational_constant,
-    check_range,
     check_softening,
     check_time_step,
-    self_force_vanishes,
 )
 from lanewise.sims.gravity.diagnostics import Diagnostics
 from lanewise.sims.gravity.forces import Force, check_forces, potential_energy
 from lanewise.sims.gravity.integrators import Integrator
 from lanewise.sims.gravity.integrators import integrator as find_integrator
 from lanewise.sims.gravity.launches import step_calls
+from lanewise.sims.gravity.law import BoundGravity, wanted_plans
 from lanewise.sims.gravity.physics import (
-    RECORDS,
-    Physics,
-    make_physics,
     pair_type,
     precision_of,
     state_type,
 )
-from lanewise.sims.gravity.plans import Plans, wanted_force, wanted_potential
+from lanewise.sims.gravity.plans import Plans
 from lanewise.sims.gravity.trees import (
     ForceErrors,
     follow_order,
     force_errors,
-    over,
 )
 from lanewise.sims.gravity.watch import Watch
-from lanewise.support.attributes import sealed, unknown
+from lanewise.support.attributes import sealed
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
 from lanewise.support.whole_steps import WholeSteps
@@ -86,17 +78,6 @@ _FIXED = {
     "step": "it counts the steps that were taken; a new Simulation takes step=...",
     "time": "it follows from the steps; a new Simulation takes time=...",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Law:
-    """What decides how bodies move, as it was set, and the gravity that is bound for it."""
-
-    softening: float
-    integrator: Integrator
-    gravitational_constant: float
-    physics: Physics
-    gravity: lw.Call
 
 
 @sealed(_FIXED)
@@ -130,21 +111,17 @@ class Simulation:
     __slots__ = (
         "__weakref__",
         "_bodies",
-        "_clock",
         "_forces",
+        "_g",
+        "_integrator",
         "_law",
-        "_loop",
         "_order",
         "_pair",
         "_places",
-        "_plan",
-        "_potential",
         "_precision",
-        "_profile",
         "_search",
-        "_wanted_potential",
+        "_steps",
         "_watch",
-        "_whole",
     )  # fmt: skip
 
     @checked(InputError)
@@ -163,18 +140,12 @@ class Simulation:
         search: lw.Tree | None = None,
         profile: Profile | None = None,
     ) -> None:
-        self._profile, self._forces, self._search = profile, tuple(forces), search
+        self._forces, self._search = tuple(forces), search
+        clock = Clock(step, time, step, 0.0, 0.0)
+        remedy = "start again from a checkpoint, or from the first state of the bodies"
+        self._steps = TimedSteps(clock, profile, "the simulation", remedy)
         with span(profile, "setup", name="simulation"):
-            self._begin(
-                bodies,
-                softening,
-                integrator,
-                gravitational_constant,
-                time,
-                step,
-                plan,
-                potential_plan,
-            )
+            self._begin(bodies, softening, integrator, gravitational_constant, plan, potential_plan)
 
     def _begin(
         self,
@@ -182,8 +153,6 @@ class Simulation:
         softening: float,
         integrator: str,
         gravitational_constant: float,
-        time: float,
-        step: int,
         plan: lw.Plan | None,
         potential_plan: lw.Plan | None,
     ) -> None:
@@ -193,42 +162,26 @@ class Simulation:
         softening = float(check_softening(softening, self._pair))
         check_gravitational_constant(gravitational_constant)
         check_bodies(bodies, self._pair)
-        if self._search is not None and (mesh := mesh_of(bodies)) is not None:
+        tree = self._search is not None
+        if tree and (mesh := mesh_of(bodies)) is not None:
             raise InputError(
                 f"the bodies lie on a mesh ({mesh}), and a tree has them on one device: leave "
                 "search= out, or bring them to one device with .to(device)"
             )
         check_forces(self._forces, bodies, self._pair)
-        self._bodies, self._places, kind = bodies, places_of(bodies), find_integrator(integrator)
-        self._clock = Clock(step, time, step, 0.0, 0.0)
-        tree = self._search is not None
-        self._plan = (plan or lw.Plan()).filled(wanted_force(self._precision, tree=tree))
-        self._wanted_potential = (potential_plan or lw.Plan()).filled(wanted_potential(tree=tree))
+        self._bodies, self._places = bodies, places_of(bodies)
+        self._integrator, self._g = find_integrator(integrator), gravitational_constant
         count = len(bodies)
         # accelerations and potential; counts of steps; what they were
         row = 4 * DTYPES[self._pair].itemsize + 4 + -(-bodies.nbytes // max(1, count))
         what = f"a simulation of {count:,} bodies, besides the bodies themselves,"
         require_divided(mesh_of(bodies) or bodies.device, count, row, what)
-        self._law = _Law(softening, kind, gravitational_constant, *self._bound(softening))
+        plans = wanted_plans(self._precision, plan, potential_plan, tree=tree)
+        self._law = BoundGravity(bodies, softening, self._search, *plans)
         for force in self._forces:
             force.acceleration()
-        self._watch = Watch(bodies, step)
-        self._potential: lw.Compiled | None = None  # compiled when it is asked for
-        self._loop: lw.Steps | None = None
+        self._watch = Watch(bodies, self.step)
         self._order: NDArray[np.int32] | None = None  # of the forces, where no loop has one
-        self._whole = WholeSteps(
-            "the simulation", "start again from a checkpoint, or from the first state of the bodies"
-        )
-
-    def _bound(self, softening: float) -> tuple[Physics, lw.Call]:
-        """The kernels for a softening, and the gravity of the bodies as they are now."""
-        bodies = self._bodies
-        physics = make_physics(class_of(bodies), self_force_vanishes(softening, self._pair))
-        gravity = over(self._search, physics.acceleration).bind(
-            bodies, bodies, softening2=softening**2, plan=self._plan
-        )
-        gravity()
-        return physics, gravity
 
     # ------------------------------------------------------------ settings
 
@@ -240,58 +193,51 @@ class Simulation:
     @softening.setter
     @checked(InputError)
     def softening(self, value: float) -> None:
-        self._whole.check()
-        softening = float(check_softening(value, self._pair))
-        physics, gravity = self._bound(softening)
-        self._potential = None
-        self._set(replace(self._law, softening=softening, physics=physics, gravity=gravity))
+        self._steps.whole.check()
+        law = self._law.softened(float(check_softening(value, self._pair)))
+        self._end_loop()
+        self._law = law
         self._order = None  # that of the new call
 
     @property
     def integrator(self) -> Integrator:
         """Its kicks and drifts; it is set by its name."""
-        return self._law.integrator
+        return self._integrator
 
     @integrator.setter
     @checked(InputError)
     def integrator(self, value: str | Integrator) -> None:
-        self._set(
-            replace(
-                self._law,
-                integrator=value if isinstance(value, Integrator) else find_integrator(value),
-            )
-        )
+        kind = value if isinstance(value, Integrator) else find_integrator(value)
+        self._end_loop()
+        self._integrator = kind
 
     @property
     def gravitational_constant(self) -> float:
         """G in the units of the bodies."""
-        return self._law.gravitational_constant
+        return self._g
 
     @gravitational_constant.setter
     @checked(InputError)
     def gravitational_constant(self, value: float) -> None:
         check_gravitational_constant(value)
-        self._set(replace(self._law, gravitational_constant=value))
+        self._end_loop()
+        self._g = value
 
     @property
     def profile(self) -> Profile | None:
         """What records where the time goes."""
-        return self._profile
+        return self._steps.profile
 
     @profile.setter
     @checked(InputError)
     def profile(self, value: Profile | None) -> None:
         self._end_loop()
-        self._profile = value
-
-    def _set(self, law: _Law) -> None:
-        """From the next step on."""
-        self._end_loop()
-        self._law = law
+        self._steps.profile = value
 
     def _end_loop(self) -> None:
         """The next steps have a loop of their own, and the order of this one."""
-        self._order, self._loop = self.tree_order, None
+        self._order = self.tree_order
+        self._steps.end()
 
     @property
     def bodies(self) -> lw.RecordArray:
@@ -320,35 +266,35 @@ class Simulation:
         """
         if self._search is None:
             return None
-        if self._loop is not None:
-            return self._loop.orders[0]
+        if (loop := self._steps.loop) is not None:
+            return loop.orders[0]
         return order_of(self._law.gravity) if self._order is None else self._order
 
     @property
     def plan(self) -> lw.Plan:
         """The fields that were asked for of the plan of forces."""
-        return self._plan
+        return self._law.plan
 
     # ------------------------------------------------------------ advancing
 
     @property
     def step(self) -> int:
         """How many steps led to the present state."""
-        return self._clock.step
+        return self._steps.clock.step
 
     @property
     def whole(self) -> WholeSteps:
         """Its steps as whole ones: who looks between them is `watched` there."""
-        return self._whole
+        return self._steps.whole
 
     @property
     def time(self) -> float:
         """Start time plus all steps; computed by multiplication, so it does not drift."""
-        return self._clock.time
+        return self._steps.clock.time
 
     @property
     def force_evaluations_per_step(self) -> int:
-        return len(self._law.integrator.drifts)
+        return len(self._integrator.drifts)
 
     @checked(InputError)
     def advance(self, steps: int, dt: float) -> None:
@@ -359,24 +305,17 @@ class Simulation:
         `WholeSteps`).
         """
         check_steps(steps, least=0)
-        self._whole.check()
+        self._steps.whole.check()
         self.prepare(dt)
         self._notice()
-        loop = self._loop
-        assert loop is not None
-
-        def run(count: int) -> None:
-            loop.run(count)
-            self._clock = self._clock.after(count)
-
         try:
-            self._whole.take(self.step, steps, run)
+            self._steps.take(steps)
         except BaseException:  # Ctrl-C, after whole steps
-            if not self._whole.broken:
+            if not self._steps.whole.broken:
                 with suppress(InputError):  # which the next steps say again
                     self._watch.settle(self.step)
             raise
-        with span(self._profile, "check"):
+        with span(self._steps.profile, "check"):
             self._watch.settle(self.step)
 
     def _notice(self) -> None:
@@ -393,36 +332,30 @@ class Simulation:
         check_bodies(self._bodies, self._pair)
         for call in (self._law.gravity, *(f.acceleration for f in self._forces)):
             call()
-        if self._search is not None and self._loop is not None:
-            self._loop.orders = (order_of(self._law.gravity),)
+        if self._search is not None and (loop := self._steps.loop) is not None:
+            loop.orders = (order_of(self._law.gravity),)
         self._watch.restart(self.step)
 
     @checked(InputError)
     def prepare(self, dt: float) -> None:
         """Compile what steps of `dt` need, so that the first one costs no more than the others."""
-        law = self._law
-        check_time_step(dt, state_type(self._precision), law.gravitational_constant)
-        if dt != self._clock.dt:
+        check_time_step(dt, state_type(self._precision), self._g)
+        if dt != self._steps.clock.dt:
             self._end_loop()
-            self._clock = self._clock.with_dt(dt)
-        if self._loop is not None:
-            return
-        with span(self._profile, "setup", name="launches of a step"):
-            calls = step_calls(
-                law.physics,
-                law.integrator,
-                self._bodies,
-                law.gravity,
-                self._forces,
-                self._watch.counts,
-                dt,
-                law.gravitational_constant,
-            )
-            order = self.tree_order
-            self._loop = product_loop(calls, None, self._profile, of="simulation")
-            self._loop.step = self.step  # trees are made anew at steps of these numbers
-            if order is not None:  # a loop makes one when it is made, at any step
-                self._loop.orders = (order,)
+        self._steps.prepare(dt, lambda: self._make_loop(dt))
+
+    def _make_loop(self, dt: float) -> lw.Steps:
+        law, kind = self._law, self._integrator
+        calls = step_calls(
+            law.physics, kind, self._bodies, law.gravity, self._forces, self._watch.counts, dt,
+            self._g,
+        )  # fmt: skip
+        order = self.tree_order
+        loop = product_loop(calls, None, self.profile, of="simulation")
+        loop.step = self.step  # trees are made anew at steps of these numbers
+        if order is not None:  # a loop makes one when it is made, at any step
+            loop.orders = (order,)
+        return loop
 
     @checked(InputError)
     def continue_from(self, step: int, dt: float, order: Any = None) -> None:
@@ -439,7 +372,9 @@ class Simulation:
                 f"order= does not name each of {len(self._bodies):,} bodies once; wanted the "
                 "tree_order of that step"
             )
-        self._clock = replace(self._clock, step=self._clock.start_step + step, dt=dt)
+        self._steps.clock = replace(
+            self._steps.clock, step=self._steps.clock.start_step + step, dt=dt
+        )
         self._end_loop()
         if order is not None:
             self._order = np.array(order, np.int32)
@@ -494,7 +429,7 @@ class Simulation:
         In length / time², with the simulation's gravitational constant; of the scalar type of
         forces.
         """
-        self._whole.check()
+        self._steps.whole.check()
         self._notice()
         gravity = self._law.gravity.results[0]  # for G = 1
         with on(self._bodies.device):
@@ -505,21 +440,24 @@ class Simulation:
 
     def diagnostics(self) -> Diagnostics:
         """Energies and momenta, computed by the library's own kernels and summed in float64."""
-        self._whole.check()
-        first = self._potential is None
-        with span(self._profile, "diagnostics", name="first (compiles)" if first else "measured"):
+        self._steps.whole.check()
+        first = not self._law.is_measured
+        with span(
+            self._steps.profile, "diagnostics", name="first (compiles)" if first else "measured"
+        ):
             bodies = in_one_place(self._bodies)
             kinetic, momentum, angular, scale = self._law.physics.moments.sum(bodies)
-            potential = self._potential_energy(bodies)
+            potential = self._g * self._law.potential_energy(bodies)
+            potential += sum(map(potential_energy, self._forces))
             return Diagnostics(self.step, self.time, kinetic, potential, momentum, angular, scale)
 
     def force_errors(self) -> ForceErrors:
         """How far the gravity of some bodies, chosen by chance, is from that of all pairs in
         float64: errors of |a| relative to it, as the bodies are now.
         """
-        self._whole.check()
+        self._steps.whole.check()
         self._notice()
-        with span(self._profile, "diagnostics", name="errors of forces"):
+        with span(self._steps.profile, "diagnostics", name="errors of forces"):
             return force_errors(self._bodies, self._law.gravity.results[0], self.softening)
 
     def energy(self) -> float:
@@ -529,64 +467,10 @@ class Simulation:
     @property
     def plans(self) -> Plans:
         """The plans that its kernels over pairs run with, every field decided."""
-        return Plans(self._law.gravity.compiled.plan, self._compiled_potential().plan)
+        return self._law.plans
 
     def check_whole(self) -> None:
         """Raise `StateError` after steps that were stopped in the middle: what is kept of such a
         state holds nothing.
         """
-        self._whole.check()
-
-    def _compiled_potential(self) -> lw.Compiled:
-        if self._potential is None:
-            self._potential = over(self._search, self._law.physics.potential).compile(
-                self._bodies,
-                self._bodies,
-                softening2=self.softening**2,
-                plan=self._wanted_potential,
-            )
-        return self._potential
-
-    def _potential_energy(self, bodies: lw.RecordArray) -> float:
-        """bodies: all of them on one device."""
-        potential = self._compiled_potential()(
-            self._bodies, self._bodies, softening2=self.softening**2
-        )
-        there = values_in_one_place(potential)
-        gravity = float(self._law.physics.potential_energy.sum(bodies, there))
-        return self.gravitational_constant * gravity + sum(map(potential_energy, self._forces))
-
-
-@checked(InputError)
-def make_bodies(
-    particles: Particles,
-    *,
-    precision: str = "f32",
-    layout: lw.Layout | None = None,
-    device: str | lw.Mesh | None = None,
-    profile: Profile | None = None,
-) -> lw.RecordArray:
-    """Record arrays from `Particles` (float64 arrays on the host) in a precision, layout and
-    place. device: or a mesh.
-    """
-    if precision not in RECORDS:
-        raise InputError(unknown("precision", precision, RECORDS))
-    where = place_of(device)
-    cls: Any = RECORDS[precision]
-    record = cls.__record__
-    layout = layout or default_layout(record, first_of(where))
-    if precision == "f32":
-        check_range(particles)
-    count = len(particles.mass)
-    nbytes = layout.arrange(record.leaves).nbytes(count)
-    row = 24 + -(-nbytes // max(1, count))
-    require_divided(where, count, row, f"a simulation of {count:,} bodies")
-    with span(profile, "transfer", name="bodies to the device", nbytes=nbytes):
-        bodies: lw.RecordArray = cls.array(
-            position=particles.position,
-            mass=particles.mass,
-            velocity=particles.velocity,
-            layout=layout,
-            device=where,
-        )
-    return bodies
+        self._steps.whole.check()
