@@ -457,7 +457,7 @@ def test_calls_let_go_of_own_memory_that_has_moved() -> None:
 def test_what_was_remembered_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.ones(12, np.float32)
     axpy(2.0, x, x)
-    monkeypatch.setattr(Repeated, "remember", lambda *_, **__: pytest.fail("a size was taken for another kind of call"))
+    monkeypatch.setattr(Repeated, "keep", lambda *_, **__: pytest.fail("a size was taken for another kind of call"))
     for count in (5, 100, 70_000):
         y = np.ones(count, np.float32)
         assert axpy(2.0, y, y).tolist() == [3.0] * count

@@ -262,7 +262,7 @@ def test_calls_are_known_again(device: str, monkeypatch: pytest.MonkeyPatch) -> 
     with lw.device(device):
         kernel(2.0, x, y)
         kernel.sum(2.0, x, y)
-        monkeypatch.setattr(Repeated, "remember", _never)
+        monkeypatch.setattr(Repeated, "keep", _never)
         other = x.reshape(6, 4), y.reshape(6, 4)
         more = there(image((5, 7)), device), there(image((5, 7), 1), device)
         for a, b in ((x, y), (y, x), (x + 1, y), other, more, other):

@@ -13,8 +13,9 @@ import pytest
 import lanewise as lw
 from lanewise.launch.programs import Programs
 from lanewise.patterns.search import any_size
-from lanewise.patterns.search.any_size import SOON, AnySize
+from lanewise.patterns.search.any_size import AnySize
 from lanewise.patterns.search.builders.geometry import Geometry, fitted
+from lanewise.patterns.search.repeated import SOON
 from lanewise.patterns.search.searched import Searched
 from tests.search import emulated_builds
 from tests.search.emulated_cuda import COMPILER
@@ -68,7 +69,7 @@ def bodies(count: int, seed: int) -> Any:
 
 
 def kinds(kernel: Any) -> tuple[AnySize, ...]:
-    return kernel.searched._kinds.entries
+    return kernel.searched._kinds._entries
 
 
 @pytest.fixture

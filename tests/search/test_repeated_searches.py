@@ -13,8 +13,7 @@ import pytest
 import lanewise as lw
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.search import repeated
-from lanewise.patterns.search.any_size import RARELY, SOON
-from lanewise.patterns.search.repeated import LEAST, MOST, RepeatedSearches
+from lanewise.patterns.search.repeated import LEAST, MOST, RARELY, SOON, RepeatedSearches
 from lanewise.patterns.search.searched import Searched
 from lanewise.runtime.memory import to_host
 from lanewise.support.errors import ArgumentError

@@ -5,16 +5,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Hashable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
+from lanewise.frontend.function import Signature
 from lanewise.language.target import is_gpu
 from lanewise.launch.again import Again
-from lanewise.launch.arguments import (
-    make_outputs,
-)
+from lanewise.launch.arguments import Arguments, device_without_records, make_outputs
 from lanewise.launch.result_memory import check_beside_records, check_in_place
 from lanewise.launch.shaped_arrays import check_results_apart
-from lanewise.launch.sized import Resize, Sized, require_for_call
+from lanewise.launch.sized import Repeats, Resize, Sized, require_for_call
 from lanewise.launch.slots import (
     NOTHING,
     ArraySlot,
@@ -24,6 +23,7 @@ from lanewise.launch.slots import (
     SizeSlot,
     Slot,
     ValueSlot,
+    slots_of,
 )
 from lanewise.launch.support import Uses
 from lanewise.records.arrays import RecordArray, storage_of
@@ -35,9 +35,6 @@ from lanewise.runtime.prepared import Places, Views
 MOST_SIZES = 256  # of each kind
 MOST_MET = 256  # arrays of records of each kind, by which calls are recognised
 ASKS_FROM = 1 << 26  # bytes of results, which take longer to write than asking whether they fit
-
-
-def _never(*_: Any) -> None: ...
 
 
 class SeenCalls:
@@ -84,46 +81,87 @@ class Repeatable:
         named: tuple[str, ...],
         slots: tuple[Slot, ...],
         device: str,
-        resize: Resize = _never,
-        sizes: dict[Hashable, Sized] | None = None,
-        met: dict[tuple[int, ...], SeenCalls] | None = None,
+        resize: Resize,
+        sizes: dict[Hashable, Sized],
+        met: dict[tuple[int, ...], SeenCalls],
         *,
-        device_of: Callable[[], str] | None = None,
-        identical: tuple[str, str, bool] | None = None,
-        apart: tuple[tuple[str, str], ...] = (),
-        uses: Mapping[str, Uses] = NOTHING,
-        own_only: bool = False,
-        whole: tuple[str, ...] = (),
+        device_of: Callable[[], str] | None,
+        identical: tuple[str, str, bool] | None,
+        besides: Repeats | None,
+        uses: Mapping[str, Uses],
+        own_only: bool,
     ) -> None:
-        """named: the keyword arguments, in their order; the others are positional.
-
-        sizes: what is known already, by the sizes of slots; met: calls that are recognised. Who
-        makes launches may forget both, when memory has moved that these point to. device_of:
-        where a call like this runs, if no record says it. identical: the two parameters whose
-        arrays are one, or are two. apart: pairs of arrays that share no memory. uses: of
-        records. own_only: whether an element reads no fields but its own. whole: arrays in whose
-        memory no result may lie.
+        """named: the keyword arguments, in their order; the others are positional. device_of: where
+        a call like this runs, if no record says it. For the rest see `of`.
         """
-        self._whole = whole
+        self._whole = whole = () if besides is None else besides.whole
+        self._apart = () if besides is None else besides.apart
         self._changed = tuple((n, u.writes) for n, u in uses.items() if u.writes)
         self._kernel, self._named, self._slots, self._device = kernel, named, slots, device
-        self._resize, self._sizes = resize, {} if sizes is None else sizes
-        self._apart = apart
+        self._resize, self._sizes, self._met = resize, sizes, met
         self._values = tuple(s.name for s in slots if type(s) is ArraySlot and s.name not in whole)
         # Arrays of records that may be others than before; the very same ones share what they
         # shared when a first call took them.
         self._several = (
             sum(type(s) not in (ArraySlot, SizeSlot, ValueSlot, SameRecords) for s in slots) > 1
         )
-        self._from = device_of
-        self._identical = identical
-        self._uses = uses
-        self._own_only = own_only
+        self._from, self._identical = device_of, identical
+        self._uses, self._own_only = uses, own_only
         self._module, self._views = array_module(device), _views_on(device)
         # where records are among the arguments, and calls by these
         self._at = tuple(n for n, s in enumerate(slots) if isinstance(s, RecordSlot | SameRecords))
-        self._met: dict[tuple[int, ...], SeenCalls] = {} if met is None else met
         self._last: Sized | None = None
+
+    @classmethod
+    def of(
+        cls,
+        signature: Signature,
+        positional: tuple[Any, ...],
+        named: Mapping[str, Any],
+        arguments: Arguments,
+        resize: Resize,
+        *,
+        sizes: dict[Hashable, Sized] | None = None,
+        met: dict[tuple[int, ...], SeenCalls] | None = None,
+        record_slot: Callable[[str, RecordArray, int], Slot] = RecordSlot,
+        own: Mapping[str, Slot] = NOTHING,
+        identical: tuple[str, str, bool] | None = None,
+        besides: Repeats | None = None,
+        uses: Mapping[str, Uses] = NOTHING,
+        own_only: bool = False,
+    ) -> Self | None:
+        """Calls like this one; None where they cannot be recognised.
+
+        sizes: what is known already, by the sizes of slots; met: calls that are recognised. Who
+        makes launches may forget both, when memory has moved that these point to. own: slots of
+        arguments that a pattern makes arrays of, which they bring along under the names in
+        `arguments.added`. identical: the two parameters whose arrays are one, or are two. uses: of
+        records. own_only: whether an element reads no fields but its own.
+        """
+        slots = slots_of(signature, positional, named, arguments, record_slot, own, uses)
+        if slots is None:
+            return None
+        device_of = None
+        if not arguments.records:
+            there = arguments.device if arguments.arrays and is_gpu(arguments.device) else None
+            device_of = partial(device_without_records, there)
+            device_of = device_of if besides is None else besides.device_of
+        made = cls(
+            signature.source.name,
+            tuple(named),
+            slots,
+            arguments.device,
+            resize,
+            {} if sizes is None else sizes,
+            {} if met is None else met,
+            device_of=device_of,
+            identical=identical,
+            besides=besides,
+            uses=uses,
+            own_only=own_only,
+        )
+        # Its results are there already. Else it would never be found, and push out another one.
+        return None if made.match(positional, named, makes=False) is None else made
 
     def match(
         self, arguments: tuple[Any, ...], named: Mapping[str, Any], *, makes: bool = True

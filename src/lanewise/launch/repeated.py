@@ -7,42 +7,45 @@ anything else        the way of a first call, which also says what is wrong with
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from functools import partial
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Generic, Protocol, TypeVar
 
-from lanewise.frontend.function import Signature
-from lanewise.language.target import is_gpu
-from lanewise.launch.arguments import (
-    Arguments,
-    device_without_records,
-)
-from lanewise.launch.repeatable import Repeatable, SeenCalls
-from lanewise.launch.sized import Repeats, Resize, Sized
-from lanewise.launch.slots import (
-    NOTHING,
-    Given,
-    Slot,
-    slots_of,
-)
-from lanewise.launch.support import Uses
+from lanewise.launch.slots import Given
 from lanewise.launch.tuned_plans import store_enabled
 
 MOST = 8  # kinds of calls that a kernel remembers
 
 
-class Repeated:
+class Match(Protocol):
+    """The arguments of a call like an earlier one; None for another one."""
+
+    def __call__(
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any], /, *, makes: bool = True
+    ) -> Given | None: ...
+
+
+class Known(Protocol):
+    """What is kept of calls that can be made again."""
+
+    @property
+    def match(self) -> Match: ...
+
+
+K = TypeVar("K", bound=Known)
+
+
+class Repeated(Generic[K]):
     """The calls of one kernel that can be made again, the last one first."""
 
     __slots__ = ("_entries", "_tuned")
 
     def __init__(self) -> None:
-        self._entries: tuple[Repeatable, ...] = ()
-        self._tuned = True
+        self._entries: tuple[K, ...] = ()
+        self._tuned = True  # whether they follow what was tuned
 
     def find(
         self, arguments: tuple[Any, ...], named: Mapping[str, Any], *, makes: bool = True
-    ) -> tuple[Repeatable, Given] | None:
+    ) -> tuple[K, Given] | None:
         """A call like this one, and its arguments. makes: whether it makes its results."""
         if self._tuned is not (tuned := store_enabled()):
             self._entries, self._tuned = (), tuned
@@ -51,55 +54,9 @@ class Repeated:
                 return entry, matched
         return None
 
-    def remember(
-        self,
-        signature: Signature,
-        positional: tuple[Any, ...],
-        named: Mapping[str, Any],
-        arguments: Arguments,
-        resize: Resize,
-        sizes: dict[Hashable, Sized],
-        met: dict[tuple[int, ...], SeenCalls],
-        *,
-        identical: tuple[str, str, bool] | None = None,
-        own: Mapping[str, Slot] = NOTHING,
-        besides: Repeats | None = None,
-        uses: Mapping[str, Uses] = NOTHING,
-        own_only: bool = False,
-    ) -> None:
-        """Keep a call for those like it, where they can be recognised.
-
-        sizes, met: see `Repeatable`. own: slots of
-        arguments that a pattern makes arrays of, which they bring along under the names in
-        `arguments.added`. uses: of records.
-        """
-        slots = slots_of(signature, positional, named, arguments, own=own, uses=uses)
-        if slots is None:
-            return
-        there = arguments.device if arguments.arrays and is_gpu(arguments.device) else None
-        device_of = partial(device_without_records, there)
-        entry = Repeatable(
-            signature.source.name,
-            tuple(named),
-            slots,
-            arguments.device,
-            resize,
-            sizes,
-            met,
-            device_of=None
-            if arguments.records
-            else device_of
-            if besides is None
-            else besides.device_of,
-            identical=identical,
-            apart=() if besides is None else besides.apart,
-            uses=uses,
-            own_only=own_only,
-            whole=() if besides is None else besides.whole,
-        )
-        # Else it would never be found, and push out another one. Its results are there already.
-        if entry.match(positional, named, makes=False) is not None:
-            self._entries = (entry, *self._entries[: MOST - 1])
+    def keep(self, entry: K) -> None:
+        """Find it from now on."""
+        self._entries = (entry, *self._entries[: MOST - 1])
 
     def forget(self) -> None:
         self._entries = ()

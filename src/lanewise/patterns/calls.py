@@ -29,6 +29,7 @@ from lanewise.launch.arguments import (
 from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.executable import Executable
 from lanewise.launch.programs import Programs
+from lanewise.launch.repeatable import Repeatable
 from lanewise.launch.repeated import Repeated
 from lanewise.launch.result_memory import check_beside_records, check_in_place
 from lanewise.launch.shaped_arrays import check_results_apart, writable_checks
@@ -54,6 +55,9 @@ if TYPE_CHECKING:
     from lanewise.facade import Job, Tuning
 
 
+Remembered = Repeated[Repeatable]
+
+
 class Calls:
     """The calls of one function. `kernel` is what its user holds, `bind` its method of that name;
     `derived`: of what is made of it.
@@ -75,7 +79,7 @@ class Calls:
         """Start anew: nothing is compiled, remembered or known to be tuned."""
         self.compiled: dict[Hashable, Compiled] = {}
         self.tuned = TunedPlans()
-        self.repeated: defaultdict[str | None, Repeated] = defaultdict(Repeated)
+        self.repeated: defaultdict[str | None, Remembered] = defaultdict(Remembered)
         self.programs = Programs()
 
     @property
@@ -136,7 +140,7 @@ class Calls:
 
     def remember(
         self,
-        calls: Repeated,
+        calls: Remembered,
         positional: tuple[Any, ...],
         named: Mapping[str, Any],
         arguments: Arguments,
@@ -154,7 +158,7 @@ class Calls:
 
     def remember_as(
         self,
-        calls: Repeated,
+        calls: Remembered,
         positional: tuple[Any, ...],
         named: Mapping[str, Any],
         arguments: Arguments,
@@ -174,26 +178,22 @@ class Calls:
             program,
             plain_of(self.subject, arguments, results, numbers),
         )
-        besides = (
-            None
-            if self.skeleton.repeats is None
-            else self.skeleton.repeats(self.subject, arguments)
-        )
-        uses = {n: self.subject.uses(n) for n in arguments.records}
-        calls.remember(
+        made = Repeatable.of(
             self.signature,
             positional,
             named,
             arguments,
             sizing.resize,
-            sizing.sizes,
-            sizing.met,
+            sizes=sizing.sizes,
+            met=sizing.met,
             identical=None if own else pair_of(arguments),
             own=own,
-            besides=besides,
-            uses=uses,
+            besides=self.subject.repeats(arguments),
+            uses=self.subject.all_uses(arguments),
             own_only=self.subject.own_only,
         )
+        if made is not None:
+            calls.keep(made)
 
     def _program(self, arguments: Arguments) -> Program | None:
         """What calls like this one run, without the caller's plan; None where that is no program
@@ -225,12 +225,9 @@ class Calls:
 
     def holding(self, compiled: Compiled, arguments: Arguments) -> Holds | None:
         """Whether what was proved of a call holds for other values; None where nothing was."""
-        besides = (
-            None
-            if self.skeleton.repeats is None
-            else self.skeleton.repeats(self.subject, arguments).holds
-        )
-        return both(self._holding(compiled, arguments), besides)
+        besides = self.subject.repeats(arguments)
+        proved = self._holding(compiled, arguments)
+        return proved if besides is None else both(proved, besides.holds)
 
     def _holding(self, compiled: Compiled, arguments: Arguments) -> Holds | None:
         """Whether what was proved of a pair of an element with itself holds for other values; None

@@ -294,6 +294,15 @@ class KernelFunction:
         assert isinstance(record, Record)
         return uses_of(self.lowered, name, record)
 
+    def all_uses(self, arguments: Arguments) -> dict[str, Uses]:
+        """What is used of all records of a call, by parameter."""
+        return {n: self.uses(n) for n in arguments.records}
+
+    def repeats(self, arguments: Arguments) -> Repeats | None:
+        """What calls like one have to be like besides, if anything."""
+        repeats = self.skeleton.repeats
+        return None if repeats is None else repeats(self, arguments)
+
     def work(self, arguments: Arguments) -> Work:
         """What default plans ask of a call."""
         # a plan for no elements is as good as one for one

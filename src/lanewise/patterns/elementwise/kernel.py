@@ -18,9 +18,9 @@ from lanewise.language.target import target_of
 from lanewise.language.types import Scalar
 from lanewise.launch.arguments import Arguments, bind_value_array, make_output
 from lanewise.launch.executable import Executable
-from lanewise.launch.repeated import Repeated
 from lanewise.launch.sized import Result, require_for_call
 from lanewise.launch.support import index_type, machine_of, value_type
+from lanewise.patterns.calls import Remembered
 from lanewise.patterns.elementwise.build import (
     ELEMENTWISE,
     ElementwiseArguments,
@@ -268,7 +268,7 @@ class Elementwise(AbstractKernel):
 
     def _remember(
         self,
-        repeated: Repeated,
+        repeated: Remembered,
         operation: Operation,
         arguments: tuple[Any, ...],
         named: Mapping[str, Any],

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from lanewise.frontend.function import Signature
 from lanewise.ir.names import count_of
@@ -24,30 +23,24 @@ from lanewise.launch.arguments import Arguments, bind_value_array, flatten_unifo
 from lanewise.launch.own_memory import OwnMemory, mender
 from lanewise.launch.repeatable import Repeatable
 from lanewise.launch.sized import Result, Sized, require_for_call, shapes_of
-from lanewise.launch.slots import Given, slots_of
+from lanewise.launch.slots import Given
 from lanewise.launch.support import Uses, index_type
 from lanewise.launch.task_list import BoundArray, TaskList, views_of_memory
-from lanewise.launch.tuned_plans import store_enabled
 from lanewise.patterns.search.base import POSITIONS, TARGET_POSITIONS, Structure
 from lanewise.patterns.search.checked_positions import Places
 from lanewise.patterns.search.picker import Picked
-from lanewise.patterns.search.repeated import RepeatedSearches
 from lanewise.patterns.search.searched_launch import orders_of
 from lanewise.patterns.search.specialised import Specialised, Specialiser
 from lanewise.patterns.search.tree.search import Tree
 from lanewise.patterns.skeleton import pair_of
 from lanewise.records.arrays import RecordArray
 from lanewise.records.binding import places_of
-from lanewise.records.field_views import FieldViews
 from lanewise.records.same_elements import are_parts
 from lanewise.runtime.memory import Room
 from lanewise.runtime.prepared import Flat, Views
 from lanewise.runtime.prepared import Places as Span
 
-MOST_KINDS = 8  # that a kernel remembers
 MOST_BYTES = 1 << 24  # of structures, sorted copies and the like
-# calls on the same arrays before one is bound: where there is room, and where another one has to go
-SOON, RARELY = 3, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +106,7 @@ class AnySize:
         "_values",
         "_variants",
         "call",
+        "match",
     )
 
     def __init__(
@@ -125,6 +119,7 @@ class AnySize:
         results: Callable[[int], Sequence[Result]],
     ) -> None:
         self.call, self._template, self._values = call, template, values
+        self.match = call.match
         self._specialiser, self._compiled, self._results = specialiser, compiled, results
         self._variants: dict[Any, Variant] = {}
         self._own: dict[str, OwnMemory] = {}
@@ -153,9 +148,6 @@ class AnySize:
             return None
         if are_parts(*arguments.records.values()):
             return None
-        slots = slots_of(signature, positional, named, arguments, uses=uses)
-        if slots is None:
-            return None
         target = next(iter(arguments.records))
 
         def later(
@@ -164,15 +156,17 @@ class AnySize:
             del positional, named, makes
             return Sized.of(Later(), results(len(matched.arrays[target])))
 
-        call = Repeatable(
-            signature.source.name,
-            tuple(named),
-            slots,
-            arguments.device,
+        call = Repeatable.of(
+            signature,
+            positional,
+            named,
+            arguments,
             later,
             identical=pair_of(arguments),
             uses=uses,
         )
+        if call is None:
+            return None
         values = frozenset(flatten_uniforms(signature, arguments.uniforms))
         template = replace(arguments, records={}, asked=[])
         return cls(call, template, values, specialiser, compiled, results)
@@ -289,41 +283,3 @@ class AnySize:
 
             return self._rooms.setdefault(key, Room(named))
         return self._rooms[key]
-
-
-class Kinds:
-    """The kinds of calls of one kernel, the last one first."""
-
-    __slots__ = ("_seen", "_tuned", "entries")
-
-    def __init__(self) -> None:
-        self.entries: tuple[AnySize, ...] = ()
-        self._seen = WeakKeyDictionary[FieldViews, int]()  # calls, by where records are
-        self._tuned = True  # whether they follow what was tuned
-
-    def find(
-        self, arguments: tuple[Any, ...], named: Mapping[str, Any]
-    ) -> tuple[AnySize, Given] | None:
-        """The kind of a call, and its arguments."""
-        if self._tuned is not (tuned := store_enabled()):
-            self.entries, self._tuned = (), tuned
-        for kind in self.entries:
-            if (matched := kind.call.match(arguments, named)) is not None:
-                return kind, matched
-        return None
-
-    def add(self, kind: AnySize) -> None:
-        self.entries = (kind, *self.entries[: MOST_KINDS - 1])
-
-    def forget(self) -> None:
-        self.entries = ()
-
-    def recurs(self, records: Mapping[str, RecordArray], bound: RepeatedSearches) -> bool:
-        """Whether a call on these arrays has come so often that it shall be bound: soon where there
-        is room for it, else seldom, as another one has to go.
-        """
-        seen = RARELY
-        for views in {places_of(array) for array in records.values()}:
-            self._seen[views] = times = self._seen.get(views, 0) % RARELY + 1
-            seen = min(seen, times)
-        return seen == RARELY or (seen == SOON and bound.has_room)

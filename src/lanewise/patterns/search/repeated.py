@@ -10,10 +10,11 @@ its user alive. Sizes may come in turn: as many calls are remembered as are smal
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from lanewise.frontend.function import Signature
 from lanewise.launch.arguments import Arguments, flatten_uniforms
 from lanewise.launch.repeatable import Repeatable
 from lanewise.launch.sized import Result, Sized
-from lanewise.launch.slots import Given, SameRecords, sizes_of, slots_of
+from lanewise.launch.slots import Given, SameRecords
 from lanewise.launch.support import Uses
 from lanewise.launch.tuned_plans import store_enabled
 from lanewise.patterns.search.base import Structure
@@ -31,7 +32,10 @@ from lanewise.patterns.search.searched_launch import SearchedLaunch
 from lanewise.patterns.search.watched import Look, watched
 from lanewise.records.arrays import RecordArray
 from lanewise.records.binding import places_of
+from lanewise.records.field_views import FieldViews
 
+# calls on the same arrays before one is bound: where there is room, and where another one has to go
+SOON, RARELY = 3, 64
 LEAST, MOST = 2, 64  # calls that a kernel remembers: each has a structure and a sorted copy
 MOST_BYTES = 1 << 24  # of all these, where there are more than the least
 WORKING = 4  # numbers of cells, keys and places that a build has beside its order
@@ -104,13 +108,14 @@ def _key(arguments: Iterable[Any]) -> Key:
 class RepeatedSearches:
     """The calls of one kernel over a search that can be made again, the last one first."""
 
-    __slots__ = ("__weakref__", "_entries", "_found", "_last", "_tuned")
+    __slots__ = ("__weakref__", "_entries", "_found", "_last", "_seen", "_tuned")
 
     def __init__(self) -> None:
         self._entries: tuple[Kept, ...] = ()
         self._found: dict[Key, tuple[Kept, ...]] = {}
         self._last: Kept | None = None  # that was found: most calls of a loop are the one before
         self._tuned = True
+        self._seen = WeakKeyDictionary[FieldViews, int]()  # calls, by where records are
 
     def find(
         self, arguments: tuple[Any, ...], named: Mapping[str, Any]
@@ -135,6 +140,16 @@ class RepeatedSearches:
         if len(sizes) < LEAST:
             return True
         return len(sizes) < MOST and sum(sizes) + max(sizes) <= MOST_BYTES
+
+    def recurs(self, records: Mapping[str, RecordArray]) -> bool:
+        """Whether a call on these arrays has come so often that it shall be bound: soon where there
+        is room for it, else seldom, as another one has to go.
+        """
+        seen = RARELY
+        for views in {places_of(array) for array in records.values()}:
+            self._seen[views] = times = self._seen.get(views, 0) % RARELY + 1
+            seen = min(seen, times)
+        return seen == RARELY or (seen == SOON and self.has_room)
 
     def _keep(self, entries: Iterable[Kept]) -> None:
         """These and no others: the last ones, and earlier ones as long as they are small
@@ -170,19 +185,21 @@ class RepeatedSearches:
         looks: what is looked at in every call, where nothing else has to be asked. uses: of
         records. own: bytes beside arguments and structure.
         """
-        slots = slots_of(signature, positional, named, arguments, SameRecords, uses=uses)
         values = frozenset(flatten_uniforms(signature, arguments.uniforms))
         tables = frozenset(signature.arrays)
         opened = launch.opened(frozenset(r.name for r in results) | tables, values)
-        if slots is None or opened is None:
+        if opened is None:
             return
-        sizes = sizes_of(zip(slots, (*positional, *named.values()), strict=True))
-        sized: dict[Hashable, Sized] = {sizes: Sized.of(opened, results, own=True)}
-        call = Repeatable(
-            signature.source.name, tuple(named), slots, arguments.device, sizes=sized, uses=uses
+        sized = [Sized.of(opened, results, own=True)]
+
+        def once(*_: Any) -> Sized | None:
+            """Of its own sizes alone."""
+            return sized.pop() if sized else None
+
+        call = Repeatable.of(
+            signature, positional, named, arguments, once, record_slot=SameRecords, uses=uses
         )
-        # it would never be found, and push out another one
-        if call.match(positional, named) is None:
+        if call is None:
             return
         quick: Sized | None = None
         # a graph holds the addresses of its arrays

@@ -16,6 +16,7 @@ from lanewise.launch.arguments import Arguments, bind_value_array, make_outputs
 from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.programs import Programs
 from lanewise.launch.repeatable import Repeatable
+from lanewise.launch.repeated import Repeated
 from lanewise.launch.result_memory import check_beside_records, check_in_place
 from lanewise.launch.shaped_arrays import check_results_apart, writable_checks
 from lanewise.launch.sized import Result, require_for_call
@@ -23,7 +24,7 @@ from lanewise.launch.slots import Given
 from lanewise.launch.support import Uses, bind_record, layouts_of, uses_of
 from lanewise.patterns.call_tasks import checked
 from lanewise.patterns.results import result_arrays
-from lanewise.patterns.search.any_size import AnySize, Kinds
+from lanewise.patterns.search.any_size import AnySize
 from lanewise.patterns.search.base import Search, Structure
 from lanewise.patterns.search.checked_positions import Places
 from lanewise.patterns.search.elsewhere import CallElsewhere
@@ -71,7 +72,7 @@ class Searched:
         self._every, far = every, self.specialiser.far
         self._comparison = None if far is None else Comparison(signature, far, every)
         self._repeated = RepeatedSearches()
-        self._kinds = Kinds()
+        self._kinds = Repeated[AnySize]()
         self._records = [n for n, kind in signature.parameters.items() if isinstance(kind, Record)]
 
     def compile(
@@ -145,7 +146,7 @@ class Searched:
         points = self._positions.of(records)
         if self._comparison is not None and not self._comparison.knows(points, matched.values):
             return None
-        if self._kinds.recurs(records, self._repeated):
+        if self._repeated.recurs(records):
             return None
         return (kind.call, matched) if kind.ready(matched, records, points) else None
 
@@ -172,7 +173,7 @@ class Searched:
             lambda count: [Result(n, kind, count) for n, kind in made],
         )
         if kind is not None:
-            self._kinds.add(kind)
+            self._kinds.keep(kind)
 
     def _is_new(self, kept: Kept, matched: Given) -> bool:
         """Whether no call over a tree with such values was compared with all pairs."""
