@@ -11,8 +11,7 @@ from lanewise.frontend.function import Signature
 from lanewise.language.target import is_gpu
 from lanewise.launch.again import Again
 from lanewise.launch.arguments import Arguments, device_without_records, make_outputs
-from lanewise.launch.result_memory import check_beside_records, check_in_place
-from lanewise.launch.shaped_arrays import check_results_apart
+from lanewise.launch.result_memory import check_results
 from lanewise.launch.sized import Repeats, Resize, Sized, require_for_call
 from lanewise.launch.slots import (
     NOTHING,
@@ -282,9 +281,16 @@ class Repeatable:
         arrays, made = matched.complete(), matched.sized.results
         count, axes = (made[0].count, made[0].axes) if made else (0, ())
         results = make_outputs(self._kernel, [r.kind for r in made], count, self._device, out, axes)
-        check_in_place(self._kernel, results, arrays, self._values)
-        check_beside_records(self._kernel, results, arrays, self._uses, own_only=self._own_only)
-        check_results_apart(self._kernel, results, {n: arrays[n] for n in self._whole}, self._whole)
+        check_results(
+            self._kernel,
+            results,
+            arrays,
+            self._uses,
+            own_only=self._own_only,
+            values={n: arrays[n] for n in self._values},
+            shaped={n: arrays[n] for n in self._whole},
+            touched=self._whole,
+        )
         arrays |= {r.name: array for r, array in zip(made, results, strict=True)}
         return results
 

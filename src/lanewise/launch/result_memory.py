@@ -7,37 +7,64 @@ Every call with `out` comes here, first calls and repeated ones.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from lanewise.language import types as t
 from lanewise.language.record import Field
+from lanewise.launch.slots import NOTHING
 from lanewise.launch.support import Uses
 from lanewise.records.arrays import RecordArray
 from lanewise.records.binding import places_of
 from lanewise.records.field_views import FieldViews
 from lanewise.records.two_sides import bits_of
-from lanewise.runtime.memory import address
+from lanewise.runtime.memory import address, overlap
 from lanewise.support.errors import ArgumentError
 
 
-def check_in_place(
-    kernel: str, results: Sequence[Any], arrays: Mapping[str, Any], names: Iterable[str]
+def check_results(
+    kernel: str,
+    results: Sequence[Any],
+    records: Mapping[str, Any],
+    uses: Mapping[str, Uses],
+    *,
+    own_only: bool = False,
+    values: Mapping[str, Any] = NOTHING,
+    shaped: Mapping[str, Any] = NOTHING,
+    touched: Container[str] = (),
 ) -> None:
+    """Refuse results that would overwrite what is yet to be read, or each other.
+
+    uses: of records. own_only: whether an element reads no fields but its own. values: of which an
+    element reads its own. shaped: tables, and arrays that are touched while results are written,
+    which are named in `touched`. Raises `ArgumentError`.
+    """
+    _check_in_place(kernel, results, values)
+    _check_beside_records(kernel, results, records, uses, own_only=own_only)
+    for result in results:
+        for name, array in shaped.items():
+            if overlap(result, array):
+                what = "array" if name in touched else "table"
+                raise ArgumentError(
+                    f"{kernel}: out shares memory with the {what} {name!r}; give it memory of its "
+                    "own"
+                )
+
+
+def _check_in_place(kernel: str, results: Sequence[Any], values: Mapping[str, Any]) -> None:
     """Refuse results that share memory with each other, or with values of other elements: those are
     read while they are written.
 
     A result may replace a value of its own element: then the two arrays begin together and are as
-    long. names: of the values among the arrays.
+    long.
     """
     if len(results) > 1 and any(_meet(a, b) for a, b in itertools.combinations(results, 2)):
         raise ArgumentError(
             f"{kernel}: two arrays of out share memory; give each memory of its own"
         )
-    for name in names:
-        array = arrays[name]
+    for name, array in values.items():
         for result in results:
             if array is not result and _meet(result, array) and not _same_place(result, array):
                 raise ArgumentError(
@@ -47,7 +74,7 @@ def check_in_place(
                 )
 
 
-def check_beside_records(
+def _check_beside_records(
     kernel: str,
     results: Sequence[Any],
     records: Mapping[str, RecordArray],

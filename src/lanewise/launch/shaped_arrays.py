@@ -4,7 +4,7 @@ one device; nothing is converted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,6 @@ import numpy as np
 from lanewise.language.array_types import ArrayType
 from lanewise.launch.arguments import describe
 from lanewise.runtime.field_copies import advice_of, is_writable
-from lanewise.runtime.memory import overlap
 from lanewise.support.errors import ArgumentError
 
 NARROW = (
@@ -81,19 +80,3 @@ def _is_array(value: Any) -> bool:
     return hasattr(value, "__cuda_array_interface__") and any(
         k.__module__.partition(".")[0] == "cupy" for k in kinds
     )
-
-
-def check_results_apart(
-    kernel: str, results: Iterable[Any], arrays: Mapping[str, Any], whole: Container[str] = ()
-) -> None:
-    """Refuse results in the memory of a table, or of another array that is touched while they are
-    written: of one of `whole`.
-    """
-    for result in results:
-        for name, array in arrays.items():
-            if overlap(result, array):
-                what = "array" if name in whole else "table"
-                raise ArgumentError(
-                    f"{kernel}: out shares memory with the {what} {name!r}; give it memory of its "
-                    "own"
-                )

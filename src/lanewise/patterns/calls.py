@@ -31,8 +31,8 @@ from lanewise.launch.executable import Executable
 from lanewise.launch.programs import Programs
 from lanewise.launch.repeatable import Repeatable
 from lanewise.launch.repeated import Repeated
-from lanewise.launch.result_memory import check_beside_records, check_in_place
-from lanewise.launch.shaped_arrays import check_results_apart, writable_checks
+from lanewise.launch.result_memory import check_results
+from lanewise.launch.shaped_arrays import writable_checks
 from lanewise.launch.sized import Holds, both, require_for_call
 from lanewise.launch.slots import NOTHING, Slot, ValueSlot
 from lanewise.launch.support import (
@@ -271,17 +271,19 @@ class Calls:
             self.name, [r.kind for r in made], count, arguments.device, out, arguments.axes
         )
         if out is not None:
-            check_in_place(self.name, results, arguments.arrays, arguments.arrays)
-            uses = {n: self.subject.uses(n) for n in arguments.records}
-            check_beside_records(
-                self.name, results, arguments.records, uses, own_only=self.subject.own_only
+            whole = self.signature.arrays if self.skeleton.threads else ()
+            beside = arguments.added | arguments.summed
+            check_results(
+                self.name,
+                results,
+                arguments.records,
+                self.subject.all_uses(arguments),
+                own_only=self.subject.own_only,
+                values=arguments.arrays,
+                shaped={n: arguments.shaped[n] for n in self.subject.shaped}
+                | {n: beside[n][0] for n in whole},
+                touched=(*self.signature.scattered, *whole),
             )
-            tables = {n: arguments.shaped[n] for n in self.subject.shaped}
-            check_results_apart(self.name, results, tables, self.signature.scattered)
-            if self.skeleton.threads:
-                shaped = arguments.added | arguments.summed
-                whole = {n: shaped[n][0] for n in self.signature.arrays}
-                check_results_apart(self.name, results, whole, whole)
         bound |= {
             r.name: bind_value_array(flat(a, r.kind), r.kind)
             for r, a in zip(made, results, strict=True)

@@ -17,8 +17,8 @@ from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.programs import Programs
 from lanewise.launch.repeatable import Repeatable
 from lanewise.launch.repeated import Repeated
-from lanewise.launch.result_memory import check_beside_records, check_in_place
-from lanewise.launch.shaped_arrays import check_results_apart, writable_checks
+from lanewise.launch.result_memory import check_results
+from lanewise.launch.shaped_arrays import writable_checks
 from lanewise.launch.sized import Result, require_for_call
 from lanewise.launch.slots import Given
 from lanewise.launch.support import Uses, bind_record, layouts_of, uses_of
@@ -292,18 +292,14 @@ class Searched:
         )
         uses = self._uses(classified)
         if out is not None:
-            check_in_place(self.name, results, {}, ())
-            check_beside_records(self.name, results, classified.records, uses, own_only=False)
+            tables = {n: classified.added[n][0] for n in self.signature.arrays}
+            check_results(self.name, results, classified.records, uses, shaped=tables)
         bound = {n: bind_record(r, uses[n]) for n, r in classified.records.items()}
         for name, order in orders_of(s.structure):
             bound[name] = bind_value_array(order, t.I32)
         bound |= {n: bind_value_array(a, kind) for (n, kind), a in zip(named, results, strict=True)}
         bound |= {**s.structure.arrays, **s.structure.clean}
         bound |= {n: bind_value_array(a, kind) for n, (a, kind) in classified.added.items()}
-        if out is not None:
-            check_results_apart(
-                self.name, results, {n: classified.added[n][0] for n in self.signature.arrays}
-            )
         lease = get_device(classified.device).lease(f"a bound call of {self.name}")
         launches = compiled.tasks.bound(bound, s.environment, lease)
         orders = len(s.structure.tasks()) if s.structure.every > 1 else 0
