@@ -63,7 +63,7 @@ def kernel(search: Search) -> Any:
 
 def job_of(search: Search, *records: Any, plan: Plan | None = None, over: Any = None) -> SearchJob:
     over = over or kernel(search)
-    return over.searched.tuning_job(over._calls.given(records, {}), plan, over.bind)
+    return over.searched.tuning_job(over._calls.given(records, {}), plan)
 
 
 @dataclass

@@ -203,7 +203,7 @@ def test_what_is_wrong_is_dropped_and_named_in_the_report(monkeypatch: pytest.Mo
 
 
 def search_job(kernel: Any, records: Any) -> SearchJob:
-    return kernel.searched.tuning_job(kernel._calls.given((records, records), {}), None, kernel.bind)
+    return kernel.searched.tuning_job(kernel._calls.given((records, records), {}), None)
 
 
 @pytest.mark.parametrize("spoil", SPOILED, ids=lambda f: f.__name__)

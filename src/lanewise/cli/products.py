@@ -61,5 +61,5 @@ def search_job(
 
     arguments = kernel._calls.given(given, named)  # pyright: ignore[reportPrivateUsage]
     if isinstance(kernel.search, Tree) and kernel.search.accuracy is not None:
-        return searched.calibration_job(arguments, None, kernel.bind)
-    return searched.tuning_job(arguments, None, kernel.bind)
+        return searched.calibration_job(arguments, None)
+    return searched.tuning_job(arguments, None)

@@ -198,7 +198,7 @@ def test_one_tree_lies_in_memory_at_a_time(own_store: Path) -> None:
     far = pull.using(search=lw.Tree(accuracy=5e-2))
     searched: Any = far.searched
     arguments = far._calls.given((cloud, cloud), {"softening2": 1e-4})
-    job = searched.calibration_job(arguments, None, far.bind)
+    job = searched.calibration_job(arguments, None)
 
     def gone() -> None:
         nonlocal alive

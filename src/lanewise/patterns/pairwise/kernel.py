@@ -6,7 +6,6 @@ The calls of a pairwise function over a search.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 from lanewise.frontend.function import Lowered, Signature
@@ -36,7 +35,7 @@ from lanewise.patterns.skeleton import (
 from lanewise.patterns.tables.arguments import WITHOUT_ARRAYS
 from lanewise.patterns.tables.ranges import kernel_of_tests, prove, repeats
 from lanewise.planning.plan import Plan
-from lanewise.records.same_elements import are_same, copied_part, shared_elements
+from lanewise.records.same_elements import are_same, shared_elements
 from lanewise.support.attributes import sealed, settings_by_name
 from lanewise.support.checks import plain_function, shown
 from lanewise.support.errors import ArgumentError, CompileError, LanewiseError, brief, shortened
@@ -250,14 +249,7 @@ class SearchCalls:
         """
         calls, kept = self._calls, self._calls.kept
         if "searched" not in kept:
-            kept["searched"] = Searched(
-                calls.name,
-                calls.signature,
-                calls.lowered,
-                self._search,
-                calls.kernel,
-                self._every,
-            )
+            kept["searched"] = Searched(calls, self._search)
         return kept["searched"]
 
     def call(
@@ -267,23 +259,13 @@ class SearchCalls:
         calls.notice()
         if (mesh := mesh_of((*arguments, *named.values()))) is not None:
             return call_on_mesh(calls, self.bind_part, mesh, arguments, named, out)
-        return self.searched.call(arguments, named, out, calls.given, calls.bound_by)
-
-    def _every(self, arguments: Arguments, targets: slice) -> tuple[Any, ...]:
-        """The results of some targets over all pairs, with sums in float64."""
-        target, source = arguments.records.values()
-        given = self._calls.subject.given(
-            (copied_part(target, targets), source), arguments.uniforms
-        )
-        call = self._calls.bind(given, None, Plan(accumulate="f64"))
-        call.launch()
-        return call.results
+        return self.searched.call(arguments, named, out)
 
     def compile(self, arguments: Arguments, plan: Plan | None) -> Compiled:
-        return self.searched.compile(arguments, plan, partial(self._calls.bound_by, plan=plan))
+        return self.searched.compile(arguments, plan)
 
     def bind(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call:
-        return self.searched.bind(arguments, out, plan, partial(self._calls.bound_by, plan=plan))
+        return self.searched.bind(arguments, out, plan)
 
     def bind_part(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call:
         """The call of a part of a mesh. Sources are all there, so that every part has the same
@@ -303,10 +285,9 @@ class SearchCalls:
         from lanewise.patterns.search.tuning.calibration import calibrate
         from lanewise.patterns.search.tuning.tune import tune_search
 
-        searched, bind = self.searched, partial(self._calls.bound_by, plan=plan)
         if isinstance(self._search, Tree) and self._search.accuracy is not None:
-            return calibrate(searched.calibration_job(arguments, plan, bind), seconds)
-        return tune_search(searched.tuning_job(arguments, plan, bind), seconds)
+            return calibrate(self.searched.calibration_job(arguments, plan), seconds)
+        return tune_search(self.searched.tuning_job(arguments, plan), seconds)
 
     def job(self, arguments: Arguments, plan: Plan | None) -> Job:
         raise ArgumentError(

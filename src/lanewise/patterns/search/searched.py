@@ -4,16 +4,16 @@ walk through it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from lanewise.frontend.function import Lowered, Signature
+from lanewise.frontend.function import Lowered
 from lanewise.language import types as t
 from lanewise.language.record import Record
 from lanewise.launch.arguments import Arguments, bind_value_array, make_outputs
-from lanewise.launch.compiled import Call, Compiled, Tunable
+from lanewise.launch.compiled import Call, Compiled
 from lanewise.launch.programs import Programs
 from lanewise.launch.repeatable import Repeatable
 from lanewise.launch.repeated import Repeated
@@ -35,17 +35,19 @@ from lanewise.patterns.search.search_tasks import complete_search_plan, tasks_of
 from lanewise.patterns.search.searched_launch import SearchedLaunch, orders_of
 from lanewise.patterns.search.specialised import Specialised, Specialiser
 from lanewise.patterns.search.tree.choice import TreeChoice
-from lanewise.patterns.search.tree.compared import MORE, Comparison, EveryPair, rows, spread
+from lanewise.patterns.search.tree.compared import MORE, Comparison, rows, spread
 from lanewise.patterns.search.tree.ways import GROUP_WALK
 from lanewise.patterns.search.tuning.job import Choice
 from lanewise.patterns.search.watched import Unsound
 from lanewise.patterns.tables.ranges import proved_with_values
 from lanewise.planning.plan import Plan
 from lanewise.records.arrays import RecordArray
+from lanewise.records.same_elements import copied_part
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import on
 
 if TYPE_CHECKING:
+    from lanewise.patterns.calls import Calls
     from lanewise.patterns.search.tuning.calibration import CalibrationJob
     from lanewise.patterns.search.tuning.job import SearchJob
 
@@ -55,43 +57,41 @@ class Searched:
     bound call has a structure of its own.
     """
 
-    def __init__(
-        self,
-        name: str,
-        signature: Signature,
-        lowered: Lowered,
-        search: Search,
-        kernel: Tunable,
-        every: EveryPair,
-    ) -> None:
-        """every: what calls over a tree are compared with."""
-        self.name, self.signature, self.lowered, self.kernel = name, signature, lowered, kernel
-        self.specialiser = Specialiser(name, signature, lowered, search, self.forget)
+    def __init__(self, calls: Calls, search: Search, lowered: Lowered | None = None) -> None:
+        """calls: of the same function over all pairs, with which those over a tree are compared.
+        lowered: in place of that function.
+        """
+        self.name, self.signature, self.kernel = calls.name, calls.signature, calls.kernel
+        self.lowered = calls.lowered if lowered is None else lowered
+        self._calls = calls
+        self.specialiser = Specialiser(self.name, self.signature, self.lowered, search, self.forget)
         self.search, self._picker = self.specialiser.search, self.specialiser.picker
         self._positions, self._programs = self.specialiser.positions, Programs()
-        self._every, far = every, self.specialiser.far
-        self._comparison = None if far is None else Comparison(signature, far, every)
+        far = self.specialiser.far
+        self._comparison = None if far is None else Comparison(self.signature, far, self._every)
         self._repeated = RepeatedSearches()
         self._kinds = Repeated[AnySize]()
-        self._records = [n for n, kind in signature.parameters.items() if isinstance(kind, Record)]
+        kinds = self.signature.parameters.items()
+        self._records = [n for n, kind in kinds if isinstance(kind, Record)]
 
-    def compile(
-        self, arguments: Arguments, plan: Plan | None, bind: Callable[..., Call]
-    ) -> Compiled:
+    def _every(self, arguments: Arguments, targets: slice) -> tuple[Any, ...]:
+        """The results of some targets over all pairs, with sums in float64."""
+        target, source = arguments.records.values()
+        given = self._calls.subject.given(
+            (copied_part(target, targets), source), arguments.uniforms
+        )
+        call = self._calls.bind(given, None, Plan(accumulate="f64"))
+        call.launch()
+        return call.results
+
+    def compile(self, arguments: Arguments, plan: Plan | None) -> Compiled:
         """The kernel for these arguments, without running it."""
-        return self._compile(self.specialiser.specialise(arguments, plan), plan, bind)
+        return self._compile(self.specialiser.specialise(arguments, plan), plan)
 
     def call(
-        self,
-        arguments: tuple[Any, ...],
-        named: Mapping[str, Any],
-        out: Any,
-        classify: Callable[[tuple[Any, ...], Mapping[str, Any]], Arguments],
-        bound_by: Callable[..., Call],
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any], out: Any
     ) -> tuple[Any, ...]:
-        """Run with the default or the tuned plan; the results. `classify`: the arguments,
-        checked.
-        """
+        """Run with the default or the tuned plan; the results."""
         points: Places | None = None
         repeatable = out is None or not self.signature.arrays
         match = self._repeated.find(arguments, named) if repeatable else None
@@ -119,13 +119,13 @@ class Searched:
             self._repeated.discard(kept)
         elif repeatable and (found := self._of_any_size(arguments, named)) is not None:
             return found[0].run(found[1], out)
-        classified = classify(arguments, named)
+        classified = self._calls.given(arguments, named)
         with on(classified.device):
             s = self.specialiser.specialise(classified, None, points=points)
-            call = self._bound(s, out, None, partial(bound_by, plan=None), once=True)
+            call = self._bound(s, out, None, once=True)
         if not proved_with_values(self.lowered, self.signature):
             self._remember(arguments, named, s, call)
-            self._remember_kind(arguments, named, s, bound_by)
+            self._remember_kind(arguments, named, s)
         with on(classified.device):
             call.launch()
         if self._comparison is not None:
@@ -151,16 +151,11 @@ class Searched:
         return (kind.call, matched) if kind.ready(matched, records, points) else None
 
     def _remember_kind(
-        self,
-        arguments: tuple[Any, ...],
-        named: Mapping[str, Any],
-        s: Specialised,
-        bound_by: Callable[..., Call],
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any], s: Specialised
     ) -> None:
         """Keep what calls of any size have in common."""
         if self._kinds.find(arguments, named) is not None:
             return
-        bind = partial(bound_by, plan=None)
         made = result_arrays(self.lowered)
         kind = AnySize.of(
             self.signature,
@@ -169,7 +164,7 @@ class Searched:
             s.classified,
             self._uses(s.classified),
             self.specialiser,
-            lambda s: self._compile(s, None, bind).tasks,
+            lambda s: self._compile(s, None).tasks,
             lambda count: [Result(n, kind, count) for n, kind in made],
         )
         if kind is not None:
@@ -227,7 +222,6 @@ class Searched:
         arguments: Arguments,
         out: Any,
         plan: Plan | None,
-        bind: Callable[..., Call],
         choice: Choice | TreeChoice | None = None,
     ) -> Call:
         """A call with its structure and its memory. `choice`: instead of what is asked for, or was
@@ -235,13 +229,13 @@ class Searched:
         """
         with on(arguments.device):
             s = self.specialiser.specialise(arguments, plan, choice)
-            call = self._bound(s, out, plan, bind)
+            call = self._bound(s, out, plan)
         if choice is None and self._comparison is not None:
             self._comparison.compare_bound(s.classified, (s.places, s.sources), call)
         launch: Any = call.launch
         chosen = choice is None and self._picker.looks(s.sources)
         if isinstance(launch, SearchedLaunch) and (chosen or not s.structure.settled):
-            return replace(call, launch=self._following(s, launch, call.results, plan, bind))
+            return replace(call, launch=self._following(s, launch, call.results, plan))
         return call
 
     def _following(
@@ -250,7 +244,6 @@ class Searched:
         launch: SearchedLaunch,
         results: tuple[Any, ...],
         plan: Plan | None,
-        bind: Callable[..., Call],
     ) -> SearchedLaunch:
         """The launch, which knows that of a plain call on the elements where they are by then."""
 
@@ -267,21 +260,14 @@ class Searched:
                 if fits and s.structure.fits(points):
                     return None
                 again = self.specialiser.specialise(s.classified, plan, None, points=both)
-                bound: Any = self._bound(again, results, plan, bind).launch
-                return self._following(again, bound, results, plan, bind)
+                bound: Any = self._bound(again, results, plan).launch
+                return self._following(again, bound, results, plan)
 
         return replace(launch, follow=follow)
 
-    def _bound(
-        self,
-        s: Specialised,
-        out: Any,
-        plan: Plan | None,
-        bind: Callable[..., Call],
-        once: bool = False,
-    ) -> Call:
+    def _bound(self, s: Specialised, out: Any, plan: Plan | None, once: bool = False) -> Call:
         """once: it runs now, and its positions were looked at just now."""
-        classified, compiled = s.classified, self._compile(s, plan, bind)
+        classified, compiled = s.classified, self._compile(s, plan)
         target = next(iter(classified.records.values()))
         named = result_arrays(self.lowered)
         made = [Result(n, kind, len(target)) for n, kind in named] if out is None else []
@@ -331,9 +317,7 @@ class Searched:
         _, sources = self._positions.of(arguments.records)
         return self._picker.pick(arguments, sources, None, None)
 
-    def tuning_job(
-        self, arguments: Arguments, plan: Plan | None, bind: Callable[..., Call]
-    ) -> SearchJob:
+    def tuning_job(self, arguments: Arguments, plan: Plan | None) -> SearchJob:
         """What is measured for a call.
 
         Raises `ArgumentError` for a search that leaves no choice, and for arguments that do not
@@ -348,20 +332,17 @@ class Searched:
         def sums() -> Searched:
             """Of the sizes of what is added."""
             sizes = replace(self.lowered, function=positive(self.lowered.function))
-            own = self.name, self.signature, sizes, self.search, self.kernel
-            return Searched(*own, self._every)
+            return Searched(self._calls, self.search, sizes)
 
         return self._picker.tuning_job(
             arguments,
             asked,
             default,
-            lambda choice: self.bind(arguments, None, asked, bind, choice),
-            lambda choice: sums().bind(arguments, None, asked, bind, choice),
+            lambda choice: self.bind(arguments, None, asked, choice),
+            lambda choice: sums().bind(arguments, None, asked, choice),
         )
 
-    def calibration_job(
-        self, arguments: Arguments, plan: Plan | None, bind: Callable[..., Call]
-    ) -> CalibrationJob:
+    def calibration_job(self, arguments: Arguments, plan: Plan | None) -> CalibrationJob:
         """What is measured to keep the accuracy of a tree."""
         far, asked = self.specialiser.far, plan or Plan()
         assert far is not None
@@ -370,14 +351,12 @@ class Searched:
             arguments,
             far,
             complete_search_plan(asked, arguments.device, GROUP_WALK),
-            lambda choice: self.bind(arguments, None, asked, bind, choice),
+            lambda choice: self.bind(arguments, None, asked, choice),
             some,
             lambda: [rows(r) for r in self._every(arguments, some)],
         )
 
-    def _compile(
-        self, s: Specialised, requested: Plan | None, bind: Callable[..., Call]
-    ) -> Compiled:
+    def _compile(self, s: Specialised, requested: Plan | None) -> Compiled:
         device = s.classified.device
         complete = complete_search_plan(s.picked.plan, device, s.reference.pattern)
         executable = self._programs.get(
@@ -386,7 +365,7 @@ class Searched:
         return Compiled(
             self.name,
             executable,
-            bind,
+            partial(self._calls.bound_by, plan=requested),
             layouts_of(s.classified.records),
             s.environment,
             s.reference,
