@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.launch.repeatable import Repeatable
 from lanewise.launch.repeated import Repeated
 from lanewise.launch.slots import RecordSlot, SameRecords, ValueSlot
 from lanewise.patterns.tuning_jobs import specialisation_of
@@ -155,7 +156,7 @@ def test_calls_over_segments_are_known_again(device: str, monkeypatch: pytest.Mo
     a, (items, rows) = bodies(device, 3), samples(device, RAGGED[0])
     kernel(a, items, rows, 0.5)
     only(items)
-    monkeypatch.setattr(Repeated, "keep", _never)
+    monkeypatch.setattr(Repeatable, "of", _never)
     moved, other = samples(device, RAGGED[1], 5)  # as many items in as many segments
     for arguments in ((a, items, rows, 0.25), (bodies(device, 3, seed=3), moved, other, 2)):
         wanted = seen.bind(*arguments)()
@@ -274,7 +275,7 @@ def test_numbers_of_other_types_are_known_again(device: str, monkeypatch: pytest
         scaled(x, 2.0)
         gravity(a, a, 0.5)
         kick(a, force, (0, 0, 0), 0.5, 1)
-        monkeypatch.setattr(Repeated, "keep", _never)
+        monkeypatch.setattr(Repeatable, "of", _never)
         for by in (2.0, 2, np.float32(2), np.float64(2), np.int64(2)):
             assert same(scaled(x, by), scaled.bind(x, by)())
         for softening2 in (0.5, np.float32(0.5), np.float64(0.5), np.int64(1)):

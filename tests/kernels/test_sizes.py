@@ -20,7 +20,6 @@ from lanewise.compiler.default_plans import complete_plan
 from lanewise.language.target import Machine
 from lanewise.launch.own_memory import OwnMemory
 from lanewise.launch.repeatable import MOST_SIZES, Repeatable
-from lanewise.launch.repeated import Repeated
 from lanewise.launch.slots import RecordSlot
 from lanewise.launch.support import machine_of
 from lanewise.patterns.kernels import AbstractKernel
@@ -457,7 +456,7 @@ def test_calls_let_go_of_own_memory_that_has_moved() -> None:
 def test_what_was_remembered_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.ones(12, np.float32)
     axpy(2.0, x, x)
-    monkeypatch.setattr(Repeated, "keep", lambda *_, **__: pytest.fail("a size was taken for another kind of call"))
+    monkeypatch.setattr(Repeatable, "of", lambda *_, **__: pytest.fail("a size was taken for another kind of call"))
     for count in (5, 100, 70_000):
         y = np.ones(count, np.float32)
         assert axpy(2.0, y, y).tolist() == [3.0] * count

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import lanewise as lw
 from lanewise.interop import tensors
 from lanewise.interop.jax import _axes as axes_for_jax  # pyright: ignore[reportPrivateUsage]
-from lanewise.launch.repeated import Repeated
+from lanewise.launch.repeatable import Repeatable
 from lanewise.runtime.memory import array_module, to_host
 from lanewise.support.errors import ArgumentError
 from tests import corpus_kernels as corpus
@@ -262,7 +262,7 @@ def test_calls_are_known_again(device: str, monkeypatch: pytest.MonkeyPatch) -> 
     with lw.device(device):
         kernel(2.0, x, y)
         kernel.sum(2.0, x, y)
-        monkeypatch.setattr(Repeated, "keep", _never)
+        monkeypatch.setattr(Repeatable, "of", _never)
         other = x.reshape(6, 4), y.reshape(6, 4)
         more = there(image((5, 7)), device), there(image((5, 7), 1), device)
         for a, b in ((x, y), (y, x), (x + 1, y), other, more, other):
