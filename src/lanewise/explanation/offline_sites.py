@@ -16,7 +16,7 @@ from lanewise.launch.support import index_type
 from lanewise.layouts import Layout, SoA
 from lanewise.models.devices import DeviceModel
 from lanewise.patterns.sitewise.build import build_sitewise
-from lanewise.patterns.sitewise.builder import SitewiseArguments, check_tables, check_uniforms
+from lanewise.patterns.sitewise.builder import SitewiseArguments, agreed
 from lanewise.patterns.sitewise.kinds import read_edges
 from lanewise.patterns.sitewise.lattice_kernel import LatticeKernel
 from lanewise.patterns.sitewise.making import site_layout
@@ -94,9 +94,9 @@ def _taken(kernel: LatticeKernel) -> _Taken:
     main = kinds.main
     functions = (main, *kinds.writers(main.fields))
     return _Taken(
-        check_uniforms([(f.name, f.parameters) for f in functions]),
+        agreed((f.name, f.parameters) for f in functions),
         {n: k for n, k in main.fields.items() if n not in kinds.state},
-        check_tables([(f.name, f.tables) for f in functions]),
+        agreed((f.name, f.tables) for f in functions),
     )
 
 

@@ -15,7 +15,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.folds import neutral
 from lanewise.ir.names import length_of, own
 from lanewise.ir.pattern import Checked, HostCode, Pattern
-from lanewise.ir.traverse import flat_map, rename, statements, writes
+from lanewise.ir.traverse import flat_map, statements
 from lanewise.ir.values import value_array
 from lanewise.language.target import Target
 from lanewise.language.types import I32, Scalar
@@ -23,6 +23,7 @@ from lanewise.passes import independent_loops
 from lanewise.passes.base import refuse
 from lanewise.patterns.elements import NARROW
 from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
+from lanewise.patterns.own_values import with_own_values
 from lanewise.patterns.tables.arguments import numbers
 from lanewise.patterns.tables.indices import with_bounded_indices
 from lanewise.patterns.tables.races import refuse_races
@@ -110,7 +111,7 @@ def build_scattering(
     body = with_exact_sums(element_body(lowered.indexed), kinds)
     refuse_races((ELEMENT,), body)
     place = numbers(lowered, dict.fromkeys(lowered.numbered, ir.Local(ELEMENT, index)))
-    body = (*(ir.Assign(n, e) for n, e in place.items()), *_with_own_values(body, plain.uniforms))
+    body = (*(ir.Assign(n, e) for n, e in place.items()), *with_own_values(body, plain.uniforms))
     inside: list[ir.Statement] = []
     for s in loop.body:
         inside += body if isinstance(s, ir.Apply) else (s,)
@@ -133,16 +134,6 @@ def build_scattering(
         counts=tuple(counts),
         body=(replace(loop, body=tuple(inside)),),
     )
-
-
-def _with_own_values(body: ir.Block, uniforms: tuple[ir.Parameter, ...]) -> ir.Block:
-    """An element that assigns to an argument has a copy of its own."""
-    changed = {n for s in statements(body) for n in writes(s)}
-    names = {u.name: own(f"own.{u.name}") for u in uniforms if u.name in changed}
-    first = tuple(
-        ir.Assign(names[u.name], ir.Local(u.name, u.type)) for u in uniforms if u.name in changed
-    )
-    return (*first, *rename(body, names)) if first else body
 
 
 def refuse_same(lowered: Lowered) -> None:

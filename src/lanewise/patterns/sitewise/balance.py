@@ -108,6 +108,26 @@ def site(place: tuple[int, ...]) -> str:
     return f"({', '.join('zyx'[-len(place) :])}) = ({', '.join(map(str, place))})"
 
 
+Moving = tuple[tuple[int, tuple[float, ...]], ...]
+"""Walls with their velocities."""
+
+
+def kept_balance(
+    kept: dict[Moving, Balance],
+    lattice: Lattice,
+    kinds: npt.NDArray[np.uint8],
+    edges: Edges,
+    walls: frozenset[int],
+    velocities: Velocities,
+) -> Balance:
+    """See `wall_balance`; it is kept for the last velocities alone."""
+    key = tuple(sorted(velocities.items()))
+    if key not in kept:
+        kept.clear()
+        kept[key] = wall_balance(lattice, kinds, edges, walls, velocities)
+    return kept[key]
+
+
 def wall_balance(
     lattice: Lattice,
     kinds: npt.NDArray[np.uint8],

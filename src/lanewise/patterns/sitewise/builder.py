@@ -7,8 +7,9 @@ its flags say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from lanewise.frontend.function import Lowered
 from lanewise.ir import build
@@ -250,33 +251,23 @@ def _population_leaves(lattice: Lattice, storage: Scalar) -> tuple[Leaf, ...]:
     return tuple(Leaf(f"q{q}", storage) for q in range(lattice.size))
 
 
-def check_uniforms(functions: list[tuple[str, dict[str, t.ValueType]]]) -> dict[str, t.ValueType]:
-    """The parameters of all functions of a kernel by name; raises `ArgumentError` where two
-    disagree about a type.
-    """
-    first: dict[str, tuple[str, t.ValueType]] = {}
-    for function, parameters in functions:
-        for name, kind in parameters.items():
-            other, agreed = first.setdefault(name, (function, kind))
-            if agreed != kind:
-                raise ArgumentError(
-                    f"{name!r} is a {agreed} of {other} and a {kind} of {function}; wanted one type"
-                )
-    return {name: kind for name, (_, kind) in first.items()}
+K = TypeVar("K", bound=t.ValueType | ArrayType)
 
 
-def check_tables(functions: list[tuple[str, Mapping[str, ArrayType]]]) -> dict[str, ArrayType]:
-    """The tables of all functions of a kernel by name; raises `ArgumentError` where two disagree
-    about a type.
+def agreed(functions: Iterable[tuple[str, Mapping[str, K]]]) -> dict[str, K]:
+    """The types of what all functions of a kernel take, by name: their parameters, or their tables.
+
+    Raises `ArgumentError` where two disagree.
     """
-    first: dict[str, tuple[str, ArrayType]] = {}
-    for function, tables in functions:
-        for name, kind in tables.items():
-            other, agreed = first.setdefault(name, (function, kind))
-            if agreed != kind:
+    first: dict[str, tuple[str, K]] = {}
+    for function, kinds in functions:
+        for name, kind in kinds.items():
+            other, before = first.setdefault(name, (function, kind))
+            if before != kind:
+                one = "an" if isinstance(kind, ArrayType) else "a"
                 raise ArgumentError(
-                    f"{name!r} is an {agreed} of {other} and an {kind} of {function}; wanted one "
-                    "type"
+                    f"{name!r} is {one} {before} of {other} and {one} {kind} of {function}; wanted "
+                    "one type"
                 )
     return {name: kind for name, (_, kind) in first.items()}
 

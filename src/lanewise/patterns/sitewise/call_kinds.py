@@ -14,7 +14,7 @@ from lanewise.language.array_types import ArrayType
 from lanewise.language.lattices.base import Lattice
 from lanewise.language.types import Scalar
 from lanewise.launch.arguments import describe
-from lanewise.patterns.sitewise.builder import check_tables, check_uniforms
+from lanewise.patterns.sitewise.builder import agreed
 from lanewise.patterns.sitewise.function import CALL_ARGUMENTS, SiteFunction
 from lanewise.patterns.sitewise.kinds import AXES, OUTFLOW, Wall, check_new
 from lanewise.patterns.sitewise.sites import Sites
@@ -191,7 +191,7 @@ class SiteKinds:
 
     def parameters(self, sites: AnySites) -> dict[str, t.ValueType]:
         """What the functions that occur take, by name."""
-        return check_uniforms([(f.name, f.parameters) for f in self.functions_of(sites)])
+        return agreed((f.name, f.parameters) for f in self.functions_of(sites))
 
     def writers(self, fields: Container[str]) -> tuple[SiteFunction, ...]:
         """The observers that write these fields, those of them that observers write."""
@@ -226,7 +226,7 @@ class SiteKinds:
 
     def tables(self, sites: AnySites) -> dict[str, ArrayType]:
         """The tables that the functions that occur read, by name."""
-        return check_tables([(f.name, f.tables) for f in self.functions_of(sites)])
+        return agreed((f.name, f.tables) for f in self.functions_of(sites))
 
     def known_values(self) -> frozenset[str]:
         """Names of values that some kind takes, whether it occurs or not."""

@@ -13,7 +13,7 @@ from lanewise.launch.executable import Launch
 from lanewise.launch.programs import Programs
 from lanewise.launch.repeatable import views_of
 from lanewise.patterns.sitewise.build import build_sitewise
-from lanewise.patterns.sitewise.builder import check_tables, check_uniforms
+from lanewise.patterns.sitewise.builder import agreed
 from lanewise.patterns.sitewise.calls import (
     SiteCall,
     bind_phase,
@@ -154,7 +154,7 @@ class Observer:
         self.kernels.kinds.check_sites(sites)
         check_functions(self.function.name, sites, self._functions)
         varying = {
-            **check_uniforms([(x.name, x.parameters) for x in self._functions]),
+            **agreed((x.name, x.parameters) for x in self._functions),
             **self.function.fields,
         }
         parts, observed, copied = part_arguments(self.function.name, sites, values, varying)
@@ -308,8 +308,8 @@ class Observer:
         f.notice()
         if f.real != kinds.real:
             raise ArgumentError(f"{f.name} computes in {f.real}, and {kinds.name} in {kinds.real}")
-        parameters = check_uniforms([(x.name, x.parameters) for x in self._functions])
-        tables = check_tables([(x.name, x.tables) for x in self._functions])
+        parameters = agreed((x.name, x.parameters) for x in self._functions)
+        tables = agreed((x.name, x.tables) for x in self._functions)
         read = {n: k for n, k in f.fields.items() if n not in kinds.state}
         needed = {
             value for w in kinds.walls_of(sites) for field, value in w.fields if field in f.fields

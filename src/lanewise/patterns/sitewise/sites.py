@@ -15,7 +15,7 @@ from lanewise.language.target import target_of
 from lanewise.language.types import Scalar
 from lanewise.launch.steps.task import StepState
 from lanewise.layouts import AoSoA, Layout, SoA
-from lanewise.patterns.sitewise.balance import Balance, wall_balance
+from lanewise.patterns.sitewise.balance import Balance, Moving, kept_balance
 from lanewise.patterns.sitewise.flags import (
     KIND_SHIFT,
     LINKS,
@@ -126,7 +126,7 @@ class Sites(Standing):
         self._walled_weights: Any = None
         # one number a site, written by observers before each step
         self.fields: dict[tuple[str, Scalar], Any] = {}
-        self._balances: dict[tuple[tuple[int, tuple[float, ...]], ...], Balance] = {}
+        self._balances: dict[Moving, Balance] = {}
         # of kernels, what they have bound to this memory
         self.kept: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         _check_outlets(self.edges, self.shape)
@@ -139,13 +139,8 @@ class Sites(Standing):
 
     def balance(self, velocities: Mapping[int, tuple[float, ...]]) -> Balance:
         """What walls that move with these velocities add to the mass of the box."""
-        key = tuple(sorted(velocities.items()))
-        if key not in self._balances:
-            self._balances.clear()  # of the last velocities alone
-            self._balances[key] = wall_balance(
-                self.lattice, self.kinds, self.edges, self._walls, velocities
-            )
-        return self._balances[key]
+        box = self.lattice, self.kinds, self.edges, self._walls
+        return kept_balance(self._balances, *box, velocities)
 
     @property
     def count(self) -> int:

@@ -17,7 +17,7 @@ from lanewise.language.record import Record
 from lanewise.language.types import Scalar
 from lanewise.launch.steps.task import StepState
 from lanewise.layouts import Layout
-from lanewise.patterns.sitewise.balance import Balance, wall_balance
+from lanewise.patterns.sitewise.balance import Balance, Moving, kept_balance
 from lanewise.patterns.sitewise.flags import make_flags
 from lanewise.patterns.sitewise.fractions import (
     Interpolation,
@@ -98,7 +98,7 @@ class SplitSites(Standing):
         for part in self.parts:
             part.state = self.state
         self._exchanges: dict[tuple[Phase, int], GhostExchange] = {}
-        self._balances: dict[tuple[tuple[int, tuple[float, ...]], ...], Balance] = {}
+        self._balances: dict[Moving, Balance] = {}
         # of kernels, what they have bound to this memory
         self.kept: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
@@ -147,13 +147,8 @@ class SplitSites(Standing):
 
     def balance(self, velocities: Mapping[int, tuple[float, ...]]) -> Balance:
         """What walls that move with these velocities add to the mass of the box."""
-        key = tuple(sorted(velocities.items()))
-        if key not in self._balances:
-            self._balances.clear()  # of the last velocities alone
-            self._balances[key] = wall_balance(
-                self.lattice, self.kinds, self.edges, self._walls, velocities
-            )
-        return self._balances[key]
+        box = self.lattice, self.kinds, self.edges, self._walls
+        return kept_balance(self._balances, *box, velocities)
 
     # ------------------------------------------------------------ where they stand
 

@@ -14,14 +14,15 @@ from typing import Any
 
 from lanewise.frontend.function import Lowered, Signature, lower_function
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import identifier, own
-from lanewise.ir.traverse import rename, statements, writes
+from lanewise.ir.names import identifier
+from lanewise.ir.traverse import statements
 from lanewise.ir.values import value_array
 from lanewise.language import types as t
 from lanewise.language.types import Scalar
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.support import value_type
 from lanewise.passes.index_tests import OUTSIDE, Guards, guarded
+from lanewise.patterns.own_values import with_own_values
 from lanewise.patterns.results import total_type
 from lanewise.patterns.tables.indices import with_bounded_indices
 from lanewise.patterns.tables.names import extent_of, length_of
@@ -121,7 +122,7 @@ def build_threadwise(function: ir.Function, arguments: ThreadwiseArguments) -> i
         for leaf in t.leaves(name, kind)
         if leaf in used
     )
-    body = _with_own_values(body, uniforms)
+    body = with_own_values(body, uniforms)
     if result is not None:
         body = summed(body, result, arguments.indices, index)
         arrays.append(
@@ -139,17 +140,3 @@ def build_threadwise(function: ir.Function, arguments: ThreadwiseArguments) -> i
         body,
         location=function.location,
     )
-
-
-def _with_own_values(body: ir.Block, uniforms: tuple[ir.Parameter, ...]) -> ir.Block:
-    """A thread that assigns to an argument has a copy of its own: the next point, in the same loop,
-    begins with the call's value.
-    """
-    changed = {n for s in statements(body) for n in writes(s)}
-    own_names = {u.name: own(f"own.{u.name}") for u in uniforms if u.name in changed}
-    first = tuple(
-        ir.Assign(own_names[u.name], ir.Local(u.name, u.type))
-        for u in uniforms
-        if u.name in changed
-    )
-    return (*first, *rename(body, own_names)) if first else body
