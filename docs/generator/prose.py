@@ -32,7 +32,11 @@ CODE = re.compile(r"`[^`\n]*`")
 
 def pages() -> list[Path]:
     """The pages that are written by hand."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    return [
+        ROOT / "README.md",
+        *sorted((ROOT / "docs").glob("[!.]*.md")),
+        *sorted((ROOT / "docs/coming_from").glob("*.md")),
+    ]
 
 
 def found(text: str) -> Iterator[tuple[int, str, str]]:
