@@ -92,3 +92,63 @@ def check_product(lanewise: Command, name: str, arch: str, precision: str | None
 def test_products_for_every_gpu(lanewise: Command, name: str, arch: str) -> None:
     for precision in PRECISIONS[name]:
         check_product(lanewise, name, arch, precision)
+
+
+# ---------------------------------------------------------------- side by side
+
+
+def test_several_architectures_stand_side_by_side(lanewise: Command) -> None:
+    """A row for each, with what one alone is told."""
+    several = lanewise("explain", "gravity", "--bodies", 4096, "--arch", "sm_80,sm_90,sm_121", "--json").last_json[
+        "kernels"
+    ]
+    assert [(r["arch"], r["machine"]) for r in several] == [
+        (a, table_model(a).name) for a in ("sm_80", "sm_90", "sm_121")
+    ]
+    alone = lanewise("explain", "gravity", "--bodies", 4096, "--arch", "sm_90", "--json").last_json
+    row = several[1]
+    assert row["predicted_seconds"] == pytest.approx(alone["bound"]["predicted_seconds"])
+    assert row["bound_seconds"] == pytest.approx(alone["bound"]["seconds"])
+    assert {**several[0]["plan"], **row["plan"]} == row["plan"]
+    table = lanewise("explain", "gravity", "--bodies", 4096, "--arch", "sm_80,sm_90,sm_121").out.splitlines()
+    assert (
+        table[0].split()
+        == "kernel arch typical device predicted bound busiest registers occupancy copy in copy out copies".split()
+    )
+    assert [line.split()[1] for line in table[1:4]] == ["sm_80", "sm_90", "sm_121"]
+
+
+def test_copies_are_counted_to_the_byte(lanewise: Command) -> None:
+    """Position and mass of 4,096 bodies go in, in SoAoAS 32 bytes each with the velocity; accelerations come out.
+
+    The second pair of fields begins at a multiple of 128 bytes, which an allocation has room for.
+    """
+    rows = lanewise("explain", "gravity", "--bodies", 4096, "--arch", "sm_75,sm_90,sm_121", "--json").last_json[
+        "kernels"
+    ]
+    made = [r["transfers"] for r in rows]
+    assert [(t["to_device_bytes"], t["to_host_bytes"]) for t in made] == [(4096 * 32 + 128, 4096 * 12)] * 3
+    assert [t["seconds"] for t in made] == [
+        pytest.approx((4096 * 44 + 128) / 13.4e9), pytest.approx((4096 * 44 + 128) / 53.6e9), 0.0,
+    ]  # fmt: skip
+
+
+def test_copies_that_take_longer_than_the_kernel_are_said(lanewise: Command, tmp_path: Any) -> None:
+    (tmp_path / "add.py").write_text(
+        "import lanewise as lw\n\n\n@lw.threadwise\n"
+        "def add(i: lw.index, a: lw.Array1[lw.f32], b: lw.Array1[lw.f32], c: lw.Array1[lw.f32]):\n    c[i] = a[i] + b[i]\n"
+    )
+    said = lanewise("explain", "add.py:add", "--bodies", 1_000_000, "--arch", "sm_80,sm_90")
+    lines = [line for line in said.out.splitlines() if "copying takes" in line]
+    assert len(lines) == 2
+    assert lines[0].startswith("add on sm_80: copying takes ")
+    assert lines[0].endswith(" times the kernel: keep the arrays on the device")
+
+
+def test_source_is_of_one_architecture(lanewise: Command) -> None:
+    said = lanewise("explain", "gravity", "--arch", "sm_80,sm_90", "--source", "cuda")
+    assert (said.code, said.err.strip()) == (
+        2, "error: --source is of one architecture, and --arch sm_80,sm_90 are several; name one of them",
+    )  # fmt: skip
+    unknown = lanewise("explain", "gravity", "--arch", "sm_80,sm_9")
+    assert "no device model of the architecture 'sm_9'" in unknown.err

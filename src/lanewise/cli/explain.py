@@ -65,7 +65,9 @@ Bodies = Annotated[
 Arch = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", help="GPU architecture, as sm_90 (default: the GPU here, or sm_90)"
+        metavar="NAME",
+        help="GPU architecture, as sm_90 (default: the GPU here, or sm_90); several with commas, "
+        "or all, stand side by side",
     ),
 ]
 All = Annotated[
@@ -110,9 +112,15 @@ def explain(
         name, method=method, accuracy=accuracy, theta=theta, order=order, leaf=leaf, walk=walk
     )
     shapes = read_shapes(shape or [])
-    heading, kernels = _kernels(
-        name, chosen, bodies, precision, layout, arch, numbers, shapes, near, asked
-    )
+    each = [arch] if arch is None else _archs(arch, source, every)
+    several = [
+        _kernels(name, chosen, bodies, precision, layout, a, numbers, shapes, near, asked)
+        for a in each
+    ]
+    if len(several) > 1:
+        _print_side_by_side([kernels for _, kernels in several], json)
+        return
+    ((heading, kernels),) = several
     if source and not json:
         print("\n\n".join(k.executable.source for k in kernels))
     elif json:
@@ -141,6 +149,32 @@ def _device(source: str | None, device: str | None, arch: str | None) -> str:
             f"{chosen} is none"
         )
     return chosen
+
+
+def _archs(arch: str, source: str | None, every: bool) -> tuple[str, ...]:
+    """The architectures that are asked for."""
+    from lanewise.explanation.architectures import archs_of
+
+    archs = archs_of(arch)
+    if len(archs) > 1 and (source or every):
+        raise InputError(
+            f"--{'source' if source else 'all'} is of one architecture, and --arch {arch} are "
+            "several; name one of them"
+        )
+    return archs or (arch,)
+
+
+def _print_side_by_side(several: list[tuple[Offline, ...]], json: bool) -> None:
+    """A row for every kernel and architecture, those of a kernel together."""
+    from lanewise.explanation.architectures import as_lines, row_of
+
+    rows = [
+        row_of(k, first) for same in zip(*several, strict=True) for first in same[:1] for k in same
+    ]
+    if json:
+        print(json_module.dumps({"kernels": [r.as_dict() for r in rows]}, allow_nan=False))
+        return
+    print("\n".join(as_lines(rows)))
 
 
 def _print_json(heading: str, kernels: tuple[Offline, ...], source: bool) -> None:

@@ -70,6 +70,7 @@ class DeviceModel:
     vector_gain: float = 1.0
     memory_peak: float = 0.0  # 0: not known
     last_cache_bytes: int = 0  # 0: the L2 cache
+    host_link: float = 0.0  # bytes a second of copies from and to the host; 0: one memory
 
     @property
     def target(self) -> Target:
@@ -158,6 +159,7 @@ def _gpu(
     clock_hz: float,
     nominal_bandwidth: float,
     l2_mib: int,
+    host_link: float,
     limits: Limits | None = None,
 ) -> DeviceModel:
     lanes = _LANES[arch]
@@ -179,26 +181,37 @@ def _gpu(
         limits or LIMITS[arch],
         memory_peak=nominal_bandwidth,
         last_cache_bytes=l2_mib << 20,
+        host_link=host_link,
     )
 
+
+# Bytes a second of one direction of 16 lanes, from and to memory that is pinned: 0.85 of what the
+# generation of PCI Express has.
+PCIE3, PCIE4, PCIE5 = 13.4e9, 26.8e9, 53.6e9
+SHARED = 0.0  # host and device have one memory
 
 # One typical device of each architecture, from the vendor's data sheets: multiprocessors, boost
 # clock, memory, L2 cache.
 _TABLE = {
-    "sm_75": _gpu("NVIDIA T4", "sm_75", 40, 1.59e9, 320e9, 4),
-    "sm_80": _gpu("NVIDIA A100", "sm_80", 108, 1.41e9, 2039e9, 40),
-    "sm_86": _gpu("NVIDIA RTX A6000", "sm_86", 84, 1.80e9, 768e9, 6),
-    "sm_87": _gpu("NVIDIA Jetson AGX Orin", "sm_87", 16, 1.30e9, 205e9, 4),
-    "sm_89": _gpu("NVIDIA L40S", "sm_89", 142, 2.52e9, 864e9, 96),
+    "sm_75": _gpu("NVIDIA T4", "sm_75", 40, 1.59e9, 320e9, 4, PCIE3),
+    "sm_80": _gpu("NVIDIA A100", "sm_80", 108, 1.41e9, 2039e9, 40, PCIE4),
+    "sm_86": _gpu("NVIDIA RTX A6000", "sm_86", 84, 1.80e9, 768e9, 6, PCIE4),
+    "sm_87": _gpu("NVIDIA Jetson AGX Orin", "sm_87", 16, 1.30e9, 205e9, 4, SHARED),
+    "sm_89": _gpu("NVIDIA L40S", "sm_89", 142, 2.52e9, 864e9, 96, PCIE4),
     # measured copy
     "sm_90": replace(
-        _gpu("NVIDIA H200", "sm_90", 132, 1.98e9, 4917e9, 50), memory_bandwidth=4.28e12
+        _gpu("NVIDIA H200", "sm_90", 132, 1.98e9, 4917e9, 50, PCIE5), memory_bandwidth=4.28e12
     ),
-    "sm_100": _gpu("NVIDIA B200", "sm_100", 148, 1.965e9, 8000e9, 126),
-    "sm_103": _gpu("NVIDIA B300", "sm_103", 148, 2.03e9, 8000e9, 126),
-    "sm_120": _gpu("NVIDIA GeForce RTX 5090", "sm_120", 170, 2.41e9, 1792e9, 96),
-    "sm_121": _gpu("NVIDIA GB10", "sm_121", 48, 2.42e9, 273e9, 24),
+    "sm_100": _gpu("NVIDIA B200", "sm_100", 148, 1.965e9, 8000e9, 126, PCIE5),
+    "sm_103": _gpu("NVIDIA B300", "sm_103", 148, 2.03e9, 8000e9, 126, PCIE5),
+    "sm_120": _gpu("NVIDIA GeForce RTX 5090", "sm_120", 170, 2.41e9, 1792e9, 96, PCIE5),
+    "sm_121": _gpu("NVIDIA GB10", "sm_121", 48, 2.42e9, 273e9, 24, SHARED),
 }
+
+
+def table_archs() -> tuple[str, ...]:
+    """The architectures of which a typical device is known."""
+    return tuple(_TABLE)
 
 
 def table_model(arch: str = "sm_90") -> DeviceModel:
@@ -250,6 +263,7 @@ def _driver_model(gpu: Device, facts: Facts) -> DeviceModel:
         facts.clock_hz or like.clock_hz,
         bandwidth,
         facts.l2_bytes >> 20,
+        like.host_link,
         limits,
     )
     return replace(model, arch=arch)
