@@ -86,7 +86,7 @@ def _groups(loop: ir.For) -> list[list[int]] | str:
     parts = [_part(n, s, own) for n, s in enumerate(loop.body)]
     changed = frozenset[str]().union(*(p.writes for p in parts))
     if not changed.isdisjoint(_read((loop.start, loop.stop, loop.step))):
-        return "the rounds of its loop hang on what it computes"
+        return "the rounds of its loop depend on what it computes"
     copied = _copied(loop, parts)
     groups: list[list[_Part]] = []
     for part in (p for p in parts if p.place not in copied):
@@ -137,7 +137,7 @@ def _read(several: Iterable[ir.Expression]) -> frozenset[str]:
 def _why(one: _Part, other: _Part) -> str:
     """Why two statements stay in one loop, or nothing."""
     if one.writes & (other.reads | other.writes) or other.writes & one.reads:
-        return "hang on each other"
+        return "depend on each other"
     if shared := one.loaded & other.loaded:
         return f"both read {min(shared)}, which would be loaded twice"
     if one.stored & (other.loaded | other.stored) or other.stored & one.loaded:
@@ -146,7 +146,7 @@ def _why(one: _Part, other: _Part) -> str:
 
 
 def _copied(loop: ir.For, parts: list[_Part]) -> set[int]:
-    """Assignments that every loop may have for itself: of values that hang on the round alone."""
+    """Assignments that every loop may have for itself: of values that depend on the round alone."""
     every = [n for p in parts for n in p.writes]
     changed, copied, known = set(every), set[int](), set[str]()
     for part in parts:
@@ -196,4 +196,4 @@ def _reason(parts: list[_Part], copied: set[int]) -> str:
     )
     if shared is not None:
         return f"the parts of its loop both read {shared}, which would be loaded twice"
-    return "the parts of its loop hang on values that both need"
+    return "the parts of its loop depend on values that both need"
