@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 import lanewise as lw
 from lanewise.explanation import build
 from lanewise.explanation.meshes import efficiency_line, predicted_efficiency
-from lanewise.launch.divided import Divided
+from lanewise.launch.divided import Divided, DividedRound
 from lanewise.launch.task_verifier import verify
 from lanewise.launch.tasks import Exchange
 from lanewise.models.devices import table_model
-from lanewise.patterns.mesh_calls import MeshLaunch
+from lanewise.patterns.mesh_launch import MeshLaunch
 from lanewise.runtime import links
 from lanewise.runtime.exchange import Gather, Move, Moves, Receive, Wait, order_of
 from lanewise.runtime.host_device import HostDevice
@@ -197,10 +197,11 @@ def test_compiled_calls_keep_no_memory() -> None:
     b = bodies(100, 2)
     call = pull.bind(b, b, softening2=0.1)
     assert isinstance(call.launch, MeshLaunch)
-    assert call.launch.sources is not None
-    seen = weakref.ref(call.launch.sources.wholes[0])
+    brought = call.launch.rounds[0].brought
+    assert brought is not None
+    seen = weakref.ref([*brought.bound.memory.values()][-1])
     compiled = call.compiled
-    del call
+    del call, brought
     gc.collect()
     assert seen() is None
     assert "sources of pull" in str(compiled.explain())
@@ -209,15 +210,15 @@ def test_compiled_calls_keep_no_memory() -> None:
 def test_efficiency_is_that_of_work_and_of_what_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second of work for 1,000 rows, and 16 bytes of each over a link of 10 GB/s."""
     exchange = Exchange("sources of pull", ("a",), ("b",), lambda: None, nbytes=2 * 8 * 10**9)
-    divided = Divided("cuda + cuda:1", ("cuda", "cuda:1"), (500, 500), exchange, ())
+    divided = Divided("cuda + cuda:1", ("cuda", "cuda:1"), (500, 500), (DividedRound(exchange, ()),))
     monkeypatch.setattr(Divided, "links", (links.STAGED,))
-    found = predicted_efficiency(divided, lambda rows: rows / 1000)
+    found = predicted_efficiency(divided, lambda parts: 1 / parts)
     assert found == {p: pytest.approx(1 / (1 + 0.8 * (p - 1))) for p in (2, 4, 8)}
     assert efficiency_line(divided, found) == (
         "predicted 56% on 2, 29% on 4, 15% on 8 GPUs, of one with this plan (through the host, no peer access)"
     )
-    assert predicted_efficiency(divided, lambda rows: None) == {}
-    assert predicted_efficiency(replace(divided, exchange=None), float) == {}
+    assert predicted_efficiency(divided, lambda parts: None) == {}
+    assert predicted_efficiency(replace(divided, rounds=(DividedRound(None, ()),)), float) == {}
 
 
 def test_efficiency_of_a_kernel_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,6 +227,7 @@ def test_efficiency_of_a_kernel_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Non
     compiled = pull.compile(b, b, softening2=0.1)
     subject = build.subject_of(compiled)
     monkeypatch.setattr(build, "subject_of", lambda _: replace(subject, model=table_model("sm_90")))
-    times = [build._seconds_of_rows(compiled, rows) for rows in (2**16, 2**15)]  # pyright: ignore[reportPrivateUsage]
+    assert compiled.divided is not None
+    times = [build._seconds_of_part(compiled.divided, parts) for parts in (1, 2)]  # pyright: ignore[reportPrivateUsage]
     assert None not in times
     assert times[0] > times[1] > 0

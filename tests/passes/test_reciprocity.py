@@ -56,7 +56,7 @@ def shaped(kernel, targets, mode, unroll=4, *, wide=False, threads=32):
     return (main, *(thread_mapping.apply(k, 32) for k in rest))
 
 
-@pytest.mark.parametrize("mode", ["scratch", "ordered"])
+@pytest.mark.parametrize("mode", ["scratch", "ordered", "grouped"])
 def test_golden(golden, mode):
     before = simple(SPRING)
     golden(mode, before_and_after(before, *shaped(before, 2, mode), functions=True))
@@ -66,7 +66,7 @@ def test_golden(golden, mode):
 @given(
     st.integers(1, 100),
     st.integers(1, 2),
-    st.sampled_from(["scratch", "ordered"]),
+    st.sampled_from(["scratch", "ordered", "grouped"]),
     layouts,
     st.integers(0, 99),
     st.booleans(),
@@ -78,7 +78,7 @@ def test_meaning_is_kept(n, targets, mode, layout, seed, wide, threads):
 
 
 @pytest.mark.grid(every=40)
-@pytest.mark.parametrize("mode", ["scratch", "ordered"])
+@pytest.mark.parametrize("mode", ["scratch", "ordered", "grouped"])
 @pytest.mark.parametrize("name", ["gravity", "lennard_jones", "yukawa", "gravity_f64", "gravity_mixed"])
 def test_corpus(name, mode):
     c = case(name)
@@ -111,7 +111,7 @@ def _bind(c, n):
 
 
 @pytest.mark.grid(every=40)
-@pytest.mark.parametrize("mode", ["scratch", "ordered"])
+@pytest.mark.parametrize("mode", ["scratch", "ordered", "grouped"])
 @pytest.mark.parametrize(
     ("name", "targets"), [("gravity", 8), ("gravity", 16), ("yukawa", 8), ("lennard_jones", 8), ("gravity_f64", 4)]
 )
@@ -179,7 +179,7 @@ def _same(found, wanted, *, exact=True) -> None:
 
 
 @pytest.mark.grid(every=40)
-@pytest.mark.parametrize("mode", ["scratch", "ordered"])
+@pytest.mark.parametrize("mode", ["scratch", "ordered", "grouped"])
 @pytest.mark.parametrize("name", KINDS)
 def test_every_reduction(name, mode):
     """States travel as sums do: whatever a target takes from one side, it takes from both."""
@@ -193,7 +193,7 @@ def test_every_reduction(name, mode):
         _same(found, wanted, exact=name != "LogSumExp")
 
 
-@pytest.mark.parametrize("mode", ["scratch", "ordered"])
+@pytest.mark.parametrize("mode", ["scratch", "ordered", "grouped"])
 def test_several_reductions(golden, mode):
     """A sum is added to its result in turn, beside states that have memory of their own; in float64 it has it, too."""
     c = _reducing("ArgMin", "Count", "Min", extra="lw.f32")
@@ -243,7 +243,7 @@ def test_plans_that_do_not_go_with_it():
 
 
 @pytest.mark.cuda
-@pytest.mark.parametrize("mode", ["scratch", "ordered"])
+@pytest.mark.parametrize("mode", ["scratch", "ordered", "grouped"])
 @pytest.mark.parametrize("name", ["gravity", "lennard_jones", "yukawa", "gravity_f64", "gravity_mixed"])
 def test_on_a_gpu_it_is_right_and_repeats_to_the_bit(name, mode):
     c = case(name)
@@ -269,7 +269,7 @@ def test_on_a_gpu_it_is_right_and_repeats_to_the_bit(name, mode):
 
 
 @pytest.mark.cuda
-@pytest.mark.parametrize("mode", ["scratch", "ordered"])
+@pytest.mark.parametrize("mode", ["scratch", "ordered", "grouped"])
 @pytest.mark.parametrize("name", KINDS)
 def test_on_a_gpu_every_reduction_is_that_of_one_side(name, mode):
     c = _reducing(name)

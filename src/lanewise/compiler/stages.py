@@ -190,7 +190,9 @@ def _both_sides(kernel: ir.Kernel, plan: CompletePlan, target: Target, checked: 
             "it is the threads of a GPU that exchange sums; the SIMD lanes of a CPU would have to "
             "scatter them",
         )
-    mode: reciprocity.Mode = "scratch" if plan.reciprocity == "scratch" else "ordered"
+    mode = plan.reciprocity
+    assert isinstance(mode, str)
+    assert mode != "off"
     main, *rest = reciprocity.apply(
         kernel, plan.targets, mode, plan.unroll,
         threads=plan.block, min_blocks=plan.min_blocks, wide=plan.accumulate == "f64",

@@ -25,8 +25,10 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, GATHER_STEP, count_of, turns_of
 from lanewise.language.target import is_compiled, target_of
 from lanewise.launch.compiled import Compiled
+from lanewise.launch.divided import Divided
 from lanewise.layouts import draw
 from lanewise.models.devices import device_model
+from lanewise.passes.reciprocity.groups import PARTS, part_values
 from lanewise.patterns.search.build import SEARCH
 from lanewise.patterns.segmentwise.names import DENSE, ITEMS
 from lanewise.patterns.tables.names import POINTS
@@ -220,18 +222,27 @@ def explain_compiled(
     )
     if (divided := compiled.divided) is None:
         return explained
-    each = [rows_of_compiled(part) for part in divided.parts]
-    seconds = partial(_seconds_of_rows, compiled)
+    each = [[rows_of_compiled(part) for part in r.parts] for r in divided.rounds]
+    seconds = partial(_seconds_of_part, divided)
     return with_division(explained, divided, each, predicted_efficiency(divided, seconds))
 
 
-def _seconds_of_rows(compiled: Compiled, rows: int) -> float | None:
-    """Of the kernel of a part with so many targets on a GPU; None where no model says it."""
+def _seconds_of_part(divided: Divided, parts: int) -> float | None:
+    """Of the kernels of a part, of so many, on a GPU; None where no model says it."""
+    rows = -(-sum(divided.lengths) // parts)
+    each = [_seconds_of_kernel(r.parts[0], rows, parts) for r in divided.rounds]
+    return None if None in each else sum(t for t in each if t is not None)
+
+
+def _seconds_of_kernel(compiled: Compiled, rows: int, parts: int) -> float | None:
     subject, name = subject_of(compiled), count_of(next(iter(compiled.layouts)))
     gpu = subject.model is not None and subject.model.target.has_blocks
     if not gpu or compiled.search or name not in subject.environment:
         return None
-    environment = {**subject.environment, name: type(subject.environment[name])(rows)}
+    kind = type(subject.environment[name])
+    sharing = PARTS in subject.environment  # then it is about all rows, and a part of the pairs
+    changed = part_values(0, parts) if sharing else {name: kind(rows)}
+    environment = {**subject.environment, **changed}
     found = rows_predicted(compiled.executable.program, environment, subject.model)
     times = [row.predicted for row in found]
     return None if None in times else sum(t for t in times if t is not None)

@@ -27,20 +27,26 @@ def predicted_efficiency(
     divided: Divided, seconds: Callable[[int], float | None]
 ) -> dict[int, float]:
     """The speed of so many GPUs, of that of one with the same plan times their number; nothing
-    where no model says it. seconds: of the kernel, for so many rows.
+    where no model says it. seconds: of the kernels of a part, of so many.
     """
-    exchange, rows = divided.exchange, sum(divided.lengths)
-    if exchange is None or not rows or (alone := seconds(rows)) is None:
+    if not divided.exchanges or not sum(divided.lengths) or (alone := seconds(1)) is None:
         return {}
-    nbytes = exchange.nbytes / len(set(divided.devices))
+    devices = len(set(divided.devices))
     rate = min(RATES.get(link, RATES[NVLINK]) for link in divided.links)
     found: dict[int, float] = {}
     for parts in PREDICTED:
-        own = seconds(-(-rows // parts))
+        own = seconds(parts)
         if own is None:
             return {}
-        found[parts] = alone / (parts * (own + nbytes * (1 - 1 / parts) / rate))
+        nbytes = sum(_to_each(e, parts, devices) for e in divided.exchanges)
+        found[parts] = alone / (parts * (own + nbytes / rate))
     return found
+
+
+def _to_each(exchange: Exchange, parts: int, devices: int) -> float:
+    """Bytes that come to each of so many parts from others."""
+    whole = exchange.nbytes / parts if exchange.shared else exchange.nbytes / devices
+    return whole * (1 - 1 / parts)
 
 
 def efficiency_line(divided: Divided, found: Mapping[int, float]) -> str:
@@ -53,15 +59,16 @@ def efficiency_line(divided: Divided, found: Mapping[int, float]) -> str:
 def with_division(
     explanation: Explanation,
     divided: Divided,
-    each: list[tuple[LaunchRow, ...]],
+    each: list[list[tuple[LaunchRow, ...]]],
     efficiency: Mapping[int, float],
 ) -> Explanation:
-    """An explanation of the first part's kernel, as one of the call. each: the launches of each.
-    efficiency: see `predicted_efficiency`.
+    """An explanation of the first part's kernel, as one of the call. each: the launches of each
+    part, round by round. efficiency: see `predicted_efficiency`.
     """
-    rows = [row for n, some in enumerate(each) for row in of_part(some, n)]
-    if divided.exchange is not None:
-        rows.insert(0, row_of_task(divided.exchange))
+    rows: list[LaunchRow] = []
+    for r, parts in zip(divided.rounds, each, strict=True):
+        rows += [] if r.exchange is None else [row_of_task(r.exchange)]
+        rows += [row for n, some in enumerate(parts) for row in of_part(some, n)]
     analysis = explanation.analysis
     scaling = (("mesh", efficiency_line(divided, efficiency)),) if efficiency else ()
     return replace(

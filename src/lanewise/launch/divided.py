@@ -16,19 +16,35 @@ MOST_LISTED = 8  # parts whose rows are listed
 
 
 @dataclass(frozen=True, slots=True)
-class Divided:
-    """The rows of each part, what they exchange before they run (None: nothing), and the kernel of
-    each.
+class DividedRound:
+    """What parts exchange (None: nothing), and the kernel that each of them runs then."""
 
-    devices, parts: those of this process, where there are several.
+    exchange: Exchange | None
+    parts: tuple[Compiled, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Divided:
+    """The rows of each part, and the rounds of a call.
+
+    devices, and parts of rounds: those of this process, where there are several.
     """
 
     mesh: str
     devices: tuple[str, ...]
     lengths: tuple[int, ...]
-    exchange: Exchange | None
-    parts: tuple[Compiled, ...]
+    rounds: tuple[DividedRound, ...]
     processes: int = 1
+
+    @property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """What parts get from each other in a call."""
+        return tuple(r.exchange for r in self.rounds if r.exchange is not None)
+
+    @property
+    def crossing(self) -> int:
+        """Bytes that go between parts in a call."""
+        return sum(e.crossing for e in self.exchanges)
 
     @property
     def line(self) -> str:
@@ -41,10 +57,10 @@ class Divided:
         else:
             rows = f"{min(self.lengths):,} to {max(self.lengths):,} rows"
         parts = f"{counted(len(lengths), 'part', 'parts')} ({self.mesh}), {rows}"
-        if self.exchange is None:
+        if not self.exchanges:
             return f"{parts}; nothing goes between them"
         links = " and ".join(self.links)
-        return f"{parts}; {self.exchange.crossing:,} bytes a call go between them ({links})"
+        return f"{parts}; {self.crossing:,} bytes a call go between them ({links})"
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -52,7 +68,7 @@ class Divided:
         return {
             "devices": list(self.devices),
             "rows": list(self.lengths),
-            "bytes_between_parts": 0 if self.exchange is None else self.exchange.crossing,
+            "bytes_between_parts": self.crossing,
             "links": list(self.links),
         }
 

@@ -118,7 +118,8 @@ class Exchange:
     """What the parts of a mesh need of each other: columns of some buffers, to others.
 
     run: puts the copies in order with the streams of all devices (`runtime/exchange.py`). nbytes:
-    that it writes. crossing: those of them that go from one part to another.
+    that it writes. crossing: those of them that go from one part to another. shared: each part gets
+    its share of it, and not all.
     """
 
     name: str
@@ -127,6 +128,7 @@ class Exchange:
     run: Callable[[], object]
     nbytes: int = 0
     crossing: int = 0
+    shared: bool = False
 
     @property
     def accesses(self) -> tuple[Access, ...]:

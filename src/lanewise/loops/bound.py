@@ -22,7 +22,7 @@ from lanewise.loops.searches import (
     named,
     why_alone,
 )
-from lanewise.patterns.mesh_calls import MeshLaunch
+from lanewise.patterns.mesh_launch import MeshLaunch
 from lanewise.patterns.search.searched_launch import SearchedLaunch
 from lanewise.runtime.prepared import Prepared, at_a_stretch
 from lanewise.runtime.programs import Checked, NamedLaunch, Work
@@ -90,19 +90,23 @@ class Reading:
         if self.apart:
             launches = [NamedLaunch(task.kind, what, work) for what, work in launch.works()]
         alone = ON_A_MESH if has_graphs(launch.mesh.devices[0]) else ""
-        parts = [_plain(call)[0] for call in launch.calls]
-        checks = tuple(dict.fromkeys((*task.checks, *(c for part in parts for c in part.checks))))
+        rounds = [(r.brought, [_plain(call)[0] for call in r.calls]) for r in launch.rounds]
+        checks = dict.fromkeys(c for _, parts in rounds for part in parts for c in part.checks)
 
         def bound(states: States) -> Sequence[Bound]:
-            each = [part.bound(states) for part in parts]
-            if not all(each):
-                return ()
-            named = (
-                replace(b, call=OfPart(n, b.call)) for n, some in enumerate(each) for b in some
-            )
-            return (*(() if launch.sources is None else (launch.sources.bound,)), *named)
+            found: list[Bound] = []
+            for brought, parts in rounds:
+                each = [part.bound(states) for part in parts]
+                if not all(each):
+                    return ()
+                found += [] if brought is None else [brought.bound]
+                found += [
+                    replace(b, call=OfPart(n, b.call)) for n, some in enumerate(each) for b in some
+                ]
+            return found
 
         made = _fixed(task, launches, alone=alone)
+        checks = tuple(dict.fromkeys((*task.checks, *checks)))
         return replace(made, checks=checks, bound=bound, divided=launch.divided())
 
     def _searched(self, task: Task, launch: SearchedLaunch) -> Task:

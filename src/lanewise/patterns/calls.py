@@ -20,12 +20,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import BLOCK
 from lanewise.ir.traverse import subexpressions
 from lanewise.language.target import is_gpu, target_of
-from lanewise.launch.arguments import (
-    Arguments,
-    bind_value_array,
-    flat,
-    make_outputs,
-)  # fmt: skip
+from lanewise.launch.arguments import Arguments, bind_value_array, flat, make_outputs
 from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.executable import Executable
 from lanewise.launch.programs import Programs
@@ -35,12 +30,8 @@ from lanewise.launch.result_memory import check_results
 from lanewise.launch.shaped_arrays import writable_checks
 from lanewise.launch.sized import Holds, both, require_for_call
 from lanewise.launch.slots import NOTHING, Slot, ValueSlot
-from lanewise.launch.support import (
-    layouts_of,
-    machine_of,
-    value_type,
-)
-from lanewise.launch.task_list import TaskList
+from lanewise.launch.support import layouts_of, machine_of, value_type
+from lanewise.launch.task_list import BoundArray, TaskList
 from lanewise.launch.tuned_plans import TunedPlans
 from lanewise.passes import self_term
 from lanewise.patterns.call_tasks import checked, task_list
@@ -266,6 +257,26 @@ class Calls:
         environment = self.subject.environment(arguments)
         new = made if out is None else ()
         require_for_call(self.name, arguments.device, new, compiled.tasks.needs(environment))
+        results, written = self.outputs(arguments, out)
+        bound |= written
+        self_term.check(
+            self.name, compiled.plan.self_term, compiled.executable.program.self_term, environment
+        )
+        launch = compiled.tasks.bound(bound, environment)
+        asked = (
+            *arguments.asked,
+            *(writable_checks(f"{self.name}: out", *results) if out is not None else ()),
+        )
+        return Call(launch, results, replace(compiled, environment=environment), asked)
+
+    def outputs(
+        self, arguments: Arguments, out: Any
+    ) -> tuple[tuple[Any, ...], dict[str, BoundArray]]:
+        """The results of a call, in memory of their own or the caller's, and as kernels take them.
+
+        Raises `ArgumentError` for memory of the caller's that no result can lie in.
+        """
+        made = self.subject.results(arguments)
         count = made[0].count if made else 0
         results = make_outputs(
             self.name, [r.kind for r in made], count, arguments.device, out, arguments.axes
@@ -284,19 +295,8 @@ class Calls:
                 | {n: beside[n][0] for n in whole},
                 touched=(*self.signature.scattered, *whole),
             )
-        bound |= {
-            r.name: bind_value_array(flat(a, r.kind), r.kind)
-            for r, a in zip(made, results, strict=True)
-        }
-        self_term.check(
-            self.name, compiled.plan.self_term, compiled.executable.program.self_term, environment
-        )
-        launch = compiled.tasks.bound(bound, environment)
-        asked = (
-            *arguments.asked,
-            *(writable_checks(f"{self.name}: out", *results) if out is not None else ()),
-        )
-        return Call(launch, tuple(results), replace(compiled, environment=environment), asked)
+        pairs = zip(made, results, strict=True)
+        return tuple(results), {r.name: bind_value_array(flat(a, r.kind), r.kind) for r, a in pairs}
 
     # ------------------------------------------------------------ compilation
 

@@ -9,7 +9,7 @@ all sources, and `lw.same` knows them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,21 +20,18 @@ from lanewise.language.record import Record
 from lanewise.launch.arguments import Arguments, name_arguments
 from lanewise.launch.compiled import Call
 from lanewise.launch.copied import is_copy
-from lanewise.launch.divided import Divided
-from lanewise.launch.own_memory import nothing
 from lanewise.launch.steps.unwritten import marked_unwritten
 from lanewise.launch.support import machine_of
+from lanewise.patterns.mesh_launch import MeshLaunch, MeshRound
+from lanewise.patterns.mesh_pairs import of_part, shared_plan, shared_rounds
 from lanewise.patterns.mesh_sources import Sources, all_sources
 from lanewise.patterns.skeleton import Division
-from lanewise.planning.plan import Plan
+from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.records.arrays import RecordArray, class_of, storage_of
 from lanewise.records.moves import share_memory
 from lanewise.records.same_elements import are_same
 from lanewise.records.split_array import SplitArray, split_values
 from lanewise.records.split_rows import SplitRows, split_rows
-from lanewise.runtime.device import get_device
-from lanewise.runtime.lease import Lease
-from lanewise.runtime.memory import together
 from lanewise.runtime.mesh import Mesh
 from lanewise.runtime.transport import lead
 from lanewise.support.errors import ArgumentError
@@ -66,59 +63,6 @@ def refuse_mesh(name: str, mesh: Mesh) -> ArgumentError:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class MeshLaunch:
-    """The launches of a call on a mesh: what brings the rows of the others, then each part's.
-
-    sources: None where a part needs its own rows alone. lengths: how many rows each part has.
-    """
-
-    mesh: Mesh
-    lengths: tuple[int, ...]
-    sources: Sources | None
-    calls: tuple[Call, ...]
-
-    def works(self) -> list[tuple[str, Callable[[], object]]]:
-        """Each launch by the name of what it does, for a profile that waits for each of them: parts
-        that work at the same time are one.
-        """
-        name = self.calls[0].compiled.name
-        exchange = [] if self.sources is None else [self.sources.exchange]
-        parts = [(f"{name}, part {n}", call) for n, call in enumerate(self.calls)]
-        if not get_device(self.mesh.devices[0]).target.host_memory:
-            parts = [(name, self.first)]
-        return [*((e.name, e.run) for e in exchange), *parts]
-
-    def __call__(self) -> None:
-        """All of them, on several GPUs at the same time."""
-        with together(self.mesh.devices):
-            self._run(() if self.sources is None else self.sources.leases)
-
-    def _run(self, leases: tuple[Lease, ...]) -> None:
-        """All of them, while these leases are held."""
-        if leases:
-            with leases[0]:
-                self._run(leases[1:])
-            return
-        if self.sources is not None:
-            self.sources.exchange.run()
-        self.first()
-
-    def first(self) -> None:
-        """The run of a call that has what its parts need, as one that was bound just now."""
-        with together(self.mesh.devices):
-            for call in self.calls:
-                call()
-
-    def divided(self) -> Divided:
-        """What explanations say of it, without its memory."""
-        exchange = None if self.sources is None else replace(self.sources.exchange, run=nothing)
-        parts = tuple(call.compiled for call in self.calls)
-        mesh = self.mesh
-        processes = mesh.transport.size
-        return Divided(str(mesh), mesh.devices, self.lengths, exchange, parts, processes)
-
-
 def bind_on_mesh(
     calls: Calls,
     bind: Callable[[Arguments, Any, Plan | None], Call],
@@ -140,29 +84,42 @@ def bind_on_mesh(
     options = {n: named[n] for n in calls.skeleton.options if n in named}
     own = {n: v for n, v in named.items() if n not in options}
     values = name_arguments(calls.signature, positional, own)
+    shared: list[Arguments] = []
     match division:
         case Division.ROWS:
             lengths, parts, sources = *_by_rows(calls, mesh, values), None
         case Division.TARGETS:
-            lengths, parts, sources = _by_targets(calls, mesh, values)
+            lengths, parts, sources, same = _by_targets(calls, mesh, values)
+            if same and bind == calls.bind_part:
+                shared = [calls.given((), p | options) for p in _over_all(parts)]
     given = [calls.given((), part | options) for part in parts]
     for arguments in given:
         arguments.divided = True
     if bind == calls.bind_part:  # a search has the plan of any number of targets
-        plan = _plan_of_all(calls, given[0], plan, sum(lengths), mesh)
+        plan, shares = _plan_of_all(calls, given[0], shared, plan, sum(lengths), mesh)
+        shared = shared if shares else []
     outputs = _outputs(calls, mesh, lengths, out)
-    bound = tuple(
-        bind(arguments, output, plan) for arguments, output in zip(given, outputs, strict=True)
-    )
+    brought = None if sources is None else sources.brought
+    rounds: tuple[MeshRound, ...]
+    if shared:
+        assert plan is not None
+        assert brought is not None
+        wholes = [of_part(a, n, mesh) for n, a in zip(mesh.own, shared, strict=True)]
+        rounds = shared_rounds(calls, mesh, lengths, wholes, given, outputs, plan, brought)
+    else:
+        pairs = zip(given, outputs, strict=True)
+        rounds = (MeshRound(brought, tuple(bind(a, output, plan) for a, output in pairs)),)
+    last, bound = rounds[-1].brought, rounds[-1].calls
     if not runs:
         pairs = zip(bound, outputs, strict=True)
         bound = tuple([marked_unwritten(call, output) for call, output in pairs])
+        rounds = (*rounds[:-1], MeshRound(last, bound))
     pieces = zip(*(call.results for call in bound), strict=True)
     results = tuple(SplitArray(mesh, piece, lengths) for piece in pieces)
     if out is not None:
         results = out if isinstance(out, tuple) else (out,)
-    launch = MeshLaunch(mesh, lengths, sources, bound)
-    compiled = replace(bound[0].compiled, divided=launch.divided())
+    launch = MeshLaunch(mesh, lengths, rounds)
+    compiled = replace(rounds[0].calls[0].compiled, divided=launch.divided())
     return Call(launch, results, compiled, copied=_copied(values, parts, given))
 
 
@@ -213,20 +170,35 @@ def _division(calls: Calls, mesh: Mesh) -> Division:
     )
 
 
-def _plan_of_all(calls: Calls, given: Any, plan: Plan | None, count: int, mesh: Mesh) -> Plan:
+def _plan_of_all(
+    calls: Calls,
+    given: Arguments,
+    wholes: Sequence[Arguments],
+    plan: Plan | None,
+    count: int,
+    mesh: Mesh,
+) -> tuple[Plan, bool]:
     """The plan of a call over so many rows: orders of sums follow from it. Of several processes,
-    whose processors may differ, the first chooses it.
+    whose processors may differ, the first chooses it. And whether parts share pairs; else these are
+    taken one way, as what a part would add to the rows of another one, that one does itself.
 
-    Pairs are taken one way: what a part would add to the rows of another one, that one does itself.
+    wholes: arguments of calls over all rows, of pairs of one array.
     """
     wish = plan or Plan()
-    if calls.skeleton.division is Division.TARGETS and wish.reciprocity is None:
-        wish = replace(wish, reciprocity="off")
-    work = replace(calls.subject.work(given), targets=max(1, count))
-    return lead(
-        mesh.transport,
-        lambda: Plan(**complete_plan(wish, machine_of(given.device), work).as_dict()),
-    )
+
+    def complete(wish: Plan, arguments: Arguments) -> CompletePlan:
+        work = replace(calls.subject.work(arguments), targets=max(1, count))
+        return complete_plan(wish, machine_of(arguments.device), work)
+
+    def choose() -> tuple[Plan, bool]:
+        chosen = shared_plan(calls, wholes[0], wish, complete, count) if wholes else None
+        if chosen is not None:
+            return Plan(**chosen.as_dict()), True
+        off = calls.skeleton.division is Division.TARGETS and wish.reciprocity is None
+        one_way = replace(wish, reciprocity="off") if off else wish
+        return Plan(**complete(one_way, given).as_dict()), False
+
+    return lead(mesh.transport, choose)
 
 
 def _rows_on(calls: Calls, mesh: Mesh, name: str, value: Any) -> SplitRows:
@@ -291,11 +263,18 @@ def _own_rows(
     yield from split_values(value, mesh, lengths).parts
 
 
+def _over_all(parts: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The arguments of parts of pairs of one array, with all rows as targets, too."""
+    for part in parts:
+        target, source, *_ = part
+        yield part | {target: part[source]}
+
+
 def _by_targets(
     calls: Calls, mesh: Mesh, values: Mapping[str, Any]
-) -> tuple[tuple[int, ...], list[dict[str, Any]], Sources]:
-    """How many targets each part has, its arguments, which are them and all sources, and what
-    brings the sources.
+) -> tuple[tuple[int, ...], list[dict[str, Any]], Sources, bool]:
+    """How many targets each part has, its arguments, which are them and all sources, what brings
+    the sources, and whether they are the targets.
     """
     target_name, source_name = list(values)[:2]
     target, source = values[target_name], values[source_name]
@@ -320,8 +299,8 @@ def _by_targets(
     for mine, here, whole in zip(_parts_of(target, rows), own, sources.wholes, strict=True):
         chosen = whole[here.start : here.stop] if same else mine
         parts.append({target_name: chosen, source_name: whole, **uniform})
-    sources.exchange.run()  # structures are chosen by the sources that are there
-    return rows.lengths, parts, sources
+    sources.brought.exchange.run()  # structures are chosen by the sources that are there
+    return rows.lengths, parts, sources, same
 
 
 def _are_same(target: RecordArray, source: RecordArray) -> bool:

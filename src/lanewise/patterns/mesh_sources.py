@@ -14,13 +14,13 @@ from lanewise.language import types as t
 from lanewise.launch.joined import Bound, memory_of
 from lanewise.launch.tasks import Buffer, Exchange, Role, Sequence
 from lanewise.layouts import Layout, SoA, packed
+from lanewise.patterns.mesh_launch import Brought
 from lanewise.records.arrays import RecordArray, class_of, storage_of
 from lanewise.records.split_rows import SplitRows, split_rows
 from lanewise.records.storage import Storage
 from lanewise.records.two_sides import bits_of
 from lanewise.runtime.device import get_device
 from lanewise.runtime.exchange import Move, Moves
-from lanewise.runtime.lease import Lease
 from lanewise.runtime.memory import Need, bring, require_together
 from lanewise.runtime.mesh import Mesh
 from lanewise.support.errors import ArgumentError
@@ -30,12 +30,10 @@ REMEDY = "call it for parts of the sources one after the other, or take fewer pa
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The sources as each part has them. exchange: brings them. leases: of that memory."""
+    """The sources as each part has them."""
 
     wholes: tuple[RecordArray, ...]
-    exchange: Exchange
-    bound: Bound
-    leases: tuple[Lease, ...]
+    brought: Brought
 
 
 def all_sources(name: str, source: RecordArray, mesh: Mesh, reads: int) -> Sources:
@@ -69,7 +67,8 @@ def all_sources(name: str, source: RecordArray, mesh: Mesh, reads: int) -> Sourc
     roles |= {n: Buffer(n, Role.TEMPORARY, what=what) for n in targets}
     sequence = Sequence(exchange.name, roles, (exchange,))
     leases = tuple(get_device(d).lease(f"the sources of a bound call of {name}") for d in devices)
-    return Sources(wholes, exchange, Bound(sequence, {**buffers, **targets}, exchange), leases)
+    bound = Bound(sequence, {**buffers, **targets}, exchange)
+    return Sources(wholes, Brought(exchange, bound, leases))
 
 
 def _layout_on(device: str, storage: Storage) -> Layout:

@@ -172,7 +172,8 @@ class Plan(Generic[Open]):
     branches: "together" in one kernel, or "apart" in one kernel for each side of the function's
     branch.
     reciprocity: compute each pair once for both sides: "off", "scratch" with partial sums in
-    memory, or "ordered" with blocks that add to the result in a fixed order (CUDA).
+    memory, "ordered" with blocks that add to the result in a fixed order, or "grouped", which the
+    parts of a mesh share: the same sums on any number of GPUs (CUDA).
     across: threads of a block along the index of neighbouring threads (threadwise, CUDA, as the
     next six). 0: 16, or 32 of large blocks. On a CPU lanes of SIMD registers along the last index:
     4, 8 or 16; `targets`, `rows` and `layers` are points of a lane, and what rows share in a loop
@@ -433,12 +434,13 @@ class Plan(Generic[Open]):
         rank=13,
         apart=True,
     )
-    reciprocity: Literal["off", "scratch", "ordered"] | Open = decision(
+    reciprocity: Literal["off", "scratch", "ordered", "grouped"] | Open = decision(
         "reciprocity",
         choice(
             off="each pair is computed from both sides",
             scratch="partial sums in memory, added by a second kernel",
             ordered="blocks add to the result in a fixed order",
+            grouped="groups of tasks have sums of their own, as the parts of a mesh share them",
         ),
         literature="Newton's third law",
         cuda=("off", "scratch", "ordered"),

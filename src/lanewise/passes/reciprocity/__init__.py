@@ -8,7 +8,8 @@ a, and for each slice of 32 sources of
 A lane meets each source of a slice once; the sums for the sources travel around the warp and are
 home after 32 steps. Tasks with a == b are computed from one side. Every tile takes one contribution
 for each tile there is, in a fixed order, so the bits do not depend on timing: "scratch" writes each
-to memory of its own, and a second kernel adds them; "ordered" adds them to the result in turn.
+to memory of its own, and a second kernel adds them; "ordered" adds them to the result in turn;
+"grouped" adds those of a group of tasks in turn, and a second kernel adds the groups.
 
 Sums stand for any reduction: its state takes the place of the sum. Every pair of two elements is in
 one task, which gives one direction to each of the two; every element with itself is in one task,
@@ -26,22 +27,23 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.passes.accumulation import no_sums
 from lanewise.passes.base import refuse
+from lanewise.passes.reciprocity.adding import final_kernel
 from lanewise.passes.reciprocity.computing import both_sided, give_states, load_target, one_sided
+from lanewise.passes.reciprocity.groups import tasks_of_part
 from lanewise.passes.reciprocity.shape import (
     WARP,
     Mode,
     PairShape,
     Reference,
     make_shape,
+    number_of_tasks,
     take_apart,
 )
 from lanewise.passes.reciprocity.tasks import (
-    final_kernel,
     find_task,
     in_task,
     keeping,
     memory,
-    number_of_tasks,
     task_tiles,
 )
 
@@ -102,9 +104,9 @@ def apply(
     if wide and (reason := no_sums(kernel)):
         raise refuse("float64 accumulation", kernel, reason)
     shape = make_shape(kernel, reference, targets, threads // WARP, mode, unroll, wide=wide)
-    grid = ir.Grid(
-        number_of_tasks(shape.tile_count), threads // WARP, threads, min_blocks=min_blocks
-    )
+    grouped = mode == "grouped"
+    tasks = tasks_of_part(shape) if grouped else number_of_tasks(shape.tile_count)
+    grid = ir.Grid(tasks, threads // WARP, threads, min_blocks=min_blocks)
     pieces, scratch = memory(shape)
     # the results that are made of states afterwards
     later = {k.result.name for k in keeping(shape) if k.aside}

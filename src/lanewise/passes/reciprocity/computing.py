@@ -11,6 +11,7 @@ from dataclasses import replace
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered, own
+from lanewise.passes.reciprocity import groups
 from lanewise.passes.reciprocity.shape import WARP, PairShape, start, states, take
 from lanewise.passes.reciprocity.tasks import (
     REACTIONS,
@@ -173,13 +174,14 @@ def give_states(shape: PairShape) -> ir.Block:
     gives: list[ir.Statement] = []
     for r in range(shape.targets):
         there, given = shape.at(r), shape.states(r)
-        give = _partial(shape, given, turn, there)
-        if shape.mode == "ordered":
-            give = (
-                ir.If(
-                    build.equal(turn, 0), _write(shape, given, there), _merge(shape, given, there)
-                ),
-            )
+        match shape.mode:
+            case "scratch":
+                give = _partial(shape, given, turn, there)
+            case "ordered":
+                first = build.equal(turn, 0)
+                give = (ir.If(first, _write(shape, given, there), _merge(shape, given, there)),)
+            case "grouped":
+                give = _into_group(shape, given, turn, there)
         gives.append(ir.If(build.less(there, shape.n), give))
     return tuple(gives) if shape.mode == "scratch" else _in_turn(shape, shape.a, turn, tuple(gives))
 
@@ -206,11 +208,14 @@ def _give_kept_reactions(shape: PairShape) -> ir.Block:
     load = ir.LoadRecord(
         REACTIONS, _aside(shape, piece), tuple((f"s{n}", x.name) for n, x in enumerate(back))
     )
-    give = ir.If(build.less(mine, shape.n), (load, *_merge(shape, back, mine)))
+    turn = shape.local(TURN_B)
+    grouped = shape.mode == "grouped"
+    merge = _into_group(shape, back, turn, mine) if grouped else _merge(shape, back, mine)
+    give = ir.If(build.less(mine, shape.n), (load, *merge))
     first = build.add(build.multiply(shape.b, shape.size), build.multiply(piece, WARP))
     index = ir.Assign(mine.name, build.add(first, shape.lane))
     loop = shape.count(shape.targets, (index, give), piece, role="slices")
-    return _in_turn(shape, shape.b, shape.local(TURN_B), (loop,))
+    return _in_turn(shape, shape.b, turn, (loop,))
 
 
 def _aside(shape: PairShape, piece: ir.Local) -> ir.Expression:
@@ -231,6 +236,18 @@ def _partial(
 ) -> ir.Block:
     """Write the states of one element into the memory of a turn."""
     return _write(shape, given, build.add(build.multiply(turn, shape.n), index))
+
+
+def _into_group(
+    shape: PairShape, given: tuple[ir.Local, ...], turn: ir.Local, index: ir.Local
+) -> ir.Block:
+    """Give states to the sums of the task's group."""
+    place = shape.local("place")
+    first = groups.is_first(shape, turn)
+    return (
+        ir.Assign(place.name, groups.place_in_group(shape, index)),
+        ir.If(first, _write(shape, given, place), _merge(shape, given, place)),
+    )
 
 
 def _write(shape: PairShape, given: tuple[ir.Local, ...], place: ir.Expression) -> ir.Block:

@@ -17,7 +17,7 @@ from lanewise.language.types import F64, I32, Scalar
 from lanewise.passes.base import source_loops
 
 WARP = 32
-Mode = Literal["scratch", "ordered"]
+Mode = Literal["scratch", "ordered", "grouped"]
 
 # of partial sums, which are worth their memory; with more, tasks take turns
 SCRATCH_BYTES = 64 << 20
@@ -179,6 +179,14 @@ def take(accumulators: tuple[Accumulator, ...], values: tuple[str, ...], place: 
 def narrow(a: Accumulator) -> bool:
     """Whether it gains from float64."""
     return a.reduction.widens and any(x.type.is_float and x.type != F64 for x in a.state)
+
+
+def number_of_tasks(tiles: ir.Expression) -> ir.Expression:
+    """Pairs of tiles, each with itself included: n (n + 1) / 2, halved before it can grow beyond 32
+    bits.
+    """
+    odd = ir.Binary("|", tiles, ir.Literal(1, tiles.type), tiles.type)
+    return build.multiply(build.divide(build.add(tiles, 1), 2), odd)
 
 
 @dataclass(frozen=True, slots=True)

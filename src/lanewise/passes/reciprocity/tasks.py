@@ -15,24 +15,15 @@ from dataclasses import dataclass, replace
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import MARK, own, partial_of
-from lanewise.ir.pattern import COMBINE
 from lanewise.ir.reductions import Accumulator
 from lanewise.language.record import Leaf
 from lanewise.language.types import F64, I32
 from lanewise.layouts import SoA, SoAoAS
-from lanewise.passes.reciprocity.shape import WARP, PairShape, narrow, states
-from lanewise.passes.splitting import add_parts, merge_parts
+from lanewise.passes.reciprocity import groups
+from lanewise.passes.reciprocity.shape import WARP, PairShape, narrow, number_of_tasks, states
 from lanewise.passes.states import is_plain, of_array, state_array
 
 TURN_A, TURN_B = "turn.a", "turn.b"
-
-
-def number_of_tasks(tiles: ir.Expression) -> ir.Expression:
-    """Pairs of tiles, each with itself included: n (n + 1) / 2, halved before it can grow beyond 32
-    bits.
-    """
-    odd = ir.Binary("|", tiles, ir.Literal(1, tiles.type), tiles.type)
-    return build.multiply(build.divide(build.add(tiles, 1), 2), odd)
 
 
 def find_task(shape: PairShape) -> ir.Block:
@@ -43,15 +34,26 @@ def find_task(shape: PairShape) -> ir.Block:
     number = build.add(build.multiply(ir.Builtin("block", shape.type), shape.warps), shape.warp)
     alone = shape.warps == 1
     find: ir.Statement = ir.Assign(task.name, ir.Builtin("block", shape.type) if alone else number)
+    before: ir.Block = ()
     if shape.mode == "ordered":
-        drawn = build.multiply(build.ceil_divide(number_of_tasks(tiles), shape.warps), shape.warps)
-        find = ir.Draw(task.name, TASKS, drawn)
+        find = ir.Draw(task.name, TASKS, _whole_blocks(shape, number_of_tasks(tiles)))
+    if shape.mode == "grouped":
+        first, drawn = groups.first_task(shape), shape.local("drawn")
+        count = build.subtract(groups.last_task(shape), first)
+        before = (*groups.find_part(shape), ir.Draw(drawn.name, TASKS, _whole_blocks(shape, count)))
+        find = ir.Assign(task.name, build.add(first, drawn))
     return (
         ir.Assign(tiles.name, shape.tile_count),
         ir.Assign(shape.lane.name, build.remainder(thread, WARP) if shape.warps > 1 else thread),
         *(() if alone else (ir.Assign(shape.warp.name, build.divide(thread, WARP)),)),
+        *before,
         find,
     )
+
+
+def _whole_blocks(shape: PairShape, tasks: ir.Expression) -> ir.Expression:
+    """As many numbers as the warps of all blocks draw."""
+    return build.multiply(build.ceil_divide(tasks, shape.warps), shape.warps)
 
 
 def task_tiles(shape: PairShape) -> ir.Block:
@@ -73,7 +75,9 @@ def in_task(shape: PairShape, body: ir.Block) -> ir.Block:
     """
     if shape.warps == 1:
         return body
-    return (ir.If(build.less(shape.local("task"), number_of_tasks(shape.tiles)), body),)
+    grouped = shape.mode == "grouped"
+    end = groups.last_task(shape) if grouped else number_of_tasks(shape.tiles)
+    return (ir.If(build.less(shape.local("task"), end), body),)
 
 
 def _turns(shape: PairShape) -> ir.Block:
@@ -85,17 +89,21 @@ def _turns(shape: PairShape) -> ir.Block:
         return build.add(first, ir.Select(ir.Logical("and", second, whole), one, zero, shape.type))
 
     a = ir.Select(build.equal(d, 0), zero, turn(ir.Compare(">=", shape.a, d)), shape.type)
-    return (ir.Assign(own(TURN_A), a), ir.Assign(own(TURN_B), turn(build.less(shape.b, d))))
+    b = turn(build.less(shape.b, d))
+    if shape.mode != "grouped":
+        return (ir.Assign(own(TURN_A), a), ir.Assign(own(TURN_B), b))
+    mine = (ir.Assign(own(n), groups.own_turn(shape, x)) for n, x in ((TURN_A, a), (TURN_B, b)))
+    return (groups.find_group(shape), *mine)
 
 
 def following(shape: PairShape, turn: ir.Expression) -> ir.Expression:
     """The next turn of a tile; after the last one it is zero again, for the next launch."""
     after = build.add(turn, 1)
-    return ir.Select(build.less(after, shape.tiles), after, ir.Literal(0, shape.type), shape.type)
+    turns = groups.own_turns(shape) if shape.mode == "grouped" else shape.tiles
+    return ir.Select(build.less(after, turns), after, ir.Literal(0, shape.type), shape.type)
 
 
 TASKS, TURNS, SLICE, REACTIONS = own("tasks"), own("turns"), own("slice"), own("reactions")
-COMBINE_UNROLL = 16  # partial sums in flight
 
 
 def results(shape: PairShape) -> list[ir.ArrayArgument]:
@@ -134,7 +142,7 @@ def _kept(shape: PairShape, result: ir.ArrayArgument) -> KeptStates:
         array = replace(
             array, name=partial_of(result.name), arrangement=SoA().arrange(array.leaves)
         )
-    elif shape.wide or not is_plain(accumulators):
+    elif shape.mode == "grouped" or shape.wide or not is_plain(accumulators):
         leaves = tuple(
             replace(x, type=F64 if shape.wide and narrow(a) else x.type)
             for (a, x) in zip((a for a in accumulators for _ in a.state), array.leaves, strict=True)
@@ -182,77 +190,11 @@ def memory(shape: PairShape) -> tuple[tuple[ir.ArrayArgument, ...], tuple[ir.Scr
         ir.Scratch(TASKS, ir.Literal(1, shape.type), zeroed=True),
         ir.Scratch(TURNS, shape.tile_count, zeroed=True),
     )
-    lengths = tuple(ir.Scratch(t.name, shape.n) for t in aside)
+    length = groups.sums_of_part(shape) if shape.mode == "grouped" else shape.n
+    lengths = tuple(ir.Scratch(t.name, length) for t in aside)
     return (slice_, reactions, tasks, replace(tasks, name=TURNS), *aside), (*counters, *lengths)
 
 
 def total_of(array: str) -> str:
     """The array that holds the states of a result, all of them or the float64 totals."""
     return own(f"total.{array.removeprefix(MARK)}")
-
-
-def final_kernel(shape: PairShape) -> ir.Kernel | None:
-    """What is left to do when all tasks are done, if anything."""
-    aside = [k for k in keeping(shape) if k.aside]
-    if not aside:
-        return None
-    return _combine(shape, aside) if shape.mode == "scratch" else _finish(shape, aside)
-
-
-def _finish(shape: PairShape, aside: list[KeptStates]) -> ir.Kernel:
-    """Make results of the states, in their types."""
-    i = shape.local("i")
-    body: list[ir.Statement] = []
-    for k in aside:
-        bare, leaves = k.result.name.removeprefix(MARK), k.array.leaves
-        held = tuple(ir.Local(own(f"total.{bare}.{x.name}"), x.type) for x in leaves)
-        body.append(
-            ir.LoadRecord(
-                k.array.name, i, tuple((x.name, v.name) for x, v in zip(leaves, held, strict=True))
-            )
-        )
-        values, first = list[ir.Expression](), 0
-        for a in k.accumulators:
-            mine = held[first : first + len(a.state)]
-            first += len(a.state)
-            values += a.reduction.finish(mine)
-        writes = tuple(
-            (x.name, build.cast(v, x.type)) for x, v in zip(k.result.leaves, values, strict=True)
-        )
-        body.append(ir.StoreRecord(k.result.name, i, writes))
-    return _last(
-        shape, "round" if shape.wide else "finish", aside, ir.Parallel(i.name, shape.n, tuple(body))
-    )
-
-
-def _last(shape: PairShape, name: str, aside: list[KeptStates], loop: ir.Parallel) -> ir.Kernel:
-    kernel = shape.kernel
-    name = f"{kernel.name}_{name}"
-    arrays = (*(replace(k.array, written=False) for k in aside), *(k.result for k in aside))
-    return ir.Kernel(
-        name, COMBINE, arrays, (), kernel.counts[:1], (loop,), location=kernel.location
-    )
-
-
-def _combine(shape: PairShape, aside: list[KeptStates]) -> ir.Kernel:
-    """Merge the contributions to every element in the order of their turns."""
-    i, turn, tiles = shape.local("i"), shape.local("turn"), shape.tile_count
-    place = build.add(build.multiply(turn, shape.n), i)
-    body: list[ir.Statement] = []
-    for k in aside:
-        if all(a.reduction.adds for a in k.accumulators):
-            body += add_parts(
-                k.result,
-                k.array.name,
-                place,
-                turn,
-                i,
-                tiles,
-                unroll=COMBINE_UNROLL,
-                wide=shape.wide,
-            )
-        else:
-            body += merge_parts(
-                k.result, k.array, k.accumulators, place, turn, i, tiles, unroll=COMBINE_UNROLL
-            )
-    return _last(shape, "combine", aside, ir.Parallel(i.name, shape.n, tuple(body)))

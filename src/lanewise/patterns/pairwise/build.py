@@ -25,6 +25,7 @@ from lanewise.language.record import Record
 from lanewise.language.target import Machine
 from lanewise.language.types import Scalar
 from lanewise.layouts import Layout
+from lanewise.passes.reciprocity.groups import part_counts
 from lanewise.passes.reciprocity.shape import SCRATCH_BYTES
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
 from lanewise.patterns.results import accumulators, check_results, result_arrays, stores
@@ -191,7 +192,8 @@ def _targets(machine: Machine, work: Work) -> int:
 
 def _reciprocal_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
     targets = _targets(machine, work)
-    scratch = _fits_scratch(work, targets)
+    grouped = requested.reciprocity == "grouped"
+    scratch = _fits_scratch(work, targets) and not grouped
     rolled = (
         targets == 8 or _is_long(work) if scratch else work.wide or work.converts or _is_long(work)
     )
@@ -203,7 +205,7 @@ def _reciprocal_plan(machine: Machine, work: Work, requested: Plan) -> CompleteP
         unroll=4 if rolled else 8,
         fma=work.rearranged,
         registers=0 if requested.min_blocks else _registers(work, targets, scratch),
-        reciprocity="scratch" if scratch else "ordered",
+        reciprocity="scratch" if scratch else "grouped" if grouped else "ordered",
     ).filled(NEUTRAL)
 
 
@@ -227,7 +229,7 @@ class PairwiseArguments:
     array, and the tables.
 
     parts: whether both are different parts of one array, so that an element of one may be an
-    element of the other.
+    element of the other. shared: whether the parts of a mesh share the pairs.
     """
 
     target: tuple[str, Record, Layout]
@@ -236,6 +238,7 @@ class PairwiseArguments:
     identical: bool
     tables: Tables = field(default_factory=dict[str, ArrayType])
     parts: bool = False
+    shared: bool = False
 
 
 def build_pairwise(lowered: Lowered, arguments: PairwiseArguments, index: Scalar) -> ir.Kernel:
@@ -283,12 +286,13 @@ def build_pairwise(lowered: Lowered, arguments: PairwiseArguments, index: Scalar
     uniforms = uniform_leaves(f, {**arguments.uniforms, **table_lengths(arguments.tables)})
     if find:
         uniforms = (*uniforms, *itself_uniforms())
+    parts = part_counts(index) if arguments.shared else ()
     return ir.Kernel(
         identifier(f.name),
         PAIRWISE,
         (target, source, *table_arrays(arguments.tables), *outputs),
         uniforms,
-        (target_count, source_count),
+        (target_count, source_count, *parts),
         (parallel,),
         identical=arguments.identical,
         reductions=tuple(reduced),

@@ -20,6 +20,7 @@ from lanewise.launch.support import value_type
 from lanewise.patterns.calls import Calls
 from lanewise.patterns.kernels import AbstractKernel
 from lanewise.patterns.mesh_calls import call_on_mesh, mesh_of
+from lanewise.patterns.mesh_pairs import SHARED
 from lanewise.patterns.pairwise.build import PAIRWISE, PairwiseArguments, build_pairwise
 from lanewise.patterns.search import AllPairs, Search
 from lanewise.patterns.search.searched import Searched
@@ -59,6 +60,7 @@ def _build(
         are_same(target, source),
         signature.arrays,
         PARTS in classified.variant,
+        SHARED in classified.variant,
     )
     return build_pairwise(lowered, arguments, index)
 

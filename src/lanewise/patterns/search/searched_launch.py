@@ -12,7 +12,7 @@ from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.compiled import Call
 from lanewise.launch.own_memory import nothing
 from lanewise.launch.task_list import views_of_memory
-from lanewise.patterns.mesh_calls import MeshLaunch
+from lanewise.patterns.mesh_launch import MeshLaunch, MeshRound
 from lanewise.patterns.search.base import ORDER, Structure
 from lanewise.patterns.search.tree.arguments import TARGET_ORDER
 from lanewise.patterns.search.watched import DeviceFilling, Guard
@@ -132,7 +132,7 @@ def structure_of(call: Call) -> Structure:
     """
     launch: Any = call.launch
     if isinstance(launch, MeshLaunch):  # all parts have the same one
-        return structure_of(launch.calls[0])
+        return structure_of(launch.rounds[0].calls[0])
     if not isinstance(launch, SearchedLaunch):
         raise ArgumentError(f"{call.compiled.name} runs over all pairs: it has no search structure")
     return launch.structure
@@ -142,6 +142,8 @@ def without_look(call: Call) -> Call:
     """A bound call over a search that looks at no positions, for whoever does so afterwards."""
     launch: Any = call.launch
     if isinstance(launch, MeshLaunch):
-        parts = tuple(map(without_look, launch.calls))
-        return replace(call, launch=replace(launch, calls=parts))
+        parts = tuple(
+            MeshRound(r.brought, tuple(map(without_look, r.calls))) for r in launch.rounds
+        )
+        return replace(call, launch=replace(launch, rounds=parts))
     return replace(call, launch=launch.unguarded()) if isinstance(launch, SearchedLaunch) else call

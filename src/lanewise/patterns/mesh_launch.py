@@ -1,0 +1,107 @@
+"""What a call on a mesh launches: rounds, each an exchange and what all parts do behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from lanewise.launch.compiled import Call
+from lanewise.launch.divided import Divided, DividedRound
+from lanewise.launch.joined import Bound
+from lanewise.launch.own_memory import nothing
+from lanewise.launch.tasks import Exchange
+from lanewise.runtime.device import get_device
+from lanewise.runtime.lease import Lease
+from lanewise.runtime.memory import together
+from lanewise.runtime.mesh import Mesh
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What parts get from each other. exchange: brings it. leases: of the memory that it fills."""
+
+    exchange: Exchange
+    bound: Bound
+    leases: tuple[Lease, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MeshRound:
+    """What each part runs, behind what it gets before; None where that is nothing."""
+
+    brought: Brought | None
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MeshLaunch:
+    """The launches of a call on a mesh. lengths: how many rows each part has."""
+
+    mesh: Mesh
+    lengths: tuple[int, ...]
+    rounds: tuple[MeshRound, ...]
+
+    @property
+    def leases(self) -> tuple[Lease, ...]:
+        """Of the memory that one run at a time writes."""
+        return tuple(x for r in self.rounds if r.brought is not None for x in r.brought.leases)
+
+    def works(self) -> list[tuple[str, Callable[[], object]]]:
+        """Each launch by the name of what it does, for a profile that waits for each of them: parts
+        that work at the same time are one. Each holds the leases for itself.
+        """
+        found: list[tuple[str, Callable[[], object]]] = []
+        at_once = not get_device(self.mesh.devices[0]).target.host_memory
+        for number, r in enumerate(self.rounds):
+            if r.brought is not None:
+                found.append((r.brought.exchange.name, r.brought.exchange.run))
+            name = r.calls[0].compiled.name
+            name = f"sums of {name}" if number else name
+            if at_once:
+                found.append((name, partial(_run, (MeshRound(None, r.calls),))))
+            else:
+                found += [(f"{name}, part {n}", call) for n, call in enumerate(r.calls)]
+        return [(name, partial(self._whole, work, self.leases)) for name, work in found]
+
+    def __call__(self) -> None:
+        """All of them, on several GPUs at the same time."""
+        self._whole(partial(_run, self.rounds), self.leases)
+
+    def first(self) -> None:
+        """The run of a call that has what its first round needs, as one that was bound just now."""
+        first, *others = self.rounds
+        self._whole(partial(_run, (replace(first, brought=None), *others)), ())
+
+    def _whole(self, work: Callable[[], object], leases: tuple[Lease, ...]) -> None:
+        with together(self.mesh.devices):
+            _held(work, leases)
+
+    def divided(self) -> Divided:
+        """What explanations say of it, without its memory."""
+        rounds = tuple(
+            DividedRound(
+                None if r.brought is None else replace(r.brought.exchange, run=nothing),
+                tuple(call.compiled for call in r.calls),
+            )
+            for r in self.rounds
+        )
+        mesh = self.mesh
+        return Divided(str(mesh), mesh.devices, self.lengths, rounds, mesh.transport.size)
+
+
+def _held(work: Callable[[], object], leases: tuple[Lease, ...]) -> None:
+    """Run something while these leases are held."""
+    if not leases:
+        work()
+        return
+    with leases[0]:
+        _held(work, leases[1:])
+
+
+def _run(rounds: Iterable[MeshRound]) -> None:
+    for r in rounds:
+        if r.brought is not None:
+            r.brought.exchange.run()
+        for call in r.calls:
+            call()
