@@ -65,8 +65,8 @@ export class Arrows {
     const { gl, frame } = this;
     uniforms(gl, this.program, {
       ...look.matrices, ...look.box(frame), map: { int: 0 }, upward: look.up,
-      // a slider's unit is three pixels at the target, or what the scene says
-      lengths: look.arrow ? (look.arrow * look.size) / 3 : look.size * 3 * look.camera.pixel(),
+      // as long as the scene says, but never too small to be seen
+      lengths: (Math.max(look.arrow ?? 0, 9 * look.camera.pixel()) * look.size) / 3,
     });
     gl.bindVertexArray(this.array);
     gl.drawArraysInstanced(gl.TRIANGLES, 0, 12, frame.count);

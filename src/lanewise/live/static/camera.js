@@ -89,7 +89,7 @@ export class Camera {
       this.distance = (Math.max(h, w / wide) / 2 / half) * 1.22 || 1;
     } else {
       const narrow = Math.atan(half * Math.min(1, wide));
-      this.distance = ((Math.hypot(...extent) / 2) * 0.97) / Math.sin(narrow) || 1;
+      this.distance = ((Math.hypot(...extent) / 2) * 1.03) / Math.sin(narrow) || 1;
     }
   }
 

@@ -12,7 +12,7 @@ import { MAPS } from "./table.js";
 const settings = {
   field: "", map: "", reversed: false, low: null, high: null, size: 3, style: "opaque",
   opacity: 0.35, massive: false, tails: 0, slices: true, axis: "z", place: 0.5, smooth: true,
-  volume: "maximum", density: 0.5, turning: false, fitting: false, axes: true, stereo: false,
+  volume: "none", density: 0.5, turning: false, fitting: false, axes: true, stereo: false,
   theme: "system", times: "2x", rate: 30,
 };
 const about = { kinds: [], fields: [], up: [0, 1, 0] };
@@ -114,7 +114,12 @@ function arrived() {
   if (!fitted || settings.fitting) fit();
   fitted = true;
   Object.assign(run, { past: frame.past, frame: frame.sequence });
-  const time = Number.isNaN(frame.time) ? "" : `time ${digits(frame.time, 6)}`;
+  if (!frame.past) {
+    run.step = frame.step;
+    run.history = [run.history?.[0] || frame.sequence, frame.sequence];
+  }
+  const timed = isFinite(frame.time) && frame.time !== frame.step;
+  const time = timed && `time ${digits(frame.time, 6)}`;
   $("moment").textContent = [`step ${grouped(frame.step)}`, time, frame.past && "history"]
     .filter(Boolean).join(" · ");
   panel.state({ ...about, ...run });
@@ -168,6 +173,7 @@ function welcome(values) {
   Object.assign(about, { axes: null, domain: null, arrow: null, unit: null }, values);
   document.title = $("title").textContent = about.title;
   panel.kinds(about.kinds);
+  for (const key of ["axis", "place"]) if (about.flat) panel.rows[key].row.hidden = true;
   panel.choices("field", about.fields);
   if (first) camera.home(about.up, Boolean(about.flat));
   // viridis begins too dark for points on a dark page

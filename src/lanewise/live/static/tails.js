@@ -60,7 +60,7 @@ export class Tails {
 
   draw(look) {
     const { gl } = this;
-    blending(gl, look.dark ? "add" : "over");
+    blending(gl, "over");
     gl.bindVertexArray(this.array);
     for (let k = 1; k < this.kept.length; k++) {
       const [a, b] = [this.kept[k - 1], this.kept[k]];
@@ -68,7 +68,7 @@ export class Tails {
       uniforms(gl, this.program, {
         ...look.matrices, ...look.box(a.frame), map: { int: 0 },
         originAfter: after.origin, extentAfter: after.extent,
-        fade: (0.55 * k) / this.kept.length,
+        fade: (0.5 * k) / this.kept.length,
       });
       attributes(gl, a.buffer, a.frame.stride, [[0, 4, 0]], 1);
       attributes(gl, b.buffer, b.frame.stride, [[1, 4, 0]], 1);

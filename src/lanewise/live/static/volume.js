@@ -72,7 +72,7 @@ void main() {
   if (emission > 0.5) { ink = vec4(light, 1.0 - left); return; }
   vec3 c = texture(map, vec2((most * 255.0 + 0.5) / 256.0, 0.5)).rgb;
   float a = found ? smoothstep(0.0, 0.6, most) * min(1.0, 0.35 + density) : 0.0;
-  ink = hit ? vec4(mix(light, c, 0.8 * a), 1.0) : vec4(c * a, a);
+  ink = hit ? vec4(mix(light, c, 0.5 * a), 1.0) : vec4(c * a, a);
 }`;
 
 export class Volume {

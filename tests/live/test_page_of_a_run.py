@@ -1,0 +1,74 @@
+"""A run of the command, watched in a real browser from its address to its end."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.live.browser import lit, pixels, until
+from tests.live.conftest import Opened
+from tests.live.pictures import address
+
+pytestmark = pytest.mark.browser
+
+RUNS = {
+    "gravity": "gravity run --ic plummer --bodies 400 --steps 10000000 --dt 0.001 --softening 0.05 --device cpu",
+    "boids": "boids run --agents 300 --steps 10000000 --device cpu",
+    "lbm": "lbm run cavity --size 32 --steps 10000000 --device cpu",
+}
+
+
+@contextmanager
+def watched(product: str, folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    command = [sys.executable, "-m", "lanewise", *RUNS[product].split(), "--out", str(folder / "run.h5")]
+    process = subprocess.Popen(
+        [*command, "--view", "--view-port", "0", "--view-wait"],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        yield address(process), process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def step(page: Any) -> int:
+    return int("".join(c for c in page.locator("#moment").inner_text().split("·")[0] if c.isdigit()))
+
+
+@pytest.mark.parametrize("product", RUNS)
+def test_a_run_is_watched_paused_stepped_and_ended(product: str, opened: Opened, tmp_path: Path) -> None:
+    with watched(product, tmp_path) as (url, process):
+        page = opened(url)
+        until(page, "lanewise.run.frame > 3", 60)
+        page.get_by_role("button", name="Pause").click()
+        until(page, "lanewise.run.paused")
+        page.wait_for_timeout(300)
+        held = step(page)
+        assert lit(pixels(page)).any()
+        page.locator("#scene").focus()
+        page.keyboard.press("ArrowRight")
+        until(page, f"lanewise.run.step === {held + 1}")
+        page.wait_for_timeout(200)
+        assert step(page) == held + 1
+        page.keyboard.press("c")
+        until(page, "lanewise.settings.field === lanewise.about.fields[1]")
+        page.keyboard.press("ArrowLeft")
+        until(page, "lanewise.run.past")
+        page.keyboard.press("End")
+        until(page, "!lanewise.run.past")
+        page.keyboard.press(" ")
+        until(page, f"lanewise.run.step > {held + 1}")
+        process.send_signal(signal.SIGINT)
+        page.get_by_text("the run has ended").wait_for()
+        assert lit(pixels(page)).any(), "the last frame stays"
+        process.wait(20)
