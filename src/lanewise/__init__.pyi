@@ -98,6 +98,7 @@ from .language.values import (
 from .launch.by_step import by_step
 from .launch.compiled import Call, Compiled
 from .layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
+from .live.view import LiveView, view
 from .loops.every import every
 from .loops.steps import Steps, steps
 from .patterns.elementwise.kernel import Elementwise, elementwise
@@ -196,6 +197,7 @@ __all__ = [
     "Lattice",
     "Layout",
     "LayoutChoice",
+    "LiveView",
     "LogSumExp",
     "Max",
     "Mesh",
@@ -343,6 +345,7 @@ __all__ = [
     "vec2",
     "vec3",
     "vec4",
+    "view",
     "window",
     "zeros",
 ]  # fmt: skip

@@ -346,6 +346,15 @@ def test_readers_command_nothing(scene: Counting) -> None:
     server.stop()
 
 
+def test_a_paused_run_that_nobody_watches_says_so(scene: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lanewise.live.feed.ALONE_AFTER", 0.0)
+    feed, said = Feed(scene), list[str]()
+    feed.say = lambda text: (said.append(text), feed.go())[0]
+    feed.pause()
+    feed.look(0)
+    assert said == ["view: the run is paused and nobody watches; its address lets it go on"]
+
+
 def test_the_end_is_said(server: Server, scene: Counting) -> None:
     with talking(server) as talk:
         with Running(server.feed, scene):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
+import sys
 import threading
 import time
 from collections import deque
@@ -21,6 +22,7 @@ from lanewise.live.scenes import Asked, Scene
 
 WATCHED_SECONDS = 0.02  # of steps between two looks while somebody watches
 ALONE_SECONDS = 0.2
+ALONE_AFTER = 10.0  # seconds without a viewer, after which a paused run says so
 _AT = {name: (struct.Struct(f"<{count}{code}"), at) for name, code, at, count in HEADER}
 
 
@@ -62,6 +64,7 @@ class Feed:
         self.notify: Callable[[], None] = lambda: None
         fields = scene.about["fields"]
         self.asked = Asked(field=fields[0] if fields else "", points=points)
+        self.say: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True)
         self.paused = self.ended = False
         self.watched = 0  # viewers who take frames
         self.calls = 0  # looks, for tests of what a run without viewers costs
@@ -99,9 +102,15 @@ class Feed:
         if time.monotonic() >= self._next or (self.paused and not self._left):
             self.make()
         self._answer()
+        since, said = time.monotonic(), False
         while self.paused and not self._left and not asked() and not self.ended:
             with self._changed:
                 self._changed.wait(0.05)
+            if self.watched:
+                since, said = time.monotonic(), False
+            elif not said and time.monotonic() - since > ALONE_AFTER:
+                self.say("view: the run is paused and nobody watches; its address lets it go on")
+                said = True
             if self._stale:
                 self.make()
             self._answer()

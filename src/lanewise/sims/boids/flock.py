@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,9 @@ from lanewise.support.attributes import sealed
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
 from lanewise.support.whole_steps import WholeSteps
+
+if TYPE_CHECKING:
+    from lanewise.live.scenes import Scene
 
 Callback = Callable[["Flock"], None]
 
@@ -252,6 +255,13 @@ class Flock:
     def step(self) -> int:
         """How many steps were taken."""
         return self._steps.clock.step
+
+    @property
+    def scene(self) -> Scene:
+        """What a live view shows of it."""
+        from lanewise.sims.boids.live import scene
+
+        return scene(self)
 
     @property
     def whole(self) -> WholeSteps:

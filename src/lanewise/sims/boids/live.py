@@ -4,13 +4,15 @@ flight.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lanewise.live.clouds import CloudScene, Shown
 from lanewise.live.scenes import Scene
-from lanewise.sims.boids.flock import Flock
-from lanewise.sims.boids.run import SimulatedFlock
 from lanewise.support.whole_steps import WholeSteps
+
+if TYPE_CHECKING:
+    from lanewise.sims.boids.flock import Flock
+    from lanewise.sims.boids.run import SimulatedFlock
 
 AGENTS = Shown(
     position="e.position",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import lanewise as lw
 from lanewise.live.clouds import CloudScene, Shown
 from lanewise.live.scenes import Scene
-from lanewise.sims.gravity.run import SimulatedBodies
-from lanewise.sims.gravity.simulation import Simulation
 from lanewise.support.whole_steps import WholeSteps
+
+if TYPE_CHECKING:
+    from lanewise.sims.gravity.run import SimulatedBodies
+    from lanewise.sims.gravity.simulation import Simulation
 
 BODIES = Shown(
     position="e.position",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,9 @@ from lanewise.support.attributes import sealed
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
 from lanewise.support.whole_steps import WholeSteps
+
+if TYPE_CHECKING:
+    from lanewise.live.scenes import Scene
 
 Callback = Callable[["Simulation"], None]
 
@@ -281,6 +284,13 @@ class Simulation:
     def step(self) -> int:
         """How many steps led to the present state."""
         return self._steps.clock.step
+
+    @property
+    def scene(self) -> Scene:
+        """What a live view shows of it."""
+        from lanewise.sims.gravity.live import scene
+
+        return scene(self)
 
     @property
     def whole(self) -> WholeSteps:

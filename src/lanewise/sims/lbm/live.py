@@ -5,17 +5,19 @@ density, or a component of the velocity.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lanewise.live.fields import FieldScene
 from lanewise.live.scenes import Scene
 from lanewise.sims.common.devices import module_of
-from lanewise.sims.lbm.run import SimulatedFlow
-from lanewise.sims.lbm.simulation import Simulation
 from lanewise.support.errors import InputError
 from lanewise.support.whole_steps import WholeSteps
+
+if TYPE_CHECKING:
+    from lanewise.sims.lbm.run import SimulatedFlow
+    from lanewise.sims.lbm.simulation import Simulation
 
 
 def scene(simulation: Simulation) -> Scene:

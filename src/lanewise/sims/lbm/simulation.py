@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,9 @@ from lanewise.support.attributes import near, sealed
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
 from lanewise.support.whole_steps import WholeSteps
+
+if TYPE_CHECKING:
+    from lanewise.live.scenes import Scene
 
 Callback = Callable[["Simulation"], None]
 
@@ -360,6 +363,13 @@ class Simulation:
     def step(self) -> int:
         """How many steps were taken."""
         return self._step
+
+    @property
+    def scene(self) -> Scene:
+        """What a live view shows of it."""
+        from lanewise.sims.lbm.live import scene
+
+        return scene(self)
 
     @property
     def whole(self) -> WholeSteps:

@@ -1,0 +1,217 @@
+"""`lw.view`: what a program computes, in a browser while it computes."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from lanewise.live.clouds import CloudScene, Shown, shown_by_default
+from lanewise.live.feed import Feed
+from lanewise.live.fields import FieldScene
+from lanewise.live.recording import Recorder
+from lanewise.live.scenes import Scene
+from lanewise.live.server import Server, Serving
+from lanewise.records.arrays import RecordArray
+from lanewise.runtime.memory import device_of
+from lanewise.support.attributes import unknown
+from lanewise.support.checks import checked
+from lanewise.support.errors import InputError
+from lanewise.support.whole_steps import WholeSteps
+
+DIMENSIONS = (2, 3)  # of arrays
+
+
+@runtime_checkable
+class Viewable(Protocol):
+    """A simulation that says itself what a view shows of it, and takes whole steps."""
+
+    @property
+    def scene(self) -> Scene:
+        """What is shown."""
+        ...
+
+    @property
+    def whole(self) -> WholeSteps:
+        """Between which it is looked at."""
+        ...
+
+
+class LiveView:
+    """What is shown, and the server that shows it, until `close` or the end of a `with` block."""
+
+    def __init__(
+        self,
+        what: Any,
+        shown: dict[str, str | None],
+        serving: Serving,
+        *,
+        rate: float,
+        record: Path | None,
+        overwrite: bool,
+    ) -> None:
+        """shown: what `view` was told of records and arrays."""
+        self._step, self._time = 0, 0.0
+        self._stack = ExitStack()
+        scene = self._scene_of(what, shown)
+        recorder = None if record is None else Recorder(record, scene.about, overwrite=overwrite)
+        self._feed = Feed(scene, rate=rate, record=recorder and recorder.add)
+        self._server = Server(self._feed, serving)
+        if recorder is not None:
+            self._stack.callback(recorder.close)
+        self._server.start()
+        self._stack.callback(self._server.stop)
+        if isinstance(what, Viewable):
+            self._stack.enter_context(what.whole.watched(self._feed))
+
+    def _scene_of(self, what: Any, shown: dict[str, str | None]) -> Scene:
+        about = {"title": shown["title"] or "lanewise", "product": "lanewise", "up": [0, 0, 1]}
+        match what:
+            case RecordArray():
+                how = _records(what, shown)
+                return CloudScene(what, how, {"flat": False, **about}, self._moment)
+            case _ if isinstance(what, Viewable):
+                _refuse(shown, "a simulation says itself what is seen of it")
+                return what.scene
+            case _ if _dimensions(what) in DIMENSIONS:
+                _refuse(shown, "an array has one value at each place")
+                fields = {"value": lambda: what}
+                return FieldScene(what.shape, device_of(what), fields, about, self._moment)
+            case _:
+                raise InputError(
+                    f"found {type(what).__name__}; a view shows a simulation of a product, an "
+                    "array of records with positions, or an array of NumPy or CuPy with 2 or 3 "
+                    "dimensions"
+                )
+
+    def _moment(self) -> tuple[int, float]:
+        return self._step, self._time
+
+    @property
+    def url(self) -> str:
+        """The address, with the token."""
+        return self._server.url
+
+    @property
+    def viewers(self) -> int:
+        """How many watch."""
+        return self._feed.watched
+
+    def update(self, step: int | None = None, time: float = 0.0) -> None:
+        """Say that another step is done: in a loop of one's own, after each. A frame is made when
+        one is due; it waits only while a viewer has paused it.
+
+        step: its number; None: the next one.
+        """
+        self._step = self._step + 1 if step is None else step
+        self._time = time
+        self._feed.look(self._step)
+
+    def close(self) -> None:
+        """Serve no more. Viewers keep the last frame."""
+        if not self._feed.ended:
+            self._feed.end()
+        self._stack.close()
+
+    def __enter__(self) -> LiveView:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+            return
+        self._feed.ended = True  # what it would show may be of no step
+        self._stack.close()
+
+    def __repr__(self) -> str:
+        return f"<view at {self.url}, {self.viewers} watching>"
+
+
+def _dimensions(what: Any) -> int:
+    """Of an array of real numbers; 0 for all else."""
+    kind = getattr(getattr(what, "dtype", None), "kind", "")
+    known = type(what).__module__.partition(".")[0] in ("numpy", "cupy")
+    return int(np.ndim(what)) if known and kind in "fiub" and np.size(what) else 0
+
+
+def _refuse(shown: dict[str, str | None], why: str) -> None:
+    for name in ("colour", "heading"):
+        if shown[name] is not None:
+            raise InputError(f"{name}={shown[name]!r} is of records: {why}; leave it out")
+
+
+def _records(array: RecordArray, shown: dict[str, str | None]) -> Shown:
+    """How records are shown, as it was asked for."""
+    default = shown_by_default(array.record)
+    values, vectors = (
+        dict(default.values),
+        [f.name for f in array.record if f"|{f.name}|" in default.values],
+    )
+    colour, heading = shown["colour"], shown["heading"]
+    if colour is not None:
+        name = colour if colour in values else f"|{colour}|"
+        if name not in values:
+            raise InputError(unknown("field", colour, [*values, *vectors]))
+        values = {name: values[name], **values}
+    if heading is not None and heading not in vectors:
+        raise InputError(unknown("heading", heading, vectors))
+    return Shown(
+        position=default.position, values=values, heading=f"e.{heading}" if heading else ""
+    )
+
+
+@checked(InputError)
+def view(
+    what: Any,
+    *,
+    colour: str | None = None,
+    heading: str | None = None,
+    title: str | None = None,
+    port: int = 8700,
+    rate: float = 30.0,
+    readonly: bool = False,
+    wait: bool = False,
+    record: Path | str | None = None,
+    overwrite: bool = False,
+    quiet: bool = False,
+) -> LiveView:
+    """Show something in a browser while it is computed; prints the address.
+
+    what: a simulation of `lw.sims`, which is looked at between its steps; an array of records with
+    a field `position` of three numbers; an array of 2 or 3 dimensions. For arrays, call
+    `LiveView.update` after each step.
+
+    colour: the field that colours records at first. heading: a field of three numbers, with which
+    records are arrows. port: the first of ten that are tried; 0: any. rate: frames a second at
+    most. readonly: viewers cannot pause. wait: until somebody watches. record: a file that frames
+    are kept in, for `lanewise view FILE`. quiet: print nothing; see `LiveView.url`.
+
+    Raises `InputError` for what cannot be shown, and where no port is free.
+    """
+    if rate <= 0:
+        raise InputError(f"rate={rate:g}: wanted frames a second, above 0")
+    if not 0 <= port < 65536:
+        raise InputError(f"port={port}: wanted one from 0 to 65535")
+    shown = {"colour": colour, "heading": heading, "title": title}
+    made = LiveView(
+        what,
+        shown,
+        Serving(port=port, readonly=readonly),
+        rate=rate,
+        record=None if record is None else Path(record),
+        overwrite=overwrite,
+    )
+    if not quiet:
+        print(made._server.lines, file=sys.stderr, flush=True)  # pyright: ignore[reportPrivateUsage]
+    if wait:
+        made._feed.wait_for_viewer()  # pyright: ignore[reportPrivateUsage]
+    return made

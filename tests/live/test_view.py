@@ -1,0 +1,108 @@
+"""`lw.view`: simulations, records and arrays of loops of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lanewise as lw
+from lanewise.live.frame import decode
+from lanewise.live.recording import read_recording
+from lanewise.sims import gravity
+from lanewise.sims.boids import Flock
+from lanewise.sims.lbm import Simulation
+from tests.live.talk import talking
+
+pytest.importorskip("websockets")
+
+
+@lw.record
+class Spark:
+    position: lw.vec3
+    heat: lw.f32
+    velocity: lw.vec3
+
+
+def sparks(count: int = 40) -> Any:
+    rng = np.random.default_rng(1)
+    heat = np.arange(count, dtype=np.float32)
+    return Spark.array(position=rng.normal(size=(count, 3)), heat=heat, velocity=rng.normal(size=(count, 3)))
+
+
+def test_records_of_an_own_loop() -> None:
+    array = sparks()
+    with lw.view(array, colour="heat", heading="velocity", port=0, quiet=True) as view, talking(view._server) as talk:
+        assert view.url.startswith(f"http://127.0.0.1:{view._server.port}/#t=")
+        while not view.viewers:
+            pass
+        for step in range(5):
+            array.heat = np.float32(array.heat) + 1
+            view.update(step=step, time=step / 10)
+        header, body = talk.frame()
+        assert (header.kind, header.count, header.components) == ("arrows", 40, 12)
+        assert len(body) == 480
+        assert view._feed.asked.field == "heat"
+    assert not view._server._thread.is_alive()
+
+
+@pytest.mark.parametrize("shape", [(6, 9), (4, 5, 6)])
+def test_arrays_are_pictures(shape: tuple[int, ...]) -> None:
+    picture = np.linspace(0, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape)
+    with lw.view(picture, port=0, quiet=True) as view:
+        frames = view._feed.scene.frames(view._feed.asked)
+    header, body = decode(frames[0])
+    assert header.kind == "slice"
+    assert (header.total, header.first) == shape[-2:]
+    assert len(frames) == len(shape) - 1
+    assert bytes(body)[0] >= 1
+
+
+@pytest.mark.parametrize("make", [
+    lambda: gravity.Simulation(gravity.make_bodies(gravity.make_initial_conditions("plummer", 64, 1)), softening=0.1),
+    lambda: Flock(agents=60, seed=1),
+    lambda: Simulation(lattice="D2Q9", shape=(12, 14), viscosity=0.05),
+])  # fmt: skip
+def test_simulations_are_recorded_as_they_run(make: Any, tmp_path: Path) -> None:
+    simulation, path = make(), tmp_path / "run.lwv"
+    run = simulation.run
+    with lw.view(simulation, port=0, quiet=True, record=path, rate=1000):
+        run(20, dt=1e-3) if not isinstance(simulation, Simulation) else run(20)
+    found = read_recording(path)
+    assert found.whole
+    assert found.frames(len(found.looks) - 1).step == 20
+
+
+class Other:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("what", "options", "message"),
+    [
+        (Other(), {}, "found Other; a view shows a simulation of a product, an array of records"),
+        (np.zeros(3), {}, "found ndarray; a view shows"),
+        (np.zeros((3, 3), complex), {}, "found ndarray; a view shows"),
+        (np.zeros((0, 3)), {}, "found ndarray; a view shows"),
+        (np.zeros((3, 3)), {"colour": "heat"}, "colour='heat' is of records: an array has one value at each place"),
+        (sparks(), {"colour": "cold"}, "cold"),
+        (sparks(), {"heading": "heat"}, "heat"),
+        (sparks(), {"rate": 0.0}, "rate=0: wanted frames a second, above 0"),
+        (sparks(), {"port": 70_000}, "port=70000: wanted one from 0 to 65535"),
+        (sparks(), {"record": "none/run.lwv"}, "the folder none does not exist"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(what: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(lw.InputError, match=message):
+        lw.view(what, **{"port": 0, **options})
+
+
+def test_the_address_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    view = lw.view(sparks(), port=0)
+    printed = capsys.readouterr()
+    assert printed.err.startswith(f"view: {view.url}   (from your machine: ssh -L {view._server.port}:127.0.0.1:")
+    assert printed.out == ""
+    view.close()
+    view.close()
