@@ -42,6 +42,9 @@ PRODUCTS: Inside = {
         ),
     ),
     # what only one product has
+    "sims.boids.flock": ("the type of its scene", ("live.scenes",)),
+    "sims.gravity.simulation": ("the type of its scene", ("live.scenes",)),
+    "sims.lbm.simulation": ("the type of its scene", ("live.scenes",)),
     "sims.boids.live": ("what a view shows of a flock", ("live.clouds", "live.scenes")),
     "sims.gravity.live": ("what a view shows of bodies", ("live.clouds", "live.scenes")),
     "sims.lbm.live": ("what a view shows of a flow", ("live.fields", "live.scenes")),

@@ -63,8 +63,8 @@ PAGES = (
     Page(
         "running.md",
         "Plans, loops, devices and profiles",
-        "How a kernel is built and run: plans, time loops, devices, profiles, other libraries.",
-        ("planning", "loops", "launch.by_step", "runtime", "profiling", "interop"),
+        "How a kernel is built and run: plans, loops, devices, profiles, live views, libraries.",
+        ("planning", "loops", "launch.by_step", "runtime", "profiling", "interop", "live"),
     ),
 )  # fmt: skip
 PRODUCTS = ("gravity", "lbm", "boids", "waves")
