@@ -51,16 +51,14 @@ class Shareable:
         return self.inner is not self.loop
 
 
-def shareable(
-    body: ir.Block, place: int, indices: tuple[str, ...], *, carrying: bool = False
-) -> Shareable | str:
+def shareable(body: ir.Block, place: int, indices: tuple[str, ...]) -> Shareable | str:
     """The loop at a place of the body of a thread, as one that threads may share; or why they may
-    not. carrying: whether its extremes may carry values along.
+    not.
     """
     loop = body[place]
     if not isinstance(loop, ir.For):
         return "it is no loop over a range"
-    folds = folds_of(loop, body[place + 1 :], carrying=carrying)
+    folds = folds_of(loop, body[place + 1 :], carrying=True)
     if isinstance(folds, str):
         return folds
     if reason := _stores(body, loop, indices):
@@ -77,7 +75,9 @@ def shareable(
 
 
 def folds_of(loop: ir.For, after: ir.Block, *, carrying: bool = False) -> tuple[Fold, ...] | str:
-    """The variables that a loop gathers values in, or why its rounds hang on each other."""
+    """The variables that a loop gathers values in, or why its rounds hang on each other. carrying:
+    whether extremes may carry values along, such as their places.
+    """
     if _leaves(loop.body):
         return "a round may be the last one: it has a break"
     body, folds, loads = loop.body, list[Fold](), _loads(loop.body)

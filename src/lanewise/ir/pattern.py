@@ -52,8 +52,7 @@ class Rounds:
     when neighbouring threads are neighbouring points. kept: bytes of the elements that a round
     reads in several loops. divided: parts of them can run in blocks of their own. alone: there is
     one point, which sums over an index space. reused: several points read the same elements in
-    them. panels: they are those of a recurrence, which panels of them shorten. carrying: their
-    extremes carry values along, which lanes can keep, and threads of a GPU do not. count: `of` a
+    them. panels: they are those of a recurrence, which panels of them shorten. count: `of` a
     call.
     """
 
@@ -64,7 +63,6 @@ class Rounds:
     alone: bool = False
     reused: bool = False
     panels: bool = False
-    carrying: bool = False
     count: int = 0
 
     def at(self, environment: Mapping[str, Any]) -> Rounds:

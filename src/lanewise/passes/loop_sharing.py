@@ -26,20 +26,16 @@ from lanewise.passes.sharing_threads import ThreadPlaces, ThreadWriter
 from lanewise.passes.wide_rounds import MOST
 
 
-def legal(kernel: ir.Kernel, *, carrying: bool = False) -> str | None:
-    """Why the pass does not apply, or None. carrying: as in `Sharing`."""
+def legal(kernel: ir.Kernel) -> str | None:
+    """Why the pass does not apply, or None."""
     if kernel.grid is not None:
         return "its points are already mapped to threads"
     indices, body = nest_of(kernel)
     if any(isinstance(s, ir.ScatterElement) for s in statements(body)):
         return "it scatters: several threads that share a point would do so several times"
-    loops = shareable_loops(kernel, carrying=carrying)
+    loops = shareable_loops(kernel)
     if not loops:
-        reasons = [
-            shareable(body, n, indices, carrying=carrying)
-            for n, s in enumerate(body)
-            if isinstance(s, ir.For)
-        ]
+        reasons = [shareable(body, n, indices) for n, s in enumerate(body) if isinstance(s, ir.For)]
         if reasons:
             return f"its rounds cannot be shared: {reasons[0]}"
         if any(isinstance(s, ir.For) for s in statements(body)):
@@ -116,7 +112,7 @@ def values_problem(kernel: ir.Kernel, sharing: Sharing) -> str | None:
         )
     if sharing.values < 0 or sharing.values % sharing.slices:
         return f"{sharing.values} rounds are not as many for each of {sharing.slices} slices"
-    loops = shareable_loops(kernel, carrying=sharing.carrying)
+    loops = shareable_loops(kernel)
     if not kept_values.values_of(kernel, nest_of(kernel)[1], loops):
         return kept_values.NOTHING
     return None
@@ -134,11 +130,11 @@ def apply(kernel: ir.Kernel, sharing: Sharing, *, min_blocks: int = 0, parts: in
     """Blocks of `lanes` points, each with `slices` threads; raises `PlanError` where no loop can be
     shared.
     """
-    if reason := legal(kernel, carrying=sharing.carrying):
+    if reason := legal(kernel):
         raise refuse("slicing", kernel, reason)
     if reason := _keeping(kernel, sharing):
         raise refuse("keeping of rows", kernel, reason)
-    loops = shareable_loops(kernel, carrying=sharing.carrying)
+    loops = shareable_loops(kernel)
     names, body = nest_of(kernel)
     place = ThreadPlaces(kernel, sharing)
     head, total = place.of(names)

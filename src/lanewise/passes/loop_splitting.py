@@ -56,6 +56,11 @@ def legal(kernel: ir.Kernel, parts: int) -> str | None:
         )
     if not (isinstance(shareable.loop.step, ir.Literal) and shareable.loop.step.value > 0):
         return "its loop does not count up by a literal step"
+    if late := [f.name for f in shareable.folds if f.carried and "=" in f.operation]:
+        return (
+            f"{late[0]} carries along what belongs to the last of equal elements, and a part that "
+            "found none looks like one that did"
+        )
     return None
 
 
@@ -82,17 +87,19 @@ def apply(
             for p in points
         ),
     )
+    gathered = _gathered(shareable)
     arrays = tuple(
         replace(
             value_array(partial_of(f.name), f.type, written=True), shape=shape, narrow=index != I64
         )
-        for f in shareable.folds
+        for f in gathered
     )
-    mine = {f.name: own(f"{f.name.removeprefix(MARK)}.part") for f in shareable.folds}
-    begin = tuple(ir.Assign(mine[f.name], neutral(f.operation, f.type)) for f in shareable.folds)
+    mine = {f.name: own(f"{f.name.removeprefix(MARK)}.part") for f in gathered}
+    folds = {f.name: neutral(f.operation, f.type) for f in shareable.folds}
+    begin = tuple(ir.Assign(mine[f.name], folds.get(f.name, build.zero(f.type))) for f in gathered)
     stores = tuple(
         ir.StoreElement(a.name, (part, *place), ir.Local(mine[f.name], f.type))
-        for a, f in zip(arrays, shareable.folds, strict=True)
+        for a, f in zip(arrays, gathered, strict=True)
     )
     head, loop = _share(shareable, part, parts, neighbours=neighbours)
     # the second kernel stores
@@ -121,10 +128,19 @@ def _second(
     (points, _), index = nest(kernel), nest_index(kernel)
     place, part = tuple(ir.Local(p.variable, index) for p in points), ir.Local(PART, index)
     rounds: list[ir.Statement] = []
-    for a, f in zip(arrays, shareable.folds, strict=True):
-        piece = ir.Local(own(f"{f.name.removeprefix(MARK)}.piece"), f.type)
-        rounds.append(ir.LoadElement(a.name, (part, *place), piece.name))
-        rounds.append(joined(f.name, join(f.operation, f.variable, piece), f.operation, piece))
+    left = iter(arrays)
+    for f in shareable.folds:
+        pieces = {
+            x.name: ir.Local(own(f"{x.name.removeprefix(MARK)}.piece"), x.type)
+            for x in (f.variable, *f.carried)
+        }
+        rounds += [ir.LoadElement(next(left).name, (part, *place), p.name) for p in pieces.values()]
+        piece = pieces[f.name]
+        update = joined(f.name, join(f.operation, f.variable, piece), f.operation, piece)
+        if isinstance(update, ir.If):
+            taken = tuple(ir.Assign(x.name, pieces[x.name]) for x in f.carried)
+            update = replace(update, then=(*update.then, *taken))
+        rounds.append(update)
     zero, one = ir.Literal(0, index), ir.Literal(1, index)
     loop = ir.For(PART, zero, ir.Literal(parts, index), one, tuple(rounds))
     return replace(
@@ -133,6 +149,11 @@ def _second(
         arrays=(*(replace(a, written=False) for a in arrays), *kernel.arrays),
         body=nested((*body[:at], loop, *body[at + 1 :]), points),
     )
+
+
+def _gathered(shareable: Shareable) -> tuple[ir.Local, ...]:
+    """The variables that a loop gathers in, with what they carry along."""
+    return tuple(x for f in shareable.folds for x in (f.variable, *f.carried))
 
 
 def joined(name: str, joined: ir.Expression, operation: str, piece: ir.Local) -> ir.Statement:

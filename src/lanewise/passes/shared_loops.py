@@ -32,8 +32,7 @@ class Sharing:
     from the first one on.
     values: rounds whose values are kept there, where several loops over one range compute the same
     ones (kept_values.py). warp: threads that exchange values without shared memory: the lanes of a
-    CPU do, however many they are. carrying: whether extremes may carry values along, such as their
-    places; threads that meet in shared memory have none.
+    CPU do, however many they are.
     """
 
     way: Way
@@ -43,40 +42,35 @@ class Sharing:
     keep: int = 0
     values: int = 0
     warp: int = WARP
-    carrying: bool = False
 
     @property
     def threads(self) -> int:
         return self.slices * self.lanes
 
 
-def shareable_loops(kernel: ir.Kernel, *, carrying: bool = False) -> dict[int, Shareable]:
+def shareable_loops(kernel: ir.Kernel) -> dict[int, Shareable]:
     """The loops of a reference kernel whose rounds threads may share, by their place in the body of
-    a thread. carrying: as in `Sharing`.
+    a thread.
     """
     indices, body = nest_of(kernel)
-    examined = {
-        n: shareable(body, n, indices, carrying=carrying)
-        for n, s in enumerate(body)
-        if isinstance(s, ir.For)
-    }
+    examined = {n: shareable(body, n, indices) for n, s in enumerate(body) if isinstance(s, ir.For)}
     return {n: x for n, x in examined.items() if isinstance(x, Shareable)}
 
 
-def best_way(kernel: ir.Kernel, *, carrying: bool = False) -> Way:
+def best_way(kernel: ir.Kernel) -> Way:
     """In which way the loads of the shared loops are coalesced."""
-    rows, columns = coalesced(kernel, carrying=carrying)
+    rows, columns = coalesced(kernel)
     return "column" if columns > rows else "row"
 
 
-def coalesced(kernel: ir.Kernel, *, carrying: bool = False) -> tuple[int, int]:
+def coalesced(kernel: ir.Kernel) -> tuple[int, int]:
     """How many accesses of the shared loops have neighbours in neighbouring rounds, and how many in
     neighbouring points.
 
     What no point changes comes from a cache either way, and counts as neither.
     """
     indices, body = nest_of(kernel)
-    loops = shareable_loops(kernel, carrying=carrying)
+    loops = shareable_loops(kernel)
     inner = {id(x.inner): x.inner.variable for x in loops.values()}
     rows = columns = 0
     for a in accesses(body, indices):

@@ -19,7 +19,7 @@ from lanewise.ir.traverse import flat_map, reads, rename, statements
 from lanewise.ir.values import value_array
 from lanewise.language.types import BOOL
 from lanewise.passes import kept_values
-from lanewise.passes.carried_meeting import carried_meeting, nowhere
+from lanewise.passes.carried_meeting import CarriedState, nowhere
 from lanewise.passes.shared_loops import (
     INSIDE,
     LANE,
@@ -188,8 +188,9 @@ class ThreadWriter:
         end: list[ir.Statement] = []
         for f in folds:
             if f.carried:
+                best, *others = (replace(x, name=mine[x.name]) for x in (f.variable, *f.carried))
                 place = ir.Local(places[f.name], kind)
-                end += carried_meeting(f, mine, place, self.sharing.slices)
+                end += self.meet_carried(CarriedState(f, best, place, tuple(others)))
                 continue
             own_one = replace(f, name=mine[f.name])
             end += self.meet(own_one)
@@ -299,42 +300,57 @@ class ThreadWriter:
 
     def meet(self, fold: Fold) -> ir.Block:
         """All threads of a point get what all of them have gathered."""
-        slices, by_row = self.sharing.slices, self.sharing.way == "row"
-        done: list[ir.Statement] = []
-        among = slices
-        if by_row:
-            group = min(slices, self.sharing.warp)
-            done += _by_shuffles(fold, group)
-            among = slices // group
-        if among > 1:
-            done += self.by_shared_memory(fold, among)
-        return tuple(done)
+        done = _by_shuffles(fold, self.neighbours)
+        other = ir.Local(own(f"{fold.name.removeprefix(MARK)}.other"), fold.type)
+        add = ir.Assign(fold.name, join(fold.operation, fold.variable, other))
+        return (*done, *self.by_shared_memory((fold.variable,), (other,), (add,)))
 
-    def by_shared_memory(self, fold: Fold, among: int) -> ir.Block:
-        """Every thread adds the values of all slices, or of all warps of the point, in their
-        order.
+    def meet_carried(self, state: CarriedState) -> ir.Block:
+        """The same of an extreme that carries values along; the thread gets it at last."""
+        met = state.by_shuffles(self.neighbours) if self.neighbours > 1 else ()
+        across = self.by_shared_memory(state.every, state.seen, state.join())
+        return (*met, *across, *state.into_thread())
+
+    @property
+    def neighbours(self) -> int:
+        """Threads of a point that exchange values without shared memory."""
+        by_row = self.sharing.way == "row"
+        return min(self.sharing.slices, self.sharing.warp) if by_row else 1
+
+    def by_shared_memory(
+        self, mine: tuple[ir.Local, ...], others: tuple[ir.Local, ...], joining: ir.Block
+    ) -> ir.Block:
+        """Every thread joins the values of all slices, or of all warps of the point, in their
+        order; nothing where these are one. joining: what makes of its own values and another's
+        those of both.
         """
+        among = self.sharing.slices // self.neighbours
+        if among == 1:
+            return ()
         lanes, index, by_row = self.sharing.lanes, self.index, self.sharing.way == "row"
-        name = own(f"met.{len(self.arrays)}")
         shape = (lanes, among) if by_row else (among, lanes)
-        plain = value_array(name, fold.type, written=True)
-        self.arrays.append(replace(plain, space="shared", length=lanes * among, shape=shape))
+        names = [own(f"met.{len(self.arrays) + n}") for n in range(len(mine))]
+        for name, x in zip(names, mine, strict=True):
+            plain = value_array(name, x.type, written=True)
+            self.arrays.append(replace(plain, space="shared", length=lanes * among, shape=shape))
         lane, number = ir.Local(LANE, index), ir.Local(own("from"), index)
         sender = build.divide(self.slice, WARP) if by_row else self.slice
 
         def place(which: ir.Expression) -> tuple[ir.Expression, ...]:
             return (lane, which) if by_row else (which, lane)
 
-        give: ir.Statement = ir.StoreElement(name, place(sender), fold.variable)
+        give: ir.Block = tuple(
+            ir.StoreElement(n, place(sender), x) for n, x in zip(names, mine, strict=True)
+        )
         if by_row:
-            give = ir.If(build.equal(build.remainder(self.slice, WARP), 0), (give,))
-        other = ir.Local(own(f"{fold.name.removeprefix(MARK)}.other"), fold.type)
-        take = ir.LoadElement(name, place(number), other.name)
-        add = ir.Assign(fold.name, join(fold.operation, fold.variable, other))
+            give = (ir.If(build.equal(build.remainder(self.slice, WARP), 0), give),)
         zero, one, last = (ir.Literal(n, index) for n in (0, 1, among))
-        begin = ir.LoadElement(name, place(zero), fold.name)
-        loop = ir.For(number.name, one, last, one, (take, add), role="slices", unroll=0)
-        return (give, ir.Barrier(), begin, loop)
+        begin = [ir.LoadElement(n, place(zero), x.name) for n, x in zip(names, mine, strict=True)]
+        take = [
+            ir.LoadElement(n, place(number), o.name) for n, o in zip(names, others, strict=True)
+        ]
+        loop = ir.For(number.name, one, last, one, (*take, *joining), role="slices", unroll=0)
+        return (*give, ir.Barrier(), *begin, loop)
 
 
 def _by_shuffles(fold: Fold, group: int) -> ir.Block:

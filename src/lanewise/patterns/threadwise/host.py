@@ -123,9 +123,7 @@ def sliced(kernel: ir.Kernel, slices: int, values: int = 0) -> ir.Kernel:
     # a lane takes one round
     plain = replace(kernel, arrays=tuple(replace(a, multiple=1) for a in kernel.arrays))
     return hosting.apply(
-        loop_sharing.apply(
-            plain, Sharing("row", slices, 1, values=values, warp=slices, carrying=True)
-        )
+        loop_sharing.apply(plain, Sharing("row", slices, 1, values=values, warp=slices))
     )
 
 
@@ -142,7 +140,7 @@ def sliced_problem(kernel: ir.Kernel, plan: CompletePlan) -> str | None:
             f"a SIMD register has {', '.join(map(str, SLICES[:-1]))} or {SLICES[-1]} lanes; "
             f"{plan.slices} were asked for"
         )
-    if reason := loop_sharing.legal(kernel, carrying=True):
+    if reason := loop_sharing.legal(kernel):
         return reason
     first = _parts(kernel)[0]
     behind = plan.targets != 1 and writes_rounds(first)
@@ -152,7 +150,7 @@ def sliced_problem(kernel: ir.Kernel, plan: CompletePlan) -> str | None:
         first = grouping.apply(first, plan.targets)
     if plan.tile and (
         reason := loop_sharing.values_problem(
-            first, Sharing("row", plan.slices, 1, values=plan.tile, carrying=True)
+            first, Sharing("row", plan.slices, 1, values=plan.tile)
         )
     ):
         return reason
@@ -166,7 +164,7 @@ def writes_rounds(kernel: ir.Kernel) -> bool:
     """Whether loops whose rounds lanes share write elements: points then come one behind the other,
     and not side by side.
     """
-    return any(x.stores for x in shared_loops.shareable_loops(kernel, carrying=True).values())
+    return any(x.stores for x in shared_loops.shareable_loops(kernel).values())
 
 
 def shape_of(kernel: ir.Kernel, plan: CompletePlan) -> Shape:

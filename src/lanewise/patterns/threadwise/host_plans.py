@@ -169,9 +169,9 @@ def _of_width(kernel: ir.Kernel, bits: int, *, is_window: bool) -> tuple[Plan, .
     if len(indices) == 2 and lanes.legal(kernel, shape_of(kernel, square.filled(NEUTRAL))) is None:
         return (*(replace(square, tile=n // max(4, size)) for n in TILES), square)
     slices = replace(kept, slices=2 * count)
-    if loop_sharing.legal(kernel, carrying=True) is not None:
+    if loop_sharing.legal(kernel) is not None:
         return ()
-    if shared_loops.best_way(kernel, carrying=True) == "column":
+    if shared_loops.best_way(kernel) == "column":
         return ()
     several = min(SLICES[-1], SEVERAL * count)
     rows = (replace(kept, slices=count, targets=SIDE_BY_SIDE),) if _read_alike(kernel) else ()
@@ -187,7 +187,7 @@ def _read_alike(kernel: ir.Kernel) -> bool:
     of their own.
     """
     indices, body = nest_of(kernel)
-    shared = shared_loops.shareable_loops(kernel, carrying=True).values()
+    shared = shared_loops.shareable_loops(kernel).values()
     loops = {id(x.inner) for x in shared if not x.stores}
     ways = {
         a.way(indices[-1])

@@ -95,7 +95,7 @@ def sharing_plan(machine: Machine, work: Work, requested: Plan) -> Plan | None:
     is as good.
     """
     rounds = work.rounds
-    if rounds is None or rounds.panels or rounds.carrying or not machine.target.has_blocks:
+    if rounds is None or rounds.panels or not machine.target.has_blocks:
         return None
     if any(getattr(requested, name) is not None for name in OTHERS) or (
         requested.slices == 1 and requested.parts in (None, 1)

@@ -23,11 +23,7 @@ def describe(reference: ir.Kernel, work: Work) -> Work:
     if loop_sharing.legal(reference) is not None:
         blocked = recurrence(reference)
         if isinstance(blocked, str) or panels.legal(reference, 1) is not None:
-            loops = shared_loops.shareable_loops(reference, carrying=True)
-            if loop_sharing.legal(reference, carrying=True) is not None:
-                return work
-            every = _counting(reference, tuple(x.inner for x in loops.values()))
-            return replace(work, rounds=Rounds(every, carrying=True))
+            return work
         long = replace(blocked.outer, start=_first(blocked), stop=_last(blocked))
         return replace(work, rounds=Rounds(_counting(reference, (long,)), panels=True))
     loops = shared_loops.shareable_loops(reference)
