@@ -215,6 +215,13 @@ def test_frames_come_and_pause_and_steps_hold(server: Server, scene: Counting) -
         talk.text("state", paused=False)
 
 
+def test_states_are_told_while_frames_come(server: Server, scene: Counting) -> None:
+    with talking(server) as talk, Running(server.feed, scene):
+        first = talk.text("state")["step"]
+        while talk.text("state")["step"] <= first:
+            pass
+
+
 def test_seeking_shows_older_frames(server: Server, scene: Counting) -> None:
     with talking(server) as talk, Running(server.feed, scene):
         seen = [talk.frame()[0] for _ in range(4)]

@@ -80,6 +80,7 @@ class Server:
         self.token = secrets.token_urlsafe(16)
         self.port, self.note = 0, ""
         self._viewers: set[Viewer] = set()
+        self._serving: asyncio.Task[None] | None = None  # a reference keeps it alive
         self._wrong: dict[str, tuple[int, float]] = {}
         self._ready, self._failed = threading.Event(), ""
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -122,6 +123,12 @@ class Server:
     def _named(self) -> str:
         host = self.serving.host
         return f"[{host}]" if ":" in host else host
+
+    @property
+    def welcome(self) -> str:
+        """What a viewer is told at first."""
+        about = {**self.feed.scene.about, "readonly": self.serving.readonly}
+        return json.dumps({"is": "welcome", **about, **self.feed.state})
 
     @property
     def lines(self) -> str:
@@ -198,6 +205,30 @@ class Server:
         for viewer in self._viewers:
             viewer.woken.set()
 
+    def join(self, viewer: Viewer) -> None:
+        """Count a viewer that talks to somebody else than the server, and wake it with the others.
+        It serves in this server's loop.
+        """
+        assert self._loop is not None, "it listens"
+        loop = self._loop
+
+        def begin() -> None:
+            self._viewers.add(viewer)
+            self._serving = loop.create_task(viewer.serve())
+            self._watch()
+
+        loop.call_soon_threadsafe(begin)
+
+    def hand(self, viewer: Viewer, text: str) -> None:
+        """A message of such a viewer."""
+        assert self._loop is not None, "it listens"
+
+        async def take() -> None:
+            await viewer.take(text)
+            self._watch()
+
+        asyncio.run_coroutine_threadsafe(take(), self._loop)
+
     def _watch(self) -> None:
         self.feed.watch(sum(v.takes_frames for v in self._viewers))
 
@@ -244,8 +275,7 @@ class Server:
             s = self.serving
             viewer = Viewer(self.feed, connection.send, s.readonly, self.feed.rate, s.budget)
             with self._counted(viewer):
-                about = {**self.feed.scene.about, "readonly": s.readonly}
-                await connection.send(json.dumps({"is": "welcome", **about, **self.feed.state}))
+                await connection.send(self.welcome)
                 await self._follow(connection, viewer)
 
     async def _follow(self, connection: Any, viewer: Viewer) -> None:

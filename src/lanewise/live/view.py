@@ -111,6 +111,16 @@ class LiveView:
         self._time = time
         self._feed.look(self._step)
 
+    def widget(self, height: int = 480) -> Any:
+        """The page as a widget, in a notebook: no port is needed. Raises `InputError` where
+        anywidget is not installed.
+
+        height: in pixels. While a cell runs, what the page says is heard at its end.
+        """
+        from lanewise.live.widget import make_widget
+
+        return make_widget(self._server, height)
+
     def close(self) -> None:
         """Serve no more. Viewers keep the last frame."""
         if not self._feed.ended:

@@ -19,6 +19,7 @@ from lanewise.support.errors import InputError
 LEAST_POINTS = 20_000
 LEAST_RATE = 2.0
 CHUNK_BYTES = 1 << 20
+TELLS = 0.25  # seconds between two states that differ by their steps
 RESTS = 0.5  # seconds without a new frame after which what was left out follows
 MESSAGES_A_SECOND = 100
 LOGGED = 5  # refusals that a viewer is told of a second
@@ -47,7 +48,7 @@ class Viewer:
     _sent: int = 0  # sequence
     _at: float = 0.0
     _cloud: tuple[FrameHeader, memoryview, int] | None = None  # of which so many elements were sent
-    _told: str = ""
+    _told: tuple[Any, Any, float] = (None, None, 0.0)  # the state, what moves in it, and when
     _second: tuple[int, int] = (0, 0)
     _serial: int = 0
 
@@ -154,13 +155,15 @@ class Viewer:
         return newest is None or not self.credits or self._sent == newest.sequence
 
     async def _tell(self) -> None:
-        text = json.dumps({"is": "state", **self.feed.state})
-        if text != self._told and (self._due(4.0) or 'ended": true' in text):
-            self._told = text
-            await self.send(text)
-
-    def _due(self, rate: float) -> bool:
-        return time.monotonic() - self._at >= 1 / rate or not self._sent
+        """Say how the feed stands: at once what viewers have changed, else four times a second."""
+        state = self.feed.state
+        moving = state["step"], state["history"]
+        plain = {**state, "step": 0, "history": []}
+        soon = plain == self._told[0] and time.monotonic() - self._told[2] < TELLS
+        if soon or (plain, moving) == self._told[:2]:
+            return
+        self._told = plain, moving, time.monotonic()
+        await self.send(json.dumps({"is": "state", **state}))
 
     async def _send_frames(self) -> float:
         """Send the moment that is due, or what an earlier one left out; how long to wait then."""

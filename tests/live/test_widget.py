@@ -1,0 +1,65 @@
+"""A view in a notebook talks through the kernel's comm."""
+
+from __future__ import annotations
+
+import json
+import queue
+import re
+from typing import Any
+
+import pytest
+
+import lanewise as lw
+from lanewise.live.frame import decode
+from lanewise.live.widget import page_in_one
+from tests.live.test_view import sparks
+
+pytest.importorskip("anywidget")
+pytest.importorskip("websockets")
+
+
+def test_the_page_is_one_document() -> None:
+    page = page_in_one()
+    assert 'src="' not in page
+    assert 'href="' not in page
+    (imports,) = re.findall(r'<script type="importmap">(.*?)</script>', page)
+    modules = json.loads(imports)["imports"]
+    assert {"lanewise/main.js", "lanewise/protocol.js", "lanewise/table.js"} <= modules.keys()
+    import base64
+
+    for name, data in modules.items():
+        text = base64.b64decode(data.partition(",")[2]).decode()
+        assert '"./' not in text, name
+        assert set(re.findall(r'(?:from|import)\s+"([^"]+)"', text)) <= modules.keys()
+
+
+def test_frames_come_through_the_comm(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: queue.Queue[tuple[dict[str, Any], Any]] = queue.Queue()
+    array = sparks()
+    with lw.view(array, colour="heat", port=0, quiet=True) as view:
+        widget = view.widget(height=300)
+        assert widget.height == 300
+        monkeypatch.setattr(widget, "send", lambda content, buffers=None: said.put((content, buffers)))
+
+        def hear(**message: Any) -> None:
+            widget._handle_custom_msg({"text": json.dumps(message)}, [])
+
+        hear(do="hello", token="")
+        hear(do="credit", n=2)
+        assert json.loads(said.get(timeout=20)[0]["text"])["is"] == "welcome"
+        while not view.viewers:
+            pass
+        frames = []
+        while len(frames) < 3:  # and nobody acknowledges
+            view.update()
+            try:
+                _, buffers = said.get(timeout=0.05)
+            except queue.Empty:
+                continue
+            if buffers:
+                header, _ = decode(buffers[0])
+                frames += [header] if header.kind == "points" else []
+        assert [h.count for h in frames] == [40] * 3
+        assert frames[0].sequence < frames[1].sequence < frames[2].sequence
+        widget._handle_custom_msg({"other": 1}, [])
+        widget._handle_custom_msg({"text": "no json"}, [])
