@@ -40,9 +40,9 @@ GALAXIES = (
 FLOCK = "boids run --agents 4000 --steps 100000 --device cpu --out {out}.h5"
 STREET = "lbm run karman --steps 1000000 --device cpu --out {out}.h5"
 SHOTS = (
-    Shot("view_gravity", GALAXIES, "set('style', 'glow'); set('opacity', 0.12); camera.distance *= 0.8", 60),
-    Shot("view_flock", FLOCK, "set('tails', 6)", 900),
-    Shot("view_flow", STREET, "", 6000, "light"),
+    Shot("view_gravity", GALAXIES, "set('style', 'glow'); set('opacity', 0.3); camera.distance *= 0.8", 60),
+    Shot("view_boids", FLOCK, "set('tails', 6)", 900),
+    Shot("view_lbm", STREET, "", 6000, "light"),
     Shot("view_phone", GALAXIES, "", 40, "dark", PHONE),
 )
 
@@ -80,7 +80,13 @@ def take(browser: Any, shot: Shot) -> Path:
                 process.wait(10)
             process.kill()
     path = FOLDER / f"{shot.name}.png"
-    Image.open(io.BytesIO(picture)).convert("RGB").save(path, optimize=True)
+    # this method keeps colours that are rare, such as those of the legend
+    small = (
+        Image.open(io.BytesIO(picture))
+        .convert("RGB")
+        .quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    )
+    small.save(path, optimize=True)
     return path
 
 
