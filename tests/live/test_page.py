@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from lanewise.live.protocol import HEADER_BYTES
 from tests.live.browser import lit, on_screen, palette, pixels, until
 from tests.live.conftest import Opened
 from tests.live.fake_run import TOKEN, FakeRun, cloud, frame
@@ -386,6 +387,27 @@ def test_without_webgl2_there_is_a_sentence(opened: Opened) -> None:
     with crossed() as run:
         page = opened(run.url, wait=False, script=without)
         page.get_by_text("Turn hardware acceleration on").wait_for()
+
+
+def test_what_a_frame_left_out_follows(opened: Opened) -> None:
+    places, order = cross(1), np.random.default_rng(1).permutation(2000)
+
+    def frames(*_: Any) -> list[bytes]:
+        whole = cloud(places[order], np.full(2000, 0.5), *BOX)[HEADER_BYTES:]
+        box = {"origin": BOX[0], "extent": BOX[1], "total": 2000, "high": 1.0}
+        parts = [
+            frame("suffix", whole[8 * k : 8 * k + 8 * 600], first=k, count=600, components=8, **box)
+            for k in (800, 1400)
+        ]
+        return [frame("points", whole[: 8 * 800], count=800, components=8, **box), *parts]
+
+    with FakeRun(frames, {**POINTS, "paused": True}) as run:
+        page = opened(first(run).url)
+        until(page, "document.getElementById('statistics').textContent.startsWith('2\u202f000 points')")
+        page.evaluate("lanewise.actions.set('axes', false)")
+        seen = lit(pixels(page))
+        for x, y in on_screen(page, places[::50]).astype(int):
+            assert seen[y - 2 : y + 3, x - 2 : x + 3].any()
 
 
 def test_a_broken_frame_is_said_and_the_next_one_is_shown(opened: Opened) -> None:

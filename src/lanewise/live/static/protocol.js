@@ -29,6 +29,8 @@ export function decode(buffer) {
   if (!frame.kind) throw new Error("a frame of an unknown kind");
   frame.body = bytes.subarray(HEADER_BYTES);
   for (const [name, bit] of Object.entries(FLAGS)) frame[name] = (frame.flags & bit) !== 0;
+  if (![...frame.origin, ...frame.extent].every(isFinite))
+    throw new Error("a frame whose box is not finite");
   const wanted = shape(frame);
   if (frame.body.byteLength < wanted)
     throw new Error(`${frame.kind}: ${frame.body.byteLength} bytes where ${wanted} were said`);
@@ -99,25 +101,27 @@ export class Feed {
 
   take(data, socket) {
     if (socket !== this.socket) return;
-    const begun = performance.now();
-    if (typeof data === "string") {
-      const message = JSON.parse(data);
-      if (message.is === "welcome") {
-        this.tries = 0;
-        this.on.link("open", "connected");
-        this.on.text(message);
-        if (!this.hidden) this.send({ do: "credit", n: 2 });
-      } else this.on.text(message);
-      return;
-    }
-    this.idle = 0;
-    let frame;
     try {
-      frame = decode(data);
+      if (typeof data === "string") this.hear(JSON.parse(data));
+      else this.see(data);
     } catch (error) {
       this.on.text({ is: "error", text: `The server sent ${error.message}.` });
-      return;
     }
+  }
+
+  hear(message) {
+    if (message.is === "welcome") {
+      this.tries = 0;
+      this.on.link("open", "connected");
+    }
+    this.on.text(message);
+    if (message.is === "welcome" && !this.hidden) this.send({ do: "credit", n: 2 });
+  }
+
+  see(data) {
+    const begun = performance.now();
+    this.idle = 0;
+    const frame = decode(data);
     frame.decode = performance.now() - begun;
     this.on.frame(frame);
   }
