@@ -75,6 +75,25 @@ def test_simulations_are_recorded_as_they_run(make: Any, tmp_path: Path) -> None
     assert found.frames(len(found.looks) - 1).step == 20
 
 
+@lw.stencil(lw.D2Q5)
+def heat(t: lw.Field[lw.f32], rate: lw.f32) -> lw.f32:
+    return t[0] + rate * (t[1] + t[2] + t[3] + t[4] - 4 * t[0])
+
+
+def test_sites_are_seen_as_they_step(tmp_path: Path) -> None:
+    start = np.random.default_rng(4).random((16, 20)).astype(np.float32)
+    alone, plate = heat.sites((16, 20), t=start), heat.sites((16, 20), t=start)
+    heat.run(alone, 60, rate=0.2)
+    fields = {"t": lambda: heat.field(plate, "t")}
+    with lw.view(plate, fields=fields, port=0, quiet=True, record=tmp_path / "t.lwv", rate=2000):
+        heat.run(plate, 60, rate=0.2)
+    found = read_recording(tmp_path / "t.lwv")
+    assert len(found.looks) > 1
+    header, _ = decode(found.frames(len(found.looks) - 1).frames[0])
+    assert (header.kind, header.step, header.first, header.total) == ("slice", 60, 20, 16)
+    assert np.array_equal(heat.field(plate, "t"), heat.field(alone, "t"))
+
+
 class Other:
     pass
 
@@ -82,12 +101,15 @@ class Other:
 @pytest.mark.parametrize(
     ("what", "options", "message"),
     [
-        (Other(), {}, "found Other; a view shows a simulation of a product, an array of records"),
+        (Other(), {}, "found Other; a view shows a simulation of a product, sites, an array of records"),
         (np.zeros(3), {}, "found ndarray; a view shows"),
         (np.zeros((3, 3), complex), {}, "found ndarray; a view shows"),
         (np.zeros((0, 3)), {}, "found ndarray; a view shows"),
         (np.zeros((3, 3)), {"colour": "heat"}, "colour='heat' is of records: an array has one value at each place"),
         (sparks(), {"colour": "cold"}, "cold"),
+        (sparks(), {"fields": {}}, "fields= are of sites, found RecordArray; leave it out"),
+        (heat.sites((8, 8)), {}, "sites say nothing of what is seen of them: give fields=, as"),
+        (heat.sites((8, 8)), {"fields": {"t": 3}}, "wanted names with functions of no arguments"),
         (sparks(), {"heading": "heat"}, "heat"),
         (sparks(), {"rate": 0.0}, "rate=0: wanted frames a second, above 0"),
         (sparks(), {"port": 70_000}, "port=70000: wanted one from 0 to 65535"),
@@ -95,7 +117,7 @@ class Other:
     ],
 )
 def test_what_cannot_be_shown_is_refused(what: Any, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(lw.InputError, match=message):
+    with pytest.raises(lw.LanewiseError, match=message):
         lw.view(what, **{"port": 0, **options})
 
 

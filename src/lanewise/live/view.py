@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from lanewise.live.fields import FieldScene
 from lanewise.live.recording import Recorder
 from lanewise.live.scenes import Scene
 from lanewise.live.server import Server, Serving
+from lanewise.patterns.sitewise.sites import Sites
 from lanewise.records.arrays import RecordArray
 from lanewise.runtime.memory import device_of
 from lanewise.support.attributes import unknown
@@ -23,6 +25,7 @@ from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
 from lanewise.support.whole_steps import WholeSteps
 
+Fields: TypeAlias = Mapping[str, Callable[[], Any]]
 DIMENSIONS = (2, 3)  # of arrays
 
 
@@ -48,16 +51,16 @@ class LiveView:
         self,
         what: Any,
         shown: dict[str, str | None],
+        fields: Fields | None,
         serving: Serving,
-        *,
         rate: float,
         record: Path | None,
         overwrite: bool,
     ) -> None:
-        """shown: what `view` was told of records and arrays."""
+        """shown, fields: what `view` was told of records, arrays and sites."""
         self._step, self._time = 0, 0.0
         self._stack = ExitStack()
-        scene = self._scene_of(what, shown)
+        scene = self._scene_of(what, shown, fields)
         recorder = None if record is None else Recorder(record, scene.about, overwrite=overwrite)
         self._feed = Feed(scene, rate=rate, record=recorder and recorder.add)
         self._server = Server(self._feed, serving)
@@ -65,12 +68,23 @@ class LiveView:
             self._stack.callback(recorder.close)
         self._server.start()
         self._stack.callback(self._server.stop)
-        if isinstance(what, Viewable):
+        if isinstance(what, Viewable | Sites):
             self._stack.enter_context(what.whole.watched(self._feed))
 
-    def _scene_of(self, what: Any, shown: dict[str, str | None]) -> Scene:
+    def _scene_of(self, what: Any, shown: dict[str, str | None], read: Fields | None) -> Scene:
         about = {"title": shown["title"] or "lanewise", "product": "lanewise", "up": [0, 0, 1]}
+        if read is not None and not isinstance(what, Sites):
+            raise InputError(f"fields= are of sites, found {type(what).__name__}; leave it out")
         match what:
+            case Sites():
+                _refuse(shown, "a field has one value at each site")
+                if not read:
+                    raise InputError(
+                        "sites say nothing of what is seen of them: give fields=, as "
+                        '{"t": lambda: heat.field(plate, "t")}'
+                    )
+                where = lambda: (what.step, float(what.step))  # noqa: E731
+                return FieldScene(tuple(what.shape), what.device, read, about, where)
             case RecordArray():
                 how = _records(what, shown)
                 return CloudScene(what, how, {"flat": False, **about}, self._moment)
@@ -83,8 +97,8 @@ class LiveView:
                 return FieldScene(what.shape, device_of(what), fields, about, self._moment)
             case _:
                 raise InputError(
-                    f"found {type(what).__name__}; a view shows a simulation of a product, an "
-                    "array of records with positions, or an array of NumPy or CuPy with 2 or 3 "
+                    f"found {type(what).__name__}; a view shows a simulation of a product, sites, "
+                    "an array of records with positions, or an array of NumPy or CuPy with 2 or 3 "
                     "dimensions"
                 )
 
@@ -179,12 +193,26 @@ def _records(array: RecordArray, shown: dict[str, str | None]) -> Shown:
     )
 
 
-@checked(InputError)
+def _checked_fields(fields: Any) -> Fields | None:
+    if fields is None:
+        return None
+    if not isinstance(fields, Mapping) or not all(
+        isinstance(n, str) and callable(f) for n, f in fields.items()
+    ):
+        raise InputError(
+            f"fields={fields!r}: wanted names with functions of no arguments, as "
+            '{"t": lambda: heat.field(plate, "t")}'
+        )
+    return fields
+
+
+@checked()
 def view(
     what: Any,
     *,
     colour: str | None = None,
     heading: str | None = None,
+    fields: Any = None,
     title: str | None = None,
     port: int = 8700,
     rate: float = 30.0,
@@ -197,11 +225,12 @@ def view(
     """Show something in a browser while it is computed; prints the address.
 
     what: a simulation of `lw.sims`, which is looked at between its steps; an array of records with
-    a field `position` of three numbers; an array of 2 or 3 dimensions. For arrays, call
-    `LiveView.update` after each step.
+    a field `position` of three numbers; an array of 2 or 3 dimensions; sites of a lattice. For
+    arrays, call `LiveView.update` after each step.
 
     colour: the field that colours records at first. heading: a field of three numbers, with which
-    records are arrows. port: the first of ten that are tried; 0: any. rate: frames a second at
+    records are arrows. fields: of sites, by name: functions without arguments that give an array of
+    the box's shape. port: the first of ten that are tried; 0: any. rate: frames a second at
     most. readonly: viewers cannot pause. wait: until somebody watches. record: a file that frames
     are kept in, for `lanewise view FILE`. quiet: print nothing; see `LiveView.url`.
 
@@ -215,10 +244,11 @@ def view(
     made = LiveView(
         what,
         shown,
+        _checked_fields(fields),
         Serving(port=port, readonly=readonly),
-        rate=rate,
-        record=None if record is None else Path(record),
-        overwrite=overwrite,
+        rate,
+        None if record is None else Path(record),
+        overwrite,
     )
     if not quiet:
         print(made._server.lines, file=sys.stderr, flush=True)  # pyright: ignore[reportPrivateUsage]

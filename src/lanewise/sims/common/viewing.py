@@ -55,7 +55,7 @@ class ViewSettings:
         None, Option(VIEW, "PATH", "a Unix socket of this user alone in place of a port")
     )
     view_host: str = setting(
-        "127.0.0.1", Option(VIEW, "NAME", "the address to listen at (default {default})")
+        "127.0.0.1", Option(VIEW, "ADDRESS", "where to listen (default {default})")
     )
     view_unsafe_host: bool = setting(
         False, Option(VIEW, "", "allow one that others reach, without encryption")
