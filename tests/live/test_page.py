@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from PIL import Image
 
 from lanewise.live.protocol import HEADER_BYTES
+from lanewise.live.widget import page_in_one
 from tests.live.browser import lit, on_screen, palette, pixels, until
 from tests.live.conftest import Opened
 from tests.live.fake_run import TOKEN, FakeRun, cloud, frame
@@ -433,3 +435,32 @@ def test_the_end_of_the_run_is_said(opened: Opened) -> None:
         page.get_by_text("the run has ended").wait_for()
         assert page.get_by_role("button", name="Ended").is_disabled()
         assert lit(pixels(page)).any()
+
+
+def test_the_page_within_a_notebook(opened: Opened) -> None:
+    """A document in one piece, in a frame whose parent passes messages on."""
+    welcome = {"is": "welcome", **POINTS, "paused": True, "history": [1, 1]}
+    body = cloud(cross(1), np.full(2000, 0.5), *BOX, sequence=1, step=7)
+    page = opened("about:blank", wait=False)
+    page.evaluate(
+        """([html, welcome, bytes]) => {
+            window.said = [];
+            const frame = Object.assign(document.createElement("iframe"), { srcdoc: html, width: 700, height: 400 });
+            addEventListener("message", ({ data }) => {
+                const text = JSON.parse(data.lanewise);
+                said.push(text);
+                const post = (lanewise) => frame.contentWindow.postMessage({ lanewise }, "*");
+                if (text.do === "hello") post(welcome);
+                if (text.do === "credit") post(new DataView(new Uint8Array(bytes).buffer));
+            });
+            document.body.append(frame);
+        }""",
+        [page_in_one(), json.dumps(welcome), list(body)],
+    )
+    until(page, "said.some(m => m.do === 'ack' && m.sequence === 1)")
+    inner = page.frames[1]
+    assert inner.locator("#moment").inner_text().startswith("step 7")
+    inner.evaluate("lanewise.actions.set('axes', false)")
+    seen = lit(pixels(inner))
+    for x, y in on_screen(inner, cross(1)[::100]).astype(int):
+        assert seen[max(0, y - 2) : y + 3, max(0, x - 2) : x + 3].any()
