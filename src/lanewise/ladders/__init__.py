@@ -10,8 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from lanewise.support.attributes import unknown
-from lanewise.support.errors import InputError
+from lanewise.sims.common.checks import check_known
 
 if TYPE_CHECKING:
     from lanewise.ladders.rung import Ladder
@@ -24,7 +23,6 @@ def find_ladder(name: str) -> Ladder:
 
     Each is the `LADDER` of a module of its name.
     """
-    if name not in LADDERS:
-        raise InputError(unknown("ladder", name, LADDERS))
+    check_known("ladder", name, LADDERS)
     ladder: Ladder = import_module(f"lanewise.ladders.{name}").LADDER
     return ladder

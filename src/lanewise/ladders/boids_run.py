@@ -10,8 +10,6 @@ sorting.
 from __future__ import annotations
 
 import statistics
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -29,8 +27,8 @@ from lanewise.ladders.boids_versions import (
     paper_of,
     versions,
 )
-from lanewise.ladders.run import duration, skipped
-from lanewise.ladders.rung import Options, Rung, number
+from lanewise.ladders.run import clock, duration, skipped
+from lanewise.ladders.rung import Options, Rung, compared, number
 from lanewise.models import device_model
 from lanewise.profiling.profile import Profile
 from lanewise.sims.boids import Flock, State, make_state
@@ -280,12 +278,7 @@ class FlockRunner:
         rung = replace(
             rung, predicted_seconds=expected, extra={**rung.extra, "over_all_pairs": over_all}
         )
-        if base is None or base.seconds is None:
-            return rung
-        predicted = (
-            base.predicted_seconds / expected if base.predicted_seconds and expected else None
-        )
-        return replace(rung, over=base.name, speedup=base.seconds / seconds, predicted=predicted)
+        return compared(rung, base)
 
     def _predicted(self, search: lw.Search) -> float | None:
         """None for what the host of a GPU builds: nothing is known of its time."""
@@ -335,10 +328,3 @@ def _idle(flock: Flock) -> dict[str, float | int | str | None]:
         return {"idle_threads": None, "idle_share": None}
     idle = structure.statistics().idle_threads
     return {"idle_threads": idle, "idle_share": idle / (idle + len(flock))}
-
-
-def clock(work: Callable[[], object]) -> float:
-    """Seconds of a call."""
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start

@@ -13,7 +13,7 @@ from lanewise.ladders.compiler_inputs import LibraryNames
 from lanewise.ladders.compiler_plans import naive_plan
 from lanewise.ladders.compiler_problems import Benchmark, PreparedProblem, make_case
 from lanewise.ladders.run import duration, skipped
-from lanewise.ladders.rung import Options, Rung, number
+from lanewise.ladders.rung import Options, Rung, compared, number
 from lanewise.models import DeviceModel, device_model, is_foreseen, predicted
 from lanewise.planning import CompletePlan
 from lanewise.sims.common.devices import array_module, get_device
@@ -125,7 +125,7 @@ class Runner:
         """
         blank = replace(self.blank(name), plan=None if plan is None else plan.short())
         rung = self._guarded(blank, lambda: self._plan(blank, plan, again=again))
-        return compared(rung, base, naive)
+        return compared_twice(rung, base, naive)
 
     def library(self, name: str, library: LibraryNames, naive: Rung | None) -> Rung:
         """The same by a library."""
@@ -140,7 +140,7 @@ class Runner:
         def result_of() -> Any:
             return self.case.arrays[self.case.benchmark.result] if result[0] is None else result[0]
 
-        return compared(
+        return compared_twice(
             self._guarded(blank, lambda: self._timed(blank, work, result_of)), naive, naive
         )
 
@@ -276,7 +276,7 @@ class Runner:
         return array_module(self.device)
 
 
-def compared(rung: Rung, base: Rung | None, naive: Rung | None) -> Rung:
+def compared_twice(rung: Rung, base: Rung | None, naive: Rung | None) -> Rung:
     """The rung with its factor over another one, and over the naive one."""
     if rung.seconds is None:
         return rung
@@ -288,15 +288,7 @@ def compared(rung: Rung, base: Rung | None, naive: Rung | None) -> Rung:
         if naive.predicted_seconds and rung.predicted_seconds:
             extra["over_naive_predicted"] = naive.predicted_seconds / rung.predicted_seconds
         rung = replace(rung, extra=extra)
-    if base is None or base.seconds is None or rung.seconds is None:
-        return rung
-    before, now = base.predicted_seconds, rung.predicted_seconds
-    return replace(
-        rung,
-        over=base.name,
-        speedup=base.seconds / rung.seconds,
-        predicted=before / now if before and now else None,
-    )
+    return compared(rung, base)
 
 
 def over_naive(rung: Rung) -> float | None:

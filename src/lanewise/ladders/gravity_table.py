@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from lanewise.ladders.rung import NOTHING, Column, Rung, digits
-
-
-def number(rung: Rung, key: str) -> float | None:
-    """An extra number of a rung, where it has one."""
-    value: Any = rung.extra.get(key)
-    return float(value) if isinstance(value, (int, float)) else None
-
-
-def _text(key: str, form: str) -> Any:
-    def text(rung: Rung) -> str:
-        value = number(rung, key)
-        return (
-            NOTHING if value is None else digits(value) if form == "digits" else format(value, form)
-        )
-
-    return text
-
+from lanewise.ladders.rung import Column, Rung, digits, number, number_text
 
 RATES = (
-    Column("pairs/s", _text("pairs_per_second", ".2e")),
-    Column("GFLOP/s", _text("gflops", "digits")),
-    Column("of bound", _text("share_of_bound", ".0%")),
+    Column("pairs/s", number_text("pairs_per_second", "{:.2e}".format)),
+    Column("GFLOP/s", number_text("gflops", digits)),
+    Column("of bound", number_text("share_of_bound", "{:.0%}".format)),
 )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 import lanewise as lw
-from lanewise.ladders.gravity_table import RATES, number, rate_text
+from lanewise.ladders.gravity_table import RATES, rate_text
 from lanewise.ladders.problem import FORCE, Problem
 from lanewise.ladders.run import Runner, Version
 from lanewise.ladders.rung import (
@@ -24,6 +24,7 @@ from lanewise.ladders.rung import (
     Sizes,
     digits,
     factor_text,
+    number,
     seconds_text,
 )
 from lanewise.sims.common.devices import target_of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -25,8 +24,8 @@ from lanewise.ladders.lbm_sites import (
     set_departing,
 )
 from lanewise.ladders.lbm_truth import FlowForm, Truth, make_truth
-from lanewise.ladders.run import skipped
-from lanewise.ladders.rung import Options, Rung
+from lanewise.ladders.run import clock, skipped
+from lanewise.ladders.rung import Options, Rung, compared
 from lanewise.models import device_model
 from lanewise.sims.common.devices import array_module, get_device, to_host
 from lanewise.support.errors import DeviceError, PlanError
@@ -112,7 +111,7 @@ class SiteRunner:
             predicted_seconds=None if form.launched else predicted,
             extra={**blank.extra, "runs": RUNS, **_facts(sites, call), **_rates(sites, seconds)},
         )  # fmt: skip
-        return _compared(rung, base)
+        return compared(rung, base)
 
     @property
     def _arch(self) -> str | None:
@@ -123,8 +122,8 @@ class SiteRunner:
         unit = 2 * LONG_GRAPH if self.options.on_gpu else 2  # whole graphs, both phases
         work(unit + 2)  # graphs are made, and what a first run costs is behind
         least = QUICK_LEAST if self.options.quick else LEAST
-        steps = unit * max(1, round(least / max(_clock(lambda: work(unit)), 1e-9)))
-        return statistics.median(_clock(lambda: work(steps)) / steps for _ in range(RUNS))
+        steps = unit * max(1, round(least / max(clock(lambda: work(unit)), 1e-9)))
+        return statistics.median(clock(lambda: work(steps)) / steps for _ in range(RUNS))
 
     # ------------------------------------------------------------ equation 1
 
@@ -162,14 +161,6 @@ class SiteRunner:
                 _work(form, flow, sites, values_of(self.box.lattice))
             )
         return self.alone[form.name, kind]
-
-
-def _compared(rung: Rung, base: Rung | None) -> Rung:
-    if base is None or base.seconds is None or rung.seconds is None:
-        return rung
-    both = rung.predicted_seconds and base.predicted_seconds
-    predicted = base.predicted_seconds / rung.predicted_seconds if both else None  # type: ignore[operator]
-    return replace(rung, over=base.name, speedup=base.seconds / rung.seconds, predicted=predicted)
 
 
 def _work(
@@ -231,9 +222,3 @@ def _is_sound(sites: Sites) -> bool:
     module = array_module(sites.device)
     lines = (getattr(sites.current, f"q{q}") for q in range(sites.lattice.size))
     return all(float(to_host(module.max(module.abs(line)))) < LARGEST for line in lines)
-
-
-def _clock(work: Callable[[], None]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start

@@ -25,7 +25,7 @@ from lanewise.ladders.memory_cells import (
     predicted_seconds,
 )
 from lanewise.ladders.run import skipped
-from lanewise.ladders.rung import Column, Ladder, Options, Rung, digits, factor_text
+from lanewise.ladders.rung import Column, Ladder, Options, Rung, digits, factor_text, number
 from lanewise.models import device_model
 from lanewise.sims.common.devices import target_of
 
@@ -125,12 +125,6 @@ def _rung(measurer: MemoryMeasurer, name: str, cell: MemoryCell, base: Rung | No
         speedup=first / own,
         predicted=base.predicted_seconds / rung.predicted_seconds,
     )
-
-
-def number(rung: Rung, key: str) -> float | None:
-    """A number among the extra facts of a rung; None where there is none."""
-    value = rung.extra.get(key)
-    return value if isinstance(value, float) else None
 
 
 def summary(rungs: list[Rung]) -> list[str]:

@@ -17,7 +17,7 @@ import numpy as np
 
 import lanewise as lw
 from lanewise.ladders.problem import FLOPS, Problem
-from lanewise.ladders.rung import Options, Rung
+from lanewise.ladders.rung import Options, Rung, compared
 from lanewise.models import BuiltProgram, DeviceModel, certain_bound, device_model, predicted
 from lanewise.sims.common.devices import bring, target_of
 from lanewise.support.errors import PlanError
@@ -109,7 +109,7 @@ class Runner:
             return skipped(replace(blank, relative_error=error), "wrong", wrong)
         least = QUICK_LEAST if self.options.quick else LEAST
         # without what a first run costs: it may have compiled
-        first = _seconds(lambda: loop.run(1))
+        first = clock(lambda: loop.run(1))
         if first >= ENOUGH:
             return replace(
                 blank,
@@ -123,7 +123,7 @@ class Runner:
             loop.run(repeats)
         runs: list[float] = []
         for _ in range(RUNS):
-            runs.append(_seconds(lambda: loop.run(repeats)) / repeats)
+            runs.append(clock(lambda: loop.run(repeats)) / repeats)
             if sum(runs) * repeats > ENOUGH:
                 break
         seconds, extra = statistics.median(runs), {**blank.extra, "runs": len(runs)}
@@ -140,16 +140,7 @@ class Runner:
             **rung.extra, "pairs_per_second": pairs, "gflops": FLOPS * pairs * 1e-9,
             "share_of_bound": share, "limiter": prediction.limiter,
         }  # fmt: skip
-        if base is None or base.seconds is None:
-            return replace(rung, extra=extra)
-        predicted = base.predicted_seconds / prediction.seconds if base.predicted_seconds else None
-        return replace(
-            rung,
-            extra=extra,
-            over=base.name,
-            speedup=base.seconds / rung.seconds,
-            predicted=predicted,
-        )
+        return compared(replace(rung, extra=extra), base)
 
     def _too_long(self, version: Version) -> str | None:
         """Why the runs of this version would take more time than a rung gets, judged by a run of
@@ -163,7 +154,7 @@ class Runner:
         call, _ = bind(version, self.pilots[size])
         loop = loop_of(call)
         loop.run(1)
-        small = _seconds(lambda: loop.run(1))
+        small = clock(lambda: loop.run(1))
         limit = QUICK_LIMIT if self.options.quick else LIMIT
         total = small * (self.problem.bodies / size) ** 2
         if total <= limit:
@@ -217,7 +208,8 @@ def _code(version: Version, call: lw.Call) -> Any:
     )
 
 
-def _seconds(work: Callable[[], object]) -> float:
+def clock(work: Callable[[], object]) -> float:
+    """Seconds of a call."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start

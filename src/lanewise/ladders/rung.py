@@ -337,6 +337,19 @@ def number(rung: Rung, key: str) -> float | None:
     return float(value) if isinstance(value, (int, float)) else None
 
 
+def compared(rung: Rung, base: Rung | None) -> Rung:
+    """The rung with its factors over another one, measured and predicted, where both have times."""
+    if base is None or base.seconds is None or rung.seconds is None:
+        return rung
+    before, now = base.predicted_seconds, rung.predicted_seconds
+    return replace(
+        rung,
+        over=base.name,
+        speedup=base.seconds / rung.seconds,
+        predicted=before / now if before and now else None,
+    )
+
+
 def number_text(key: str, form: Callable[[float], str]) -> Callable[[Rung], str]:
     """The cell of a column that shows an extra number."""
 

@@ -21,10 +21,9 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
-from lanewise.ladders.gravity_table import number
 from lanewise.ladders.problem import Problem
 from lanewise.ladders.run import RUNS, skipped
-from lanewise.ladders.rung import NOTHING, Column, Ladder, Options, Rung, Sizes
+from lanewise.ladders.rung import NOTHING, Column, Ladder, Options, Rung, Sizes, compared, number
 from lanewise.layouts import default_layout
 from lanewise.plot.canvas import FAINT, GRID, TEXT, dark_axes, dark_figure, save_png
 from lanewise.sims.common.devices import bring, get_device, to_host
@@ -93,10 +92,7 @@ def _measured(
         **blank.extra, "error_median": middle, "error_99": most, "error_largest": largest,
         "bodies_per_second": problem.bodies / seconds,
     }  # fmt: skip
-    rung = replace(blank, skipped=None, seconds=seconds, extra=extra)
-    if base is None or base.seconds is None:
-        return rung
-    return replace(rung, over=base.name, speedup=base.seconds / seconds)
+    return compared(replace(blank, skipped=None, seconds=seconds, extra=extra), base)
 
 
 def _numbers(search: lw.Tree | None) -> dict[str, float | int | str | None]:

@@ -23,6 +23,7 @@ from lanewise.ladders.rung import (
     Rate,
     Rung,
     Sizes,
+    compared,
     digits,
     number,
     number_text,
@@ -53,16 +54,13 @@ def climb(options: Options) -> Iterator[Rung]:
     for cells in options.bodies:
         data, earlier = Data(size_of(cells), options.seed), dict[str, Rung]()
         for version in VERSIONS:
-            rung = _compared(
-                measure(version, data, cells, options), earlier.get(version.over or "")
-            )
+            rung = compared(measure(version, data, cells, options), earlier.get(version.over or ""))
             earlier[version.name] = rung
             yield rung
         bases = {v.name: v.over or "" for v in MAP_VERSIONS}
         for rung in climb_maps(cells, options):
-            compared = _compared(rung, earlier.get(bases[rung.name]))
-            earlier[rung.name] = compared
-            yield compared
+            earlier[rung.name] = compared(rung, earlier.get(bases[rung.name]))
+            yield earlier[rung.name]
 
 
 def measure(version: Version, data: Data, cells: int, options: Options) -> Rung:
@@ -168,12 +166,6 @@ def _too_long(version: Version, data: Data, options: Options) -> str | None:
     if total <= limit:
         return None
     return f"a spin-down would take about {duration(total)}, and a rung gets {duration(limit)}"
-
-
-def _compared(rung: Rung, base: Rung | None) -> Rung:
-    if base is None or base.seconds is None or rung.seconds is None:
-        return rung
-    return replace(rung, over=base.name, speedup=base.seconds / rung.seconds)
 
 
 def _share(kind: str) -> Column:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from lanewise.sims.boids.obstacles import Box, Obstacle, Rectangle, Sphere, Vector
 from lanewise.sims.boids.rules import BOUNDED, BOX, OPEN, SPHERE
-from lanewise.support.attributes import unknown
+from lanewise.sims.common.checks import known
 from lanewise.support.checks import check_fields
 from lanewise.support.errors import InputError
 
@@ -109,6 +109,4 @@ Their obstacles scale with the world.
 
 def find_boundary(name: str) -> Boundary:
     """Raises `InputError` for an unknown name."""
-    if name not in BOUNDARIES:
-        raise InputError(unknown("boundary", name, BOUNDARIES))
-    return BOUNDARIES[name]
+    return known("boundary", name, BOUNDARIES)

@@ -11,8 +11,8 @@ from typing import Any
 
 import lanewise as lw
 from lanewise.sims.boids.rules import BOX, OPEN
+from lanewise.sims.common.checks import check_known
 from lanewise.sims.common.searches import MOST_NEIGHBORS, World
-from lanewise.support.attributes import unknown
 from lanewise.support.errors import InputError
 
 
@@ -93,8 +93,7 @@ def find_search(name: str | lw.Search, radius: float, k: int | None, world: Worl
             f"that, {size / 2:g}"
         )
     if isinstance(name, str):
-        if name not in SEARCHES:
-            raise InputError(unknown("search", name, SEARCHES))
+        check_known("search", name, SEARCHES)
         return SEARCHES[name](radius, k, world)
     asked = {"radius": radius, "k": k, "world": world}
     for part, value in asked.items():

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,6 @@ from numpy.typing import NDArray
 import lanewise as lw
 from lanewise.io.source import FilePath
 from lanewise.profiling.profile import Profile, span
-from lanewise.profiling.progress import take_steps
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.choice import Chosen
 from lanewise.sims.boids.constants import ANEW, FIXED, Constant, check_names
@@ -39,12 +37,12 @@ from lanewise.sims.boids.settings import (
 )
 from lanewise.sims.boids.state import State
 from lanewise.sims.boids.statistics import Statistics, make_measures, observer_of, polarisation
-from lanewise.sims.common.checks import check_every, check_steps, check_time_step
+from lanewise.sims.common.checks import check_steps, check_time_step
 from lanewise.sims.common.clock import Clock
 from lanewise.sims.common.devices import read_only
 from lanewise.sims.common.meshes import lies_on
 from lanewise.sims.common.searches import Structure
-from lanewise.sims.common.timed_steps import TimedSteps
+from lanewise.sims.common.timed_steps import TimedSteps, run_steps
 from lanewise.support.attributes import sealed
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
@@ -320,13 +318,7 @@ class Flock:
 
         progress: with a bar.
         """
-        check_steps(steps)
-        check_every(every)
-        look = None if callback is None else partial(callback, self)
-        take_steps(
-            "flock", steps, lambda count: self.advance(count, dt), look, every, shown=progress
-        )
-        return self
+        return run_steps("flock", self, steps, dt, callback, every, progress=progress)
 
     @checked(InputError)
     def steps(self, dt: float = DT, every: int = 1) -> Iterator[Flock]:

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.sims.boids.state import State
+from lanewise.sims.common.checks import check_known
 from lanewise.sims.common.devices import require_memory
 from lanewise.sims.common.seeds import check_seed
-from lanewise.support.attributes import unknown
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
 
@@ -97,8 +97,7 @@ def make_state(
 
     The same arguments give the same bits. Raises InputError for values out of range.
     """
-    if start not in STARTS:
-        raise InputError(unknown("start", start, STARTS))
+    check_known("start", start, STARTS)
     count = check_agents(DEFAULT_AGENTS if agents is None else agents)
     check_seed(seed)
     size = STARTS[start].share * world if radius is None else radius

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.sims.common.checks import check_known
 from lanewise.sims.common.options import Option, option_of, setting
-from lanewise.support.attributes import frozen, near, unknown
+from lanewise.support.attributes import frozen, near
 from lanewise.support.checks import check_fields
 from lanewise.support.errors import InputError
 
@@ -87,8 +88,7 @@ NUMBERS = tuple(f.name for f in fields(Parameters) if option_of(f))
 
 def check_semantics(name: str) -> None:
     """Refuse an unknown name."""
-    if name not in SEMANTICS:
-        raise InputError(unknown("semantics", name, SEMANTICS))
+    check_known("semantics", name, SEMANTICS)
 
 
 def make_parameters(

@@ -20,8 +20,7 @@ from functools import cache
 from typing import Any
 
 import lanewise as lw
-from lanewise.support.attributes import unknown
-from lanewise.support.errors import InputError
+from lanewise.sims.common.checks import known
 
 SPHERE, OPEN, BOX, BOUNDED = 0, 1, 2, 3  # what happens to an agent at the end of the world
 # a squared distance whose inverse, added up over a crowd and squared, is still a number in float32
@@ -61,9 +60,7 @@ FIELDS = tuple(f.name for f in Boid.__record__.fields)  # type: ignore[attr-defi
 
 def record_class(precision: str) -> Any:
     """The record of an agent; raises `InputError` for an unknown precision."""
-    if precision not in RECORDS:
-        raise InputError(unknown("precision", precision, RECORDS))
-    return RECORDS[precision]
+    return known("precision", precision, RECORDS)
 
 
 @dataclass(frozen=True, slots=True)

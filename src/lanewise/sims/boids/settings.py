@@ -25,11 +25,16 @@ from lanewise.sims.boids.parameters import (
 )
 from lanewise.sims.boids.rules import BOUNDED, BOX, RECORDS, SPHERE, record_class
 from lanewise.sims.boids.statistics import Statistics
-from lanewise.sims.common.checks import MOST_STEPS, check_time_step, readable
+from lanewise.sims.common.checks import (
+    MOST_STEPS,
+    check_known,
+    check_time_step,
+    readable,
+)
 from lanewise.sims.common.clock import Clock
 from lanewise.sims.common.devices import first_of, is_mesh, place_of, target_of
 from lanewise.sims.common.meshes import one_process, spelled
-from lanewise.support.attributes import frozen, unknown
+from lanewise.support.attributes import frozen
 from lanewise.support.errors import InputError
 
 
@@ -231,8 +236,7 @@ def check_think_every(every: int) -> None:
 
 def check_precision(precision: str) -> None:
     """Refuse an unknown one."""
-    if precision not in RECORDS:
-        raise InputError(unknown("precision", precision, RECORDS))
+    check_known("precision", precision, RECORDS)
 
 
 def check_settings(settings: Settings) -> None:

@@ -8,10 +8,13 @@ import math
 from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from lanewise.io.atomic import writable_target
+from lanewise.support.attributes import unknown
 from lanewise.support.errors import InputError
 
+T = TypeVar("T")
 MOST_STEPS = 10**12
 COMPLETE = "is complete at step"  # what is said of a checkpoint at the end of its run
 
@@ -22,6 +25,18 @@ def check_steps(steps: int, least: int = 1) -> None:
         raise InputError(
             f"the number of steps is {steps}; wanted a whole number from {least} to {MOST_STEPS:,}"
         )
+
+
+def check_known(what: str, name: object, names: Collection[str]) -> None:
+    """Refuse a name that is none of these; the error proposes one that is like it."""
+    if name not in names:
+        raise InputError(unknown(what, name, names))
+
+
+def known(what: str, name: str, things: Mapping[str, T]) -> T:
+    """What has this name; raises `InputError` with the others where there is none."""
+    check_known(what, name, things)
+    return things[name]
 
 
 def check_every(every: int) -> None:

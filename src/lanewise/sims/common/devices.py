@@ -6,6 +6,7 @@ No other module of a product imports `lanewise.runtime` for it. Devices are name
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from lanewise.language.target import CPU, CUDA, is_compiled, is_gpu, target_of
@@ -59,6 +60,7 @@ __all__ = [
     "side_by_side",
     "target_of",
     "to_host",
+    "visible_cards",
 ]
 
 
@@ -72,6 +74,13 @@ def other_device(path: Path, before: str, after: str) -> str:
     if same_kind(before, after):
         return ""
     return f"{path} was computed on {before}; on {after} the last places differ"
+
+
+def visible_cards() -> list[str]:
+    """The GPUs of this machine as CUDA_VISIBLE_DEVICES names them."""
+    if (listed := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return [g.strip() for g in listed.split(",") if g.strip()]
+    return [str(n) for n in range(cuda_device_count())]
 
 
 def check_compiled(product: str, device: str) -> None:

@@ -3,11 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Protocol, TypeVar
 
 import lanewise as lw
 from lanewise.profiling.profile import Profile, span
+from lanewise.profiling.progress import take_steps
+from lanewise.sims.common.checks import check_every, check_steps
 from lanewise.sims.common.clock import Clock
 from lanewise.support.whole_steps import WholeSteps
+
+
+class Advanced(Protocol):
+    """What takes steps of a time step."""
+
+    def advance(self, steps: int, dt: float) -> None: ...
+
+
+A = TypeVar("A", bound=Advanced)
+
+
+def run_steps(
+    product: str,
+    state: A,
+    steps: int,
+    dt: float,
+    callback: Callable[[A], None] | None,
+    every: int,
+    *,
+    progress: bool,
+) -> A:
+    """`steps` steps of `dt`; `callback(state)` after every `every` of them and after the last.
+
+    product: for errors and the bar of `progress`.
+    """
+    check_steps(steps)
+    check_every(every)
+    look = None if callback is None else partial(callback, state)
+    take_steps(product, steps, lambda n: state.advance(n, dt), look, every, shown=progress)
+    return state
 
 
 class TimedSteps:

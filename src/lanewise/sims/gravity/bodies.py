@@ -8,11 +8,11 @@ import lanewise as lw
 from lanewise.io.particles import Particles
 from lanewise.layouts import default_layout
 from lanewise.profiling.profile import Profile, span
+from lanewise.sims.common.checks import check_known
 from lanewise.sims.common.devices import first_of, place_of
 from lanewise.sims.common.meshes import require_divided
 from lanewise.sims.gravity.checks import check_range
 from lanewise.sims.gravity.physics import RECORDS
-from lanewise.support.attributes import unknown
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
 
@@ -29,8 +29,7 @@ def make_bodies(
     """Record arrays from `Particles` (float64 arrays on the host) in a precision, layout and
     place. device: or a mesh.
     """
-    if precision not in RECORDS:
-        raise InputError(unknown("precision", precision, RECORDS))
+    check_known("precision", precision, RECORDS)
     where = place_of(device)
     cls: Any = RECORDS[precision]
     record = cls.__record__

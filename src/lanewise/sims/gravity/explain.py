@@ -8,6 +8,7 @@ from typing import Any
 
 import lanewise as lw
 from lanewise.layouts import default_layout, layout_by_name
+from lanewise.sims.common.checks import check_known
 from lanewise.sims.common.devices import check_compiled
 from lanewise.sims.common.shown import Shown, ShownCall, ShownSize, TunedCall
 from lanewise.sims.gravity.bodies import make_bodies
@@ -18,7 +19,6 @@ from lanewise.sims.gravity.physics import RECORDS, make_physics, pair_type
 from lanewise.sims.gravity.plans import wanted_force
 from lanewise.sims.gravity.simulation import Simulation
 from lanewise.sims.gravity.trees import law_over, tree_of, with_method
-from lanewise.support.attributes import unknown
 from lanewise.support.errors import InputError
 
 SOFTENING2 = 1e-4  # the square of a Plummer softening of 0.01
@@ -61,8 +61,7 @@ def explained(
 
 def kernel_record(precision: str) -> Any:
     """The record of bodies of a precision; raises `InputError` for an unknown one."""
-    if precision not in RECORDS:
-        raise InputError(unknown("precision", precision, RECORDS))
+    check_known("precision", precision, RECORDS)
     cls: Any = RECORDS[precision]
     return cls.__record__
 

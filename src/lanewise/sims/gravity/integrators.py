@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lanewise.support.attributes import frozen, unknown
+from lanewise.sims.common.checks import known
+from lanewise.support.attributes import frozen
 from lanewise.support.checks import check_fields
 from lanewise.support.errors import InputError
 
@@ -51,6 +52,4 @@ INTEGRATORS = {i.name: i for i in (EULER, LEAPFROG, YOSHIDA4)}
 
 def integrator(name: str) -> Integrator:
     """The integrator of this name; raises `InputError` naming the others."""
-    if name not in INTEGRATORS:
-        raise InputError(unknown("integrator", name, INTEGRATORS))
-    return INTEGRATORS[name]
+    return known("integrator", name, INTEGRATORS)

@@ -20,7 +20,7 @@ from lanewise.io.schema import record
 from lanewise.plot.canvas import FAINT, TEXT
 from lanewise.plot.raster import srgb
 from lanewise.plot.text import font
-from lanewise.sims.common.checks import MOST_STEPS, readable
+from lanewise.sims.common.checks import MOST_STEPS, check_known, readable
 from lanewise.support.attributes import unknown
 from lanewise.support.errors import InputError
 from lanewise.support.interrupts import imported
@@ -109,8 +109,7 @@ def check_look(look: Look) -> None:
     if look.projection not in (None, *PROJECTIONS):
         raise InputError(unknown("projection", look.projection, PROJECTIONS))
     for name in _shown(look.show or ""):
-        if name not in COMPONENTS:
-            raise InputError(unknown("component", name, COMPONENTS))
+        check_known("component", name, COMPONENTS)
     if look.width is not None and not (math.isfinite(look.width) and look.width > 0):
         raise InputError(f"--width {look.width:g}: wanted a finite length above zero")
 

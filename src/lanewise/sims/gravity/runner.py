@@ -89,12 +89,7 @@ def start(
         device=spelled(where),
         start_time=particles.time,
     )
-    settings, why = with_method(asked, len(arrays))
-    if settings.calibrate:
-        with span(profile, "setup", name="calibrate the tree"):
-            settings, why = calibrated(asked, settings, arrays)
-    elif settings.method == "tree" and (found := calibrated_before(asked, settings, arrays)):
-        settings, why = found
+    settings, why = _with_tree(asked, arrays, profile)
     simulation = Simulation(
         arrays,
         softening=softening,
@@ -109,6 +104,18 @@ def start(
     run = _ready(simulation, particles, settings, output, pace, history, script, why)
     run.note = repeated(where)
     return run
+
+
+def _with_tree(
+    asked: Settings, bodies: lw.RecordArray, profile: Profile | None
+) -> tuple[Settings, str]:
+    """The settings with the method and the numbers of its tree, and why it is this one."""
+    settings, why = with_method(asked, len(bodies))
+    if settings.calibrate:
+        with span(profile, "setup", name="calibrate the tree"):
+            return calibrated(asked, settings, bodies)
+    before = calibrated_before(asked, settings, bodies) if settings.method == "tree" else None
+    return before or (settings, why)
 
 
 def _with_defaults(chosen: Mapping[str, Any]) -> Settings:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from numpy.typing import NDArray
 
 import lanewise as lw
 from lanewise.profiling.profile import Profile, span
-from lanewise.profiling.progress import take_steps
 from lanewise.records.binding import places_of, side_of
 from lanewise.records.two_sides import EVERY
 from lanewise.sims.common.checks import check_every, check_steps
@@ -32,7 +30,7 @@ from lanewise.sims.common.meshes import (
     require_divided,
 )
 from lanewise.sims.common.searches import is_order, order_of
-from lanewise.sims.common.timed_steps import TimedSteps
+from lanewise.sims.common.timed_steps import TimedSteps, run_steps
 from lanewise.sims.gravity.checks import (
     DTYPES,
     check_bodies,
@@ -404,13 +402,7 @@ class Simulation:
         """`steps` steps of `dt`; `callback(simulation)` after every `every` of them and after the
         last. progress: with a bar.
         """
-        check_steps(steps)
-        check_every(every)
-        look = None if callback is None else partial(callback, self)
-        take_steps(
-            "gravity", steps, lambda count: self.advance(count, dt), look, every, shown=progress
-        )
-        return self
+        return run_steps("gravity", self, steps, dt, callback, every, progress=progress)
 
     @checked(InputError)
     def steps(self, dt: float, every: int = 1) -> Iterator[Simulation]:

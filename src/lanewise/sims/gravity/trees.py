@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import lanewise as lw
 from lanewise.records.arrays import class_of
+from lanewise.sims.common.checks import check_known
 from lanewise.sims.common.devices import is_gpu, is_mesh, module_of, on, require_memory, to_host
 from lanewise.sims.common.searches import TreeChoice, choice_from, choice_of
 from lanewise.sims.gravity.checks import self_force_vanishes
@@ -65,8 +66,7 @@ def with_method(settings: Settings, bodies: int) -> tuple[Settings, str]:
     """The settings with "direct" or "tree" for a method, with all numbers of a tree, and why it is
     this one.
     """
-    if settings.method not in METHODS:
-        raise InputError(unknown("method", settings.method, METHODS))
+    check_known("method", settings.method, METHODS)
     tree, why = tree_of(settings), "asked for"
     if settings.method == "tree" and is_mesh(settings.device):
         raise InputError(

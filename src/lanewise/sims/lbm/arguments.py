@@ -15,6 +15,7 @@ from lanewise.layouts import layout_by_name
 from lanewise.patterns.sitewise.balance import wall_balance
 from lanewise.patterns.sitewise.kinds import read_edges
 from lanewise.patterns.sitewise.streaming import FORMS
+from lanewise.sims.common.checks import check_known
 from lanewise.sims.common.devices import CPU, target_of
 from lanewise.sims.lbm.checks import check_mach, check_tau, warn_stiffness
 from lanewise.sims.lbm.kinds import Edges, Kind, Open, Wall
@@ -133,8 +134,7 @@ def chosen_streaming(streaming: str | None, device: str) -> str:
     """
     if streaming is None:
         return target_of(device).streaming
-    if streaming not in FORMS:
-        raise InputError(unknown("streaming", streaming, FORMS))
+    check_known("streaming", streaming, FORMS)
     return streaming
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import lanewise as lw
+from lanewise.sims.common.checks import check_known
 from lanewise.sims.lbm.obstacles.boxes import check_shape, site_text, sites_text
-from lanewise.support.attributes import unknown
 from lanewise.support.errors import DeviceError, InputError, LanewiseWarning
 from lanewise.support.warned import warn_user
 
@@ -160,8 +160,8 @@ def memory_bytes(
 
     `storage` is "f16", "f32" or "f64"; `streaming` "in-place" (one buffer), "pull" or "push" (two).
     """
-    _check_choice("storage", storage, STORAGE_BYTES)
-    _check_choice("streaming", streaming, BUFFERS)
+    check_known("storage", storage, STORAGE_BYTES)
+    check_known("streaming", streaming, BUFFERS)
     site = BUFFERS[streaming] * lattice.size * STORAGE_BYTES[storage] + WORD_BYTES + extra
     return math.prod(check_shape(shape)) * site
 
@@ -214,11 +214,6 @@ def _ways_out(
     if min(smaller) >= 1:
         fitting.append(f"{'a box of ' if fitting else 'at most '}{sites_text(smaller)}")
     return "use " + " or ".join(fitting) if fitting else "use another device"
-
-
-def _check_choice(what: str, value: str, choices: dict[str, int]) -> None:
-    if value not in choices:
-        raise InputError(unknown(what, value, choices))
 
 
 def gigabytes(nbytes: int) -> str:

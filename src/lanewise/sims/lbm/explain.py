@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import lanewise as lw
 from lanewise.layouts import layout_by_name
+from lanewise.sims.common.checks import check_known
 from lanewise.sims.common.devices import check_compiled
 from lanewise.sims.common.shown import ShownSize, TunedCall
 from lanewise.sims.lbm.cases import Case, find_case
@@ -15,7 +16,7 @@ from lanewise.sims.lbm.cases.registry import SMALLEST
 from lanewise.sims.lbm.operators import find_operator
 from lanewise.sims.lbm.options import End, Method, Output
 from lanewise.sims.lbm.runner import start
-from lanewise.support.attributes import near, unknown
+from lanewise.support.attributes import near
 from lanewise.support.errors import InputError
 
 LATTICES, DIMENSION, COLLISION = {2.0: lw.D2Q9, 3.0: lw.D3Q19}, 3.0, "trt"
@@ -35,8 +36,7 @@ def explained(
     `values`: dimension (2 or 3), and numbers of the collision such as omega. On "cuda" no GPU is
     needed. Raises `InputError`.
     """
-    if precision not in PRECISIONS:
-        raise InputError(unknown("precision", precision, PRECISIONS))
+    check_known("precision", precision, PRECISIONS)
     numbers = dict(values)
     dimension = numbers.pop("dimension", DIMENSION)
     lattice = LATTICES.get(dimension)

@@ -7,7 +7,6 @@ them. Claims of processes that are gone are taken over.
 from __future__ import annotations
 
 import getpass
-import os
 import tempfile
 import threading
 import time
@@ -16,17 +15,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from lanewise.io.claims import claimed
-from lanewise.sims.common.devices import cuda_device_count
 from lanewise.support.errors import DeviceError, InputError
 
 PATIENCE = 0.2  # seconds between two looks for a card that is free
-
-
-def visible_cards() -> list[str]:
-    """The GPUs of this machine as CUDA_VISIBLE_DEVICES names them."""
-    if (listed := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
-        return [g.strip() for g in listed.split(",") if g.strip()]
-    return [str(n) for n in range(cuda_device_count())]
 
 
 @contextmanager

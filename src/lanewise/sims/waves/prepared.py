@@ -110,11 +110,7 @@ def prepare(
     parts = [sfts] if stacks is None else list(stacks)
     _check_given(sfts, parts, sqrt_s)
     if cover is not None:
-        if not 0 <= cover[0] <= cover[1] <= RANGES["freq"].high:
-            low, high = numerals(*cover)
-            raise InputError(f"cover is {low} to {high} Hz; wanted 0 or more, low <= high")
-        first, bins = band_bins(*cover, sfts.duration, search_margin(dterms, window))
-        parts = [p.band(first, bins) for p in parts]
+        parts = _covering(parts, cover, sfts.duration, search_margin(dterms, window))
     names = sfts.names
     data: list[NDArray[np.complex64]] = []
     weights: list[Floats] = []
@@ -148,6 +144,17 @@ def prepare(
     for array in (made.data, made.offset, made.first_bin):
         array.flags.writeable = False  # what is computed of them once holds for every search
     return made
+
+
+def _covering(
+    parts: Sequence[SftSet], cover: tuple[float, float], duration: float, margin: int
+) -> list[SftSet]:
+    """Their bins of these frequencies, and `margin` more on both sides."""
+    if not 0 <= cover[0] <= cover[1] <= RANGES["freq"].high:
+        low, high = numerals(*cover)
+        raise InputError(f"cover is {low} to {high} Hz; wanted 0 or more, low <= high")
+    first, bins = band_bins(*cover, duration, margin)
+    return [p.band(first, bins) for p in parts]
 
 
 def _normalised(

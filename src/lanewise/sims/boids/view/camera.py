@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.support.attributes import unknown
-from lanewise.support.errors import InputError
+from lanewise.sims.common.checks import check_known
 
 CAMERAS = ("fixed", "orbit", "offset", "follow", "pov")
 WITH_AGENT = ("offset", "follow", "pov")
@@ -73,8 +72,7 @@ class Camera:
 
 def check_camera(name: str) -> None:
     """Refuse an unknown one."""
-    if name not in CAMERAS:
-        raise InputError(unknown("camera", name, CAMERAS))
+    check_known("camera", name, CAMERAS)
 
 
 def looking(

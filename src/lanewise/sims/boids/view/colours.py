@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from lanewise.plot.canvas import speed_colours
 from lanewise.plot.raster import srgb
-from lanewise.support.attributes import unknown
-from lanewise.support.errors import InputError
+from lanewise.sims.common.checks import check_known
 
 COLOURINGS = ("heading", "speed", "cluster")
 
@@ -29,8 +28,7 @@ HUES = 10
 
 def check_colouring(name: str) -> None:
     """Refuse an unknown one."""
-    if name not in COLOURINGS:
-        raise InputError(unknown("colour", name, COLOURINGS))
+    check_known("colour", name, COLOURINGS)
 
 
 def heading_colours(forward: NDArray[Any]) -> NDArray[np.float32]:

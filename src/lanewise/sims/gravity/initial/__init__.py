@@ -6,13 +6,12 @@ functions (see `scripts`).
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable
 from typing import Any
 
 from lanewise.io.particles import Particles
 from lanewise.sims.common.devices import require_memory
+from lanewise.sims.common.discovered import discovered
 from lanewise.sims.common.seeds import check_seed
 from lanewise.sims.gravity.initial.registry import DEFAULT_BODIES, InitialCondition
 from lanewise.sims.gravity.initial.scripts import bodies_of, bodies_of_script, names_script
@@ -26,19 +25,10 @@ __all__ = ["DEFAULT_BODIES", "INITIAL_CONDITIONS", "InitialCondition", "make_ini
 BYTES_TO_SAMPLE = 240
 
 
-def _discovered() -> dict[str, InitialCondition]:
-    names = sorted(info.name for info in pkgutil.iter_modules(__path__))
-    conditions = (
-        vars(importlib.import_module(f"{__name__}.{name}")).get("CONDITION") for name in names
-    )
-    return {
-        condition.name: condition
-        for condition in conditions
-        if isinstance(condition, InitialCondition)
-    }
-
-
-INITIAL_CONDITIONS: dict[str, InitialCondition] = _discovered()
+INITIAL_CONDITIONS: dict[str, InitialCondition] = {
+    condition.name: condition
+    for condition in discovered(__name__, __path__, "CONDITION", InitialCondition)
+}
 """Name -> initial condition, in the order of the file names."""
 
 

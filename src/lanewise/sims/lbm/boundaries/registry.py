@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 import lanewise as lw
+from lanewise.sims.common.checks import known
 from lanewise.sims.lbm.boundaries.faces import make_face
 from lanewise.sims.lbm.boundaries.far_field import make_far_field
 from lanewise.sims.lbm.boundaries.nodes import make_node_observer
@@ -16,8 +17,6 @@ from lanewise.sims.lbm.boundaries.regularised import make_regular_node
 from lanewise.sims.lbm.boundaries.zou_he import make_zou_he
 from lanewise.sims.lbm.operators.assembly import in_sequence, renamed
 from lanewise.sims.lbm.operators.moments import make_macroscopic
-from lanewise.support.attributes import unknown
-from lanewise.support.errors import InputError
 
 Function = Callable[..., Any]
 
@@ -120,6 +119,4 @@ BOUNDARIES = _by_name(
 
 def find_boundary(name: str) -> Boundary:
     """The boundary condition of a name; raises `InputError` for an unknown one."""
-    if name not in BOUNDARIES:
-        raise InputError(unknown("boundary", name, BOUNDARIES))
-    return BOUNDARIES[name]
+    return known("boundary", name, BOUNDARIES)

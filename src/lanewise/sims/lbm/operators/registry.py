@@ -9,12 +9,12 @@ from types import MappingProxyType
 from typing import Any
 
 import lanewise as lw
+from lanewise.sims.common.checks import known
 from lanewise.sims.lbm.operators.bgk import make_bgk
 from lanewise.sims.lbm.operators.kbc import make_kbc
 from lanewise.sims.lbm.operators.mrt import make_mrt
 from lanewise.sims.lbm.operators.regularised import make_regularised
 from lanewise.sims.lbm.operators.trt import make_trt
-from lanewise.support.attributes import unknown
 from lanewise.support.errors import InputError
 
 LATTICES = ("D2Q9", "D3Q19", "D3Q27")
@@ -107,6 +107,4 @@ OPERATORS = _by_name(
 
 def find_operator(name: str) -> Operator:
     """The operator of a name; raises `InputError` for an unknown one."""
-    if name not in OPERATORS:
-        raise InputError(unknown("collision operator", name, OPERATORS))
-    return OPERATORS[name]
+    return known("collision operator", name, OPERATORS)

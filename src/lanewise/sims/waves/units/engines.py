@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lanewise.profiling import stage
-from lanewise.sims.common.devices import cuda_device_count
+from lanewise.sims.common.devices import visible_cards
 from lanewise.sims.waves.device.memory import Memory
 from lanewise.sims.waves.units.checkpoint import State
 from lanewise.sims.waves.units.job import Ready
@@ -171,7 +171,7 @@ def described_workers(workers: int, on_gpus: bool) -> list[dict[str, Any]]:
     }
     if not on_gpus:
         return [{**common, "env": threads} for _ in range(workers)]
-    gpus = visible_gpus()
+    gpus = visible_cards()
     if workers > len(gpus):
         raise InputError(
             f"{workers} workers with a GPU each are asked for; there are {len(gpus)}: "
@@ -181,10 +181,3 @@ def described_workers(workers: int, on_gpus: bool) -> list[dict[str, Any]]:
         {**common, "env": {**threads, "CUDA_VISIBLE_DEVICES": gpu}, "resources": {GPU: 1}}
         for gpu in gpus[:workers]
     ]
-
-
-def visible_gpus() -> list[str]:
-    """The GPUs of this machine as CUDA_VISIBLE_DEVICES names them."""
-    if (listed := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
-        return [g.strip() for g in listed.split(",") if g.strip()]
-    return [str(n) for n in range(cuda_device_count())]
