@@ -288,7 +288,7 @@ class TaskList:
         kept, names = tuple((n, data) for n, (_, data) in reserved.items()), frozenset(reserved)
         views = views_of_memory(dict(kept), self.device)
         made = (part.pieces(environment, shapes) for part in self.parts)
-        return [[p.holding(views, names, kept) for p in some] for some in made]
+        return [[p.closed(names, views, {}, kept) for p in some] for some in made]
 
     def bound(
         self, arrays: Arrays, environment: Environment, lease: Lease | None = None

@@ -92,15 +92,32 @@ class Piece:
             arguments[position] = values[name]
         return tuple(arguments)
 
-    def holding(self, views: Views, arrays: frozenset[str], kept: tuple[Any, ...]) -> Piece:
-        """The same launch with these arrays filled in, which it keeps."""
+    def closed(
+        self,
+        arrays: frozenset[str],
+        views: Views,
+        values: Mapping[str, Any],
+        kept: tuple[Any, ...] = (),
+    ) -> Piece:
+        """The same launch with these arrays and values filled in. kept: memory of the arrays, which
+        it keeps.
+        """
         given, others = (
             tuple(a for a in self.arrays if (a[0] in arrays) is want) for want in (True, False)
         )
-        if not given:
+        known, unknown = (
+            tuple(v for v in self.values if (v[0] in values) is want) for want in (True, False)
+        )
+        if not given and not known:
             return self
-        arguments = replace(self, arrays=given, values=()).filled(views, {})
-        return replace(self, arguments=arguments, arrays=others, kept=(*self.kept, *kept))
+        arguments = replace(self, arrays=given, values=known).filled(views, values)
+        return replace(
+            self,
+            arguments=arguments,
+            arrays=others,
+            values=unknown,
+            kept=(*self.kept, *(kept if given else ())),
+        )
 
     def bound(self, views: Views, memory: Mapping[str, Any]) -> Piece:
         """The same launch with these arrays filled in, and all values known already.
@@ -151,7 +168,7 @@ class Flat:
         """The same launches with these arrays, which it keeps in memory, and all values filled
         in.
         """
-        closed = tuple(_closed(p, arrays, views, values) for p in self.pieces)
+        closed = tuple(p.closed(arrays, views, values) for p in self.pieces)
         return replace(self, pieces=closed)
 
 
@@ -182,14 +199,6 @@ def at_a_stretch(works: Sequence[Work], lease: Lease | None = None, mend: Mend =
                 raise
 
     return run
-
-
-def _closed(p: Piece, arrays: frozenset[str], views: Views, values: Mapping[str, Any]) -> Piece:
-    given, others = (
-        tuple(a for a in p.arrays if (a[0] in arrays) is want) for want in (True, False)
-    )
-    arguments = replace(p, arrays=given).filled(views, values)
-    return replace(p, arguments=arguments, arrays=others, values=())
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,9 +37,15 @@ from lanewise.runtime.programs import (
 )
 
 
+def _nothing() -> None:
+    """For launches that are done when they return."""
+
+
 class _HostProgram:
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    """Launch by launch. wait: for what they have started on a GPU, where the host takes part."""
+
+    def __init__(self, parts: Parts, wait: Work = _nothing) -> None:
+        self._parts, self._wait = parts, wait
         self._bare: dict[Hashable, tuple[Work, ...]] = {}
 
     def run(self, schedule: Schedule) -> None:
@@ -48,6 +54,7 @@ class _HostProgram:
             if calls is None:
                 calls = self._bare[key] = bare(self._parts[key].calls)
             repeat(calls, repetitions)
+        self._wait()
 
 
 def _as_graphs(parts: Parts, schedule: Schedule) -> list[tuple[Hashable, int, int]]:
@@ -118,17 +125,6 @@ class _GraphProgram:
         return self._graphs[key, size]
 
 
-class _EagerProgram:
-    """Launch by launch on a GPU, for work that the host takes part in."""
-
-    def __init__(self, device: str, parts: Parts) -> None:
-        self._device, self._program = device, _HostProgram(parts)
-
-    def run(self, schedule: Schedule) -> None:
-        self._program.run(schedule)
-        cuda.synchronize(self._device)
-
-
 def make_program(
     device: str, parts: Parts, profile: Profile | None = None, *, graphs: bool = True
 ) -> ScheduleRunner:
@@ -141,7 +137,7 @@ def make_program(
         case True, True, _:
             return make_graphs(device, parts, profile)
         case True, False, None:
-            return _EagerProgram(device, parts)
+            return _HostProgram(parts, lambda: cuda.synchronize(device))
         case True, False, Profile():
             return ProfiledHostProgram(parts, profile, lambda: cuda.synchronize(device))
         case False, _, None:

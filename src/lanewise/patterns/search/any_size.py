@@ -229,7 +229,7 @@ class AnySize:
         clean = [m for n, (_, m) in beside.items() if buffers[n].clean]
         clean += [data for planned in structure.planned for data in planned.clean]
         flat = Flat(
-            tuple([p.holding(views, names, kept) for p in pieces]),
+            tuple([p.closed(names, views, {}, kept) for p in pieces]),
             own.lease,
             mender(device, clean),
             tuple([planned.settle for planned in structure.planned]),

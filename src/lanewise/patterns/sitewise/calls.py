@@ -15,6 +15,7 @@ from lanewise.launch.compiled import Inspectable
 from lanewise.launch.executable import Executable, Launch
 from lanewise.launch.joined import Bound
 from lanewise.launch.programs import Programs
+from lanewise.launch.slots import NOTHING
 from lanewise.launch.support import bind_record, index_type, machine_of
 from lanewise.launch.task_list import BoundArray, TaskList
 from lanewise.layouts import AoS
@@ -204,6 +205,33 @@ def _bound(
     return SiteCall(launch, executable, arrays, environment, tasks, sites, stage)
 
 
+def bind_listed(
+    executable: Executable,
+    sites: Sites,
+    step: int,
+    values: SiteValues,
+    listed: tuple[str, str, Any],
+    beside: Mapping[str, BoundArray],
+    numbers: Mapping[str, Any] = NOTHING,
+) -> SiteCall:
+    """Give a compiled correction of a list of sites the memory before this step.
+
+    listed: what its kernel calls the list and its length, and the sites. beside, numbers: arrays
+    and values besides.
+    """
+    array, count, places = listed
+    arrays = executable.program.reference.arrays
+    name = next(a.name for a in arrays if a.written and a.name not in beside)
+    bound = {
+        name: bind_record(sites.copies[step % len(sites.copies)]),
+        FLAGS: bind_value_array(sites.flags, U32),
+        array: bind_value_array(places, index_type(sites.device)),
+        **beside,
+    }
+    environment = {**values.environment, count: len(places), **numbers}
+    return _bound(executable, sites, bound, environment, "boundaries")
+
+
 def bind_outflow(
     executable: Executable,
     sites: Sites,
@@ -213,20 +241,12 @@ def bind_outflow(
     weight: float,
 ) -> SiteCall:
     """Give a compiled outflow the sites' memory before this step; `weight` is U / (1 + U)."""
-    populations = executable.program.reference.arrays
-    name = next(a.name for a in populations if a.written and a.name != BEFORE)
-    real = next(a for a in populations if a.name == BEFORE).leaves[0].type
+    real = next(a for a in executable.program.reference.arrays if a.name == BEFORE).leaves[0].type
     before = sites.before(outlet.axis, outlet.step, real)
-    listed = sites.outlet(outlet.axis, outlet.step)
-    leaves = before_leaves(sites.lattice, outlet, real)
-    bound: dict[str, Any] = {
-        name: bind_record(sites.copies[step % len(sites.copies)]),
-        FLAGS: bind_value_array(sites.flags, U32),
-        OUTLET: bind_value_array(listed, index_type(sites.device)),
-        BEFORE: BoundArray(before.reshape(-1).view("uint8"), AoS().arrange(leaves), len(before)),
-    }
-    environment = {**values.environment, OUTLET_COUNT: len(listed), WEIGHT: weight}
-    return _bound(executable, sites, bound, environment, "boundaries")
+    lies = AoS().arrange(before_leaves(sites.lattice, outlet, real))
+    kept = BoundArray(before.reshape(-1).view("uint8"), lies, len(before))
+    listed = OUTLET, OUTLET_COUNT, sites.outlet(outlet.axis, outlet.step)
+    return bind_listed(executable, sites, step, values, listed, {BEFORE: kept}, {WEIGHT: weight})
 
 
 def bind_interpolated_walls(
@@ -235,15 +255,9 @@ def bind_interpolated_walls(
     """Give compiled interpolated walls the sites' memory before this step."""
     interpolation = sites.interpolation
     assert interpolation is not None
-    name = next(a.name for a in executable.program.reference.arrays if a.written)
-    bound: dict[str, Any] = {
-        name: bind_record(sites.copies[step % len(sites.copies)]),
-        FLAGS: bind_value_array(sites.flags, U32),
-        CURVED: bind_value_array(interpolation.places, index_type(sites.device)),
-        WEIGHTS: bind_record(interpolation.weights),
-    }
-    environment = {**values.environment, CURVED_COUNT: len(interpolation.places)}
-    return _bound(executable, sites, bound, environment, "boundaries")
+    listed = CURVED, CURVED_COUNT, interpolation.places
+    weights = {WEIGHTS: bind_record(interpolation.weights)}
+    return bind_listed(executable, sites, step, values, listed, weights)
 
 
 def _bind_parts(

@@ -15,16 +15,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import COUNT, own
-from lanewise.ir.traverse import statements
-from lanewise.ir.values import record_array, value_array
+from lanewise.ir.names import own
+from lanewise.ir.values import record_array
 from lanewise.language import types as t
 from lanewise.language.types import I32
 from lanewise.layouts import SoA
 from lanewise.patterns.sitewise import fractions
 from lanewise.patterns.sitewise.builder import SiteBuilder, SitewiseArguments
 from lanewise.patterns.sitewise.links import FLAG_WORD, FLAGS
-from lanewise.patterns.sitewise.pattern import SITEWISE
+from lanewise.patterns.sitewise.listed import over_list, place_of
 from lanewise.patterns.sitewise.resting import mover_met
 
 CURVED, CURVED_COUNT, WEIGHTS = own("curved"), own("curved.count"), own("weights")
@@ -34,7 +33,7 @@ def build_interpolated_walls(arguments: SitewiseArguments, index: t.Scalar) -> i
     """The kernel over the sites with such links (`$curved`), for the phase that comes next."""
     builder = SiteBuilder(replace(arguments, puts=False, collects=True), index)
     links, lattice, real = builder.links, arguments.lattice, arguments.real
-    place = ir.Local(own("i"), index)
+    place = place_of(index)
     body: ir.Block = (
         ir.LoadRecord(CURVED, place, (("value", builder.site.name),)),
         ir.LoadRecord(FLAGS, builder.site, (("value", FLAG_WORD),)),
@@ -42,17 +41,9 @@ def build_interpolated_walls(arguments: SitewiseArguments, index: t.Scalar) -> i
         load_weights(builder, place),
         *(s for q in range(1, lattice.size) for s in _corrected(builder, q)),
     )
-    used = {s.array for s in statements(body) if isinstance(s, ir.LoadRecord | ir.StoreRecord)}
-    declared = (
-        *(replace(a, written=a.name == builder.populations) for a in builder.arrays()),
-        value_array(CURVED, index, written=False),
-        record_array(WEIGHTS, fractions.weight_leaves(lattice, real), SoA(), written=False),
-    )
-    count, total = ir.Parameter(CURVED_COUNT, index), ir.Parameter(COUNT, index)
-    loop = ir.Parallel(place.name, ir.Local(count.name, index), body)
-    arrays = tuple(a for a in declared if a.name in used)
-    counts = count, total, *builder.counts()
-    return ir.Kernel("interpolated_walls", SITEWISE, arrays, builder.velocities(), counts, (loop,))
+    weights = record_array(WEIGHTS, fractions.weight_leaves(lattice, real), SoA(), written=False)
+    listed = CURVED, CURVED_COUNT
+    return over_list("interpolated_walls", builder, place, listed, body, (weights,), corrects=True)
 
 
 def load_weights(builder: SiteBuilder, place: ir.Expression) -> ir.Statement:

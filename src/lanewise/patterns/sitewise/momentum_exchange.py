@@ -15,8 +15,7 @@ from dataclasses import replace
 
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import COUNT, own
-from lanewise.ir.traverse import statements
+from lanewise.ir.names import own
 from lanewise.ir.values import pairs, record_array, value_array
 from lanewise.language import types as t
 from lanewise.language.types import F64, I32
@@ -31,7 +30,7 @@ from lanewise.patterns.sitewise.interpolated_walls import (
 )
 from lanewise.patterns.sitewise.kinds import AXES
 from lanewise.patterns.sitewise.links import FLAG_WORD, FLAGS, Links
-from lanewise.patterns.sitewise.pattern import SITEWISE
+from lanewise.patterns.sitewise.listed import over_list, place_of
 from lanewise.patterns.sitewise.populations import corrections, load_bulk, load_own
 from lanewise.patterns.sitewise.resting import mover_met
 
@@ -56,7 +55,7 @@ def build_momentum_exchange(
     # Whose force it is asks for the kind of a wall of the mask, whether that moves or not.
     builder = SiteBuilder(replace(arguments, puts=False, collects=True, moving_sites=True), index)
     links, phase, size = builder.links, arguments.phase, arguments.lattice.size
-    place = ir.Local(own("i"), index)
+    place = place_of(index)
     vector = t.Vector(F64, arguments.lattice.dimension)
     linked = phase.load_links
     loads = (
@@ -82,21 +81,12 @@ def build_momentum_exchange(
             RESULT, place, tuple((leaf, ir.Local(v, F64)) for leaf, v in pairs(RESULT, vector))
         ),
     )
-    used = {s.array for s in statements(body) if isinstance(s, ir.LoadRecord | ir.StoreRecord)}
-    declared = (
-        *builder.arrays(),
-        value_array(WALLED, index, written=False),
-        record_array(
-            WEIGHTS, weight_leaves(arguments.lattice, arguments.real), SoA(), written=False
-        ),
+    leaves = weight_leaves(arguments.lattice, arguments.real)
+    beside = (
+        record_array(WEIGHTS, leaves, SoA(), written=False),
         value_array(RESULT, vector, written=True),
     )
-    arrays = tuple(a for a in declared if a.name in used)
-    count, total = ir.Parameter(WALLED_COUNT, index), ir.Parameter(COUNT, index)
-    loop = ir.Parallel(place.name, ir.Local(count.name, index), body)
-    velocities = builder.velocities()
-    counts = count, total, *builder.counts()
-    return ir.Kernel("momentum_exchange", SITEWISE, arrays, velocities, counts, (loop,))
+    return over_list("momentum_exchange", builder, place, (WALLED, WALLED_COUNT), body, beside)
 
 
 def _link(

@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import COUNT, own
-from lanewise.ir.traverse import statements
-from lanewise.ir.values import record_array, value_array
+from lanewise.ir.names import own
+from lanewise.ir.values import record_array
 from lanewise.language import types as t
 from lanewise.language.lattices.base import Lattice
 from lanewise.language.record import Leaf
@@ -25,7 +24,7 @@ from lanewise.language.types import BOOL, Scalar
 from lanewise.layouts import AoS
 from lanewise.patterns.sitewise.builder import SiteBuilder, SitewiseArguments
 from lanewise.patterns.sitewise.links import FLAG_WORD, FLAGS, at_face
-from lanewise.patterns.sitewise.pattern import SITEWISE
+from lanewise.patterns.sitewise.listed import over_list, place_of
 from lanewise.patterns.sitewise.populations import add_at_moving_wall, load, load_anew
 
 OUTLET, OUTLET_COUNT, BEFORE = own("outlet"), own("outlet.count"), own("before")
@@ -53,7 +52,7 @@ def build_outflow(arguments: SitewiseArguments, index: t.Scalar, outlet: Outlet)
     """The kernel over the sites of a face (`$outlet`), for the phase that comes next."""
     builder = SiteBuilder(replace(arguments, puts=False, collects=True), index)
     links, phase = builder.links, arguments.phase
-    place, edge = ir.Local(own("i"), index), ir.Local(own("edge"), index)
+    place, edge = place_of(index), ir.Local(own("edge"), index)
     stride = links.stride(outlet.axis)
     inner = build.subtract(edge, stride) if outlet.step > 0 else build.add(edge, stride)
     body: list[ir.Statement] = [
@@ -68,25 +67,16 @@ def build_outflow(arguments: SitewiseArguments, index: t.Scalar, outlet: Outlet)
         update = _update(builder, q, slot, place, edge)
         beside = _cut_beside(builder, outlet, q)
         body += update if beside is None else (ir.If(ir.Unary("not", beside, BOOL), update),)
-    used = {
-        s.array for s in statements(tuple(body)) if isinstance(s, ir.LoadRecord | ir.StoreRecord)
-    }
-    declared = (
-        *(replace(a, written=a.name == builder.populations) for a in builder.arrays()),
-        value_array(OUTLET, index, written=False),
-        record_array(
-            BEFORE, before_leaves(arguments.lattice, outlet, arguments.real), AoS(), written=True
-        ),
-    )
-    count, total = ir.Parameter(OUTLET_COUNT, index), ir.Parameter(COUNT, index)
-    loop = ir.Parallel(place.name, ir.Local(count.name, index), tuple(body))
-    return ir.Kernel(
+    leaves = before_leaves(arguments.lattice, outlet, arguments.real)
+    return over_list(
         "outflow",
-        SITEWISE,
-        tuple(a for a in declared if a.name in used),
-        (*builder.velocities(), ir.Parameter(WEIGHT, arguments.real)),
-        (count, total, *builder.counts()),
-        (loop,),
+        builder,
+        place,
+        (OUTLET, OUTLET_COUNT),
+        tuple(body),
+        (record_array(BEFORE, leaves, AoS(), written=True),),
+        (ir.Parameter(WEIGHT, arguments.real),),
+        corrects=True,
     )
 
 
