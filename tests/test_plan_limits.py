@@ -24,7 +24,8 @@ from lanewise.language.target import Machine
 from lanewise.language.types import I32
 from lanewise.models.devices import table_model
 from lanewise.patterns.elements import ELEMENTWISE
-from lanewise.planning.plan import DECLARED, NEUTRAL, CompletePlan, Plan, copies_of
+from lanewise.planning.limits import copies_of
+from lanewise.planning.plan import DECLARED, NEUTRAL, CompletePlan, Plan
 from lanewise.support.errors import PlanError
 from tests.fuzz.texts import executed
 

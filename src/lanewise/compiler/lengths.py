@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from lanewise.analysis.length import length, own_length
 from lanewise.ir import nodes as ir
-from lanewise.planning.plan import COPYING, NEUTRAL, CompletePlan, Plan, copies_of
+from lanewise.planning.limits import COPYING, copies_of
+from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 from lanewise.support.errors import CompileError, PlanError
 
 MOST_LENGTH = 30_000  # half a minute to a minute of NVRTC or LLVM

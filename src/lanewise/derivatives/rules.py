@@ -38,6 +38,7 @@ def partials(intrinsic: str, kind: Scalar) -> tuple[ir.Expression, ...]:
     z = ir.Local(operand(2), kind)
     out = ir.Local(OUT, kind)
     one, zero = r.number(1), r.number(0)
+    # one row for each function: a table, which is read as one
     match intrinsic:
         case "sqrt":
             return (r.times(r.number(0.5), r.where(">", out, zero, r.divide(one, out), zero)),)

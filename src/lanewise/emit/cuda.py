@@ -141,7 +141,7 @@ class _Writer:
 
     def statement(self, s: ir.Statement, depth: int, pad: str) -> None:
         e = self.expression
-        match s:
+        match s:  # a row for each statement of the IR: a table, whose completeness types say
             case ir.Assign() if self.declarations.is_unread(s, s.name):
                 pass
             case ir.Assign():

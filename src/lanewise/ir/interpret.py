@@ -19,8 +19,8 @@ from typing import Any, Literal, Never, TypeVar, assert_never
 import numpy as np
 
 from lanewise.ir import nodes as ir
+from lanewise.language.scalar_functions import SCALAR_FUNCTIONS
 from lanewise.language.types import Scalar, convert, holds, limits
-from lanewise.language.values import SCALAR_FUNCTIONS
 from lanewise.support.errors import VerificationError
 
 T = TypeVar("T")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, TypeVar, cast
 import numpy as np
 
 from lanewise.language import types as t
+from lanewise.language.scalar_functions import SCALAR_FUNCTIONS
 from lanewise.language.vectors import (
     SCALAR_NAMES,
     VECTOR_NAMES,
@@ -36,7 +37,6 @@ from lanewise.support.checks import LARGEST, host_array, shown
 from lanewise.support.errors import ArgumentError, ArgumentTypeError
 
 __all__ = [
-    "SCALAR_FUNCTIONS",
     "Field",
     "PopulationsName",
     "Row",
@@ -215,96 +215,6 @@ def field_of_annotation(annotation: Any) -> t.Scalar | None:
     return element if element in (t.F32, t.F64) else None
 
 
-def _rsqrt(x: Any) -> Any:
-    x = x if isinstance(x, np.floating) else np.float32(x)
-    return type(x)(1) / np.sqrt(x)
-
-
-def _min(a: Any, b: Any) -> Any:
-    return np.minimum(a, b)[()]
-
-
-def _max(a: Any, b: Any) -> Any:
-    return np.maximum(a, b)[()]
-
-
-def _clamp(x: Any, low: Any, high: Any) -> Any:
-    return _min(_max(x, low), high)
-
-
-def _mix(a: Any, b: Any, weight: Any) -> Any:
-    return a + (b - a) * weight
-
-
-def _fma(a: Any, b: Any, c: Any) -> Any:
-    return a * b + c
-
-
-def _each(function: Callable[[float], float]) -> Callable[[Any], Any]:
-    """A function of Python's floats, of NumPy's scalars and arrays: computed in float64."""
-
-    def apply(x: Any) -> Any:
-        computed = np.vectorize(function, otypes=[np.float64])(x)
-        return computed.astype(np.asarray(x).dtype)[()]
-
-    return apply
-
-
-def _gamma(x: float) -> float:
-    try:
-        return math.gamma(x)
-    except ValueError:  # at 0 infinite, at the whole numbers below, and at -inf, not a number
-        return math.copysign(math.inf, x) if x == 0 else math.nan
-    except OverflowError:
-        return math.copysign(math.inf, x)
-
-
-# On NumPy scalars of one type: the definition of the intrinsics.
-SCALAR_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "rsqrt": _rsqrt,
-    "min": _min,
-    "max": _max,
-    "clamp": _clamp,
-    "mix": _mix,
-    "fma": _fma,
-    **{
-        name: getattr(np, name)
-        for name in (
-            "sqrt",
-            "cbrt",
-            "exp",
-            "exp2",
-            "expm1",
-            "log",
-            "log2",
-            "log10",
-            "log1p",
-            "sin",
-            "cos",
-            "tan",
-            "sinh",
-            "cosh",
-            "tanh",
-            "floor",
-            "ceil",
-            "trunc",
-            "hypot",
-            "isnan",
-            "isinf",
-            "isfinite",
-        )
-    },
-    "asin": np.arcsin,
-    "acos": np.arccos,
-    "atan": np.arctan,
-    "atan2": np.arctan2,
-    "pow": np.power,
-    "abs": np.abs,
-    "round": np.rint,
-    "erf": _each(math.erf),
-    "erfc": _each(math.erfc),
-    "gamma": _each(_gamma),
-}
 MOST_ZEROS = 1 << 20  # far more than registers
 _KEEP_INTEGERS = frozenset({"min", "max", "clamp", "abs"})
 

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from math import prod
 from operator import attrgetter
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Never
 
 from lanewise.language.target import Target
+from lanewise.planning import words
 from lanewise.planning.decision import DECISION, Optimisation, choice, decision
+from lanewise.planning.limits import check_limits
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import check_fields, shown
 from lanewise.support.errors import PlanError
@@ -37,88 +38,6 @@ P = TypeVar("P", bound="Plan")
 
 SWITCH = (False, True)
 ORDERS = ("free", "written")
-
-
-def _targets(value: int, blocks: bool) -> str:
-    if value == 1:
-        return f"1 target a {'thread' if blocks else 'loop'}"
-    if blocks:
-        return f"{value} targets a thread share every source that is loaded"
-    return (
-        f"{value} targets a loop share every source that is loaded (for points whose lanes write: "
-        "one behind the other)"
-    )
-
-
-def _tile(value: int, blocks: bool) -> str:
-    if not value:
-        return "sources are read one by one"
-    if blocks:
-        return f"{value} sources at a time are staged in shared memory by the whole block"
-    return (
-        f"sources are summed in tiles of {value} (for points: packed, turned, with loops around so "
-        "many of them, or values kept)"
-    )
-
-
-def _unroll(value: int, blocks: bool) -> str:
-    return {0: "the inner loop is written out completely", 1: "the inner loop is as written"}.get(
-        value, f"the inner loop is written out {value} times"
-    )
-
-
-def _slices(value: int, blocks: bool) -> str:
-    if value == 1:
-        return "every thread meets every source"
-    if blocks:
-        return f"{value} groups of threads divide the sources of a tile"
-    return f"{value} lanes of SIMD registers share the rounds of loops"
-
-
-def _across(value: int, blocks: bool) -> str:
-    if blocks:
-        return (
-            f"{value} threads of a block along the index of neighbours"
-            if value
-            else "blocks of 16 or 32 neighbours"
-        )
-    return (
-        f"{value} neighbouring points are lanes of SIMD registers"
-        if value
-        else "points are loops as they are written"
-    )
-
-
-def _cap(value: int, blocks: bool) -> str:
-    return (
-        f"a thread gets at most {value} registers"
-        if value
-        else "a thread gets as many registers as it likes"
-    )
-
-
-def _min_blocks(value: int, blocks: bool) -> str:
-    return (
-        f"registers are capped so that {value} blocks fit a multiprocessor"
-        if value
-        else "no cap on registers"
-    )
-
-
-def _points(value: int, index: str) -> str:
-    return (
-        f"{value} points of a thread along {index}"
-        if value > 1
-        else f"one point of a thread along {index}"
-    )
-
-
-def _vector_bits(value: int, blocks: bool) -> str:
-    return (
-        f"SIMD registers of {value} bits"
-        if value
-        else "SIMD registers as wide as the compiler prefers"
-    )
 
 
 @frozen
@@ -204,7 +123,7 @@ class Plan(Generic[Open]):
 
     targets: int | Open = decision(
         "thread merging",
-        _targets,
+        words.targets,
         literature="register blocking",
         cuda=(1, 2, 4, 8, 16),
         cpu=(1, 2, 4, 8),
@@ -219,14 +138,14 @@ class Plan(Generic[Open]):
         rank=1,
     )
     tile: int | Open = decision(
-        "shared-memory blocking", _tile,
+        "shared-memory blocking", words.tile,
         literature="tiling", cuda=(0, 64, 128, 256, 512, 1024), cpu=(0, 128, 512, 2048),
         points=(0, 8, 16, 32), points_cpu=(0, 128, 256, 512, 1024, 2048, 16_384),
         limits=(0, 1_048_576), neutral=0, place=10, rank=5,
     )  # fmt: skip
     slices: int | Open = decision(
         "slicing of tiles",
-        _slices,
+        words.slices,
         literature="several threads a body",
         cuda=(1, 2, 4, 8, 16),
         items=(1, 2, 4, 8, 32),
@@ -253,7 +172,7 @@ class Plan(Generic[Open]):
         rank=7,
     )
     unroll: int | Open = decision(
-        "loop unrolling", _unroll, literature="loop unrolling", cuda=(1, 2, 4, 8, 16, 32, 0),
+        "loop unrolling", words.unroll, literature="loop unrolling", cuda=(1, 2, 4, 8, 16, 32, 0),
         items=(1, 2, 4, 8), points=(1, 4, 8, 0),
         limits=(0, 1_024), neutral=1, place=15, rank=4,
     )  # fmt: skip
@@ -271,7 +190,7 @@ class Plan(Generic[Open]):
         rank=2,
     )
     min_blocks: int | Open = decision(
-        "launch bounds", _min_blocks,
+        "launch bounds", words.min_blocks,
         literature="__launch_bounds__", cuda=(0, 1, 2, 3, 4, 6, 8), elementwise=(0, 1, 2, 4, 8),
         items=(0, 1, 2, 4, 8),
         limits=(0, 32), neutral=0, place=19, rank=12,
@@ -306,7 +225,7 @@ class Plan(Generic[Open]):
     )
     registers: int | Open = decision(
         "register cap",
-        _cap,
+        words.cap,
         literature="-maxrregcount",
         cuda=(0, 32, 40, 48, 64, 96, 128, 168),
         elementwise=(0, 32, 40, 64),
@@ -457,7 +376,7 @@ class Plan(Generic[Open]):
     )
     across: int | Open = decision(
         "shape of blocks",
-        _across,
+        words.across,
         literature="thread-block shape", points=(0, 4, 8, 16, 32, 64), points_cpu=(4, 8, 16),
         lanes=True, boxes=True, limits=(0, 4_096), neutral=0, place=24, rank=19,
     )  # fmt: skip
@@ -477,12 +396,12 @@ class Plan(Generic[Open]):
         rank=20,
     )
     rows: int | Open = decision(
-        "thread merging, rows", lambda v, blocks: _points(v, "the next slower index"),
+        "thread merging, rows", lambda v, blocks: words.points(v, "the next slower index"),
         literature="register tiling", points=(1, 2, 4, 8), points_cpu=(1, 2, 4, 6, 8, 16),
         boxes=True, limits=(0, 64), neutral=1, place=26, rank=21,
     )  # fmt: skip
     layers: int | Open = decision(
-        "thread merging, layers", lambda v, blocks: _points(v, "the slowest of three indices"),
+        "thread merging, layers", lambda v, blocks: words.points(v, "the slowest of three indices"),
         literature="2.5-D blocking", points=(1, 2, 4, 8), points_cpu=(1, 2, 4),
         boxes=True, limits=(0, 64), neutral=1, place=27, rank=22,
     )  # fmt: skip
@@ -550,7 +469,7 @@ class Plan(Generic[Open]):
         rank=25,
     )
     vector_bits: int | Open = decision(
-        "SIMD width", _vector_bits,
+        "SIMD width", words.vector_bits,
         literature="vectorisation", cpu=(0, 256, 512), elementwise_cpu=(0, 256, 512),
         items_cpu=(0, 256, 512),
         limits=(0, 512), neutral=0, place=21, rank=6,
@@ -570,7 +489,7 @@ class Plan(Generic[Open]):
 
     def __post_init__(self) -> None:
         check_fields(self, PlanError)
-        _check_limits(self)
+        check_limits(self, _LIMITS)
 
     @staticmethod
     def neutral() -> CompletePlan:
@@ -633,37 +552,6 @@ _LIMITS: Mapping[str, tuple[int, int]] = {
     if f.metadata[DECISION].limits is not None
 }
 _values = attrgetter(*FIELDS)
-
-
-MOST_COPIES = 4_096  # of a statement that a plan may write out
-# of each of these there is a copy for each of the others
-COPYING = ("targets", "rows", "layers", "unroll")
-
-
-def copies_of(plan: Plan) -> int:
-    """How often a plan writes a statement out, as far as it says so."""
-    return prod(max(getattr(plan, n) or 1, 1) for n in COPYING)
-
-
-def _check_limits(plan: Plan) -> None:
-    """Raise `PlanError` for whole numbers beyond what is declared of their fields, and for code
-    that would be too long.
-    """
-    for name, (least, most) in _LIMITS.items():
-        value: Any = getattr(plan, name)
-        if value is None:
-            continue
-        if not least <= value <= most:
-            raise PlanError(
-                f"Plan({name}={shown(value)}): wanted a whole number from {least:,} to {most:,}"
-            )
-    if (copies := copies_of(plan)) > MOST_COPIES:
-        named = {n: v for n in COPYING if (v := getattr(plan, n)) is not None and v > 1}
-        shape, product = ", ".join(f"{n}={v}" for n, v in named.items()), " x ".join(named)
-        raise PlanError(
-            f"Plan({shape}): {product} are {copies:,} copies of a statement; wanted at most "
-            f"{MOST_COPIES:,}"
-        )
 
 
 def check_plan(place: str, plan: Any) -> Plan | None:
