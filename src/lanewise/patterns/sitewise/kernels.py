@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.frontend.function import Lowered
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Work
 from lanewise.language import types as t
@@ -20,7 +19,6 @@ from lanewise.launch.executable import Executable
 from lanewise.launch.programs import Programs
 from lanewise.launch.support import index_type, machine_of
 from lanewise.launch.tuned_plans import Key, TunedPlans, has_entries, make_key, size_class
-from lanewise.passes.index_tests import Guards, guards_of, testing
 from lanewise.patterns.call_tasks import site_tests
 from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.builder import SitewiseArguments, Update
@@ -35,6 +33,7 @@ from lanewise.patterns.sitewise.calls import (
     compile_phase,
 )
 from lanewise.patterns.sitewise.function import SiteFunction
+from lanewise.patterns.sitewise.index_tests import only, prove
 from lanewise.patterns.sitewise.interpolated_walls import build_interpolated_walls
 from lanewise.patterns.sitewise.momentum_exchange import build_momentum_exchange
 from lanewise.patterns.sitewise.outflow import Outlet, build_outflow
@@ -42,15 +41,10 @@ from lanewise.patterns.sitewise.passes import boxes
 from lanewise.patterns.sitewise.pattern import LEAST_MERGED, SITEWISE, complete_site_plan
 from lanewise.patterns.sitewise.site_records import arrival_array
 from lanewise.patterns.sitewise.sites import Sites
-from lanewise.patterns.sitewise.split_sites import AnySites
 from lanewise.patterns.sitewise.values import Observed, SiteValues, in_order
-from lanewise.patterns.skeleton import checks_everywhere
-from lanewise.patterns.tables.arguments import check_countable, table_lengths
+from lanewise.patterns.tables.arguments import table_lengths
 from lanewise.patterns.tables.ranges import (
     TableTests,
-    places_reached,
-    refuse,
-    refuse_checks,
     smallest,
 )
 from lanewise.planning.plan import CompletePlan, Plan, check_plan
@@ -200,60 +194,6 @@ class SiteKernels:
         result = (sites.field(name, kind), kind)
         return bind_phase(executable, sites, step, values, (result,), stage="observe")
 
-    def prove(
-        self, sites: Sites, values: SiteValues, functions: tuple[SiteFunction, ...]
-    ) -> dict[SiteFunction, Guards]:
-        """The tests that the indices of functions into tables need.
-
-        Raises `ArgumentError` for those that surely are outside.
-        """
-        numbers = {
-            n: int(v)
-            for n, v in values.environment.items()
-            if isinstance(v, (int, np.integer)) and not isinstance(v, bool)
-        }
-        tests: dict[SiteFunction, Guards] = {}
-        for f in functions:
-            lowered = f.update.lowered
-            lengths = {n: int(values.environment[n]) for n in table_lengths(f.tables)}
-            counts = dict.fromkeys(f.elements, sites.count)
-            if lowered.numbered:
-                check_countable(f.name, counts)
-            places = places_reached(lowered, f.tables, counts, numbers)
-            # Sites of one kind are not all sites: what all of them would read, none of these may.
-            alone = len(sites.present) < 2 and len(functions) == 1
-            refuse(
-                f.name,
-                places if alone else tuple(r for r in places if r.span[0] == r.span[1]),
-                lengths,
-            )
-            tests[f] = guards_of(places)
-        return tests
-
-    def prove_all(
-        self, sites: Sites, values: SiteValues, functions: tuple[SiteFunction, ...]
-    ) -> None:
-        """`prove` for the functions of all kinds, and for what writes the fields that they read."""
-        self.prove(sites, values, functions)
-        for writer in self.kinds.writers(dict(values.fields_of)):
-            self.prove(sites, values, (writer,))
-
-    def asks_for_tests(self, sites: AnySites, checks: bool) -> bool:
-        """Whether a call asks for tests of indices; raises `ArgumentError` where it has no
-        tables.
-        """
-        everywhere = checks is False and checks_everywhere()
-        if checks is False and not everywhere:
-            return False  # as nearly always: the functions need not be gone through
-        known: Any = sites
-        functions = self.kinds.functions_of(known) if isinstance(known, Sites) else ()
-        tables = [n for f in functions for n in f.tables]
-        return (
-            bool(tables)
-            if everywhere
-            else refuse_checks(self.kinds.name, {"checks": checks}, tables)
-        )
-
     def tests(
         self,
         sites: Sites,
@@ -265,20 +205,14 @@ class SiteKernels:
         """What tests the indices of a step; running it raises `VerificationError` for the first
         site that is outside of a table.
         """
-        tests = self.prove(sites, values, functions)
+        tests = prove(sites, values, functions)
 
         def test(f: SiteFunction) -> SiteCall:
             lengths = {n: int(values.environment[n]) for n in table_lengths(f.tables)}
             table_tests = TableTests(
                 f.name, f.update.lowered, tests[f], f.tables, lengths, sites.shape
             )
-            # The others test nothing: each failure is one of this function.
-            updates = tuple(
-                replace(
-                    o.update, lowered=table_tests.lowered if o is f else _untested(o.update.lowered)
-                )
-                for o in functions
-            )
+            updates = only(functions, f, table_tests.lowered)
 
             def build(index: Scalar) -> ir.Kernel:
                 return smallest(
@@ -501,9 +435,3 @@ class SiteKernels:
         return replace(
             self._looking(sites, step, values, fresh=False), dense=False, placed=False, framed=False
         )
-
-
-def _untested(lowered: Lowered) -> Lowered:
-    """A function that finds no index outside."""
-    nothing = testing(replace(lowered.function, body=()), (), {}, frozenset())
-    return replace(lowered, function=replace(nothing, parameters=()), results=(t.I64,), numbered=())

@@ -16,6 +16,7 @@ from lanewise.launch.steps.loop import StepLoop, check_steps, loop_of, take
 from lanewise.launch.steps.task import States, Task
 from lanewise.patterns.sitewise.call_kinds import SiteKinds
 from lanewise.patterns.sitewise.calls import SiteCall, Step, run_calls
+from lanewise.patterns.sitewise.index_tests import asks_for_tests, prove_all
 from lanewise.patterns.sitewise.kernels import SiteKernels
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.patterns.sitewise.split_calls import SplitCall, SplitValues, refuse_split
@@ -107,7 +108,7 @@ class LatticeKernel(ABC):
     def _run(
         self, sites: AnySites, steps: int, plan: Plan | None, checks: bool, values: dict[str, Any]
     ) -> None:
-        if not self.kernels.asks_for_tests(sites, checks):
+        if not asks_for_tests(self.kinds, sites, checks):
             self._take(sites, steps, plan, values)
             return
         check_steps(self.__name__, steps)
@@ -212,7 +213,7 @@ class LatticeKernel(ABC):
         # which checks that the sites are of this kernel
         classified = self.kinds.values(sites, values)
         self.kinds.check_motion(sites, classified.environment)
-        self.kernels.prove_all(sites, classified, self.kinds.updates(sites))
+        prove_all(self.kinds, sites, classified, self.kinds.updates(sites))
         return classified
 
 

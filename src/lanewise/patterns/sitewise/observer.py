@@ -22,6 +22,7 @@ from lanewise.patterns.sitewise.calls import (
     run_calls,
 )
 from lanewise.patterns.sitewise.function import SiteFunction
+from lanewise.patterns.sitewise.index_tests import prove_all
 from lanewise.patterns.sitewise.kernels import SiteKernels
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.patterns.sitewise.split_calls import (
@@ -330,7 +331,7 @@ class Observer:
             frozenset(kinds.fields),
             tables,
         )
-        self.kernels.prove_all(sites, classified, (f,))
+        prove_all(self.kernels.kinds, sites, classified, (f,))
         if not f.update.lowered.results:
             raise ArgumentError(f"{f.name} returns nothing to observe")
         return classified
