@@ -46,7 +46,10 @@ AWAKE = 0.03  # seconds of work before counting
 LONG = 0.05  # seconds: work that takes longer is warm after its first run, and needs no repetition
 MOST_COMPILERS = 16  # threads that compile for a GPU at the same time
 
+OTHER_BITS = Failure("wrong", "two runs from the same state gave different bits")
+
 C = TypeVar("C", bound=Hashable)
+R = TypeVar("R")
 
 
 @dataclass(slots=True)
@@ -138,14 +141,16 @@ class KernelMeasurer:
     def _check(self, plan: CompletePlan, executable: Executable) -> Failure | None:
         """Run once from the common state, and compare."""
         assert self._expected is not None
-        try:
+
+        def first() -> tuple[list[HostArray], _Ready]:
             result, ready = self._first_run(executable)
             ready.launches += [self._bind(executable, w) for w in self._workloads[1:]]
-        except PlanError as error:
-            return Failure("illegal", str(error))
-        except Exception as error:
-            # whatever a driver says of a launch: the plan is out, the search goes on
-            return Failure("failed", first_lines(error))
+            return result, ready
+
+        ran = attempted(first)
+        if isinstance(ran, Failure):
+            return ran
+        result, ready = ran
         wrong = difference(result, self._expected, self._tolerance)
         # only then is it worth the time to find what rounding explains where terms cancel
         if wrong:
@@ -265,7 +270,7 @@ class KernelMeasurer:
             self._device.synchronize()
             if [a.tobytes() for a in work.read()] == ready.bits:
                 return None
-        return Failure("wrong", "two runs from the same state gave different bits")
+        return OTHER_BITS
 
     def release(self, plan: CompletePlan) -> None:
         self._ready.pop(plan, None)
@@ -307,6 +312,18 @@ def misfit(executable: Executable, device: DeviceModel) -> Failure | None:
             )
     lacking = fits(executable.program, device, taken)
     return Failure("failed", lacking) if lacking else None
+
+
+def attempted(run: Callable[[], R]) -> R | Failure:
+    """What this gives, or why nothing: a candidate that is refused, or of whose launch a driver
+    says whatever it likes, is out, and the search goes on.
+    """
+    try:
+        return run()
+    except PlanError as error:
+        return Failure("illegal", str(error))
+    except Exception as error:
+        return Failure("failed", first_lines(error))
 
 
 def first_lines(error: Exception) -> str:

@@ -33,8 +33,8 @@ from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import bring, module_of, on, to_host
 from lanewise.runtime.programs import repeat
 from lanewise.runtime.timing import Stopwatch
-from lanewise.support.errors import LanewiseError, PlanError
-from lanewise.tuning.measure import first_lines, in_turns, misfit
+from lanewise.support.errors import LanewiseError
+from lanewise.tuning.measure import OTHER_BITS, attempted, in_turns, misfit
 from lanewise.tuning.space import Examined, Family
 from lanewise.tuning.tune import time_limit, tune_space
 
@@ -204,15 +204,9 @@ class StepMeasurer:
         self._expected, self._ready[default] = ready.bits, ready
 
     def _check(self, plan: CompletePlan) -> Failure | None:
-        try:
-            ready = self._first_run(plan)
-        except PlanError as error:
-            return Failure("illegal", str(error))
-        except LanewiseError as error:
-            return Failure("failed", first_lines(error))
-        except Exception as error:
-            # whatever a driver says of a launch: the plan is out, the search goes on
-            return Failure("failed", first_lines(error))
+        ready = attempted(lambda: self._first_run(plan))
+        if isinstance(ready, Failure):
+            return ready
         if ready.bits != self._expected:
             return Failure(
                 "wrong",
@@ -275,7 +269,7 @@ class StepMeasurer:
         with on(self._job.device):
             if self._take(ready.steps) == ready.bits:
                 return None
-        return Failure("wrong", "two runs from the same state gave different bits")
+        return OTHER_BITS
 
     def release(self, plan: CompletePlan) -> None:
         self._ready.pop(plan, None)

@@ -24,10 +24,9 @@ from lanewise.patterns.search.tuning.job import Choice, SearchJob, SearchSpace, 
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import on, to_host
 from lanewise.runtime.timing import Stopwatch
-from lanewise.support.errors import LanewiseError, PlanError
 from lanewise.tuning.compare import difference, margins, tolerance
 from lanewise.tuning.job import POISON, HostArray
-from lanewise.tuning.measure import LONG, first_lines, in_turns
+from lanewise.tuning.measure import LONG, OTHER_BITS, attempted, in_turns
 from lanewise.tuning.race import ROUNDS, SLOW, Measurer, Outcome, Race
 from lanewise.tuning.report import Tuning
 from lanewise.tuning.search import Progress
@@ -221,15 +220,9 @@ class CallMeasurer:
 
     def _check(self, choice: Choice) -> Failure | None:
         assert self._expected is not None
-        try:
-            results = self._first_run(choice, self._job.bind(choice))
-        except PlanError as error:
-            return Failure("illegal", str(error))
-        except LanewiseError as error:
-            return Failure("failed", first_lines(error))
-        except Exception as error:
-            # whatever a driver says of a launch: the choice is out, the search goes on
-            return Failure("failed", first_lines(error))
+        results = attempted(lambda: self._first_run(choice, self._job.bind(choice)))
+        if isinstance(results, Failure):
+            return results
         wrong = difference(results, self._expected, self._tolerance)
         if wrong and any(
             e.dtype.kind == "f" for e in self._expected
@@ -281,7 +274,7 @@ class CallMeasurer:
             again = self._run(ready.call)[1]
         if [a.tobytes() for a in again] == ready.bits:
             return None
-        return Failure("wrong", "two runs from the same state gave different bits")
+        return OTHER_BITS
 
     def release(self, plan: Choice) -> None:
         self._ready.pop(plan, None)
