@@ -14,12 +14,15 @@ from lanewise.emit.lane_prefetches import LanePrefetches
 from lanewise.emit.llvm_instructions import TYPES
 from lanewise.emit.llvm_lane_memory import LONG, name_of_unbroken
 from lanewise.emit.llvm_lane_values import LaneValues
-from lanewise.emit.walks import SplitWalk
+from lanewise.emit.walks import Bounds, SplitWalk
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import MARK, own
 from lanewise.ir.traverse import statements
 from lanewise.language.types import BOOL, I64, Scalar
+
+Ends = tuple[ir.Local, ir.Local, ir.Local, ir.Local]
+"""Where a walk begins, where its inside begins and ends, and where it ends."""
 
 
 class LaneLoops:
@@ -145,45 +148,47 @@ class LaneLoops:
 
             self.when(condition, run)
 
-        def parts() -> None:
-            side = ir.Local(own(f"{along}.side"), I64)
-            self.room(side.name, I64)
-            behind = ir.Compare("!=", side, ir.Literal(0, I64))
-            two = ir.For(side.name, ir.Literal(0, I64), ir.Literal(2, I64), ir.Literal(1, I64), ())
-
-            def each() -> None:
-                over(
-                    ir.Select(behind, outer, begin, kind),
-                    ir.Select(behind, end, inner, kind),
-                    w.edges,
-                )
-                over(inner, ir.Select(behind, inner, outer, kind), w.inside)
-
-            self.writer.say(two)
-            self.writer.depth += 1
-            self.writer.loop(two, each)
-            self.writer.depth -= 1
-
+        ends = begin, inner, outer, end
         if w.early is None:
-            parts()
+            self._in_turn(along, w, ends, over)
         else:
-            bounds, block = w.early.bounds, w.early.block
-            short = ir.Literal(1, kind)
-            tests = [] if bounds.gate is None else [bounds.gate]
-            tests += [
-                ir.Compare("<=", build.subtract(inner, begin), short),
-                ir.Compare("<=", build.subtract(end, outer), short),
-            ]
-            tests += [ir.Compare("<=", x, begin) for x in bounds.least]
-            tests += [ir.Compare("<=", end, x) for x in bounds.most]
+            block = w.early.block
 
             def early() -> None:
                 one(ir.Compare("<", begin, inner), begin, block)
                 over(inner, outer, w.inside)
                 one(ir.Compare("<", outer, end), outer, block)
 
-            self.when(build.all_of(*tests), early, parts)
+            short = build.all_of(*_short(w.early.bounds, ends))
+            self.when(short, early, lambda: self._in_turn(along, w, ends, over))
         self.lanes.assigned = assigned
+
+    def _in_turn(
+        self,
+        along: str,
+        w: SplitWalk,
+        ends: Ends,
+        over: Callable[[ir.Expression, ir.Expression, ir.Block], None],
+    ) -> None:
+        """The edges before and the inside, then the edges behind: two rounds of one loop."""
+        begin, inner, outer, end = ends
+        kind, side = begin.type, ir.Local(own(f"{along}.side"), I64)
+        self.room(side.name, I64)
+        behind = ir.Compare("!=", side, ir.Literal(0, I64))
+        two = ir.For(side.name, ir.Literal(0, I64), ir.Literal(2, I64), ir.Literal(1, I64), ())
+
+        def each() -> None:
+            over(
+                ir.Select(behind, outer, begin, kind),
+                ir.Select(behind, end, inner, kind),
+                w.edges,
+            )
+            over(inner, ir.Select(behind, inner, outer, kind), w.inside)
+
+        self.writer.say(two)
+        self.writer.depth += 1
+        self.writer.loop(two, each)
+        self.writer.depth -= 1
 
     def when(
         self,
@@ -224,6 +229,19 @@ class LaneLoops:
         self.room(name, BOOL)
         self.writer.note(f"{self.writer.names(name)} = {self.writer.written(value)}")
         self.writer.assign(name, self.values.scalar(value), BOOL)
+
+
+def _short(bounds: Bounds, ends: Ends) -> list[ir.Expression]:
+    """Whether one block at most lies on either side of the inside."""
+    begin, inner, outer, end = ends
+    one = ir.Literal(1, begin.type)
+    tests = [] if bounds.gate is None else [bounds.gate]
+    tests += [
+        ir.Compare("<=", build.subtract(inner, begin), one),
+        ir.Compare("<=", build.subtract(end, outer), one),
+    ]
+    tests += [ir.Compare("<=", x, begin) for x in bounds.least]
+    return [*tests, *(ir.Compare("<=", end, x) for x in bounds.most)]
 
 
 def _wide(e: ir.Expression) -> ir.Expression:
