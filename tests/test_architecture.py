@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from difflib import unified_diff
 from pathlib import Path
 
 import pytest
@@ -25,43 +26,58 @@ WALK = ROOT / "docs/walkthrough.md"
 TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 BEGIN, END = "<!-- generated: begin -->", "<!-- generated: end -->"
 STOREYS_BEGIN, STOREYS_END = "<!-- storeys: begin -->", "<!-- storeys: end -->"
-PLAN = Plan(block=128, tile=128, targets=2, slices=2, parts=2, unroll=8)
+PLAN = Plan(block=128, tile=128, targets=2, unroll=8)
+MOST = 20  # lines of a stage that the walk shows
 
 
 def _section(title: str, language: str, text: str) -> str:
-    return f"### {title}\n\n```{language}\n{text.rstrip()}\n```\n"
+    return f"## {title}\n\n```{language}\n{text.rstrip()}\n```\n"
+
+
+def _new_lines(before: str, after: str) -> str:
+    """The lines that a stage writes; dots stand for those that stay as they were."""
+    lines = list(unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm=""))[3:]
+    return _cut([line[1:] if line[0] == "+" else "..." for line in lines if line[0] != "-"])
+
+
+def _cut(lines: list[str]) -> str:
+    more = len(lines) - MOST
+    return "\n".join(lines if more <= 0 else [*lines[:MOST], f"... {more} more lines"])
+
+
+def _block(text: str, begin: str, end: str) -> str:
+    """The lines of a text from one that begins so to one that is so."""
+    lines = text.splitlines()
+    first = next(n for n, line in enumerate(lines) if line.startswith(begin))
+    last = next(n for n in range(first, len(lines)) if lines[n] == end)
+    return _cut(lines[first : last + 1])
 
 
 def generated() -> str:
     c, layout = case("gravity"), lw.SoAoAS()
-    function = c.kernel.lowered.function
+    reference = print_kernel(reference_kernel(c, layout, "cuda"), with_functions=False)
     parts = [
         _section("The user's source", "python", inspect.getsource(c.kernel.python)),
-        _section("Function (frontend/)", "text", print_function(function)),
-        _section(
-            "Reference kernel (patterns/pairwise/build.py)",
-            "text",
-            print_kernel(reference_kernel(c, layout, "cuda"), with_functions=False),
-        ),
+        _section("Function (frontend/)", "text", print_function(c.kernel.lowered.function)),
+        _section("Reference kernel (patterns/pairwise/build.py)", "text", reference),
     ]
-    before = ""
+    before = reference
     for stage, kernels in stages(c, layout, PLAN, "cuda"):
         text = print_kernel(kernels[0], with_functions=False)
-        if before and text != before:
-            parts.append(_section(f"After {stage}", "text", text))
+        if text != before:
+            parts.append(_section(f"After {stage}", "text", _new_lines(before, text)))
         before = text
     p = program(c, layout, PLAN, "cuda")
-    parts.append(_section("The kernel that adds the parts, lowered", "text", print_kernel(p.kernels[1])))
-    parts.append(
-        _section("CUDA C++ (emit/cuda.py)", "cuda", emit_cuda(p.kernels[0], f"gravity\nplan: {p.plan.short()}"))
-    )
-    cpu = program(c, lw.SoA(), Plan(targets=1), "cpu")
+    cuda = emit_cuda(p.kernels[0], f"gravity\nplan: {p.plan.short()}")
     parts.append(
         _section(
-            "LLVM's language for the CPU (emit/llvm.py)",
-            "llvm",
-            emit_llvm(cpu.kernels[0], f"gravity\nplan: {cpu.plan.short()}"),
+            "CUDA C++ (emit/cuda.py): the loop over whole tiles", "cuda", _block(cuda, "    for (int tile", "    }")
         )
+    )
+    cpu = program(c, lw.SoA(), Plan(targets=1), "cpu")
+    llvm = emit_llvm(cpu.kernels[0], f"gravity\nplan: {cpu.plan.short()}")
+    parts.append(
+        _section("LLVM's language for the CPU (emit/llvm.py): the function", "llvm", _block(llvm, "define", "}"))
     )
     return "\n".join(parts)
 
@@ -74,6 +90,7 @@ def test_the_walk_shows_what_the_compiler_does(request: pytest.FixtureRequest) -
         WALK.write_text(f"{head}{BEGIN}\n\n{generated()}\n{END}{tail}", encoding="utf-8")
         return
     assert shown.strip() == generated().strip(), "make golden rewrites it"
+    assert len(text.splitlines()) <= 250
 
 
 def test_it_draws_the_storeys(request: pytest.FixtureRequest) -> None:
