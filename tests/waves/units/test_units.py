@@ -7,12 +7,15 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from lanewise.sims import waves
+from lanewise.sims.common import devices as known_devices
+from lanewise.sims.waves.commands import files
 from lanewise.sims.waves.hierarchical import CANDIDATE
 from lanewise.sims.waves.units import (
     Job,
@@ -376,6 +379,23 @@ def test_devices_and_workers(
     ]  # fmt: skip
     with pytest.raises(InputError, match="3 workers with a GPU each are asked for; there are 2: 3, 5"):
         described_workers(3, True)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3, 5, 8")
+    assert [d["env"]["CUDA_VISIBLE_DEVICES"] for d in described_workers(2, True, (0, 2))] == ["3", "8"]
+    with pytest.raises(InputError, match="3 workers with a GPU each are asked for; there are 2: 3, 8"):
+        described_workers(3, True, (0, 2))
+    monkeypatch.setattr(known_devices, "place_of", lambda _: stand_in)
+    for devices, gpus in ((("cuda", "cuda:2"), (0, 2)), (("cuda:1",), (1,))):
+        stand_in = SimpleNamespace(devices=devices)
+        assert files.gpus_of("cuda:0,2", None) == ("cuda", gpus)
+    for devices, said in ((("cuda", "cuda"), "has cuda twice"), (("cpu", "cpu"), "takes GPUs, found cpu")):
+        stand_in = SimpleNamespace(devices=devices)
+        with pytest.raises(InputError, match=said):
+            files.gpus_of("cuda:0*2", None)
+    with pytest.raises(InputError, match="--scheduler has the workers and their GPUs, found --device cuda:0,2"):
+        files.gpus_of("cuda:0,2", "tcp://host:8786")
+    assert files.gpus_of("cuda:1", None) == ("cuda:1", ())
+    assert Workers(gpus=(0, 2)).count == 2
+    assert Workers(count=1, gpus=(0, 2)).count == 1
     assert all("resources" not in d and d["nthreads"] == 1 for d in described_workers(3, False))
     with pytest.raises(InputError, match="the device is 'cuda:1', and every worker has one GPU of its own"):
         search_in_units(a_job(pattern, device="cuda:1"), tmp_path / "g", workers=Workers(count=1))

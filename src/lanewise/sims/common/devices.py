@@ -14,7 +14,7 @@ from lanewise.primitives.changes import remembered
 from lanewise.primitives.remembered_bandwidth import remembered_bandwidth
 from lanewise.runtime.compile_workers import settle, side_by_side
 from lanewise.runtime.device import get_device
-from lanewise.runtime.devices import cuda_device_count, resolve
+from lanewise.runtime.devices import cuda_device_count, cuda_number, resolve
 from lanewise.runtime.memory import (
     address,
     array_module,
@@ -39,6 +39,7 @@ __all__ = [
     "bring",
     "check_compiled",
     "cuda_device_count",
+    "cuda_number",
     "device_of",
     "device_of_rank",
     "first_of",

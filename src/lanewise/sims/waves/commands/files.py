@@ -22,6 +22,35 @@ def check_device(device: str) -> None:
         resolve(device)
 
 
+def gpus_of(device: str, scheduler: str | None) -> tuple[str, tuple[int, ...]]:
+    """The device of a search, and the numbers of GPUs that have a worker each: those of a mesh,
+    such as "cuda:*" or "cuda:0,2"; none of a single device.
+
+    Raises `InputError` for meshes of other devices, `DeviceError` for what is not there.
+    """
+    from lanewise.sims.common import devices as known
+
+    if not known.is_mesh(device):
+        return device, ()
+    if scheduler is not None:
+        raise InputError(
+            f"--scheduler has the workers and their GPUs, found --device {device}; wanted cuda"
+        )
+    place = known.place_of(device)
+    devices = [place] if isinstance(place, str) else list(place.devices)
+    for name in devices:
+        if known.target_of(name).name != known.CUDA.name:
+            raise InputError(
+                f"--device {device} takes GPUs, found {name}; wanted --device {name} --workers "
+                f"{len(devices)}"
+            )
+        if devices.count(name) > 1:
+            raise InputError(
+                f"--device {device} has {name} twice, and every worker has a GPU of its own"
+            )
+    return known.CUDA.name, tuple(map(known.cuda_number, devices))
+
+
 def check_outputs(
     out: Path, plot: Path | None, overwrite: bool, follow_up: Path | None = None
 ) -> None:

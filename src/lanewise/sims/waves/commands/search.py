@@ -21,7 +21,7 @@ from lanewise.sims.common.frame import at_work, follow, print_json, say_note
 from lanewise.sims.common.options import GivenOptions
 from lanewise.sims.common.profile_report import ProfileReport
 from lanewise.sims.waves.commands.arguments import require
-from lanewise.sims.waves.commands.files import check_device, check_outputs, say_left_out
+from lanewise.sims.waves.commands.files import check_device, check_outputs, gpus_of, say_left_out
 from lanewise.sims.waves.commands.options import Directions, Input, InUnits, SearchGrid
 from lanewise.sims.waves.commands.sky import directions
 from lanewise.sims.waves.device.memory import Memory
@@ -51,6 +51,7 @@ class _Asked:
     overwrite: bool
     follow_up: int
     kept: InUnits
+    workers: Workers
 
     @property
     def folder(self) -> Path:
@@ -143,9 +144,10 @@ def _asked(matched: GivenOptions) -> _Asked:
         raise InputError(
             f"--follow-up is {where.follow_up}; wanted a number of candidates, 0 for none"
         )
+    device, gpus = gpus_of(inputs.device, kept.scheduler)
     # else its workers have the device, and nobody here needs it
     if kept.scheduler is None or where.follow_up:
-        check_device(inputs.device)
+        check_device(device)
     followed = follow_up_file(where.out) if where.follow_up else None
     overwrite = where.overwrite or _goes_on(where.out, kept)
     check_outputs(where.out, where.plot, overwrite, followed)
@@ -157,9 +159,10 @@ def _asked(matched: GivenOptions) -> _Asked:
         most=where.most,
         skip_bad=inputs.skip_bad,
         method=where.method,
-        device=inputs.device,
+        device=device,
     )
-    return _Asked(job, where.out, where.plot, overwrite, where.follow_up, kept)
+    workers = Workers(count=kept.workers, scheduler=kept.scheduler, gpus=gpus)
+    return _Asked(job, where.out, where.plot, overwrite, where.follow_up, kept, workers)
 
 
 def _goes_on(out: Path, kept: InUnits) -> bool:
@@ -192,13 +195,12 @@ def _searched(
     asked: _Asked, profile: Profile | None, announce: Callable[[Memory], None], *, quiet: bool
 ) -> Found:
     """The search in its units, followed to the end; one that is stopped says how to go on."""
-    workers = Workers(count=asked.kept.workers, scheduler=asked.kept.scheduler)
     kept, search = asked.kept, asked.job
     place = opened(
         search,
         asked.folder,
         units=kept.units,
-        workers=workers,
+        workers=asked.workers,
         resume=kept.resume,
         overwrite=asked.overwrite,
     )

@@ -97,9 +97,11 @@ def on_workers(
 
 
 @contextmanager
-def connected(workers: int | None, scheduler: str | None, on_gpus: bool) -> Generator[Any]:
+def connected(
+    workers: int | None, scheduler: str | None, on_gpus: bool, gpus: tuple[int, ...] = ()
+) -> Generator[Any]:
     """A client of the cluster at an address, or of one that lives as long as the block: processes
-    of this machine, one thread each.
+    of this machine, one thread each. gpus: see `described_workers`.
     """
     if find_spec("distributed") is None:
         raise InputError(f"workers need the package distributed: {install('cluster')}")
@@ -115,7 +117,8 @@ def connected(workers: int | None, scheduler: str | None, on_gpus: bool) -> Gene
         "distributed.nanny.pre-spawn-environ": spawned,
     }
     with config.set(settings), _quiet():
-        cluster = _cluster(workers or 1, on_gpus) if scheduler is None else nullcontext(scheduler)
+        described = described_workers(workers or 1, on_gpus, gpus) if scheduler is None else []
+        cluster = _cluster(described) if scheduler is None else nullcontext(scheduler)
         with cluster as place, _client(Client, place) as client:
             yield client
 
@@ -142,7 +145,7 @@ def _client(kind: Any, cluster: Any) -> Any:
         ) from error
 
 
-def _cluster(workers: int, on_gpus: bool) -> Any:
+def _cluster(described: list[dict[str, Any]]) -> Any:
     """Processes of this machine that end with the block.
 
     A program that starts them needs the usual `if __name__ == "__main__"`.
@@ -150,16 +153,15 @@ def _cluster(workers: int, on_gpus: bool) -> Any:
     from distributed import Nanny, Scheduler, SpecCluster
 
     scheduler = {"cls": Scheduler, "options": {"dashboard": False, "host": "127.0.0.1", "port": 0}}
-    every = {
-        n: {"cls": Nanny, "options": options}
-        for n, options in enumerate(described_workers(workers, on_gpus))
-    }
+    every = {n: {"cls": Nanny, "options": options} for n, options in enumerate(described)}
     return SpecCluster(scheduler=scheduler, workers=every)
 
 
-def described_workers(workers: int, on_gpus: bool) -> list[dict[str, Any]]:
+def described_workers(
+    workers: int, on_gpus: bool, chosen: tuple[int, ...] = ()
+) -> list[dict[str, Any]]:
     """What each worker is started with: one thread, its share of the CPU's, and perhaps one GPU of
-    its own.
+    its own. chosen: which of the visible ones; all, if none is named.
     """
     share = max(1, (os.cpu_count() or 1) // workers)
     threads = {"LANEWISE_THREADS": os.environ.get("LANEWISE_THREADS", str(share))}
@@ -172,6 +174,7 @@ def described_workers(workers: int, on_gpus: bool) -> list[dict[str, Any]]:
     if not on_gpus:
         return [{**common, "env": threads} for _ in range(workers)]
     gpus = visible_cards()
+    gpus = [gpus[n] for n in chosen if n < len(gpus)] if chosen else gpus
     if workers > len(gpus):
         raise InputError(
             f"{workers} workers with a GPU each are asked for; there are {len(gpus)}: "

@@ -47,12 +47,16 @@ class Workers:
     count       processes of this machine, started and ended with the search; for jobs of the device
     "cuda" each has a GPU of its own scheduler   address of a Dask scheduler, whose workers have
     lanewise and see the files and the folder of checkpoints
+    gpus        numbers of the GPUs of this machine that have a worker each, if not the first ones
     """
 
     count: int | None = None
     scheduler: str | None = None
+    gpus: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.count is None and self.gpus:
+            object.__setattr__(self, "count", len(self.gpus))
         check_fields(self, InputError)
         if self.count is not None and self.count < 1:
             raise InputError(f"{self.count} workers asked for; wanted at least 1")
@@ -295,5 +299,5 @@ def _compute(
         yield from in_process(ready, units, folder, seconds, report, announce)
         return
     resources = {GPU: 1} if ready.job.on_gpu else {}
-    with connected(workers.count, workers.scheduler, ready.job.on_gpu) as client:
+    with connected(workers.count, workers.scheduler, ready.job.on_gpu, workers.gpus) as client:
         yield from on_workers(ready, units, folder, seconds, report, client, resources)
