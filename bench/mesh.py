@@ -1,9 +1,10 @@
-"""Steps of a direct sum of gravity on two GPUs beside one: `python -m bench.mesh [--bodies 262144 1048576]`.
+"""Steps on two GPUs beside one: `python -m bench.mesh [gravity lattice flock]`, all within 200 s.
 
-Versions take turns in one process: one GPU with its own default plan, which computes each pair once; a
-mesh of one part, which takes pairs one way, as every mesh does; two parts on one GPU; two GPUs. Positions
-after the same steps have to have the same bits on all meshes. Writes bench/results/mesh_gravity_cuda.md,
-or into the folder that the variable OUT names.
+Versions take turns in one process. Gravity: direct sums of 2^18 and 2^20 bodies. Lattice: D3Q19 in
+float32, pull, a box for each GPU (weak) and one box for both (strong). Flock: the thesis's rules,
+as many agents for each GPU (weak). What is left after the same steps has the same bits wherever the
+documentation says so, or the run ends. Writes bench/results/mesh_cuda.md, or into the folder that
+the variable OUT names. `--device cpu` tries all of it on virtual parts with small sizes.
 """
 
 from __future__ import annotations
@@ -12,16 +13,20 @@ import argparse
 import os
 import statistics
 import time
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import cupy
 import numpy as np
 
 import lanewise as lw
 from bench.harness import describe_machine
+from lanewise.sims.boids import Flock
+from lanewise.sims.lbm.operators import find_operator
 
-ROUNDS, PAIRS = 5, 3e12  # pairs that a round has at least
+ROUNDS, SECONDS = 5, 0.6  # of a version; a round of it
+WALL, LID = 2, 3
 
 
 class Body(lw.Record):
@@ -44,71 +49,195 @@ def kick_drift(body: Body, acceleration: lw.vec3, dt: lw.f32):
     body.position += body.velocity * dt
 
 
-PLACES: dict[str, Any] = {
+# how a version is named, and where its arrays lie
+GPUS = {
     "one GPU": "cuda",
     "mesh of one part": "cuda:0*1",
     "two parts on one GPU": "cuda:0*2",
     "two GPUs": "cuda:0,1",
 }
+CPUS = {
+    "one GPU": "cpu",
+    "mesh of one part": "cpu*1",
+    "two parts on one GPU": "cpu*2",
+    "two GPUs": "cpu*2",
+}
+Advance = Callable[[int], object]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--bodies", type=int, nargs="*", default=[1 << 18, 1 << 20])
-    lines = [
-        "# Direct sums of gravity on meshes, milliseconds a step",
-        "",
-        f"{describe_machine()}",
-        "",
-    ]
-    lines += [
-        f"| bodies | {' | '.join(PLACES)} | two GPUs: share of twice a part | of twice one GPU |"
-    ]
-    lines += [f"|---:|{'---:|' * (len(PLACES) + 2)}"]
-    for count in parser.parse_args().bodies:
-        lines.append(_row(count))
-        print(lines[-1], flush=True)
+    parser.add_argument("sections", nargs="*", default=[], help=", ".join(SECTIONS))
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    given = parser.parse_args()
+    small = given.device == "cpu"
+    places = CPUS if small else GPUS
+    lines = ["# Steps on two GPUs beside one", "", describe_machine(), ""]
     out = Path(os.environ.get("OUT") or Path(__file__).parent / "results")
-    (out / "mesh_gravity_cuda.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    began = time.perf_counter()
+    for name in given.sections or SECTIONS:
+        for line in SECTIONS[name](places, small):
+            print(
+                line,
+                f"[{time.perf_counter() - began:.0f} s]" if line.startswith("| ") else "",
+                flush=True,
+            )
+            lines.append(line)
+            if not small:  # what is there is kept, if the time ends
+                (out / "mesh_cuda.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _row(count: int) -> str:
+# ------------------------------------------------------------ gravity
+
+
+def gravities(places: dict[str, str], small: bool) -> Iterable[str]:
+    """Milliseconds a step of direct sums."""
+    yield f"| gravity, bodies | {' | '.join(places)} | two GPUs: of twice a part | of twice one GPU |"
+    yield f"|---:|{'---:|' * (len(places) + 2)}"
+    for count in (1 << 10, 1 << 11) if small else (1 << 18, 1 << 20):
+        yield gravity_row(places, count)
+
+
+def gravity_row(places: dict[str, str], count: int) -> str:
     rng = np.random.default_rng(1)
     position = rng.standard_normal((count, 3)).astype(np.float32)
     mass = np.full(count, 1 / count, np.float32)
-    loops: dict[str, Any] = {}
+    loops: dict[str, Advance] = {}
     left: dict[str, Any] = {}
-    for name, place in PLACES.items():
+    for name, place in places.items():
         bodies = Body.array(position=position, mass=mass, device=place)
         force = gravity.bind(bodies, bodies, softening2=1e-4)
-        loops[name] = lw.steps([force, kick_drift.bind(bodies, force.results[0], dt=1e-3)])
-        loops[name].run(2)
-        left[name] = bodies.numpy()["position"].copy()
-    meshes = [n for n in PLACES if n != "one GPU"]
-    if not all(np.array_equal(left[n], left[meshes[0]]) for n in meshes):
-        raise SystemExit(f"{count:,} bodies: the bits of meshes differ")
-    steps = max(1, int(PAIRS / count**2))
-    times: dict[str, list[float]] = {n: [] for n in PLACES}
+        loop = lw.steps([force, kick_drift.bind(bodies, force.results[0], dt=1e-3)])
+        loop.run(2)
+        loops[name], left[name] = loop.run, bodies.numpy()["position"].copy()
+    one, *meshes = places
+    for name in meshes:
+        check(f"{count:,} bodies, {name}", np.array_equal(left[name], left[meshes[0]]))
+    check(f"{count:,} bodies, one", np.allclose(left[one], left[meshes[0]], atol=1e-5))
+    ms = milliseconds(loops)
+    shares = (ms[meshes[0]] / ms["two GPUs"] / 2, ms[one] / ms["two GPUs"] / 2)
+    return f"| {count:,} | {' | '.join(f'{ms[n]:.2f}' for n in places)} | {' | '.join(f'{s:.1%}' for s in shares)} |"
+
+
+# ------------------------------------------------------------ lattices
+
+
+def lattices(places: dict[str, str], small: bool) -> Iterable[str]:
+    """Millions of sites a second: a box on one GPU, twice that box on two, and the same box on two."""
+    yield "| D3Q19, stored in | box (z, y, x) | one GPU | twice the box on two | weak | the box on two | strong |"
+    yield "|---|---|---:|---:|---:|---:|---:|"
+    for storage in ("f32",) if small else ("f32", "f16"):
+        yield lattice_row(places, (32, 16, 16) if small else (512, 512, 512), storage)
+
+
+def lattice_row(places: dict[str, str], shape: tuple[int, int, int], storage: str) -> str:
+    flow = lw.sitewise(lw.D3Q19)(find_operator("bgk").make(lw.D3Q19, "f32"))
+    flow.wall(WALL, "wall")
+    flow.wall(LID, "lid", velocity="lid_velocity")
+    values: dict[str, Any] = {"omega": 1.7, "lid_velocity": (0.05, 0.0, 0.0)}
+    edges: dict[str, Any] = {"x": "wall", "y": ("wall", "lid"), "z": "wall"}
+
+    def sites(box: tuple[int, ...], place: str) -> Any:
+        return flow.sites(box, edges=edges, storage=storage, streaming="pull", device=place)
+
+    one, two = places["one GPU"], places["two GPUs"]
+    tiny = [sites((33, 16, 32), place) for place in (one, two)]
+    for s in tiny:
+        flow.run(s, 20, **values)
+    check(
+        f"D3Q19 in {storage}",
+        np.array_equal(*(flow.populations(s, lid_velocity=values["lid_velocity"]) for s in tiny)),
+    )
+    half = (shape[0] // 2, *shape[1:])
+    rates: list[float] = []
+    for box, place in ((half, one), (shape, two), (shape, one)):  # one after the other: memory
+        stepped = sites(box, place)
+        flow.run(stepped, 4, **values)
+        seconds = milliseconds({"": partial(flow.run, stepped, **values)})[""] / 1e3
+        rates.append(np.prod(box) / seconds / 1e6)
+        del stepped
+    alone, both, whole = rates
+    text = "x".join(map(str, shape))
+    return (
+        f"| {storage} | half of {text}, {text} | {alone:,.0f} and {whole:,.0f} | {both:,.0f} | {both / alone / 2:.1%} | "
+        f"{both:,.0f} | {both / whole / 2:.1%} |"
+    )
+
+
+# ------------------------------------------------------------ flocks
+
+
+def flocks(places: dict[str, str], small: bool) -> Iterable[str]:
+    """Millions of agents a second of the thesis's rules."""
+    yield "| flock, agents on each GPU | one GPU | two GPUs, twice as many | weak | two GPUs, as many | strong |"
+    yield "|---:|---:|---:|---:|---:|---:|"
+    for count in (1 << 10,) if small else (1 << 20, 1 << 22):
+        rates: list[float] = []
+        for agents, place in ((count, "one GPU"), (2 * count, "two GPUs"), (count, "two GPUs")):
+            world = 200.0 * (agents / 2**17) ** (1 / 3)
+            flock = Flock(
+                agents=agents,
+                world=world,
+                start="world",
+                semantics="thesis",
+                seed=1,
+                device=places[place],
+            )
+            flock.advance(4)
+            rates.append(agents / milliseconds({"": flock.advance})[""] / 1e3)
+            del flock
+        alone, both, strong = rates
+        yield (
+            f"| {count:,} | {alone:.0f} | {both:.0f} | {both / alone / 2:.1%} | {strong:.0f} | {strong / alone / 2:.1%} |"
+        )
+
+
+# ------------------------------------------------------------ time
+
+
+def milliseconds(versions: dict[str, Advance]) -> dict[str, float]:
+    """Of a step of each, which take turns: the middle of the rounds."""
+    steps: dict[str, int] = {}
+    for name, advance in versions.items():
+        once = min(seconds(advance, 2) / 2 for _ in range(2))
+        steps[name] = max(2, min(2000, int(SECONDS / once)))
+    times: dict[str, list[float]] = {name: [] for name in versions}
     for _ in range(ROUNDS):
-        for name, loop in loops.items():
-            _settled()
-            begin = time.perf_counter()
-            loop.run(steps)
-            _settled()
-            times[name].append((time.perf_counter() - begin) / steps)
-    ms = {n: statistics.median(t) * 1e3 for n, t in times.items()}
-    two = ms["two GPUs"]
-    shares = (ms["mesh of one part"] / two / 2, ms["one GPU"] / two / 2)
-    cells = [f"{count:,}", *(f"{ms[n]:.2f}" for n in PLACES), *(f"{100 * s:.1f} %" for s in shares)]
-    return f"| {' | '.join(cells)} |"
+        for name, advance in versions.items():
+            times[name].append(seconds(advance, steps[name]) / steps[name])
+    return {name: statistics.median(taken) * 1e3 for name, taken in times.items()}
 
 
-def _settled() -> None:
-    for number in range(cupy.cuda.runtime.getDeviceCount()):
+def seconds(advance: Advance, steps: int) -> float:
+    settle()
+    begin = time.perf_counter()
+    advance(steps)
+    settle()
+    return time.perf_counter() - begin
+
+
+def settle() -> None:
+    """Wait for all GPUs."""
+    try:
+        import cupy
+
+        count = cupy.cuda.runtime.getDeviceCount()
+    except Exception:  # there is none
+        return
+    for number in range(count):
         with cupy.cuda.Device(number):
             cupy.cuda.get_current_stream().synchronize()
             cupy.cuda.Device(number).synchronize()
 
+
+def check(what: str, holds: bool) -> None:
+    if not holds:
+        raise SystemExit(f"{what}: what is left differs")
+
+
+SECTIONS: dict[str, Callable[[dict[str, str], bool], Iterable[str]]] = {
+    "gravity": gravities, "lattice": lattices, "flock": flocks,
+}  # fmt: skip
 
 if __name__ == "__main__":
     main()
