@@ -92,10 +92,8 @@ class SplitRows:
     def columns(self, leaves: Sequence[str]) -> dict[str, Any]:
         """Several leaves of all rows; those of one type go between processes together."""
         module = array_module(self.device)
+        pieces = {n: [self._brought(p, n) for p in self.parts] for n in leaves}
         with on(self.device):
-            pieces = {
-                n: [bring(p.places.column(n), self.device) for p in self.parts] for n in leaves
-            }
             own = {name: module.concatenate(columns) for name, columns in pieces.items()}
         if not self.mesh.everywhere:
             return own
@@ -107,6 +105,12 @@ class SplitRows:
             with on(self.device):
                 own |= {name: whole[:, n] for n, name in enumerate(names)}
         return own
+
+    def _brought(self, part: Storage, leaf: str) -> Any:
+        """A leaf of a part, on the first device. Some layouts compute it, where the part lies."""
+        with on(part.device):
+            column = part.places.column(leaf)
+        return bring(column, self.device)
 
     def take(self, leaf: str, indices: Any) -> Any:
         column = self.column(leaf)

@@ -7,7 +7,7 @@ rows, so that no bit depends on the number of processes.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 T = TypeVar("T")
 Rows = NDArray[Any]
+MOST_BYTES = 1 << 30  # of a message: MPI 3.1 counts them with 31 bits
 
 
 class Transport(Protocol):
@@ -81,16 +82,28 @@ class MpiTransport:
         own = np.ascontiguousarray(own)
         whole = np.empty((sum(counts), *own.shape[1:]), own.dtype)
         one = whole[:1].nbytes if len(whole) else 0
-        sizes = [n * one for n in counts]
-        self._wait([self._communicator.Iallgatherv(_bytes(own), [_bytes(whole), sizes])])
+        if not one:
+            return whole
+        from mpi4py import MPI
+
+        row = MPI.BYTE.Create_contiguous(one).Commit()  # rows are counted, in 32 bits, not bytes
+        try:
+            taken, given = [_bytes(own), len(own), row], [_bytes(whole), list(counts), row]
+            self._wait([self._communicator.Iallgatherv(taken, given)])
+        finally:
+            row.Free()
         return whole
 
     def exchange(self, sent: Iterable[tuple[int, Rows]], into: Iterable[tuple[int, Rows]]) -> None:
         rooms = [(rank, np.empty(room.shape, room.dtype), room) for rank, room in into]
-        requests = [self._communicator.Irecv(_bytes(own), source=rank) for rank, own, _ in rooms]
+        requests = [
+            self._communicator.Irecv(piece, source=rank)
+            for rank, own, _ in rooms
+            for piece in _pieces(own)
+        ]
         for rank, rows in sent:
-            whole = _bytes(np.ascontiguousarray(rows))
-            requests.append(self._communicator.Isend(whole, dest=rank))
+            for piece in _pieces(np.ascontiguousarray(rows)):
+                requests.append(self._communicator.Isend(piece, dest=rank))
         self._wait(requests)
         for _, own, room in rooms:
             room[...] = own
@@ -110,6 +123,13 @@ class MpiTransport:
 def _bytes(array: Rows) -> Rows:
     """The memory of a contiguous array."""
     return array.reshape(-1).view(np.uint8)
+
+
+def _pieces(array: Rows) -> Iterator[Rows]:
+    """The memory of a contiguous array, in messages that MPI 3.1 counts; one, if it has none."""
+    whole = _bytes(array)
+    for first in range(0, max(1, len(whole)), MOST_BYTES):
+        yield whole[first : first + MOST_BYTES]
 
 
 def lead(transport: Transport, value: Callable[[], T]) -> T:

@@ -54,7 +54,8 @@ def default_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
             return Plan(
                 across=SIDE_BY_SIDE, vector_bits=512 if machine.vector_bits == 512 else 0
             ).filled(NEUTRAL)
-        targets = 4 if work.strided else 1
+        # who wishes targets side by side wants none merged
+        targets = 4 if work.strided and not requested.across else 1
         return Plan(targets=targets).filled(NEUTRAL)
     if _reciprocal(machine, work, requested):
         return _reciprocal_plan(machine, work, requested)

@@ -41,7 +41,7 @@ def place_of_run(device: str | lw.Mesh | None, before: str | None = None) -> str
     ranks = joined()
     if ranks is None or isinstance(device, lw.Mesh):
         return place_of(device or before)
-    name = device or (target_of(before).pipeline if before else "cpu")
+    name = device or (target_of(before).name if before else "cpu")
     if name == CUDA.name and target_of(own := device_of_rank(ranks.number_here)).has_blocks:
         name = own
     return lw.Mesh.over_ranks(name)
