@@ -66,6 +66,14 @@ Only = Annotated[
         show_default=False,
     ),
 ]
+Axis = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="curves along one setting instead: of boids cells, those of a static grid",
+        show_default=False,
+    ),
+]
 Quick = Annotated[
     bool,
     typer.Option(
@@ -90,6 +98,7 @@ def ladder(
     agents: Agents = None,
     worlds: Worlds = None,
     only: Only = None,
+    axis: Axis = None,
     device: Device = "cpu",
     quick: Quick = False,
     json_: Json = False,
@@ -103,7 +112,7 @@ def ladder(
     from lanewise.ladders.rung import Options, as_json
     from lanewise.runtime.devices import resolve
 
-    chosen = find_ladder(name)
+    chosen = _along(find_ladder(name), axis)
     where = resolve(device)
     if not is_compiled(where):
         raise InputError("the interpreter is no device to measure: wanted cpu or cuda")
@@ -123,6 +132,20 @@ def ladder(
         print(json.dumps(as_json(machine, chosen, rungs)))
     else:
         _show(chosen, rungs, machine, plot)
+
+
+def _along(chosen: Ladder, axis: str | None) -> Ladder:
+    """The ladder, or its series along one setting."""
+    if axis is None:
+        return chosen
+    if not chosen.axes:
+        raise InputError(f"--axis {axis}: ladder {chosen.name} has no axes; wanted ladder boids")
+    if axis not in chosen.axes:
+        raise InputError(
+            f"--axis {axis}: unknown{near(axis, chosen.axes) or ';'} ladder {chosen.name} has "
+            f"{', '.join(chosen.axes)}"
+        )
+    return chosen.axes[axis]
 
 
 def _counts(chosen: Ladder, bodies: str | None, agents: str | None) -> tuple[int, ...]:

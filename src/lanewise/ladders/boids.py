@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from lanewise.ladders.boids_cells import CELLS
 from lanewise.ladders.boids_run import FlockRunner, parts_of
 from lanewise.ladders.boids_versions import AUTOMATIC, IN_TURN, SOURCE, Version, versions
 from lanewise.ladders.run import duration, skipped
@@ -196,4 +197,5 @@ LADDER = Ladder(
     elements="agents",
     rate=RATE,
     draw=_draw,
+    axes={"cells": CELLS},
 )
