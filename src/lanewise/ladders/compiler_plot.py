@@ -9,18 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from lanewise.ladders.compiler_plans import every_pass
-from lanewise.ladders.plot import factor_ticks
+from lanewise.ladders.plot import factor_ticks, head_and_source, marked
 from lanewise.ladders.rung import Ladder, Rung, digits, number
 from lanewise.plot.canvas import FAINT, GRID, TEXT, dark_axes, dark_figure, save_png
-from lanewise.support.interrupts import interrupts_wait
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
 
 COLOURS = (
     "#c9a0ff",
@@ -78,7 +77,7 @@ def plot_compiler(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -
         axes.set_yticks(range(len(rows)), [r.label if named else "" for r in rows])
         axes.set_ylim(max(len(rows), 1) - 0.5, -0.5)
         axes.tick_params(axis="y", length=0)
-    _head(figure, ladder, machine, colours)
+    head_and_source(figure, ladder, machine, _handles(colours), COLUMNS, "benchmarks")
     save_png(figure, path)
 
 
@@ -209,39 +208,13 @@ def _draw_shares(axes: Axes, rows: list[_Row]) -> None:
             _number(axes, y, f"{row.share:.0%}")
 
 
-@interrupts_wait()
-def _head(figure: Figure, ladder: Ladder, machine: str, colours: dict[str, str]) -> None:
+def _handles(colours: dict[str, str]) -> list[Patch | Line2D]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    width, height = figure.get_size_inches()
-    title = f"{ladder.title}, measured on {machine}"
-    figure.text(0.25 / width, 1 - 0.3 / height, title, color=TEXT, fontsize=13, va="center")
-    handles: list[Patch | Line2D] = [Patch(color=c, label=n) for n, c in colours.items()]
-    handles += [
+    return [
+        *(Patch(color=c, label=n) for n, c in colours.items()),
         Patch(color=PLAN, label="default plan"),
-        Line2D(
-            [],
-            [],
-            color=LIBRARY,
-            marker="D",
-            markersize=5,
-            markeredgecolor=EDGE,
-            linestyle="",
-            label="library",
-        ),
+        marked("library", LIBRARY, 5, EDGE),
         Line2D([], [], color=BOUND, linewidth=1.8, label="bound"),
     ]
-    figure.legend(
-        handles=handles,
-        loc="upper left",
-        bbox_to_anchor=(0.14 / width, 1 - 0.42 / height),
-        ncols=COLUMNS,
-        fontsize=9,
-        frameon=False,
-        labelcolor=TEXT,
-        handlelength=1.2,
-        columnspacing=1.4,
-    )
-    source = fill(f"benchmarks of {ladder.source}", int(width * 15))
-    figure.text(0.25 / width, 0.1 / height, source, color=FAINT, fontsize=8, va="bottom")

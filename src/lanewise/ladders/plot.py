@@ -22,6 +22,8 @@ from lanewise.support.interrupts import interrupts_wait
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
 
 HERE = ("#ffab4a", "#ff6a3d", "#fbe3a1", "#e8c547", "#d96c8f", "#c9a0ff")
 PAPER = ("#3b4fd8", "#4f9df0", "#9fdcf2")
@@ -99,7 +101,8 @@ def plot_ladder(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> 
         dark_axes(axes[-1], "Rate here", ladder.rate.text, "")
         _rows(axes[-1], labels, named=False)
         _draw_rates(axes[-1], panels[0], here, list(rates.values()), ladder.rate.unit)
-    _head(figure, ladder, machine, shown)
+    handles = _handles(shown)
+    head_and_source(figure, ladder, machine, handles, min(len(handles), 6), "figures")
     save_png(figure, path)
 
 
@@ -316,38 +319,53 @@ def _rows(axes: Axes, labels: list[str], *, named: bool) -> None:
 
 
 @interrupts_wait()
-def _head(figure: Figure, ladder: Ladder, machine: str, shown: list[_Series]) -> None:
-    """Title, legend and source."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
+def head_and_source(
+    figure: Figure,
+    ladder: Ladder,
+    machine: str,
+    handles: list[Patch | Line2D],
+    columns: int,
+    what: str,
+) -> None:
+    """Title, legend in so many columns, and the source of `what`."""
     width, height = figure.get_size_inches()
     title = f"{ladder.title}, measured on {machine}"
     figure.text(0.25 / width, 1 - 0.3 / height, title, color=TEXT, fontsize=13, va="center")
-    handles: list[Patch | Line2D] = [Patch(color=s.colour, label=s.label) for s in shown]
-    if any(s.model for s in shown):
-        handles.append(
-            Line2D(
-                [],
-                [],
-                color=MODEL,
-                marker="D",
-                markersize=4.2,
-                markeredgecolor=EDGE,
-                linestyle="",
-                label="model",
-            )
-        )
     figure.legend(
         handles=handles,
         loc="upper left",
         bbox_to_anchor=(0.14 / width, 1 - 0.42 / height),
-        ncols=min(len(handles), 6),
+        ncols=columns,
         fontsize=9,
         frameon=False,
         labelcolor=TEXT,
         handlelength=1.2,
         columnspacing=1.4,
     )
-    source = fill(f"figures of {ladder.source}", int(width * 15))
+    source = fill(f"{what} of {ladder.source}", int(width * 15))
     figure.text(0.25 / width, 0.1 / height, source, color=FAINT, fontsize=8, va="bottom")
+
+
+def marked(label: str, colour: str, size: float, edge: str) -> Line2D:
+    """The entry of a legend for diamonds."""
+    from matplotlib.lines import Line2D
+
+    return Line2D(
+        [],
+        [],
+        color=colour,
+        label=label,
+        marker="D",
+        markersize=size,
+        markeredgecolor=edge,
+        linestyle="",
+    )
+
+
+def _handles(shown: list[_Series]) -> list[Patch | Line2D]:
+    from matplotlib.patches import Patch
+
+    handles: list[Patch | Line2D] = [Patch(color=s.colour, label=s.label) for s in shown]
+    if any(s.model for s in shown):
+        handles.append(marked("model", MODEL, 4.2, EDGE))
+    return handles

@@ -162,7 +162,7 @@ class Buffers:
     ) -> None:
         self.spectra, self.field, self.shape, self.device = spectra, field, shape, spectra.device
         self.views, self._f1dots, self._start = views, None, 0
-        maps, stacks, bins, values = shape.maps, shape.stacks, shape.bins, shape.values
+        stacks, bins, values = shape.stacks, shape.bins, shape.values
         self._plan = lw.Plan(slices=1, targets=1) if is_gpu(self.device) else lw.Plan(slices=1)
         self.templates = spectra.templates(shape.spins * bins)
         self.amplitude_rows = self._rows(np.zeros((values, 4), np.float32), 1)
@@ -173,14 +173,30 @@ class Buffers:
         self.amplitudes = [
             spectra.bind(self.templates, v, flat[d], one) for d, v in enumerate(views)
         ]
+        entries = self._bind_statistic()
+        self._make_maps()
+        self._sent = [
+            FetchedArray(x)
+            for x in (self.stacks.data, self.motion.data, self.weights.data, self.ranks)
+        ]
+        self._calls: dict[int, BlockCalls] = {}
+        self._arrays: list[Any] = [
+            self.templates, self.amplitude_rows, entries, self.stacks, self.f, self.packed,
+            self.f_of_maps, self.motion, self.weights, self.drifts, self.chosen, self.parts,
+            self.pixels, self.table, self.ranks,
+        ]  # fmt: skip
+
+    def _bind_statistic(self) -> Any:
+        """F of the amplitudes, and its words; the entries that they are computed for."""
+        shape = self.shape
         entries = _entries(shape, self.device)
         every = lw.ragged(
             records(All, number=np.zeros(1, np.int32), device=self.device),
             counts=[1],
             device=self.device,
         )
-        self.stacks = self._rows(np.zeros(shape.directions * stacks * MATRIX), 1)
-        self.f = self._rows(np.zeros(values), 1)
+        self.stacks = self._rows(np.zeros(shape.directions * shape.stacks * MATRIX), 1)
+        self.f = self._rows(np.zeros(shape.values), 1)
         self.statistic = f_of_amplitudes.bind(
             entries,
             every,
@@ -190,14 +206,20 @@ class Buffers:
             plan=self._plan,
         )
         self.packed, self.f_of_maps = (
-            self._rows(np.zeros(values), maps),
-            self._rows(np.zeros(values), maps),
+            self._rows(np.zeros(shape.values), shape.maps),
+            self._rows(np.zeros(shape.values), shape.maps),
         )
         words = peak_words(shape.word, shape.digits)
         out = self.packed.data.reshape(-1, 1), self.f_of_maps.data.reshape(-1, 1)
         self.words = words.bind(
-            entries, every, self.stacks, self.f, field.threshold, out=out, plan=self._plan
+            entries, every, self.stacks, self.f, self.field.threshold, out=out, plan=self._plan
         )
+        return entries
+
+    def _make_maps(self) -> None:
+        """What maps are added up from, and what is chosen of them."""
+        spectra, field, shape = self.spectra, self.field, self.shape
+        maps, stacks = shape.maps, shape.stacks
         self.motion = self._rows(np.zeros(maps * (2 + MOTION * stacks)), maps)
         self.weights = self._rows(np.ones(maps * stacks), maps)
         self.drifts = self._rows(np.tile(field.drifts.T.reshape(-1), maps).astype(np.float32), maps)
@@ -214,16 +236,6 @@ class Buffers:
         )
         self.table = spectra.array(np.column_stack([vectors, residual]))
         self.ranks = spectra.array(np.zeros((shape.directions, shape.pixels), np.int32))
-        self._sent = [
-            FetchedArray(x)
-            for x in (self.stacks.data, self.motion.data, self.weights.data, self.ranks)
-        ]
-        self._calls: dict[int, BlockCalls] = {}
-        self._arrays: list[Any] = [
-            self.templates, self.amplitude_rows, entries, self.stacks, self.f, self.packed,
-            self.f_of_maps, self.motion, self.weights, self.drifts, self.chosen, self.parts,
-            self.pixels, self.table, self.ranks,
-        ]  # fmt: skip
 
     @property
     def allocated(self) -> int:
