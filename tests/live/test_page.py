@@ -162,7 +162,7 @@ def test_a_slice_shows_its_field_and_walls(opened: Opened) -> None:
         high=1.0,
         marks=("walls",),
     )
-    about = {**POINTS, "kinds": ["slice"], "flat": True, "domain": [[0] * 3, [255, 64, 0]]}
+    about = {**POINTS, "kinds": ["slice"], "flat": True, "up": [0, 0, 1], "domain": [[0] * 3, [255, 64, 0]]}
     with FakeRun(lambda *_: [made], about) as run:
         page = opened(run.url)
         drawn, table = pixels(page), palette(page, "viridis")

@@ -5,6 +5,7 @@ export const ANGLE = (42 * Math.PI) / 180;
 const AZIMUTH = (35 * Math.PI) / 180;
 const ELEVATION = (16 * Math.PI) / 180;
 const STEEPEST = Math.PI / 2;
+const ROOM = [160, 210]; // pixels beside a flat scene, and above and below it
 const TURN = (2 * Math.PI) / 60; // of its own accord, once a minute
 
 const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
@@ -25,10 +26,11 @@ export class Camera {
     this.home([0, 1, 0], false);
   }
 
-  // The direction that is up on the screen; a flat scene is seen from straight ahead.
+  // The direction that is up on the screen; a flat scene lies in x and y,
+  // and is seen from straight ahead.
   home(up, flat) {
     this.flat = flat;
-    this.up = unit(up);
+    this.up = flat ? [0, 1, 0] : unit(up);
     const side = Math.abs(this.up[2]) < 0.9 ? [0, 0, 1] : [0, -1, 0];
     this.front = unit(minus(side, scaled(this.up, dot(side, this.up))));
     this.side = cross(this.up, this.front);
@@ -86,7 +88,9 @@ export class Camera {
     const wide = this.width / this.height;
     if (this.flat) {
       const [w, h] = [Math.abs(dot(extent, this.side)), Math.abs(dot(extent, this.up))];
-      this.distance = (Math.max(h, w / wide) / 2 / half) * 1.22 || 1;
+      // with room for what is written around it
+      const [right, high] = [this.width, this.height].map((x, k) => Math.max(0.5, 1 - ROOM[k] / x));
+      this.distance = Math.max(h / high, w / wide / right) / 2 / half || 1;
     } else {
       const narrow = Math.atan(half * Math.min(1, wide));
       this.distance = ((Math.hypot(...extent) / 2) * 1.03) / Math.sin(narrow) || 1;

@@ -105,7 +105,7 @@ export class Ink {
       const long = Math.hypot(...minus(end, start).slice(0, 2));
       if (long < 40) continue;
       const away = outward(start, end, centre);
-      for (const value of ticks(low, high, Math.max(1, Math.min(6, Math.round(long / 90))))) {
+      for (const value of ticks(low, high, Math.max(1, Math.min(6, Math.round(long / 70))))) {
         const part = (value - low) / (high - low);
         const [x, y, depth] = camera.project(
           edge.map((e, j) => (j === i ? e + part * extent[i] : e)));

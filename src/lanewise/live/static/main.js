@@ -177,7 +177,7 @@ function welcome(values) {
   panel.choices("field", about.fields);
   if (first) camera.home(about.up, Boolean(about.flat));
   // viridis begins too dark for points on a dark page
-  const light = !colours().dark || about.flat || about.kinds.includes("slice");
+  const light = !colours().dark || about.kinds.includes("slice");
   if (!settings.map) actions.set("map", light ? "viridis" : "ember");
   show();
   state(values);

@@ -36,7 +36,7 @@ const CONTROLS = {
     ["massive", "Larger", "check", "points"],
     ["tails", "Tails", [0, 64, 1], "points arrows"],
   ],
-  Flow: [
+  Field: [
     ["slices", "Slice", "check", "slice"],
     ["axis", "Across", ["x", "y", "z"], "slice"],
     ["place", "At", [0, 1, 0.01], "slice"],
