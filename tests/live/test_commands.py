@@ -27,6 +27,8 @@ KINDS = {"gravity": "points", "boids": "arrows", "lbm": "slice"}
 def test_runs_are_recorded_and_shown_again(lanewise: Command, name: str) -> None:  # noqa: F811
     done = lanewise(*RUNS[name], "--out", "run.h5", "--view", "--view-port", "0", "--view-record", "run.lwv", "--quiet")
     assert done.code == 0, done.err
+    again = lanewise(*RUNS[name], "--view", "--view-port", "0", "--view-record", "other.lwv", "--quiet", "--profile")
+    assert "│ view " in again.err
     assert "view: http://127.0.0.1:" in done.err
     assert "(from your machine: ssh -L " in done.err
     found = read_recording(Path("run.lwv"))

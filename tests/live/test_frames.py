@@ -247,3 +247,28 @@ def test_records_without_a_position_are_refused() -> None:
     assert list(shown_by_default(Grain.__record__).values) == ["mass", "|position|", "|velocity|"]
     with pytest.raises(InputError, match="a view of Plain needs a field position of three numbers; found mass"):
         shown_by_default(Plain.__record__)
+
+
+def test_rows_are_made_on_gpus_too() -> None:
+    """The kernels compile for CUDA, where no call of this machine would show it."""
+    pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+    from lanewise.compiler.pipeline import build_program
+    from lanewise.launch.executable import generated_texts
+    from lanewise.live.quantise import quantise_headings, quantise_points
+    from lanewise.planning.plan import NEUTRAL, Plan
+    from lanewise.runtime.nvrtc import compile_cubin
+
+    column, rows = np.zeros(64, np.float32), np.zeros((64, 3), np.uint32)
+    uniforms = (lw.vec3(0.0), lw.vec3(1.0), 0.0, 1.0)
+    for kernel, arguments in (
+        (quantise_points, (*[column] * 4, rows, *uniforms)),
+        (quantise_headings, (*[column] * 3, rows)),
+    ):
+        calls = kernel._calls
+        program = build_program(
+            calls.subject.reference(calls.given(arguments, {"grid": 64})), Plan(block=64).filled(NEUTRAL), "cuda"
+        )
+        for made, text in zip(program.kernels, generated_texts(program, "cuda", locations=False), strict=True):
+            cubin = compile_cubin(text, made.name, "sm_90")
+            assert "warning" not in cubin.log.lower()
+            assert cubin.resources.registers > 0

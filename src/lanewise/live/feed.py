@@ -19,6 +19,8 @@ from typing import Any
 from lanewise.live.frame import FrameHeader, encode
 from lanewise.live.protocol import HEADER
 from lanewise.live.scenes import Asked, Scene
+from lanewise.profiling import Profile
+from lanewise.profiling.profile import span
 
 WATCHED_SECONDS = 0.02  # of steps between two looks while somebody watches
 ALONE_SECONDS = 0.2
@@ -59,7 +61,9 @@ class Feed:
     def __init__(
         self, scene: Scene, *, rate: float = 30.0, points: int = 1_000_000,
         history: int = 512 << 20, record: Callable[[FrameSet], None] | None = None,
+        profile: Profile | None = None,
     ) -> None:  # fmt: skip
+        self._profile = profile
         self.scene, self.rate, self._room, self._record = scene, rate, history, record
         self.notify: Callable[[], None] = lambda: None
         fields = scene.about["fields"]
@@ -121,7 +125,8 @@ class Feed:
         self._next = time.monotonic() + 1 / self.rate
         self.made += 1
         step = self.scene.moment[0]
-        seen = [*self.scene.frames(self.asked), self._statistics(step)]
+        with span(self._profile, "view", name="frames"):
+            seen = [*self.scene.frames(self.asked), self._statistics(step)]
         frames = tuple(stamped(f, sequence=self.made) for f in seen)
         moment = FrameSet(self.made, step, frames)
         with self._changed:

@@ -69,6 +69,7 @@ class LiveView:
         self._server.start()
         self._stack.callback(self._server.stop)
         if isinstance(what, Viewable | Sites):
+            self._feed.make()  # compiles, and whoever opens the address sees something at once
             self._stack.enter_context(what.whole.watched(self._feed))
 
     def _scene_of(self, what: Any, shown: dict[str, str | None], read: Fields | None) -> Scene:

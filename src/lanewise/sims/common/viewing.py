@@ -86,11 +86,13 @@ def viewed(product: str, run: Run[Any], given: GivenOptions) -> Generator[None]:
     feed = Feed(
         scene, rate=settings.view_rate, points=settings.view_points,
         history=int(settings.view_history * 1e6), record=recorder and recorder.add,
+        profile=run.state.profile,
     )  # fmt: skip
     server = Server(feed, serving)
     try:
         server.start()
         print(server.lines, file=sys.stderr, flush=True)
+        feed.make()  # compiles, and whoever opens the address sees something at once
         if settings.view_wait:
             feed.wait_for_viewer()
         with live.steps_of(run.state).watched(feed):
