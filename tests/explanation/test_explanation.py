@@ -115,7 +115,17 @@ def test_what_is_applied_is_compared_with_the_plan_without_it() -> None:
     found = explained("gravity", "cuda", plan=plan)
     assert {r.field for r in found.rows if r.applied} >= {"tile", "slices", "targets", "unroll", "block", "layout"}
     assert "slices rests on it" in found.row("tile").reason
-    assert "by eq. 3 of the Gravit paper" in found.row("loop unrolling").reason
+    reason = found.row("loop unrolling").reason
+    said = re.search(
+        r"([\d.]+) x by eq\. 3 of the Gravit paper, .*: S ([\d.]+), B ([\d.]+), P ([\d.]+) rolled and "
+        r"S ([\d.]+), B ([\d.]+), P ([\d.]+) unrolled; N/K ([\d,]+)",
+        reason,
+    )
+    assert said is not None, reason
+    factor, *six, tiles = said.groups()
+    s1, b1, p1, s2, b2, p2 = map(float, six)
+    whole, n = float(tiles.replace(",", "")), float(found.counts["source"])
+    assert float(factor) == pytest.approx((s1 + whole * b1 + n * p1) / (s2 + whole * b2 + n * p2), rel=0.01)
     refused = found.row("vector_bits")
     assert (refused.applied, refused.predicted) == (False, None)
     assert found.origin == "given"

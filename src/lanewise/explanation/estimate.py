@@ -228,10 +228,16 @@ def _unrolling(estimates: Estimates, before: CompletePlan, after: CompletePlan) 
     if not all(any(r.role == "loop over sources" for r in w.regions) for w in (rolled, unrolled)):
         return ""
     tile = max(after.tile or 0, 1) if after.tile else sources
-    factor = unrolling_speedup(
-        loop_costs(rolled, sources, tile), loop_costs(unrolled, sources, tile), sources, tile
+    before_it, with_it = (loop_costs(work, sources, tile) for work in (rolled, unrolled))
+    factor = unrolling_speedup(before_it, with_it, sources, tile)
+    parts = " and ".join(
+        f"S {c.setup:.3g}, B {c.block:.3g}, P {c.inner:.3g} {how}"
+        for c, how in ((before_it, "rolled"), (with_it, "unrolled"))
     )
-    return f"{factor:.2f} x by eq. 3 of the Gravit paper"
+    return (
+        f"{factor:.2f} x by eq. 3 of the Gravit paper, by which a thread has S + N/K B + N P "
+        f"instructions: {parts}; N/K {sources / tile:,.0f}"
+    )
 
 
 def loop_costs(work: KernelWork, sources: int, tile: int) -> LoopCosts:
