@@ -83,7 +83,7 @@ class Sites(Standing):
         self.copies = [
             zero_records(held, self.count, self.layout, device) for _ in range(form.buffers)
         ]
-        numbers = frozenset(w.number for w in walls)
+        self._walls = frozenset(w.number for w in walls)
         # On a GPU every site computes where it lies, when that is all that it takes to find its
         # neighbours.
         self.placed = target_of(device).has_blocks and form.name in ("pull", "two-copies")
@@ -91,35 +91,14 @@ class Sites(Standing):
         self.row_block = (
             0 if not self.placed else row_block_of(layout, shape[-1], plain=record is not None)
         )
-        flags = make_flags(lattice, kinds, self.edges, numbers, placed=self.placed)
-        # In place memory counts: there every site reads its flags instead of a bit that says
-        # whether it has to.
-        self.special = int(np.count_nonzero(flags))
-        self.dense = (
-            may_be_dense(device, form, self.count)
-            and record is None
-            and not self.framed
-            and self.special > DENSE * self.count
-            if slab is None
-            else slab.dense
-        )
-        marked = form.buffers > 1 and not self.dense
-        solid = solid_sites(kinds, walls).reshape(-1) if self.present & numbers else None
-        if solid is not None and self.dense:
-            sector = SECTOR // storage.size
-            first = 0 if slab is None else slab.first(self.plane) % sector
-            mark_shared_sectors(flags, solid, sector, first)
-        self.flags = bring(flags, device)
-        self.marks = bring(make_marks(flags), device) if marked else None
-        self.solids = None if solid is None or not marked else bring(make_marks(solid), device)
-        self.wall_sites = 0 if solid is None else int(np.count_nonzero(solid))
+        self._mark(kinds, walls, plain=record is None)
         remedy = "set their populations again, or go on from a checkpoint"
         whole = WholeSteps("these sites", remedy)
         self.state = StepState(max(len(form.phases), form.buffers), whole)
         self._parts: dict[int | None, Any] = {}
         self._classes: Classes | None = None
         self._moving = frozenset(w.number for w in walls if w.velocity is not None)
-        self._walls, self._walled = numbers, None
+        self._walled: Any = None
         self._outlets: dict[tuple[int, int], Any] = {}
         self.outflow: dict[tuple[int, int], Any] = {}
         self.interpolation: Interpolation | None = None
@@ -130,6 +109,40 @@ class Sites(Standing):
         # of kernels, what they have bound to this memory
         self.kept: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         _check_outlets(self.edges, self.shape)
+
+    def _mark(
+        self,
+        kinds: npt.NDArray[np.uint8],
+        walls: tuple[Wall, ...],
+        *,
+        plain: bool,
+    ) -> None:
+        """Bring the flags of all sites to the device, and bits that say which of them are special.
+        plain: they hold populations.
+        """
+        slab, device = self.slab, self.device
+        flags = make_flags(self.lattice, kinds, self.edges, self._walls, placed=self.placed)
+        # In place memory counts: there every site reads its flags instead of a bit that says
+        # whether it has to.
+        self.special = int(np.count_nonzero(flags))
+        self.dense = (
+            may_be_dense(device, self.form, self.count)
+            and plain
+            and not self.framed
+            and self.special > DENSE * self.count
+            if slab is None
+            else slab.dense
+        )
+        marked = self.form.buffers > 1 and not self.dense
+        solid = solid_sites(kinds, walls).reshape(-1) if self.present & self._walls else None
+        if solid is not None and self.dense:
+            sector = SECTOR // self.storage.size
+            first = 0 if slab is None else slab.first(self.plane) % sector
+            mark_shared_sectors(flags, solid, sector, first)
+        self.flags = bring(flags, device)
+        self.marks = bring(make_marks(flags), device) if marked else None
+        self.solids = None if solid is None or not marked else bring(make_marks(solid), device)
+        self.wall_sites = 0 if solid is None else int(np.count_nonzero(solid))
 
     def field(self, name: str, kind: Scalar) -> Any:
         """The array of a field that an observer writes, (count,) on the device."""
