@@ -15,8 +15,9 @@ import math
 import os
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from lanewise._version import __version__
 from lanewise.ir import nodes as ir
@@ -39,37 +40,44 @@ from lanewise.support.warned import warn_user
 
 ANYTHING = Plan()
 
+F = TypeVar("F")
 
-class TunedPlans:
+
+class Recalled(Generic[F]):
     """What the store says for the calls of one kernel, remembered.
 
-    Another process may tune meanwhile: this one goes on as it began.
+    Another process may tune meanwhile: this one goes on as it began. read: what an entry says;
+    raises `ValueError` for one that lacks it.
     """
 
-    def __init__(self) -> None:
-        self._plans: dict[Hashable, CompletePlan | None] = {}
+    def __init__(self, read: Callable[[Entry], F]) -> None:
+        self._read = read
+        self._found: dict[Hashable, F | None] = {}
 
-    def find(
-        self, requested: Plan | None, device: str, specialisation: Hashable, key: Callable[[], Key]
-    ) -> CompletePlan | None:
-        """The tuned plan for calls of this specialisation with these fixed fields, or None.
+    def find(self, device: str, specialisation: Hashable, key: Callable[[], Key]) -> F | None:
+        """What was tuned for calls of this specialisation, or None.
 
         `key` is asked once: it takes some milliseconds, the specialisation only a few microseconds.
         """
         if not is_compiled(device) or not store_enabled():
             return None
-        place = (requested or ANYTHING, specialisation)
-        if place not in self._plans:
-            entry = None if _is_complete(place[0]) else read_entry(key())
-            self._plans[place] = entry.plan if entry is not None else None
-        return self._plans[place]
+        if specialisation not in self._found:
+            entry = read_entry(key(), self._read)
+            self._found[specialisation] = None if entry is None else self._read(entry)
+        return self._found[specialisation]
 
-    def adopt(self, requested: Plan, specialisation: Hashable, plan: CompletePlan) -> None:
-        """A plan that was tuned just now."""
-        self._plans[requested, specialisation] = plan
+    def adopt(self, specialisation: Hashable, found: F) -> None:
+        """What was tuned just now."""
+        self._found[specialisation] = found
 
 
-def _is_complete(plan: Plan) -> bool:
+def tuned_plans() -> Recalled[CompletePlan]:
+    """The plans of a kernel."""
+    return Recalled(attrgetter("plan"))
+
+
+def is_complete(plan: Plan) -> bool:
+    """Whether nothing is left to be tuned."""
     return None not in plan.as_dict().values()
 
 

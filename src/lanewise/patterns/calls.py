@@ -32,7 +32,7 @@ from lanewise.launch.sized import Holds, both, require_for_call
 from lanewise.launch.slots import NOTHING, Slot, ValueSlot
 from lanewise.launch.support import layouts_of, machine_of, value_type
 from lanewise.launch.task_list import BoundArray, TaskList
-from lanewise.launch.tuned_plans import TunedPlans
+from lanewise.launch.tuned_plans import ANYTHING, is_complete, tuned_plans
 from lanewise.passes import self_term
 from lanewise.patterns.call_tasks import checked, task_list
 from lanewise.patterns.mesh_calls import call_on_mesh, mesh_of
@@ -69,7 +69,7 @@ class Calls:
     def _begin(self) -> None:
         """Start anew: nothing is compiled, remembered or known to be tuned."""
         self.compiled: dict[Hashable, Compiled] = {}
-        self.tuned = TunedPlans()
+        self.tuned = tuned_plans()
         self.repeated: defaultdict[str | None, Remembered] = defaultdict(Remembered)
         self.programs = Programs()
 
@@ -319,12 +319,13 @@ class Calls:
 
     def _tuned(self, arguments: Arguments, plan: Plan | None) -> Compiled | None:
         """The kernel with the plan that was tuned for calls like this one, if there is one."""
+        if plan is not None and is_complete(plan):
+            return None
         tuned = self.tuned.find(
-            plan,
             arguments.device,
-            specialisation_of(self.subject, arguments),
+            (plan or ANYTHING, specialisation_of(self.subject, arguments)),
             lambda: key_of(
-                self.subject, arguments, self.subject.reference(arguments), plan or Plan()
+                self.subject, arguments, self.subject.reference(arguments), plan or ANYTHING
             ),
         )
         return None if tuned is None else self._compile(arguments, tuned, plan)
@@ -389,5 +390,5 @@ class Calls:
 
     def adopt(self, requested: Plan, specialisation: Hashable, best: CompletePlan) -> None:
         """Use a plan that was tuned just now."""
-        self.tuned.adopt(requested, specialisation, best)
+        self.tuned.adopt((requested, specialisation), best)
         self.repeated.clear()

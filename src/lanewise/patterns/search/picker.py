@@ -18,7 +18,7 @@ from lanewise.language.target import is_compiled
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.compiled import Call
 from lanewise.launch.support import index_type, layouts_of
-from lanewise.launch.tuned_plans import Key, has_entries, make_key, size_class
+from lanewise.launch.tuned_plans import Key, Recalled, has_entries, make_key, size_class
 from lanewise.patterns.search.all_pairs import AllPairs
 from lanewise.patterns.search.automatic import FEW, Nearest, Neighbors, Outlook, choose, look
 from lanewise.patterns.search.base import Search, reach
@@ -33,7 +33,7 @@ from lanewise.patterns.search.tree.choice import (
     sizes_of,
 )
 from lanewise.patterns.search.tree.search import Tree
-from lanewise.patterns.search.tuning.job import Choice, Tuned, TunedSearches
+from lanewise.patterns.search.tuning.job import Choice, Tuned, tuned_of
 from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.records.same_elements import are_same, shared_elements
 from lanewise.support.errors import ArgumentError
@@ -72,7 +72,7 @@ class SearchPicker:
     ) -> None:
         self._name, self._search, self._reference, self._adopted = name, search, reference, adopted
         self._flat = flat
-        self._tuned, self._calibrated = TunedSearches(), CalibratedTrees()
+        self._tuned, self._calibrated = Recalled(tuned_of), CalibratedTrees()
 
     def looks(self, sources: Points) -> bool:
         """Whether the choice depends on where the sources are."""

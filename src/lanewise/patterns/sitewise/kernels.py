@@ -18,7 +18,7 @@ from lanewise.language.types import Scalar
 from lanewise.launch.executable import Executable
 from lanewise.launch.programs import Programs
 from lanewise.launch.support import index_type, machine_of
-from lanewise.launch.tuned_plans import Key, TunedPlans, has_entries, make_key, size_class
+from lanewise.launch.tuned_plans import Key, has_entries, make_key, size_class, tuned_plans
 from lanewise.patterns.call_tasks import site_tests
 from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.builder import SitewiseArguments, Update
@@ -62,7 +62,7 @@ class SiteKernels:
     def __init__(self, kinds: SiteKinds) -> None:
         self.kinds = kinds
         self.programs = Programs()
-        self.tuned = TunedPlans()
+        self.tuned = tuned_plans()
         # how often a plan was taken over: steps that were bound before are bound anew
         self.tunings = 0
 
@@ -95,12 +95,12 @@ class SiteKernels:
         if not self.tunings and not has_entries(self.kinds.name):
             return None
         kind = self._tuned_kind(sites, values)
-        return self.tuned.find(None, sites.device, kind, lambda: self.key(sites, values))
+        return self.tuned.find(sites.device, kind, lambda: self.key(sites, values))
 
     def adopt(self, sites: Sites, values: SiteValues, best: CompletePlan) -> None:
         """Take a plan that was tuned just now for steps like these."""
         self.tunings += 1  # also where the store cannot be written
-        self.tuned.adopt(Plan(), self._tuned_kind(sites, values), best)
+        self.tuned.adopt(self._tuned_kind(sites, values), best)
 
     def _tuned_kind(self, sites: Sites, values: SiteValues) -> tuple[Any, ...]:
         return (size_class(sites.count), *self.specialisation(sites, values))

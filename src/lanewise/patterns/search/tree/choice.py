@@ -113,7 +113,7 @@ def calibrated_of(entry: Entry) -> Calibrated:
 
 
 class CalibratedTrees:
-    """What the store says, remembered; see `tuning.job.TunedSearches`."""
+    """What the store says, remembered; see `launch.tuned_plans.Recalled`."""
 
     def __init__(self) -> None:
         self._found: dict[Hashable, Calibrated | None] = {}

@@ -6,14 +6,14 @@ What was measured for the calls of a kernel is looked up in the store once for e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from lanewise.compiler.optimisations import optimisation
-from lanewise.language.target import is_compiled, target_of
+from lanewise.language.target import target_of
 from lanewise.launch.compiled import Call
 from lanewise.launch.trial import duration
-from lanewise.launch.tuned_plans import Entry, Key, read_entry, store_enabled
+from lanewise.launch.tuned_plans import Entry, Key
 from lanewise.patterns.search.base import Search
 from lanewise.patterns.search.build import SEARCH
 from lanewise.patterns.search.points import Points
@@ -93,30 +93,6 @@ class Tuned:
 
     choice: Choice
     why: str
-
-
-class TunedSearches:
-    """What the store says, remembered. Another process may tune meanwhile: this one goes on as it
-    began.
-    """
-
-    def __init__(self) -> None:
-        self._tuned: dict[Hashable, Tuned | None] = {}
-
-    def find(self, device: str, specialisation: Hashable, key: Callable[[], Key]) -> Tuned | None:
-        """What was measured for calls of this specialisation, or None. `key` is asked once: it
-        builds a kernel.
-        """
-        if not is_compiled(device) or not store_enabled():
-            return None
-        if specialisation not in self._tuned:
-            entry = read_entry(key(), tuned_of)
-            self._tuned[specialisation] = None if entry is None else tuned_of(entry)
-        return self._tuned[specialisation]
-
-    def adopt(self, specialisation: Hashable, tuned: Tuned) -> None:
-        """What was measured just now."""
-        self._tuned[specialisation] = tuned
 
 
 def tuned_of(entry: Entry) -> Tuned:
