@@ -79,7 +79,7 @@ def test_another_process_uses_it(own_store: Path) -> None:
 def test_a_call_looks_into_the_store_once(monkeypatch: pytest.MonkeyPatch, fresh: Any) -> None:
     reads: list[str] = []
     right = lookup.read_entry
-    monkeypatch.setattr(lookup, "read_entry", lambda key: reads.append(key.file_name) or right(key))
+    monkeypatch.setattr(lookup, "read_entry", lambda key, *read: reads.append(key.file_name) or right(key, *read))
     cloud = points(64)
     for _ in range(5):
         fresh(cloud, cloud, softening2=1e-2)
