@@ -22,6 +22,9 @@ OPTIONAL = {
     "dask",
     "distributed",
     "mpi4py",
+    "playwright",
+    "websockets",
+    "anywidget",
 }
 
 
