@@ -10,8 +10,6 @@ side follows from forward and up; columns stx,sty,stz (a steering force) are pas
 from __future__ import annotations
 
 import csv
-import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.io.csv import plain
+from lanewise.io.columns import column_names, number_table
 from lanewise.io.source import FilePath, existing_file, reading
 from lanewise.io.summed_text import check_lines, summed_text, without_comments
 from lanewise.support.checks import check_fields, checked
@@ -115,23 +113,24 @@ def read_state(path: FilePath) -> State:
     ):
         check_lines(file)
         lines = csv.reader(without_comments(stream))
-        names = _column_names(lines)
-        rows = list(_rows(lines, names))
-        columns = dict(
-            zip(names, np.array(rows, np.float64).reshape(-1, len(names)).T, strict=True)
-        )
-        ids = (
-            np.array([int(row[names.index("id")]) for row in rows], np.int64)
-            if "id" in names
-            else np.arange(len(rows))
-        )
-        zero = np.zeros(len(rows))
+        names = column_names(lines, REQUIRED, (*OPTIONAL, *PASSED_OVER), WANTED)
+        for letter in "sa":
+            axes = [f"{letter}{axis}" for axis in "xyz"]
+            if 0 < len({*axes} & {*names}) < 3:
+                first = max(lines.line_num, 1)
+                raise InputError(f"line {first}: wanted all of {','.join(axes)}, or none")
+        table = number_table(lines, names, ("id",))
+        zero = np.zeros(len(table))
+
+        def column(name: str) -> NDArray[Any]:
+            return np.array(table[name]) if name in names else zero
 
         def vector(letter: str) -> NDArray[np.float64]:
-            return np.stack([columns.get(f"{letter}{axis}", zero) for axis in "xyz"], axis=1)
+            return np.stack([column(f"{letter}{axis}") for axis in "xyz"], axis=1)
 
+        ids = column("id") if "id" in names else np.arange(len(table))
         vectors = {name: vector(letter) for name, letter in VECTORS.items()}
-        state = State(**vectors, speed=columns["speed"], ids=ids)
+        state = State(**vectors, speed=column("speed"), ids=ids)
         if not len(state):
             raise InputError("0 agents; wanted at least 1")
         check_state(state)
@@ -159,61 +158,3 @@ def write_state(path: FilePath, state: State, *, overwrite: bool = False) -> Non
         lines.write(",".join(COLUMNS) + "\n")
         for row in zip(*columns, strict=True):
             lines.write(",".join(map(str, row)) + "\n")  # the shortest text of each precision
-
-
-def _column_names(lines: Any) -> list[str]:
-    written = (line for line in lines if any(map(str.strip, line)))
-    names = [cell.strip().lower() for cell in next(written, [])]
-    line = f"line {max(lines.line_num, 1)}"
-    if not set(names) & set(REQUIRED):
-        raise InputError(
-            f"{line} is {_shortened(','.join(names))}; wanted the names of the columns: {WANTED}"
-        )
-    for place, name in enumerate(names, 1):
-        if name not in (*COLUMNS, *PASSED_OVER):
-            raise InputError(
-                f"{line}, column {place}: unknown column {_shortened(name)}; wanted {WANTED}"
-            )
-        if names.index(name) != place - 1:
-            raise InputError(f"{line}, column {place}: a second column {name}")
-    if missing := [name for name in REQUIRED if name not in names]:
-        raise InputError(f"{line}: no column {', '.join(missing)}; wanted {WANTED}")
-    for letter in "sa":
-        if 0 < sum(f"{letter}{axis}" in names for axis in "xyz") < 3:
-            raise InputError(
-                f"{line}: wanted all of {','.join(f'{letter}{axis}' for axis in 'xyz')}, or none"
-            )
-    return names
-
-
-def _rows(lines: Any, names: list[str]) -> Iterator[list[float]]:
-    """The numbers of an agent. `lines` is a csv.reader: it counts the lines of the file."""
-    for cells in lines:
-        if not any(map(str.strip, cells)):
-            continue
-        if len(cells) != len(names):
-            raise InputError(
-                f"line {lines.line_num} has {len(cells)} values; wanted {len(names)} "
-                f"({','.join(names)})"
-            )
-        yield [
-            _number(lines.line_num, place, *pair)
-            for place, pair in enumerate(zip(names, cells, strict=True), 1)
-        ]
-
-
-def _number(line: int, place: int, name: str, cell: str) -> float:
-    try:
-        if name == "id":
-            if abs(number := int(plain(cell))) < 2**63:
-                return number
-        elif math.isfinite(value := float(plain(cell))):
-            return value
-    except ValueError:
-        pass
-    wanted = "a whole number" if name == "id" else "a finite number"
-    raise InputError(f"line {line}, column {place} ({name}): {_shortened(cell)}; wanted {wanted}")
-
-
-def _shortened(text: str) -> str:
-    return repr(text if len(text) <= 40 else text[:37] + "...")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.io.csv import plain
+from lanewise.io.columns import plain
 from lanewise.io.source import FilePath, reading
 from lanewise.io.summed_text import check_lines, summed_text, without_comments
 from lanewise.sims.waves.definition import FStatistic
