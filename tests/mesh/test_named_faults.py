@@ -20,6 +20,20 @@ from lanewise.sims.common import meshes
 from tests.mesh.test_calls import LAYOUTS, bodies, pull, same
 
 
+def _same(values: Any, device: str) -> Any:
+    del device
+    return values
+
+
+def _numpy(device: str) -> Any:
+    del device
+    return np
+
+
+def _named(name: str) -> str:
+    return name
+
+
 def test_columns_are_computed_on_the_device_of_their_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """A layout may compute what it gives, and does so on the current device."""
     current, seen = ["none"], list[tuple[str, str]]()
@@ -38,8 +52,8 @@ def test_columns_are_computed_on_the_device_of_their_part(monkeypatch: pytest.Mo
         return SimpleNamespace(device=device, places=SimpleNamespace(column=column))
 
     monkeypatch.setattr(split_rows, "on", on)
-    monkeypatch.setattr(split_rows, "bring", lambda values, _: values)
-    monkeypatch.setattr(split_rows, "array_module", lambda _: np)
+    monkeypatch.setattr(split_rows, "bring", _same)
+    monkeypatch.setattr(split_rows, "array_module", _numpy)
     rows = split_rows.SplitRows(lw.Mesh("cpu", parts=2), (part("a"), part("b")), (2, 2))
     assert rows.column("x").tolist() == [0, 1, 0, 1]
     assert seen == [("a", "a"), ("b", "b")]
@@ -53,7 +67,7 @@ def test_a_run_of_several_processes_goes_on_where_it_began(
     before: str | None, wanted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(meshes, "joined", lambda: SimpleNamespace(number_here=0))
-    monkeypatch.setattr(lw.Mesh, "over_ranks", classmethod(lambda _, name: name))
+    monkeypatch.setattr(lw.Mesh, "over_ranks", staticmethod(_named))
     assert meshes.place_of_run(None, before) == wanted
 
 

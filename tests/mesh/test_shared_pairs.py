@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -140,11 +141,17 @@ def test_tasks_are_dealt_out_evenly(count: int, parts: int) -> None:
     assert sum(extent_of(sums.length)(numbers | part_values(p, parts)) for p in range(parts)) == groups.GROUPS * count
 
 
-@pytest.mark.parametrize("targets", [4, 8, 12])
-def test_kernels_of_parts_compile_for_gpus_and_do_not_spill(targets: int) -> None:
-    b = bodies(300, lw.SoA(), Mesh(GPU, parts=2))
-    launch = pull.bind(b, b, softening2=1e-3, plan=lw.Plan(reciprocity="grouped", targets=targets)).launch
+@pytest.mark.parametrize(("targets", "registers"), [(4, 128), (8, 0), (12, 128)])
+def test_kernels_of_parts_compile_for_gpus_and_take_the_registers_of_one(targets: int, registers: int) -> None:
+    """So as many warps as on one GPU hide what a warp waits for."""
+    plan = lw.Plan(reciprocity="grouped", targets=targets, unroll=8, registers=registers, fma=True)
+    one, two = (bodies(300, lw.SoA(), place) for place in (GPU, Mesh(GPU, parts=2)))
+    launch = pull.bind(two, two, softening2=1e-3, plan=plan).launch
     assert isinstance(launch, MeshLaunch)
-    for r in launch.rounds:
-        made = build_executable(r.calls[0].compiled.executable.program, "cuda", arch="sm_90")
+    alone = pull.bind(one, one, softening2=1e-3, plan=replace(plan, reciprocity="ordered")).compiled.executable
+    taken_: list[int] = []
+    for program in (alone.program, *(r.calls[0].compiled.executable.program for r in launch.rounds)):
+        made = build_executable(program, "cuda", arch="sm_90")
         assert all(c.resources.spill_stores == c.resources.stack_bytes == 0 for c in made.cubins)
+        taken_.append(made.cubins[0].resources.registers)
+    assert taken_[1] <= taken_[0] + 4

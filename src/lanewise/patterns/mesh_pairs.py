@@ -163,7 +163,10 @@ def shared_rounds(
     wholes: the arguments of each part of this process, over all rows, see `of_part`. rows: those of
     a call for its own rows. Raises `DeviceError` where sums do not fit.
     """
-    kernels = [_Kernels.of(calls.specialise(arguments, plan)) for arguments in wholes]
+    kernels: list[_Kernels] = []
+    for arguments in wholes:
+        with on(arguments.device):  # where machine code is loaded
+            kernels.append(_Kernels.of(calls.specialise(arguments, plan)))
     target, source = (count_of(n) for n in wholes[0].records)
     count = sum(lengths)
     merged = kernels[0].compiled.plan.targets

@@ -183,7 +183,13 @@ def give_states(shape: PairShape) -> ir.Block:
             case "grouped":
                 give = _into_group(shape, given, turn, there)
         gives.append(ir.If(build.less(there, shape.n), give))
-    return tuple(gives) if shape.mode == "scratch" else _in_turn(shape, shape.a, turn, tuple(gives))
+    if shape.mode == "scratch":
+        return tuple(gives)
+    return (*_numbers(shape), *_in_turn(shape, shape.a, turn, tuple(gives)))
+
+
+def _numbers(shape: PairShape) -> ir.Block:
+    return (groups.take_numbers(shape),) if shape.mode == "grouped" else ()
 
 
 def _give_reactions(shape: PairShape, piece: ir.Local, mine: ir.Local) -> ir.Block:
@@ -215,7 +221,7 @@ def _give_kept_reactions(shape: PairShape) -> ir.Block:
     first = build.add(build.multiply(shape.b, shape.size), build.multiply(piece, WARP))
     index = ir.Assign(mine.name, build.add(first, shape.lane))
     loop = shape.count(shape.targets, (index, give), piece, role="slices")
-    return _in_turn(shape, shape.b, turn, (loop,))
+    return (*_numbers(shape), *_in_turn(shape, shape.b, turn, (loop,)))
 
 
 def _aside(shape: PairShape, piece: ir.Local) -> ir.Expression:

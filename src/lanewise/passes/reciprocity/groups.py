@@ -12,12 +12,16 @@ from __future__ import annotations
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
-from lanewise.language.types import Scalar
+from lanewise.language.record import Leaf
+from lanewise.language.types import I32, Scalar
+from lanewise.layouts import SoA
 from lanewise.passes.reciprocity.shape import WARP, PairShape, number_of_tasks
 
 # Shared evenly by 1, 2, 3, 4, 6, 8, 12 and 24 devices. More would be more sums to bring together.
 GROUPS = 24
 PART, PARTS = own("mesh.part"), own("mesh.parts")  # which device of how many this is
+NUMBERS = own("numbers")
+LEAVES = ("turn.a", "turn.b", "turns.begin", "turns.all", "base")
 GROUP, FIRST, START, STOP = (own(f"groups.{n}") for n in ("own", "first", "start", "stop"))
 
 
@@ -118,35 +122,48 @@ def last_task(shape: PairShape) -> ir.Expression:
     return _tasks_before(shape.tiles, _local(shape, STOP))
 
 
-def _turns_of_others(shape: PairShape) -> ir.Expression:
-    return _turns_before(shape.tiles, _local(shape, START))
+def set_numbers_aside(shape: PairShape, turn_a: ir.Expression, turn_b: ir.Expression) -> ir.Block:
+    """What is known of a task when it begins and wanted when it gives, in shared memory between:
+    in registers it would take room from the pairs. Turns are counted from the device's first.
+    """
+    tiles, begun = shape.tiles, _turns_before(shape.tiles, _local(shape, START))
+    group, groups = _local(shape, GROUP), number_of_groups(tiles)
+    begins = _turns_before(tiles, _first_distance(tiles, group))
+    turns = _turns_before(tiles, _local(shape, STOP))
+    base = build.multiply(build.subtract(group, _local(shape, FIRST)), shape.n)
+    found = build.divide(build.multiply(shape.offset, groups), _distances(tiles))
+    values = (*(build.subtract(x, begun) for x in (turn_a, turn_b, begins, turns)), base)
+    kept = tuple((leaf, build.cast(x, I32)) for leaf, x in zip(LEAVES, values, strict=True))
+    return (ir.Assign(GROUP, found), ir.StoreRecord(NUMBERS, _own_place(shape), kept))
 
 
-def find_group(shape: PairShape) -> ir.Assign:
-    """The group of the task."""
-    groups = number_of_groups(shape.tiles)
-    number = build.divide(build.multiply(shape.offset, groups), _distances(shape.tiles))
-    return ir.Assign(GROUP, number)
+def take_numbers(shape: PairShape) -> ir.LoadRecord:
+    """Them again."""
+    return ir.LoadRecord(NUMBERS, _own_place(shape), tuple((x, own(x)) for x in LEAVES))
 
 
-def own_turn(shape: PairShape, turn: ir.Expression) -> ir.Expression:
-    """A turn, counted from the first one that the device has."""
-    return build.subtract(turn, _turns_of_others(shape))
+def numbers_array(shape: PairShape) -> ir.ArrayArgument:
+    """Where they are meanwhile: those of each lane, so that lanes need not meet."""
+    leaves = tuple(Leaf(x, I32) for x in LEAVES)
+    length = WARP * shape.warps
+    lies = SoA().arrange(leaves)
+    return ir.ArrayArgument(NUMBERS, leaves, lies, written=True, space="shared", length=length)
+
+
+def _own_place(shape: PairShape) -> ir.Expression:
+    return shape.mine(shape.lane, WARP)
 
 
 def own_turns(shape: PairShape) -> ir.Expression:
     """How many contributions a tile takes from the device."""
-    until = _turns_before(shape.tiles, _local(shape, STOP))
-    return build.subtract(until, _turns_of_others(shape))
+    return shape.local("turns.all")
 
 
 def is_first(shape: PairShape, turn: ir.Expression) -> ir.Expression:
     """Whether this turn's contribution is the first of its group."""
-    begins = _first_distance(shape.tiles, _local(shape, GROUP))
-    return build.equal(turn, own_turn(shape, _turns_before(shape.tiles, begins)))
+    return build.equal(turn, shape.local("turns.begin"))
 
 
 def place_in_group(shape: PairShape, index: ir.Expression) -> ir.Expression:
     """Where the sums of an element lie."""
-    number = build.subtract(_local(shape, GROUP), _local(shape, FIRST))
-    return build.add(build.multiply(number, shape.n), index)
+    return build.add(shape.local("base"), index)

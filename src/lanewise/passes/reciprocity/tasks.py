@@ -92,8 +92,7 @@ def _turns(shape: PairShape) -> ir.Block:
     b = turn(build.less(shape.b, d))
     if shape.mode != "grouped":
         return (ir.Assign(own(TURN_A), a), ir.Assign(own(TURN_B), b))
-    mine = (ir.Assign(own(n), groups.own_turn(shape, x)) for n, x in ((TURN_A, a), (TURN_B, b)))
-    return (groups.find_group(shape), *mine)
+    return groups.set_numbers_aside(shape, a, b)
 
 
 def following(shape: PairShape, turn: ir.Expression) -> ir.Expression:
@@ -192,7 +191,9 @@ def memory(shape: PairShape) -> tuple[tuple[ir.ArrayArgument, ...], tuple[ir.Scr
     )
     length = groups.sums_of_part(shape) if shape.mode == "grouped" else shape.n
     lengths = tuple(ir.Scratch(t.name, length) for t in aside)
-    return (slice_, reactions, tasks, replace(tasks, name=TURNS), *aside), (*counters, *lengths)
+    shared = (slice_, reactions)
+    shared = (*shared, groups.numbers_array(shape)) if shape.mode == "grouped" else shared
+    return (*shared, tasks, replace(tasks, name=TURNS), *aside), (*counters, *lengths)
 
 
 def total_of(array: str) -> str:
