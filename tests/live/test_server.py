@@ -362,6 +362,21 @@ def test_a_paused_run_that_nobody_watches_says_so(scene: Counting, monkeypatch: 
     assert said == ["view: the run is paused and nobody watches; its address lets it go on"]
 
 
+def test_a_frame_that_fails_is_said_once_and_ends_nothing() -> None:
+    class Failing(Counting):
+        def frames(self, asked: Asked) -> list[bytes]:
+            raise InputError("nothing to see")
+
+    feed, said = Feed(Failing(), rate=1e6), list[str]()
+    feed.say = said.append
+    feed.watch(1)
+    for step in range(5):
+        feed.look(step)
+    feed.end()
+    assert said == ["view: no frame: nothing to see"]
+    assert feed.newest() is None
+
+
 def test_the_end_is_said(server: Server, scene: Counting) -> None:
     with talking(server) as talk:
         with Running(server.feed, scene):

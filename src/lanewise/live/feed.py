@@ -78,6 +78,7 @@ class Feed:
         self._changed = threading.Condition()
         self._left, self._last, self._fresh = 0, 0, False  # steps to take while paused
         self._next, self._stale = 0.0, True
+        self._failure = ""  # said last
         self._picks: deque[tuple[int, Callable[[dict[str, Any]], None]]] = deque()
         self._pace: tuple[float, int] = (time.monotonic(), -1)
         self.steps_per_second = 0.0
@@ -104,7 +105,7 @@ class Feed:
             self._left = max(0, self._left - (step - self._last))
         self._last, self._fresh = step, False
         if time.monotonic() >= self._next or (self.paused and not self._left):
-            self.make()
+            self._attempt()
         self._answer()
         since, said = time.monotonic(), False
         while self.paused and not self._left and not asked() and not self.ended:
@@ -116,7 +117,7 @@ class Feed:
                 self.say("view: the run is paused and nobody watches; its address lets it go on")
                 said = True
             if self._stale:
-                self.make()
+                self._attempt()
             self._answer()
 
     def make(self) -> None:
@@ -138,10 +139,20 @@ class Feed:
             self._record(moment)
         self.notify()
 
+    def _attempt(self) -> None:
+        """Make frames; what goes wrong there is said, and the run goes on."""
+        try:
+            self.make()
+        except Exception as error:
+            text = f"view: no frame: {error}"
+            if text != self._failure:
+                self._failure = text
+                self.say(text)
+
     def end(self) -> None:
         """The run is over: its last state is what viewers see from now on."""
         if self.watched or self._record:
-            self.make()
+            self._attempt()
         self.ended, self.paused = True, False
         self._answer()
         self.notify()
