@@ -73,7 +73,11 @@ class LiveView:
             self._stack.enter_context(what.whole.watched(self._feed))
 
     def _scene_of(self, what: Any, shown: dict[str, str | None], read: Fields | None) -> Scene:
-        about = {"title": shown["title"] or "lanewise", "product": "lanewise", "up": [0, 0, 1]}
+        about: dict[str, Any] = {
+            "title": shown["title"] or "lanewise",
+            "product": "lanewise",
+            "up": [0, 0, 1],
+        }
         if read is not None and not isinstance(what, Sites):
             raise InputError(f"fields= are of sites, found {type(what).__name__}; leave it out")
         match what:
@@ -94,7 +98,12 @@ class LiveView:
                 return what.scene
             case _ if _dimensions(what) in DIMENSIONS:
                 _refuse(shown, "an array has one value at each place")
-                fields = {"value": lambda: what}
+                fields: Fields = {"value": lambda: what}
+                if len(what.shape) == 2:  # row 0 is at the top, as in print and pictures
+                    rows, columns = what.shape
+                    fields = {"value": lambda: what[::-1]}
+                    across = {"name": "column", "low": 0, "high": columns}
+                    about["axes"] = [across, {"name": "row", "low": rows, "high": 0}, None]
                 return FieldScene(what.shape, device_of(what), fields, about, self._moment)
             case _:
                 raise InputError(
