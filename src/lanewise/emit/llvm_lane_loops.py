@@ -55,15 +55,7 @@ class LaneLoops:
             lanes.count,
         )
         assign(whole, stop if even else build.add(begin, rounds))
-        sizes = [
-            self.values.type_of(x.buffer).size
-            for x in statements(s.body)
-            if isinstance(x, ir.Store) and x.buffer in lanes.streamed
-        ]
-        if sizes and s.role != "late":
-            far = ir.Literal(LONG // min(sizes), I64)
-            long = ir.Compare(">=", build.subtract(whole, begin), far)
-            self.set_truth(name_of_unbroken(s), ir.Logical("or", _equal(whole, stop), long))
+        self._tell_unbroken(s, begin, whole, stop)
         assigned = lanes.assigned - given_in_rounds(s.body)
         self.room(first.name, I64)
 
@@ -89,6 +81,33 @@ class LaneLoops:
         if even:
             return
 
+        assign(first, whole)
+        self._in_some_lanes(s, first, stop, one)
+
+    def _tell_unbroken(
+        self, s: ir.For, begin: ir.Local, whole: ir.Local, stop: ir.Expression
+    ) -> None:
+        """Whether rows that are written past the caches have no end that matters."""
+        sizes = [
+            self.values.type_of(x.buffer).size
+            for x in statements(s.body)
+            if isinstance(x, ir.Store) and x.buffer in self.lanes.streamed
+        ]
+        if sizes and s.role != "late":
+            far = ir.Literal(LONG // min(sizes), I64)
+            long = ir.Compare(">=", build.subtract(whole, begin), far)
+            self.set_truth(name_of_unbroken(s), ir.Logical("or", _equal(whole, stop), long))
+
+    def _in_some_lanes(
+        self,
+        s: ir.For,
+        first: ir.Local,
+        stop: ir.Expression,
+        one: Callable[[Callable[[], None]], None],
+    ) -> None:
+        """The rounds that do not fill a register, if there are any. one: does a round."""
+        lanes = self.lanes
+
         def rest() -> None:
             variable = ir.Local(s.variable, s.start.type)
             lanes.masks.append(self.values.mask(ir.Compare("<", variable, s.stop)))
@@ -97,7 +116,6 @@ class LaneLoops:
             lanes.in_late = False
             lanes.masks.pop()
 
-        assign(first, whole)
         some, behind = self.code.label("rest"), self.code.label("behind")
         self.writer.note(
             f"if {self.writer.written(ir.Compare('<', first, stop))}:  # in some lanes"
