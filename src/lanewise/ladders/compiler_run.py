@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -174,6 +174,7 @@ class Runner:
         extra = {
             **{name: resources.get(name) for name in ("registers", "occupancy")},
             "code_of": earlier,
+            **self._accesses([call]),
         }
         blank = replace(
             blank, predicted_seconds=self._predicted([call]), extra={**blank.extra, **extra}
@@ -188,7 +189,7 @@ class Runner:
         blank = replace(
             blank,
             predicted_seconds=self._predicted(calls),
-            extra={**blank.extra, "launches": len(calls)},
+            extra={**blank.extra, "launches": len(calls), **self._accesses(calls)},
         )
         return self._timed(blank, work, lambda: result[:1])
 
@@ -249,6 +250,17 @@ class Runner:
             for c in compiled
         )
 
+    def _accesses(self, calls: Sequence[lw.Call]) -> dict[str, float | None]:
+        """Loads and stores of all threads by the model, a wide one counted once: what the study
+        means by the efficiency of a pass, besides its speed. None on a CPU.
+        """
+        names = ("global_accesses", "shared_accesses")
+        compiled = [call.compiled for call in calls]
+        if not self.options.on_gpu or not all(is_foreseen(c.executable) for c in compiled):
+            return dict.fromkeys(names)
+        found = [predicted(c.executable, c.environment, self.model).details for c in compiled]
+        return {n: sum(_of_all_kernels(d, n.replace("_", " ")) for d in found) for n in names}
+
     def _too_long(self, plan: CompletePlan) -> str | None:
         """Why a run would take more time than a rung gets, by one of smaller matrices where a slow
         kernel might take so long.
@@ -294,3 +306,10 @@ def compared_twice(rung: Rung, base: Rung | None, naive: Rung | None) -> Rung:
 def over_naive(rung: Rung) -> float | None:
     """How many times faster a rung is than the naive one."""
     return number(rung, "over_naive")
+
+
+def _of_all_kernels(details: Mapping[str, float], name: str) -> float:
+    """A figure of a prediction, over the kernels of a program: later ones have their name in front
+    of it.
+    """
+    return sum(value for n, value in details.items() if n == name or n.endswith(f" {name}"))

@@ -195,6 +195,7 @@ def kernel_time(
         "blocks of the busiest": float(on_one),
         "registers": float(registers),
         "balance": work.blocks / (on_one * device.multiprocessors),
+        **accesses_of(work),
     }
     return KernelTime(
         seconds, expected, fits, expected.seconds / seconds if seconds else 1.0, details
@@ -216,3 +217,13 @@ def _reached(inner: Region | None, warps: float, device: DeviceModel) -> float:
         return PEAK
     covered = warps * body / (latency + body * device.schedulers)
     return (PEAK**-HIDING + max(covered, 1e-9) ** -HIDING) ** (-1 / HIDING)
+
+
+def accesses_of(work: KernelWork) -> dict[str, float]:
+    """Loads and stores of all threads of a launch, by the memory; a wide access counts once."""
+    threads = work.blocks * work.threads
+    return {
+        f"{space} accesses": threads
+        * (work.instructions[f"{space} load"] + work.instructions[f"{space} store"])
+        for space in ("global", "shared")
+    }
