@@ -84,8 +84,8 @@ class Runner:
             )
         self.seen.setdefault(code, version.name)
         # Before the threads are limited, as the model of the CPU counts them once a process.
-        prediction = _predict_call(
-            call,
+        prediction = predict_executable(
+            call.compiled.executable,
             _model_of(version.device, serial=version.serial),
             self.problem.bodies,
             self.problem.law.values,
@@ -249,21 +249,14 @@ class ModelledTime:
     limiter: str
 
 
-def _predict_call(
-    call: lw.Call, model: DeviceModel, bodies: int, values: Mapping[str, float]
+def predict_executable(
+    executable: BuiltProgram, model: DeviceModel, bodies: int, values: Mapping[str, float]
 ) -> ModelledTime:
     """The prediction for a call on all pairs of that many bodies; `values` are the uniform ones, by
     name.
 
     On a GPU it is timed within a graph, so launches cost what they cost there.
     """
-    return predict_executable(call.compiled.executable, model, bodies, values)
-
-
-def predict_executable(
-    executable: BuiltProgram, model: DeviceModel, bodies: int, values: Mapping[str, float]
-) -> ModelledTime:
-    """The same for what a call launches."""
     environment = {**values, **{c.name: bodies for c in executable.program.reference.counts}}
     prediction = predicted(executable, environment, model)
     least = certain_bound(executable, environment, model, prediction)

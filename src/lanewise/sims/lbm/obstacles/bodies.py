@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.sims.lbm.obstacles.mesh import Mesh
+from lanewise.sims.lbm.obstacles.mesh import Mesh, sides_of
 from lanewise.sims.lbm.obstacles.voxels import Floats, Whole, windings
 from lanewise.support.connected import connected
 from lanewise.support.errors import InputError
@@ -128,15 +128,7 @@ def bodies(mesh: Mesh) -> Whole:
     Triangles belong together across edges that two of them have. Bodies that touch along an edge
     have four there and stay apart, unless one of them is open without it.
     """
-    start, end = mesh.faces.reshape(-1), mesh.faces[:, [1, 2, 0]].reshape(-1)
-    proper = start != end
-    triangle = np.repeat(np.arange(len(mesh.faces)), 3)[proper]
-    start, end = start[proper], end[proper]
-    _, edge, count = np.unique(
-        np.minimum(start, end) * len(mesh.vertices) + np.maximum(start, end),
-        return_inverse=True,
-        return_counts=True,
-    )
+    triangle, upward, _, edge, count = sides_of(mesh)
     order = np.argsort(edge, kind="stable")
     one, other = triangle[order][:-1], triangle[order][1:]
     same = edge[order][:-1] == edge[order][1:]
@@ -145,7 +137,7 @@ def bodies(mesh: Mesh) -> Whole:
     if (count > 2).any():
         keys = apart[triangle] * len(count) + edge
         _, inverse = np.unique(keys, return_inverse=True)
-        balance = np.bincount(inverse, weights=np.where(start < end, 1, -1))
+        balance = np.bincount(inverse, weights=upward)
         open_bodies = np.unique(apart[triangle[balance[inverse] != 0]])
         joined = same & (
             two | np.isin(apart[one], open_bodies) | np.isin(apart[other], open_bodies)

@@ -15,6 +15,7 @@ from io import BytesIO
 from itertools import product
 from logging import Logger
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -124,16 +125,26 @@ def _merged(
     return points, faces
 
 
+def sides_of(mesh: Mesh) -> tuple[NDArray[Any], ...]:
+    """Of each side of a triangle: its triangle, 1 or -1 for the way that it passes its edge, the
+    keys of the edges (smaller vertex times the number of vertices, plus the larger one), the edge
+    of each side, and how many sides each edge has.
+    """
+    start, end = mesh.faces.reshape(-1), mesh.faces[:, [1, 2, 0]].reshape(-1)
+    proper = start != end  # two corners of a triangle without area may be one vertex
+    triangle = np.repeat(np.arange(len(mesh.faces)), 3)[proper]
+    start, end = start[proper], end[proper]
+    keys = np.minimum(start, end) * len(mesh.vertices) + np.maximum(start, end)
+    found = np.unique(keys, return_inverse=True, return_counts=True)
+    return triangle, np.where(start < end, 1, -1), *found
+
+
 def _edges(mesh: Mesh) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
     """Edges (e, 2), whether an odd number of triangles has each, and whether they pass it more
     often one way than the other.
     """
-    start, end = mesh.faces.reshape(-1), mesh.faces[:, [1, 2, 0]].reshape(-1)
-    proper = start != end  # two corners of a triangle without area may be one vertex
-    start, end = start[proper], end[proper]
-    keys = np.minimum(start, end) * len(mesh.vertices) + np.maximum(start, end)
-    unique, inverse, count = np.unique(keys, return_inverse=True, return_counts=True)
-    balance = np.bincount(inverse, weights=np.where(start < end, 1, -1), minlength=len(unique))
+    _, upward, unique, edge, count = sides_of(mesh)
+    balance = np.bincount(edge, weights=upward, minlength=len(unique))
     return np.stack(np.divmod(unique, len(mesh.vertices)), axis=1), count % 2 == 1, balance != 0
 
 
