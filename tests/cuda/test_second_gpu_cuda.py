@@ -279,3 +279,26 @@ def test_a_large_flow_on_two_gpus_has_the_bits_of_one(cp: Any, streaming: str, s
 
     for one, other in zip(run("cuda:0,1"), run("cuda:0"), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("count", [6_001, 20_000, 70_001])
+@pytest.mark.parametrize("accumulate", [None, "f64"])
+def test_parts_share_pairs_with_the_bits_of_one_gpu(cp: Any, count: int, accumulate: Any) -> None:
+    """Each pair is computed once for both bodies, on any GPUs, and when other devices are current."""
+    plan = lw.Plan(reciprocity="grouped", accumulate=accumulate)
+
+    def left(place: str) -> list[Any]:
+        b = bodies(count, place)
+        force: Any = gravity.bind(b, b, softening2=1e-2, plan=plan)
+        found = [np.asarray(force().get() if place == "cuda" else force().numpy()) for _ in range(2)]
+        np.testing.assert_array_equal(found[0], found[1])
+        return found
+
+    wanted = left("cuda")
+    exact = gravity.bind(b := bodies(count, "cuda"), b, softening2=1e-2, plan=lw.Plan(reciprocity="off"))().get()
+    np.testing.assert_allclose(wanted[0], exact, rtol=2e-3, atol=2e-5 * np.abs(exact).max())
+    for number, place in ((0, "cuda:0*1"), (0, "cuda:0*3"), (0, "cuda:0,1"), (1, "cuda:1,0"), (1, "cuda:*")):
+        with cp.cuda.Device(number):
+            np.testing.assert_array_equal(left(place)[0], wanted[0])
+    default = gravity.bind(b := bodies(count, "cuda:0,1"), b, softening2=1e-2).compiled.plan
+    assert default.reciprocity == "grouped"

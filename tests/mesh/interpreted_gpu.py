@@ -15,7 +15,7 @@ from lanewise.compiler.pipeline import build_program
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpreter import Interpreter
 from lanewise.language.target import CUDA, TARGETS, Machine, is_gpu, target_of
-from lanewise.launch import support
+from lanewise.launch import repeatable, support
 from lanewise.launch.executable import Executable
 from lanewise.launch.steps import task
 from lanewise.planning.plan import CompletePlan
@@ -56,7 +56,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> None:
     target = replace(CUDA, name=NAME, compiled=False, host_memory=True, has_constant_memory=False)
     monkeypatch.setitem(TARGETS, NAME, target)
     monkeypatch.setitem(device.MAKERS, NAME, InterpretedGpu)
-    for module in (task, stepping):  # graphs are CUDA's
+    for module in (task, stepping, repeatable):  # graphs and addresses are CUDA's
         monkeypatch.setattr(module, "is_gpu", _has_graphs)
     monkeypatch.setattr(support, "_compiled", _compiling(support._compiled))  # pyright: ignore[reportPrivateUsage]
 

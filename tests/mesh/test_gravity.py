@@ -232,6 +232,10 @@ def test_plans_of_one_device_that_no_mesh_has_are_chosen_anew() -> None:
     assert _plans_fit(Plans(both, off), "cpu")
     assert not _plans_fit(Plans(both, off), mesh)
     assert not _plans_fit(Plans(off, both), mesh)
+    shared = lw.Plan(reciprocity="grouped")  # the plan of a mesh, on any number of parts and on one GPU
+    assert _plans_fit(Plans(shared, off), mesh)
+    assert _plans_fit(Plans(shared, shared), mesh)
+    assert _plans_fit(Plans(shared, shared), "cpu")
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from lanewise.launch.forms import extent_of
 from lanewise.passes.reciprocity import groups
 from lanewise.passes.reciprocity.groups import groups_of_part, part_values
 from lanewise.patterns.mesh_launch import MeshLaunch
+from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions
 from lanewise.support.errors import ArgumentError
 from tests.mesh import interpreted_gpu
 from tests.mesh.test_calls import Body, bodies, host, pull, push, same
@@ -79,6 +80,24 @@ def test_results_of_all_kinds() -> None:
         same(left[2], wanted[2])
         for n in (0, 3):
             np.testing.assert_allclose(host(left[n]), host(wanted[n]), rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("precision", ["f32", "mixed"])
+def test_simulations_share_pairs(precision: str) -> None:
+    """Forces and potential energies of bodies on a mesh."""
+
+    def left(parts: int) -> list[bytes]:
+        particles = make_initial_conditions("plummer", 70, 3)
+        bodies_ = make_bodies(particles, precision=precision, device=Mesh(GPU, parts=parts))
+        plan = lw.Plan(reciprocity="grouped", targets=1)
+        s = Simulation(bodies_, softening=0.1, plan=plan, potential_plan=plan)
+        s.advance(1, 1e-2)
+        assert {s.plans.force.reciprocity, s.plans.potential.reciprocity} == {"grouped"}
+        return [np.asarray(s.acceleration).tobytes(), np.array(s.diagnostics().potential).tobytes()]
+
+    wanted = left(1)
+    assert left(2) == wanted
+    assert left(3) == wanted
 
 
 def rounds(call: Any) -> int:

@@ -207,12 +207,12 @@ def _continued(
 
 
 def _plans_fit(plans: Plans | None, place: str | lw.Mesh) -> bool:
-    """Whether the plans of one device, where a pair may be computed once for both, can be those of
-    a mesh.
+    """Whether the plans of one device can be those of a mesh: sums over pairs that are computed
+    once for both bodies may have the order of one device.
     """
     if plans is None or not isinstance(place, lw.Mesh):
         return True
-    return plans.force.reciprocity == plans.potential.reciprocity == "off"
+    return {plans.force.reciprocity, plans.potential.reciprocity} <= {"off", "grouped"}
 
 
 def _difference(path: Path, saved: Checkpoint, device: str, *, same: bool) -> str:
