@@ -85,7 +85,9 @@ def page_table() -> str:
         "MAPS": {name: "".join(colours(name)) for name in MAPS},
     }
     lines = ["// Made by `python -m lanewise.live.protocol`; change lanewise/live/protocol.py."]
-    lines += [f"export const {name} = {json.dumps(value)};" for name, value in constants.items()]
+    lines += [
+        f"export const {n} = {json.dumps(v, separators=(',', ':'))};" for n, v in constants.items()
+    ]
     return "\n".join(lines) + "\n"
 
 

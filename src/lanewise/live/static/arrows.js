@@ -7,7 +7,6 @@ layout(location=1) in vec2 heading;
 uniform mat4 view, projection;
 uniform vec3 origin, extent, upward;
 uniform float lengths;
-uniform sampler2D map;
 out vec3 colour;
 // nose, three corners of the tail; three sides and the end
 const int CORNERS[12] = int[12](0, 1, 2, 0, 2, 3, 0, 3, 1, 1, 3, 2);
@@ -35,7 +34,7 @@ void main() {
   vec4 seen = view * vec4(origin + place.xyz * extent + lengths * mine, 1.0);
   gl_Position = projection * seen;
   float light = 0.68 + 0.32 * dot(normal, normalize(upward + 0.35 * upward.yzx));
-  colour = light * texture(map, vec2((place.w * 255.0 + 0.5) / 256.0, 0.5)).rgb;
+  colour = light * shade(place.w);
 }`;
 
 const FRAGMENT = `

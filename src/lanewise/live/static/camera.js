@@ -8,7 +8,7 @@ const STEEPEST = Math.PI / 2;
 const ROOM = [160, 210]; // pixels beside a flat scene, and above and below it
 const TURN = (2 * Math.PI) / 60; // of its own accord, once a minute
 
-const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+export const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 const cross = (a, b) =>
   [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]];
 const scaled = (a, s) => a.map((x) => x * s);

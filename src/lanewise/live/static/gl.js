@@ -1,10 +1,17 @@
 // WebGL2 by hand: programs, buffers by powers of two and three in turn, textures.
 
+// What every shader has: the colour of a value between 0 and 1.
+const HEAD = `#version 300 es
+precision highp float;
+uniform sampler2D map;
+vec3 shade(float v) { return texture(map, vec2((v * 255.0 + 0.5) / 256.0, 0.5)).rgb; }
+`;
+
 export function program(gl, vertex, fragment) {
   const made = gl.createProgram();
   for (const [kind, text] of [[gl.VERTEX_SHADER, vertex], [gl.FRAGMENT_SHADER, fragment]]) {
     const shader = gl.createShader(kind);
-    gl.shaderSource(shader, `#version 300 es\nprecision highp float;\n${text}`);
+    gl.shaderSource(shader, HEAD + text);
     gl.compileShader(shader);
     gl.attachShader(made, shader);
     if (!gl.getShaderParameter(shader, gl.COMPILE_STATUS) && !gl.isContextLost())

@@ -112,8 +112,7 @@ export class Ink {
         if (depth > 0) this.tick(digits(value), x, y, away);
       }
       const [x, y] = [0, 1].map((k) => (start[k] + end[k]) / 2 + 38 * away[k]);
-      const side = Math.abs(away[0]) > 0.6 ? (away[0] > 0 ? "left" : "right") : "center";
-      this.text(named?.name ?? NAMES[i], x, y, camera.flat && i === 1 ? "right" : side);
+      this.text(named?.name ?? NAMES[i], x, y, side(away));
     }
   }
 
@@ -124,8 +123,7 @@ export class Ink {
     c.moveTo(x, y);
     c.lineTo(x + 5 * away[0], y + 5 * away[1]);
     c.stroke();
-    const side = Math.abs(away[0]) > 0.6 ? (away[0] > 0 ? "left" : "right") : "center";
-    this.text(words, x + 9 * away[0], y + 14 * away[1], side);
+    this.text(words, x + 9 * away[0], y + 14 * away[1], side(away));
     c.globalAlpha = 1;
   }
 
@@ -153,6 +151,11 @@ function outer(camera, origin, extent, i) {
     if (depth > 0 && y - x > most) [most, best] = [y - x, corner];
   }
   return best;
+}
+
+// How words are aligned that stand beside an edge.
+function side([x]) {
+  return Math.abs(x) < 0.6 ? "center" : x > 0 ? "left" : "right";
 }
 
 // Across the edge on the screen, away from the box.

@@ -6,7 +6,7 @@ import { listen } from "./input.js";
 import { digits, grouped } from "./lines.js";
 import { $, Panel, table } from "./panel.js";
 import { Feed } from "./protocol.js";
-import { Scene, palette, placeOf } from "./scene.js";
+import { Scene, nearest, palette, placeOf } from "./scene.js";
 import { MAPS } from "./table.js";
 
 const settings = {
@@ -210,15 +210,9 @@ function notice(words) {
   $("notice").hidden = !words;
 }
 
-// The nearest point on the screen, at most 14 pixels away.
 function pick(x, y) {
   const cloud = scene.cloud();
-  let [best, nearest] = [-1, 14];
-  for (let k = 0; k < (cloud?.count ?? 0); k++) {
-    const [px, py, depth] = camera.project(placeOf(cloud, k));
-    const away = Math.hypot(px - x, py - y);
-    if (depth > 0 && away < nearest) [best, nearest] = [k, away];
-  }
+  const best = cloud ? nearest(cloud, camera, x, y) : -1;
   if (best < 0) return leave();
   followed = { row: best, order: cloud.order, place: placeOf(cloud, best) };
   feed.send({ do: "pick", row: best });

@@ -6,7 +6,6 @@ layout(location=0) in vec4 place;
 uniform mat4 view, projection;
 uniform vec3 origin, extent;
 uniform float size, near, largest, massive;
-uniform sampler2D map;
 out vec3 colour;
 out float pixels;
 void main() {
@@ -15,7 +14,7 @@ void main() {
   float wanted = size * mix(1.0, 0.5 + 1.5 * place.w, massive) * near / max(-seen.z, 1e-30);
   pixels = clamp(wanted, 1.0, largest);
   gl_PointSize = pixels;
-  colour = texture(map, vec2((place.w * 255.0 + 0.5) / 256.0, 0.5)).rgb;
+  colour = shade(place.w);
 }`;
 
 const FRAGMENT = `

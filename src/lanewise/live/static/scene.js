@@ -1,6 +1,7 @@
 // What is drawn: the newest frame of each kind, in layers. Data and drawing are decoupled: frames
 // wait here until the next picture, and a picture takes what is there.
 import { Arrows } from "./arrows.js";
+import { ANGLE, dot, minus } from "./camera.js";
 import { texture } from "./gl.js";
 import { Lines } from "./lines.js";
 import { Points } from "./points.js";
@@ -183,6 +184,28 @@ export function placeOf(frame, k) {
   const first = (k * frame.stride) / 2;
   return [0, 1, 2].map(
     (i) => frame.origin[i] + (frame.words[first + i] / 65535) * frame.extent[i]);
+}
+
+// The row that is nearest to (x, y) on the screen, at most 14 pixels away; else -1. Places are
+// linear in what was sent, so that a million take milliseconds.
+export function nearest(frame, camera, x, y) {
+  const far = camera.height / (2 * Math.tan(ANGLE / 2));
+  const away = minus(frame.origin, camera.target);
+  const { right, up, out } = camera.basis();
+  const along = (axis) => [...axis.map((a, i) => (a * frame.extent[i]) / 65535), dot(axis, away)];
+  const [r, u, o] = [right, up, out].map(along);
+  const [words, stride] = [placeOf(frame, 0) && frame.words, frame.stride / 2];
+  let [best, least] = [-1, 14 * 14];
+  for (let k = 0, j = 0; k < frame.count; k++, j += stride) {
+    const [a, b, c] = [words[j], words[j + 1], words[j + 2]];
+    const depth = camera.distance - (o[0] * a + o[1] * b + o[2] * c + o[3]);
+    if (depth <= 0) continue;
+    const dx = camera.width / 2 + (far * (r[0] * a + r[1] * b + r[2] * c + r[3])) / depth - x;
+    const dy = camera.height / 2 - (far * (u[0] * a + u[1] * b + u[2] * c + u[3])) / depth - y;
+    const d = dx * dx + dy * dy;
+    if (d < least) [least, best] = [d, k];
+  }
+  return best;
 }
 
 function tight(frame) {

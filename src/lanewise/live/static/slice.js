@@ -12,7 +12,7 @@ void main() {
 
 const FRAGMENT = `
 in vec2 at;
-uniform sampler2D map, field;
+uniform sampler2D field;
 uniform float walls, low, scale;
 uniform vec3 solid;
 out vec4 ink;
@@ -25,7 +25,7 @@ void main() {
   if (walls > 0.5) raw = max(raw, 1.0 / 255.0);
   if (isnan(here)) { ink = vec4(solid, 1.0); return; }
   float value = clamp((raw - low) * scale, 0.0, 1.0);
-  ink = vec4(texture(map, vec2((value * 255.0 + 0.5) / 256.0, 0.5)).rgb, 1.0);
+  ink = vec4(shade(value), 1.0);
 }`;
 
 const UNIT = [[1, 0, 0], [0, 1, 0], [0, 0, 1]];
@@ -36,7 +36,6 @@ export class Slice {
     this.program = program(gl, VERTEX, FRAGMENT);
     this.array = gl.createVertexArray();
     this.texture = texture(gl, gl.TEXTURE_2D, gl.LINEAR);
-    this.nearest = false;
     this.frame = null;
   }
 
@@ -60,11 +59,10 @@ export class Slice {
     const thin = frame.axis;
     const [u, v] = [0, 1, 2].filter((i) => i !== thin);
     const side = (i) => UNIT[i].map((x) => x * extent[i]);
-    const filter = look.smooth ? gl.LINEAR : gl.NEAREST;
     gl.activeTexture(gl.TEXTURE1);
     gl.bindTexture(gl.TEXTURE_2D, this.texture);
-    gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MAG_FILTER, filter);
-    gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MIN_FILTER, filter);
+    for (const which of [gl.TEXTURE_MAG_FILTER, gl.TEXTURE_MIN_FILTER])
+      gl.texParameteri(gl.TEXTURE_2D, which, look.smooth ? gl.LINEAR : gl.NEAREST);
     const first = frame.walls ? 1 / 255 : 0;
     const [low, high] = frame.halves ? [frame.low, frame.high] : [first, 1];
     uniforms(gl, this.program, {

@@ -11,14 +11,13 @@ layout(location=1) in vec4 after;
 uniform mat4 view, projection;
 uniform vec3 origin, extent, originAfter, extentAfter;
 uniform float fade;
-uniform sampler2D map;
 out vec4 colour;
 void main() {
   vec3 a = origin + before.xyz * extent, b = originAfter + after.xyz * extentAfter;
   // what leaves a periodic box on one side enters on the other: no line across
-  bool jump = any(greaterThan(abs(b - a), 0.45 * max(extent, extentAfter))) && fade >= 0.0;
+  bool jump = any(greaterThan(abs(b - a), 0.45 * max(extent, extentAfter)));
   gl_Position = projection * view * vec4(gl_VertexID == 0 || jump ? a : b, 1.0);
-  colour = vec4(texture(map, vec2((after.w * 255.0 + 0.5) / 256.0, 0.5)).rgb * fade, fade);
+  colour = vec4(shade(after.w) * fade, fade);
 }`;
 
 const FRAGMENT = `

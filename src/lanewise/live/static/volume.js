@@ -18,7 +18,6 @@ void main() {
 const FRAGMENT = `
 in vec3 at;
 uniform highp sampler3D field;
-uniform sampler2D map;
 uniform vec3 eye, solid, upward;
 uniform vec4 plane;
 uniform float walls, emission, density, steps;
@@ -62,7 +61,7 @@ void main() {
     float value = walls > 0.5 ? clamp((v * 255.0 - 1.0) / 254.0, 0.0, 1.0) : v;
     if (emission > 0.5) {
       float a = 1.0 - exp(-density * value * value * part * length(ray) * 24.0);
-      light += left * a * texture(map, vec2((value * 255.0 + 0.5) / 256.0, 0.5)).rgb;
+      light += left * a * shade(value);
       left *= 1.0 - a;
     } else if (value > most) {
       most = value;
@@ -70,7 +69,7 @@ void main() {
     }
   }
   if (emission > 0.5) { ink = vec4(light, 1.0 - left); return; }
-  vec3 c = texture(map, vec2((most * 255.0 + 0.5) / 256.0, 0.5)).rgb;
+  vec3 c = shade(most);
   float a = found ? smoothstep(0.0, 0.6, most) * min(1.0, 0.35 + density) : 0.0;
   ink = hit ? vec4(mix(light, c, 0.5 * a), 1.0) : vec4(c * a, a);
 }`;
