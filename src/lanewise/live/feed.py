@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lanewise.live.frame import FrameHeader, encode
-from lanewise.live.protocol import HEADER
+from lanewise.live.protocol import HEADER, HEADER_BYTES
 from lanewise.live.scenes import Asked, Scene
 from lanewise.profiling import Profile
 from lanewise.profiling.profile import span
@@ -30,11 +30,11 @@ _AT = {name: (struct.Struct(f"<{count}{code}"), at) for name, code, at, count in
 
 def stamped(frame: bytes, **values: int) -> bytes:
     """The frame with other values in its header."""
-    made = bytearray(frame)
+    made = bytearray(frame[:HEADER_BYTES])
     for name, value in values.items():
         form, at = _AT[name]
         form.pack_into(made, at, value)
-    return bytes(made)
+    return b"".join((made, memoryview(frame)[HEADER_BYTES:]))
 
 
 @dataclass(frozen=True, slots=True)
