@@ -40,7 +40,6 @@ from lanewise.tuning.tune import time_limit, tune_space
 
 if TYPE_CHECKING:
     from lanewise.patterns.sitewise.kernel import Sitewise
-    from lanewise.tuning.race import Measurer
     from lanewise.tuning.report import Tuning
     from lanewise.tuning.search import Progress
 
@@ -92,16 +91,18 @@ class SiteJob:
 
 
 def tune_sites(
-    job: SiteJob, seconds: float | None = None, *, measurer: Measurer[CompletePlan] | None = None,
+    job: SiteJob,
+    seconds: float | None = None,
+    *,
     progress: Callable[[Progress], None] = lambda state: None,
-) -> Tuning:  # fmt: skip
+) -> Tuning:
     """Find the fastest plan within about `seconds` (compilation counts), remember and report it.
 
     Raises `ArgumentError` for a time that is no positive number.
     """
     limit = time_limit(job.kind, seconds)
     with at_rest(job):
-        return tune_space(job, SiteSpace(job), measurer or StepMeasurer(job), limit, progress)
+        return tune_space(job, SiteSpace(job), StepMeasurer(job), limit, progress)
 
 
 class SiteSpace:

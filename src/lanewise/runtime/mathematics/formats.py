@@ -60,7 +60,7 @@ class WholeFloat:
     bits: Register
 
 
-def nearest_whole(x: Register, factor: float, offset: float = 0.0) -> WholeFloat:
+def nearest_whole(x: Register, factor: float) -> WholeFloat:
     """The whole number next to x times a factor, which is not large."""
     form = format_of(x)
     moved = fma(x, factor, form.shift)

@@ -285,15 +285,8 @@ def horner(x: Register, coefficients: Sequence[float]) -> Register:
     return total
 
 
-def two_sum(a: Register, b: Register) -> tuple[Register, Register]:
-    """The sum a + b as a rounded sum and what rounding lost."""
-    total = a + b
-    part = total - a
-    return total, (a - (total - part)) + (b - part)
-
-
 def quick_sum(a: Register, b: Register) -> tuple[Register, Register]:
-    """As `two_sum`, where a is 0 or larger than b."""
+    """The sum a + b, where a is 0 or larger than b, as a rounded sum and what rounding lost."""
     total = a + b
     return total, b - (total - a)
 
