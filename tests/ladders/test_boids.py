@@ -106,6 +106,10 @@ def test_all_versions() -> None:
     assert shares[THREE] > 0.2
     assert shares[SORT] < 0.05
     assert shares[CURVE] < 0.01
+    for name in (SORT, ONE, THREE, CURVE):
+        assert (
+            0 <= float(known[name].extra["active_idle_threads"] or 0) <= float(known[name].extra["idle_threads"] or 0)
+        )
     assert summary(rungs)[0].startswith(f"3,000 agents, world {WORLD:g}: fastest is ")
 
 

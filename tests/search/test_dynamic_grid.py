@@ -222,6 +222,7 @@ def test_leaves_along_the_curve_are_full() -> None:
     found = built(DynamicGrid(radius=1.0, leaf=128), x).statistics()
     assert (found.cells, found.occupied, found.least, found.most, found.idle_threads) == (129, 129, 3, 128, 125)
     assert found.idle_threads / (found.cells * 128) < 0.05
+    assert found.active_idle_threads == 29  # of the warp with the last three
 
 
 def test_idle_threads_of_the_thesis() -> None:
@@ -234,6 +235,7 @@ def test_idle_threads_of_the_thesis() -> None:
         used = 16_384 / (16_384 + found.idle_threads)
         assert 0.595 <= used <= 0.64
         assert 1 <= found.least <= found.most <= 128
+        assert 3_000 <= found.active_idle_threads <= 4_200  # there 3,201 and 3,878
     assert built(DynamicGrid(radius=4.24, order="sort"), x).statistics().idle_threads == 0
 
 

@@ -55,6 +55,7 @@ COLUMNS = (
     Column("update", _part("update")),
     Column("steps/s", number_text("steps_per_second", digits)),
     Column("idle", number_text("idle_share", "{:.1%}".format)),
+    Column("active idle", number_text("active_idle_threads", "{:,.0f}".format)),
     Column("thesis", lambda r: str(r.extra.get("thesis") or NOTHING)),
 )
 

@@ -320,11 +320,16 @@ def _built_alike(search: lw.Search, built: str, on_gpu: bool) -> Any:
 
 
 def _idle(flock: Flock) -> dict[str, float | int | str | None]:
-    """Threads without an agent where a leaf is a block of threads, and their share of all
-    threads.
+    """Threads without an agent where a leaf is a block of threads, and their share of all threads;
+    and how many of them are in warps that have agents.
     """
     structure = flock.structure
     if structure is None or not isinstance(flock.search, lw.DynamicGrid):
-        return {"idle_threads": None, "idle_share": None}
-    idle = structure.statistics().idle_threads
-    return {"idle_threads": idle, "idle_share": idle / (idle + len(flock))}
+        return dict.fromkeys(("idle_threads", "idle_share", "active_idle_threads"))
+    found = structure.statistics()
+    idle = found.idle_threads
+    return {
+        "idle_threads": idle,
+        "idle_share": idle / (idle + len(flock)),
+        "active_idle_threads": found.active_idle_threads,
+    }

@@ -143,7 +143,7 @@ class Walk(ABC):
 @dataclass(frozen=True, slots=True)
 class Statistics:
     """How well a structure divides its sources, for people: cells or leaves, how full they are,
-    threads without work.
+    threads without work; active ones of these are in warps with work, which they slow down.
     """
 
     cells: int
@@ -152,6 +152,7 @@ class Statistics:
     most: int
     mean: float
     idle_threads: int = 0
+    active_idle_threads: int = 0
 
 
 class Structure(ABC):

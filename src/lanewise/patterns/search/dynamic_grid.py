@@ -31,7 +31,7 @@ from lanewise.patterns.search.base import (
 from lanewise.patterns.search.box_expressions import BOXES, box_uniforms
 from lanewise.patterns.search.builders.curve import device_curve
 from lanewise.patterns.search.builders.curve_host import HostCurve
-from lanewise.patterns.search.builders.ordering import Recursive, idle_threads
+from lanewise.patterns.search.builders.ordering import WARP, Recursive, idle_threads
 from lanewise.patterns.search.builders.parts import HostParts, division_arrangement
 from lanewise.patterns.search.builders.tree import fitting_leaf
 from lanewise.patterns.search.leaf_walk import (
@@ -223,8 +223,9 @@ class CurveGrid(Walked):
         leaves = tree.levels[0]
         idle = leaves * tree.leaf - tree.count
         return Statistics(
-            leaves, leaves, tree.leaf - idle, min(tree.leaf, tree.count), tree.count / leaves, idle
-        )
+            leaves, leaves, tree.leaf - idle, min(tree.leaf, tree.count), tree.count / leaves, idle,
+            min(idle, (idle - tree.leaf) % WARP),
+        )  # fmt: skip
 
     def describe(self) -> str:
         tree = self._built.tree
@@ -297,11 +298,12 @@ class LeafGrid(Walked):
 
     def statistics(self) -> Statistics:
         members = self._built.members()
-        idle = idle_threads(members, self._leaf).idle
+        idle = idle_threads(members, self._leaf)
         leaves = len(members)
         return Statistics(
-            leaves, leaves, int(members.min()), int(members.max()), float(members.mean()), idle
-        )
+            leaves, leaves, int(members.min()), int(members.max()), float(members.mean()),
+            idle.idle, idle.active,
+        )  # fmt: skip
 
     def describe(self) -> str:
         return f"{self._search.describe()}; at most {self._leaf} in a leaf"

@@ -219,6 +219,9 @@ def world_box(places: NDArray[Any]) -> NDArray[np.float64]:
     return np.stack([places.min(axis=0), places.max(axis=0)], axis=1).astype(np.float64)
 
 
+WARP = 32  # threads that run together
+
+
 @dataclass(frozen=True, slots=True)
 class Idle:
     """Threads without work when each leaf has a block of its own, as in table 7.1: all, and those
@@ -238,4 +241,4 @@ def idle_threads(members: NDArray[np.int64], block: int) -> Idle:
     """Of leaves with that many members, a block each (several for leaves that are larger)."""
     blocks = -(-members // block)
     threads = int(blocks.sum()) * block
-    return Idle(threads, threads - int(members.sum()), int((-members % 32).sum()))
+    return Idle(threads, threads - int(members.sum()), int((-members % WARP).sum()))
