@@ -72,7 +72,8 @@ def main() -> None:
     given = parser.parse_args()
     small = given.device == "cpu"
     places = CPUS if small else GPUS
-    lines = ["# Steps on two GPUs beside one", "", describe_machine(), ""]
+    machine = (f"- {name}: {text}" for name, text in describe_machine().items())
+    lines = ["# Steps on two GPUs and on one", "", *machine, ""]
     out = Path(os.environ.get("OUT") or Path(__file__).parent / "results")
     began = time.perf_counter()
     for name in given.sections or SECTIONS:
