@@ -77,6 +77,7 @@ def main() -> None:
     out = Path(os.environ.get("OUT") or Path(__file__).parent / "results")
     began = time.perf_counter()
     for name in given.sections or SECTIONS:
+        lines.append("")
         for line in SECTIONS[name](places, small):
             print(
                 line,
