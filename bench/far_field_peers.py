@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import os
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
@@ -122,6 +123,8 @@ def _fmm3d(position: Array, mass: Array, softening: float, threads: int) -> Forc
 
 def _jzfmm(position: Array, mass: Array, softening: float, threads: int) -> Forces:
     """A fast multipole method in JAX and CUDA (float32); its tree is built in every call."""
+    # else it takes three quarters of the memory of the device, whose rest is all that others have
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     import jax.numpy as jnp
     from jzfmm.config import FMMConfig, OpeningByAngle, PlummerKernel
     from jzfmm.fmm import fast_multipole_method
