@@ -131,7 +131,7 @@ def _jzfmm(position: Array, mass: Array, softening: float, threads: int) -> Forc
     from jztree.data import PosMass
 
     del threads
-    bodies = PosMass(jnp.asarray(position, jnp.float32), jnp.asarray(mass, jnp.float32))
+    bodies = PosMass(pos=jnp.asarray(position, jnp.float32), mass=jnp.asarray(mass, jnp.float32))
 
     def run(order: int, theta: float) -> Callable[[], Any]:
         settings = FMMConfig(
