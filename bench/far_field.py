@@ -93,7 +93,8 @@ def exact(
 
 def errors_of(found: Any, bodies: Cluster) -> Errors:
     """Relative errors of |a| of the sampled bodies; refuses what is not (n, 3) finite numbers."""
-    values = np.asarray(to_host(found), np.float64)
+    own = hasattr(found, "get") or isinstance(found, np.ndarray)  # JAX's arrays become NumPy's
+    values = np.asarray(to_host(found) if own else found, np.float64)
     if values.shape != bodies.position.shape:
         raise ValueError(f"accelerations of shape {values.shape}")
     away = np.linalg.norm(values[bodies.sample] - bodies.wanted, axis=1)

@@ -104,7 +104,9 @@ def _row(seed: int, asked: argparse.Namespace, until: float) -> dict[str, Any] |
 def report(rows: list[dict[str, Any]], about: dict[str, Any]) -> Iterator[str]:
     """The lines of the report."""
     yield "# Default plans of naive array kernels that nobody chose"
-    yield f"\n{about['machine']}; {len(rows)} kernels of tests/zoo, size {about['size']}.\n"
+    yield ""
+    yield from (f"- {name}: {text}" for name, text in about["machine"].items())
+    yield f"\n{len(rows)} kernels of tests/zoo, size {about['size']}.\n"
     if about["offline"]:
         for name in ("build_s", "compile_s"):
             spent = [r[name] for r in rows if name in r]
