@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("bench.zoo", reason="benches are not installed")
 from bench.zoo import report
 
-ABOUT = {"machine": "a GPU", "size": "full", "offline": False}
+ABOUT = {"machine": {"GPU": "a GPU"}, "size": "full", "offline": False}
 
 
 def row(seed: int, ms: float, best: float, predicted: float, bound: float) -> dict[str, Any]:
