@@ -68,7 +68,7 @@ def test_table_of_the_layouts(lanewise: Command) -> None:
 
 
 MISTAKES = {
-    "ladder": ("stairs", "unknown ladder 'stairs'; wanted one of tutorial, layouts, memory, lbm, boids, waves, compiler, tree"),
+    "ladder": ("stairs", "unknown ladder 'stairs'; wanted one of tutorial, layouts, memory, lbm, boids, waves, compiler, tree, gravity-mesh"),
     "none": ("tutorial --bodies 0", "--bodies 0: 0 bodies asked for; wanted at least 1"),
     "negative": ("layouts --bodies 10,-5", "--bodies 10,-5: -5 bodies asked for; wanted at least 1"),
     "word": (

@@ -32,7 +32,7 @@ Names = Annotated[
         autocompletion=completing("lanewise.ladders.LADDERS"),
         help="tutorial (n-body step by step), layouts (of gravity), memory (records), lbm (flow), "
         "boids (searches), waves (F-statistic), "
-        "compiler (naive array kernels) or tree (far fields)",
+        "compiler (naive array kernels), tree (far fields) or gravity-mesh (two devices)",
     ),
 ]
 Bodies = Annotated[

@@ -15,14 +15,16 @@ from lanewise.sims.common.checks import check_known
 if TYPE_CHECKING:
     from lanewise.ladders.rung import Ladder
 
-LADDERS = ("tutorial", "layouts", "memory", "lbm", "boids", "waves", "compiler", "tree")
+LADDERS = (
+    "tutorial", "layouts", "memory", "lbm", "boids", "waves", "compiler", "tree", "gravity-mesh",
+)  # fmt: skip
 
 
 def find_ladder(name: str) -> Ladder:
     """The ladder of this name; raises `InputError` for another.
 
-    Each is the `LADDER` of a module of its name.
+    Each is the `LADDER` of a module of its name, which has `_` where the ladder has `-`.
     """
     check_known("ladder", name, LADDERS)
-    ladder: Ladder = import_module(f"lanewise.ladders.{name}").LADDER
+    ladder: Ladder = import_module(f"lanewise.ladders.{name.replace('-', '_')}").LADDER
     return ladder
