@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import weakref
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,9 @@ from lanewise.launch.divided import Divided, DividedRound
 from lanewise.launch.task_verifier import verify
 from lanewise.launch.tasks import Exchange
 from lanewise.models.devices import table_model
+from lanewise.patterns import mesh_launch
 from lanewise.patterns.mesh_launch import MeshLaunch
+from lanewise.profiling.lanes import WatchedWork
 from lanewise.runtime import links
 from lanewise.runtime.exchange import Gather, Move, Moves, Receive, Wait, order_of
 from lanewise.runtime.host_device import HostDevice
@@ -164,6 +168,67 @@ def test_profiles_have_each_part() -> None:
     text = str(profile)
     for name in ("sources of pull", "pull, part 0", "pull, part 1", "push, part 1"):
         assert name in text
+
+
+def test_traces_have_a_track_for_each_part() -> None:
+    profile = lw.Profile()
+    loop_of(bodies(50, 3), profile).run(4)
+    events = profile.trace()["traceEvents"]
+    labels = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    wanted = [f"cpu, part {n} (sampled steps)" for n in range(3)]
+    assert [labels[tid] for tid in sorted(labels)] == ["host", *wanted]
+    for number, label in enumerate(wanted):
+        (tid,) = (t for t, name in labels.items() if name == label)
+        names = {e["name"] for e in events if e["tid"] == tid and e["ph"] == "X"}
+        assert names == {f"pull, part {number}", f"push, part {number}"}
+    shares = profile.summary()["devices"]
+    assert list(shares) == ["cpu, part 0", "cpu, part 1", "cpu, part 2"]
+    assert 0 < sum(shares.values()) <= 1
+    assert "cpu, part 1: at work in " in str(profile)
+    alone = lw.Profile()
+    loop_of(bodies(50, 1).to("cpu"), alone).run(4)
+    assert alone.summary()["devices"] == {}
+
+
+class BusyDevice:
+    """A GPU that is done when it was asked so often."""
+
+    def __init__(self, asked: int) -> None:
+        self.left, self.target = asked, SimpleNamespace(host_memory=False)
+
+    def is_busy(self) -> bool:
+        self.left -= 1
+        return self.left >= 0
+
+
+def test_devices_that_work_at_once_are_looked_at_until_all_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    devices = {"cuda:0": BusyDevice(3), "cuda:1": BusyDevice(40)}
+    monkeypatch.setattr(mesh_launch, "get_device", devices.__getitem__)
+    monkeypatch.setattr(mesh_launch, "together", lambda names: nullcontext())
+    mesh = SimpleNamespace(devices=("cuda:0", "cuda:1", "cuda:0"), own=range(3))
+    ran: list[int] = []
+    calls = tuple(Launched(n, ran) for n in range(3))
+    launch = mesh_launch.MeshLaunch(mesh, (1, 1, 1), (mesh_launch.MeshRound(None, calls),))  # pyright: ignore[reportArgumentType]
+    ((name, work),) = launch.works()
+    assert name == "pull"
+    assert isinstance(work, WatchedWork)
+    work()
+    assert ran == [0, 1, 2]
+    assert devices["cuda:1"].left == 40  # only sampled runs wait
+    first, second = work.watch()
+    assert (first.lane, second.lane) == ("cuda:0", "cuda:1")
+    assert first.begin == second.begin < first.end < second.end
+    assert ran == [0, 1, 2] * 2
+
+
+class Launched:
+    compiled = SimpleNamespace(name="pull")
+
+    def __init__(self, number: int, ran: list[int]) -> None:
+        self.number, self.ran = number, ran
+
+    def __call__(self) -> None:
+        self.ran.append(self.number)
 
 
 def test_results_that_nothing_has_filled_are_refused() -> None:

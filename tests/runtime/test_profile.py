@@ -108,7 +108,7 @@ def test_without_a_profile_a_span_is_nothing() -> None:
 def test_an_empty_profile_says_so() -> None:
     profile = lw.Profile()
     assert profile.summary() == {
-        "seconds": 0.0, "stages": {}, "dropped_events": 0,
+        "seconds": 0.0, "stages": {}, "dropped_events": 0, "devices": {},
         "copies": {direction: {"count": 0, "bytes": 0, "fields": {}} for direction in ("to host", "to device")},
         "steps": {"count": 0, "seconds": 0.0, "sampled": 0, "sampled_over_mean": None},
     }  # fmt: skip

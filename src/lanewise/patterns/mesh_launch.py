@@ -11,6 +11,8 @@ from lanewise.launch.divided import Divided, DividedRound
 from lanewise.launch.joined import Bound
 from lanewise.launch.own_memory import nothing
 from lanewise.launch.tasks import Exchange
+from lanewise.profiling.lanes import LaneSpan, WatchedWork
+from lanewise.profiling.profile import clock
 from lanewise.runtime.device import get_device
 from lanewise.runtime.lease import Lease
 from lanewise.runtime.memory import together
@@ -51,18 +53,42 @@ class MeshLaunch:
         """Each launch by the name of what it does, for a profile that waits for each of them: parts
         that work at the same time are one. Each holds the leases for itself.
         """
-        found: list[tuple[str, Callable[[], object]]] = []
+        found: list[tuple[str, Callable[[], object], tuple[str, ...]]] = []
+        devices = tuple(dict.fromkeys(self.mesh.devices))
         at_once = not get_device(self.mesh.devices[0]).target.host_memory
         for number, r in enumerate(self.rounds):
             if r.brought is not None:
-                found.append((r.brought.exchange.name, r.brought.exchange.run))
+                lanes = devices if at_once else ()
+                found.append((r.brought.exchange.name, r.brought.exchange.run, lanes))
             name = r.calls[0].compiled.name
             name = f"sums of {name}" if number else name
             if at_once:
-                found.append((name, partial(_run, (MeshRound(None, r.calls),))))
+                found.append((name, partial(_run, (MeshRound(None, r.calls),)), devices))
             else:
-                found += [(f"{name}, part {n}", call) for n, call in enumerate(r.calls)]
-        return [(name, partial(self._whole, work, self.leases)) for name, work in found]
+                parts = zip(self.mesh.own, self.mesh.devices, r.calls, strict=True)
+                found += [(f"{name}, part {n}", c, (f"{d}, part {n}",)) for n, d, c in parts]
+        return [(name, self._watched(work, lanes)) for name, work, lanes in found]
+
+    def _watched(self, work: Callable[[], object], lanes: tuple[str, ...]) -> Callable[[], object]:
+        """The work, of which a profile sees when each lane is done."""
+        run = partial(self._whole, work, self.leases)
+        return WatchedWork(run, partial(self._watch, work, lanes)) if lanes else run
+
+    def _watch(self, work: Callable[[], object], lanes: tuple[str, ...]) -> list[LaneSpan]:
+        """Run it, and look at the devices until none has anything to do."""
+        ended: dict[str, int] = {}
+        at_once = not get_device(self.mesh.devices[0]).target.host_memory
+
+        def watched() -> None:
+            work()
+            while len(ended) < len(lanes):
+                for lane in lanes:
+                    if lane not in ended and not (at_once and get_device(lane).is_busy()):
+                        ended[lane] = clock()
+
+        begin = clock()
+        self._whole(watched, self.leases)
+        return [LaneSpan(lane, begin, ended[lane]) for lane in lanes]
 
     def __call__(self) -> None:
         """All of them, on several GPUs at the same time."""

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 from weakref import WeakSet
 
 from lanewise.profiling import copies
+from lanewise.profiling.lanes import LaneSpan
 from lanewise.profiling.sequence import ProfiledLoop, ProfiledSequence
-from lanewise.profiling.trace import Event, Sample, Track, trace_events, write_trace
+from lanewise.profiling.trace import FIRST_LANE, Event, Sample, Track, trace_events, write_trace
 from lanewise.support.attributes import sealed, settings_by_name
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
@@ -72,6 +73,7 @@ class Profile:
         "copied",
         "dropped",
         "events",
+        "lanes",
         "later",
         "loops",
         "nanoseconds",
@@ -95,6 +97,8 @@ class Profile:
         self.nanoseconds = 0  # of the outermost spans
         self.events: list[Event] = []
         self.samples: list[Sample] = []
+        # of devices that work at the same time, in sampled steps: weighted nanoseconds
+        self.lanes: dict[str, int] = {}
         self.dropped = 0
         # who has samples that were recorded and not read yet
         self.later: WeakSet[Collector] = WeakSet()
@@ -127,6 +131,17 @@ class Profile:
         sequence.add(marks, weight)
         if self._has_room(len(marks)):
             self.samples.append((sequence.names, marks, track))
+
+    def watched(self, name: tuple[str, str], spans: Many[LaneSpan], weight: int) -> None:
+        """Take up what devices or parts did in a launch of a sampled repetition, which has this
+        stage and name.
+        """
+        stage, event = name
+        for lane, begin, end in spans:
+            self.lanes[lane] = self.lanes.get(lane, 0) + weight * (end - begin)
+            if self._has_room(1):
+                track = FIRST_LANE + list(self.lanes).index(lane)
+                self.events.append(Event(event, stage, begin, end - begin, track))
 
     def _has_room(self, events: int) -> bool:
         """Whether the trace takes them; a trace that is full counts what it lacks."""
@@ -187,7 +202,7 @@ class Profile:
     def trace(self) -> dict[str, Any]:
         """The spans in the Trace Event Format, which Perfetto and chrome://tracing open."""
         self._take_up()
-        return trace_events(self.events, self.samples, self.origin, self.dropped)
+        return trace_events(self.events, self.samples, self.origin, self.dropped, self.lanes)
 
     def _take_up(self) -> None:
         for one in self.later:

@@ -23,6 +23,7 @@ def summarise(profile: Profile) -> dict[str, Any]:
     some were moved), and the same by name in `parts`. steps: how many, their seconds, how many were
     sampled, and how long a sampled one took compared with the mean of those sequences; the seconds
     of stages of steps are those of all steps, divided as the samples are.
+    devices: of a mesh, the share of the sampled steps in which each one, or each part, was at work.
     copies: between the two sides of arrays, "to host" and "to device": how many, their bytes, and
     both by field.
     """
@@ -46,6 +47,7 @@ def summarise(profile: Profile) -> dict[str, Any]:
         "seconds": profile.nanoseconds * 1e-9,
         "stages": dict(ordered),
         "steps": _steps(profile),
+        "devices": _devices(profile),
         "copies": {direction: _copies(profile, direction) for direction in DIRECTIONS},
         "dropped_events": profile.dropped,
     }
@@ -70,6 +72,12 @@ def _copies(profile: Profile, direction: str) -> dict[str, Any]:
     return {key: sum(row[key] for row in rows.values()) for key in ("count", "bytes")} | {
         "fields": rows
     }
+
+
+def _devices(profile: Profile) -> dict[str, float]:
+    """By device or part of a mesh: its share of the time of the sampled steps."""
+    sampled = sum(sum(s.parts) for loop in profile.loops for s in loop.sequences)
+    return {lane: taken / max(1, sampled) for lane, taken in profile.lanes.items()}
 
 
 def _steps(profile: Profile) -> dict[str, Any]:
@@ -181,6 +189,8 @@ def _caption(summary: dict[str, Any]) -> Iterator[str]:
         yield f"{steps['sampled']:,} of {steps['count']:,} steps were measured launch by launch"
         if factor is not None:
             yield f"a measured step took {factor:.2f} times the mean of all"
+    for device, share in summary["devices"].items():
+        yield f"{device}: at work in {100 * share:.0f} % of the measured steps"
     copies = {d: c for d, c in summary["copies"].items() if c["count"]}
     if copies:
         each = (f"{c['count']:,} {d} ({c['bytes']:,} bytes)" for d, c in copies.items())

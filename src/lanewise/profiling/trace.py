@@ -31,7 +31,7 @@ class Event(NamedTuple):
     stage: str
     begin: int
     nanoseconds: int
-    track: Track
+    track: int  # a `Track`, or a row of `FIRST_LANE` and on
 
 
 Sample = tuple[tuple[tuple[str, str], ...], list[int], Track]
@@ -40,19 +40,28 @@ Sample = tuple[tuple[tuple[str, str], ...], list[int], Track]
 Their stages and names, the readings before the first and after each, the track.
 """
 
-LABELS = {Track.HOST: "host", Track.DEVICE: "device (sampled steps)"}
+LABELS: dict[int, str] = {Track.HOST: "host", Track.DEVICE: "device (sampled steps)"}
+FIRST_LANE = 3  # the rows of several devices follow those of `Track`
 
 
 def trace_events(
-    events: Iterable[Event], samples: Iterable[Sample], origin: int, dropped: int
+    events: Iterable[Event],
+    samples: Iterable[Sample],
+    origin: int,
+    dropped: int,
+    lanes: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """The file's contents. Outer spans come before those within them, as viewers want them."""
+    """The file's contents. Outer spans come before those within them, as viewers want them.
+
+    lanes: several devices, whose rows follow those of `Track`.
+    """
+    labels = LABELS | {FIRST_LANE + n: f"{lane} (sampled steps)" for n, lane in enumerate(lanes)}
     every = chain(events, *(_expanded(*sample) for sample in samples))
     ordered = sorted(every, key=lambda e: (e.track, e.begin, -e.nanoseconds))
     process = os.getpid()
     tracks = sorted({e.track for e in ordered})
     rows = [_label("process_name", "lanewise", process, Track.HOST)]
-    rows += [_label("thread_name", LABELS[t], process, t) for t in tracks]
+    rows += [_label("thread_name", labels[t], process, t) for t in tracks]
     rows += [
         {
             "name": e.name,
@@ -77,7 +86,7 @@ def _expanded(
         yield Event(name, stage, begin, end - begin, track)
 
 
-def _label(kind: str, text: str, process: int, track: Track) -> dict[str, Any]:
+def _label(kind: str, text: str, process: int, track: int) -> dict[str, Any]:
     """What a row is called.
 
     Time and duration say nothing here, but readers that know no other rows find them.

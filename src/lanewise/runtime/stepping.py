@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from lanewise.language.target import is_gpu
+from lanewise.profiling.lanes import LaneSpan, WatchedWork
 from lanewise.profiling.profile import Profile, clock
 from lanewise.profiling.sequence import DEVICE_COST, HOST_COST, ProfiledSequence
 from lanewise.profiling.trace import Track
@@ -219,13 +220,20 @@ class ProfiledHostProgram:
     def _sample(self, calls: Many[Work], times: ProfiledSequence) -> None:
         if self._wait is not None:
             self._wait()
+        watched: list[tuple[int, Many[LaneSpan]]] = []
         marks = [clock()]
-        for call in calls:
-            call()
+        for number, call in enumerate(calls):
+            if isinstance(call, WatchedWork):
+                watched.append((number, call.watch()))
+            else:
+                call()
             if self._wait is not None:
                 self._wait()
             marks.append(clock())
-        self._profile.sample(times, marks, times.since + 1)
+        weight = times.since + 1
+        self._profile.sample(times, marks, weight)
+        for number, spans in watched:
+            self._profile.watched(times.names[number], spans, weight)
         times.drawn()
 
 

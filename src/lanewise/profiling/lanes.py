@@ -1,0 +1,29 @@
+"""Work of several devices or parts, each of which has a row of its own in a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class LaneSpan(NamedTuple):
+    """When a device or a part began and ended, by `perf_counter_ns`."""
+
+    lane: str
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedWork:
+    """A launch in whose sampled runs each device is looked at.
+
+    run: as ever. watch: the same, until all devices are done; returns when each was.
+    """
+
+    run: Callable[[], object]
+    watch: Callable[[], Sequence[LaneSpan]]
+
+    def __call__(self) -> object:
+        return self.run()
