@@ -136,3 +136,4 @@ def test_a_profile_has_exchanges() -> None:
     s = Simulation(shape=(40, 8), omega=1.2, device="cpu*2", streaming="pull", profile=profile)
     s.run(64)
     assert "exchange" in str(profile.summary())
+    assert list(profile.summary()["devices"]) == ["cpu, part 0", "cpu, part 1"]

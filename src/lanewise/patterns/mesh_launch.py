@@ -11,7 +11,7 @@ from lanewise.launch.divided import Divided, DividedRound
 from lanewise.launch.joined import Bound
 from lanewise.launch.own_memory import nothing
 from lanewise.launch.tasks import Exchange
-from lanewise.profiling.lanes import LaneSpan, WatchedWork
+from lanewise.profiling.lanes import LaneSpan, WatchedWork, until_done
 from lanewise.profiling.profile import clock
 from lanewise.runtime.device import get_device
 from lanewise.runtime.lease import Lease
@@ -76,19 +76,17 @@ class MeshLaunch:
 
     def _watch(self, work: Callable[[], object], lanes: tuple[str, ...]) -> list[LaneSpan]:
         """Run it, and look at the devices until none has anything to do."""
-        ended: dict[str, int] = {}
         at_once = not get_device(self.mesh.devices[0]).target.host_memory
+        busy = {lane: get_device(lane).is_busy if at_once else _never for lane in lanes}
+        spans: list[LaneSpan] = []
+        begin = clock()
 
         def watched() -> None:
             work()
-            while len(ended) < len(lanes):
-                for lane in lanes:
-                    if lane not in ended and not (at_once and get_device(lane).is_busy()):
-                        ended[lane] = clock()
+            spans.extend(until_done(busy, begin))
 
-        begin = clock()
         self._whole(watched, self.leases)
-        return [LaneSpan(lane, begin, ended[lane]) for lane in lanes]
+        return spans
 
     def __call__(self) -> None:
         """All of them, on several GPUs at the same time."""
@@ -114,6 +112,11 @@ class MeshLaunch:
         )
         mesh = self.mesh
         return Divided(str(mesh), mesh.devices, self.lengths, rounds, mesh.transport.size)
+
+
+def _never() -> bool:
+    """Whether a part of a CPU is at work when its call has returned."""
+    return False
 
 
 def _held(work: Callable[[], object], leases: tuple[Lease, ...]) -> None:

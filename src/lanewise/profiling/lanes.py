@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -27,3 +28,15 @@ class WatchedWork:
 
     def __call__(self) -> object:
         return self.run()
+
+
+def until_done(lanes: Mapping[str, Callable[[], bool]], begin: int) -> list[LaneSpan]:
+    """Ask lanes in turn whether they are busy, until none is; when each was done, which began at
+    `begin`.
+    """
+    ended: dict[str, int] = {}
+    while len(ended) < len(lanes):
+        for lane, is_busy in lanes.items():
+            if lane not in ended and not is_busy():
+                ended[lane] = time.perf_counter_ns()
+    return [LaneSpan(lane, begin, ended[lane]) for lane in lanes]

@@ -14,6 +14,9 @@ from lanewise.patterns.sitewise.halo import GhostExchange, array_exchange, ghost
 from lanewise.patterns.sitewise.slabs import Slab
 from lanewise.patterns.sitewise.split_sites import SplitSites
 from lanewise.patterns.sitewise.values import Observed, SiteValues, shape_of
+from lanewise.profiling.lanes import LaneSpan, WatchedWork, until_done
+from lanewise.profiling.profile import clock
+from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import array_module, on, together
 from lanewise.runtime.programs import NamedLaunch
 from lanewise.support.errors import ArgumentError
@@ -38,7 +41,22 @@ class SplitCall:
     @property
     def named(self) -> NamedLaunch:
         """Itself as a launch of its stage."""
-        return NamedLaunch(self.stage, self.name, self)
+        return NamedLaunch(self.stage, self.name, WatchedWork(self, self.watch))
+
+    def watch(self) -> list[LaneSpan]:
+        """Run it, and say when each device, or each part of a CPU, was at work."""
+        devices = self.sites.mesh.devices
+        if get_device(devices[0]).target.host_memory:
+            return [
+                span
+                for work in self.works
+                for span in (work.watch(self.sites) if isinstance(work, Beside) else _done(work))
+            ]
+        begin = clock()
+        with together(devices):
+            for work in self.works:
+                work()
+            return until_done({d: get_device(d).is_busy for d in devices}, begin)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,6 +69,23 @@ class Beside:
         for call in self.calls:
             with on(call.sites.device):
                 call()
+
+    def watch(self, sites: SplitSites) -> list[LaneSpan]:
+        """Run it on a CPU, and say when each part was at work."""
+        numbers = {id(part): n for n, part in enumerate(sites.parts)}
+        spans: list[LaneSpan] = []
+        for call in self.calls:
+            begin = clock()
+            call()
+            lane = f"{call.sites.device}, part {numbers[id(call.sites)]}"
+            spans.append(LaneSpan(lane, begin, clock()))
+        return spans
+
+
+def _done(work: Work) -> tuple[()]:
+    """Run what belongs to no part."""
+    work()
+    return ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
