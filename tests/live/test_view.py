@@ -14,22 +14,10 @@ from lanewise.live.recording import read_recording
 from lanewise.sims import gravity
 from lanewise.sims.boids import Flock
 from lanewise.sims.lbm import Simulation
+from tests.live.sparks import sparks
 from tests.live.talk import talking
 
 pytest.importorskip("websockets")
-
-
-@lw.record
-class Spark:
-    position: lw.vec3
-    heat: lw.f32
-    velocity: lw.vec3
-
-
-def sparks(count: int = 40) -> Any:
-    rng = np.random.default_rng(1)
-    heat = np.arange(count, dtype=np.float32)
-    return Spark.array(position=rng.normal(size=(count, 3)), heat=heat, velocity=rng.normal(size=(count, 3)))
 
 
 def test_records_of_an_own_loop() -> None:

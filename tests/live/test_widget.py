@@ -12,7 +12,7 @@ import pytest
 import lanewise as lw
 from lanewise.live.frame import decode
 from lanewise.live.widget import page_in_one
-from tests.live.test_view import sparks
+from tests.live.sparks import sparks
 
 pytest.importorskip("anywidget")
 pytest.importorskip("websockets")

@@ -70,6 +70,7 @@ Axis = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
+        autocompletion=completing("lanewise.ladders.AXES"),
         help="curves along one setting instead: of boids cells, those of a static grid",
         show_default=False,
     ),

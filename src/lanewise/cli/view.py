@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lanewise.support.errors import InputError
+from lanewise.support.interrupts import interrupts_wait
 
 if TYPE_CHECKING:
     from lanewise.live.feed import Feed
@@ -92,6 +93,7 @@ def _scene_of(file: Path) -> Any:
             return bodies.scene_of_bodies(make_bodies(particles), particles.time)
 
 
+@interrupts_wait()
 def _groups(file: Path) -> frozenset[str]:
     """The names at the top of an HDF5 file; none of any other."""
     import h5py

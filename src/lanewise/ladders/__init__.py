@@ -19,6 +19,8 @@ LADDERS = (
     "tutorial", "layouts", "memory", "lbm", "boids", "waves", "compiler", "tree", "gravity-mesh",
 )  # fmt: skip
 
+AXES = ("cells",)  # of `boids`; named here, so that completing one imports no ladder
+
 
 def find_ladder(name: str) -> Ladder:
     """The ladder of this name; raises `InputError` for another.

@@ -15,6 +15,7 @@ from lanewise.ladders.compiler_plans import every_pass
 from lanewise.ladders.plot import factor_ticks, head_and_source, marked
 from lanewise.ladders.rung import Ladder, Rung, digits, number
 from lanewise.plot.canvas import FAINT, GRID, TEXT, dark_axes, dark_figure, save_png
+from lanewise.support.interrupts import interrupts_wait
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -208,6 +209,7 @@ def _draw_shares(axes: Axes, rows: list[_Row]) -> None:
             _number(axes, y, f"{row.share:.0%}")
 
 
+@interrupts_wait()
 def _handles(colours: dict[str, str]) -> list[Patch | Line2D]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch

@@ -346,6 +346,7 @@ def head_and_source(
     figure.text(0.25 / width, 0.1 / height, source, color=FAINT, fontsize=8, va="bottom")
 
 
+@interrupts_wait()
 def marked(label: str, colour: str, size: float, edge: str) -> Line2D:
     """The entry of a legend for diamonds."""
     from matplotlib.lines import Line2D
@@ -362,6 +363,7 @@ def marked(label: str, colour: str, size: float, edge: str) -> Line2D:
     )
 
 
+@interrupts_wait()
 def _handles(shown: list[_Series]) -> list[Patch | Line2D]:
     from matplotlib.patches import Patch
 

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lanewise.plot.canvas import speed_colours
+from lanewise.support.interrupts import interrupts_wait
 
 VERSION = 1
 PATH = f"/v{VERSION}/feed"
@@ -91,6 +92,7 @@ def page_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+@interrupts_wait()
 def colours(name: str) -> Iterable[str]:
     """STOPS colours of a map as six hexadecimal digits each."""
     import matplotlib

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from lanewise.io.atomic import writable_folder
 from lanewise.io.claims import claimed
+from lanewise.language.target import CUDA
 from lanewise.sims.common.devices import visible_cards
 from lanewise.sims.units.attempt import Conditions, UnitFailed, run_unit
 from lanewise.sims.units.cards import a_card
@@ -81,7 +82,7 @@ def compute(
     """
     if workers is not None and workers < 1:
         raise InputError(f"{workers} workers are asked for; wanted at least 1")
-    on_gpus = scan.device == "cuda"
+    on_gpus = scan.device == CUDA.name
     cards = visible_cards() if on_gpus else []
     count = workers or len(cards) or 1
     share = max(1, (os.cpu_count() or 1) // count)

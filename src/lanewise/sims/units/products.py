@@ -13,6 +13,7 @@ from typing import Any, cast
 from lanewise.sims import PRODUCTS
 from lanewise.support.attributes import frozen, unknown
 from lanewise.support.errors import InputError
+from lanewise.support.interrupts import interrupts_wait
 
 
 @frozen
@@ -81,6 +82,7 @@ def results_of(product: str, summary: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+@interrupts_wait()
 def step_of(product: str, path: Path) -> int | None:
     """The step of a checkpoint; None where there is none that can be read."""
     import h5py

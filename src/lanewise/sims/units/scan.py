@@ -12,6 +12,7 @@ from typing import Any, cast
 import typer
 
 from lanewise.io.documents import damaged, digest_of, digest_of_file, read_document, write_document
+from lanewise.language.target import CPU, CUDA
 from lanewise.sims.common.commands import USAGE_ERROR
 from lanewise.sims.units.axes import Axis, points
 from lanewise.sims.units.products import FILES, scanned
@@ -199,7 +200,7 @@ def _refuse_files(given: Mapping[str, Any]) -> None:
 
 
 def _check_device(device: object) -> None:
-    if device not in (None, "cpu", "cuda"):
+    if device not in (None, CPU.name, CUDA.name):
         raise InputError(
             f"the device is {device!r}, and a unit takes any GPU that is free; wanted cpu or cuda, "
             "and CUDA_VISIBLE_DEVICES to choose among GPUs"
