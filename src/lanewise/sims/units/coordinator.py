@@ -15,8 +15,7 @@ from pathlib import Path
 
 from lanewise.io.atomic import writable_folder
 from lanewise.io.claims import claimed
-from lanewise.language.target import CUDA
-from lanewise.sims.common.devices import visible_cards
+from lanewise.sims.common.devices import CUDA, visible_cards
 from lanewise.sims.units.attempt import Conditions, UnitFailed, run_unit
 from lanewise.sims.units.cards import a_card
 from lanewise.sims.units.results import UnitFiles, UnitResult, read_result, write_table

@@ -12,8 +12,8 @@ from typing import Any, cast
 import typer
 
 from lanewise.io.documents import damaged, digest_of, digest_of_file, read_document, write_document
-from lanewise.language.target import CPU, CUDA
 from lanewise.sims.common.commands import USAGE_ERROR
+from lanewise.sims.common.devices import CPU, CUDA
 from lanewise.sims.units.axes import Axis, points
 from lanewise.sims.units.products import FILES, scanned
 from lanewise.support.attributes import frozen
