@@ -55,7 +55,7 @@ EXEMPT = {
     **dict.fromkeys(["Observer.of", "Observer.prepare", "SiteStepper.calls_now", "SiteStepper.check_observed", "SiteStepper.profiled"], _INSIDE),
     **dict.fromkeys(["SiteStepper.prepare", "SiteStepper.run", "SiteStepper.sequence"], "of sites: tests/kernels/test_site_stepper.py"),
     **dict.fromkeys(["Compiled.explain"], "as explain of kernels"),
-    **dict.fromkeys(["Profile.loop", "Profile.running", "Profile.sample"], _INSIDE),
+    **dict.fromkeys(["Profile.loop", "Profile.running", "Profile.sample", "Profile.watched"], _INSIDE),
     **dict.fromkeys(["RecordArray.from_fields", "RecordArray.zeros"], _INSIDE),
     "Fate": "its three members",
     **dict.fromkeys(["LiveView", "LiveView.close", "LiveView.update", "LiveView.widget", "view"], "they serve: tests/live/test_view.py"),

@@ -19,9 +19,14 @@ from typing import Any
 import pytest
 
 SWAPPED = {0: 1, 1: 0}
+MESHES = "a mesh counts its devices itself, by names that are not exchanged; files and notes say which they are"
 LEFT_OUT = {
     "tests/cuda/test_second_gpu_cuda.py::test_two_gpus_in_one_call_are_refused": "takes what CuPy makes to lie on the current device",
     "tests/test_field_copies.py::test_functions_of_cupy": "calls a kernel of CuPy, which runs on the current device",
+    "tests/mesh/test_flows.py::test_a_simulation_has_the_bits_and_the_file_of_one_device[blown-cuda:0]": MESHES,
+    "tests/mesh/test_flows.py::test_a_simulation_has_the_bits_and_the_file_of_one_device[cavity-cuda:0]": MESHES,
+    "tests/mesh/test_flows.py::test_a_simulation_has_the_bits_and_the_file_of_one_device[channel-cuda:0]": MESHES,
+    "tests/cuda/test_mesh_products_cuda.py::test_what_is_said_of_devices": MESHES,
     "tests/test_libraries.py::test_an_array_over_a_tensor[cuda]": "PyTorch calls the other GPU 'cuda'",
 }
 """Tests that cannot be run so, by name, and why."""
