@@ -45,7 +45,8 @@ def step(page: Any) -> int:
     return int("".join(c for c in page.locator("#moment").inner_text().split("·")[0] if c.isdigit()))
 
 
-@pytest.mark.parametrize("product", ["gravity", *(pytest.param(p, marks=pytest.mark.slow) for p in ("boids", "lbm"))])
+@pytest.mark.slow
+@pytest.mark.parametrize("product", ["gravity", "boids", "lbm"])
 def test_a_run_is_watched_paused_stepped_and_ended(product: str, opened: Opened, tmp_path: Path) -> None:
     with watched(product, tmp_path) as (url, process):
         page = opened(url)

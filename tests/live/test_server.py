@@ -497,6 +497,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_paused_view() -> None:
     import signal
 
