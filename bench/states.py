@@ -1,7 +1,7 @@
 """Does this state of the code run as fast as an earlier one? Both in turns, row by row.
 
-    git worktree add /tmp/before d0faf338
-    python -m bench.states --before /tmp/before [--device cuda] [--rounds 7] [ROW ...]
+    git worktree add ../before d0faf338
+    python -m bench.states --before ../before [--device cuda] [--rounds 7] [ROW ...]
 
 Each state runs in a process of its own, which stays; a round times a row once in each, in turn,
 while the other waits. What both computed is compared first. Rows use names that both states have.

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
+from lanewise.ladders.compiler_kernels import histogram, matmul, softmax, total, transpose
 
 Made = tuple[Callable[[], Any], Callable[[], Any]]  # what is timed; what it computed
 
@@ -79,21 +80,6 @@ def draw(body: Body, step: lw.i32):
 
 
 @lw.threadwise
-def matmul(
-    y: lw.index, x: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32], c: lw.Array2[lw.f32]
-):
-    s = 0.0
-    for k in range(a.shape[1]):
-        s += a[y, k] * b[k, x]
-    c[y, x] = s
-
-
-@lw.threadwise
-def transpose(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
-    c[x, y] = a[y, x]
-
-
-@lw.threadwise
 def rows(y: lw.index, a: lw.Array2[lw.f32], c: lw.Array1[lw.f32]):
     s = 0.0
     for k in range(a.shape[1]):
@@ -110,33 +96,11 @@ def columns(x: lw.index, a: lw.Array2[lw.f32], c: lw.Array1[lw.f32]):
 
 
 @lw.threadwise
-def softmax(y: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
-    m = a[y, 0]
-    for k in range(a.shape[1]):
-        m = lw.max(m, a[y, k])
-    s = 0.0
-    for k in range(a.shape[1]):
-        s += lw.exp(a[y, k] - m)
-    for k in range(a.shape[1]):
-        c[y, k] = lw.exp(a[y, k] - m) / s
-
-
-@lw.threadwise
 def heat(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
     h, w = a.shape
     if 0 < y < h - 1 and 0 < x < w - 1:
         around = a[y - 1, x] + a[y + 1, x] + a[y, x - 1] + a[y, x + 1]
         c[y, x] = a[y, x] + 0.1 * (around - 4.0 * a[y, x])
-
-
-@lw.threadwise
-def histogram(i: lw.index, a: lw.Array1[lw.i32], counts: lw.Array1[lw.i32]):
-    lw.scatter_add(counts, a[i], 1)
-
-
-@lw.threadwise
-def total(y: lw.index, x: lw.index, a: lw.Array2[lw.f32]) -> lw.f32:
-    return a[y, x]
 
 
 def host(value: Any) -> Any:

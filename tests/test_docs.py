@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -65,10 +66,30 @@ def _command_lines() -> list[str]:
 
 @pytest.mark.parametrize("line", _command_lines())
 def test_command_lines_parse(line: str) -> None:
-    command, (_, *arguments) = typer.main.get_command(app), shlex.split(line)
-    while arguments and arguments[0] in (subcommands := getattr(command, "commands", {})):
-        command = subcommands[arguments.pop(0)]
+    _, *arguments = shlex.split(line)
+    command, arguments = _found(arguments)
     command.make_context("lanewise", arguments)  # raises for an option that does not exist or a value that does not fit
+
+
+def _found(words: list[str]) -> tuple[Any, list[str]]:
+    """The command that these words begin with, and what they leave; raises for a command that does not exist."""
+    command: Any = typer.main.get_command(app)
+    context = typer.Context(command, info_name="lanewise")
+    while words and not words[0].startswith("-") and hasattr(command, "resolve_command"):
+        _, command, words = command.resolve_command(context, words)
+    return command, words
+
+
+def _named_commands() -> list[str]:
+    """`lanewise WORD ...` in running text, up to the first word that is no command's name."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    texts = (p.read_text(encoding="utf-8") for p in pages)
+    return sorted({m.strip() for text in texts for m in re.findall(r"`lanewise ((?:[a-z][a-z-]+ ?)+)", text)})
+
+
+@pytest.mark.parametrize("words", _named_commands())
+def test_commands_in_running_text_exist(words: str) -> None:
+    _found(words.split())
 
 
 def test_promotion_table_is_the_compilers() -> None:

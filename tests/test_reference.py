@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,16 +14,21 @@ from docs.generator import __main__ as generator
 from docs.generator import names, prose, settings
 from lanewise.planning.plan import OPTIMISATIONS
 
-PAGES = generator.pages()
+NAMES = sorted(p.name for p in generator.FOLDER.glob("*.md"))
 HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 
 
+@cache
+def made() -> dict[str, str]:
+    return generator.pages()
+
+
 def test_the_pages_are_up_to_date() -> None:
-    assert not list(generator.stale()), "run: make reference"
+    assert not list(generator.stale(made())), "run: make reference"
 
 
 def test_every_public_name_is_on_one_page() -> None:
-    found = [h for text in PAGES.values() for h in HEADING.findall(text)]
+    found = [h for text in made().values() for h in HEADING.findall(text)]
     assert all(found.count(f"lw.{n}") == 1 for n in names.public())
 
 
@@ -36,7 +42,7 @@ def test_a_public_name_has_a_docstring_of_its_own(name: str) -> None:
 
 
 def test_every_field_of_a_plan_is_there() -> None:
-    assert set(HEADING.findall(PAGES["plan.md"])) == {o.field for o in OPTIMISATIONS}
+    assert set(HEADING.findall(made()["plan.md"])) == {o.field for o in OPTIMISATIONS}
     assert {o.field for o in OPTIMISATIONS} <= set(inspect.signature(lw.Plan).parameters)
 
 
@@ -44,15 +50,15 @@ def test_every_environment_variable_is_there() -> None:
     assert set(settings.VARIABLES) == settings.used()
 
 
-@pytest.mark.parametrize("page", sorted(PAGES))
+@pytest.mark.parametrize("page", NAMES)
 def test_links_lead_somewhere(page: str) -> None:
     folder = generator.FOLDER
-    for target in re.findall(r"\]\(([^)]+)\)", PAGES[page]):
+    for target in re.findall(r"\]\(([^)]+)\)", made()[page]):
         file, _, place = target.partition("#")
         if file and not file.startswith("http"):
-            assert (folder / file).resolve().exists() or file in PAGES, target
-        if place and (not file or file in PAGES):
-            assert place in _anchors(PAGES[file or page]), target
+            assert (folder / file).resolve().exists() or file in made(), target
+        if place and (not file or file in made()):
+            assert place in _anchors(made()[file or page]), target
 
 
 def _anchors(text: str) -> set[str]:
@@ -86,4 +92,4 @@ def test_a_page_that_is_out_of_date_is_named(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(generator, "FOLDER", tmp_path)
     (tmp_path / "plan.md").write_text("older", encoding="utf-8")
     (tmp_path / "gone.md").write_text("no page any more", encoding="utf-8")
-    assert {"plan.md", "gone.md", "language.md"} <= set(generator.stale())
+    assert {"plan.md", "gone.md", "language.md"} <= set(generator.stale(made()))

@@ -33,9 +33,8 @@ def index(made: dict[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def stale() -> Iterator[str]:
-    """The files of docs/reference that the code would write otherwise, or not at all."""
-    made = pages()
+def stale(made: dict[str, str]) -> Iterator[str]:
+    """The files of docs/reference that are not these pages."""
     for name in sorted({*made, *(p.name for p in FOLDER.glob("*.md"))}):
         path = FOLDER / name
         if not path.exists() or path.read_text(encoding="utf-8") != made.get(name):
@@ -44,11 +43,11 @@ def stale() -> Iterator[str]:
 
 def main() -> None:
     """Write, or check."""
+    made = pages()
     if "--check" in sys.argv[1:]:
-        if wrong := list(stale()):
+        if wrong := list(stale(made)):
             raise SystemExit(f"out of date: {', '.join(wrong)}; run: make reference")
         return
-    made = pages()
     FOLDER.mkdir(exist_ok=True)
     for path in FOLDER.glob("*.md"):
         if path.name not in made:

@@ -20,6 +20,7 @@ from lanewise.live.frame import FrameHeader, decode, encode
 from lanewise.live.protocol import FLAGS, HEADER, HEADER_BYTES, KINDS
 from lanewise.live.scenes import Asked
 from lanewise.support.errors import InputError
+from tests.live.sparks import sparks
 
 U32 = st.integers(0, 2**32 - 1)
 F32 = st.floats(width=32, allow_nan=False)
@@ -181,6 +182,19 @@ def test_headings_are_right() -> None:
     wanted = heading[sending_order(4000)]
     cosine = (seen * wanted).sum(axis=1) / np.linalg.norm(seen, axis=1) / np.linalg.norm(wanted, axis=1)
     assert np.arccos(np.clip(cosine, -1, 1)).max() < 0.01
+
+
+def test_the_number_of_the_order_is_that_of_what_is_sent() -> None:
+    """It changes where other elements are sent, and only there: a page adds what follows to what it has."""
+    array = sparks(50)
+    scene = CloudScene(array, shown_by_default(array.record), {"flat": False}, lambda: (0, 0.0))
+    position, numbers = np.asarray(array.position).copy(), list[int]()
+    for gone in ((), (), (3,), (3,), (3, 7), (7,), (), ()):
+        spoilt = position.copy()
+        spoilt[list(gone)] = np.nan
+        array.position = spoilt
+        numbers.append(decode(scene.frames(Asked(field="heat"))[0])[0].order)
+    assert [b - a for a, b in pairwise(numbers)] == [0, 1, 0, 1, 1, 1, 0]
 
 
 @pytest.mark.parametrize("count", [1000, 4096, 50_000])

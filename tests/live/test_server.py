@@ -341,6 +341,29 @@ def test_other_hosts_need_a_word_more() -> None:
         Serving(host="0.0.0.0")
 
 
+@pytest.mark.parametrize(
+    ("host", "netloc", "ours"),
+    [
+        ("0.0.0.0", "127.0.0.1:8700", True),
+        ("0.0.0.0", "192.168.1.7:8700", True),
+        ("::", "[fe80::1]:8700", True),
+        ("0.0.0.0", f"{socket.gethostname()}:8700", True),
+        ("node17", "node17:8700", True),
+        ("0.0.0.0", "192.168.1.7:80", False),
+        ("0.0.0.0", "evil.example:8700", False),
+        ("0.0.0.0", f"{socket.gethostname()}.evil.example:8700", False),
+        ("node17", "node18:8700", False),
+        ("node17", "192.168.1.7:8700", False),
+        ("127.0.0.1", "192.168.1.7:8700", False),
+        ("127.0.0.1", f"{socket.gethostname()}:8700", False),
+    ],
+)
+def test_a_host_that_others_reach_has_its_own_names_alone(scene: Counting, host: str, netloc: str, ours: bool) -> None:
+    server = Server(Feed(scene), Serving(host=host, unsafe=True))
+    server.port = 8700
+    assert server._ours(netloc) == ours
+
+
 def test_readers_command_nothing(scene: Counting) -> None:
     feed = Feed(scene, rate=100)
     server = Server(feed, Serving(port=0, readonly=True))
@@ -480,11 +503,13 @@ def test_random_messages_change_nothing_of_the_run(scene: Counting) -> None:
     assert all(json.loads(text)["is"] in ("error", "picked") for text in said)
 
 
+# a shell that starts a program in the background lets it ignore Ctrl-C, and so its children
 SCRIPT = """
-import time
+import signal
 from lanewise.live.feed import Feed
 from lanewise.live.server import Server, Serving
 from tests.live.test_server import Counting
+signal.signal(signal.SIGINT, signal.default_int_handler)
 server = Server(Feed(Counting()), Serving(port=0))
 server.start()
 server.feed.pause()
@@ -497,7 +522,6 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.slow
 def test_ctrl_c_ends_a_paused_view() -> None:
     import signal
 

@@ -14,6 +14,7 @@ from lanewise.live.recording import read_recording
 from lanewise.sims import gravity
 from lanewise.sims.boids import Flock
 from lanewise.sims.lbm import Simulation
+from lanewise.support.errors import InputError
 from tests.live.sparks import sparks
 from tests.live.talk import talking
 
@@ -117,4 +118,16 @@ def test_the_address_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed.err.startswith(f"view: {view.url}   (from your machine: ssh -L {view._server.port}:127.0.0.1:")
     assert printed.out == ""
     view.close()
+    view.close()
+
+
+def test_a_closed_view_says_so() -> None:
+    view = lw.view(sparks(), port=0, quiet=True)
+    assert repr(view).startswith("<view at http://127.0.0.1:")
+    view.close()
+    assert repr(view) == "<view, closed>"
+    with pytest.raises(InputError, match=r"this view is closed; lw\.view"):
+        view.update(6)
+    with pytest.raises(InputError, match=r"this view is closed; lw\.view"):
+        view.widget()
     view.close()

@@ -114,7 +114,6 @@ class CloudScene:
         if len(self._order) != count or self._here is None:
             self._order = sending_order(count)
             self._here = module.asarray(self._order)
-            self._number += 1
         rows, at = self._rows(), self._here
         if rows is not None:
             places = module.empty_like(rows)
@@ -122,15 +121,21 @@ class CloudScene:
             at = places[at]
         total = sum(c.sum(dtype=np.float64) for c in columns)
         if math.isfinite(float(total)):
-            self._seen = self._order
+            self._see(self._order)
             return at, 0
         fine = module.ones(count, bool)
         for c in columns:
             fine &= module.isfinite(c)
         sent = fine[at]
-        kept, self._seen = at[sent], self._order[to_host(sent)]
-        self._number += 1
+        kept = at[sent]
+        self._see(self._order[to_host(sent)])
         return kept, count - len(kept)
+
+    def _see(self, rows: Any) -> None:
+        """These are sent, in this order: another number where it is another one."""
+        if rows is not self._seen and not np.array_equal(rows, self._seen):
+            self._number += 1
+        self._seen = rows
 
     def _framed(self, columns: tuple[Any, ...], at: Any, total: int, asked: Asked) -> bytes:
         module, count = array_module(self._array.device), len(at)

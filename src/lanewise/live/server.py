@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import gzip
+import ipaddress
 import json
 import mimetypes
 import os
@@ -36,6 +37,7 @@ from lanewise.support.installation import install
 
 STATIC = Path(__file__).parent / "static"
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+EVERYWHERE = ("0.0.0.0", "::")  # all addresses of this machine
 PORTS = 10  # that are tried
 VIEWERS = 8
 WRONG, CLOSED_SECONDS = 3, 10.0  # tokens of a peer, and how long it is not heard then
@@ -259,12 +261,21 @@ class Server:
         """Whether a page under this name is the view's own. Behind a socket the port is the
         tunnel's.
         """
-        if self.serving.unsafe:
-            return True  # it is reached by names that nobody here knows
         host, _, port = netloc.rpartition(":")
-        if host not in LOOPBACK:
+        if not self._answers_to(host):
             return self.serving.path is not None and netloc in LOOPBACK
         return port == str(self.port) or (self.serving.path is not None and port.isdecimal())
+
+    def _answers_to(self, host: str) -> bool:
+        """Whether it is one of this server's own names.
+
+        A page of another site cannot send an address, nor the name of this machine (DNS rebinding).
+        """
+        if host in (*LOOPBACK, self._named):
+            return True
+        if self.serving.host not in EVERYWHERE:
+            return False
+        return host in (socket.gethostname(), socket.getfqdn()) or _is_address(host.strip("[]"))
 
     async def _viewer(self, connection: Any) -> None:
         from websockets.exceptions import ConnectionClosed
@@ -327,6 +338,14 @@ class Server:
             await connection.close(TOO_MANY, f"{VIEWERS} viewers already")
             return False
         return True
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _files() -> frozenset[str]:

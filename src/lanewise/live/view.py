@@ -130,7 +130,10 @@ class LiveView:
         one is due; it waits only while a viewer has paused it.
 
         step: its number; None: the next one.
+
+        Raises `InputError` after `close`.
         """
+        self._check_open()
         self._step = self._step + 1 if step is None else step
         self._time = time
         self._feed.look(self._step)
@@ -143,6 +146,7 @@ class LiveView:
         """
         from lanewise.live.widget import make_widget
 
+        self._check_open()
         return make_widget(self._server, height)
 
     def close(self) -> None:
@@ -150,6 +154,10 @@ class LiveView:
         if not self._feed.ended:
             self._feed.end()
         self._stack.close()
+
+    def _check_open(self) -> None:
+        if self._feed.ended:
+            raise InputError("this view is closed; lw.view(...) makes another one")
 
     def __enter__(self) -> LiveView:
         return self
@@ -167,6 +175,8 @@ class LiveView:
         self._stack.close()
 
     def __repr__(self) -> str:
+        if self._feed.ended:
+            return "<view, closed>"
         return f"<view at {self.url}, {self.viewers} watching>"
 
 

@@ -17,7 +17,6 @@ from lanewise.live.replay import RecordedFeed
 from lanewise.support.errors import InputError
 
 LEAST_POINTS = 20_000
-LEAST_RATE = 2.0
 CHUNK_BYTES = 1 << 20
 TELLS = 0.25  # seconds between two states that differ by their steps
 RESTS = 0.5  # seconds without a new frame after which what was left out follows

@@ -85,7 +85,7 @@ class WidgetLink:
             self._widget.send({"text": data})
         elif len(data) <= MESSAGE_BYTES:
             self._widget.send({}, buffers=[data])
-        # nobody says that it has come while a cell runs
+        # no message says that it has come while a cell runs
         asyncio.get_running_loop().call_soon(self.viewer.under_way.clear)
 
     def heard(self, _: Any, content: Any, buffers: Any) -> None:

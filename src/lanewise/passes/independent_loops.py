@@ -165,7 +165,7 @@ def _copied(loop: ir.For, parts: list[_Part]) -> set[int]:
 
 
 def _needed(group: list[int], parts: list[_Part], copied: set[int]) -> set[int]:
-    """The copied assignments that a group needs; those that nobody needs stay with the first."""
+    """The copied assignments that a group needs; those that none needs stay with the first."""
     wanted = frozenset[str]().union(*(parts[n].reads for n in group))
     needed: set[int] = set()
     for n in sorted(copied, reverse=True):

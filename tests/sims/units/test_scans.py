@@ -264,6 +264,38 @@ def test_products_without_scans(product: str, said: str) -> None:
     assert str(raised.value) == said
 
 
+@pytest.mark.parametrize(
+    ("product", "options", "axis", "name"),
+    [
+        ("gravity", ("--seed", "9"), "seed=1..2", "seed"),
+        ("gravity", ("--dt=0.5", "--bodies", "20"), "dt=1e-3,2e-3", "dt"),
+        ("lbm", ("cavity", "--size", "8"), "size=8,9", "size"),
+        ("lbm", ("cavity",), "case=cavity,channel", "case"),
+        ("boids", ("--max-speed", "7"), "max-speed=8,9", "max-speed"),
+    ],
+)
+def test_an_option_of_all_units_is_no_axis(
+    product: str, options: tuple[str, ...], axis: str, name: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError) as raised:
+        run(Scan(product=product, options=options, axes=(axis_of(axis),)), tmp_path / "scan")
+    assert str(raised.value) == f"{name} is an option of all units and an axis of the scan; wanted it in one of them"
+    assert not (tmp_path / "scan").exists()
+
+
+@pytest.mark.parametrize("more", [(), ("--view-wait",), ("--view-record", "r.lwv")])
+def test_scans_are_not_watched(more: tuple[str, ...], tmp_path: Path) -> None:
+    scan = Scan(product="gravity", options=("--bodies", "20", "--view", *more), axes=(axis_of("seed=1,2"),))
+    with pytest.raises(InputError, match=r"^--view shows one run, and a scan has many; wanted it left out$"):
+        run(scan, tmp_path / "scan")
+
+
+@pytest.mark.parametrize("text", ["dt=1e-3,0.001", "seed=1,01", "dt=.5,5e-1,2", "ic=plummer,plummer"])
+def test_a_value_is_there_once_however_it_is_written(text: str) -> None:
+    with pytest.raises(InputError, match="is there twice; wanted it once"):
+        axis_of(text)
+
+
 def test_a_folder_has_one_scan(tmp_path: Path) -> None:
     folder = tmp_path / "scan"
     with pytest.raises(InputError, match="there is no scan; lanewise units run begins one"):

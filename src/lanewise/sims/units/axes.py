@@ -38,10 +38,20 @@ def axis_of(text: str) -> Axis:
     if not (name and equals and listed.strip()):
         raise InputError(f"--scan {text}: wanted NAME=VALUES, as dt=1e-3,5e-4 or seed=1..4")
     values = _values(text, listed.strip())
+    seen = set[float | str]()
     for value in values:
-        if values.count(value) > 1:
+        if (meant := _meant(value)) in seen:
             raise InputError(f"--scan {text}: the value {value} is there twice; wanted it once")
+        seen.add(meant)
     return Axis(name, values)
+
+
+def _meant(value: str) -> float | str:
+    """The number that a value is, however it is written; a word itself."""
+    try:
+        return float(value)
+    except ValueError:
+        return value
 
 
 def _values(text: str, listed: str) -> tuple[str, ...]:

@@ -24,8 +24,8 @@ PATIENCE = 0.2  # seconds between two looks for a card that is free
 def a_card(
     cards: Sequence[str], stop: threading.Event, folder: Path | None = None
 ) -> Generator[str | None]:
-    """One of these cards, which nobody else has within the block; None if `stop` is set before one
-    is free.
+    """One of these cards, which no other process has within the block; None if `stop` is set
+    before one is free.
 
     folder: of the claims. Raises DeviceError where there are no cards.
     """

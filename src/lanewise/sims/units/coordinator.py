@@ -47,7 +47,7 @@ class Done:
 
 @contextmanager
 def opened(folder: Path, scan: Scan | None) -> Generator[Scan]:
-    """The scan of a folder, which nobody else computes within the block.
+    """The scan of a folder, which no other process computes within the block.
 
     scan: one that begins; None for the one that is there. Raises InputError for a folder where
     another one was begun, and for files that have changed.

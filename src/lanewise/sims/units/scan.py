@@ -22,6 +22,7 @@ from lanewise.support.errors import InputError
 from lanewise.support.interrupts import imported
 
 SCAN, KIND = "units.json", "lanewise scan"
+_TYPED = "COMMANDLINE"  # by name, as typer brings a click of its own
 MOST_COPIES = 9
 
 
@@ -42,9 +43,9 @@ class ScanUnit:
 class Scan:
     """What is computed.
 
-    product     gravity, lbm or boids options     of all units, as on the command line axes
-    what differs quorum      results of a unit that have to agree, each computed for itself folder
-    where names of files in the options begin inputs      SHA-256 of files that the options name
+    product: gravity, lbm or boids. options: of all units, as on the command line. axes: what
+    differs. quorum: results of a unit that have to agree, each computed for itself. folder: where
+    names of files in the options begin. inputs: SHA-256 of files that the options name.
 
     Raises InputError for options that the product does not take, for files and for GPUs by number.
     """
@@ -101,6 +102,7 @@ def checked(scan: Scan) -> Scan:
     """The scan with the sums of the files that it reads; raises InputError for what the product
     would refuse of a command line.
     """
+    _refuse_fixed_axes(scan)
     inputs: dict[str, str] = {}
     for unit in scan.units:
         try:
@@ -191,11 +193,29 @@ def _parsed(product: str, arguments: Sequence[str]) -> Mapping[str, Any]:
 
 
 def _refuse_files(given: Mapping[str, Any]) -> None:
+    if given.get("view"):
+        raise InputError("--view shows one run, and a scan has many; wanted it left out")
     for name in FILES:
         if given.get(name) not in (None, False):
             raise InputError(
                 f"--{name.replace('_', '-')} is no option of units, whose files are in their own "
                 "folder; wanted it left out"
+            )
+
+
+def _refuse_fixed_axes(scan: Scan) -> None:
+    """An option of all units that is also an axis would be lost."""
+    command = _command(scan.product)
+    context = command.make_context(
+        f"lanewise {scan.product} run", list(scan.options), resilient_parsing=True
+    )
+    sources = {p: context.get_parameter_source(p.name) for p in command.params}
+    given = [p for p, source in sources.items() if source is not None and source.name == _TYPED]
+    for axis in scan.axes:
+        if any(f"--{axis.name}" in p.opts or axis.name == p.name for p in given):
+            raise InputError(
+                f"{axis.name} is an option of all units and an axis of the scan; wanted it in one "
+                "of them"
             )
 
 

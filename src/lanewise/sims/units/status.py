@@ -16,7 +16,7 @@ from lanewise.support.errors import InputError
 @frozen
 @dataclass(frozen=True, slots=True)
 class UnitState:
-    """state: "done", "running", "begun" (a checkpoint that nobody goes on with), "waiting" or
+    """state: "done", "running", "begun" (a checkpoint that no process continues), "waiting" or
     "damaged". step: that of the last checkpoint. note: what is wrong, or who computes it. copies:
     results that are there.
     """
