@@ -217,17 +217,13 @@ def sorted_arrangement(precision: Scalar, axes: int) -> Arrangement:
     return SoAoAS().arrange(value_leaves(t.Vector(precision, axes)))
 
 
-@cache
-def programs() -> Programs:
-    """Of queries, which belong to no kernel of the user's: kept for the life of the process."""
-    return Programs()
-
-
+# Kernels of queries belong to no kernel of the user's. They are kept by what they are made from:
+# asking for one takes a microsecond, and making a plan first, by which `Programs` keep them, 5 to 45.
 @cache
 def query_executable(arguments: QueryArguments, device: str) -> Executable:
     """The compiled kernel of a kind of call."""
     plan = complete_search_plan(None, device)
-    return programs().get(
+    return Programs().get(
         arguments, lambda: build_query(arguments, index_type(device)), plan, device
     )
 
@@ -236,7 +232,7 @@ def query_executable(arguments: QueryArguments, device: str) -> Executable:
 def gather_executable(precision: Scalar, axes: int, device: str) -> Executable:
     """The kernel that makes the sorted copy."""
     leaves, index = value_leaves(t.Vector(precision, axes)), index_type(device)
-    return programs().get(
+    return Programs().get(
         (precision, axes),
         lambda: build_gather(POINTS, leaves, AoS(), leaves, SoAoAS(), index),
         complete_plan(None, machine_of(device), Work(ELEMENTWISE, 1)),
