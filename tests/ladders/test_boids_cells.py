@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from lanewise.ladders import find_ladder
+from lanewise.ladders import LADDERS, find_ladder
 from lanewise.ladders.boids_cells import ALONG, QUICK
 from lanewise.ladders.rung import Options
 from tests.cli.command import Command
 from tests.cli.conftest import lanewise as lanewise
 
-CELLS = find_ladder("boids").axes["cells"]
+CELLS = find_ladder("boids", "cells")
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +47,11 @@ def test_the_thesis_has_these_cells():
     assert (ALONG[0], ALONG[-1]) == (6, 48)
     assert 24 in ALONG
     assert set(QUICK) <= set(ALONG)
+
+
+def test_every_axis_is_a_ladder():
+    for name, axes in LADDERS.items():
+        assert [find_ladder(name, axis).name for axis in axes] == [f"{name} {axis}" for axis in axes]
 
 
 @pytest.mark.parametrize(

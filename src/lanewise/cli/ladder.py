@@ -113,7 +113,10 @@ def ladder(
     from lanewise.ladders.rung import Options, as_json
     from lanewise.runtime.devices import resolve
 
-    chosen = _along(find_ladder(name), axis)
+    chosen = find_ladder(name)
+    if axis is not None:
+        _check_axis(name, axis)
+        chosen = find_ladder(name, axis)
     where = resolve(device)
     if not is_compiled(where):
         raise InputError("the interpreter is no device to measure: wanted cpu or cuda")
@@ -135,18 +138,18 @@ def ladder(
         _show(chosen, rungs, machine, plot)
 
 
-def _along(chosen: Ladder, axis: str | None) -> Ladder:
-    """The ladder, or its series along one setting."""
-    if axis is None:
-        return chosen
-    if not chosen.axes:
-        raise InputError(f"--axis {axis}: ladder {chosen.name} has no axes; wanted ladder boids")
-    if axis not in chosen.axes:
+def _check_axis(name: str, axis: str) -> None:
+    """Refuse an axis that a ladder does not have."""
+    from lanewise.ladders import LADDERS
+
+    axes = LADDERS[name]
+    if not axes:
+        with_axes = " or ".join(n for n, has in LADDERS.items() if has)
+        raise InputError(f"--axis {axis}: ladder {name} has no axes; wanted ladder {with_axes}")
+    if axis not in axes:
         raise InputError(
-            f"--axis {axis}: unknown{near(axis, chosen.axes) or ';'} ladder {chosen.name} has "
-            f"{', '.join(chosen.axes)}"
+            f"--axis {axis}: unknown{near(axis, axes) or ';'} ladder {name} has {', '.join(axes)}"
         )
-    return chosen.axes[axis]
 
 
 def _counts(chosen: Ladder, bodies: str | None, agents: str | None) -> tuple[int, ...]:

@@ -7,6 +7,8 @@ every other file is of one ladder. The text for users is docs/ladders.md.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -15,18 +17,25 @@ from lanewise.sims.common.checks import check_known
 if TYPE_CHECKING:
     from lanewise.ladders.rung import Ladder
 
-LADDERS = (
-    "tutorial", "layouts", "memory", "lbm", "boids", "waves", "compiler", "tree", "gravity-mesh",
-)  # fmt: skip
+LADDERS: Mapping[str, tuple[str, ...]] = {
+    "tutorial": (), "layouts": (), "memory": (), "lbm": (), "boids": ("cells",), "waves": (),
+    "compiler": (), "tree": (), "gravity-mesh": (),
+}  # fmt: skip
+"""All ladders, and of each the settings along which it has a series of its own: its axes.
 
-AXES = ("cells",)  # of `boids`; named here, so that completing one imports no ladder
+Said here, so that a shell completes them without an import of ladders, which takes seconds.
+"""
+
+AXES = tuple(dict.fromkeys(itertools.chain(*LADDERS.values())))
 
 
-def find_ladder(name: str) -> Ladder:
-    """The ladder of this name; raises `InputError` for another.
+def find_ladder(name: str, axis: str | None = None) -> Ladder:
+    """The ladder of this name, or its series along an axis that it has.
 
-    Each is the `LADDER` of a module of its name, which has `_` where the ladder has `-`.
+    Each is the `LADDER` of a module of its name, which has `_` where the ladder has `-`, and ends
+    with `_` and the axis. Raises `InputError` for another name.
     """
     check_known("ladder", name, LADDERS)
-    ladder: Ladder = import_module(f"lanewise.ladders.{name.replace('-', '_')}").LADDER
+    module = name.replace("-", "_") + ("" if axis is None else f"_{axis}")
+    ladder: Ladder = import_module(f"lanewise.ladders.{module}").LADDER
     return ladder

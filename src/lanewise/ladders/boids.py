@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from lanewise.ladders.boids_cells import CELLS
 from lanewise.ladders.boids_run import FlockRunner, parts_of
 from lanewise.ladders.boids_versions import AUTOMATIC, IN_TURN, SOURCE, Version, versions
 from lanewise.ladders.run import duration, skipped
@@ -198,5 +197,4 @@ LADDER = Ladder(
     elements="agents",
     rate=RATE,
     draw=_draw,
-    axes={"cells": CELLS},
 )

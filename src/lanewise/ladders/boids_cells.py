@@ -101,7 +101,7 @@ def _draw(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> None:
     plot_curves(path, ladder, rungs, machine, axis="cells", label="cells along an axis")
 
 
-CELLS = Ladder(
+LADDER = Ladder(
     name="boids cells",
     title="flocks over the cells of a static grid",
     source=f"{SOURCE}; figures 6.2 and 6.5",

@@ -161,7 +161,6 @@ class Ladder:
         rate: what a picture shows beside the factors, where rungs have it.
         draw: writes the picture of (path, ladder, rungs, machine); None: bars of factors.
         parts: names of its parts, which can be climbed alone.
-        axes: series of its own along one setting, by the name of the setting.
     """
 
     name: str
@@ -175,7 +174,6 @@ class Ladder:
     rate: Rate = Rate()
     draw: Callable[[Path, Ladder, list[Rung], str], None] | None = None
     parts: tuple[str, ...] = ()
-    axes: Mapping[str, Ladder] = field(default_factory=dict[str, "Ladder"])
 
 
 NOTHING = "–"

@@ -217,8 +217,8 @@ def sorted_arrangement(precision: Scalar, axes: int) -> Arrangement:
     return SoAoAS().arrange(value_leaves(t.Vector(precision, axes)))
 
 
-# Kernels of queries belong to no kernel of the user's. They are kept by what they are made from:
-# asking for one takes a microsecond, and making a plan first, by which `Programs` keep them, 5 to 45.
+# Kernels of queries belong to no kernel of the user's. They are kept by what they are made from,
+# which takes a microsecond to ask for; by their plans, as `Programs` do, it were 5 to 45.
 @cache
 def query_executable(arguments: QueryArguments, device: str) -> Executable:
     """The compiled kernel of a kind of call."""
