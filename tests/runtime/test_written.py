@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanewise.patterns.search.builders import cells, curve_host, hilbert_host, ordering, rows
+from lanewise.patterns.search.builders import (
+    cells,
+    counting,
+    curve_host,
+    dividing,
+    hilbert_host,
+    rows,
+)
 from lanewise.primitives import compaction, radix_sort, record_moves
 from lanewise.runtime import llvm
 from lanewise.runtime.written.kernel import TextKernel, llvm_text
@@ -141,15 +148,18 @@ def test_texts_of_lanewise_do_what_python_makes_of_them() -> None:
     values = [np.float64(v) for _ in range(3) for v in (0, 4, 3, 1, 1)]
     numbers, columns = np.zeros(40, np.int32), [np.ascontiguousarray(c) for c in places.T]
     check(cells._numbers_text(3), "cell_numbers", *columns, numbers, *values, 0, 40)
-    check(cells._SORT, "counting_sort", RANDOM.integers(0, 9, 40).astype(np.int32), np.zeros(10, np.int32), numbers)
+    check(counting.ALONE, "counting_sort", RANDOM.integers(0, 9, 40).astype(np.int32), np.zeros(10, np.int32), numbers)
     leaf = (places, np.zeros((0, 3)), np.arange(40, dtype=np.int32), 8, np.arange(5), np.zeros((9, 8)), 4, 1e-6)
     quantiles = np.sort(RANDOM.random((3, 33)), axis=1)
     curve = (places, quantiles, 1 / np.diff(quantiles, axis=1), 10, np.zeros(40, np.uint32))
     check(curve_host.KEYS, "hilbert_keys", *curve, 0, 40)
     check(curve_host.LEAVES, "leaf_boxes", *leaf, 0, 5)
     check(hilbert_host.KEYS, "hilbert_high", places, np.zeros(3), np.float64(2**42), np.zeros(40, np.int64), 0, 40)
-    parts = (np.arange(40, dtype=np.int32), np.zeros(40, np.int32), 4, 3, np.array([[0.0, 1]] * 3))
-    check(ordering.PARTS, "parts", places, *parts, np.zeros(40, bool), np.zeros((40, 2)), np.zeros(80, np.int64))
+    rows, box = np.array([[0, 25], [25, 40]]), np.array([[[0.0, 1]] * 3] * 2)
+    parts = (np.arange(40, dtype=np.int32), np.zeros(40, np.int32), 4, rows, box, np.zeros(40, bool))
+    text = dividing.PARTS.replace("AXES", "3").replace("ALL", "3")
+    made = np.zeros((40, 2)), np.zeros((40, 2), np.int64), np.zeros(2, np.int64)
+    check(text, "parts", places, *parts, *made, 0, 2)
     mask, starts = (RANDOM.random(40) < 0.5).view(np.uint8), np.zeros(2, np.int64)
     starts[1] = mask.sum()
     text = compaction.HOST_COPY.format(tile=64, sparse=16, copy=compaction.ONE.format(value="values[uint64(i)]"))

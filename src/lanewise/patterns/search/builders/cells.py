@@ -14,6 +14,7 @@ from lanewise.language.target import target_of
 from lanewise.language.types import COMPONENTS
 from lanewise.launch.tasks import Primitive, reading, writing
 from lanewise.patterns.search.base import ORDER, POSITIONS
+from lanewise.patterns.search.builders.counting import sort_by_cell
 from lanewise.patterns.search.builders.geometry import Geometry
 from lanewise.patterns.search.grid_expressions import STARTS
 from lanewise.patterns.search.points import Points
@@ -44,24 +45,6 @@ def cell_numbers_kernel({columns}, cells, {values}, begin, end):
         number = int32(0)
 {body}
         cells[i] = number
-'''
-
-_SORT = '''"""A counting sort by cell."""
-
-
-def counting_sort_kernel(cells, starts, order):
-    starts[:] = 0
-    for i in range(len(cells)):
-        starts[cells[i] + 1] += 1
-    for c in range(1, len(starts)):
-        starts[c] += starts[c - 1]
-    for i in range(len(cells)):
-        c = cells[i]
-        order[starts[c]] = i
-        starts[c] += 1
-    for c in range(len(starts) - 1, 0, -1):
-        starts[c] = starts[c - 1]
-    starts[0] = 0
 '''
 
 
@@ -110,13 +93,13 @@ def host_cells(geometry: Geometry, sources: Points) -> CellBuilder:
     walked = {"starts": 4 * (geometry.total + 1), "order": 4 * n}
     host = PlannedPieces("cpu", {**walked, "cells": 4 * n}, what)
     numbers = own_kernel(_numbers_text(sources.dimension), "cell_numbers")
-    sort, values = own_kernel(_SORT, "counting_sort"), axis_values(geometry, sources)
+    values = axis_values(geometry, sources)
 
     def fill(points: Points = sources) -> None:
         columns = [_host_column(c) for c in points.columns()]
         starts, order, cells = (host[name].view(np.int32) for name in ("starts", "order", "cells"))
         run_range(numbers, (*columns, cells, *values), n, GRAIN)
-        sort(cells, starts, order)
+        sort_by_cell(cells, starts, order)
 
     touched, read = (*reading(POSITIONS), *writing(STARTS, ORDER)), ((POSITIONS, sources.lying_in),)
     if target_of(sources.device).host_memory:

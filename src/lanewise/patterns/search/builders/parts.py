@@ -19,9 +19,9 @@ from lanewise.language.types import I32, Scalar
 from lanewise.launch.tasks import Primitive, reading, writing
 from lanewise.layouts import AoS, Arrangement
 from lanewise.patterns.search.base import ORDER, POSITIONS
+from lanewise.patterns.search.builders.around import list_leaves
 from lanewise.patterns.search.builders.ordering import (
     LIST,
-    LISTS,
     Recursive,
     draw_boxes,
     make_parts,
@@ -30,7 +30,6 @@ from lanewise.patterns.search.builders.ordering import (
 from lanewise.patterns.search.builders.tree import margin, node_arrangement
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.worlds import Bounded, Periodic, World
-from lanewise.runtime import cpu
 from lanewise.runtime.memory import PlannedPieces, to_host
 
 INFO = 2  # the number of leaves; the first division, or -1 where there is none
@@ -66,10 +65,10 @@ class Mirror:
     def device(self) -> Any:
         return self.devices[self.name]
 
-    def send(self) -> None:
-        """Bring what the host wrote to the device."""
-        if self.devices is not self.hosts:
-            self.device.set(self.host)
+    def send(self, nbytes: int) -> None:
+        """Bring what the host wrote to the device, from the beginning on."""
+        if self.devices is not self.hosts and nbytes:
+            self.device[:nbytes].set(self.host[:nbytes])
 
 
 class HostParts:
@@ -120,13 +119,14 @@ class HostParts:
         self.info.host.view(np.int32)[:] = parts.leaves, 0 if len(parts.links) else -1
         nodes = self.boxes.host.view(places.dtype).reshape(len(places), -1)
         draw_boxes(parts, self._order, places, margins, nodes, self._points.precision)
-        sent = [self.places, self.starts, self.info, self.boxes]
+        row = nodes.shape[1] * places.itemsize
+        self.places.send(4 * len(places))
+        self.starts.send(4 * (parts.leaves + 1))
+        self.info.send(4 * INFO)
+        self.boxes.send(row * parts.leaves)
         if self._radius is not None:
             self._write_divisions(parts.planes, parts.links)
             self._list(parts.planes, parts.links, parts.leaves, nodes)
-            sent += [self.divisions, self.lists]
-        for memory in sent:
-            memory.send()
 
     def _box(self, places: NDArray[Any]) -> NDArray[np.float64]:
         """The borders of the world, or of the elements in a world without borders."""
@@ -156,16 +156,16 @@ class HostParts:
                 (buffer.block,),
             )
             view[:] = columns[slot.leaf]
+        self.divisions.send(arrangement.nbytes(len(planes)))
 
     def _list(
         self, planes: NDArray[Any], links: NDArray[Any], leaves: int, nodes: NDArray[Any]
     ) -> None:
         assert self._radius is not None
         lists = self.lists.host.view(np.int32).reshape(self.lists_length, LIST + 1)
-        axes, halves = self._points.dimension, 4 if self._points.dimension == 3 else 2
         radius2 = self._radius**2 * (1 + 8 * margin(self._points.precision))
-        list_them = cpu.own_kernel(LISTS, "around")
-        list_them(planes, links, len(planes), leaves, nodes, halves, axes, radius2, lists)
+        list_leaves(planes, links, leaves, nodes, self._points.dimension, radius2, lists)
+        self.lists.send(4 * (LIST + 1) * min(leaves, self.lists_length))
 
     def members(self) -> NDArray[np.int64]:
         """Elements of each leaf, at present."""
