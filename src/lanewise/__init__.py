@@ -22,7 +22,11 @@ def __getattr__(name: str) -> object:
     if name in _names:
         with interrupts_wait():
             return _named(name)
-    raise AttributeError(f"module 'lanewise' has no attribute {name!r}")
+    if name.startswith("_"):
+        raise AttributeError(f"module 'lanewise' has no attribute {name!r}")
+    from lanewise.support.elsewhere import no_such_name
+
+    raise AttributeError(no_such_name("lanewise", name, _names))
 
 
 def __dir__() -> list[str]:

@@ -221,3 +221,27 @@ def test_empty_values_are_refused(lanewise: Command, line: tuple[str, ...]) -> N
     option = next(x for x in line if x.endswith("=") or (x.startswith("--") and line[line.index(x) + 1 :][:1] == ("",)))
     message = f"{option.rstrip('=')}: found an empty text; give a value, or leave the option out"
     assert_refused(lanewise(*line), message)
+
+
+@pytest.mark.parametrize(
+    ("words", "files"),
+    [
+        (("gravity", "run", "--bodies", 20, "--steps", 2), {"--out": "a.h5", "--plot": "a.png", "--movie": "a.gif"}),
+        (
+            ("lbm", "run", "karman", "--size", 4, "--steps", 4),
+            {"--out": "a.h5", "--vti": "a.vti", "--plot": "a.png", "--movie": "a.gif", "--forces": "a.csv"},
+        ),
+        (
+            ("boids", "run", "--agents", 20, "--steps", 2),
+            {"--out": "a.h5", "--final": "a.csv", "--plot": "a.png", "--movie": "a.gif"},
+        ),
+    ],
+)
+def test_every_file_that_a_run_writes_is_named(
+    lanewise: Command, words: tuple[object, ...], files: dict[str, str]
+) -> None:
+    said = lanewise(*words, *(w for pair in files.items() for w in pair)).out.splitlines()
+    assert [line for line in said if line.startswith("written to")] == [f"written to {f}" for f in files.values()]
+    assert all(Path(f).exists() for f in files.values())
+    resumed = lanewise(words[0], "run", "--resume", "a.h5", "--steps", 1).out.splitlines()
+    assert resumed[-1] == "written to a.h5"

@@ -419,3 +419,22 @@ def test_a_flow_that_is_steady_is_complete(lanewise: Command) -> None:
         2, "error: a.h5 is complete at step 1,280, where the flow is steady; say with --steps how many more",
     )  # fmt: skip
     assert lanewise("lbm", "run", "--resume", "a.h5", "--steps", 10).code == 0
+
+
+@pytest.mark.parametrize(("steps", "settled"), [(40, False), (960, True)])
+def test_forces_of_a_flow_that_has_only_begun_are_said_to_be_those_of_its_start(
+    lanewise: Command, steps: int, settled: bool
+) -> None:
+    """The stream of this box crosses it in 24 diameters / speed = 960 steps."""
+    said = lanewise("lbm", "run", "karman", "--size", 4, "--steps", steps, "--json")
+    note = f"not settled: the stream crosses the box in about 960 steps, and this is step {steps}; "
+    assert (note in said.out) is not settled
+    results = said.last_json["results"]
+    assert results.get("measured_at_step", "periods") == ("periods" if "periods" in results else steps // 5 * 5)
+
+
+def test_a_flow_in_caches_says_why_it_beats_a_copy() -> None:
+    from lanewise.sims.lbm.command import _share  # pyright: ignore[reportPrivateUsage]
+
+    assert _share(0.5) == ", 50.0 % of the bandwidth of a copy"
+    assert _share(1.24) == ", 124.0 % of the bandwidth of a copy; the populations stay in caches, which are faster"

@@ -31,6 +31,7 @@ from lanewise.frontend.values import (
 from lanewise.ir import nodes as ir
 from lanewise.language import types as t
 from lanewise.language.lattices.base import Direction, Lattice
+from lanewise.support.elsewhere import use
 from lanewise.support.errors import Location
 
 
@@ -143,7 +144,17 @@ def attribute(scope: Scope, owner: Value, node: ast.Attribute) -> Value:
                 node,
                 found=ast.unparse(node),
                 wanted=_expected(owner),
+                hint=_elsewhere(owner, node.attr),
             )
+
+
+def _elsewhere(owner: Value, name: str) -> str:
+    """Where a name is that lanewise does not have."""
+    match owner:
+        case PythonObject(value=ModuleType(__name__="lanewise")):
+            return use(name)
+        case _:
+            return ""
 
 
 def _expected(owner: Value) -> str:

@@ -79,7 +79,7 @@ def lower_function(
     """
     results = signature.results
     if results is None:
-        _refuse_results(signature.source)
+        _refuse_results(signature, mutable, lattice, index)
         results = []
     lowered = lower_body(
         signature.source,
@@ -116,16 +116,45 @@ def _formal_values(
     return values | {n: formal_parameter(n, index, False) for n in signature.indices}
 
 
-def _refuse_results(source: Source) -> None:
+def _refuse_results(
+    signature: Signature, mutable: str | None, lattice: Lattice | None, index: t.Scalar
+) -> None:
     """Raise `CompileError` where a function without a type of result returns something."""
-    for n in ast.walk(source.tree):
+    for n in ast.walk(signature.source.tree):
         if isinstance(n, ast.Return) and n.value is not None:
-            raise source.error(
+            raise signature.source.error(
                 "the result has no type",
                 n,
                 found=ast.unparse(n),
-                wanted="-> lw.vec3 (or another type) behind the parameters",
+                wanted=f"{result_annotation(signature, mutable, lattice, index)} after the "
+                "parameters",
             )
+
+
+def result_annotation(
+    signature: Signature,
+    mutable: str | None = None,
+    lattice: Lattice | None = None,
+    index: t.Scalar = t.I32,
+) -> str:
+    """What a function without a type of result lacks, as `-> lw.f32`: the type of what it
+    returns, where that can be told.
+    """
+    try:
+        lowered = lower_body(
+            signature.source, _formal_values(signature, mutable, lattice, index), None,
+            Helpers(lower_body).call, same_allowed=mutable is None,
+            indices=frozenset(signature.indices), elements=frozenset(signature.parameters),
+        )  # fmt: skip
+    except CompileError:  # another mistake, which is reported once there is a type
+        return "-> lw.f32 (or another type)"
+    match [f"lw.{kind}" for kind in lowered.results]:
+        case []:
+            return "return and a type, such as -> lw.f32 or -> lw.vec3"
+        case [kind]:
+            return f"-> {kind}"
+        case kinds:
+            return f"-> tuple[{', '.join(kinds)}]"
 
 
 def lower_body(

@@ -357,3 +357,67 @@ def test_units_of_a_search_have_a_status(tmp_path: Path) -> None:
         [sys.executable, "-m", "lanewise", "units", "status", str(tmp_path)], capture_output=True, text=True, check=True
     )
     assert said.stdout == "1 unit of waves begun: 3 of 6 steps\nunit 1: 3 of 6 steps\n"
+
+
+BASE = {
+    "gravity": ("--bodies", "20", "--steps", "3"),
+    "lbm": ("cavity", "--size", "8", "--steps", "2"),
+    "boids": ("--agents", "20", "--steps", "2"),
+}
+REFUSED = {
+    "gravity": (
+        ("ic=plummer,two-body", "unit 2: two-body has exactly 2 bodies; 20 asked for"),
+        ("ic=plummer,plumer", "unit 2: unknown initial condition 'plumer'"),
+        ("precision=f32,f16", "unit 2: unknown precision 'f16'"),
+        ("integrator=leapfrog,leap", "unit 2: unknown integrator 'leap'"),
+        ("softening=0.1,-1", "unit 2: the softening"),
+        ("theta=0.5,0.7", "unit 1: --theta needs --method tree"),
+    ),
+    "lbm": (
+        ("case=cavity,cavitee", "unit 2: unknown case 'cavitee'"),
+        ("collision=bgk,mrtt", "unit 2: unknown collision operator 'mrtt'"),
+        ("storage=f32,f16", "unit 2: storage f16 is for GPUs"),
+        ("re=100,-1", "unit 2: the Reynolds number is -1"),
+        ("speed=0.05,0.9", "unit 2: the speed of the case"),
+    ),
+    "boids": (
+        ("start=ball,cubee", "unit 2: unknown start 'cubee'"),
+        ("boundary=wrap,wrapp", "unit 2: unknown boundary 'wrapp'"),
+        ("agent-radius=1,2", "unit 1: --agent-radius is about obstacles"),
+        ("max-speed=9,0", "unit 2: "),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("product", "axis", "why"), [(p, *row) for p, rows in REFUSED.items() for row in rows])
+def test_settings_of_any_unit_are_refused_before_anything_is_written(
+    product: str, axis: str, why: str, tmp_path: Path
+) -> None:
+    scan = Scan(product=product, options=BASE[product][axis.startswith("case") :], axes=(axis_of(axis),))
+    with pytest.raises(InputError) as refused, opened(tmp_path / "scan", scan):
+        pass
+    assert str(refused.value).startswith(why)
+    assert list(tmp_path.iterdir()) == []
+
+
+def _about_files() -> Iterator[tuple[str, str, str | None]]:
+    """Every option of every product about files, pictures and views, with a value that it takes."""
+    from lanewise.sims.units.products import OF_UNITS, PANELS
+    from lanewise.sims.units.scan import _command  # pyright: ignore[reportPrivateUsage]
+
+    for product in BASE:
+        for p in _command(product).params:
+            if getattr(p, "rich_help_panel", None) in PANELS and p.name not in OF_UNITS and not p.hidden:
+                yield product, p.opts[0], None if p.is_flag else "1"
+
+
+@pytest.mark.parametrize(("product", "option", "value"), list(_about_files()))
+def test_options_about_files_are_none_of_units(product: str, option: str, value: str | None, tmp_path: Path) -> None:
+    options = (*BASE[product], option, *(() if value is None else (value,)))
+    with (
+        pytest.raises(InputError) as refused,
+        opened(tmp_path / "scan", Scan(product=product, options=options, axes=())),
+    ):
+        pass
+    assert str(refused.value).startswith(option)
+    assert list(tmp_path.iterdir()) == []

@@ -325,5 +325,20 @@ def _reduced(operation: Operation, partials: Sequence[Any]) -> Any:
 def elementwise(function: Callable[..., Any]) -> Elementwise:
     """Make a kernel of a function of one element: `@elementwise def kick(body: Body, a: vec3, dt:
     f32): ...`.
+
+    The first record is updated in place. Other parameters are numbers, or arrays with one value
+    for each element: (n,), of vectors (n, components); without records of any shape. They are
+    rounded to the declared type, as float64 to `lw.f32`. Arrays declared as `lw.Array1` to
+    `lw.Array3` are passed unchanged and have exactly that type.
+
+        @lw.elementwise
+        def kinetic(body: Body) -> lw.f32:
+            return 0.5 * body.mass * lw.dot(body.velocity, body.velocity)
+
+        energy = kinetic(bodies)           # (n,) float32
+        total = kinetic.sum(bodies)        # the same values, added without being stored
+
+    Raises `CompileError` at the first call for what the language does not have, `ArgumentError`
+    for arguments that do not fit.
     """
     return Elementwise(plain_function("elementwise", function))

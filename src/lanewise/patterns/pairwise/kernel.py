@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, overload
 
-from lanewise.frontend.function import Lowered, Signature
+from lanewise.frontend.function import Lowered, Signature, result_annotation
 from lanewise.ir import nodes as ir
 from lanewise.ir.itself import itself_values
 from lanewise.ir.names import count_of
@@ -91,7 +91,7 @@ def _checked(signature: Signature) -> Signature:
             "a pairwise function returns the contribution of one source",
             source.location(source.tree),
             found="no result",
-            wanted="-> lw.vec3",
+            wanted=result_annotation(signature),
         )
     return signature
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lanewise.profiling import Profile
@@ -18,6 +19,14 @@ if TYPE_CHECKING:
     from lanewise.sims.boids.run import FlockRun
 
 app = product_app("boids")
+
+
+def check(given: GivenOptions) -> None:
+    """Raise `InputError` for settings that `run` would refuse, without making any agents."""
+    from lanewise.sims.boids import run as runner
+
+    chosen, table = _chosen(given)
+    runner.check_settings(chosen, table=table, steps=given["steps"], dt=given["dt"])
 
 
 @run_command(app, Asked, Length, Parameters, Output, Resumed, Pictures, ViewSettings, after=ORDER)
@@ -43,14 +52,22 @@ def run(matched: GivenOptions) -> None:
                 output=output,
                 profile=profile,
             )
-        chosen = {**matched.of(Asked), **matched.of(Parameters)}
-        table, obstacles = chosen.pop("table", None), chosen.pop("obstacles", None)
-        if obstacles:
-            chosen["obstacles"] = runner.obstacles_of(obstacles)
+        chosen, table = _chosen(matched)
         return runner.start(chosen, table=table, steps=steps, dt=dt, output=output, profile=profile)
 
     product = Product("boids", lambda _: "boids", _rate, _say)
     carry_out(product, matched, prepare, output.out, output.final, pictures.plot, pictures.movie)
+
+
+def _chosen(given: GivenOptions) -> tuple[dict[str, Any], Path | None]:
+    """The arguments of `Flock` that were given, and the table of agents, if there is one."""
+    from lanewise.sims.boids import run as runner
+
+    chosen = {**given.of(Asked), **given.of(Parameters)}
+    table, obstacles = chosen.pop("table", None), chosen.pop("obstacles", None)
+    if obstacles:
+        chosen["obstacles"] = runner.obstacles_of(obstacles)
+    return chosen, table
 
 
 def _rate(now: FlockRun) -> str:
@@ -87,6 +104,3 @@ def _say(_: FlockRun, s: dict[str, Any]) -> None:
     )
     near = f"nearest flockmate {nearest['min']:.4g} away at least, {nearest['mean']:.4g} on average"
     print(f"{'no flockmate near' if math.isnan(nearest['mean']) else near}; {full}")
-    for name in ("out", "final", "plot", "movie"):
-        if s[name]:
-            print(f"written to {s[name]}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -19,8 +19,10 @@ from lanewise.sims.boids.checkpoint import (
     write_checkpoint,
 )
 from lanewise.sims.boids.flock import Flock
+from lanewise.sims.boids.initial import make_state
 from lanewise.sims.boids.obstacles import Obstacle, parse_obstacle, read_obstacles
-from lanewise.sims.boids.options import Length, Output
+from lanewise.sims.boids.options import Asked, Length, Output
+from lanewise.sims.boids.parameters import Parameters
 from lanewise.sims.boids.pictures import (
     check_pictures,
     check_shown,
@@ -30,7 +32,7 @@ from lanewise.sims.boids.pictures import (
     open_movie,
     write_picture,
 )
-from lanewise.sims.boids.settings import RunPlan
+from lanewise.sims.boids.settings import RunPlan, Settings, asked_settings
 from lanewise.sims.boids.state import State, read_state, write_state
 from lanewise.sims.boids.statistics import FlockObserver, Statistics, observer_of
 from lanewise.sims.boids.trajectory import MOST_WAITING, Frame, Trajectory, frame_of, state_of
@@ -183,6 +185,7 @@ NO_FILES = Output()
 ONLY_STARTS = ("agents", "start", "start_radius", "seed")
 """What a table of agents leaves nothing to say about."""
 
+A_FEW = 16  # agents that show whether a start is possible
 ONLY_OBSTACLES = ("agent_radius", "avoid_time")
 """What says nothing where there is no obstacle."""
 
@@ -200,32 +203,16 @@ def start(
     `Flock`, without those left open.
     """
     arguments = dict(chosen or {})
-    asked: dict[str, Any] = {"steps": steps, "dt": dt}
-    length = Length(**{name: value for name, value in asked.items() if value is not None})
-    check_steps(length.steps)
-    check_time_step(length.dt)
+    length = _checked_length(arguments, table, steps, dt)
     check_output(output)
-    if (agents := arguments.get("agents", 1)) < 1:
-        raise InputError(f"{agents} agents asked for; wanted at least 1")
     state: State | None = None
     if table is not None:
-        for name in ONLY_STARTS:
-            if name in arguments:
-                raise InputError(
-                    f"--{name.replace('_', '-')} cannot be given with --from: the table says where "
-                    "the agents are"
-                )
         with span(profile, "setup", name="read the agents"):
             state = read_state(table)
     place: str | lw.Mesh = place_of(arguments.get("device"))
     flock = Flock(state=state, profile=profile, **arguments)
     check_parts(len(flock), "agents", place)
-    for name in ONLY_OBSTACLES:
-        if name in arguments and not flock.settings.all_obstacles:
-            raise InputError(
-                f"--{name.replace('_', '-')} is about obstacles, and there are none: add "
-                "--obstacle, or choose a boundary that is one"
-            )
+    _check_about_obstacles(arguments, flock.settings)
     check_shown(output.pictures, flock)
     with span(profile, "observe", name="first (compiles)"):
         first = flock.statistics()
@@ -236,6 +223,59 @@ def start(
         checkpoints=Checkpoints(output.out, output.checkpoint_every),
         note=repeated(place),
     )
+
+
+def check_settings(
+    chosen: Mapping[str, Any], *, table: Path | None, steps: int | None, dt: float | None
+) -> None:
+    """Raise `InputError` for what `start` would refuse of these arguments, as far as that can be
+    told without any agents.
+    """
+    _checked_length(chosen, table, steps, dt)
+    asked = {f.name: chosen.get(f.name, getattr(Asked(), f.name)) for f in fields(Asked)}
+    constants = {f.name: chosen[f.name] for f in fields(Parameters) if f.name in chosen}
+    settings = asked_settings(
+        semantics=asked["semantics"], constants=constants, k=asked["k"], search=asked["search"],
+        world=asked["world"], boundary=asked["boundary"], obstacles=asked["obstacles"] or (),
+        think_every=asked["think_every"], precision=asked["precision"], layout=asked["layout"],
+        device=None,
+    )  # fmt: skip
+    if table is None:
+        make_state(
+            min(asked["agents"] or A_FEW, A_FEW), start=asked["start"],
+            radius=asked["start_radius"], world=settings.world, seed=asked["seed"],
+        )  # fmt: skip
+    _check_about_obstacles(chosen, settings)
+
+
+def _checked_length(
+    chosen: Mapping[str, Any], table: Path | None, steps: int | None, dt: float | None
+) -> Length:
+    """How long a run is; refuses numbers that are too small, and what a table leaves no choice
+    of.
+    """
+    asked: dict[str, Any] = {"steps": steps, "dt": dt}
+    length = Length(**{name: value for name, value in asked.items() if value is not None})
+    check_steps(length.steps)
+    check_time_step(length.dt)
+    if (agents := chosen.get("agents", 1)) < 1:
+        raise InputError(f"{agents} agents asked for; wanted at least 1")
+    for name in ONLY_STARTS if table is not None else ():
+        if name in chosen:
+            raise InputError(
+                f"--{name.replace('_', '-')} cannot be given with --from: the table says where "
+                "the agents are"
+            )
+    return length
+
+
+def _check_about_obstacles(chosen: Mapping[str, Any], settings: Settings) -> None:
+    for name in ONLY_OBSTACLES:
+        if name in chosen and not settings.all_obstacles:
+            raise InputError(
+                f"--{name.replace('_', '-')} is about obstacles, and there are none: add "
+                "--obstacle, or choose a boundary that is one"
+            )
 
 
 def resume(

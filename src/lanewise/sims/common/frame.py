@@ -77,6 +77,8 @@ def carry_out(
         summary = run.finish()
         report.finish(summary)
     product.say(run, summary)
+    for path in filter(None, (own, *others)):
+        print(f"written to {path}")
     if matched["json"]:
         print_json(summary)
 

@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 app = product_app("gravity")
 
 
+def check(given: GivenOptions) -> None:
+    """Raise `InputError` for settings that `run` would refuse, without making any bodies."""
+    from lanewise.sims.gravity import runner
+
+    runner.check_settings(given["bodies"], given.of(Settings))
+
+
 @run_command(app, Settings, Output, Asked, Pictures, ViewSettings, after=ORDER)
 def run(matched: GivenOptions) -> None:
     """Run a simulation and say how well energy and momentum were kept."""
@@ -108,8 +115,5 @@ def say(done: GravityRun, s: dict[str, Any]) -> None:
     virial = s["virial_ratio"]
     balance = "no potential energy" if math.isnan(virial) else f"2K/|W| = {virial:.4f}"
     print(f"{drifts}, {balance}")
-    for name in ("out", "movie"):
-        if s[name]:
-            print(f"written to {s[name]}")
     if done.state.warning:
         print(f"warning: {done.state.warning}", file=sys.stderr)

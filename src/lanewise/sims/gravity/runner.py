@@ -13,10 +13,11 @@ from lanewise.io.formats import read_particles
 from lanewise.io.particles import Particles
 from lanewise.layouts import layout_by_name
 from lanewise.profiling.profile import Profile, span
-from lanewise.sims.common.checks import check_steps, check_time_step, last_step
+from lanewise.sims.common.checks import check_known, check_steps, check_time_step, last_step
 from lanewise.sims.common.devices import same_kind
 from lanewise.sims.common.meshes import check_parts, place_of_run, repeated, spelled
 from lanewise.sims.common.run import Checkpoints, Run
+from lanewise.sims.common.seeds import check_seed
 from lanewise.sims.gravity.bodies import make_bodies
 from lanewise.sims.gravity.checkpoint import (
     Checkpoint,
@@ -27,11 +28,16 @@ from lanewise.sims.gravity.checkpoint import (
 )
 from lanewise.sims.gravity.checks import check_bodies, check_softening
 from lanewise.sims.gravity.diagnostics import Diagnostics
-from lanewise.sims.gravity.initial import INITIAL_CONDITIONS, make_initial_conditions
+from lanewise.sims.gravity.initial import (
+    DEFAULT_BODIES,
+    INITIAL_CONDITIONS,
+    make_initial_conditions,
+)
 from lanewise.sims.gravity.initial.scripts import names_script, script_text
+from lanewise.sims.gravity.integrators import integrator
 from lanewise.sims.gravity.options import CHECKPOINT_SECONDS, Output, Settings
 from lanewise.sims.gravity.painting import FilmPlan
-from lanewise.sims.gravity.physics import pair_type
+from lanewise.sims.gravity.physics import RECORDS, pair_type
 from lanewise.sims.gravity.pictures import (
     check_pictures,
     check_resumed,
@@ -104,6 +110,30 @@ def start(
     run = _ready(simulation, particles, settings, output, pace, history, script, why)
     run.note = repeated(where)
     return run
+
+
+def check_settings(bodies: int | None, chosen: Mapping[str, Any]) -> None:
+    """Raise `InputError` for settings that no run has, as far as that can be told without its
+    bodies. bodies: None for the number that the initial condition has.
+    """
+    asked = _with_defaults(chosen)
+    check_steps(asked.steps)
+    check_time_step(asked.dt)
+    integrator(asked.integrator)
+    check_known("precision", asked.precision, RECORDS)
+    if chosen.get("layout"):
+        layout_by_name(asked.layout)
+    if "softening" in chosen:
+        check_softening(asked.softening)
+    check_seed(asked.seed)
+    with_method(asked, bodies or DEFAULT_BODIES)
+    if names_script(asked.ic):
+        return
+    if (condition := INITIAL_CONDITIONS.get(asked.ic)) is None:
+        _check_file(asked.ic)
+    else:
+        condition.checked_count(bodies)
+        condition.checked_seed(chosen.get("seed"))
 
 
 def _with_tree(
@@ -307,6 +337,18 @@ def load_particles(ic: str, bodies: int | None, seed: int | None) -> Particles:
     """Particles of a named initial condition, of a script's function or of a file."""
     if ic in INITIAL_CONDITIONS or names_script(ic):
         return make_initial_conditions(ic, bodies, seed)
+    _check_file(ic)
+    particles = read_particles(ic)
+    if bodies is not None and bodies != len(particles):
+        held = counted(len(particles), "body", "bodies")
+        raise InputError(f"{ic} holds {held}, not {bodies:,}; leave --bodies out")
+    if seed is not None:
+        raise InputError(f"{ic} says where its bodies are; leave --seed out")
+    return particles
+
+
+def _check_file(ic: str) -> None:
+    """Refuse a name that is neither a file nor looks like one."""
     if not Path(ic).exists() and "." not in ic and "/" not in ic:
         raise InputError(
             unknown(
@@ -316,10 +358,3 @@ def load_particles(ic: str, bodies: int | None, seed: int | None) -> Particles:
                 more=", a file (Gadget HDF5, Tipsy, NPZ, CSV), or script.py:function",
             )
         )
-    particles = read_particles(ic)
-    if bodies is not None and bodies != len(particles):
-        held = counted(len(particles), "body", "bodies")
-        raise InputError(f"{ic} holds {held}, not {bodies:,}; leave --bodies out")
-    if seed is not None:
-        raise InputError(f"{ic} says where its bodies are; leave --seed out")
-    return particles

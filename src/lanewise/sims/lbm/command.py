@@ -23,6 +23,19 @@ if TYPE_CHECKING:
 app = product_app("lbm")
 
 
+def check(given: GivenOptions) -> None:
+    """Raise `InputError` for settings that `run` would refuse, as far as that can be told without
+    a flow.
+    """
+    from lanewise.sims.lbm.asked import check_asked
+    from lanewise.sims.lbm.cases import find_case
+
+    _obstacle(given["mask"], given["stl"], quiet=True)
+    case = find_case(_required(given["case"]))
+    request = case.request(**_wishes(given))
+    check_asked(case, request, given.make(Method), given.make(End))
+
+
 @run_command(app, Asked, End, Method, Output, Resumed, ViewSettings, after=ORDER)
 def run(matched: GivenOptions) -> None:
     """Run a case and say what it found."""
@@ -58,15 +71,19 @@ def _started(
 
     obstacle = _obstacle(matched["mask"], matched["stl"], quiet=matched["quiet"])
     case = find_case(_required(matched["case"]))
-    asked = {name: matched[name] for name in ("re", "size", "speed", "lattice", "drive")}
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", FlowWarning)
         prepared = runner.start(
-            case, case.request(**asked, obstacle=obstacle), method, end, output, profile
+            case, case.request(**_wishes(matched), obstacle=obstacle), method, end, output, profile
         )
     for text in dict.fromkeys(str(w.message) for w in warned):
         print(f"warning: {text}", file=sys.stderr)
     return prepared
+
+
+def _wishes(given: GivenOptions) -> dict[str, Any]:
+    """What was given of a `Request`, without the obstacle."""
+    return {name: given[name] for name in ("re", "size", "speed", "lattice", "drive")}
 
 
 def _rate(now: FlowRun) -> str:
@@ -133,6 +150,12 @@ def _mesh_sites(
     )
 
 
+def _share(fraction: float) -> str:
+    """Of the bandwidth that a copy of arrays has that no cache holds."""
+    caches = "; the populations stay in caches, which are faster" if fraction > 1 else ""
+    return f", {100 * fraction:.1f} % of the bandwidth of a copy{caches}"
+
+
 def _say(done: FlowRun, s: dict[str, Any]) -> None:
     if (stagger := done.state.stagger()).warned:
         print(f"warning: {stagger.warning}", file=sys.stderr)
@@ -142,17 +165,13 @@ def _say(done: FlowRun, s: dict[str, Any]) -> None:
         f"{s['case']} at Re {s['re']:g}: {sizes} sites, {s['steps']:,} steps to step {s['step']:,} "
         f"on {s['device']} ({method})"
     )
-    share = (
-        ""
-        if s["bandwidth_fraction"] is None
-        else f", {100 * s['bandwidth_fraction']:.1f} % of the bandwidth of a copy"
-    )
+    share = "" if (fraction := s["bandwidth_fraction"]) is None else _share(fraction)
     print(f"{s['seconds']:.3f} s, {s['mlups']:,.1f} MLUPS{share}")
     if s["interpolated_links"]:
         print(f"walls interpolated on {s['interpolated_links']:,} links")
     steady = {None: "", True: "; steady", False: "; not steady yet"}[s["steady"]]
     print(f"tau {s['tau']:.4f}, mass drift {s['mass_drift']:+.3e}{steady}")
+    if unsettled := done.state.unsettled:
+        print(unsettled)
     for name, value in s["results"].items():
         print(f"  {name.replace('_', ' ')}: {value:.6g}")
-    if s["out"]:
-        print(f"written to {s['out']}")

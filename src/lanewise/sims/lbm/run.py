@@ -174,6 +174,20 @@ class SimulatedFlow:
                 write_picture(path, self)
 
     @property
+    def unsettled(self) -> str:
+        """Why forces on a body are those of the start and not of the flow, or ""."""
+        setup, step = self.setup, self.step
+        if setup.probe is None or not setup.probe.walls or not setup.speed:
+            return ""
+        crossing = round(setup.shape[-1] / setup.speed)
+        if step >= crossing:
+            return ""
+        return (
+            f"not settled: the stream crosses the box in about {crossing:,} steps, and this is "
+            f"step {step:,}; forces are those of the start"
+        )
+
+    @property
     def series(self) -> Series:
         return Series.of(self.setup.probe.names if self.setup.probe else (), self.rows)
 

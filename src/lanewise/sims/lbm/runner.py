@@ -15,7 +15,13 @@ from pathlib import Path
 from lanewise.io.source import reading
 from lanewise.patterns.sitewise.fractions import CENTRAL
 from lanewise.profiling.profile import Profile, span
-from lanewise.sims.common.checks import COMPLETE, HDF5, check_files, check_steps, last_step
+from lanewise.sims.common.checks import (
+    COMPLETE,
+    HDF5,
+    check_files,
+    check_steps,
+    last_step,
+)
 from lanewise.sims.common.devices import (
     available_memory,
     first_of,
@@ -25,7 +31,12 @@ from lanewise.sims.common.devices import (
 )
 from lanewise.sims.common.meshes import repeated
 from lanewise.sims.common.run import Checkpoints, Run
-from lanewise.sims.lbm.arguments import LATTICES, chosen_numbers, chosen_streaming
+from lanewise.sims.lbm.arguments import (
+    LATTICES,
+    chosen_numbers,
+    chosen_streaming,
+)
+from lanewise.sims.lbm.asked import check_tolerance
 from lanewise.sims.lbm.cases import Case, Request, Setup, find_case
 from lanewise.sims.lbm.checkpoint import FIRST, Checkpoint, converted, read_checkpoint, restored
 from lanewise.sims.lbm.checks import check_mach, check_memory, gigabytes
@@ -228,7 +239,7 @@ def _steadiness(setup: Setup, simulation: Simulation, end: End) -> Steadiness | 
         setup.steady > 0 and end.steps is None if end.until_steady is None else end.until_steady
     )
     if end.tolerance is not None:
-        _check_tolerance(end.tolerance, until_steady)
+        check_tolerance(end.tolerance, until_steady)
     if not until_steady:
         return None
     s = simulation.settings
@@ -241,22 +252,6 @@ def _steadiness(setup: Setup, simulation: Simulation, end: End) -> Steadiness | 
         )
     every = max(1, round(setup.length / setup.speed))
     return Steadiness(end.tolerance or max(setup.steady or floor, floor), every, s.device)
-
-
-def _check_tolerance(tolerance: float, until_steady: bool) -> None:
-    """Refuse what no change is below, what every one is, and a tolerance that nothing would look
-    at.
-    """
-    if not 0 < tolerance < 1:
-        raise InputError(
-            f"the tolerance is {tolerance:g}; wanted above 0 and below 1: a relative change of the "
-            "velocity"
-        )
-    if not until_steady:
-        raise InputError(
-            f"the tolerance {tolerance:g} would not be looked at, because this run takes all its "
-            "steps; add --until-steady"
-        )
 
 
 def _difference(path: Path, saved: Checkpoint, simulation: Simulation) -> str:

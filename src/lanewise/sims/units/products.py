@@ -11,6 +11,9 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from lanewise.sims import PRODUCTS
+from lanewise.sims.common.films import LOOK
+from lanewise.sims.common.options import OUTPUT
+from lanewise.sims.common.viewing import VIEW
 from lanewise.support.attributes import frozen, unknown
 from lanewise.support.errors import InputError
 from lanewise.support.interrupts import interrupts_wait
@@ -51,11 +54,12 @@ SCANNED: Mapping[str, Scanned] = MappingProxyType(
     }
 )  # fmt: skip
 
-FILES = (
-    "out", "resume", "overwrite", "final", "forces", "vti", "plot", "movie", "movie_every",
-    "snapshot_every", "profile", "profile_trace", "json", "quiet",
-)  # fmt: skip
-"""Options of products that a unit decides for itself, or that name one file for all units."""
+PANELS = (OUTPUT, LOOK, VIEW)
+"""Of the help: their options are about files, pictures and a window, which a unit decides for
+itself, or which name one thing for all units.
+"""
+OF_UNITS = ("checkpoint_every", "checkpoint_seconds", "diagnostics_every", "every")
+"""Options of those panels that a unit may have: what is written into its own checkpoint."""
 
 
 def scanned(product: str) -> Scanned:

@@ -14,8 +14,9 @@ import typer
 from lanewise.io.documents import damaged, digest_of, digest_of_file, read_document, write_document
 from lanewise.sims.common.commands import USAGE_ERROR
 from lanewise.sims.common.devices import CPU, CUDA
+from lanewise.sims.common.options import GivenOptions
 from lanewise.sims.units.axes import Axis, points
-from lanewise.sims.units.products import FILES, scanned
+from lanewise.sims.units.products import OF_UNITS, PANELS, scanned
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import check_fields
 from lanewise.support.errors import InputError
@@ -110,8 +111,9 @@ def checked(scan: Scan) -> Scan:
         except USAGE_ERROR as error:
             said: Any = error
             raise InputError(f"unit {unit.number}: {said.format_message()}") from error
-        _refuse_files(given)
+        _refuse_files(scan.product, given)
         _check_device(given.get("device"))
+        _check_settings(scan.product, unit, given)
         for value in given.values():
             inputs.update(_sums(value))
     return Scan(
@@ -192,14 +194,15 @@ def _parsed(product: str, arguments: Sequence[str]) -> Mapping[str, Any]:
     return context.params
 
 
-def _refuse_files(given: Mapping[str, Any]) -> None:
+def _refuse_files(product: str, given: Mapping[str, Any]) -> None:
     if given.get("view"):
         raise InputError("--view shows one run, and a scan has many; wanted it left out")
-    for name in FILES:
-        if given.get(name) not in (None, False):
+    for p in _command(product).params:
+        about_files = getattr(p, "rich_help_panel", None) in PANELS and p.name not in OF_UNITS
+        if about_files and given.get(p.name) not in (None, False):
             raise InputError(
-                f"--{name.replace('_', '-')} is no option of units, whose files are in their own "
-                "folder; wanted it left out"
+                f"{p.opts[0]} is no option of units, whose files are in their own folder; wanted "
+                "it left out"
             )
 
 
@@ -217,6 +220,14 @@ def _refuse_fixed_axes(scan: Scan) -> None:
                 f"{axis.name} is an option of all units and an axis of the scan; wanted it in one "
                 "of them"
             )
+
+
+def _check_settings(product: str, unit: ScanUnit, given: Mapping[str, Any]) -> None:
+    """Raise InputError for settings that the product would refuse once the unit runs."""
+    try:
+        imported(f"lanewise.sims.{product}.command").check(GivenOptions(given))
+    except InputError as error:
+        raise InputError(f"unit {unit.number}: {error}") from error
 
 
 def _check_device(device: object) -> None:

@@ -64,7 +64,6 @@ def make_initial_conditions(
     if condition is None:
         raise InputError(unknown("initial condition", name, INITIAL_CONDITIONS))
     count = condition.checked_count(bodies)
-    if seed is not None and not condition.random:
-        raise InputError(f"{name} takes no seed, as nothing of it is random; leave --seed out")
+    drawn = condition.checked_seed(seed)
     require_memory("cpu", count * BYTES_TO_SAMPLE, f"making {count:,} bodies")
-    return condition.function(count, seed or 0)
+    return condition.function(count, drawn)

@@ -52,6 +52,14 @@ class InitialCondition:
             )
         return bodies
 
+    def checked_seed(self, seed: int | None) -> int:
+        """The seed of its random numbers; InputError where nothing is random."""
+        if seed is not None and not self.random:
+            raise InputError(
+                f"{self.name} takes no seed, as nothing of it is random; leave --seed out"
+            )
+        return seed or 0
+
 
 def at_rest(particles: Particles) -> Particles:
     """The same bodies with the centre of mass at the origin and at rest.

@@ -73,14 +73,15 @@ def shedding(series: Series, length: float, speed: float) -> dict[str, Any]:
 
     Frequencies come from the lift, and extremes are those of what repeats with it: sound between
     inlet and outlet does not. Without an oscillation whose periods are equal the last values are
-    the result.
+    the result, with the step that they were measured at.
     """
     if not len(series):
         return {}
     lift = series.column("lift")
     cycles = oscillation(series.steps, lift)
     if cycles is None or cycles.spread > STEADY_PERIODS or _amplitude(series) < LEAST_LIFT:
-        return {"drag": float(series.column("drag")[-1]), "lift": float(lift[-1])}
+        last = {"drag": float(series.column("drag")[-1]), "lift": float(lift[-1])}
+        return {**last, "measured_at_step": int(series.steps[-1])}
     within = (series.steps >= cycles.start) & (series.steps <= cycles.stop)
     drag = series.column("drag")
     lowest, highest = cycles.extremes(series.steps, lift)
