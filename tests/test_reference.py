@@ -11,7 +11,7 @@ import pytest
 
 import lanewise as lw
 from docs.generator import __main__ as generator
-from docs.generator import names, prose, settings
+from docs.generator import measurements, names, prose, settings
 from lanewise.planning.plan import OPTIMISATIONS
 
 NAMES = sorted(p.name for p in generator.FOLDER.glob("*.md"))
@@ -93,3 +93,23 @@ def test_a_page_that_is_out_of_date_is_named(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "plan.md").write_text("older", encoding="utf-8")
     (tmp_path / "gone.md").write_text("no page any more", encoding="utf-8")
     assert {"plan.md", "gone.md", "language.md"} <= set(generator.stale(made()))
+
+
+def test_every_result_that_a_page_cites_has_date_machine_and_command() -> None:
+    """Under the page, where it has a place for the table, and in the reference."""
+    listed = made()["measurements.md"]
+    cited = [
+        (path.name, file)
+        for path in sorted((measurements.ROOT / "docs").glob("*.md"))
+        for file in measurements.results_of(path.read_text(encoding="utf-8"))
+    ]
+    assert cited
+    for page, file in cited:
+        m = measurements.measurement(file)
+        assert f"| {m.date} | {m.machine} | `{m.command}` |" in listed
+        text = (measurements.ROOT / "docs" / page).read_text(encoding="utf-8")
+        assert measurements.BEGIN in text or page in OTHERS, f"{page} has no table of its measurements"
+
+
+OTHERS = ("ladders.md", "view.md")
+"""Pages whose tables name machine and date themselves."""

@@ -1,4 +1,5 @@
-"""Write the pages of docs/reference from the code, or say which of them are out of date.
+"""Write the pages of docs/reference from the code, and the tables of measurements under the pages
+that are written by hand; or say which of them are out of date.
 
     python -m docs.generator [--check]
 
@@ -11,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from docs.generator import commands, examples, names, plan_fields, settings
+from docs.generator import commands, examples, measurements, names, plan_fields, settings
 
 FOLDER = Path(__file__).resolve().parent.parent / "reference"
 
@@ -19,7 +20,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "reference"
 def pages() -> dict[str, str]:
     """The text of every page, by its file name."""
     made: dict[str, str] = {}
-    for source in (names, plan_fields, commands, settings, examples):
+    for source in (names, plan_fields, commands, settings, examples, measurements):
         made |= source.pages()
     return {"README.md": index(made), **made}
 
@@ -34,11 +35,14 @@ def index(made: dict[str, str]) -> str:
 
 
 def stale(made: dict[str, str]) -> Iterator[str]:
-    """The files of docs/reference that are not these pages."""
+    """The files of docs/reference that are not these pages, and pages whose tables are others."""
     for name in sorted({*made, *(p.name for p in FOLDER.glob("*.md"))}):
         path = FOLDER / name
         if not path.exists() or path.read_text(encoding="utf-8") != made.get(name):
             yield name
+    for path, text in measurements.inserted():
+        if path.read_text(encoding="utf-8") != text:
+            yield path.name
 
 
 def main() -> None:
@@ -54,6 +58,8 @@ def main() -> None:
             path.unlink()
     for name, text in made.items():
         (FOLDER / name).write_text(text, encoding="utf-8")
+    for path, text in measurements.inserted():
+        path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
