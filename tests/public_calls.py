@@ -98,6 +98,12 @@ def lists() -> Any:
     return lw.ragged(grains(), counts=[4, 2])
 
 
+def two_forms() -> Any:
+    return lw.TwoForms(
+        {"mass": [1.0]}, to_device=lambda v: Grain.array(mass=v["mass"]), to_host=lambda d: {"mass": d.mass.tolist()}
+    )
+
+
 def bodies() -> Any:
     return gravity.Body.array(position=positions(), mass=np.ones(6), velocity=positions())
 
@@ -294,6 +300,9 @@ CALLS: dict[str, Callable[[], Good]] = {
     "RecordArray.to": lambda: (grains().to, ["cpu"], {}),
     "RecordArray.with_layout": lambda: (grains().with_layout, [lw.AoSoA(4)], {}),
     "Ragged.row": lambda: (lw.neighbors(positions(), 0.5).__getitem__, [1], {}),
+    "TwoForms": lambda: (lw.TwoForms, [{"mass": [1.0]}], {"to_device": lambda v: Grain.array(mass=v["mass"]), "to_host": lambda d: {"mass": d.mass.tolist()}}),
+    "TwoForms.changing": lambda: (two_forms().changing, [], {}),
+    "RaggedArray.append": lambda: (lists().append, [[grains()]], {}),
     "RaggedArray.to": lambda: (lists().to, ["cpu"], {}),
     "RaggedArray.list": lambda: (lists().__getitem__, [1], {}),
     **{f"RaggedArray.{m}": lambda m=m: (getattr(lists(), m), [], {}) for m in ("copy", "numpy", "tolist")},

@@ -138,6 +138,7 @@ from .records.joining import concatenate
 from .records.population import Population
 from .records.ragged import RaggedArray, ragged
 from .records.split_array import SplitArray
+from .records.two_forms import TwoForms
 from .runtime.devices import device
 from .runtime.mesh import Mesh
 from .spellings import Any, Record, abs, bool, max, min, pow, round, sum
@@ -232,6 +233,7 @@ __all__ = [
     "Steps",
     "Threadwise",
     "Tree",
+    "TwoForms",
     "Use",
     "VerificationError",
     "WallFractions",

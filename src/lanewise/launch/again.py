@@ -131,7 +131,7 @@ class Again:
             array = arguments[position]
             if type(array) is not RecordArray or (side := side_at(array, places())) is None:
                 return None
-            if side.sides is not None:
+            if side.followed:
                 side.read(reads)
                 matched.complete()  # of what has two sides is said what a launch writes
         for position, slot, _ in self._others:

@@ -271,7 +271,7 @@ class Repeatable:
             results = self._given(matched, out)
         for name, fields in self._changed:
             array = arrays.get(name)  # of the very same call those alone that have two sides
-            if array is not None and (side := side_of(array)).sides is not None:
+            if array is not None and (side := side_of(array)).followed:
                 side.write(fields)
         sized.flat.launch(partial(self._views, arrays), matched.values)
         return tuple(results)

@@ -86,7 +86,7 @@ class SameRecords:
             or places_of(seen) is not self._places()
         ):
             return False
-        if (side := side_of(value)).sides is not None:
+        if (side := side_of(value)).followed:
             side.read(self.reads)
         matched.arrays[self.name] = value
         return True
@@ -122,7 +122,7 @@ class RecordSlot:
                 return False
             size = _size(value)
             self._seen = weakref.ref(value), weakref.ref(places_of(value)), size
-        if (side := side_of(value)).sides is not None:
+        if (side := side_of(value)).followed:
             side.read(self.reads)
         matched.sizes.append(size)
         matched.arrays[self.name] = value

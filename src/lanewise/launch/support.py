@@ -158,7 +158,7 @@ def _check(
             "to it, and was changed in length since "
             f"(now {len(storage):,}); bind the call again"
         )
-    if side.sides is not None:
+    if side.followed:
         side.read(reads)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lanewise.profiling.profile import Profile
@@ -38,3 +38,11 @@ def copying(record: str, field: str, direction: str, nbytes: int) -> AbstractCon
     counted[0] += 1
     counted[1] += nbytes
     return profile.span(STAGE, name=f"{name} {direction}", nbytes=nbytes)
+
+
+def converting(direction: str) -> AbstractContextManager[Any]:
+    """A context for what turns one form of a value into the other one, beside the copies."""
+    profile = _OPEN.get()
+    if profile is None:
+        return nullcontext()
+    return profile.span(STAGE, name=f"form {direction}")

@@ -73,8 +73,12 @@ def reserve(storage: Storage, capacity: int) -> None:
     """See `RecordArray.reserve`."""
     storage.check_own("reserve")
     if capacity > storage.capacity:
-        data = storage.allocated(capacity)
-        storage.lie(data, capacity, len(storage), storage.read)
+        grow(storage, capacity)
+
+
+def grow(storage: Storage, capacity: int) -> None:
+    """Have the records in other memory, for that many."""
+    storage.lie(storage.allocated(capacity), capacity, len(storage), storage.read)
 
 
 def append(storage: Storage, added: Storage) -> None:

@@ -277,6 +277,7 @@ class Storage:
             fixed=self.fixed,
             side=MemorySide(number, sides),
         )
+        made.side.tell(self.side.told)
         sides.belongs(number, made)
         return made
 
@@ -295,7 +296,7 @@ class Storage:
         if (left := sides.storage(HOST)) is not None:
             sides.read(HOST, EVERY)
             left.side, left.fixed = MemorySide(), ""
-        self.side.sides = None
+        self.side.forget()
 
 
 def copy_columns(record: Record, source: RecordPlacement, to: RecordPlacement) -> None:

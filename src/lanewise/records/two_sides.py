@@ -11,7 +11,7 @@ side counts as late. Arrays that the host's side hands out are read-only.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import cache
 from typing import Any
@@ -52,13 +52,15 @@ def bit_of(record: Record, name: str) -> int:
 class MemorySide:
     """What an array of records and its views know of the other side, if there is one.
 
-    Sets of fields are bits, see `bits_of`.
+    Sets of fields are bits, see `bits_of`. followed: whether anybody has to hear of what is read
+    and changed: the other side, or who follows the array.
     """
 
-    __slots__ = ("_lent", "number", "sides")
+    __slots__ = ("_lent", "_told", "followed", "number", "sides")
 
     def __init__(self, number: int = DEVICE, sides: Sides | None = None) -> None:
-        self.number, self.sides = number, sides
+        self.number, self.sides, self.followed = number, sides, sides is not None
+        self._told: Callable[[], None] | None = None
         self._lent: dict[int, weakref.ref[Any]] = {}  # the last loan of a set of fields
 
     # ------------------------------------------------------------ what kernels and methods say
@@ -72,6 +74,22 @@ class MemorySide:
         """These fields are changed here. What is not replaced as a whole is read first."""
         if self.sides is not None:
             self.sides.write(self.number, fields)
+        if self._told is not None:
+            self._told()
+
+    def tell(self, told: Callable[[], None] | None) -> None:
+        """Call this whenever anything is changed here from now on; None for nothing."""
+        self._told, self.followed = told, told is not None or self.sides is not None
+
+    @property
+    def told(self) -> Callable[[], None] | None:
+        """See `tell`."""
+        return self._told
+
+    @property
+    def is_lent(self) -> bool:
+        """Whether somebody has an array of its memory, and may change it without a word."""
+        return any(loan() is not None for loan in self._lent.values())
 
     # ------------------------------------------------------------ what is handed out
 
@@ -112,11 +130,15 @@ class MemorySide:
         self.write(fields)
         return leased
 
+    def forget(self) -> None:
+        """Have one side."""
+        self.sides, self.followed = None, self._told is not None
+
     def make_two(
         self, record: Record, places: FieldViews, capacity: int, layouts: tuple[Layout, Layout]
     ) -> Sides:
         """Have a host's side, which has nothing yet."""
-        self.sides = Sides(record, places, capacity, layouts, self._lent)
+        self.sides, self.followed = Sides(record, places, capacity, layouts, self._lent), True
         return self.sides
 
 

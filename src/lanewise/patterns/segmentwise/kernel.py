@@ -15,7 +15,7 @@ from lanewise.launch.arguments import Arguments, classify_arguments, describe
 from lanewise.launch.by_step import has_by_step
 from lanewise.launch.compiled import Call
 from lanewise.launch.steps.unwritten import marked_unwritten
-from lanewise.launch.support import value_type
+from lanewise.launch.support import uses_of, value_type
 from lanewise.patterns.kernels import AbstractKernel, unpacked
 from lanewise.patterns.segmentwise.build import SegmentwiseArguments, build_segmentwise
 from lanewise.patterns.segmentwise.names import (
@@ -34,7 +34,7 @@ from lanewise.patterns.skeleton import Skeleton
 from lanewise.planning.plan import Plan
 from lanewise.records.arrays import RecordArray
 from lanewise.records.binding import places_of
-from lanewise.records.ragged import RaggedArray, entries, views
+from lanewise.records.ragged import RaggedArray, check_of, entries, views
 from lanewise.runtime.memory import overlap
 from lanewise.support.attributes import sealed
 from lanewise.support.checks import plain_function
@@ -126,6 +126,7 @@ def _arguments(signature: Signature, arguments: Mapping[str, Any]) -> Arguments:
             "array"
         )
     begins, ends, _ = views(items)
+    result.asked.append(check_of(items, kernel, item))
     result.added |= {FIRST: (begins, I64), LAST: (ends, I64)}
     count = entries(items)
     for name, kind in signature.rows.items():
@@ -142,12 +143,13 @@ def _arguments(signature: Signature, arguments: Mapping[str, Any]) -> Arguments:
                 f"{count:,} items"
             )
         begins, ends, values = views(row)
+        result.asked.append(check_of(row, kernel, name))
         result.added |= {
             first_of(name): (begins, I64),
             last_of(name): (ends, I64),
             name: (values, kind),
         }
-        result.beyond[name] = len(row.data)
+        result.beyond[name] = entries(row)
     result.totals["items"] = count
     return result
 
@@ -226,7 +228,7 @@ class Segmentwise(AbstractKernel):
             )
         classified, ragged = self._classified(arguments, named), self._ragged(arguments, named)
         call = self._bound(classified, out, None)
-        results, own = call(), ragged_slots(ragged)
+        results, own = call(), ragged_slots(ragged, self._reads())
         del call  # see `Calls.call`
         calls.remember(repeated, arguments, named, classified, own=own, classify=self._classified)
         return results
@@ -255,6 +257,12 @@ class Segmentwise(AbstractKernel):
         }
         self._check_apart(out, read)
         return self._calls.bind(arguments, out, plan)
+
+    def _reads(self) -> dict[str, int]:
+        """The fields that it reads of its items."""
+        _, item = _owners(self.signature)
+        kind = self.signature.parameters[item]
+        return {item: uses_of(self.lowered, item, kind).reads} if isinstance(kind, Record) else {}
 
     def _ragged(
         self, positional: tuple[Any, ...], named: Mapping[str, Any]

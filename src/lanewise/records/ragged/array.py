@@ -8,6 +8,7 @@ with one level, which shares the memory.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -16,23 +17,19 @@ import numpy as np
 
 from lanewise.language import types as t
 from lanewise.language.record import Record
+from lanewise.language.target import CPU
 from lanewise.layouts import Layout
+from lanewise.profiling.copies import copying
 from lanewise.records.arrays import RecordArray
-from lanewise.records.binding import side_of
 from lanewise.records.field_values import brought
 from lanewise.records.ragged.forms import awkward_array, nested_lists
-from lanewise.records.ragged.memory import (
-    FlatValues,
-    allocated,
-    fill,
-    host_layout_of,
-    padding_bytes,
-)
+from lanewise.records.ragged.memory import FlatMemory, FlatValues, allocated, host_layout_of, put
+from lanewise.records.ragged.reading import read_lists
 from lanewise.records.two_sides import EVERY
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import array_module, copy_whole, on, read_only, to_host
 from lanewise.support.checks import shown
-from lanewise.support.errors import ArgumentTypeError, brief
+from lanewise.support.errors import ArgumentError, ArgumentTypeError, brief
 
 UNKNOWN = "not asked for"
 
@@ -47,13 +44,14 @@ class RaggedArray:
 
     __slots__ = (
         "__weakref__",
+        "_beside",
         "_count",
-        "_data",
         "_device",
-        "_kind",
+        "_flat",
         "_memory",
         "_offsets",
         "_outer",
+        "_version",
         "_views",
         "_whole",
     )
@@ -61,19 +59,22 @@ class RaggedArray:
     _count: int | None  # of values or records, where it is whole
     _outer: tuple[int, ...] | str | None  # UNKNOWN until somebody asks
     _views: tuple[Any, Any, Any] | None
+    # what is on the other side: the host's, or of that the device's, which it does not keep alive
+    _beside: RaggedArray | weakref.ref[RaggedArray] | None
 
     def __init__(
         self,
-        data: Any,
+        flat: FlatMemory,
         offsets: tuple[Any, ...],
-        kind: Record | t.ValueType,
         device: str,
         memory: Any,
         whole: bool,
     ) -> None:
-        self._data, self._offsets, self._kind = data, offsets, kind
+        """memory: the allocation, None where data and offsets lie apart."""
+        self._flat, self._offsets = flat, offsets
         self._device, self._memory, self._whole = device, memory, whole
         self._count, self._outer, self._views = None, UNKNOWN, None
+        self._beside, self._version = None, 0
 
     # ------------------------------------------------------------ what it is
 
@@ -83,9 +84,9 @@ class RaggedArray:
         components) on its device.
 
         A `RecordArray` has the layout of the records that the lists were made of, and as many sides
-        (`host_layout=`).
+        (`host_layout=`). An array of values is read-only on the host's side of a GPU's.
         """
-        return self._data
+        return self._flat.given
 
     @property
     def offsets(self) -> tuple[Any, ...]:
@@ -93,8 +94,7 @@ class RaggedArray:
         shape (lists + 1,).
 
         They count lists of the next level; those of the last level count values or records of
-        `data`, also of a part. They are for reading, on a CPU read-only: where lists begin is fixed
-        when the array is made.
+        `data`, also of a part. They are for reading, on a CPU read-only: `append` makes others.
         """
         return self._offsets
 
@@ -105,7 +105,7 @@ class RaggedArray:
     @property
     def kind(self) -> Record | t.ValueType:
         """The record, or the type of a value."""
-        return self._kind
+        return self._flat.kind
 
     @property
     def device(self) -> str:
@@ -113,8 +113,13 @@ class RaggedArray:
 
     @property
     def nbytes(self) -> int:
-        """The size of the allocation that it lies in."""
-        return int(self._memory.nbytes)
+        """The size of the allocation that it lies in; of what has grown, and of the host's side,
+        that of its parts.
+        """
+        if self._memory is not None:
+            return int(self._memory.nbytes)
+        data = self._flat.storage.memory.data.nbytes
+        return int(data) + sum(int(o.nbytes) for o in self._offsets)
 
     @property
     def is_whole(self) -> bool:
@@ -153,11 +158,8 @@ class RaggedArray:
             inner.append(part)
         if inner:
             own = tuple(inner)
-            return RaggedArray(self._data, own, self._kind, self._device, self._memory, False)
-        first, last = int(part[0]), int(part[1])
-        if isinstance(self._kind, Record):
-            return {f.name: getattr(self._data, f.name)[first:last] for f in self._kind}
-        return self._data[first:last]
+            return RaggedArray(self._flat, own, self._device, self._memory, False)
+        return self._flat.part(int(part[0]), int(part[1]))
 
     def _place(self, index: int) -> int:
         number: Any = index
@@ -180,7 +182,7 @@ class RaggedArray:
         )
 
     def __repr__(self) -> str:
-        kind = self._kind.name if isinstance(self._kind, Record) else self._kind
+        kind = self.kind.name if isinstance(self.kind, Record) else self.kind
         lists = " of ".join(f"{len(o) - 1:,}" for o in self._offsets)
         return f"<ragged: {lists} lists with {self._entries():,} {kind} on {self._device}>"
 
@@ -202,20 +204,20 @@ class RaggedArray:
 
     def _own(self) -> Any:
         """Its own part of the flat array on its device: an array, or a dict of them."""
-        first, last = self._range()
-        if isinstance(self._kind, Record):
-            return {f.name: getattr(self._data, f.name)[first:last] for f in self._kind}
-        return self._data[first:last]
+        return self._flat.part(*self._range())
 
     def numpy(self) -> tuple[Any, tuple[np.ndarray[Any, Any], ...]]:
         """Copies on the host: the flat values (for records a dict of fields), and the offsets of
         every level, which begin at 0.
         """
-        own = self._own()
+        if self._has_sides:
+            return self.host._numpy()
+        return self._numpy()
+
+    def _numpy(self) -> tuple[Any, tuple[np.ndarray[Any, Any], ...]]:
+        own = self._flat.part_on_host(*self._range())
         copied = (
-            {n: np.array(to_host(a)) for n, a in own.items()}
-            if isinstance(own, dict)
-            else np.array(to_host(own))
+            {n: np.array(a) for n, a in own.items()} if isinstance(own, dict) else np.array(own)
         )
         return copied, tuple(self._ends())
 
@@ -238,31 +240,33 @@ class RaggedArray:
         where = resolve(device)
         if not self._whole:
             return self.copy() if where == self._device else self.copy().to(where)
-        host = host_layout_of(self._data) if where == self._device else None
-        made = empty(
-            FlatValues(None, self._kind, self._entries()),
-            [len(o) for o in self._offsets],
-            where,
-            self._data,
-            host,
-        )
+        given = self._flat.array
+        if self._memory is None:
+            return made_of(self._values(), self._ends(), where, given)
+        host = host_layout_of(given) if where == self._device else None
+        sizes = [len(o) for o in self._offsets]
+        made = empty(self._values(), sizes, where, given, host)
         made._outer = self._outer
-        if isinstance(self._data, RecordArray):
-            side_of(self._data).read(EVERY)
+        self._flat.storage.side.read(EVERY)
+        assert made._memory is not None
         copy_whole(made._memory, self._memory)
         for offsets in made._offsets:
             read_only(offsets)
         return made
+
+    def _values(self) -> FlatValues:
+        """Of a whole array."""
+        return FlatValues(self._flat.given, self.kind, self._entries())
 
     def copy(self) -> RaggedArray:
         """The same lists in an allocation of their own, on the same device."""
         if self._whole:
             return self.to(self._device)
         return made_of(
-            FlatValues(self._own(), self._kind, self._entries()),
+            FlatValues(self._own(), self.kind, self._entries()),
             self._ends(),
             self._device,
-            self._data,
+            self._flat.array,
         )
 
     __copy__ = copy
@@ -275,8 +279,125 @@ class RaggedArray:
         before is for other machines.
         """
         whole = self if self._whole else self.copy()
-        flat = whole._data if isinstance(self._kind, Record) else np.array(to_host(whole._data))
-        return _restored, (flat, self._kind, whole._entries(), tuple(whole._ends()), self._device)
+        array = whole._flat.array
+        flat = array if array is not None else np.array(whole._numpy()[0])
+        return _restored, (flat, self.kind, whole._entries(), tuple(whole._ends()), self._device)
+
+    # ------------------------------------------------------------ the side on the host
+
+    @property
+    def _has_sides(self) -> bool:
+        return self._flat.storage.side.sides is not None
+
+    @property
+    def host(self) -> RaggedArray:
+        """The same lists on the host: the host's side, which an array on a GPU has from now on; see
+        `RecordArray.host`.
+
+        What is read on one side after the other one has changed is copied there then: of records
+        the fields that are read, of values all. Offsets are copied when the side is made, and when
+        lists are added. An array on the CPU is its own, unless its records have two sides.
+        """
+        storage = self._flat.storage
+        if storage.is_on_host:
+            return self
+        if not self._has_sides:
+            storage.make_host()
+            self._flat.pad()
+        if not self._whole:  # a part, made where somebody asks
+            return RaggedArray(self._flat.host, self._on_host(), CPU.name, None, False)
+        if not isinstance(self._beside, RaggedArray):
+            made = RaggedArray(self._flat.host, self._on_host(), CPU.name, None, True)
+            made._count, made._outer = self._count, self._outer
+            self._flat.pad()
+            self._beside, made._beside = made, weakref.ref(self)
+        return self._beside
+
+    @host.deleter
+    def host(self) -> None:
+        """Let the host's side go, and its memory. An array of it that somebody has becomes one of
+        its own.
+        """
+        self._flat.storage.drop_host()
+        if isinstance(self._beside, RaggedArray):
+            self._beside._beside = None
+            self._beside = None
+
+    def _on_host(self) -> tuple[Any, ...]:
+        """Its offsets in memory of their own on the host."""
+        with self._copied(self._offsets, "to host"):
+            return tuple(read_only(np.array(to_host(o))) for o in self._offsets)
+
+    def _copied(self, offsets: Sequence[Any], direction: str) -> Any:
+        """A context in which offsets go to the other side."""
+        nbytes = sum(int(o.nbytes) for o in offsets)
+        return copying(self._flat.storage.record.name, "offsets", direction, nbytes)
+
+    # ------------------------------------------------------------ growth
+
+    @brief
+    def append(self, lists: Any, counts: Any = None) -> None:
+        """Add lists at the end, on both sides.
+
+        lists: outermost lists, as `lw.ragged` takes them: nested as deep as these are, or all their
+        values with `counts`; or a ragged array. The memory grows by a half, so that many lists one
+        by one cost as much as some copies of all; then data and offsets lie in allocations of their
+        own. What a call was bound to is not what it was: bind it again.
+
+        Raises `ArgumentError` for lists of other depth, type or record, and for a part of an array.
+        """
+        if not self._whole:
+            raise ArgumentError(
+                "append changes the length of a ragged array, and this is a part of another one; "
+                ".copy() is an array of its own"
+            )
+        flat, ends = self._read(lists, counts)
+        own = self._ends()
+        if len(ends) != len(own):
+            raise ArgumentError(
+                f"append: wanted lists of {_levels(len(own))}, found {_levels(len(ends))}"
+            )
+        if not self._entries() and len(self._flat.storage):
+            self._flat.empty()
+        self._flat.grow(flat)
+        longer = [np.concatenate([a, a[-1] + b[1:]]) for a, b in zip(own, ends, strict=True)]
+        self._lengthen(longer, self._entries() + flat.count)
+        other = self._beside() if isinstance(self._beside, weakref.ref) else self._beside
+        if other is not None:
+            there = CPU.name == other._device and not isinstance(self._beside, weakref.ref)
+            with self._copied(longer, "to host" if there else "to device"):
+                other._lengthen(longer, self._entries())
+
+    def _read(self, lists: Any, counts: Any) -> tuple[FlatValues, Sequence[Any]]:
+        """Lists that are to be added, on its device."""
+        if isinstance(lists, RaggedArray):
+            whole = lists if lists._whole and lists._memory is not self._memory else lists.copy()
+            flat, ends = whole._values(), whole._ends()
+        else:
+            kind = None if isinstance(self.kind, Record) else self.kind
+            try:
+                read = read_lists(lists, counts, kind, self._device)
+            except ArgumentError as error:
+                raise ArgumentError(f"append: {error}") from error
+            flat, ends = read.flat, read.ends
+        if flat.kind != self.kind and flat.count:
+            found = flat.kind.name if isinstance(flat.kind, Record) else flat.kind
+            wanted = self.kind.name if isinstance(self.kind, Record) else self.kind
+            raise ArgumentError(f"append: wanted lists of {wanted}, found some of {found}")
+        return FlatValues(flat.values, self.kind, flat.count), ends
+
+    def _lengthen(self, ends: Sequence[np.ndarray[Any, Any]], count: int) -> None:
+        """Have these offsets, from 0 on, and so many values or records."""
+        with on(self._device):
+            module = array_module(self._device)
+            self._offsets = tuple(read_only(module.array(e)) for e in ends)
+        self._count, self._outer, self._views, self._memory = count, UNKNOWN, None, None
+        self._version += 1
+        self._flat.storage.side.write(0)  # of lists alone nothing else is said
+
+
+def _levels(count: int) -> str:
+    return f"{count} level" + ("" if count == 1 else "s")
 
 
 def _outer_shape(count: int, levels: Sequence[Any]) -> tuple[int, ...] | None:
@@ -312,7 +433,7 @@ def empty(
     records.
     """
     data, offsets, memory = allocated(flat, lengths, device, like, host)
-    made = RaggedArray(data, offsets, flat.kind, device, memory, True)
+    made = RaggedArray(data, offsets, device, memory, True)
     made._count = flat.count  # pyright: ignore[reportPrivateUsage]
     return made
 
@@ -332,40 +453,7 @@ def made_of(
             read_only(target)
         if not filled:
             return made
-        fill(made.data, flat)
-        if not isinstance(flat.kind, Record) and t.scalar_of(flat.kind).is_float:
-            padding(made)[...] = np.nan
+        data = made._flat  # pyright: ignore[reportPrivateUsage]
+        put(data, flat)
+        data.pad()
     return made
-
-
-def padding(array: RaggedArray) -> Any:
-    """The values behind the last list, flat: what kernels read in place of a value outside of a
-    list. Whole numbers have none.
-    """
-    return padded(array)[1]
-
-
-def padded(array: RaggedArray) -> tuple[Any, Any]:
-    """The values with those behind the last list, and the latter alone, flat."""
-    data, kind = array.data, array.kind
-    assert not isinstance(kind, Record)
-    last = data.nbytes + padding_bytes(kind)
-    memory = array._memory[:last]  # pyright: ignore[reportPrivateUsage]
-    whole = memory.view(data.dtype)
-    return whole.reshape(-1, *data.shape[1:]), whole[data.size :]
-
-
-def views(array: RaggedArray) -> tuple[Any, Any, Any]:
-    """What a kernel reads of a whole array: where innermost lists begin and end, and its records,
-    or its values with `padding`.
-    """
-    if array._views is None:  # pyright: ignore[reportPrivateUsage]
-        ends = array.offsets[-1]
-        values = array.data if isinstance(array.kind, Record) else padded(array)[0]
-        array._views = ends[:-1], ends[1:], values  # pyright: ignore[reportPrivateUsage]
-    return array._views  # pyright: ignore[reportPrivateUsage]
-
-
-def entries(array: RaggedArray) -> int:
-    """How many values or records all lists have together."""
-    return array._entries()  # pyright: ignore[reportPrivateUsage]
