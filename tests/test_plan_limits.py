@@ -14,7 +14,7 @@ import pytest
 import lanewise as lw
 from lanewise.analysis.length import length, own_length
 from lanewise.compiler.default_plans import complete_plan, decide
-from lanewise.compiler.lengths import DEFAULT_LENGTH, MOST_LENGTH
+from lanewise.compiler.lengths import DEFAULT_LENGTH
 from lanewise.compiler.pipeline import build_program
 from lanewise.compiler.work import describe_work
 from lanewise.explanation.calls import call_subject
@@ -24,7 +24,7 @@ from lanewise.language.target import Machine
 from lanewise.language.types import I32
 from lanewise.models.devices import table_model
 from lanewise.patterns.elements import ELEMENTWISE
-from lanewise.planning.limits import copies_of
+from lanewise.planning.limits import MOST_LENGTH, copies_of
 from lanewise.planning.plan import DECLARED, NEUTRAL, CompletePlan, Plan
 from lanewise.support.errors import PlanError
 from tests.fuzz.texts import executed

@@ -70,6 +70,36 @@ def test_suggestions_of_kernels_with_conditions_build() -> None:
     assert count > len(WRITTEN)
 
 
+PRODUCT = """
+@lw.function
+def tame(x):
+    return lw.floor(lw.clamp(x, -4, 4) * 4) * 0.25
+
+@lw.threadwise
+def kernel(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    s = lw.f32(0)
+    for k in range(a.shape[1]):
+        s += {term}
+    c[y, x] = s
+
+of_one_call = True
+
+def arguments(device):
+    m = 8
+    return [], dict(a=np.ones((m, m), "f4"), b=np.ones((m, m), "f4"), c=np.ones((m, m), "f4"), grid=(m, m))
+"""
+
+
+@pytest.mark.parametrize("depth", [16, *(pytest.param(d, marks=pytest.mark.slow) for d in (1, 8, 12, 24, 32))])
+def test_suggestions_of_long_functions_build(depth: int) -> None:
+    """What a plan writes out grows with the function, by more than the points of a thread where loops over tiles are written out."""
+    term = "a[y, k] * b[k, x]"
+    for _ in range(depth):
+        term = f"tame({term})"
+    for reference, plan, kind in suggestions(PRODUCT.format(term=term), f"suggested_long_{depth}.py"):
+        build_program(reference, plan.filled(NEUTRAL), kind, between=False)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["threadwise", "stencils"])
 def test_suggestions_of_random_kernels_build(name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
@@ -393,6 +394,39 @@ def test_plans_that_do_not_fit_a_cpu_are_refused() -> None:
         angles(*arguments[:2], plan=Plan(targets=2, hoist=True))
     with pytest.raises(lw.PlanError, match="it has no dense axis: neighbouring segments have no items in common"):
         moments(arguments[1], plan=Plan(targets=2))
+
+
+@lw.segmentwise
+def one(template: Template, sft: Sft, row: lw.Row[lw.f32]) -> lw.f32:
+    return 1.25
+
+
+@lw.segmentwise
+def counted(template: Template, sft: Sft, row: lw.Row[lw.f32]) -> lw.i32:
+    unused = len(row) + row[0]  # noqa: F841
+    return 2
+
+
+@pytest.mark.parametrize("device", ["python", "cpu"])
+@pytest.mark.parametrize(("function", "each"), [(one, 1.25), (counted, 2)], ids=["one", "counted"])
+def test_results_that_read_nothing(function: Any, each: float, device: str) -> None:
+    """What is left of the loads is no loop over items of its own: plans that divide loops are right, or refused."""
+    arguments = Case(MIXED).arguments(device=device)
+    total = int(MIXED.sum())
+    row = lw.ragged(np.ones(3 * total, np.float32), counts=[3] * total, device=device)
+    given = (*arguments[:2], row)
+    wanted = np.broadcast_to(each * MIXED, (len(arguments[0]), *MIXED.shape))
+    np.testing.assert_array_equal(to_host(function(*given)), wanted)
+    if device == "python":
+        return
+    assert "internal error" not in str(function.compile(*given).explain())
+    for targets in (1, 4):
+        try:
+            found = function(*given, plan=Plan(fission=True, targets=targets))
+        except lw.PlanError as error:
+            assert re.search("it has more than one loop over the items|it computes one result only", str(error))  # noqa: PT017
+            continue
+        np.testing.assert_array_equal(to_host(found), wanted)
 
 
 def no_item(scale: lw.f32) -> lw.f32:

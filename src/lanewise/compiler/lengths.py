@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from lanewise.analysis.length import length, own_length
 from lanewise.ir import nodes as ir
-from lanewise.planning.limits import COPYING, copies_of
+from lanewise.planning.limits import COPYING, MOST_LENGTH, copies_of
 from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 from lanewise.support.errors import CompileError, PlanError
 
-MOST_LENGTH = 30_000  # half a minute to a minute of NVRTC or LLVM
 # Of a default plan, before loops are split for edges and tiles, which makes some times as much.
 DEFAULT_LENGTH = 6_000
 _NESTED = 4  # times what is written, up to which functions may be copied without a look at them

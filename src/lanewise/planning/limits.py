@@ -10,6 +10,7 @@ from lanewise.support.checks import shown
 from lanewise.support.errors import PlanError
 
 MOST_COPIES = 4_096  # of a statement that a plan may write out
+MOST_LENGTH = 30_000  # of a kernel: half a minute to a minute of NVRTC or LLVM
 # of each of these there is a copy for each of the others
 COPYING = ("targets", "rows", "layers", "unroll")
 

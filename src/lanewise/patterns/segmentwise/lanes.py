@@ -41,6 +41,8 @@ def legal(kernel: ir.Kernel, width: int) -> str | None:
         return "it has no dense axis: neighbouring segments have no items in common"
     if not 1 <= width <= MOST:
         return f"wanted 1 to {MOST} cells in a loop, found {width}"
+    if sum(map(is_source_loop, loop.body)) != 1:
+        return "it has more than one loop over the items"
     return None
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from lanewise.analysis.access_groups import AccessGroup, groups
 from lanewise.analysis.affine import AffineAccess, accesses, nest, nest_of
+from lanewise.analysis.length import length
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import whole_of
 from lanewise.ir.pattern import BLOCK, Suggestions, Work
@@ -33,6 +34,7 @@ from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
 from lanewise.patterns.threadwise.host_plans import host_plan, suggested_on_host
 from lanewise.patterns.threadwise.merged import FIELDS, merged
 from lanewise.patterns.threadwise.shared import sharing_plan
+from lanewise.planning.limits import MOST_LENGTH
 from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 from lanewise.support.errors import PlanError
 
@@ -274,11 +276,14 @@ def _narrower(plan: Plan, size: int) -> Plan:
 
 
 def _is_legal(kernel: ir.Kernel, plan: Plan) -> bool:
+    complete = plan.filled(NEUTRAL)
     try:
-        shaped = merged(kernel, replace(plan, unroll=1).filled(NEUTRAL), lambda name, k: k)
+        shaped = merged(kernel, replace(complete, unroll=1), lambda name, k: k)
+        if complete.unroll != 1 and unrolling.legal(shaped, complete.unroll) is not None:
+            return False  # tiles without a loop that goes over them
+        if length(shaped) * max(1, complete.tile) > MOST_LENGTH:  # it may be too long: look
+            shaped = merged(kernel, complete, lambda name, k: k)
     except PlanError:
         return False
-    complete = plan.filled(NEUTRAL)
-    if complete.unroll != 1 and unrolling.legal(shaped, complete.unroll) is not None:
-        return False  # tiles without a loop that goes over them
-    return shared_bytes(layout_lowering.apply(shaped, vector_loads=True)) <= MAX_SHARED_BYTES
+    fits = shared_bytes(layout_lowering.apply(shaped, vector_loads=True)) <= MAX_SHARED_BYTES
+    return fits and length(shaped) <= MOST_LENGTH
