@@ -59,5 +59,5 @@ def test_what_cannot_be_is_refused(lanewise: Command, options: tuple[str, ...], 
 
 
 def test_files_that_show_nothing_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such file; wanted a recording, a checkpoint or bodies"):
+    with pytest.raises(InputError, match="no such file; wanted a recording, a checkpoint, bodies or cand"):
         feed_of(tmp_path / "none.h5", 30)

@@ -220,7 +220,7 @@ def test_a_film_is_recorded(opened: Opened) -> None:
         page = opened(run.url, (400, 700))
         page.locator("#scene").focus()
         page.keyboard.press("r")
-        page.wait_for_timeout(700)
+        until(page, f"lanewise.run.frame > {run.step + 15}")
         with page.expect_download() as saved:
             page.keyboard.press("r")
         film = Path(saved.value.path()).read_bytes()
@@ -308,6 +308,34 @@ def test_tails_go_from_frame_to_frame(opened: Opened) -> None:
         assert lit(pixels(page), 30)[y - 2 : y + 3, x - 2 : x + 3].any()
         page.evaluate("lanewise.actions.set('tails', 0)")
         assert not lit(pixels(page), 30)[y - 2 : y + 3, x - 2 : x + 3].any()
+
+
+def test_a_curve_is_drawn_below_a_flat_scene(opened: Opened) -> None:
+    """Its columns are as high as its values, to the pixel; what a frame tells beside it is said."""
+    heights = [0.0, 5.0, 10.0, 2.5, 0.0, 10.0]
+    text = json.dumps({"curve": {"x": [60, 60.6], "y": heights, "names": ["frequency, Hz", "2F"]}, "maps": "3 of 7"})
+    told = frame("statistics", text.encode(), count=len(text))
+    about = {**POINTS, "flat": True, "domain": [[-1, -1, 0], [1, 1, 0]], "counts": "map"}
+    with FakeRun(lambda *_: [told, cross_frames(1, {})[0]], {**about, "paused": True}) as run:
+        page = opened(first(run).url)
+        until(page, "lanewise.run.curve && lanewise.camera.below > 0")
+        assert page.locator("#moment").inner_text().startswith("map 1")
+        until(page, "document.getElementById('statistics').textContent.startsWith('maps 3 of 7')")
+        columns = page.evaluate(
+            """() => {
+                const ink = document.getElementById("ink"), { width, height } = ink;
+                const { data } = ink.getContext("2d").getImageData(0, height - 150, width, 115);
+                return Array.from({ length: 6 }, (_, k) => {
+                    const x = Math.round(64 + (k + 0.5) * (width - 88) / 6);
+                    let n = 0;
+                    for (let y = 30; y < 115; y++) n += data[4 * (y * width + x) + 3] > 0;
+                    return n;
+                });
+            }"""
+        )
+        tall = max(columns)
+        assert tall > 60
+        assert columns == pytest.approx([h / 10 * tall for h in heights], abs=2)
 
 
 @pytest.mark.parametrize("size", SIZES)

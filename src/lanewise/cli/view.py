@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from lanewise.live.replay import RecordedFeed
 
 RECORDING = ".lwv"
+REREAD = 1.0  # seconds between two looks at files that are being written
 
 
 def view(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", show_default=False, help="a recording (.lwv), a checkpoint, or bodies"
+            metavar="FILE", show_default=False, help="a recording (.lwv), a checkpoint, bodies, or candidates of a search"
         ),
     ],
     port: Annotated[
@@ -45,6 +46,7 @@ def view(
     shown = feed_of(file, rate)
     server = Server(shown, Serving(port=port, path=socket))
     server.start()
+    over = threading.Event()
     try:
         print(server.lines, flush=True)
         if isinstance(shown, RecordedFeed):
@@ -53,12 +55,20 @@ def view(
             shown.play()
         else:
             shown.pause()
-            over = threading.Event()
+            threading.Thread(target=_follow, args=(shown, over), daemon=True).start()
             while not over.is_set():
                 shown.look(0)
                 over.wait(0.05)
     finally:
+        over.set()
         server.stop()
+
+
+def _follow(shown: Feed, over: threading.Event) -> None:
+    """What is shown may be on its way."""
+    while not over.wait(REREAD):
+        if getattr(shown.scene, "changed", False):
+            shown.ask()
 
 
 def feed_of(file: Path, rate: float) -> Feed | RecordedFeed:
@@ -68,26 +78,35 @@ def feed_of(file: Path, rate: float) -> Feed | RecordedFeed:
     from lanewise.live.replay import RecordedFeed
 
     if not file.exists():
-        raise InputError(f"{file}: no such file; wanted a recording, a checkpoint or bodies")
+        raise InputError(
+            f"{file}: no such file; wanted a recording, a checkpoint, bodies or candidates"
+        )
     if file.suffix.lower() == RECORDING:
         return RecordedFeed(read_recording(file), rate)
     return Feed(_scene_of(file))
 
 
 def _scene_of(file: Path) -> Any:
-    """The state in a checkpoint, or the bodies of any file that has some."""
+    """The state in a checkpoint, the candidates of a search, or the bodies of any file that has
+    some.
+    """
     from lanewise.io import read_particles
     from lanewise.sims import boids, lbm
     from lanewise.sims.boids import live as flocks
     from lanewise.sims.gravity import live as bodies
     from lanewise.sims.gravity import make_bodies
     from lanewise.sims.lbm import live as flows
+    from lanewise.sims.waves import live as searches
 
+    if file.is_dir():
+        return searches.UnitsScene(file)
     match _groups(file):
         case groups if "state" in groups:
             return flocks.scene(boids.Flock.resume(file))
         case groups if "lanewise" in groups and "PartType1" not in groups:
             return flows.scene(lbm.Simulation.resume(file))
+        case _ if searches.is_table(file):
+            return searches.scene_of_table(file)
         case _:
             particles = read_particles(file)
             return bodies.scene_of_bodies(make_bodies(particles), particles.time)

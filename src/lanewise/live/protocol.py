@@ -7,7 +7,8 @@ points: u16 x, y, z as fractions of the box, u16 value as a fraction of the rang
 and u16 x 2, the heading on an octahedron. suffix: rows `first` to `first + count` of the frame
 before; `components` is the bytes of a row. slice: `first` by `total` values, x fastest, u8 as
 fractions of the range or, with 2 components, f16; its box is flat along its axis. volume: u8,
-`first` by `total` by `count` values, x fastest. statistics: JSON.
+`first` by `total` by `count` values, x fastest. statistics: JSON, numbers and texts by name, and
+perhaps "curve": a function as columns, {"x": [low, high], "y": heights, "names": [of x, of y]}.
 """
 
 from __future__ import annotations

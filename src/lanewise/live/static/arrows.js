@@ -1,11 +1,10 @@
 // Arrows: a cone of three sides for each agent, along its heading, lit from above.
-import { Ring, attributes, program, uniforms } from "./gl.js";
+import { cloud } from "./gl.js";
 
 const VERTEX = `
 layout(location=0) in vec4 place;
 layout(location=1) in vec2 heading;
-uniform mat4 view, projection;
-uniform vec3 origin, extent, upward;
+uniform vec3 upward;
 uniform float lengths;
 out vec3 colour;
 // nose, three corners of the tail; three sides and the end
@@ -31,44 +30,30 @@ void main() {
   vec3 c = corner(CORNERS[side + 2], ahead, left, above);
   vec3 normal = normalize(cross(b - a, c - a));
   vec3 mine = corner(CORNERS[gl_VertexID], ahead, left, above);
-  vec4 seen = view * vec4(origin + place.xyz * extent + lengths * mine, 1.0);
-  gl_Position = projection * seen;
+  gl_Position = seen(origin + place.xyz * extent + lengths * mine);
   float light = 0.68 + 0.32 * dot(normal, normalize(upward + 0.35 * upward.yzx));
   colour = light * shade(place.w);
 }`;
 
 const FRAGMENT = `
 in vec3 colour;
-out vec4 ink;
 void main() { ink = vec4(colour, 1.0); }`;
 
 export class Arrows {
   constructor(gl) {
     this.gl = gl;
-    this.program = program(gl, VERTEX, FRAGMENT);
-    this.ring = new Ring(gl);
-    this.array = gl.createVertexArray();
-    this.frame = null;
+    this.cloud = cloud(gl, VERTEX, FRAGMENT, [[0, 4, 0], [1, 2, 8]], 1);
   }
 
   set(frame) {
-    const { gl } = this;
-    const buffer = this.ring.put(frame.body);
-    gl.bindVertexArray(this.array);
-    attributes(gl, buffer, frame.stride, [[0, 4, 0], [1, 2, 8]], 1);
-    gl.bindVertexArray(null);
-    this.frame = frame;
+    this.cloud.set(frame);
   }
 
-  draw(look) {
-    const { gl, frame } = this;
-    uniforms(gl, this.program, {
-      ...look.matrices, ...look.box(frame), map: { int: 0 }, upward: look.up,
-      // as long as the scene says, but never too small to be seen
-      lengths: (Math.max(look.arrow ?? 0, 9 * look.camera.pixel()) * look.size) / 3,
-    });
-    gl.bindVertexArray(this.array);
-    gl.drawArraysInstanced(gl.TRIANGLES, 0, 12, frame.count);
-    gl.bindVertexArray(null);
+  draw(look, frame) {
+    const { gl } = this;
+    // as long as the scene says, but never too small to be seen
+    const lengths = (Math.max(look.arrow ?? 0, 9 * look.camera.pixel()) * look.size) / 3;
+    this.cloud.draw(look, { ...look.box(frame), upward: look.up, lengths }, null,
+      () => gl.drawArraysInstanced(gl.TRIANGLES, 0, 12, frame.count));
   }
 }

@@ -23,6 +23,7 @@ export class Camera {
     this.width = 1;
     this.height = 1;
     this.turning = false;
+    this.below = 0; // pixels that the lower rim is kept free
     this.home([0, 1, 0], false);
   }
 
@@ -89,8 +90,11 @@ export class Camera {
     if (this.flat) {
       const [w, h] = [Math.abs(dot(extent, this.side)), Math.abs(dot(extent, this.up))];
       // with room for what is written around it
-      const [right, high] = [this.width, this.height].map((x, k) => Math.max(0.5, 1 - ROOM[k] / x));
-      this.distance = Math.max(h / high, w / wide / right) / 2 / half || 1;
+      const [right, high] = [this.width, this.height - this.below]
+        .map((x, k) => Math.max(0.5, 1 - ROOM[k] / x));
+      const tall = this.height / (this.height - this.below);
+      this.distance = Math.max((h / high) * tall, w / wide / right) / 2 / half || 1;
+      this.pan(0, -this.below / 2);
     } else {
       const narrow = Math.atan(half * Math.min(1, wide));
       this.distance = ((Math.hypot(...extent) / 2) * 1.03) / Math.sin(narrow) || 1;

@@ -1,17 +1,25 @@
 // WebGL2 by hand: programs, buffers by powers of two and three in turn, textures.
 
-// What every shader has: the colour of a value between 0 and 1.
+// What every shader has: the colour of a value between 0 and 1. Vertices lie in the box of a frame.
 const HEAD = `#version 300 es
 precision highp float;
 uniform sampler2D map;
 vec3 shade(float v) { return texture(map, vec2((v * 255.0 + 0.5) / 256.0, 0.5)).rgb; }
 `;
+const VERTEX = `${HEAD}
+uniform mat4 view, projection;
+uniform vec3 origin, extent;
+vec4 seen(vec3 at) { return projection * view * vec4(at, 1.0); }
+`;
+const FRAGMENT = `${HEAD}out vec4 ink;
+`;
 
-export function program(gl, vertex, fragment) {
+function program(gl, vertex, fragment) {
   const made = gl.createProgram();
-  for (const [kind, text] of [[gl.VERTEX_SHADER, vertex], [gl.FRAGMENT_SHADER, fragment]]) {
+  const parts = [[gl.VERTEX_SHADER, VERTEX + vertex], [gl.FRAGMENT_SHADER, FRAGMENT + fragment]];
+  for (const [kind, text] of parts) {
     const shader = gl.createShader(kind);
-    gl.shaderSource(shader, HEAD + text);
+    gl.shaderSource(shader, text);
     gl.compileShader(shader);
     gl.attachShader(made, shader);
     if (!gl.getShaderParameter(shader, gl.COMPILE_STATUS) && !gl.isContextLost())
@@ -29,43 +37,78 @@ export function program(gl, vertex, fragment) {
   return { made, at };
 }
 
-// Uniforms by their kind: numbers are floats, whole numbers are given as {int: n}.
-export function uniforms(gl, { made, at }, values) {
+// Uniforms by their kind: numbers and truths are floats.
+function uniforms(gl, { made, at }, values) {
   gl.useProgram(made);
+  if (at.field) gl.uniform1i(at.field, 1);
   for (const [name, value] of Object.entries(values)) {
     const place = at[name];
     if (place === undefined) continue;
-    if (typeof value === "number") gl.uniform1f(place, value);
-    else if ("int" in value) gl.uniform1i(place, value.int);
-    else if (value.length === 16) gl.uniformMatrix4fv(place, false, value);
-    else gl[`uniform${value.length}fv`](place, value);
+    if (value.length === 16) gl.uniformMatrix4fv(place, false, value);
+    else if (value.length) gl[`uniform${value.length}fv`](place, value);
+    else gl.uniform1f(place, value);
   }
 }
 
-export function powerOfTwo(size) {
-  return 2 ** Math.ceil(Math.log2(Math.max(size, 256)));
+// How what is drawn meets what is there. Colours are multiplied by their opacity already.
+function blending(gl, how) {
+  if (how) gl.enable(gl.BLEND);
+  else gl.disable(gl.BLEND);
+  gl.depthMask(!how);
+  gl.blendFunc(gl.ONE, how === "add" ? gl.ONE : gl.ONE_MINUS_SRC_ALPHA);
+}
+
+// A program with the state that it draws with: `draw` sets uniforms, and has `act` draw.
+export function layer(gl, vertex, fragment) {
+  const made = program(gl, vertex, fragment);
+  const array = gl.createVertexArray();
+  const within = (act) => {
+    gl.bindVertexArray(array);
+    act();
+    gl.bindVertexArray(null);
+  };
+  const draw = (look, values, how, act) => {
+    blending(gl, how);
+    uniforms(gl, made, { ...look.matrices, ...values });
+    within(act);
+    blending(gl);
+  };
+  return { within, draw };
+}
+
+// The same for the rows of a cloud, which have attributes (see there).
+export function cloud(gl, vertex, fragment, parts, divisor) {
+  const { within, draw } = layer(gl, vertex, fragment);
+  const ring = new Ring(gl);
+  return {
+    set: (frame) =>
+      within(() => attributes(gl, ring.put(frame.body), frame.stride, parts, divisor)),
+    draw,
+  };
 }
 
 // Buffers in turn: what is drawn from is never written to, so drivers need not wait.
-export class Ring {
+class Ring {
   constructor(gl, turns = 3) {
     this.gl = gl;
-    this.slots = Array.from({ length: turns }, () => ({ buffer: gl.createBuffer(), room: 0 }));
+    this.slots = Array.from({ length: turns }, () => ({}));
     this.turn = 0;
   }
 
   put(bytes) {
-    const { gl } = this;
     this.turn = (this.turn + 1) % this.slots.length;
-    const slot = this.slots[this.turn];
-    gl.bindBuffer(gl.ARRAY_BUFFER, slot.buffer);
-    if (slot.room < bytes.byteLength || slot.room > 8 * powerOfTwo(bytes.byteLength)) {
-      slot.room = powerOfTwo(bytes.byteLength);
-      gl.bufferData(gl.ARRAY_BUFFER, slot.room, gl.DYNAMIC_DRAW);
-    }
-    gl.bufferSubData(gl.ARRAY_BUFFER, 0, bytes);
-    return slot.buffer;
+    return fill(this.gl, this.slots[this.turn], bytes);
   }
+}
+
+// A buffer with these bytes, whose room stays where it is about right.
+export function fill(gl, slot, bytes) {
+  const room = 2 ** Math.ceil(Math.log2(Math.max(bytes.byteLength, 256)));
+  gl.bindBuffer(gl.ARRAY_BUFFER, (slot.buffer ??= gl.createBuffer()));
+  if (!(slot.room >= room && slot.room <= 8 * room))
+    gl.bufferData(gl.ARRAY_BUFFER, (slot.room = room), gl.DYNAMIC_DRAW);
+  gl.bufferSubData(gl.ARRAY_BUFFER, 0, bytes);
+  return slot.buffer;
 }
 
 // Attributes (location, components, first byte) of unsigned 16-bit numbers as fractions of 1.

@@ -6,6 +6,7 @@ import { digits, ticks } from "./lines.js";
 const FONT = "system-ui, sans-serif";
 const NAMES = ["x", "y", "z"];
 const LEGEND = 190;
+export const CURVE = 150; // pixels of the lower rim
 
 export class Ink {
   constructor(context) {
@@ -32,8 +33,10 @@ export class Ink {
     if (!view.named) this.bar(camera, view, camera.flat ? 16 : 88, bottom);
     if (view.legend) {
       const narrow = camera.width < 560;
-      this.legend(view, camera.width - 16 - LEGEND, narrow ? 100 : bottom - 4);
+      const low = view.curve ? 60 : bottom - 4;
+      this.legend(view, camera.width - 16 - LEGEND, narrow ? 100 : low);
     }
+    if (view.curve) this.curve(view.curve, 64, camera.height - 34, camera.width - 88);
     if (view.followed) this.ring(camera, view.followed);
   }
 
@@ -99,7 +102,7 @@ export class Ink {
       const edge = outer(camera, origin, extent, i);
       if (!edge) continue;
       const named = view.named?.[i];
-      const [low, high] = named ? [named.low, named.high] : [origin[i], origin[i] + extent[i]];
+      const { low = origin[i], high = origin[i] + extent[i] } = named ?? {};
       const start = camera.project(edge);
       const end = camera.project(edge.map((x, j) => (j === i ? x + extent[i] : x)));
       const long = Math.hypot(...minus(end, start).slice(0, 2));
@@ -112,7 +115,9 @@ export class Ink {
         if (depth > 0) this.tick(digits(value), x, y, away);
       }
       const [x, y] = [0, 1].map((k) => (start[k] + end[k]) / 2 + 38 * away[k]);
-      this.text(named?.name ?? NAMES[i], x, y, side(away));
+      const name = named?.name ?? NAMES[i];
+      if (camera.flat && i === 1 && name.length > 2) this.upright(name, x + 8 * away[0], y);
+      else this.text(name, x, y, side(away));
     }
   }
 
@@ -125,6 +130,36 @@ export class Ink {
     c.stroke();
     this.text(words, x + 9 * away[0], y + 14 * away[1], side(away));
     c.globalAlpha = 1;
+  }
+
+  upright(words, x, y) {
+    const { context: c } = this;
+    c.save();
+    c.translate(x, y);
+    c.rotate(-Math.PI / 2);
+    this.text(words, 0, 0, "center");
+    c.restore();
+  }
+
+  // A function as columns: those of height 0 are not known.
+  curve({ x: [low, high], y: heights, names }, left, bottom, width) {
+    const { context: c } = this;
+    const tall = CURVE - 62;
+    const most = 1.05 * Math.max(...heights);
+    const step = width / heights.length;
+    c.fillRect(left, bottom, width, 1);
+    c.globalAlpha = 0.6;
+    for (const [k, height] of heights.entries()) {
+      const h = (height / most) * tall;
+      c.fillRect(left + k * step, bottom - h, Math.max(1, step - 1), h);
+    }
+    for (const value of ticks(low, high, Math.round(width / 150))) {
+      const at = left + ((value - low) / (high - low)) * width;
+      this.tick(digits(value, 9), at, bottom, [0, 1]);
+    }
+    for (const value of ticks(0, most, 3))
+      this.tick(digits(value), left, bottom - (value / most) * tall, [-1, 0]);
+    this.text(`${names[1]} over ${names[0]}`, left, bottom - tall - 12, "left");
   }
 
   text(words, x, y, align) {

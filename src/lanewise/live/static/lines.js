@@ -1,37 +1,27 @@
 // The edges of a box, and the bundle of its ticks' places.
-import { program, uniforms } from "./gl.js";
-import { blending } from "./points.js";
+import { layer } from "./gl.js";
 
 const VERTEX = `
-uniform mat4 view, projection;
-uniform vec3 origin, extent;
 const int ENDS[24] = int[24](0,1,2,3,4,5,6,7, 0,2,1,3,4,6,5,7, 0,4,1,5,2,6,3,7);
 void main() {
   int k = ENDS[gl_VertexID];
-  vec3 at = origin + extent * vec3(k & 1, (k >> 1) & 1, k >> 2);
-  gl_Position = projection * view * vec4(at, 1.0);
+  gl_Position = seen(origin + extent * vec3(k & 1, (k >> 1) & 1, k >> 2));
 }`;
 
 const FRAGMENT = `
 uniform vec4 colour;
-out vec4 ink;
 void main() { ink = vec4(colour.rgb * colour.a, colour.a); }`;
 
 export class Lines {
   constructor(gl) {
     this.gl = gl;
-    this.program = program(gl, VERTEX, FRAGMENT);
-    this.array = gl.createVertexArray();
+    this.layer = layer(gl, VERTEX, FRAGMENT);
   }
 
   draw(look, box) {
     const { gl } = this;
-    blending(gl, "over");
-    uniforms(gl, this.program, { ...look.matrices, ...look.box(box), colour: look.edges });
-    gl.bindVertexArray(this.array);
-    gl.drawArrays(gl.LINES, 0, 24);
-    gl.bindVertexArray(null);
-    blending(gl, "solid");
+    this.layer.draw(look, { ...look.box(box), colour: look.edges }, "over",
+      () => gl.drawArrays(gl.LINES, 0, 24));
   }
 }
 

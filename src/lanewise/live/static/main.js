@@ -1,7 +1,7 @@
 // The page: wires the feed, the scene, the camera and the controls together.
 import { Camera } from "./camera.js";
 import { Film, composed, save } from "./film.js";
-import { Ink } from "./ink.js";
+import { CURVE, Ink } from "./ink.js";
 import { listen } from "./input.js";
 import { digits, grouped } from "./lines.js";
 import { $, Panel, table } from "./panel.js";
@@ -51,7 +51,7 @@ function look(pixels = 1) {
     radius: Math.hypot(...middle) + Math.hypot(...frameBox.extent) / 2 + 1e-30,
     frameBox: settings.axes && frameBox, named: about.axes, unit: about.unit,
     distance: camera.distance, steps: 256,
-    eye: camera.eye(), followed: followed?.place, legend: legend(),
+    eye: camera.eye(), followed: followed?.place, legend: legend(), curve: run.curve,
     box: (f) => ({ origin: f.origin.map((x, i) => x - target[i]), extent: f.extent }),
   };
 }
@@ -59,7 +59,7 @@ function look(pixels = 1) {
 function legend() {
   const { slice, volume } = scene.latest;
   const frame = scene.cloud() ?? slice ?? volume;
-  if (!frame || !(frame.high >= frame.low)) return null;
+  if (!frame?.count || !(frame.high >= frame.low)) return null;
   const { low, high, scale } = frame;
   const field = settings.field || "value";
   return { palette: palette(settings.map, settings.reversed), field, low, high, scale };
@@ -76,6 +76,7 @@ function resize() {
 }
 
 function fit() {
+  camera.below = run.curve ? CURVE : 0;
   camera.fit(...(about.domain ? domain() : scene.bounds()));
   wanted = true;
 }
@@ -120,7 +121,7 @@ function arrived() {
   }
   const timed = isFinite(frame.time) && frame.time !== frame.step;
   const time = timed && `time ${digits(frame.time, 6)}`;
-  $("moment").textContent = [`step ${grouped(frame.step)}`, time, frame.past && "history"]
+  $("moment").textContent = [`${about.counts ?? "step"} ${grouped(frame.step)}`, time, frame.past && "history"]
     .filter(Boolean).join(" · ");
   panel.state({ ...about, ...run });
   say();
@@ -147,7 +148,12 @@ const on = {
     counted.frames += frame.kind !== "suffix" && frame.kind !== "statistics";
     counted.bytes += frame.body.byteLength;
     if (frame.kind === "statistics") {
-      run.statistics = JSON.parse(new TextDecoder().decode(frame.body));
+      const { curve, ...told } = JSON.parse(new TextDecoder().decode(frame.body));
+      run.statistics = { ...run.statistics, ...told };
+      if (curve) {
+        if (!run.curve) fitted = false;
+        run.curve = curve;
+      }
       say();
     } else scene.take(frame);
   },
@@ -170,7 +176,8 @@ const on = {
 
 function welcome(values) {
   const first = !about.title;
-  Object.assign(about, { axes: null, domain: null, arrow: null, unit: null }, values);
+  const none = { axes: null, domain: null, arrow: null, unit: null, counts: null };
+  Object.assign(about, none, values);
   document.title = $("title").textContent = about.title;
   panel.kinds(about.kinds);
   for (const key of ["axis", "place"]) if (about.flat) panel.rows[key].row.hidden = true;
@@ -295,7 +302,8 @@ const actions = {
     if (film) {
       const blob = await film.stop();
       film = undefined;
-      save(blob, `${about.product ?? "lanewise"}.${blob.type.split("/")[1]}`);
+      if (blob.size) save(blob, `${about.product ?? "lanewise"}.${blob.type.split("/")[1]}`);
+      else notice("The film is empty: nothing was drawn while it was recorded.");
     } else if (window.MediaRecorder) film = new Film([$("scene"), $("ink")]);
     else notice("This browser cannot record films: it has no MediaRecorder.");
     panel.rows.film.input.ariaPressed = Boolean(film);
@@ -354,18 +362,8 @@ function start() {
 
 start();
 
-// For tests: a picture is drawn and read back in one task, else it is black.
+// For tests, and for who is curious.
 window.lanewise = {
-  settings, camera, run, about, actions, get scene() { return scene; }, get feed() { return feed; },
-  test: {
-    readback() {
-      scene.upload(settings);
-      const { width, height } = camera;
-      const pixels = scene.read(look(1), width, height);
-      let text = "";
-      for (let k = 0; k < pixels.length; k += 32768)
-        text += String.fromCharCode(...pixels.subarray(k, k + 32768));
-      return { width, height, pixels: btoa(text) };
-    },
-  },
+  settings, camera, run, about, actions, look,
+  get scene() { return scene; }, get feed() { return feed; },
 };

@@ -132,12 +132,12 @@ export class Scene {
       if (side > 0) gl.clear(gl.DEPTH_BUFFER_BIT);
       look.matrices = look.camera.matrices(look.radius, side * look.camera.distance * 0.02);
       if (look.frameBox) layers.lines.draw(look, look.frameBox);
-      if (latest.slice && look.slices) layers.slice.draw(look);
-      if (latest.arrows) layers.arrows.draw(look);
-      if (latest.points) layers.points.draw(look);
+      if (latest.slice && look.slices) layers.slice.draw(look, latest.slice);
+      if (latest.arrows) layers.arrows.draw(look, latest.arrows);
+      if (latest.points) layers.points.draw(look, latest.points);
       if (look.tails) layers.tails.draw(look);
       if (latest.volume && look.volume !== "none") {
-        layers.volume.draw(look, look.slices && latest.slice);
+        layers.volume.draw(look, latest.volume, look.slices && latest.slice);
       }
     }
     gl.colorMask(true, true, true, true);

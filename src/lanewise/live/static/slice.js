@@ -1,13 +1,12 @@
 // Slices: a field on a plane, as a texture in the scene.
-import { program, texture, uniforms } from "./gl.js";
+import { layer, texture } from "./gl.js";
 
 const VERTEX = `
-uniform mat4 view, projection;
-uniform vec3 origin, across, along;
+uniform vec3 across, along;
 out vec2 at;
 void main() {
   at = vec2(gl_VertexID & 1, gl_VertexID >> 1);
-  gl_Position = projection * view * vec4(origin + at.x * across + at.y * along, 1.0);
+  gl_Position = seen(origin + at.x * across + at.y * along);
 }`;
 
 const FRAGMENT = `
@@ -15,7 +14,6 @@ in vec2 at;
 uniform sampler2D field;
 uniform float walls, low, scale;
 uniform vec3 solid;
-out vec4 ink;
 void main() {
   float raw = texture(field, at).r;
   // between a wall and the fluid the nearer of the two is seen
@@ -33,10 +31,8 @@ const UNIT = [[1, 0, 0], [0, 1, 0], [0, 0, 1]];
 export class Slice {
   constructor(gl) {
     this.gl = gl;
-    this.program = program(gl, VERTEX, FRAGMENT);
-    this.array = gl.createVertexArray();
+    this.layer = layer(gl, VERTEX, FRAGMENT);
     this.texture = texture(gl, gl.TEXTURE_2D, gl.LINEAR);
-    this.frame = null;
   }
 
   set(frame) {
@@ -50,11 +46,10 @@ export class Slice {
     } else {
       gl.texImage2D(gl.TEXTURE_2D, 0, gl.R8, w, h, 0, gl.RED, gl.UNSIGNED_BYTE, frame.body);
     }
-    this.frame = frame;
   }
 
-  draw(look) {
-    const { gl, frame } = this;
+  draw(look, frame) {
+    const { gl } = this;
     const { origin, extent } = look.box(frame);
     const thin = frame.axis;
     const [u, v] = [0, 1, 2].filter((i) => i !== thin);
@@ -65,14 +60,8 @@ export class Slice {
       gl.texParameteri(gl.TEXTURE_2D, which, look.smooth ? gl.LINEAR : gl.NEAREST);
     const first = frame.walls ? 1 / 255 : 0;
     const [low, high] = frame.halves ? [frame.low, frame.high] : [first, 1];
-    uniforms(gl, this.program, {
-      ...look.matrices, origin, across: side(u), along: side(v), map: { int: 0 },
-      field: { int: 1 }, walls: frame.walls ? 1 : 0, solid: look.solid,
-      low, scale: 1 / (high - low || 1),
-    });
-    gl.activeTexture(gl.TEXTURE0);
-    gl.bindVertexArray(this.array);
-    gl.drawArrays(gl.TRIANGLE_STRIP, 0, 4);
-    gl.bindVertexArray(null);
+    const values = { origin, across: side(u), along: side(v), walls: frame.walls,
+      solid: look.solid, low, scale: 1 / (high - low || 1) };
+    this.layer.draw(look, values, null, () => gl.drawArrays(gl.TRIANGLE_STRIP, 0, 4));
   }
 }

@@ -1,6 +1,5 @@
 // Tails: lines from frame to frame through buffers that are kept; nothing more is sent for them.
-import { attributes, powerOfTwo, program, uniforms } from "./gl.js";
-import { blending } from "./points.js";
+import { attributes, fill, layer } from "./gl.js";
 
 export const LONGEST = 64;
 const MOST = 20000; // points with a tail: the first of a frame are a fair sample of it
@@ -8,28 +7,25 @@ const MOST = 20000; // points with a tail: the first of a frame are a fair sampl
 const VERTEX = `
 layout(location=0) in vec4 before;
 layout(location=1) in vec4 after;
-uniform mat4 view, projection;
-uniform vec3 origin, extent, originAfter, extentAfter;
+uniform vec3 originAfter, extentAfter;
 uniform float fade;
 out vec4 colour;
 void main() {
   vec3 a = origin + before.xyz * extent, b = originAfter + after.xyz * extentAfter;
   // what leaves a periodic box on one side enters on the other: no line across
   bool jump = any(greaterThan(abs(b - a), 0.45 * max(extent, extentAfter)));
-  gl_Position = projection * view * vec4(gl_VertexID == 0 || jump ? a : b, 1.0);
+  gl_Position = seen(gl_VertexID == 0 || jump ? a : b);
   colour = vec4(shade(after.w) * fade, fade);
 }`;
 
 const FRAGMENT = `
 in vec4 colour;
-out vec4 ink;
 void main() { ink = colour; }`;
 
 export class Tails {
   constructor(gl) {
     this.gl = gl;
-    this.program = program(gl, VERTEX, FRAGMENT);
-    this.array = gl.createVertexArray();
+    this.layer = layer(gl, VERTEX, FRAGMENT);
     this.kept = []; // from old to new: {buffer, room, frame, count}
     this.free = [];
   }
@@ -45,35 +41,26 @@ export class Tails {
     if (last && (frame.order !== last.order || frame.step < last.step)) this.clear();
     const count = Math.min(frame.count, MOST);
     const bytes = frame.body.subarray(0, count * frame.stride);
-    const { gl } = this;
-    const slot = this.free.pop() ?? { buffer: gl.createBuffer(), room: 0 };
-    gl.bindBuffer(gl.ARRAY_BUFFER, slot.buffer);
-    if (slot.room < bytes.byteLength) {
-      slot.room = powerOfTwo(bytes.byteLength);
-      gl.bufferData(gl.ARRAY_BUFFER, slot.room, gl.DYNAMIC_DRAW);
-    }
-    gl.bufferSubData(gl.ARRAY_BUFFER, 0, bytes);
+    const slot = this.free.pop() ?? {};
+    fill(this.gl, slot, bytes);
     this.kept.push({ ...slot, frame, count });
     while (this.kept.length > length + 1) this.free.push(this.kept.shift());
   }
 
   draw(look) {
     const { gl } = this;
-    blending(gl, "over");
-    gl.bindVertexArray(this.array);
     for (let k = 1; k < this.kept.length; k++) {
       const [a, b] = [this.kept[k - 1], this.kept[k]];
       const after = look.box(b.frame);
-      uniforms(gl, this.program, {
-        ...look.matrices, ...look.box(a.frame), map: { int: 0 },
-        originAfter: after.origin, extentAfter: after.extent,
+      const values = {
+        ...look.box(a.frame), originAfter: after.origin, extentAfter: after.extent,
         fade: (0.5 * k) / this.kept.length,
+      };
+      this.layer.draw(look, values, "over", () => {
+        attributes(gl, a.buffer, a.frame.stride, [[0, 4, 0]], 1);
+        attributes(gl, b.buffer, b.frame.stride, [[1, 4, 0]], 1);
+        gl.drawArraysInstanced(gl.LINES, 0, 2, Math.min(a.count, b.count));
       });
-      attributes(gl, a.buffer, a.frame.stride, [[0, 4, 0]], 1);
-      attributes(gl, b.buffer, b.frame.stride, [[1, 4, 0]], 1);
-      gl.drawArraysInstanced(gl.LINES, 0, 2, Math.min(a.count, b.count));
     }
-    gl.bindVertexArray(null);
-    blending(gl, "solid");
   }
 }

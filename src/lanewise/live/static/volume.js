@@ -1,18 +1,15 @@
 // Volumes: rays through a 3-D texture; the largest value, or light that the fluid sends out.
 // Walls are the faces that rays meet, lit from above.
-import { program, texture, uniforms } from "./gl.js";
-import { blending } from "./points.js";
+import { layer, texture } from "./gl.js";
 
 const VERTEX = `
-uniform mat4 view, projection;
-uniform vec3 origin, extent;
 out vec3 at;
 const int CORNERS[36] = int[36](0,2,1,1,2,3, 4,5,6,5,7,6, 0,1,4,1,5,4, 2,6,3,3,6,7, 0,4,2,2,4,6,
   1,3,5,3,7,5);
 void main() {
   int k = CORNERS[gl_VertexID];
   at = vec3(k & 1, (k >> 1) & 1, k >> 2);
-  gl_Position = projection * view * vec4(origin + at * extent, 1.0);
+  gl_Position = seen(origin + at * extent);
 }`;
 
 const FRAGMENT = `
@@ -21,7 +18,6 @@ uniform highp sampler3D field;
 uniform vec3 eye, solid, upward;
 uniform vec4 plane;
 uniform float walls, emission, density, steps;
-out vec4 ink;
 float fluid(vec3 p) { return min(1.0, 64.0 * texture(field, p).r); }
 void main() {
   // back faces start the ray: from where it enters, or from the eye inside the box
@@ -77,11 +73,9 @@ void main() {
 export class Volume {
   constructor(gl) {
     this.gl = gl;
-    this.program = program(gl, VERTEX, FRAGMENT);
-    this.array = gl.createVertexArray();
+    this.layer = layer(gl, VERTEX, FRAGMENT);
     this.texture = texture(gl, gl.TEXTURE_3D, gl.LINEAR);
     this.size = "";
-    this.frame = null;
   }
 
   set(frame) {
@@ -94,12 +88,11 @@ export class Volume {
       gl.texSubImage3D(gl.TEXTURE_3D, 0, 0, 0, 0, w, h, d, format, type, frame.body);
     else gl.texImage3D(gl.TEXTURE_3D, 0, gl.R8, w, h, d, 0, format, type, frame.body);
     this.size = `${w} ${h} ${d}`;
-    this.frame = frame;
   }
 
   // In front of the slice that was drawn before, if there is one.
-  draw(look, slice) {
-    const { gl, frame } = this;
+  draw(look, frame, slice) {
+    const { gl } = this;
     const { origin, extent } = look.box(frame);
     const eye = look.eye.map((x, i) => (x - frame.origin[i]) / extent[i]);
     const plane = [0, 0, 0, 2];
@@ -112,17 +105,11 @@ export class Volume {
     gl.enable(gl.CULL_FACE);
     gl.cullFace(gl.FRONT);
     gl.disable(gl.DEPTH_TEST);
-    blending(gl, "over");
-    uniforms(gl, this.program, {
-      ...look.matrices, origin, extent, eye, map: { int: 0 }, field: { int: 1 },
-      walls: frame.walls ? 1 : 0, emission: look.volume === "emission" ? 1 : 0,
+    const values = {
+      origin, extent, eye, walls: frame.walls, emission: look.volume === "emission",
       density: look.density * 2, steps: look.steps, solid: look.solid, plane, upward: look.up,
-    });
-    gl.activeTexture(gl.TEXTURE0);
-    gl.bindVertexArray(this.array);
-    gl.drawArrays(gl.TRIANGLES, 0, 36);
-    gl.bindVertexArray(null);
-    blending(gl, "solid");
+    };
+    this.layer.draw(look, values, "over", () => gl.drawArrays(gl.TRIANGLES, 0, 36));
     gl.disable(gl.CULL_FACE);
     gl.enable(gl.DEPTH_TEST);
   }

@@ -17,6 +17,9 @@ from lanewise.sims.common.processes import transport
 from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
+    from lanewise.live.feed import Feed
+    from lanewise.live.scenes import Scene
+    from lanewise.profiling import Profile
     from lanewise.sims.common.run import Run
 
 VIEW = "Live view"  # panel of the help
@@ -65,28 +68,41 @@ class ViewSettings:
 @contextmanager
 def viewed(product: str, run: Run[Any], given: GivenOptions) -> Generator[None]:
     """Within the block the run is served, if that was asked for."""
-    settings = given.make(ViewSettings)
-    if not settings.view:
+    if not given["view"]:
         yield
         return
+    live: Any = import_module(f"lanewise.sims.{product}.live")
+    with (
+        served(live.scene_of(run.state), given, run.state.profile) as feed,
+        live.steps_of(run.state).watched(feed),
+    ):
+        yield
+
+
+@contextmanager
+def served(
+    scene: Scene, given: GivenOptions, profile: Profile | None, *, readonly: bool = False
+) -> Generator[Feed]:
+    """Within the block a scene is served, as it was asked for. readonly: pauses would stop
+    nothing.
+    """
+    settings = given.make(ViewSettings)
     from lanewise.live.feed import Feed
     from lanewise.live.recording import Recorder
     from lanewise.live.server import Server, Serving
 
     serving = Serving(
         port=settings.view_port, host=settings.view_host, unsafe=settings.view_unsafe_host,
-        path=settings.view_socket, readonly=settings.view_readonly,
+        path=settings.view_socket, readonly=settings.view_readonly or readonly,
         budget=settings.view_budget * 1e6,
     )  # fmt: skip
-    live: Any = import_module(f"lanewise.sims.{product}.live")
-    scene, path = live.scene_of(run.state), settings.view_record
-    recorder = None
+    recorder, path = None, settings.view_record
     if path is not None:
         recorder = Recorder(path, scene.about, overwrite=bool(given["overwrite"]))
     feed = Feed(
         scene, rate=settings.view_rate, points=settings.view_points,
         history=int(settings.view_history * 1e6), record=recorder and recorder.add,
-        profile=run.state.profile,
+        profile=profile,
     )  # fmt: skip
     server = Server(feed, serving)
     try:
@@ -95,8 +111,7 @@ def viewed(product: str, run: Run[Any], given: GivenOptions) -> Generator[None]:
         feed.make()  # compiles, and whoever opens the address sees something at once
         if settings.view_wait:
             feed.wait_for_viewer()
-        with live.steps_of(run.state).watched(feed):
-            yield
+        yield feed
         feed.end()
     finally:
         feed.ended = True

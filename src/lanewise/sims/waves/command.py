@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lanewise.sims.common.commands import product_app, run_command
 from lanewise.sims.common.options import GivenOptions
+from lanewise.sims.common.viewing import ViewSettings
 from lanewise.sims.waves.commands.options import (
     Directions,
     ForPrograms,
@@ -40,6 +41,7 @@ def fstat(matched: GivenOptions) -> None:
     SearchGrid,
     Directions,
     InUnits,
+    ViewSettings,
     after={"sky": "freq_band", "method": "ephemeris", "dterms": "method", "device": "dterms"},
 )
 def run(matched: GivenOptions) -> None:

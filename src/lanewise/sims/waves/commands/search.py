@@ -20,6 +20,7 @@ from lanewise.sims import waves
 from lanewise.sims.common.frame import at_work, follow, print_json, say_note
 from lanewise.sims.common.options import GivenOptions
 from lanewise.sims.common.profile_report import ProfileReport
+from lanewise.sims.common.viewing import check_view, served
 from lanewise.sims.waves.commands.arguments import require
 from lanewise.sims.waves.commands.files import check_device, check_outputs, gpus_of, say_left_out
 from lanewise.sims.waves.commands.options import Directions, Input, InUnits, SearchGrid
@@ -76,6 +77,7 @@ class _Run:
     search: Opened
     seconds: float
     announce: Callable[[Memory], None]
+    seen: Callable[[int, Candidates], None]
     step: int = 0
     outcome: Found | None = None
     first_step: int = 0
@@ -85,9 +87,10 @@ class _Run:
         return self.search.steps
 
     def execute(self, progress: Callable[[Any], None], /) -> None:
-        def report(steps: int) -> None:
+        def report(steps: int, rows: Candidates) -> None:
             self.step += steps
             progress(self)
+            self.seen(steps, rows)
 
         self.outcome = self.search.compute(self.seconds, report, self.announce)
 
@@ -105,9 +108,8 @@ def follow_up_file(out: Path) -> Path:
 def run(matched: GivenOptions) -> None:
     """Search, write, say."""
     asked = _asked(matched)
-    report = ProfileReport(
-        matched["profile"], matched["profile_trace"], asked.overwrite, *asked.files
-    )
+    files = (*asked.files, matched["view_record"])
+    report = ProfileReport(matched["profile"], matched["profile_trace"], asked.overwrite, *files)
     to, start = sys.stderr if matched["json"] else sys.stdout, time.perf_counter()
     memory: list[Memory] = []
 
@@ -116,8 +118,9 @@ def run(matched: GivenOptions) -> None:
         if not matched["quiet"]:
             print(f"memory: {need}", file=to)
 
-    with at_work(*asked.files, matched["profile_trace"]):
-        outcome = _searched(asked, report.profile, announce, quiet=matched["quiet"])
+    with at_work(*files, matched["profile_trace"]):
+        check_view(matched)
+        outcome = _searched(asked, report.profile, announce, matched)
         followed = _write(asked, outcome, report.profile, quiet=matched["quiet"])
         seconds = time.perf_counter() - start
         summary = _summary(asked, outcome, followed, seconds, memory)
@@ -192,7 +195,7 @@ def _search(matched: GivenOptions, inputs: Input) -> waves.Search:
 
 
 def _searched(
-    asked: _Asked, profile: Profile | None, announce: Callable[[Memory], None], *, quiet: bool
+    asked: _Asked, profile: Profile | None, announce: Callable[[Memory], None], matched: GivenOptions
 ) -> Found:
     """The search in its units, followed to the end; one that is stopped says how to go on."""
     kept, search = asked.kept, asked.job
@@ -208,10 +211,33 @@ def _searched(
         with said():
             one = stack.enter_context(place)
         say_left_out(one.ready.left_out)
-        run = _Run(one, kept.checkpoint_every, announce)
-        follow(run, "waves", _rate, quiet=quiet)
+        seen = stack.enter_context(_viewed(one, matched, profile))
+        run = _Run(one, kept.checkpoint_every, announce, seen)
+        follow(run, "waves", _rate, quiet=matched["quiet"])
     assert run.outcome is not None
     return run.outcome
+
+
+@contextmanager
+def _viewed(
+    search: Opened, matched: GivenOptions, profile: Profile | None
+) -> Generator[Callable[[int, Candidates], None]]:
+    """What is told of maps and their candidates; with --view a browser shows it. Workers go on
+    whatever viewers say.
+    """
+    if not matched["view"]:
+        yield lambda steps, rows: None
+        return
+    from lanewise.sims.waves.live import scene_of
+
+    scene = scene_of(search)
+    with served(scene, matched, profile, readonly=search.workers.asked) as feed:
+
+        def seen(steps: int, rows: Candidates) -> None:
+            scene.add(steps, rows)
+            feed.look(scene.moment[0])
+
+        yield seen
 
 
 def _ends_within(outcome: Found) -> str:

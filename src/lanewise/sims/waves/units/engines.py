@@ -15,6 +15,7 @@ from typing import Any
 from lanewise.profiling import stage
 from lanewise.sims.common.devices import visible_cards
 from lanewise.sims.waves.device.memory import Memory
+from lanewise.sims.waves.hierarchical import Candidates
 from lanewise.sims.waves.units.checkpoint import State
 from lanewise.sims.waves.units.job import Ready
 from lanewise.sims.waves.units.partition import Unit
@@ -22,7 +23,7 @@ from lanewise.sims.waves.units.work import Searches, process, process_remotely
 from lanewise.support.errors import DeviceError, InputError
 from lanewise.support.installation import install
 
-Report = Callable[[int], None]
+Report = Callable[[int, Candidates], None]  # steps that are done, and what they have found
 Announce = Callable[[Memory], None] | None
 DEATHS = 10  # workers that a unit may take with it before it counts as the cause
 GPU = "GPU"  # the resource that a worker of a cluster announces: dask worker --resources GPU=1
@@ -90,7 +91,7 @@ def on_workers(
                     f"work unit {number}: {DEATHS} workers died of it; its last checkpoint is in "
                     f"{folder}"
                 ) from error
-            report(state.unit.steps)
+            report(state.unit.steps, state.candidates)
             yield state
     finally:
         client.cancel(list(futures))

@@ -114,13 +114,13 @@ class Opened:
     def compute(
         self,
         seconds: float = SECONDS,
-        report: Report = lambda steps: None,
+        report: Report = lambda steps, rows: None,
         announce: Announce = None,
     ) -> Found:
         """Go on to the end, with a checkpoint of each unit every `seconds`.
 
-        report: called with steps that are done, those of checkpoints first. announce: is told the
-        memory that a device takes, where this process computes.
+        report: called with steps that are done and their candidates, those of checkpoints first.
+        announce: is told the memory that a device takes, where this process computes.
         """
         return Found(_merge(self, seconds, report, announce), self.ready, self.units)
 
@@ -287,7 +287,7 @@ def accept(ready: Ready, state: State, open_units: dict[int, Unit], top: Candida
     return merged([top, state.candidates], ready.job.most)
 
 
-def _silent(steps: int) -> None:
+def _silent(steps: int, rows: Candidates) -> None:
     """Units that are computed again were counted."""
 
 

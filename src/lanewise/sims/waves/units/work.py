@@ -69,23 +69,23 @@ def process(
     unit: Unit,
     folder: Path,
     seconds: float,
-    report: Callable[[int], None] = lambda steps: None,
+    report: Callable[[int, Candidates], None] = lambda steps, rows: None,
     announce: Callable[[Memory], None] | None = None,
     searches: Searches | None = None,
 ) -> State:
     """The unit's complete state, which is in its checkpoint, too.
 
-    seconds: from one checkpoint to the next. report: called with steps that are done, those of the
-    checkpoint first; announce: of memory.
+    seconds: from one checkpoint to the next. report: called with steps that are done and
+    their candidates, those of the checkpoint first; announce: of memory.
     searches: those of the units before.
     """
     state = read_state(folder, unit, ready.digest)
-    report(state.done)
+    report(state.done, state.candidates)
     written = time.monotonic()
     try:
         for rows in steps(ready, unit, state.sky, state.spin, searches or Searches(), announce):
             state = _after(state, merged([state.candidates, rows], ready.job.most))
-            report(1)
+            report(1, rows)
             if state.complete or time.monotonic() - written >= seconds:
                 write_state(folder, state)
                 written = time.monotonic()
