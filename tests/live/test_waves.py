@@ -58,7 +58,9 @@ def points(frame: bytes) -> tuple[Any, Any]:
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 200), st.integers(1, 7), st.sampled_from(list(FIELDS)))
-def test_the_best_of_each_place_is_seen_however_a_search_is_divided(seed: int, count: int, parts: int, field: str) -> None:
+def test_the_best_of_each_place_is_seen_however_a_search_is_divided(
+    seed: int, count: int, parts: int, field: str
+) -> None:
     rows = rows_of(seed, count)
     scene = SearchScene(SKY, parts)
     shuffled = np.random.default_rng(seed + 1).permutation(rows)

@@ -23,7 +23,9 @@ def view(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", show_default=False, help="a recording (.lwv), a checkpoint, bodies, or candidates of a search"
+            metavar="FILE",
+            show_default=False,
+            help="a recording (.lwv), a checkpoint, bodies, or candidates",
         ),
     ],
     port: Annotated[

@@ -121,8 +121,9 @@ function arrived() {
   }
   const timed = isFinite(frame.time) && frame.time !== frame.step;
   const time = timed && `time ${digits(frame.time, 6)}`;
-  $("moment").textContent = [`${about.counts ?? "step"} ${grouped(frame.step)}`, time, frame.past && "history"]
-    .filter(Boolean).join(" · ");
+  const step = `${about.counts ?? "step"} ${grouped(frame.step)}`;
+  const words = [step, time, frame.past && "history"];
+  $("moment").textContent = words.filter(Boolean).join(" · ");
   panel.state({ ...about, ...run });
   say();
 }

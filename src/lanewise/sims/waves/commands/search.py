@@ -195,7 +195,10 @@ def _search(matched: GivenOptions, inputs: Input) -> waves.Search:
 
 
 def _searched(
-    asked: _Asked, profile: Profile | None, announce: Callable[[Memory], None], matched: GivenOptions
+    asked: _Asked,
+    profile: Profile | None,
+    announce: Callable[[Memory], None],
+    matched: GivenOptions,
 ) -> Found:
     """The search in its units, followed to the end; one that is stopped says how to go on."""
     kept, search = asked.kept, asked.job
