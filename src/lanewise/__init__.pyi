@@ -108,6 +108,7 @@ from .patterns.pairwise.kernel import Pairwise, pairwise
 from .patterns.search import (
     AllPairs,
     Bounded,
+    CellArray,
     DynamicGrid,
     Nearest,
     Neighbors,
@@ -180,6 +181,7 @@ __all__ = [
     "Array3",
     "Bounded",
     "Call",
+    "CellArray",
     "CompileError",
     "Compiled",
     "Count",

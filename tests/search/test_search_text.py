@@ -28,6 +28,7 @@ SEARCHES = {
     "all_leaves": lw.DynamicGrid(radius=0.5, order="3-D", world=lw.Periodic((2.0, 2.0, 2.0))),
     "leaves_around": lw.DynamicGrid(radius=0.5, order="3-D", leaves="around"),
 }
+MORE = {"columns": lw.CellArray(radius=0.5), "nearest_in_columns": lw.CellArray(radius=0.5, k=2)}
 CUDA_GOLDEN = ["radius", "nearest", "curve", "curve_nearest", "slices", "leaves_around"]
 
 
@@ -52,11 +53,11 @@ def test_text_in_llvm(golden, name):
 
 
 @pytest.mark.grid(every=40)
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("name", [*SEARCHES, *MORE])
 @pytest.mark.parametrize(("dtype", "axes"), KINDS)
 def test_kernels_keep_their_values_in_registers(name, dtype, axes):
     """A few bytes are put away around the slow path of the function's square root, which hardly ever runs."""
-    search = SEARCHES[name]
+    search = (SEARCHES | MORE)[name]
     if isinstance(search.world, lw.Periodic):
         search = replace(search, world=lw.Periodic((2.0,) * axes))
     records = numbered(np.zeros((4, axes), dtype))

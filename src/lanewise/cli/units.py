@@ -46,6 +46,15 @@ Nice = Annotated[
     typer.Option(metavar="N", help="0 to 19: how far other programs go first", min=0, max=19),
 ]
 
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Dask scheduler whose workers compute, such as tcp://host:8786",
+        show_default=False,
+    ),
+]
+
 
 @app.command(
     cls=Command,
@@ -72,6 +81,7 @@ def run(
     ] = None,
     workers: Workers = None,
     nice: Nice = 0,
+    scheduler: Scheduler = None,
 ) -> None:
     """Begin a scan; all other options are those of lanewise PRODUCT run, and hold for every unit.
 
@@ -85,13 +95,15 @@ def run(
         axes=tuple(axis_of(text) for text in scan or ()),
         quorum=1 if quorum is None else whole_number(quorum),
     )
-    _follow(folder, asked, workers, nice)
+    _follow(folder, asked, workers, nice, scheduler)
 
 
 @app.command(cls=Command, no_args_is_help=True)
-def resume(folder: Folder, workers: Workers = None, nice: Nice = 0) -> None:
+def resume(
+    folder: Folder, workers: Workers = None, nice: Nice = 0, scheduler: Scheduler = None
+) -> None:
     """Go on with a scan: units with a result are checked, others go on from their checkpoints."""
-    _follow(folder, None, workers, nice)
+    _follow(folder, None, workers, nice, scheduler)
 
 
 @app.command(cls=Command, no_args_is_help=True)
@@ -130,13 +142,15 @@ def _say_search(folder: Path, json_: bool) -> None:
         print(f"unit {u.number}: {u.done:,} of {u.steps:,} steps")
 
 
-def _follow(folder: Path, asked: Scan | None, workers: str | None, nice: int) -> None:
+def _follow(
+    folder: Path, asked: Scan | None, workers: str | None, nice: int, scheduler: str | None
+) -> None:
     from lanewise.sims.units import compute, opened
 
     number = None if workers is None else whole_number(workers)
     try:
         with opened(folder, asked) as scan:
-            done = compute(scan, folder, workers=number, nice=nice, say=_say)
+            done = compute(scan, folder, workers=number, nice=nice, scheduler=scheduler, say=_say)
     except KeyboardInterrupt:
         _say(f"interrupted; continue with: lanewise units resume {folder}")
         raise typer.Exit(INTERRUPTED) from None

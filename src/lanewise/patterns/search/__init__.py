@@ -3,6 +3,7 @@
 from lanewise.patterns.search.all_pairs import AllPairs
 from lanewise.patterns.search.automatic import Nearest, Neighbors
 from lanewise.patterns.search.base import Search
+from lanewise.patterns.search.cell_array import CellArray
 from lanewise.patterns.search.dynamic_grid import DynamicGrid
 from lanewise.patterns.search.static_grid import StaticGrid
 from lanewise.patterns.search.tree.search import Tree
@@ -11,6 +12,7 @@ from lanewise.patterns.search.worlds import Bounded, Open, Periodic, World
 __all__ = [
     "AllPairs",
     "Bounded",
+    "CellArray",
     "DynamicGrid",
     "Nearest",
     "Neighbors",

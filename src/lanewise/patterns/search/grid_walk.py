@@ -40,11 +40,11 @@ class GridWalk(CellWalk):
     periodic: bool
 
     def around(self, place: Sequence[ir.Local], bound2: ir.Expression, visit: Visit) -> ir.Block:
-        rows = _Rows(self.grid, place, bound2)
+        rows = Rows(self.grid, place, bound2)
         return rows.periodic(visit) if self.periodic else rows.open(visit)
 
 
-class _Rows:
+class Rows:
     """The rows around a position."""
 
     def __init__(
@@ -58,8 +58,17 @@ class _Rows:
         )
 
     def open(self, visit: Visit) -> ir.Block:
+        g = self.g
+        return self.across(
+            g.range(g.row(self.cell[1:]), self.first[0], self.last[0], visit), begin=0
+        )
+
+    def across(self, inner: ir.Block, begin: int = 1) -> ir.Block:
+        """The rows within the radius, with what is done in each; cells are counted along the axes
+        from `begin` on.
+        """
         g, body = self.g, list[ir.Statement]()
-        for axis, p in enumerate(self.place):
+        for axis, p in list(enumerate(self.place))[begin:]:
             c = COMPONENTS[axis]
             body += g.cell(f"first.{c}", g.binary("-", p, g.value(REACH)), axis)
             body += g.cell(f"last.{c}", g.binary("+", p, g.value(REACH)), axis)
@@ -68,7 +77,6 @@ class _Rows:
                     ir.Assign(self.scaled[axis].name, g.scaled(p, axis)),
                     *g.cut_off(self.scaled[axis], axis, 0),
                 )
-        inner = g.range(g.row(self.cell[1:]), self.first[0], self.last[0], visit)
         return (*body, *self.rows(self.gap, inner))
 
     def gap(self, axis: int) -> ir.Block:

@@ -42,13 +42,14 @@ SEARCHES: dict[str, Callable[[float, int | None, World], lw.Search]] = {
     "auto": _automatic,
     "all-pairs": lambda radius, k, world: lw.AllPairs(radius=radius, k=k, world=world),
     "static-grid": lambda radius, k, world: lw.StaticGrid(radius=radius, k=k, world=world),
+    "cell-array": lambda radius, k, world: lw.CellArray(radius=radius, k=k, world=world),
     "dynamic-grid": lambda radius, k, world: lw.DynamicGrid(radius=radius, k=k, world=world),
 }
 """Name -> (radius, k, world) -> search."""
 
 
 CONCRETE: dict[str, Any] = {
-    cls.__name__: cls for cls in (lw.AllPairs, lw.StaticGrid, lw.DynamicGrid)
+    cls.__name__: cls for cls in (lw.AllPairs, lw.StaticGrid, lw.CellArray, lw.DynamicGrid)
 }
 """What automatic searches choose from, by the names in checkpoints."""
 

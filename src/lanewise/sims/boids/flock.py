@@ -67,7 +67,7 @@ class Flock:
     `BOUNDARIES`); obstacles: more of them.
     semantics: "sync" (all steer, then all move), "seq" (one after another, on a CPU) or "thesis".
     k: only that many of the nearest flockmates count (None: all within the radius; 7 in "thesis").
-    search: "auto", "all-pairs", "static-grid", "dynamic-grid", or a search such as
+    search: "auto", "all-pairs", "static-grid", "cell-array", "dynamic-grid", or a search such as
     `lw.StaticGrid(...)`.
     think_every: an agent steers anew in every n-th step only.
     precision: "f32" or "f64"; layout: by default the device's best. device: or a mesh, on which a

@@ -97,7 +97,7 @@ class Asked:
         Option(
             METHOD,
             "NAME",
-            "auto, all-pairs, static-grid or dynamic-grid (default {default})",
+            "auto, all-pairs, static-grid, cell-array or dynamic-grid (default {default})",
             values="lanewise.sims.boids.choice.SEARCHES",
         ),
     )

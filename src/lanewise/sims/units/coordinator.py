@@ -18,6 +18,7 @@ from lanewise.io.claims import claimed
 from lanewise.sims.common.devices import CUDA, visible_cards
 from lanewise.sims.units.attempt import Conditions, UnitFailed, run_unit
 from lanewise.sims.units.cards import a_card
+from lanewise.sims.units.remote import Cluster, cluster_at
 from lanewise.sims.units.results import UnitFiles, UnitResult, read_result, write_table
 from lanewise.sims.units.scan import (
     SCAN,
@@ -72,20 +73,36 @@ def opened(folder: Path, scan: Scan | None) -> Generator[Scan]:
 
 
 def compute(
-    scan: Scan, folder: Path, *, workers: int | None = None, nice: int = 0, say: Say = print
+    scan: Scan,
+    folder: Path,
+    *,
+    workers: int | None = None,
+    nice: int = 0,
+    scheduler: str | None = None,
+    say: Say = print,
 ) -> Done:
     """Compute all units that have no result yet, `workers` at a time.
 
-    None: one on a CPU, one a GPU on GPUs. say: is told what became of each unit. Ctrl-C leaves
-    checkpoints.
+    None: one on a CPU, one a GPU on GPUs. scheduler: the address of a Dask scheduler whose workers
+    compute, all at a time. say: is told what became of each unit. Ctrl-C leaves checkpoints.
     """
     if workers is not None and workers < 1:
         raise InputError(f"{workers} workers are asked for; wanted at least 1")
+    if scheduler is not None:
+        with cluster_at(scheduler, folder, workers) as cluster:
+            work = _Work(scan, folder, Conditions(1, nice), None, say, cluster)
+            return _all_units(work, cluster.places)
     on_gpus = scan.device == CUDA.name
     cards = visible_cards() if on_gpus else []
     count = workers or len(cards) or 1
     share = max(1, (os.cpu_count() or 1) // count)
     work = _Work(scan, folder, Conditions(share, nice), cards if on_gpus else None, say)
+    return _all_units(work, count)
+
+
+def _all_units(work: _Work, count: int) -> Done:
+    """So many at a time."""
+    scan = work.scan
     with ThreadPoolExecutor(count) as pool:
         jobs = {pool.submit(work.of, unit): unit for unit in scan.units}
         try:
@@ -97,7 +114,7 @@ def compute(
             raise
     found = sorted(work.found.values(), key=lambda pair: pair[0].number)
     failed = sorted(work.failed.values(), key=lambda pair: pair[0].number)
-    return Done(tuple(found), tuple(failed), write_table(folder, scan, found))
+    return Done(tuple(found), tuple(failed), write_table(work.folder, scan, found))
 
 
 @dataclass(slots=True)
@@ -109,6 +126,7 @@ class _Work:
     conditions: Conditions
     cards: list[str] | None
     say: Say
+    cluster: Cluster | None = None
     stop: threading.Event = field(default_factory=threading.Event)
     found: dict[int, tuple[ScanUnit, UnitResult]] = field(default_factory=dict)
     failed: dict[int, tuple[ScanUnit, str]] = field(default_factory=dict)
@@ -153,6 +171,8 @@ class _Work:
         return result
 
     def _computed(self, unit: ScanUnit, files: UnitFiles) -> UnitResult | None:
+        if self.cluster is not None:
+            return self.cluster.run(self.scan, unit, files, self.conditions.nice, self.stop)
         if self.cards is None:
             return run_unit(self.scan, unit, files, self.conditions, self.stop)
         with a_card(self.cards, self.stop) as card:

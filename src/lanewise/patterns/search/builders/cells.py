@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lanewise.language.target import target_of
 from lanewise.language.types import COMPONENTS
@@ -96,7 +97,7 @@ def host_cells(geometry: Geometry, sources: Points) -> CellBuilder:
     values = axis_values(geometry, sources)
 
     def fill(points: Points = sources) -> None:
-        columns = [_host_column(c) for c in points.columns()]
+        columns = [host_column(c) for c in points.columns()]
         starts, order, cells = (host[name].view(np.int32) for name in ("starts", "order", "cells"))
         run_range(numbers, (*columns, cells, *values), n, GRAIN)
         sort_by_cell(cells, starts, order)
@@ -113,6 +114,15 @@ def host_cells(geometry: Geometry, sources: Points) -> CellBuilder:
 
     task = Primitive("cells", build, touched, waits=True, read=read)
     return CellBuilder(geometry.total, there, (task,), beside=host)
+
+
+def cells_of(geometry: Geometry, sources: Points, columns: list[Any]) -> NDArray[np.int32]:
+    """The cell of every source, whose coordinates lie in these arrays on the host."""
+    cells = np.empty(sources.count, np.int32)
+    numbers = own_kernel(_numbers_text(sources.dimension), "cell_numbers")
+    arguments = (*columns, cells, *axis_values(geometry, sources))
+    run_range(numbers, arguments, sources.count, GRAIN)
+    return cells
 
 
 def axis_values(geometry: Geometry, sources: Points) -> list[Any]:
@@ -132,7 +142,8 @@ def axis_values(geometry: Geometry, sources: Points) -> list[Any]:
     return values
 
 
-def _host_column(column: Any) -> Any:
+def host_column(column: Any) -> Any:
+    """A column of numbers on the host, which texts can work with."""
     host: Any = column.get() if hasattr(column, "get") else column
     return host if host.flags.writeable else host.copy()  # compiled for writable memory only
 

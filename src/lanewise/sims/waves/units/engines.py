@@ -4,15 +4,14 @@ they die.
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from lanewise.profiling import stage
+from lanewise.sims.common.cluster import DEATHS, GPU, check_installed, client_of, quiet
 from lanewise.sims.common.devices import visible_cards
 from lanewise.sims.waves.device.memory import Memory
 from lanewise.sims.waves.hierarchical import Candidates
@@ -21,12 +20,9 @@ from lanewise.sims.waves.units.job import Ready
 from lanewise.sims.waves.units.partition import Unit
 from lanewise.sims.waves.units.work import Searches, process, process_remotely
 from lanewise.support.errors import DeviceError, InputError
-from lanewise.support.installation import install
 
 Report = Callable[[int, Candidates], None]  # steps that are done, and what they have found
 Announce = Callable[[Memory], None] | None
-DEATHS = 10  # workers that a unit may take with it before it counts as the cause
-GPU = "GPU"  # the resource that a worker of a cluster announces: dask worker --resources GPU=1
 
 
 def in_process(
@@ -104,10 +100,8 @@ def connected(
     """A client of the cluster at an address, or of one that lives as long as the block: processes
     of this machine, one thread each. gpus: see `described_workers`.
     """
-    if find_spec("distributed") is None:
-        raise InputError(f"workers need the package distributed: {install('cluster')}")
+    check_installed()
     from dask import config
-    from distributed import Client
 
     spawned = {
         **config.get("distributed.nanny.pre-spawn-environ"),
@@ -117,33 +111,11 @@ def connected(
         "distributed.scheduler.allowed-failures": DEATHS,
         "distributed.nanny.pre-spawn-environ": spawned,
     }
-    with config.set(settings), _quiet():
+    with config.set(settings), quiet():
         described = described_workers(workers or 1, on_gpus, gpus) if scheduler is None else []
         cluster = _cluster(described) if scheduler is None else nullcontext(scheduler)
-        with cluster as place, _client(Client, place) as client:
+        with cluster as place, client_of(place) as client:
             yield client
-
-
-@contextmanager
-def _quiet() -> Generator[None]:
-    """No log of workers that die: that is expected, and their units are taken over."""
-    log = logging.getLogger("distributed")
-    before = log.level
-    log.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        log.setLevel(before)
-
-
-def _client(kind: Any, cluster: Any) -> Any:
-    try:
-        return kind(cluster, timeout=10)
-    except (OSError, ValueError) as error:
-        reason = str(error).partition("\n")[0]
-        raise InputError(
-            f"--scheduler {cluster}: no Dask scheduler answers there: {reason}"
-        ) from error
 
 
 def _cluster(described: list[dict[str, Any]]) -> Any:
