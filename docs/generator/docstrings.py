@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from collections.abc import Iterator
@@ -16,7 +17,8 @@ ENTRY = re.compile(r"^(?:    )?([\w, *]+): ")
 def text_of(thing: object) -> str:
     """The docstring of a name as Markdown; "" without one."""
     text = UNDERLINED.sub(r"**\1**\n\n", inspect.getdoc(thing) or "")
-    return "\n\n".join(_blocks(SECTION.sub(r"**\1**\n", text)))
+    made = "\n\n".join(_blocks(SECTION.sub(r"**\1**\n", text)))
+    return made.replace("```\n\n```py\n", "\n\n")  # an example with an empty line is one
 
 
 def _blocks(text: str) -> Iterator[str]:
@@ -36,7 +38,7 @@ def _blocks(text: str) -> Iterator[str]:
 def _entries(lines: list[str]) -> Iterator[str]:
     """An indented block: a list where its lines name things, else code."""
     if not ENTRY.match(lines[0]):
-        yield from ["```text", *(line[4:] for line in lines), "```"]
+        yield from [f"```{_language(lines)}", *(line[4:] for line in lines), "```"]
         return
     for line in lines:
         own = line[4:]
@@ -44,6 +46,15 @@ def _entries(lines: list[str]) -> Iterator[str]:
             yield f"- `{entry[1].strip()}`: {line[entry.end() :]}"
         else:
             yield f"  {own.strip()}"
+
+
+def _language(lines: list[str]) -> str:
+    """Of a block of code: Python where it is some."""
+    try:
+        ast.parse("\n".join(line[4:] for line in lines))
+    except SyntaxError:
+        return "text"
+    return "py"
 
 
 def signature_of(name: str, thing: Any) -> str:

@@ -67,6 +67,18 @@ PAGES = (
         ("planning", "loops", "launch.by_step", "runtime", "profiling", "interop", "live"),
     ),
 )  # fmt: skip
+MADE_BY = {
+    "lw.Call": "kernel.bind(...)", "lw.Compiled": "kernel.compile(...)",
+    "lw.Elementwise": "@lw.elementwise", "lw.Pairwise": "@lw.pairwise",
+    "lw.Segmentwise": "@lw.segmentwise", "lw.Threadwise": "@lw.threadwise",
+    "lw.Sitewise": "@lw.sitewise(lattice)", "lw.Stencil": "@lw.stencil(lattice)",
+    "lw.SiteStepper": "kernel.stepper(sites, ...)", "lw.Observer": "kernel.observer(function)",
+    "lw.Steps": "lw.steps(...)", "lw.LiveView": "lw.view(...)",
+    "lw.RaggedArray": "lw.ragged(...)", "lw.RecordArray": "Body.array(...)",
+    "lw.LayoutChoice": "lw.choose_layout(...)",
+}  # fmt: skip
+"""Classes that users do not call, and what makes their objects."""
+
 PRODUCTS = ("gravity", "lbm", "boids", "waves")
 
 
@@ -153,7 +165,9 @@ def _entry(name: str, thing: Any) -> Iterator[str]:
     yield f"## {name}"
     yield ""
     if inspect.isclass(thing) or inspect.isroutine(thing) or callable(thing):
-        yield from ("```python", signature_of(name, thing), "```", "")
+        made = MADE_BY.get(name)
+        shown = f"{made}  # makes one" if made else signature_of(name, thing)
+        yield from ("```python", shown, "```", "")
     yield text_of(thing) if _documented(thing) else _value(thing)
     if inspect.isclass(thing) and not issubclass(thing, BaseException | lw.Record):
         yield from _members(thing)

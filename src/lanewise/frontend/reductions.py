@@ -117,58 +117,67 @@ if not TYPE_CHECKING:
     Min = _plain(
         "Min",
         reductions.MIN,
-        "`-> lw.Min[lw.f32]`: the smallest value of all pairs of a target; without any, infinity.",
+        "`-> lw.Min[lw.f32]`: the smallest value of all pairs of a target, in its own type, by "
+        "component of vectors: (n,) or (n, components). Without any it is infinity, of integers "
+        "the highest one. NaN is left out.",
     )
     Max = _plain(
         "Max",
         reductions.MAX,
-        "`-> lw.Max[lw.f32]`: the largest value of all pairs of a target; without any, minus "
-        "infinity.",
+        "`-> lw.Max[lw.f32]`: the largest value of all pairs of a target, in its own type, by "
+        "component of vectors: (n,) or (n, components). Without any it is minus infinity, of "
+        "integers the lowest one. NaN is left out.",
     )
     ArgMin = _plain(
         "ArgMin",
         reductions.ARG_MIN,
-        "`-> lw.ArgMin[lw.f32]`: the index (i32) of the source with the smallest value; -1 without "
-        "any.",
+        "`-> lw.ArgMin[lw.f32]`: the index (int32, as the caller counts) of the source with the "
+        "smallest value, of equal ones the smallest index: (n,). It is -1 where no value is below "
+        "infinity, so a function leaves a source out by returning `math.inf`.",
     )
     ArgMax = _plain(
         "ArgMax",
         reductions.ARG_MAX,
-        "`-> lw.ArgMax[lw.f32]`: the index (i32) of the source with the largest value; -1 without "
-        "any.",
+        "`-> lw.ArgMax[lw.f32]`: the index (int32, as the caller counts) of the source with the "
+        "largest value, of equal ones the smallest index: (n,). It is -1 where no value is above "
+        "minus infinity.",
     )
     LogSumExp = _plain(
         "LogSumExp",
         reductions.LOG_SUM_EXP,
         "`-> lw.LogSumExp[lw.f32]`: log(sum(exp(value))) over all pairs of a target, without "
-        "overflow.",
+        "overflow: (n,). Without any it is minus infinity.",
     )
     KMin = _listed(
         "KMin",
         reductions.k_min,
-        "`-> lw.KMin[lw.f32, k]`: the k smallest values of all pairs of a target, in order.",
+        "`-> lw.KMin[lw.f32, k]`: the k smallest values of all pairs of a target, ascending: "
+        "(n, k), k from 1 to 32. Places without a value hold infinity.",
     )
     ArgKMin = _listed(
         "ArgKMin",
         reductions.arg_k_min,
-        "`-> lw.ArgKMin[lw.f32, k]`: the indices (i32) of the k sources with the smallest values, "
-        "in order.",
+        "`-> lw.ArgKMin[lw.f32, k]`: the indices (int32, as the caller counts) of the k sources "
+        "with the smallest values, ascending, of equal ones by index: (n, k), k from 1 to 32. "
+        "Places without a source hold -1.",
     )
     Any_ = Reduced(
         "Any",
         bool_,
         reductions.ANY,
-        "`-> lw.Any`: whether the function returns True for any pair of a target.",
+        "`-> lw.Any`: whether the function returns True for any pair of a target: booleans (n,). "
+        "Without any source it is False.",
     )
     All = Reduced(
         "All",
         bool_,
         reductions.ALL,
-        "`-> lw.All`: whether the function returns True for every pair of a target.",
+        "`-> lw.All`: whether the function returns True for every pair of a target: booleans "
+        "(n,). Without any source it is True.",
     )
     Count = Reduced(
         "Count",
         bool_,
         reductions.COUNT_TRUE,
-        "`-> lw.Count`: for how many pairs of a target the function returns True (i32).",
+        "`-> lw.Count`: for how many pairs of a target the function returns True: int32 (n,).",
     )

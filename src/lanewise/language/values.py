@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, TypeVar, cast
 import numpy as np
 
 from lanewise.language import types as t
+from lanewise.language.function_words import words_of
 from lanewise.language.scalar_functions import SCALAR_FUNCTIONS
 from lanewise.language.vectors import (
     SCALAR_NAMES,
@@ -304,15 +305,17 @@ def _function(name: str) -> Callable[..., Any]:
             return LiteralVector(*results) if weak else make_vector(results)
 
     apply.__name__ = apply.__qualname__ = name
-    apply.__doc__ = f"`{name}` of scalars, or of vectors by component."
+    apply.__doc__ = words_of(name)
     apply.__lanewise_intrinsic__ = name  # type: ignore[attr-defined]  # what the frontend knows it by
     return apply
 
 
 @_of_values("select")
 def select(condition: Any, a: Any, b: Any) -> Any:
-    """`a` where the condition is true, else `b`, in the type that both have in common; kernels may
-    compute both.
+    """`a` where the condition is true, else `b`, in the type that both have in common.
+
+    Of numbers, or of vectors by component. A kernel may compute both sides, so it is for values
+    that are cheap; an `if` computes one. `lw.select(x > 0, x, 0.0)` is x, but not below zero.
     """
     vectors = (VectorValue, LiteralVector)
     lengths = [len(x) for x in (a, b) if isinstance(x, vectors)]
@@ -341,7 +344,7 @@ def _select(condition: Any, a: Any, b: Any) -> Any:
 
 @_of_values("dot", "vectors")
 def dot(a: Any, b: Any) -> Any:
-    """The scalar product of two vectors, summed from x on."""
+    """The scalar product of two vectors of one length, summed from x on: a number."""
     with np.errstate(all="ignore"):
         products = list(a * b)
         total = products[0]
@@ -352,13 +355,13 @@ def dot(a: Any, b: Any) -> Any:
 
 @_of_values("cross", "vectors")
 def cross(a: Any, b: Any) -> Any:
-    """The vector product of two 3-vectors."""
+    """The vector product of two vectors of three components: a vector at right angles to both."""
     return a.yzx * b.zxy - a.zxy * b.yzx
 
 
 @_of_values("length", "vectors")
 def length(a: Any) -> Any:
-    """The Euclidean length of a vector."""
+    """The Euclidean length of a vector, sqrt(dot(a, a)): a number in the unit of its components."""
     if isinstance(a, LiteralVector):
         return sqrt(dot(a, a))
     a = (
@@ -371,7 +374,7 @@ def length(a: Any) -> Any:
 
 @_of_values("normalize", "vectors")
 def normalize(a: Any) -> Any:
-    """`a` divided by its length (not a number for the zero vector)."""
+    """A vector divided by its length: of length 1, and NaN for the zero vector."""
     return a / length(a)
 
 
@@ -387,7 +390,17 @@ def zeros(element: Any, count: int) -> Any:
 
 
 def same(target: Any, source: Any) -> bool:
-    """Whether the two records of a pairwise function are the same element of the same array."""
+    """Whether the two records of a pairwise function are the same element of the same array.
+
+    Elements of a copy are others. Use it to leave an element out of its own sum, or out of a
+    search over its own array:
+
+        @lw.pairwise
+        def nearest(target: Body, source: Body) -> lw.ArgMin[lw.f32]:
+            if lw.same(target, source):
+                return math.inf
+            return lw.length(source.position - target.position)
+    """
     return target is source
 
 

@@ -24,16 +24,27 @@ SCALARS_IN_WORDS = {
     "f16": "A float of 16 bits",
     "f32": "A float of 32 bits",
     "f64": "A float of 64 bits",
-    "i8": "A whole number of 8 bits",
-    "i16": "A whole number of 16 bits",
-    "i32": "A whole number of 32 bits",
-    "i64": "A whole number of 64 bits",
-    "u8": "A whole number of 8 bits from 0 on",
-    "u16": "A whole number of 16 bits from 0 on",
-    "u32": "A whole number of 32 bits from 0 on",
-    "u64": "A whole number of 64 bits from 0 on",
+    "i8": "An integer of 8 bits",
+    "i16": "An integer of 16 bits",
+    "i32": "An integer of 32 bits",
+    "i64": "An integer of 64 bits",
+    "u8": "An integer of 8 bits, from 0 on",
+    "u16": "An integer of 16 bits, from 0 on",
+    "u32": "An integer of 32 bits, from 0 on",
+    "u64": "An integer of 64 bits, from 0 on",
     "bool": "True or False",
 }
+
+
+def _range(scalar: t.Scalar) -> str:
+    """The numbers of a type, for its docstring."""
+    if scalar.is_integer:
+        low, high = t.limits(scalar)
+        return f", {low:,} to {high:,}"
+    if scalar.name == "bool":
+        return ""
+    info = np.finfo(scalar.dtype.name)
+    return f", up to {float(info.max):.3g}, with {info.precision} decimal digits"
 
 
 class ScalarName:
@@ -46,8 +57,9 @@ class ScalarName:
     def __init__(self, scalar: t.Scalar) -> None:
         self.type = scalar
         self.__doc__ = (
-            f"{SCALARS_IN_WORDS[scalar.name]}: an annotation (`x: lw.{scalar.name}`) and a "
-            f"conversion (`lw.{scalar.name}(x)`)."
+            f"{SCALARS_IN_WORDS[scalar.name]}{_range(scalar)}: an annotation "
+            f"(`x: lw.{scalar.name}`) and a conversion (`lw.{scalar.name}(x)`), of numbers and of "
+            "arrays of NumPy."
         )
         self._class = scalar.dtype.type
 

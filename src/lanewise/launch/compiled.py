@@ -41,10 +41,10 @@ class Tunable(Protocol):
 @frozen
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A launch with everything bound.
+    """A call with everything bound, as `kernel.bind(...)` makes it.
 
     Calling it, without arguments, runs it again on the same memory; on a GPU it returns before the
-    work is done.
+    work is done. `results` are the arrays that it writes, `compiled` the kernel.
     asked: what is asked of the user's arrays each time, which may be read-only by now. copied: the
     parameters whose arrays were copied when it was bound, so that it does not see what is written
     to them.
@@ -99,9 +99,8 @@ class Inspectable(ABC):
 @frozen
 @dataclass(frozen=True, slots=True)
 class Compiled(Inspectable):
-    """A kernel made for one combination of records, layouts, device and plan.
-
-    Calling it launches it.
+    """A kernel made for one combination of records, layouts, device and plan, as
+    `kernel.compile(...)` makes it. Use `explain()`, `source`, `plan` and `resources`.
 
     `layouts` are those of the record parameters; `environment` holds the counts and the uniform
     arguments, by IR name, of the call that it was compiled for: what predictions are about.

@@ -18,8 +18,10 @@ from lanewise.support.errors import RecordError
 @frozen
 @dataclass(frozen=True, slots=True)
 class AoAS(Layout):
-    """AoS with the structure rounded up to `align` bytes (8 or 16): few wide loads instead of many
-    narrow ones.
+    """Array of aligned structures: AoS with the structure rounded up to `align` bytes.
+
+    A GPU loads such an element with few wide instructions instead of many narrow ones; the padding
+    takes memory. align: 8 or 16, otherwise `RecordError`.
     """
 
     align: int = 16

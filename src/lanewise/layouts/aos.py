@@ -13,9 +13,11 @@ from lanewise.support.attributes import frozen
 @frozen
 @dataclass(frozen=True, slots=True)
 class AoS(Layout):
-    """One structure behind the other.
+    """Array of structures: one structure after the other.
 
-    Every field of an element is near, but a warp that wants one field reads all of them.
+    All fields of an element are adjacent, which suits access by random indices. A kernel that
+    reads one field of every element loads the others as well. Fields are at multiples of their
+    sizes: a record of a `vec3` and an `f32` takes 16 bytes.
     """
 
     def arrange(self, leaves: Sequence[Leaf]) -> Arrangement:

@@ -18,8 +18,11 @@ _WIDTHS = frozenset(1 << n for n in range(11))
 @frozen
 @dataclass(frozen=True, slots=True)
 class AoSoA(Layout):
-    """Each block holds `width` values of the first leaf, then `width` of the next: SIMD lanes read
-    whole words, one element stays near.
+    """Array of structures of arrays: each block holds `width` values of the first scalar
+    component, then `width` of the next.
+
+    SIMD lanes read adjacent values, and the fields of one element stay near each other: the
+    default of lattices on GPUs. width: a power of two from 1 to 1,024, otherwise `RecordError`.
     """
 
     width: int = 8

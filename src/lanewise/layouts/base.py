@@ -161,9 +161,12 @@ class Arrangement:
 
 
 class Layout(ABC):
-    """A rule that arranges any record.
+    """Where each scalar of an array of records lies: `lw.AoS()`, `lw.SoA()`, `lw.AoAS()`,
+    `lw.SoAoAS()` or `lw.AoSoA()`.
 
-    Layouts are frozen dataclasses, compared and hashed by value.
+    `Body.array(..., layout=lw.AoSoA(8))` takes one, and `bodies.with_layout(...)` copies an array
+    into another one. Layouts are frozen dataclasses, compared and hashed by value. To write your
+    own, derive from this class and define `arrange`.
     """
 
     __slots__ = ()

@@ -13,9 +13,10 @@ from lanewise.support.attributes import frozen
 @frozen
 @dataclass(frozen=True, slots=True)
 class SoA(Layout):
-    """One array for each leaf.
+    """Structure of arrays: one array for each scalar component.
 
-    Neighbouring threads or SIMD lanes read neighbouring words, and unused fields are never touched.
+    Neighbouring threads or SIMD lanes read adjacent words, and fields that a kernel does not use
+    are never loaded. The default of most records on CPUs.
     """
 
     def arrange(self, leaves: Sequence[Leaf]) -> Arrangement:

@@ -42,7 +42,9 @@ Callback = Callable[["Steps"], object]
 
 @sealed()
 class Steps:
-    """A loop of bound calls. It counts its steps, and goes on where it was."""
+    """A loop of bound calls, as `lw.steps` makes it. It counts its steps, and a second `run`
+    continues after the first one.
+    """
 
     def __init__(
         self, rhythm: Rhythm, device: str, clock: Clock, profile: Profile | None, of: str

@@ -61,7 +61,8 @@ class Lattice:
         use = "flow" if self.isotropy == 4 else "scalars such as a temperature"
         describe(
             self,
-            f"The lattice {self.name}: {self.size} velocities along {self.dimension} axes and "
+            f"The lattice {self.name}: {self.size} velocities along {self.dimension} "
+            f"{'axis' if self.dimension == 1 else 'axes'} and "
             f"their weights, for {use}.",
         )
 
@@ -127,8 +128,10 @@ class Lattice:
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """One velocity of a lattice. It indexes NumPy arrays; in kernels its attributes are
-    constants.
+    """One velocity of a lattice: `lw.D2Q9[5]`, or q of `for q in lw.D2Q9`.
+
+    `velocity`, `weight`, `index` and `opposite` (the direction with the reverse velocity) are
+    constants in kernels. It is an index as well: `f[q]`, and `array[q]` of NumPy.
     """
 
     lattice: Lattice

@@ -335,8 +335,8 @@ def elementwise(function: Callable[..., Any]) -> Elementwise:
         def kinetic(body: Body) -> lw.f32:
             return 0.5 * body.mass * lw.dot(body.velocity, body.velocity)
 
-        energy = kinetic(bodies)           # (n,) float32
-        total = kinetic.sum(bodies)        # the same values, added without being stored
+        energy = kinetic(bodies)  # (n,) float32
+        total = kinetic.sum(bodies)  # the same values, added without being stored
 
     Raises `CompileError` at the first call for what the language does not have, `ArgumentError`
     for arguments that do not fit.

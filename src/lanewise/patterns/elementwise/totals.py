@@ -54,8 +54,10 @@ def _host(result: Any) -> Any:
 
 
 def sum_(array: Any) -> Any:
-    """The sum over the elements of an array of shape (n,) or (n, components), accumulated in
-    float64 (or int64).
+    """The sum over the elements of an array of shape (n,) or (n, components).
+
+    Accumulated in float64 or int64, in a fixed order, on the device of the array: a number, or a
+    vector of components. Of no elements it is 0. Raises `ArgumentError` for what is no such array.
     """
     module, array = _numbers(array)
     return _host(
@@ -65,7 +67,10 @@ def sum_(array: Any) -> Any:
 
 def min_(first: Any, *others: Any) -> Any:
     """The smallest element of one array (by component), or the smaller of several numbers or
-    vectors.
+    vectors: `lw.min(array)`, `lw.min(a, b)`.
+
+    It is NaN if any of them is. An array has the shape (n,) or (n, components). Raises
+    `ArgumentError` for an array without elements.
     """
     if others:
         for other in others:
@@ -77,7 +82,10 @@ def min_(first: Any, *others: Any) -> Any:
 
 def max_(first: Any, *others: Any) -> Any:
     """The largest element of one array (by component), or the larger of several numbers or
-    vectors.
+    vectors: `lw.max(array)`, `lw.max(a, b)`.
+
+    It is NaN if any of them is. An array has the shape (n,) or (n, components). Raises
+    `ArgumentError` for an array without elements.
     """
     if others:
         for other in others:

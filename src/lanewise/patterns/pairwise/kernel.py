@@ -144,10 +144,14 @@ SKELETON = Skeleton(
 
 @sealed()
 class Pairwise(AbstractKernel):
-    """A kernel over pairs.
+    """A kernel over pairs, as `@lw.pairwise` makes it.
 
-    Its function takes a target record, a source record and uniform arguments; its results are
-    summed over the sources.
+    Its function takes a target record, a source record and uniform arguments. A call takes an
+    array of targets, one of sources, which may be the same one, and the arguments by position or
+    name. It returns an array with one result for each target, (n,) or (n, components), on the
+    device of the arrays, or a tuple of them: the sums over the sources, or other reductions.
+    `out=` takes the arrays to write to, `plan=` a `lw.Plan`, `checks=True` tests every index into
+    a table beforehand.
     """
 
     def __init__(
@@ -229,7 +233,26 @@ def pairwise(function: Callable[..., Any]) -> Pairwise: ...
 def pairwise(*, search: Search) -> Callable[[Callable[..., Any]], Pairwise]: ...
 @settings_by_name
 def pairwise(function: Callable[..., Any] | None = None, *, search: Search | None = None) -> Any:
-    """Make a kernel of a function of two elements: `@lw.pairwise` or `@lw.pairwise(search=...)`."""
+    """Make a kernel of a function of two elements: `@lw.pairwise` or `@lw.pairwise(search=...)`.
+
+    The function takes a target record, a source record and uniform arguments, and returns what
+    one source gives one target. The annotation of its result says what becomes of it over all
+    sources: a plain type is the sum, and there are `lw.Min`, `lw.ArgMin`, `lw.Count` and others.
+
+        @lw.pairwise
+        def pull(target: Body, source: Body, softening2: lw.f32) -> lw.vec3:
+            d = source.position - target.position
+            inv = lw.rsqrt(lw.dot(d, d) + softening2)
+            return source.mass * inv**3 * d
+
+        acceleration = pull(bodies, bodies, softening2=1e-4)  # (n, 3) float32
+
+    search: which sources a target meets, such as `lw.Neighbors(radius=...)`, `lw.Nearest(k=...)`
+    or `lw.Tree(accuracy=...)`; all of them without one. Units are those of the records.
+
+    Raises `CompileError` at the first call for what the language does not have, `ArgumentError`
+    for arguments that do not fit.
+    """
     if function is None:
         return lambda f: Pairwise(plain_function("pairwise", f), search)  # pyright: ignore
     return Pairwise(plain_function("pairwise", function), search)

@@ -31,7 +31,9 @@ SOURCES = own("sources")
 @frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllPairs(Search):
-    """No structure: the loop over all sources, in order."""
+    """No structure: each target meets all sources, in order; with `radius` those that are nearer,
+    with `k` the k nearest. Lengths are in the units of the positions.
+    """
 
     any_axes: ClassVar[bool] = True
 

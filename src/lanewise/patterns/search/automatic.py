@@ -50,7 +50,17 @@ WIDE = 2  # radii: wider cells offer mostly sources that are not near
 @frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbors(Search):
-    """All sources nearer than the radius."""
+    """All sources nearer than the radius; the structure is chosen by the sources of the call.
+
+        @lw.pairwise(search=lw.Neighbors(radius=0.5))
+        def density(target: Body, source: Body) -> lw.f32:
+            return source.mass
+
+    radius: in the units of the positions; a source at exactly that distance is left out. world:
+    `lw.Open()`, `lw.Periodic(size)` or `lw.Bounded(low, high)`. An element meets itself.
+
+    Raises `ArgumentError` without a radius, with `k`, and for a radius that is not positive.
+    """
 
     def __post_init__(self) -> None:
         super(Neighbors, self).__post_init__()
@@ -73,7 +83,16 @@ class Neighbors(Search):
 @frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nearest(Search):
-    """The k nearest sources, optionally those within a radius."""
+    """The k nearest sources, optionally those within a radius; the structure is chosen by the
+    sources of the call.
+
+        @lw.pairwise(search=lw.Nearest(k=2))
+        def mean_mass(target: Body, source: Body) -> lw.f32:
+            return source.mass / 2
+
+    k: 1 to 32. radius: in the units of the positions. Of equal distances the smaller index comes
+    first. An element is not among its own nearest. Raises `ArgumentError` without `k`.
+    """
 
     def __post_init__(self) -> None:
         super(Nearest, self).__post_init__()

@@ -16,7 +16,7 @@ from lanewise.support.kinds import number_kind
 @frozen
 @dataclass(frozen=True, slots=True)
 class Open:
-    """No border: elements may be anywhere."""
+    """A world without borders: elements may be anywhere; distances are those of their positions."""
 
     def __str__(self) -> str:
         return "open world"
@@ -56,9 +56,10 @@ class Periodic:
 @frozen
 @dataclass(frozen=True, slots=True, init=False)
 class Bounded:
-    """A box that all elements lie in, borders included.
+    """A box that all elements lie in, borders included: `lw.Bounded((0, 0), (2, 1))`.
 
-    Raises `ArgumentError` where low is not below high.
+    low, high: its corners, one number for each axis, in the units of the positions. A call with an
+    element outside of it raises `ArgumentError`, and so does low that is not below high.
     """
 
     low: tuple[float, ...]

@@ -326,7 +326,23 @@ def _several(out: Any, count: int) -> tuple[Any, ...]:
 
 @brief
 def segmentwise(function: Callable[..., Any]) -> Segmentwise:
-    """Make a kernel of a function of one item: `@lw.segmentwise def light(lens: Lens, star: Star)
-    -> lw.f32: ...`.
+    """Make a kernel of a function of one item of a list: its results are summed over each list.
+
+    The function takes a record of the dense axis, if there is one, one item of `lw.ragged`, rows
+    of values (`lw.Row`), and uniform arguments.
+
+        class Spot(lw.Record):
+            value: lw.f32
+
+        @lw.segmentwise
+        def total(spot: Spot, weight: lw.f32) -> lw.f32:
+            return weight * spot.value
+
+        spots = Spot.array(value=[1.0, 2.0, 3.0])
+        lists = lw.ragged(spots, counts=[2, 1])
+        sums = total(lists, 2.0)  # (2,) float32: 6 and 6
+
+    Raises `CompileError` at the first call for what the language does not have, `ArgumentError`
+    for arguments that do not fit.
     """
     return Segmentwise(plain_function("segmentwise", function))

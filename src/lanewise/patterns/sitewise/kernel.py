@@ -53,9 +53,11 @@ if TYPE_CHECKING:
 
 @sealed()
 class Sitewise(LatticeKernel):
-    """A lattice, the function of its sites of kind 0, and the other kinds.
+    """A kernel over the sites of a lattice, as `@lw.sitewise(lattice)` makes it: the function of
+    the sites of kind 0, and those of the other kinds, which `kind` adds.
 
-    Calling it runs one step.
+    `sites(shape)` makes sites. A call with them and the values of the function by name runs one
+    step; `stepper` binds many. Velocities are in links per step, times in steps.
     """
 
     def __init__(self, lattice: Lattice, function: Callable[..., Any]) -> None:
@@ -317,8 +319,23 @@ class Sitewise(LatticeKernel):
 
 
 def sitewise(lattice: Lattice) -> Callable[[Callable[..., Any]], Sitewise]:
-    """Make a kernel of a function of one site: `@sitewise(D2Q9) def flow(f: populations, omega:
-    f32): ...`.
+    """Make a kernel of a function of one site of a lattice: it changes the populations that
+    arrive, and lanewise moves them to the neighbours.
+
+        @lw.sitewise(lw.D2Q9)
+        def relax(f: lw.populations, omega: lw.f32):
+            density = sum(f[q] for q in lw.D2Q9)
+            for q in lw.D2Q9:
+                f[q] += omega * (q.weight * density - f[q])
+
+        sites = relax.sites((16, 32))  # 16 rows of 32 sites, in float32
+        relax(sites, omega=1.0)  # one step
+
+    The function takes `f: lw.populations` (`lw.dpopulations` in float64), then values: uniform, or
+    an array with one for each site.
+
+    Raises `ArgumentError` for what is no lattice, `CompileError` at the first call for what the
+    language does not have.
     """
     argument: Any = lattice
     if not isinstance(argument, Lattice):

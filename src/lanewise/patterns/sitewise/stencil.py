@@ -182,12 +182,21 @@ class Stencil(LatticeKernel):
 
 
 def stencil(lattice: Lattice) -> Callable[[Callable[..., Any]], Stencil]:
-    """Make a kernel of a function of a site and its neighbours: `@stencil(D2Q5) def heat(u:
-    Field[f32], rate: f32) -> f32: ...`.
+    """Make a kernel of a function of a site and its neighbours on a lattice.
+
+        @lw.stencil(lw.D2Q5)
+        def heat(u: lw.Field[lw.f32], rate: lw.f32) -> lw.f32:
+            return u[0] + rate * (u[1] + u[2] + u[3] + u[4] - 4.0 * u[0])
+
+        sites = heat.sites((64, 64))
+        heat(sites, rate=0.1)  # one step
 
     `u[q]` is the value of the neighbour in direction q of the lattice, `u[0]` the site's own. What
     is returned are the next values of the fields that come first among the parameters; fields
     beyond them are read only, and a call brings them.
+
+    Raises `ArgumentError` for what is no lattice, `CompileError` at the first call for what the
+    language does not have.
     """
     argument: Any = lattice
     if not isinstance(argument, Lattice):

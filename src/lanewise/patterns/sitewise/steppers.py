@@ -37,8 +37,8 @@ Updates = tuple[tuple[AnySites, Calls], ...]
 
 
 class SiteStepper:
-    """Steps of some sites with given values, bound once; of several sites where they are
-    coupled.
+    """Steps of some sites with given values, bound once, as `kernel.stepper(sites, ...)` makes
+    it; of several sites where they are coupled (`lw.couple`). `run(n)` takes n steps.
     """
 
     def __init__(

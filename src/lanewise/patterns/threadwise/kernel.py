@@ -188,7 +188,20 @@ class Threadwise(AbstractKernel):
 
 @brief
 def threadwise(function: Callable[..., Any]) -> Threadwise:
-    """Make a kernel of a function of one thread: `@lw.threadwise def twice(i: lw.index, a:
-    lw.Array1[lw.f32]): a[i] = 2 * a[i]`.
+    """Make a kernel of a function of one thread: one to three indices, then arrays and uniform
+    arguments. `grid=` of a call says how many values each index has.
+
+        @lw.threadwise
+        def twice(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], result: lw.Array2[lw.f32]):
+            result[y, x] = 2 * a[y, x]
+
+        a, result = np.ones((4, 5), np.float32), np.empty((4, 5), np.float32)
+        twice(a, result, grid=a.shape)
+
+    Arrays are contiguous, of NumPy or CuPy, and have exactly the declared type. A function that
+    returns a number is summed over its indices.
+
+    Raises `CompileError` at the first call for what the language does not have, `ArgumentError`
+    for arguments that do not fit and for an index that is certain to be outside of its array.
     """
     return Threadwise(plain_function("threadwise", function))
