@@ -15,7 +15,7 @@ from lanewise.sims import gravity
 from lanewise.sims.boids import Flock
 from lanewise.sims.lbm import Simulation
 from lanewise.support.errors import InputError
-from tests.live.sparks import sparks
+from tests.live.sparks import Spark, sparks
 from tests.live.talk import talking
 
 pytest.importorskip("websockets")
@@ -131,3 +131,43 @@ def test_a_closed_view_says_so() -> None:
     with pytest.raises(InputError, match=r"this view is closed; lw\.view"):
         view.widget()
     view.close()
+
+
+@lw.elementwise
+def warmth(spark: Spark) -> lw.f32:
+    return 2 * spark.heat + spark.position.x
+
+
+@lw.function
+def far(spark):
+    return lw.length(spark.position)
+
+
+@lw.elementwise
+def heating(spark: Spark) -> lw.f32:
+    spark.heat += 1
+    return spark.heat
+
+
+@pytest.mark.parametrize(("colour", "oracle"), [
+    (warmth, lambda heat, place: 2 * heat + place[:, 0]),
+    (far, lambda heat, place: np.linalg.norm(place, axis=1)),
+])  # fmt: skip
+def test_records_are_coloured_by_a_function(colour: Any, oracle: Any) -> None:
+    array = sparks()
+    wanted = oracle(np.asarray(array.heat), np.asarray(array.position))
+    with lw.view(array, colour=colour, port=0, quiet=True) as view:
+        scene = view._feed.scene
+        assert scene.about["fields"][0] == f"{colour.__name__}()"
+        header, body = decode(scene.frames(view._feed.asked)[0])
+    rows = np.frombuffer(body, "<u2").reshape(-1, 4)[:, 3] / 65535 * (header.high - header.low) + header.low
+    assert np.sort(rows) == pytest.approx(np.sort(wanted), abs=1e-3 * float(np.ptp(wanted)))
+
+
+def test_a_function_that_changes_records_colours_none() -> None:
+    array = sparks()
+    with pytest.raises(lw.CompileError, match="heat"):
+        lw.view(array, colour=heating, port=0, quiet=True)
+    assert np.asarray(array.heat).tolist() == list(range(40))
+    with pytest.raises(InputError, match="colour=3: wanted the name of a field, or an elementwise function"):
+        lw.view(array, colour=3, port=0, quiet=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.frontend.helpers import HelperFunction
 from lanewise.language import values
 from lanewise.live.boxes import FrameBox, sending_order, without_outliers
 from lanewise.live.frame import FrameHeader, encode
@@ -32,11 +33,13 @@ class Shown:
     """How the records of an array are shown, in expressions of one record `e` as kernels have them.
 
     position, heading: of three numbers; no heading: points. values: by the names of what colours.
+    chosen: a function of one record, which expressions know by that name.
     """
 
     position: str
     values: Mapping[str, str]
     heading: str = ""
+    chosen: HelperFunction | None = None
 
 
 class CloudScene:
@@ -102,7 +105,11 @@ class CloudScene:
         if found is None:
             shown = self._shown
             found = self._looks[field] = _reading(
-                class_of(self._array), shown.position, shown.values[field], shown.heading
+                class_of(self._array),
+                shown.position,
+                shown.values[field],
+                shown.heading,
+                shown.chosen,
             )
         return found
 
@@ -189,7 +196,9 @@ class CloudScene:
 
 
 @cache
-def _reading(cls: type[Any], position: str, value: str, heading: str) -> Elementwise:
+def _reading(
+    cls: type[Any], position: str, value: str, heading: str, chosen: HelperFunction | None
+) -> Elementwise:
     """A kernel of one record: what frames need of it, as float32 of shape (n,) each."""
     parts = [f"({position}).{c}" for c in "xyz"] + [value]
     parts += [f"({heading}).{c}" for c in "xyz"] if heading else []
@@ -199,7 +208,7 @@ def _reading(cls: type[Any], position: str, value: str, heading: str) -> Element
     file = f"<view of {cls.__name__}: {value}, {position}, {heading}>"
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
     names = {name: getattr(values, name) for name in ("f32", "vec3", "length", "dot", "sqrt")}
-    namespace: dict[str, Any] = {**names, "record": cls}
+    namespace: dict[str, Any] = {**names, "record": cls, "chosen": chosen}
     exec(compile(text, file, "exec"), namespace)
     return elementwise(namespace["look"])
 

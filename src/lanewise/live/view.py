@@ -11,12 +11,14 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from lanewise.frontend.helpers import HelperFunction, function
 from lanewise.live.clouds import CloudScene, Shown, shown_by_default
 from lanewise.live.feed import Feed
 from lanewise.live.fields import FieldScene
 from lanewise.live.recording import Recorder
-from lanewise.live.scenes import Scene
+from lanewise.live.scenes import Asked, Scene
 from lanewise.live.server import Server, Serving
+from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.records.arrays import RecordArray
 from lanewise.runtime.memory import device_of
@@ -50,7 +52,7 @@ class LiveView:
     def __init__(
         self,
         what: Any,
-        shown: dict[str, str | None],
+        shown: Mapping[str, Any],
         fields: Fields | None,
         serving: Serving,
         rate: float,
@@ -72,7 +74,7 @@ class LiveView:
             self._feed.make()  # compiles, and whoever opens the address sees something at once
             self._stack.enter_context(what.whole.watched(self._feed))
 
-    def _scene_of(self, what: Any, shown: dict[str, str | None], read: Fields | None) -> Scene:
+    def _scene_of(self, what: Any, shown: Mapping[str, Any], read: Fields | None) -> Scene:
         about: dict[str, Any] = {
             "title": shown["title"] or "lanewise",
             "product": "lanewise",
@@ -92,7 +94,10 @@ class LiveView:
                 return FieldScene(tuple(what.shape), what.device, read, about, where)
             case RecordArray():
                 how = _records(what, shown)
-                return CloudScene(what, how, {"flat": False, **about}, self._moment)
+                scene = CloudScene(what, how, {"flat": False, **about}, self._moment)
+                if how.chosen is not None:  # whose errors are the caller's
+                    scene.frames(Asked(field=next(iter(how.values))))
+                return scene
             case _ if isinstance(what, Viewable):
                 _refuse(shown, "a simulation says itself what is seen of it")
                 return what.scene
@@ -187,13 +192,13 @@ def _dimensions(what: Any) -> int:
     return int(np.ndim(what)) if known and kind in "fiub" and np.size(what) else 0
 
 
-def _refuse(shown: dict[str, str | None], why: str) -> None:
+def _refuse(shown: Mapping[str, Any], why: str) -> None:
     for name in ("colour", "heading"):
         if shown[name] is not None:
             raise InputError(f"{name}={shown[name]!r} is of records: {why}; leave it out")
 
 
-def _records(array: RecordArray, shown: dict[str, str | None]) -> Shown:
+def _records(array: RecordArray, shown: Mapping[str, Any]) -> Shown:
     """How records are shown, as it was asked for."""
     default = shown_by_default(array.record)
     values, vectors = (
@@ -201,7 +206,11 @@ def _records(array: RecordArray, shown: dict[str, str | None]) -> Shown:
         [f.name for f in array.record if f"|{f.name}|" in default.values],
     )
     colour, heading = shown["colour"], shown["heading"]
-    if colour is not None:
+    chosen = None
+    if isinstance(colour, Elementwise | HelperFunction):
+        chosen = function(colour.python) if isinstance(colour, Elementwise) else colour
+        values = {f"{chosen.__name__}()": "chosen(e)", **values}
+    elif colour is not None:
         name = colour if colour in values else f"|{colour}|"
         if name not in values:
             raise InputError(unknown("field", colour, [*values, *vectors]))
@@ -209,7 +218,10 @@ def _records(array: RecordArray, shown: dict[str, str | None]) -> Shown:
     if heading is not None and heading not in vectors:
         raise InputError(unknown("heading", heading, vectors))
     return Shown(
-        position=default.position, values=values, heading=f"e.{heading}" if heading else ""
+        position=default.position,
+        values=values,
+        heading=f"e.{heading}" if heading else "",
+        chosen=chosen,
     )
 
 
@@ -230,7 +242,7 @@ def _checked_fields(fields: Any) -> Fields | None:
 def view(
     what: Any,
     *,
-    colour: str | None = None,
+    colour: Any = None,
     heading: str | None = None,
     fields: Any = None,
     title: str | None = None,
@@ -248,7 +260,8 @@ def view(
     a field `position` of three numbers; an array of 2 or 3 dimensions; sites of a lattice. For
     arrays, call `LiveView.update` after each step.
 
-    colour: the field that colours records at first. heading: a field of three numbers, with which
+    colour: what colours records at first: a field, or a function of one record, elementwise or
+    `lw.function`, which changes nothing. heading: a field of three numbers, with which
     records are arrows. fields: of sites, by name: functions without arguments that give an array of
     the box's shape. port: the first of ten that are tried; 0: any. rate: frames a second at
     most. readonly: viewers cannot pause. wait: until somebody watches. record: a file that frames
@@ -260,6 +273,10 @@ def view(
         raise InputError(f"rate={rate:g}: wanted frames a second, above 0")
     if not 0 <= port < 65536:
         raise InputError(f"port={port}: wanted one from 0 to 65535")
+    if not isinstance(colour, str | Elementwise | HelperFunction | None):
+        raise InputError(
+            f"colour={colour!r}: wanted the name of a field, or an elementwise function of a record"
+        )
     shown = {"colour": colour, "heading": heading, "title": title}
     made = LiveView(
         what,

@@ -27,6 +27,8 @@ export class Ink {
     c.font = `12px ${FONT}`;
     c.lineWidth = 1;
     c.fillStyle = c.strokeStyle = view.inkColour;
+    this.paper = view.paper;
+    c.lineJoin = "round";
     if (view.axes && view.frameBox) this.ticks(camera, view);
     const bottom = camera.height - 16;
     if (view.axes && !camera.flat) this.triad(camera, 40, bottom - 42);
@@ -166,6 +168,10 @@ export class Ink {
     const { context: c } = this;
     c.textAlign = align;
     c.textBaseline = "middle";
+    // legible also over what is drawn there
+    Object.assign(c, { strokeStyle: this.paper, lineWidth: 3 });
+    c.strokeText(words, x, y);
+    Object.assign(c, { strokeStyle: c.fillStyle, lineWidth: 1 });
     c.fillText(words, x, y);
   }
 }

@@ -28,9 +28,9 @@ let before = 0;
 function colours() {
   const night = settings.theme === "system" ? dark.matches : settings.theme === "dark";
   return night
-    ? { dark: true, background: [0.051, 0.067, 0.09], inkColour: "#b9c4cf",
+    ? { dark: true, background: [0.051, 0.067, 0.09], inkColour: "#b9c4cf", paper: "#0d1117",
         edges: [0.6, 0.7, 0.8, 0.28], solid: [0.36, 0.39, 0.43] }
-    : { dark: false, background: [0.965, 0.969, 0.976], inkColour: "#39434e",
+    : { dark: false, background: [0.965, 0.969, 0.976], inkColour: "#39434e", paper: "#f6f7f9",
         edges: [0.1, 0.15, 0.2, 0.28], solid: [0.72, 0.74, 0.77] };
 }
 
@@ -119,7 +119,7 @@ function arrived() {
     run.step = frame.step;
     run.history = [run.history?.[0] || frame.sequence, frame.sequence];
   }
-  const timed = isFinite(frame.time) && frame.time !== frame.step;
+  const timed = isFinite(frame.time) && frame.time !== 0 && frame.time !== frame.step;
   const time = timed && `time ${digits(frame.time, 6)}`;
   const step = `${about.counts ?? "step"} ${grouped(frame.step)}`;
   const words = [step, time, frame.past && "history"];

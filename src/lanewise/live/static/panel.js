@@ -41,7 +41,7 @@ const CONTROLS = {
     ["axis", "Across", ["x", "y", "z"], "slice"],
     ["place", "At", [0, 1, 0.01], "slice"],
     ["smooth", "Smooth", "check", "slice"],
-    ["volume", "Volume", ["none", "maximum", "emission"], "volume"],
+    ["volume", "Volume", ["none", "walls", "maximum", "emission"], "volume"],
     ["density", "Density", [0.02, 1, 0.02], "volume"],
   ],
   View: [

@@ -106,8 +106,10 @@ export class Volume {
     gl.cullFace(gl.FRONT);
     gl.disable(gl.DEPTH_TEST);
     const values = {
-      origin, extent, eye, walls: frame.walls, emission: look.volume === "emission",
-      density: look.density * 2, steps: look.steps, solid: look.solid, plane, upward: look.up,
+      origin, extent, eye, plane, walls: frame.walls, emission: look.volume !== "maximum",
+      // without any density walls alone are seen
+      density: look.volume === "walls" ? 0 : look.density * 2,
+      steps: look.steps, solid: look.solid, upward: look.up,
     };
     this.layer.draw(look, values, "over", () => gl.drawArrays(gl.TRIANGLES, 0, 36));
     gl.disable(gl.CULL_FACE);
