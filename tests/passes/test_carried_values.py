@@ -99,7 +99,20 @@ def of_columns(x: lw.index, a: lw.Array2[lw.f32], r: lw.Array2[lw.f32]):
     r[x, 1] = lw.f32(w)
 
 
-KERNELS = (first_largest, last_smallest, several_along, both_ends, of_columns)
+@lw.threadwise
+def through_elements(y: lw.index, a: lw.Array2[lw.f32], r: lw.Array2[lw.f32]):
+    """What is carried is an element whose place another element says."""
+    m = a[y, 0]
+    w = 5.0
+    for k in range(a.shape[1]):
+        if a[y, k] > m:
+            m = a[y, k]
+            w = a[y, lw.clamp(lw.i32(a[y, a.shape[1] - 1 - k]), 0, a.shape[1] - 1)]
+    r[y, 0] = m
+    r[y, 1] = w
+
+
+KERNELS = (first_largest, last_smallest, several_along, both_ends, of_columns, through_elements)
 SHARED = (
     Sharing("row", 8, 4), Sharing("row", 32, 2, unroll=2), Sharing("row", 128, 1, unroll=4), Sharing("column", 4, 8),
     Sharing("column", 16, 4),

@@ -77,8 +77,31 @@ def nested(
     result[i, 1] = y
 
 
-KERNELS = {k.__name__: k for k in (figure1, places, nested)}
-LOOPS = {"figure1": 2, "places": 3, "nested": 4}
+@lw.threadwise
+def afterwards(
+    i: lw.index,
+    ptr1: lw.Array2[lw.f32],
+    ptr2: lw.Array2[lw.f32],
+    ptr3: lw.Array2[lw.f32],
+    ptr4: lw.Array2[lw.f32],
+    result: lw.Array2[lw.f32],
+):
+    """Places that are read behind the loop alone, one of them made of the other."""
+    x = 0.0
+    y = 0.0
+    last = -1
+    twice = -2
+    for k in range(ptr1.shape[1]):
+        last = k + i
+        twice = last * 2
+        x += ptr1[i, k] * ptr2[i, k]
+        y += ptr3[i, k] / ptr4[i, k]
+    result[i, 0] = x + lw.f32(twice)
+    result[i, 1] = y
+
+
+KERNELS = {k.__name__: k for k in (figure1, places, nested, afterwards)}
+LOOPS = {"figure1": 2, "places": 3, "nested": 4, "afterwards": 2}
 
 
 def inputs(rows: int, columns: int, seed: int = 0) -> tuple[Any, ...]:
@@ -123,6 +146,8 @@ def test_the_public_interface_against_float64(name, seed):
         wanted = np.stack([(a * b).sum(1), (c / d).sum(1)], axis=1)
     elif name == "nested":
         wanted = np.stack([(a[None] * b[:, None]).sum((1, 2)), (c[None] - d[:, None]).sum((1, 2))], axis=1)
+    elif name == "afterwards":
+        wanted = np.stack([(a * b).sum(1) + 2 * (32 + np.arange(9)), (c / d).sum(1)], axis=1)
     else:
         wanted = np.array([_places(a[i], b[i], c[i], d[i]) for i in range(9)])
     np.testing.assert_allclose(given[4], wanted, rtol=2e-5, atol=2e-4)

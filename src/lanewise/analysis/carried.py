@@ -95,8 +95,16 @@ def with_rounds(loop: ir.For, folds: dict[str, str]) -> ir.For:
             replace(x, value=value) if isinstance(x, ir.Assign) and x.name == name else x
             for x in s.then
         ]
-        needed = {n for x in then if isinstance(x, ir.Assign) for n in reads(x.value)}
-        then = [x for x in then if not isinstance(x, ir.LoadElement) or x.name in needed]
-        return replace(s, then=(*then, number))
+        return replace(s, then=(*_needed(then), number))
 
     return replace(loop, body=tuple(map(kept, loop.body)))
+
+
+def _needed(block: list[ir.Statement]) -> ir.Block:
+    """The assignments of a block, and the loads that these or other loads need."""
+    done, needed = list[ir.Statement](), set[str]()
+    for x in reversed(block):
+        if not isinstance(x, ir.LoadElement) or x.name in needed:
+            needed |= {*_read(x)}
+            done.insert(0, x)
+    return tuple(done)

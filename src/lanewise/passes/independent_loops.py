@@ -95,7 +95,10 @@ def _groups(loop: ir.For) -> list[list[int]] | str:
     if len(groups) < 2:
         return _reason(parts, copied)
     ordered = sorted(sorted(p.place for p in g) for g in groups)
-    return [sorted({*g, *_needed(g, parts, copied)}) for g in ordered]
+    whole = [{*g, *_needed(g, parts, copied)} for g in ordered]
+    rest = copied.difference(*whole)  # of values that are read behind the loop
+    whole[0] |= rest | _needed([*rest], parts, copied)
+    return [sorted(g) for g in whole]
 
 
 def _rounds(loop: ir.For) -> frozenset[str]:
@@ -165,7 +168,7 @@ def _copied(loop: ir.For, parts: list[_Part]) -> set[int]:
 
 
 def _needed(group: list[int], parts: list[_Part], copied: set[int]) -> set[int]:
-    """The copied assignments that a group needs; those that none needs stay with the first."""
+    """The copied assignments that a group needs."""
     wanted = frozenset[str]().union(*(parts[n].reads for n in group))
     needed: set[int] = set()
     for n in sorted(copied, reverse=True):
