@@ -105,6 +105,7 @@ from .patterns.elementwise.kernel import Elementwise, elementwise
 from .patterns.pairwise.far_errors import far_errors
 from .patterns.pairwise.far_field import far_field
 from .patterns.pairwise.kernel import Pairwise, pairwise
+from .patterns.pairwise.slices import InSlices, in_slices
 from .patterns.search import (
     AllPairs,
     Bounded,
@@ -193,6 +194,7 @@ __all__ = [
     "Fate",
     "Field",
     "FileWarning",
+    "InSlices",
     "InputError",
     "KMin",
     "LanewiseError",
@@ -287,6 +289,7 @@ __all__ = [
     "i16",
     "i32",
     "i64",
+    "in_slices",
     "index",
     "index_of",
     "interpolate",
