@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import socket
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import lanewise as lw
 from lanewise.cli.view import feed_of
 from lanewise.live.feed import Feed
 from lanewise.live.frame import decode
@@ -13,6 +17,7 @@ from lanewise.live.recording import read_recording
 from lanewise.support.errors import InputError
 from tests.cli.command import Command
 from tests.cli.conftest import lanewise  # noqa: F401  (a fixture)
+from tests.live import browser
 
 pytest.importorskip("websockets")
 RUNS = {
@@ -61,3 +66,23 @@ def test_what_cannot_be_is_refused(lanewise: Command, options: tuple[str, ...], 
 def test_files_that_show_nothing_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file; wanted a recording, a checkpoint, bodies or cand"):
         feed_of(tmp_path / "none.h5", 30)
+
+
+def test_ten_taken_ports_are_said() -> None:
+    with ExitStack() as taken:
+        first = 42_000
+        for port in range(first, first + 10):
+            one = taken.enter_context(socket.socket())
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with suppress(OSError):  # somebody else's is taken, too
+                one.bind(("127.0.0.1", port))
+                one.listen()
+        with pytest.raises(InputError, match="no port from 42000 to 42009 is free for a view"):
+            lw.view(np.zeros((3, 4), np.float32), port=first, quiet=True)
+
+
+def test_without_a_browser_its_tests_are_skipped_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    pytest.importorskip("playwright")
+    with pytest.raises(pytest.skip.Exception, match="which is not installed: apt-get install chromium"):
+        browser.found()

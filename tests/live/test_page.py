@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from lanewise.live.protocol import HEADER_BYTES
-from lanewise.live.widget import page_in_one
+from lanewise.live.widget import HERE, page_in_one
 from tests.live.browser import lit, on_screen, palette, pixels, until
 from tests.live.conftest import Opened
 from tests.live.fake_run import TOKEN, FakeRun, cloud, frame
@@ -469,24 +469,29 @@ def test_the_end_of_the_run_is_said(opened: Opened) -> None:
 
 
 def test_the_page_within_a_notebook(opened: Opened) -> None:
-    """A document in one piece, in a frame whose parent passes messages on."""
+    """A document in one piece, in the frame that the widget makes, whose model passes messages on."""
     welcome = {"is": "welcome", **POINTS, "paused": True, "history": [1, 1]}
     body = cloud(cross(1), np.full(2000, 0.5), *BOX, sequence=1, step=7)
     page = opened("about:blank", wait=False)
     page.evaluate(
-        """([html, welcome, bytes]) => {
+        """async ([html, script, welcome, bytes]) => {
             window.said = [];
-            const frame = Object.assign(document.createElement("iframe"), { srcdoc: html, width: 700, height: 400 });
-            addEventListener("message", ({ data }) => {
-                const text = JSON.parse(data.lanewise);
-                said.push(text);
-                const post = (lanewise) => frame.contentWindow.postMessage({ lanewise }, "*");
-                if (text.do === "hello") post(welcome);
-                if (text.do === "credit") post(new DataView(new Uint8Array(bytes).buffer));
-            });
-            document.body.append(frame);
+            let heard;
+            const model = {
+                get: (name) => ({ page: html, height: 400 })[name],
+                send({ text }) {
+                    said.push(JSON.parse(text));
+                    const { do: what } = said.at(-1);
+                    if (what === "hello") heard({ text: welcome });
+                    if (what === "credit") heard({}, [new DataView(new Uint8Array(bytes).buffer)]);
+                },
+                on: (_, call) => (heard = call),
+                off() {},
+            };
+            const { default: widget } = await import(`data:text/javascript,${encodeURIComponent(script)}`);
+            window.leave = widget.render({ model, el: document.body });
         }""",
-        [page_in_one(), json.dumps(welcome), list(body)],
+        [page_in_one(), (HERE / "widget.js").read_text(), json.dumps(welcome), list(body)],
     )
     until(page, "said.some(m => m.do === 'ack' && m.sequence === 1)")
     inner = page.frames[1]

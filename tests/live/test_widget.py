@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import queue
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,3 +65,45 @@ def test_frames_come_through_the_comm(monkeypatch: pytest.MonkeyPatch) -> None:
         assert frames[0].sequence < frames[1].sequence < frames[2].sequence
         widget._handle_custom_msg({"other": 1}, [])
         widget._handle_custom_msg({"text": "no json"}, [])
+
+
+CELLS = (
+    """
+import numpy as np
+import lanewise as lw
+
+field = np.linspace(0, 1, 48, dtype=np.float32).reshape(6, 8)
+view = lw.view(field, port=0, quiet=True)
+view.widget(height=321)
+""",
+    """
+for step in range(3):
+    view.update(step)
+view.close()
+print(view._feed.ended)
+""",
+)
+
+
+def test_a_notebook_shows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its cells are executed by a kernel, which says what a page shows and of which state."""
+    nbformat = pytest.importorskip("nbformat")
+    client = pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    kernel = tmp_path / "kernels" / "python3"
+    kernel.mkdir(parents=True)
+    argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    env = {"PYTHONPATH": str(Path(lw.__file__).parents[1])}
+    described = {"argv": argv, "display_name": "Python", "language": "python", "env": env}
+    (kernel / "kernel.json").write_text(json.dumps(described))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in CELLS])
+    client.NotebookClient(book, timeout=120, kernel_name="python3").execute()
+    (shown,) = book.cells[0].outputs
+    model = shown.data["application/vnd.jupyter.widget-view+json"]["model_id"]
+    states = book.metadata.widgets["application/vnd.jupyter.widget-state+json"]["state"]
+    state = states[model]["state"]
+    assert state["height"] == 321
+    assert state["page"] == page_in_one()
+    assert "export default" in state["_esm"]
+    assert book.cells[1].outputs[0].text == "True\n"

@@ -235,9 +235,10 @@ function leave() {
 }
 
 function showPicked(fields) {
-  const rows = Object.entries(fields).map(([name, value]) => [name,
-    Array.isArray(value) ? value.map((v) => digits(v)).join(", ") : digits(value)]);
-  $("picked").replaceChildren(`Element ${grouped(followed.row)}`, table(rows));
+  const { row, ...rest } = fields;
+  const rows = Object.entries(rest).map(([name, value]) => [name,
+    Array.isArray(value) ? value.map((v) => digits(v)).join(", ") : digits(value, 7)]);
+  $("picked").replaceChildren(`Element ${row === undefined ? "" : grouped(row)}`, table(rows));
   $("picked").hidden = false;
 }
 
