@@ -26,7 +26,7 @@ from tests.sites.fields import ATTRACTION, density, two_phases
 PARTS = (1, 2, 3, 5)
 ON_GPU = pytest.param("cuda:0", marks=pytest.mark.cuda)
 LAYOUTS = {"cpu": (None, lw.AoS(), lw.AoSoA(8), lw.SoA()), "cuda:0": (None, lw.SoA(), lw.AoSoA(32), lw.AoS())}
-QUICK = 6
+QUICK = 5
 """Seeds of the quick cases."""
 
 
@@ -187,7 +187,7 @@ def host_parts(c: Case) -> list[Any]:
 
 def test_the_interpreter_has_parts_too() -> None:
     for form in FORMS:
-        pair, shape = exact(lw.D2Q9), (17, 3)
+        pair, shape = exact(lw.D2Q9), (17, 2)
         mask = np.random.default_rng(0).choice((0, 0, 0, WALL, *pair.kinds), shape)
         c = replace(case(0, "cpu"), pair=pair, shape=shape, mask=mask, edges={"x": "slip"}, streaming=form)
         c = replace(c, look=observer_of(lw.D2Q9, exact), values=pair.values, curved=False, layout=None)
@@ -331,6 +331,7 @@ def _as_slip(edges: Mapping[str, Any]) -> dict[str, str]:
     return dict.fromkeys(edges, "slip")
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("device", ["cpu", ON_GPU])
 @pytest.mark.parametrize("edges", [{}, {"y": ("dry", "wet")}], ids=str)
 @pytest.mark.parametrize("forms", [("pull", "in-place"), ("in-place", "pull"), ("push", "push"), ("in-place", "push")])

@@ -130,16 +130,22 @@ def values(kind: str, m: int, n: int) -> Array:
     return -np.abs(a) - 1 if kind == "below" else a
 
 
+def shapes(kernel: Any, *of_rows: tuple[int, int]) -> list[tuple[int, int]]:
+    """Of few points with loops of many lengths; along columns up to eight points, which several blocks have."""
+    return [(n, 8 if n == 40 else m) for m, n in of_rows] if kernel is of_columns else list(of_rows)
+
+
 def given(kernel: Any, a: Array) -> tuple[tuple[Array, Array], int]:
     points = a.shape[1] if kernel is of_columns else a.shape[0]
     return (a, np.full((points, 2), 77, F32)), points
 
 
+@pytest.mark.grid(every=3)
 @each_kernel
 @pytest.mark.parametrize("kind", ["ties", "odd", "below"])
 @pytest.mark.parametrize("multiple", [1, 4])
 def test_threads_find_what_one_thread_finds(kernel, kind, multiple):
-    for m, n in ((3, 40), (5, 1), (2, 132)):
+    for m, n in shapes(kernel, (3, 40), (5, 1), (2, 132)):
         arguments, grid = given(kernel, values(kind, m, n))
         text = reference(kernel, arguments, grid, multiple=multiple)
         alone = run((text,), kernel, arguments, grid)[-1]
@@ -148,10 +154,11 @@ def test_threads_find_what_one_thread_finds(kernel, kind, multiple):
             np.testing.assert_array_equal(found, alone, err_msg=f"{sharing} {(m, n)}")
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("kernel", [first_largest, several_along, of_columns], ids=lambda k: k.__name__)
 @pytest.mark.parametrize("kind", ["ties", "odd", "below"])
 def test_parts_find_what_one_thread_finds(kernel, kind):
-    for (m, n), parts in product(((3, 40), (4, 1), (2, 150)), (2, 5)):
+    for (m, n), parts in product(shapes(kernel, (3, 40), (4, 1), (2, 150)), (2, 5)):
         arguments, grid = given(kernel, values(kind, m, n))
         text = reference(kernel, arguments, grid)
         alone = run((text,), kernel, arguments, grid)[-1]
