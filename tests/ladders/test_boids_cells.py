@@ -57,7 +57,7 @@ def test_every_axis_is_a_ladder():
 @pytest.mark.parametrize(
     ("name", "axis", "said"),
     [
-        ("tree", "cells", "--axis cells: ladder tree has no axes; wanted ladder boids"),
+        ("tree", "cells", "--axis cells: ladder tree has no axes; wanted ladder layouts or lbm or boids"),
         ("boids", "cell", "--axis cell: unknown; did you mean 'cells'? ladder boids has cells"),
     ],
 )

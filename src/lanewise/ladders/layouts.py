@@ -30,6 +30,10 @@ from lanewise.ladders.rung import (
 from lanewise.sims.common.devices import target_of
 
 GPU = "GeForce 8800 GTX"
+SOURCE = (
+    "J. Siegel, J. Ributzka, X. Li, CUDA memory optimizations for large data structures in the "
+    f"Gravit simulator (2010), {GPU}"
+)
 SERIAL = "one CPU thread"
 TOTAL = 87.0  # the study's fastest version over its serial CPU code
 LAYOUTS: dict[str, lw.Layout] = {
@@ -195,9 +199,7 @@ def _total(key: str) -> Callable[[Rung], str]:
 LADDER = Ladder(
     name="layouts",
     title="memory layouts of gravity",
-    source="J. Siegel, J. Ributzka, X. Li, CUDA memory optimizations for large data structures in "
-    "the Gravit simulator (2010), "
-    "GeForce 8800 GTX",
+    source=SOURCE,
     sizes=SIZES,
     climb=climb,
     columns=(

@@ -116,6 +116,10 @@ def _verdict(factors: dict[str, float], automatic: Rung | None) -> str:
     )
 
 
+SOURCE = (
+    "S. Carrillo, J. Siegel, X. Li, Improving the execution time of a lattice-Boltzmann kernel "
+    "using the NVIDIA G80 architecture (2010), GeForce 8"
+)
 GPU = "NVIDIA G80"
 # of splitting both, by the shape of the box
 GAINS: Mapping[tuple[int, ...], float] = {(128, 128): 1.301, (256, 256): 1.24}
@@ -245,13 +249,12 @@ def _named(box: SiteBox, rung: Rung) -> Rung:
 LADDER = Ladder(
     name="lbm",
     title="lattice Boltzmann flow",
-    source="S. Carrillo, J. Siegel, X. Li, Improving the execution time of a lattice-Boltzmann "
-    "kernel using the NVIDIA G80 architecture "
-    "(2010), GeForce 8; one figure for splitting loops and branches together",
+    source=f"{SOURCE}; one figure for splitting loops and branches together",
     sizes=SIZES,
     climb=climb,
     columns=COLUMNS,
     summary=summary,
     elements="sites",
     rate=RATE,
+    expected={"equation_1": "eq. 1"},
 )

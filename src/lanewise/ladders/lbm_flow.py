@@ -85,10 +85,13 @@ def values_of(lattice: lw.Lattice) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class SiteBox:
-    """Sites of a lattice: shape (ny, nx) or (nz, ny, nx)."""
+    """Sites of a lattice: shape (ny, nx) or (nz, ny, nx). solid: the share of the sites that lie in
+    discs; None for discs of the usual radius.
+    """
 
     lattice: lw.Lattice
     shape: tuple[int, ...]
+    solid: float | None = None
 
     @property
     def count(self) -> int:
@@ -122,7 +125,11 @@ class SiteBox:
         total = squares[0]
         for square in squares[1:]:
             total = total[..., None] + square
-        return total < radius**2
+        if self.solid is None:
+            return total < radius**2
+        # those nearest to the middles; sites as far away as each other are solid together
+        nearest = np.sort(total, axis=None)
+        return total < nearest[min(round(self.solid * total.size), total.size - 1)]
 
     def start(self, seed: int, *, each: bool) -> npt.NDArray[np.float32]:
         """First populations (Q, *shape): noise, for each direction its own, or the same for all

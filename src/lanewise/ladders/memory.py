@@ -25,7 +25,7 @@ from lanewise.ladders.memory_cells import (
     predicted_seconds,
 )
 from lanewise.ladders.run import skipped
-from lanewise.ladders.rung import Column, Ladder, Options, Rung, digits, factor_text, number
+from lanewise.ladders.rung import Column, Ladder, Options, Rate, Rung, digits, factor_text, number
 from lanewise.models import device_model
 from lanewise.sims.common.devices import target_of
 
@@ -165,6 +165,9 @@ LADDER = Ladder(
         Column("GB/s", _rate),
     ),
     summary=summary,
+    rate=Rate(
+        "cycles_per_element", "cycles until an element of four bytes is there", 1.0, "Cycles"
+    ),
 )
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 HERE = ("#ffab4a", "#ff6a3d", "#fbe3a1", "#e8c547", "#d96c8f", "#c9a0ff")
 PAPER = ("#3b4fd8", "#4f9df0", "#9fdcf2")
+EXPECTED = ("#5fbf86", "#9be3b5", "#c8f0d6")
 MODEL, EDGE = "#f4f6fb", "#0f131d"
 EDGE_LOW, EDGE_HIGH = 0.3, 8.0  # factors beyond these end at the panel's edge, where few are
 FEW = 1 / 6  # of the rungs
@@ -72,21 +73,15 @@ def plot_ladder(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> 
         )
         for i, n in enumerate(sizes)
     ]
-    machines = list(dict.fromkeys(m for r in rungs for m in r.paper or {}))
-    paper = [
-        _Series(
-            m,
-            PAPER[i % len(PAPER)],
-            {r.name: r.paper[m] for r in rungs if r.paper and m in r.paper},
-        )
-        for i, m in enumerate(machines)
-    ]
-    shown = [*here, *paper]
-    names = [n for n in dict.fromkeys(r.name for r in rungs) if any(n in s.factors for s in shown)]
-    labels, panels = _panels(names)
+    shown = [*here, *_expected(ladder, rungs, sizes), *_papers(ladder, rungs)]
     rates = {n: _rates(rungs, n, ladder.rate.key) for n in sizes}
+    every_name = list(dict.fromkeys(r.name for r in rungs))
+    names = [n for n in every_name if any(n in s.factors for s in shown)]
+    if len(names) <= MANY:  # with room for the rates of rungs that others are compared with
+        names = [n for n in every_name if n in names or any(n in rate for rate in rates.values())]
+    labels, panels = _panels(names)
     with_rates = len(panels) == 1 and any(rates.values())
-    bars = max((sum(n in s.factors for s in shown) for n in names), default=1)
+    bars = max((sum(n in s.factors for s in shown) for n in names), default=1) or 1
     figure, axes = _figure(labels, len(panels), bars, with_rates=with_rates)
     every = [
         [f for s in shown for f in (s.factors.get(n), s.model.get(n)) if f is not None]
@@ -98,12 +93,42 @@ def plot_ladder(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> 
         _rows(place, labels, named=i == 0)
         _draw_factors(place, panel, shown, bars, limits)
     if with_rates:
-        dark_axes(axes[-1], "Rate here", ladder.rate.text, "")
+        dark_axes(axes[-1], ladder.rate.title, ladder.rate.text, "")
         _rows(axes[-1], labels, named=False)
         _draw_rates(axes[-1], panels[0], here, list(rates.values()), ladder.rate.unit)
     handles = _handles(shown)
     head_and_source(figure, ladder, machine, handles, min(len(handles), 6), "figures")
     save_png(figure, path)
+
+
+def _expected(ladder: Ladder, rungs: list[Rung], sizes: list[int]) -> list[_Series]:
+    """What something else than the model says of rungs, at each size."""
+    made: list[_Series] = []
+    for key, label in ladder.expected.items():
+        for n in sizes:
+            factors = _rates(rungs, n, key)
+            if factors:
+                colour = EXPECTED[len(made) % len(EXPECTED)]
+                made.append(_Series(f"{label}, {n:,} {ladder.elements}", colour, factors))
+    return made
+
+
+def _papers(ladder: Ladder, rungs: list[Rung]) -> list[_Series]:
+    """The paper's machines; one for each size where their figures of a rung differ by size."""
+    made: list[_Series] = []
+    for machine in dict.fromkeys(m for r in rungs for m in r.paper or {}):
+        given = [
+            (r.name, r.bodies, r.paper[machine]) for r in rungs if r.paper and machine in r.paper
+        ]
+        sizes = list(dict.fromkeys(n for _, n, _ in given))
+        each = len({(name, figure) for name, _, figure in given}) > len(
+            {name for name, *_ in given}
+        )
+        for some in [[n] for n in sizes] if each else [sizes]:
+            label = f"{machine}, {some[0]:,} {ladder.elements}" if each else machine
+            factors = {name: figure for name, n, figure in given if n in some}
+            made.append(_Series(label, PAPER[len(made) % len(PAPER)], factors))
+    return made
 
 
 def _numbers(
@@ -238,7 +263,8 @@ def _bar(
         covered = left and -room < _inches(axes, diamond, end) < 0
         left = left and not covered
         if differ and not on_label and not covered:
-            _number(axes, digits(model), diamond, y, MODEL)
+            before = diamond < 1 <= factor and _inches(axes, diamond, low) > _wide(digits(model))
+            _number(axes, digits(model), diamond, y, MODEL, left=before)
     at, colour = (end, series.colour) if left else (place, series.colour)
     _number(axes, text, at, y, colour if model is not None else TEXT, left=left)
 

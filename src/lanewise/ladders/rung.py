@@ -136,13 +136,14 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What a picture shows as the rate of a rung: the key of an extra number, and the name and size
-    of the axis's unit.
+    """What a picture shows as the rate of a rung: the key of an extra number, the name and size of
+    the axis's unit, and the heading of the panel.
     """
 
     key: str = "pairs_per_second"
     text: str = "billions of pairs a second"
     unit: float = 1e9
+    title: str = "Rate here"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +160,8 @@ class Ladder:
         summary: lines below the table: totals, shares of a bound, the paper's totals.
         elements: what the numbers of bodies count.
         rate: what a picture shows beside the factors, where rungs have it.
+        expected: factors that something else than the model expects of a rung, which a picture
+        shows as bars of their own: what that is, by the key of an extra number.
         draw: writes the picture of (path, ladder, rungs, machine); None: bars of factors.
         parts: names of its parts, which can be climbed alone.
     """
@@ -172,6 +175,7 @@ class Ladder:
     summary: Callable[[list[Rung]], list[str]] = lambda rungs: []
     elements: str = "bodies"
     rate: Rate = Rate()
+    expected: Mapping[str, str] = field(default_factory=dict[str, str])
     draw: Callable[[Path, Ladder, list[Rung], str], None] | None = None
     parts: tuple[str, ...] = ()
 
