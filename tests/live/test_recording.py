@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from lanewise.live.feed import Feed
 from lanewise.live.frame import decode
-from lanewise.live.recording import INDEX, Recorder, read_recording
+from lanewise.live.recording import ABOUT, INDEX, Recorder, read_recording
 from lanewise.live.replay import RecordedFeed
 from lanewise.live.server import Server, Serving
 from lanewise.support.errors import InputError
@@ -75,6 +76,18 @@ def test_every_changed_byte_of_a_frame_is_found(tmp_path: Path) -> None:
 def test_other_files_are_refused(tmp_path: Path, data: bytes) -> None:
     (path := tmp_path / "run.lwv").write_bytes(data)
     with pytest.raises(InputError, match=r"run\.lwv: (no recording|a recording of version 9|damaged)"):
+        read_recording(path)
+
+
+@pytest.mark.parametrize("about", [b"", b"{", b"[1]", b"null", b"\xff\xfe", b"[" * 200_000], ids=len)
+def test_whatever_a_file_says_of_itself_is_read_or_refused(tmp_path: Path, about: bytes) -> None:
+    """Its checksum may hold all the same."""
+    recorded(path := tmp_path / "run.lwv", looks=1)
+    frame = path.read_bytes()[read_recording(path).looks[0][1][0] :]
+    head = struct.pack("<3I", ABOUT, 0, len(about))
+    crc = struct.pack("<I", zlib.crc32(about, zlib.crc32(head)))
+    path.write_bytes(b"LWVR" + struct.pack("<I", 1) + head + crc + about + frame)
+    with pytest.raises(InputError, match=r"run\.lwv: damaged: what it shows is no JSON object"):
         read_recording(path)
 
 

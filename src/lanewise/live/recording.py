@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from lanewise.io.atomic import unwritable, writable_target
 from lanewise.live.feed import FrameSet
@@ -114,7 +114,20 @@ def read_recording(path: Path) -> Recording:
                 looks.setdefault(sequence, []).append(place)
     if not looks:
         raise InputError(f"{path}: a recording without a whole frame")
-    return Recording(path, json.loads(about), tuple((s, tuple(p)) for s, p in looks.items()), whole)
+    return Recording(
+        path, _told(about, path), tuple((s, tuple(p)) for s, p in looks.items()), whole
+    )
+
+
+def _told(about: bytes, path: Path) -> Mapping[str, Any]:
+    """What the page is told, of a record with the right checksum that anybody may have written."""
+    try:
+        told: object = json.loads(about)
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, dict):
+        raise InputError(f"{path}: damaged: what it shows is no JSON object")
+    return cast("dict[str, Any]", told)
 
 
 def _records(file: BinaryIO) -> Iterator[tuple[int, int, int]]:

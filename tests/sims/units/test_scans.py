@@ -242,6 +242,8 @@ def test_files_that_have_changed_are_refused(tmp_path: Path) -> None:
         (small("plot=a.png"), "--plot is no option of units, whose files are in their own folder; wanted it left out"),
         (small("device=cuda:1"), "the device is 'cuda:1', and a unit takes any GPU that is free; wanted cpu or cuda, and "
          "CUDA_VISIBLE_DEVICES to choose among GPUs"),
+        (small("device=cuda,cpu"), "the scan runs on cuda and cpu; wanted one kind of device for all units, and a scan "
+         "for each"),
     ],
 )  # fmt: skip
 def test_what_a_scan_refuses(scan: Scan, said: str, tmp_path: Path) -> None:

@@ -105,6 +105,7 @@ def checked(scan: Scan) -> Scan:
     """
     _refuse_fixed_axes(scan)
     inputs: dict[str, str] = {}
+    devices = dict[str, None]()
     for unit in scan.units:
         try:
             given = _parsed(scan.product, unit.arguments)
@@ -113,9 +114,15 @@ def checked(scan: Scan) -> Scan:
             raise InputError(f"unit {unit.number}: {said.format_message()}") from error
         _refuse_files(scan.product, given)
         _check_device(given.get("device"))
+        devices[str(given.get("device") or CPU.name)] = None
         _check_settings(scan.product, unit, given)
         for value in given.values():
             inputs.update(_sums(value))
+    if len(devices) > 1:  # GPUs are given out, and cores shared, for a scan as a whole
+        raise InputError(
+            f"the scan runs on {' and '.join(devices)}; wanted one kind of device for all units, "
+            "and a scan for each"
+        )
     return Scan(
         product=scan.product,
         options=scan.options,
