@@ -24,7 +24,11 @@ PHONE = (400, 700)
 
 @dataclass(frozen=True)
 class Shot:
-    """A run, and how it is looked at until `step` is reached."""
+    """A run, and how it is looked at until `step` is reached.
+
+    before: a command that makes its files. tails: so many times four steps at the end, each of which leaves a part of
+    the tails.
+    """
 
     name: str
     command: str
@@ -32,6 +36,8 @@ class Shot:
     step: int = 100
     theme: str = "dark"
     size: tuple[int, int] = SIZE
+    before: str = ""
+    tails: int = 0
 
 
 GALAXIES = (
@@ -39,10 +45,37 @@ GALAXIES = (
 )
 FLOCK = "boids run --agents 4000 --steps 100000 --device cpu --out {out}.h5"
 STREET = "lbm run karman --steps 1000000 --device cpu --out {out}.h5"
+SPHERE = "lbm run sphere --size 10 --steps 1000000 --device cpu --out {out}.h5"
+SFTS = (
+    "waves make-data --out {out} --band 59.85,60.17 --start 1238166018 --sfts 240 --sqrt-s 1e-23,1e-23"
+    " --signal h0=4e-25,cosi=0.8,freq=60.0101,alpha=2.0,delta=0.3,f1dot=-2e-10 --ephemeris EPV00"
+)
+SEARCH = (
+    "waves run --sfts {out}/*.sft --ref-time 1238166018 --freq 60.0095 --band 0.001 --f1dot=-4e-10,4e-10 --stack 36000"
+    " --residuals 3 --patch 0.02 --sky isotropic:0.02@2.0,0.3,0.4 --ephemeris EPV00 --out {out}.csv"
+)
+DISH = """
+import sys
+sys.path.insert(0, "examples")
+sys.argv = ["", "256"]
+from own_loop_reaction import FEED, KILL, SIZE, dish, react
+import lanewise as lw
+even, odd = dish()
+there = react.bind(*even, *odd, FEED, KILL, grid=(SIZE, SIZE))
+back = react.bind(*odd, *even, FEED, KILL, grid=(SIZE, SIZE))
+loop = lw.steps([[there], [back]], cycle=2)
+with lw.view(even[1], title="two substances react", port=0, wait=True) as view:
+    while True:
+        loop.run(20)
+        view.update(loop.step)
+"""
 SHOTS = (
     Shot("view_gravity", GALAXIES, "set('style', 'glow'); set('opacity', 0.3); camera.distance *= 0.8", 60),
-    Shot("view_boids", FLOCK, "set('tails', 6)", 900),
+    Shot("view_boids", FLOCK, "set('tails', 8)", 900, tails=8),
     Shot("view_lbm", STREET, "", 6000, "light"),
+    Shot("view_sphere", SPHERE, "set('volume', 'walls'); camera.azimuth = 0.5; camera.distance *= 0.75", 150),
+    Shot("view_waves", SEARCH, "set('size', 4)", 900, before=SFTS),
+    Shot("view_array", DISH, "set('map', 'magma')", 6000, "light"),
     Shot("view_phone", GALAXIES, "", 40, "dark", PHONE),
 )
 
@@ -59,8 +92,14 @@ def address(process: subprocess.Popen[str]) -> str:
 def take(browser: Any, shot: Shot) -> Path:
     """Runs, looks and writes; the run is ended."""
     with tempfile.TemporaryDirectory() as folder:
-        arguments = shot.command.format(out=Path(folder) / "run").split()
-        command = [sys.executable, "-m", "lanewise", *arguments, "--view", "--view-port", "0", "--view-wait"]
+        out, lanewise = Path(folder) / "run", [sys.executable, "-m", "lanewise"]
+        if shot.before:
+            subprocess.run([*lanewise, *shot.before.format(out=out).split()], check=True, stdout=subprocess.DEVNULL)
+        command = [*lanewise, *shot.command.format(out=out).split(), "--view", "--view-port", "0", "--view-wait"]
+        if "import" in shot.command:
+            script = Path(folder) / "own.py"
+            script.write_text(shot.command)
+            command = [sys.executable, str(script)]
         process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
         try:
             width, height = shot.size
@@ -71,6 +110,10 @@ def take(browser: Any, shot: Shot) -> Path:
             until(page, f"lanewise.run.step >= {shot.step}", 300)
             page.evaluate("lanewise.feed.send({ do: 'pause' })")
             until(page, "lanewise.run.paused")
+            for _ in range(shot.tails):
+                now = page.evaluate("lanewise.run.frame")
+                page.evaluate("lanewise.feed.send({ do: 'step', n: 4 })")
+                until(page, f"lanewise.run.frame > {now}", 60)
             page.wait_for_timeout(1500)
             picture = page.screenshot()
             page.close()

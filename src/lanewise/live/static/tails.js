@@ -54,7 +54,7 @@ export class Tails {
       const after = look.box(b.frame);
       const values = {
         ...look.box(a.frame), originAfter: after.origin, extentAfter: after.extent,
-        fade: (0.5 * k) / this.kept.length,
+        fade: (0.85 * k) / this.kept.length,
       };
       this.layer.draw(look, values, "over", () => {
         attributes(gl, a.buffer, a.frame.stride, [[0, 4, 0]], 1);
