@@ -96,7 +96,7 @@ def microseconds(work: Callable[[], Any], count: int) -> float:
     graph.launch()
     cuda.wait_for_graphs("cuda")
     for _ in range(ROUNDS):
-        with cuda._graph_stream("cuda") as stream:  # pyright: ignore[reportPrivateUsage]
+        with cuda.graph_stream("cuda") as stream:
             begin, end = module.cuda.Event(), module.cuda.Event()
             begin.record(stream)
             graph.launch()

@@ -19,43 +19,44 @@ pytest.importorskip("websockets")
 STEPS = 200
 
 
-def gravity(out: Path, method: str = "direct") -> Any:
+def gravity(out: Path, device: str, method: str = "direct") -> Any:
     from lanewise.sims.gravity import runner
     from lanewise.sims.gravity.options import Output
 
     chosen = {"steps": STEPS, "softening": 0.05, "seed": 3, "method": method}
-    return runner.start(bodies=512, output=Output(out=out), **chosen)
+    return runner.start(bodies=512, output=Output(out=out), device=device, **chosen)
 
 
-def tree(out: Path) -> Any:
-    return gravity(out, "tree")
+def tree(out: Path, device: str) -> Any:
+    return gravity(out, device, "tree")
 
 
-def boids(out: Path) -> Any:
+def boids(out: Path, device: str) -> Any:
     from lanewise.sims.boids import run
     from lanewise.sims.boids.options import Output
 
-    return run.start({"agents": 600, "seed": 2}, steps=STEPS, output=Output(out=out))
+    return run.start({"agents": 600, "seed": 2, "device": device}, steps=STEPS, output=Output(out=out))
 
 
-def lbm(out: Path) -> Any:
+def lbm(out: Path, device: str) -> Any:
     from lanewise.sims.lbm import runner
     from lanewise.sims.lbm.cases import find_case
     from lanewise.sims.lbm.options import End, Method, Output
 
     case = find_case("cavity")
-    return runner.start(case, case.request(size=24), Method(), End(steps=STEPS), Output(out=out))
+    return runner.start(case, case.request(size=24), Method(device=device), End(steps=STEPS), Output(out=out))
 
 
 PRODUCTS = {"gravity": gravity, "tree": tree, "boids": boids, "lbm": lbm}
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
 @pytest.mark.parametrize("product", PRODUCTS)
-def test_viewers_change_no_bit(product: str, tmp_path: Path) -> None:
+def test_viewers_change_no_bit(product: str, device: str, tmp_path: Path) -> None:
     name = "gravity" if product == "tree" else product
     alone, watched = tmp_path / "alone.h5", tmp_path / "watched.h5"
-    PRODUCTS[product](alone).execute()
-    run = PRODUCTS[product](watched)
+    PRODUCTS[product](alone, device).execute()
+    run = PRODUCTS[product](watched, device)
     live = import_module(f"lanewise.sims.{name}.live")
     feed = Feed(live.scene_of(run.state), rate=200)
     server = Server(feed, Serving(port=0))
@@ -93,7 +94,7 @@ def test_viewers_change_no_bit(product: str, tmp_path: Path) -> None:
 
 
 def test_without_viewers_a_look_is_a_comparison(tmp_path: Path) -> None:
-    live, run = import_module("lanewise.sims.gravity.live"), gravity(tmp_path / "run.h5")
+    live, run = import_module("lanewise.sims.gravity.live"), gravity(tmp_path / "run.h5", "cpu")
     feed = Feed(live.scene_of(run.state))
     with live.steps_of(run.state).watched(feed):
         run.execute()

@@ -14,6 +14,7 @@ from lanewise.cli.view import feed_of
 from lanewise.live.feed import Feed
 from lanewise.live.frame import decode
 from lanewise.live.recording import read_recording
+from lanewise.live.scenes import finished
 from lanewise.support.errors import InputError
 from tests.cli.command import Command
 from tests.cli.conftest import lanewise  # noqa: F401  (a fixture)
@@ -43,7 +44,7 @@ def test_runs_are_recorded_and_shown_again(lanewise: Command, name: str) -> None
     assert last.step == int(RUNS[name][-1])
     shown = feed_of(Path("run.h5"), 30)
     assert isinstance(shown, Feed)
-    frames = shown.scene.frames(shown.asked)
+    frames = finished(shown.scene.frames(shown.asked))
     assert decode(frames[0])[0].kind == KINDS[name]
 
 

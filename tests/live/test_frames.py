@@ -13,12 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.live.boxes import FrameAxis, FrameBox, sending_order, without_outliers
+from lanewise.live.boxes import FrameAxis, FrameBox, sending_order, whole_shares, without_outliers
 from lanewise.live.clouds import CloudScene, Shown, shown_by_default
 from lanewise.live.fields import FieldScene
 from lanewise.live.frame import FrameHeader, decode, encode
 from lanewise.live.protocol import FLAGS, HEADER, HEADER_BYTES, KINDS
-from lanewise.live.scenes import Asked
+from lanewise.live.quantise import bound_columns
+from lanewise.live.scenes import Asked, finished
 from lanewise.support.errors import InputError
 from tests.live.sparks import sparks
 
@@ -50,7 +51,7 @@ def cloud(array: Any, shown: Shown = MOVING) -> CloudScene:
 
 
 def framed(scene: CloudScene, **asked: Any) -> tuple[FrameHeader, Any]:
-    header, body = decode(scene.frames(Asked(**{"field": "mass", **asked}))[0])
+    header, body = decode(finished(scene.frames(Asked(**{"field": "mass", **asked})))[0])
     return header, np.frombuffer(body, np.uint16).reshape(header.count, header.components // 2 or 4)
 
 
@@ -193,26 +194,49 @@ def test_the_number_of_the_order_is_that_of_what_is_sent() -> None:
         spoilt = position.copy()
         spoilt[list(gone)] = np.nan
         array.position = spoilt
-        numbers.append(decode(scene.frames(Asked(field="heat"))[0])[0].order)
+        numbers.append(decode(finished(scene.frames(Asked(field="heat")))[0])[0].order)
     assert [b - a for a, b in pairwise(numbers)] == [0, 1, 0, 1, 1, 1, 0]
 
 
-@pytest.mark.parametrize("count", [1000, 4096, 50_000])
-def test_a_prefix_of_the_order_is_an_unbiased_sample(count: int) -> None:
+@pytest.mark.parametrize("count", [1000, 4096, 50_000, 3_000_000])
+def test_whole_shares_of_the_order_are_an_unbiased_sample(count: int) -> None:
     order = sending_order(count)
-    assert sorted(order.tolist()) == list(range(count))
-    prefix = order[: count // 4]
-    cells = np.bincount(prefix * 16 // count, minlength=16)
-    expected = len(prefix) / 16
-    # 15 degrees of freedom: above 45 with a probability of 8e-5
-    assert ((cells - expected) ** 2 / expected).sum() < 45
-    parity = np.bincount(prefix % 8, minlength=8)
-    assert ((parity - len(prefix) / 8) ** 2 / (len(prefix) / 8)).sum() < 35
+    assert np.array_equal(np.sort(order), np.arange(count))
+    for wanted in (count // 3, min(20_000, count), count // 4):
+        prefix = order[: whole_shares(wanted, count)]
+        assert wanted - count / 64 - 1 <= len(prefix) <= max(wanted, 1)
+        for cells in (prefix * 16 // count, prefix % 8, prefix // 7 % 8, (prefix ^ (prefix >> 6)) % 8):
+            found = np.bincount(cells)
+            expected = len(prefix) / len(found)
+            # 15 degrees of freedom at most: above 45 with a probability of 8e-5
+            assert ((found - expected) ** 2 / expected).sum() < 45
+
+
+@given(st.integers(0, 10**9), st.integers(0, 10**9))
+def test_a_prefix_is_no_more_than_was_wanted(wanted: int, count: int) -> None:
+    sent = whole_shares(wanted, count)
+    assert sent <= min(wanted, count)
+    assert sent == count if wanted >= count else wanted - sent <= max(1, 16384)
 
 
 def test_elements_that_join_change_few_places() -> None:
     before, after = sending_order(1000), sending_order(1010)
     assert [r for r in after if r < 1000] == before.tolist()
+
+
+@pytest.mark.parametrize("device", ["cpu", "python"])
+@pytest.mark.parametrize("spoilt", [None, np.nan, np.inf, -np.inf])
+def test_columns_are_bounded_in_lanes(device: str, spoilt: float | None) -> None:
+    columns = np.random.default_rng(3).normal(size=(4, 37)).astype(np.float32)
+    if spoilt is not None:
+        columns[2, 20] = spoilt
+    least, most = np.empty((4, 8), np.float32), np.empty((4, 8), np.float32)
+    with lw.device(device):
+        bound_columns(columns, least, most, grid=least.shape)
+    for found, wanted in ((least.min(axis=1), columns.min(axis=1)), (most.max(axis=1), columns.max(axis=1))):
+        if spoilt is not None:
+            wanted[2] = np.nan
+        assert np.array_equal(found, wanted, equal_nan=True)
 
 
 def test_boxes_are_immutable() -> None:
@@ -246,7 +270,7 @@ def test_volumes_are_means_of_cubes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "VOLUME_BYTES", 30)
     field = np.arange(4 * 6 * 8, dtype=np.float32).reshape(4, 6, 8)
     scene = FieldScene((4, 6, 8), "cpu", {"t": lambda: field}, {}, lambda: (1, 1.0))
-    header, body = decode(scene.frames(Asked(field="t", kinds=("volume",)))[0])
+    header, body = decode(finished(scene.frames(Asked(field="t", kinds=("volume",))))[0])
     assert (header.first, header.total, header.count) == (4, 3, 2)
     small = field.reshape(2, 2, 3, 2, 4, 2).mean(axis=(1, 3, 5))
     seen = (np.frombuffer(body, np.uint8).reshape(small.shape) - 1.0) / 254 * (header.high - header.low) + header.low
@@ -272,15 +296,17 @@ def test_rows_are_made_on_gpus_too() -> None:
     from lanewise.planning.plan import NEUTRAL, Plan
     from lanewise.runtime.nvrtc import compile_cubin
 
-    column, rows = np.zeros(64, np.float32), np.zeros((64, 3), np.uint32)
+    column, rows, place = np.zeros(64, np.float32), np.zeros((64, 3), np.uint32), np.zeros(64, np.int32)
+    block = np.zeros((4, 64), np.float32)
     uniforms = (lw.vec3(0.0), lw.vec3(1.0), 0.0, 1.0)
-    for kernel, arguments in (
-        (quantise_points, (*[column] * 4, rows, *uniforms)),
-        (quantise_headings, (*[column] * 3, rows)),
+    for kernel, arguments, grid in (
+        (quantise_points, (place, *[column] * 4, rows, *uniforms), 64),
+        (quantise_headings, (place, *[column] * 3, rows), 64),
+        (bound_columns, (block, block[:, :8].copy(), block[:, :8].copy()), (4, 8)),
     ):
         calls = kernel._calls
         program = build_program(
-            calls.subject.reference(calls.given(arguments, {"grid": 64})), Plan(block=64).filled(NEUTRAL), "cuda"
+            calls.subject.reference(calls.given(arguments, {"grid": grid})), Plan(block=64).filled(NEUTRAL), "cuda"
         )
         for made, text in zip(program.kernels, generated_texts(program, "cuda", locations=False), strict=True):
             cubin = compile_cubin(text, made.name, "sm_90")

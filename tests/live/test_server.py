@@ -275,7 +275,8 @@ def test_a_cloud_is_completed_while_the_run_rests(scene: Counting) -> None:
         feed.pause()
         with Running(feed, scene):
             header, _ = talk.frame()
-            assert (header.count, header.total) == (20_000, COUNT)
+            assert header.total == COUNT
+            assert 20_000 <= header.count < 22_000
             have = header.count
             while have < COUNT:
                 rest, _ = talk.frame()

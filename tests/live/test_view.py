@@ -11,6 +11,7 @@ import pytest
 import lanewise as lw
 from lanewise.live.frame import decode
 from lanewise.live.recording import read_recording
+from lanewise.live.scenes import finished
 from lanewise.sims import gravity
 from lanewise.sims.boids import Flock
 from lanewise.sims.lbm import Simulation
@@ -41,7 +42,7 @@ def test_records_of_an_own_loop() -> None:
 def test_arrays_are_pictures(shape: tuple[int, ...]) -> None:
     picture = np.linspace(0, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape)
     with lw.view(picture, port=0, quiet=True) as view:
-        frames = view._feed.scene.frames(view._feed.asked)
+        frames = finished(view._feed.scene.frames(view._feed.asked))
     header, body = decode(frames[0])
     assert header.kind == "slice"
     assert (header.total, header.first) == shape[-2:]
@@ -159,7 +160,7 @@ def test_records_are_coloured_by_a_function(colour: Any, oracle: Any) -> None:
     with lw.view(array, colour=colour, port=0, quiet=True) as view:
         scene = view._feed.scene
         assert scene.about["fields"][0] == f"{colour.__name__}()"
-        header, body = decode(scene.frames(view._feed.asked)[0])
+        header, body = decode(finished(scene.frames(view._feed.asked))[0])
     rows = np.frombuffer(body, "<u2").reshape(-1, 4)[:, 3] / 65535 * (header.high - header.low) + header.low
     assert np.sort(rows) == pytest.approx(np.sort(wanted), abs=1e-3 * float(np.ptp(wanted)))
 

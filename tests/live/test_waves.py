@@ -15,7 +15,7 @@ from lanewise.cli.view import feed_of
 from lanewise.live.feed import Feed
 from lanewise.live.frame import decode
 from lanewise.live.recording import read_recording
-from lanewise.live.scenes import Asked
+from lanewise.live.scenes import Asked, finished
 from lanewise.sims.waves.hierarchical import CANDIDATE
 from lanewise.sims.waves.live import CELLS, FIELDS, SearchScene, UnitsScene
 from lanewise.sims.waves.units import search_in_units
@@ -66,7 +66,7 @@ def test_the_best_of_each_place_is_seen_however_a_search_is_divided(
     shuffled = np.random.default_rng(seed + 1).permutation(rows)
     for part in np.array_split(shuffled, parts):
         scene.add(1, part)
-    made = scene.frames(Asked(field=field))
+    made = finished(scene.frames(Asked(field=field)))
     best: dict[tuple[float, float], tuple[float, ...]] = {}
     for r in rows:
         key, value = (r["alpha"], r["delta"]), (r["significance"], r["twoF"])
@@ -98,14 +98,14 @@ def test_a_picked_place_has_its_candidate() -> None:
 def test_frames_have_an_end_and_few_are_needed() -> None:
     """As many points as cells, before the first none."""
     scene = SearchScene(SKY, 2)
-    assert decode(scene.frames(Asked(field="mean 2F"))[0])[0].count == 0
+    assert decode(finished(scene.frames(Asked(field="mean 2F")))[0])[0].count == 0
     rows = np.zeros(100_000, CANDIDATE)
     rng = np.random.default_rng(1)
     rows["alpha"], rows["delta"] = rng.uniform(0.9, 2.1, 100_000), rng.uniform(-0.6, 0.6, 100_000)
     scene.add(1, rows)
-    header = decode(scene.frames(Asked(field="mean 2F"))[0])[0]
+    header = decode(finished(scene.frames(Asked(field="mean 2F")))[0])[0]
     assert header.count <= CELLS[0] * CELLS[1]
-    assert decode(scene.frames(Asked(field="mean 2F", points=10))[0])[0].count == 10
+    assert decode(finished(scene.frames(Asked(field="mean 2F", points=10)))[0])[0].count == 10
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +136,7 @@ def test_a_search_that_is_watched_finds_the_same(lanewise: Command, pattern: str
     assert header.count > 20
     listed = feed_of(Path("seen.csv"), 30)
     assert isinstance(listed, Feed)
-    assert decode(listed.scene.frames(listed.asked)[0])[0].count > 10
+    assert decode(finished(listed.scene.frames(listed.asked))[0])[0].count > 10
 
 
 def test_the_checkpoints_of_a_search_are_seen_as_they_come(pattern: str, tmp_path: Path) -> None:
@@ -152,15 +152,15 @@ def test_the_checkpoints_of_a_search_are_seen_as_they_come(pattern: str, tmp_pat
     scene = shown.scene
     assert isinstance(scene, UnitsScene)
     assert (scene.moment[0], scene.changed) == (2 * len(job.sky), False)
-    whole = decode(scene.frames(shown.asked)[0])[0].count
+    whole = decode(finished(scene.frames(shown.asked))[0])[0].count
     for path in sorted(folder.glob("unit-*.json"))[1:]:
         path.unlink()
     assert scene.changed
-    assert 0 < decode(scene.frames(shown.asked)[0])[0].count < whole
+    assert 0 < decode(finished(scene.frames(shown.asked))[0])[0].count < whole
     for path in folder.glob("unit-*.json"):
         path.unlink()
     assert not scene.changed, "the search has ended: what it had found stays"
-    assert decode(scene.frames(shown.asked)[0])[0].count > 0
+    assert decode(finished(scene.frames(shown.asked))[0])[0].count > 0
 
 
 def test_a_table_without_candidates_is_refused(tmp_path: Path) -> None:

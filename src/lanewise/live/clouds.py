@@ -10,22 +10,25 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lanewise.frontend.helpers import HelperFunction
 from lanewise.language import values
-from lanewise.live.boxes import FrameBox, sending_order, without_outliers
+from lanewise.live.boxes import FrameBox, sending_order, whole_shares, without_outliers
 from lanewise.live.frame import FrameHeader, encode
 from lanewise.live.protocol import FLAGS
-from lanewise.live.quantise import MOST, quantise_headings, quantise_points
-from lanewise.live.scenes import Asked
+from lanewise.live.quantise import MOST, bound_columns, quantise_headings, quantise_points
+from lanewise.live.scenes import Asked, FrameOrLater
 from lanewise.patterns.elementwise.kernel import Elementwise, elementwise
 from lanewise.records.arrays import RecordArray, class_of
 from lanewise.records.binding import places_of
 from lanewise.records.field_views import FieldViews
-from lanewise.runtime.memory import array_module, on, to_host
+from lanewise.runtime.aside import Aside
+from lanewise.runtime.memory import array_module, module_of, on, to_host
 from lanewise.support.errors import InputError
 
-SAMPLE = 4096  # elements that say where nearly all are
+SAMPLE = 4096  # elements that say where nearly all are, at least
+LANES = 4096  # threads of a device that bound a column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,12 +63,15 @@ class CloudScene:
         if not isinstance(places, FieldViews):
             raise InputError("a view shows an array on one device; this one lies on a mesh")
         self._array, self._shown, self._moment, self._rows = array, shown, moment, rows
-        kind = "arrows" if shown.heading else "points"
-        self._about = {"kinds": [kind], "fields": list(shown.values), **about}
+        self._kind, self._width = ("arrows", 3) if shown.heading else ("points", 2)  # of u32
+        self._about = {"kinds": [self._kind], "fields": list(shown.values), **about}
         self._looks: dict[str, Elementwise] = {}
+        self._aside = Aside(array.device, "a frame of a view")
+        self._columns: Any = None
         self._box, self._range = FrameBox(), ("", math.inf, -math.inf)
         self._order = self._seen = np.empty(0, np.int32)  # all rows in order, and those last sent
-        self._here: Any = None  # that on the device
+        self._fine = np.empty(0, np.bool_)  # which rows those are; of one element: all
+        self._here: Any = None  # on the device, the place of each row; below 0: it is not sent
         self._number = 0  # of the order: another one where other elements are sent
 
     @property
@@ -76,15 +82,24 @@ class CloudScene:
     def moment(self) -> tuple[int, float]:
         return self._moment()
 
-    def frames(self, asked: Asked) -> list[bytes]:
+    def frames(self, asked: Asked) -> list[FrameOrLater]:
         """One frame, of points or of arrows."""
-        array = self._array
-        if not len(array):
-            return [encode(FrameHeader(kind=self._about["kinds"][0], step=self.moment[0]))]
-        with on(array.device):
-            columns = self._look(asked.field)(array)
-            at, dropped = self._sent(columns)
-            return [self._framed(columns, at[: asked.points], len(array) - dropped, asked)]
+        count = len(self._array)
+        if not count:
+            return [encode(FrameHeader(kind=self._kind, step=self.moment[0]))]
+        with self._aside.reading():
+            columns = self._looked_at(asked.field)
+            least, most = _extremes(columns)
+            fine = bool(np.isfinite(least).all() and np.isfinite(most).all())
+            place, total = self._placed(columns, all_finite=fine)
+            if 0 < total < count:
+                module = array_module(self._array.device)
+                least, most = _extremes(module.ascontiguousarray(columns[:, place >= 0]))
+            near = to_host(columns[:3, :: max(1, count // SAMPLE) | 1])
+        sent = whole_shares(asked.points, total)
+        header = self._header(least, most, near, asked, sent, total)
+        with self._aside.going_on():
+            return [self._framed(header, columns, place)]
 
     def picked(self, place: int) -> dict[str, Any]:
         """The row and the fields of one record."""
@@ -99,100 +114,126 @@ class CloudScene:
             fields = {f.name: to_host(getattr(one, f.name))[0] for f in one.record.fields}
         return {"row": row, **{n: np.asarray(v).tolist() for n, v in fields.items()}}
 
-    def _look(self, field: str) -> Elementwise:
-        """The kernel that reads what frames need, as float32."""
-        found = self._looks.get(field)
-        if found is None:
-            shown = self._shown
-            found = self._looks[field] = _reading(
+    def _looked_at(self, field: str) -> Any:
+        """What frames need of the records as they lie, float32 of shape (columns, n); written anew
+        for every frame.
+        """
+        look, shown = self._looks.get(field), self._shown
+        if look is None:
+            look = self._looks[field] = _reading(
                 class_of(self._array),
                 shown.position,
                 shown.values[field],
                 shown.heading,
                 shown.chosen,
             )
-        return found
+        shape = 7 if shown.heading else 4, len(self._array)
+        if self._columns is None or self._columns.shape != shape:
+            self._columns = array_module(self._array.device).empty(shape, np.float32)
+        look(self._array, out=tuple(self._columns))
+        return self._columns
 
-    def _sent(self, columns: tuple[Any, ...]) -> tuple[Any, int]:
-        """The places in memory in the order in which they are sent, without records that are not
-        finite; how many those are.
+    def _placed(self, columns: Any, *, all_finite: bool) -> tuple[Any, int]:
+        """At which place each record is sent, int32, below 0 for those that are not finite; how
+        many are sent.
         """
         count, module = len(self._array), array_module(self._array.device)
-        if len(self._order) != count or self._here is None:
+        if len(self._order) != count:
             self._order = sending_order(count)
-            self._here = module.asarray(self._order)
-        rows, at = self._rows(), self._here
-        if rows is not None:
-            places = module.empty_like(rows)
-            places[rows] = module.arange(count, dtype=rows.dtype)
-            at = places[at]
-        total = sum(c.sum(dtype=np.float64) for c in columns)
-        if math.isfinite(float(total)):
-            self._see(self._order)
-            return at, 0
-        fine = module.ones(count, bool)
-        for c in columns:
-            fine &= module.isfinite(c)
-        sent = fine[at]
-        kept = at[sent]
-        self._see(self._order[to_host(sent)])
-        return kept, count - len(kept)
+            self._fine = np.empty(0, np.bool_)
+        rows = self._rows()
+        fine = np.ones(1, np.bool_)
+        if not all_finite:
+            seen = to_host(module.isfinite(columns).all(axis=0))
+            fine = np.empty_like(seen)
+            fine[slice(None) if rows is None else to_host(rows)] = seen
+        if not np.array_equal(fine, self._fine):
+            kept = self._order if all_finite else self._order[fine[self._order]]
+            places = np.full(count, -1, np.int32)
+            places[kept] = np.arange(len(kept), dtype=np.int32)
+            self._here, self._fine = module.asarray(places), fine
+            self._see(kept)
+        return self._here if rows is None else self._here[rows], len(self._seen)
 
     def _see(self, rows: Any) -> None:
         """These are sent, in this order: another number where it is another one."""
-        if rows is not self._seen and not np.array_equal(rows, self._seen):
+        if not np.array_equal(rows, self._seen):
             self._number += 1
         self._seen = rows
 
-    def _framed(self, columns: tuple[Any, ...], at: Any, total: int, asked: Asked) -> bytes:
-        module, count = array_module(self._array.device), len(at)
-        kind = self._about["kinds"][0]
-        width = 3 if kind == "arrows" else 2
-        rows = module.empty((len(self._array), width), np.uint32)
+    def _header(
+        self, least: Any, most: Any, near: Any, asked: Asked, sent: int, total: int
+    ) -> FrameHeader:
+        """What is said of a frame, and how its rows are made.
+
+        near: positions of some of the records.
+        """
         step, time = self.moment
         clamped, low, high = False, 0.0, 0.0
-        if count:
-            clamped = self._bound(columns[:3], at, all_finite=total == len(self._array))
-            low, high = self._ranged(columns[3], at, asked, total)
-            origin, extent = self._box.origin, self._box.extent
-            per_length = tuple(MOST / e for e in extent)
-            per_value = MOST / (high - low) if high > low else 0.0
-            quantise_points(
-                *columns[:4], rows, grid=len(rows), origin=origin, per_length=per_length, low=low,
-                per_value=per_value,
-            )  # fmt: skip
-            if kind == "arrows":
-                quantise_headings(*columns[4:], rows, grid=len(rows))
-        header = FrameHeader(
-            kind=kind, flags=FLAGS["clamped"] * clamped, components=4 * width,
-            order=self._number % 256, count=count, total=total, step=step, time=time,
+        if sent:
+            clamped = self._bound(least, most, near)
+            low, high = self._ranged(float(least[3]), float(most[3]), asked)
+        return FrameHeader(
+            kind=self._kind, flags=FLAGS["clamped"] * clamped, components=4 * self._width,
+            order=self._number % 256, count=sent, total=total, step=step, time=time,
             origin=self._box.origin, extent=self._box.extent, low=low, high=high,
         )  # fmt: skip
-        sent = np.ascontiguousarray(to_host(rows.take(at, axis=0)))
-        return encode(header, sent.reshape(-1).view(np.uint8).data)
 
-    def _bound(self, positions: tuple[Any, ...], at: Any, *, all_finite: bool) -> bool:
+    def _framed(self, header: FrameHeader, columns: Any, place: Any) -> FrameOrLater:
+        """The frame of the first rows of the order."""
+        count, shape = len(self._array), (header.count, self._width)
+        per_value = MOST / (header.high - header.low) if header.high > header.low else 0.0
+
+        def fill(rows: Any) -> None:
+            quantise_points(
+                place, *columns[:4], rows, grid=count, origin=header.origin,
+                per_length=tuple(MOST / e for e in header.extent), low=header.low,
+                per_value=per_value,
+            )  # fmt: skip
+            if self._width > 2:
+                quantise_headings(place, *columns[4:], rows, grid=count)
+
+        if not header.count:
+            return encode(header)
+        nbytes = 4 * header.count * self._width
+        way = self._aside.way(nbytes)
+        fill(way.there[:nbytes].view(np.uint32).reshape(shape))
+        way.send(nbytes)
+
+        return lambda: way.taken(encode(header))
+
+    def _bound(self, least: Any, most: Any, near: Any) -> bool:
         """Have a box of the positions; whether it leaves some outside."""
         bounds: list[tuple[float, float]] = []
         clamped = False
-        for column in positions:
-            some = column if all_finite else column[at]
-            wide = float(some.min()), float(some.max())
-            near, cut = without_outliers(wide, to_host(column[at[:SAMPLE]]))
+        for low, high, some in zip(least[:3].tolist(), most[:3].tolist(), near, strict=True):
+            kept, cut = without_outliers((low, high), some[np.isfinite(some)])
             clamped |= cut
-            bounds.append(near)
+            bounds.append(kept)
         self._box = self._box.holding(tuple(bounds))
         return clamped
 
-    def _ranged(self, column: Any, at: Any, asked: Asked, total: int) -> tuple[float, float]:
+    def _ranged(self, least: float, most: float, asked: Asked) -> tuple[float, float]:
         """The range of values: as it was asked for, else the least and greatest so far."""
-        some = column if total == len(self._array) else column[at]
         field, low, high = self._range
         if field != asked.field:
             low, high = math.inf, -math.inf
-        low, high = min(low, float(some.min())), max(high, float(some.max()))
+        low, high = min(low, least), max(high, most)
         self._range = asked.field, low, high
         return low if asked.low is None else asked.low, high if asked.high is None else asked.high
+
+
+def _extremes(columns: Any) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """The least and the greatest number of each column, on the host; NaN, or the infinite ones,
+    where some are not finite.
+    """
+    if isinstance(columns, np.ndarray):
+        return columns.min(axis=1), columns.max(axis=1)
+    count, lanes = columns.shape[0], min(LANES, columns.shape[1])
+    partial = module_of(columns).empty((2, count, lanes), np.float32)
+    bound_columns(columns, partial[0], partial[1], grid=(count, lanes))
+    least, most = to_host(partial)
+    return least.min(axis=1), most.max(axis=1)
 
 
 @cache

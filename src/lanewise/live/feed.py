@@ -7,34 +7,24 @@ a viewer only where one has paused it. The server's thread takes what is there.
 from __future__ import annotations
 
 import json
-import struct
 import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lanewise.live.frame import FrameHeader, encode
-from lanewise.live.protocol import HEADER, HEADER_BYTES
-from lanewise.live.scenes import Asked, Scene
+from lanewise.live.frame import Frame, FrameHeader, encode, stamp
+from lanewise.live.scenes import Asked, FrameOrLater, Scene, finished
 from lanewise.profiling import Profile
 from lanewise.profiling.profile import span
 
 WATCHED_SECONDS = 0.02  # of steps between two looks while somebody watches
 ALONE_SECONDS = 0.2
 ALONE_AFTER = 10.0  # seconds without a viewer, after which a paused run says so
-_AT = {name: (struct.Struct(f"<{count}{code}"), at) for name, code, at, count in HEADER}
-
-
-def stamped(frame: bytes, **values: int) -> bytes:
-    """The frame with other values in its header."""
-    made = bytearray(frame[:HEADER_BYTES])
-    for name, value in values.items():
-        form, at = _AT[name]
-        form.pack_into(made, at, value)
-    return b"".join((made, memoryview(frame)[HEADER_BYTES:]))
+UNDER_WAY = 2  # looks whose frames are still to be finished, before others are left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +33,7 @@ class FrameSet:
 
     sequence: int
     step: int
-    frames: tuple[bytes, ...]
+    frames: tuple[Frame, ...]
 
     @property
     def nbytes(self) -> int:
@@ -75,6 +65,8 @@ class Feed:
         self.made = 0  # frames
         self.history: deque[FrameSet] = deque()
         self._bytes = 0
+        self._under_way: deque[tuple[int, int, list[FrameOrLater]]] = deque()
+        self._finisher = ThreadPoolExecutor(1, "lanewise view frames")
         self._changed = threading.Condition()
         self._left, self._last, self._fresh = 0, 0, False  # steps to take while paused
         self._next, self._stale = 0.0, True
@@ -104,7 +96,9 @@ class Feed:
         if self.paused and not self._fresh:
             self._left = max(0, self._left - (step - self._last))
         self._last, self._fresh = step, False
-        if time.monotonic() >= self._next or (self.paused and not self._left):
+        rests = self.paused and not self._left
+        late = time.monotonic() >= self._next and len(self._under_way) < UNDER_WAY
+        if rests or late:
             self._attempt()
         self._answer()
         since, said = time.monotonic(), False
@@ -121,15 +115,37 @@ class Feed:
             self._answer()
 
     def make(self) -> None:
-        """Make the frames of the state as it is, and keep them."""
+        """Make the frames of the state as it is, and keep them once they are on the host."""
         self._stale = False
         self._next = time.monotonic() + 1 / self.rate
         self.made += 1
         step = self.scene.moment[0]
         with span(self._profile, "view", name="frames"):
             seen = [*self.scene.frames(self.asked), self._statistics(step)]
-        frames = tuple(stamped(f, sequence=self.made) for f in seen)
-        moment = FrameSet(self.made, step, frames)
+        if self._under_way or any(callable(f) for f in seen):
+            self._under_way.append((self.made, step, seen))
+            self._finisher.submit(self._finish)
+        else:
+            self._keep(self.made, step, seen)
+
+    def _finish(self) -> None:
+        """Keep the frames that have been under way for longest; in a thread of its own."""
+        try:
+            self._keep(*self._under_way[0])
+        except Exception as error:
+            self._say_once(f"view: no frame: {error}")
+        with self._changed:
+            self._under_way.popleft()
+            self._changed.notify_all()
+
+    def flush(self) -> None:
+        """Wait until all frames that were made are kept."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._under_way)
+
+    def _keep(self, sequence: int, step: int, seen: list[FrameOrLater]) -> None:
+        stamped = tuple(stamp(f, sequence=sequence) for f in finished(seen))
+        moment = FrameSet(sequence, step, stamped)
         with self._changed:
             self.history.append(moment)
             self._bytes += moment.nbytes
@@ -144,15 +160,18 @@ class Feed:
         try:
             self.make()
         except Exception as error:
-            text = f"view: no frame: {error}"
-            if text != self._failure:
-                self._failure = text
-                self.say(text)
+            self._say_once(f"view: no frame: {error}")
+
+    def _say_once(self, text: str) -> None:
+        if text != self._failure:
+            self._failure = text
+            self.say(text)
 
     def end(self) -> None:
         """The run is over: its last state is what viewers see from now on."""
         if self.watched or self._record:
             self._attempt()
+        self.flush()
         self.ended, self.paused = True, False
         self._answer()
         self.notify()
@@ -163,7 +182,7 @@ class Feed:
             with self._changed:
                 self._changed.wait(0.05)
 
-    def _statistics(self, step: int) -> bytes:
+    def _statistics(self, step: int) -> Frame:
         told = {"steps/s": round(self.steps_per_second, 3), "viewers": self.watched}
         text = json.dumps(told).encode()
         return encode(FrameHeader(kind="statistics", count=len(text), step=step), text)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.live.frame import FrameHeader, encode
+from lanewise.live.frame import Frame, FrameHeader, encode
 from lanewise.live.protocol import FLAGS
 from lanewise.live.scenes import Asked
 from lanewise.runtime.memory import array_module, on, to_host
@@ -62,12 +62,12 @@ class FieldScene:
         """Sites are no elements."""
         return {}
 
-    def frames(self, asked: Asked) -> list[bytes]:
+    def frames(self, asked: Asked) -> list[Frame]:
         """A slice, a volume, or both."""
         with on(self._device):
             field = self._fields[asked.field]().reshape(self._deep)
             low, high = self._ranged(field, asked)
-            made: list[bytes] = []
+            made: list[Frame] = []
             if asked.wants("slice"):
                 made.append(self._slice(field, low, high, asked))
             if asked.wants("volume") and not self._flat:
@@ -86,7 +86,7 @@ class FieldScene:
         self._range = asked.field, low, high
         return low if asked.low is None else asked.low, high if asked.high is None else asked.high
 
-    def _slice(self, field: Any, low: float, high: float, asked: Asked) -> bytes:
+    def _slice(self, field: Any, low: float, high: float, asked: Asked) -> Frame:
         axis = 2 if self._flat else asked.axis  # of x, y, z
         count = self._deep[2 - axis]
         k = min(count - 1, int(asked.place * count))
@@ -100,7 +100,7 @@ class FieldScene:
         return self._framed("slice", values, low, high, origin, extent, first=width, total=height,
                             count=width * height)  # fmt: skip
 
-    def _volume(self, field: Any, low: float, high: float) -> bytes:
+    def _volume(self, field: Any, low: float, high: float) -> Frame:
         small = _averaged(array_module(self._device), field, self._factor)
         values = _bytes(small, low, high, self._small, self._device)
         nz, ny, nx = values.shape
@@ -111,7 +111,7 @@ class FieldScene:
     def _framed(
         self, kind: str, values: NDArray[np.uint8], low: float, high: float, origin: list[float],
         extent: list[float], **counts: int,
-    ) -> bytes:  # fmt: skip
+    ) -> Frame:  # fmt: skip
         step, time = self.moment
         header = FrameHeader(
             kind=kind, flags=FLAGS["walls"], components=1, step=step, time=time, low=low, high=high,

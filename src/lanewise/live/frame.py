@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from lanewise.live.protocol import HEADER, HEADER_BYTES, KINDS, MAGIC
 from lanewise.support.errors import InputError
 
+Frame: TypeAlias = bytes | bytearray
 Three: TypeAlias = tuple[float, float, float]
 NAMES = {number: name for name, number in KINDS.items()}
 CLOUDS = ("points", "arrows")
@@ -41,7 +42,7 @@ class FrameHeader:
     scale: int = 0
 
 
-def encode(header: FrameHeader, body: bytes | memoryview = b"") -> bytes:
+def encode(header: FrameHeader, body: bytes | memoryview = b"") -> bytearray:
     """The header and, behind it, the body."""
     made = bytearray(HEADER_BYTES)
     made[:4] = MAGIC.encode()
@@ -50,10 +51,18 @@ def encode(header: FrameHeader, body: bytes | memoryview = b"") -> bytes:
         given = (KINDS[value],) if f.name == "kind" else value
         given = given if isinstance(given, tuple) else (given,)
         _FORMAT[f.name].pack_into(made, _AT[f.name], *given)
-    return b"".join((made, body))
+    return bytearray().join((made, body))
 
 
-def decode(data: bytes | memoryview) -> tuple[FrameHeader, memoryview]:
+def stamp(frame: Frame, **values: int) -> Frame:
+    """The frame with other values in its header; the same one where its bytes can change."""
+    made = frame if isinstance(frame, bytearray) else bytearray(frame)
+    for name, value in values.items():
+        _FORMAT[name].pack_into(made, _AT[name], value)
+    return made
+
+
+def decode(data: Frame | memoryview) -> tuple[FrameHeader, memoryview]:
     """What `encode` was given. Raises `InputError` for bytes that are no frame."""
     view = memoryview(data)
     if len(view) < HEADER_BYTES:

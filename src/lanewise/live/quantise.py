@@ -1,11 +1,12 @@
 """Kernels that make rows of frames where the data are: positions, values and headings as u16, two
 of which are a u32 of a row.
 
-Rows lie as the elements do; whoever sends them brings them into another order, whole.
+They read elements as these lie and write rows where they are sent: element i is row `place[i]`,
+and none where that is below 0 or above the rows there are.
 """
 
 from lanewise.language.array_types import Array1, Array2, index
-from lanewise.language.values import clamp, f32, u32, vec3
+from lanewise.language.values import clamp, f32, i32, maximum, minimum, u32, vec3
 from lanewise.patterns.threadwise.kernel import threadwise
 
 MOST = 65535.0
@@ -14,6 +15,7 @@ MOST = 65535.0
 @threadwise
 def quantise_points(
     i: index,
+    place: Array1[i32],
     x: Array1[f32],
     y: Array1[f32],
     z: Array1[f32],
@@ -24,7 +26,7 @@ def quantise_points(
     low: f32,
     per_value: f32,
 ):
-    """The first columns of row i: x, y, z in the box, and the value in the range.
+    """The first columns of a row: x, y, z in the box, and the value in the range.
 
     per_length, per_value: 65535 over the edges of the box and over the range. What lies outside is
     brought to the faces.
@@ -33,15 +35,22 @@ def quantise_points(
     py = u32(clamp((y[i] - origin.y) * per_length.y + 0.5, 0.0, 65535.0))
     pz = u32(clamp((z[i] - origin.z) * per_length.z + 0.5, 0.0, 65535.0))
     pv = u32(clamp((value[i] - low) * per_value + 0.5, 0.0, 65535.0))
-    rows[i, 0] = px | (py << u32(16))
-    rows[i, 1] = pz | (pv << u32(16))
+    k = place[i]
+    if k >= 0 and k < rows.shape[0]:
+        rows[k, 0] = px | (py << u32(16))
+        rows[k, 1] = pz | (pv << u32(16))
 
 
 @threadwise
 def quantise_headings(
-    i: index, x: Array1[f32], y: Array1[f32], z: Array1[f32], rows: Array2[u32]
-):  # fmt: skip
-    """The last column of row i: a heading of any length on an octahedron that is unfolded to a
+    i: index,
+    place: Array1[i32],
+    x: Array1[f32],
+    y: Array1[f32],
+    z: Array1[f32],
+    rows: Array2[u32],
+):
+    """The last column of a row: a heading of any length on an octahedron that is unfolded to a
     square (Meyer et al. 2010).
     """
     size = abs(x[i]) + abs(y[i]) + abs(z[i])
@@ -60,4 +69,26 @@ def quantise_headings(
             v = folded_v
     pu = u32(clamp((u * 0.5 + 0.5) * 65535.0 + 0.5, 0.0, 65535.0))
     pv = u32(clamp((v * 0.5 + 0.5) * 65535.0 + 0.5, 0.0, 65535.0))
-    rows[i, 2] = pu | (pv << u32(16))
+    k = place[i]
+    if k >= 0 and k < rows.shape[0]:
+        rows[k, 2] = pu | (pv << u32(16))
+
+
+@threadwise
+def bound_columns(
+    j: index, lane: index, columns: Array2[f32], least: Array2[f32], most: Array2[f32]
+):
+    """The least and the greatest of every so many numbers of row j of the columns, of which there
+    are more than lanes; NaN where one of them is not finite.
+    """
+    lanes, count = least.shape[1], columns.shape[1]
+    low = columns[j, lane]
+    high = low
+    none = low - low  # NaN of what is not finite
+    for turn in range(1, (count - lane + lanes - 1) // lanes):
+        v = columns[j, lane + turn * lanes]
+        low = minimum(low, v)
+        high = maximum(high, v)
+        none += v - v
+    least[j, lane] = low + none
+    most[j, lane] = high + none

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, cast
 
 from lanewise.io.atomic import unwritable, writable_target
 from lanewise.live.feed import FrameSet
-from lanewise.live.frame import decode
+from lanewise.live.frame import Frame, decode
 from lanewise.support.errors import InputError
 
 MAGIC, VERSION = b"LWVR", 1
@@ -60,7 +60,7 @@ class Recorder:
             self._file.flush()
             os.fsync(self._file.fileno())
 
-    def _put(self, kind: int, sequence: int, data: bytes) -> None:
+    def _put(self, kind: int, sequence: int, data: Frame) -> None:
         crc = zlib.crc32(data, zlib.crc32(struct.pack("<3I", kind, sequence, len(data))))
         try:
             self._file.write(_RECORD.pack(kind, sequence, len(data), crc))

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
+
+from lanewise.live.frame import Frame
+
+FrameOrLater: TypeAlias = Frame | Callable[[], Frame]
+"""A frame, or what waits for one that is on its way from a device: called once, in any thread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +46,15 @@ class Scene(Protocol):
         """The steps that led to the state, and its time."""
         ...
 
-    def frames(self, asked: Asked) -> list[bytes]:
-        """Frames of the state as it is now, with sequence 0."""
+    def frames(self, asked: Asked) -> Sequence[FrameOrLater]:
+        """Frames of the state as it is now, with sequence 0. The state may change afterwards."""
         ...
 
     def picked(self, place: int) -> dict[str, Any]:
         """The fields of the element at a place of the sending order."""
         ...
+
+
+def finished(frames: Sequence[FrameOrLater]) -> list[Frame]:
+    """The frames of a look, all of them on the host."""
+    return [f() if callable(f) else f for f in frames]

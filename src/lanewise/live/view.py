@@ -16,7 +16,7 @@ from lanewise.live.clouds import CloudScene, Shown, shown_by_default
 from lanewise.live.feed import Feed
 from lanewise.live.fields import FieldScene
 from lanewise.live.recording import Recorder
-from lanewise.live.scenes import Asked, Scene
+from lanewise.live.scenes import Asked, Scene, finished
 from lanewise.live.server import Server, Serving
 from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.sitewise.sites import Sites
@@ -96,7 +96,7 @@ class LiveView:
                 how = _records(what, shown)
                 scene = CloudScene(what, how, {"flat": False, **about}, self._moment)
                 if how.chosen is not None:  # whose errors are the caller's
-                    scene.frames(Asked(field=next(iter(how.values))))
+                    finished(scene.frames(Asked(field=next(iter(how.values)))))
                 return scene
             case _ if isinstance(what, Viewable):
                 _refuse(shown, "a simulation says itself what is seen of it")

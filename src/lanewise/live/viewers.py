@@ -9,8 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lanewise.live.boxes import shares, whole_shares
 from lanewise.live.feed import Feed, FrameSet
-from lanewise.live.frame import CLOUDS, FrameHeader, decode, encode
+from lanewise.live.frame import CLOUDS, Frame, FrameHeader, decode, encode
 from lanewise.live.messages import COMMANDS, read_message
 from lanewise.live.protocol import FLAGS
 from lanewise.live.replay import RecordedFeed
@@ -34,7 +35,7 @@ class Viewer:
     """
 
     feed: Feed | RecordedFeed
-    send: Callable[[str | bytes], Any]
+    send: Callable[[str | Frame], Any]
     readonly: bool = False
     rate: float = 30.0
     budget: float = 200e6
@@ -203,7 +204,9 @@ class Viewer:
     def _count(self, header: FrameHeader) -> int:
         """So many elements of a cloud go at once."""
         most = self.budget / min(self.rate, self.feed.rate) / max(1, header.components)
-        return min(header.count, max(LEAST_POINTS, min(self.points, int(most))))
+        least = LEAST_POINTS + header.total // shares(header.total) + 1
+        wanted = max(least, min(self.points, int(most)))
+        return min(header.count, whole_shares(wanted, header.total))
 
     async def _send_suffix(self, header: FrameHeader, body: memoryview, first: int) -> None:
         size = header.components
@@ -216,12 +219,12 @@ class Viewer:
             header.sequence,
         )  # fmt: skip
 
-    async def _pay(self, frame: bytes, sequence: int) -> None:
+    async def _pay(self, frame: Frame, sequence: int) -> None:
         self._serial += 1
         number = sequence if sequence not in self.under_way else -self._serial
         self.under_way[number] = time.monotonic()
         await self.send(frame)
 
 
-def _with(header: FrameHeader, body: memoryview, flags: int, **values: Any) -> bytes:
+def _with(header: FrameHeader, body: memoryview, flags: int, **values: Any) -> Frame:
     return encode(replace(header, flags=header.flags | flags, **values), body)

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from lanewise.live.frame import Frame
 from lanewise.live.server import STATIC, Server
 from lanewise.live.viewers import Viewer
 from lanewise.support.errors import InputError
@@ -80,7 +81,7 @@ class WidgetLink:
         )
         self._open = False
 
-    async def _send(self, data: str | bytes) -> None:
+    async def _send(self, data: str | Frame) -> None:
         if isinstance(data, str):
             self._widget.send({"text": data})
         elif len(data) <= MESSAGE_BYTES:

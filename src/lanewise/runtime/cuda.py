@@ -366,7 +366,7 @@ def _stream(handle: int) -> Any:
 
 
 @cache
-def _graph_stream(device: str) -> Any:
+def graph_stream(device: str) -> Any:
     """One stream for all graphs of a device, so that they run in the order of their launches."""
     with use(device):
         return cupy().cuda.Stream(non_blocking=True)
@@ -377,7 +377,7 @@ class Graph:
 
     def __init__(self, device: str, work: Callable[[], None]) -> None:
         synchronize(device)  # what the launches read must be there before the first replay
-        self.device, self._stream = device, _graph_stream(device)
+        self.device, self._stream = device, graph_stream(device)
         # half a capture would leave the stream in one
         with interrupts_wait(), use(device), self._stream:
             self._stream.begin_capture()
@@ -423,7 +423,7 @@ class Marks:
     """
 
     def __init__(self, device: str, count: int) -> None:
-        self.device, self._stream = device, _graph_stream(device)
+        self.device, self._stream = device, graph_stream(device)
         with use(device):
             self._events = [cupy().cuda.Event() for _ in range(count)]
 
@@ -459,7 +459,7 @@ def graph_event(device: str) -> Any:
     """An event, recorded after all graphs of a device that have been launched."""
     with use(device):
         event = cupy().cuda.Event()
-        event.record(_graph_stream(device))
+        event.record(graph_stream(device))
         return event
 
 
@@ -474,13 +474,13 @@ def copy_to_graphs(device: str, to: int, source: int, nbytes: int) -> None:
     with use(device):
         runtime = cupy().cuda.runtime
         runtime.memcpyAsync(
-            to, source, nbytes, runtime.memcpyHostToDevice, _graph_stream(device).ptr
+            to, source, nbytes, runtime.memcpyHostToDevice, graph_stream(device).ptr
         )
 
 
 def wait_for_graphs(device: str) -> None:
     """Wait until all launched graphs of a device are done."""
-    _graph_stream(device).synchronize()
+    graph_stream(device).synchronize()
 
 
 def synchronize(device: str) -> None:

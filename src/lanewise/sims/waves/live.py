@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.live.boxes import FrameBox
-from lanewise.live.frame import FrameHeader, encode
-from lanewise.live.scenes import Asked
+from lanewise.live.frame import Frame, FrameHeader, encode
+from lanewise.live.scenes import Asked, FrameOrLater
 from lanewise.sims.waves.hierarchical import CANDIDATE, COLUMNS, Candidates
 from lanewise.support.errors import InputError
 
@@ -87,7 +87,7 @@ class SearchScene:
             numbers.append(np.clip(part * count, 0, count - 1).astype(np.intp))
         return numbers[0] * CELLS[1] + numbers[1]
 
-    def frames(self, asked: Asked) -> list[bytes]:
+    def frames(self, asked: Asked) -> Sequence[FrameOrLater]:
         """Points in alpha and delta, and what is told beside them: the curve among it."""
         rows = self._best[self._order][: asked.points]
         header = FrameHeader(kind="points", components=8, step=self._done, time=float(self._done))
@@ -132,7 +132,7 @@ class SearchScene:
         return {"x": ends, "y": np.round(largest, 3).tolist(), "names": names}
 
 
-def _told(values: dict[str, Any]) -> bytes:
+def _told(values: dict[str, Any]) -> Frame:
     text = json.dumps(values).encode()
     return encode(FrameHeader(kind="statistics", count=len(text)), text)
 
@@ -211,7 +211,7 @@ class UnitsScene:
     def moment(self) -> tuple[int, float]:
         return self._scene.moment
 
-    def frames(self, asked: Asked) -> list[bytes]:
+    def frames(self, asked: Asked) -> Sequence[FrameOrLater]:
         """See `SearchScene.frames`."""
         if self.changed:
             self._stamp = _stamp(self._folder)

@@ -1,0 +1,125 @@
+"""Frames of every device: those of the CPU, of the state that was seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lanewise as lw
+from lanewise.live.clouds import CloudScene, Shown
+from lanewise.live.feed import Feed
+from lanewise.live.fields import FieldScene
+from lanewise.live.frame import FrameHeader, decode
+from lanewise.live.scenes import Asked, finished
+from lanewise.runtime.memory import array_module, to_host
+from tests.live.sparks import Spark
+
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
+VALUES = {"heat": "e.heat", "speed": "length(e.velocity)"}
+POINTS = Shown(position="e.position", values=VALUES)
+ARROWS = Shown(position="e.position", values=VALUES, heading="e.velocity")
+
+
+def sparks(device: str, count: int, spoilt: int = 0) -> Any:
+    rng = np.random.default_rng(1)
+    position, velocity = rng.normal(size=(2, count, 3))
+    position[rng.permutation(count)[:spoilt], 1] = np.nan
+    with lw.device(device):
+        return Spark.array(position=position, heat=rng.random(count), velocity=velocity)
+
+
+def cloud(array: Any, shown: Shown = ARROWS, rows: Any = None) -> CloudScene:
+    return CloudScene(array, shown, {}, lambda: (3, 0.5), lambda: rows)
+
+
+def rows_of(frame: Any) -> tuple[FrameHeader, Any]:
+    header, body = decode(frame)
+    return header, np.frombuffer(body, np.uint16).reshape(header.count, header.components // 2).astype(int)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("shown", [POINTS, ARROWS])
+@pytest.mark.parametrize(("count", "spoilt", "points"), [
+    (1, 0, 9), (300, 0, 1000), (5000, 0, 5000), (5000, 40, 5000), (70_000, 0, 30_000), (50, 50, 9),
+])  # fmt: skip
+def test_frames_are_those_of_the_cpu(device: str, shown: Shown, count: int, spoilt: int, points: int) -> None:
+    scenes = [cloud(sparks(d, count, spoilt), shown) for d in ("cpu", device)]
+    for field in VALUES:
+        asked = Asked(field=field, points=points)
+        (wanted, first), (header, rows) = (rows_of(finished(s.frames(asked))[0]) for s in scenes)
+        for name in ("kind", "flags", "count", "total", "order", "step", "time", "origin", "extent"):
+            assert getattr(header, name) == getattr(wanted, name)
+        assert np.allclose([header.low, header.high], [wanted.low, wanted.high], rtol=1e-6)
+        assert header.count <= points
+        assert np.abs(rows - first).max(initial=0) <= 1, "rounding, where products and sums are contracted"
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_reordered_memory_is_seen_by_rows(device: str) -> None:
+    array = sparks(device, 3000)
+    order = np.random.default_rng(5).permutation(3000)
+    with lw.device(device):
+        moved = Spark.array(**{n: to_host(getattr(array, n))[order] for n in
+                               ("position", "heat", "velocity")})  # fmt: skip
+    rows = array_module(device).asarray(order.astype(np.int32))
+    asked = Asked(field="heat")
+    plain, seen = (finished(s.frames(asked)) for s in (cloud(array), cloud(moved, rows=rows)))
+    assert plain == seen
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_frames_under_way_are_of_the_state_that_was_seen(device: str) -> None:
+    """What is launched at once behind a look changes nothing of it."""
+
+    @lw.elementwise
+    def spoil(e: Spark):
+        e.position = lw.vec3(7.0, 8.0, 9.0) - 3.0 * e.position
+        e.heat = e.heat + 1.0
+        e.velocity = lw.vec3(0.0, 0.0, 1.0)
+
+    array, still = sparks(device, 200_000), sparks(device, 200_000)
+    scene, other = cloud(array), cloud(still)
+    spoil(array), spoil(still)  # it is compiled
+    under_way = []
+    for _ in range(4):
+        frames = scene.frames(Asked(field="heat"))
+        for _ in range(3):
+            spoil(array)
+        under_way.append((frames, finished(other.frames(Asked(field="heat")))))
+        for _ in range(3):
+            spoil(still)
+    for frames, wanted in under_way:
+        assert finished(frames) == wanted
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_feed_keeps_what_was_under_way_in_order(device: str) -> None:
+    array = sparks(device, 20_000)
+    step = 0
+    scene = CloudScene(array, ARROWS, {}, lambda: (step, float(step)))
+    feed = Feed(scene, rate=1e6)
+    feed.watch(1)
+    for step in range(1, 40):
+        feed.look(step)
+    feed.end()
+    kept = list(feed.history)
+    assert [m.sequence for m in kept] == list(range(1, feed.made + 1))
+    assert kept[-1].step == 39
+    assert [m.step for m in kept] == sorted(m.step for m in kept)
+    assert all(decode(f)[0].sequence == m.sequence for m in kept for f in m.frames)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("shape", [(30, 40), (12, 20, 30)])
+def test_slices_are_those_of_the_cpu(device: str, shape: tuple[int, ...]) -> None:
+    field = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+    made = []
+    for where in ("cpu", device):
+        there = array_module(where).asarray(field)
+        scene = FieldScene(shape, where, {"t": lambda there=there: there}, {}, lambda: (1, 1.0))
+        made.append([decode(f) for f in finished(scene.frames(Asked(field="t")))])
+    for (wanted, first), (header, body) in zip(*made, strict=True):
+        assert header == wanted
+        assert np.abs(np.frombuffer(body, np.uint8).astype(int) - np.frombuffer(first, np.uint8)).max() <= 1
