@@ -195,7 +195,7 @@ def test_an_accuracy_that_no_tree_keeps() -> None:
 
 def test_one_tree_lies_in_memory_at_a_time(own_store: Path) -> None:
     cloud, alive, most = stars(600), 0, 0
-    far = pull.using(search=lw.Tree(accuracy=5e-2))
+    far = pull.using(search=lw.Tree(accuracy=5e-2, order=2))
     searched: Any = far.searched
     arguments = far._calls.given((cloud, cloud), {"softening2": 1e-4})
     job = searched.calibration_job(arguments, None)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import lanewise as lw
@@ -70,7 +70,6 @@ STEPS = st.one_of(
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@settings(max_examples=25)
 @given(st.lists(STEPS, min_size=2, max_size=8))
 @example([("a", 5), ("by hand", 1), ("a", 5)])
 @example([("a", 5), ("b", 9), ("a", 5), ("again a", 1), ("plain", 1), ("a", 40)])
