@@ -9,6 +9,7 @@ import gc
 import hashlib
 import os
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -38,6 +39,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A session in the background of a shell ignores Ctrl-C, and so would the processes that tests start and interrupt.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # Set before xdist starts its workers: they inherit it and share one cache, because compiling is what takes time.
     if CACHE_VARIABLE not in os.environ:
         if (kept := getattr(config, "cache", None)) is not None:

@@ -60,7 +60,7 @@ def test_a_kernel_that_is_put_over_a_tree(lanewise: Command, file: Path) -> None
 
 def test_a_run_takes_what_was_measured_for_bodies_like_its_own(lanewise: Command) -> None:
     asked = ("--method", "tree", "--accuracy", 2e-2)
-    found = lanewise("tune", "gravity", "--bodies", 1000, *asked, "--seconds", 2, "--json").last_json
+    found = lanewise("tune", "gravity", "--bodies", 1000, *asked, "--seconds", 1, "--json").last_json
     choice = choice_from(found["structure"])
     run = ("gravity", "run", "--steps", 1, "--softening", 0.01, "--quiet", "--json")
     taken = lanewise(*run, "--bodies", 1020, *asked).last_json

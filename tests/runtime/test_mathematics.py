@@ -160,6 +160,7 @@ WIDTHS = [
 ]
 
 
+@pytest.mark.grid(every=8)
 @EACH
 @FORMATS
 @pytest.mark.parametrize("widths", WIDTHS, ids=("some", "others"))
