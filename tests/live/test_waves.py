@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,10 @@ from lanewise.sims.waves.units import search_in_units
 from lanewise.support.errors import InputError
 from tests.cli.command import Command
 from tests.cli.conftest import lanewise  # noqa: F401  (a fixture)
-from tests.waves.units.data import START, a_job, make_files
+from tests.live.browser import lit, pixels, until
+from tests.live.conftest import Opened
+from tests.live.pictures import address
+from tests.waves.units.data import START, a_job, make_files, start_search
 
 SKY = ((1.0, 2.0), (-0.5, 0.5))
 
@@ -168,3 +172,41 @@ def test_a_table_without_candidates_is_refused(tmp_path: Path) -> None:
     path.write_text("freq,alpha,delta,twoF\n")
     with pytest.raises(InputError, match="there are no templates below the names of the columns"):
         feed_of(path, 30)
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_a_search_is_watched_paused_picked_and_ended(opened: Opened, pattern: str, tmp_path: Path) -> None:
+    sky = tmp_path / "sky.txt"
+    sky.write_text("".join(f"{2 + 0.02 * k} {0.3 + 0.02 * n}\n" for k in range(20) for n in range(20)))
+    out = tmp_path / "top.csv"
+    # whoever starts this in the background may ignore Ctrl-C, which children inherit
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    process = start_search(pattern, sky, out, "--view", "--view-port", 0, "--view-wait", "--units", 4)
+    signal.signal(signal.SIGINT, before)
+    try:
+        page = opened(address(process))
+        until(page, "lanewise.run.step > 2 && lanewise.run.curve", 60)
+        page.get_by_role("button", name="Pause").click()
+        until(page, "lanewise.run.paused")
+        page.wait_for_timeout(300)
+        held = page.locator("#moment").inner_text()
+        page.evaluate("lanewise.actions.set('axes', false)")
+        assert lit(pixels(page)).any()
+        rows, columns = np.nonzero(lit(pixels(page)))
+        page.mouse.click(int(columns[0]), int(rows[0]))
+        page.locator("#picked").get_by_text("significance").wait_for()
+        page.wait_for_timeout(300)
+        assert page.locator("#moment").inner_text() == held
+        page.locator("#scene").focus()
+        page.keyboard.press("ArrowRight")
+        until(page, f"document.getElementById('moment').textContent !== {json.dumps(held)}")
+        process.send_signal(signal.SIGINT)
+        page.get_by_text("the run has ended").wait_for()
+        _, said = process.communicate(timeout=20)
+        assert "the same command with --resume goes on" in said
+    finally:
+        process.kill()
+    done = start_search(pattern, sky, out, "--resume")
+    done.communicate(timeout=120)
+    assert (done.returncode, out.exists()) == (0, True)

@@ -74,7 +74,6 @@ STOPS = 33
 def page_table() -> str:
     """The text of `static/table.js`."""
     constants = {
-        "VERSION": VERSION,
         "PATH": PATH,
         "MAGIC": MAGIC,
         "HEADER": HEADER,

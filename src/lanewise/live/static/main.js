@@ -183,6 +183,8 @@ function welcome(values) {
   panel.kinds(about.kinds);
   for (const key of ["axis", "place"]) if (about.flat) panel.rows[key].row.hidden = true;
   panel.choices("field", about.fields);
+  // recordings are as they are
+  for (const key of ["field", "low", "high"]) panel.rows[key].row.hidden = !about.fields.length;
   if (first) camera.home(about.up, Boolean(about.flat));
   // viridis begins too dark for points on a dark page
   const light = !colours().dark || about.kinds.includes("slice");

@@ -69,11 +69,6 @@ export class Scene {
     }
   }
 
-  forget(kind) {
-    delete this.latest[kind];
-    delete this.waiting[kind];
-  }
-
   // Moves what waits to the GPU; the frames that may be acknowledged.
   upload(settings) {
     const done = this.dropped.splice(0);
