@@ -35,16 +35,19 @@ AXES = [{"name": "alpha, rad"}, {"name": "delta, rad"}, None]
 class SearchScene:
     """The best candidates so far by their place in the sky, and the curve of 2F over frequency.
 
-    sky: the spans of alpha and delta, in radians. maps: of the whole search; 0: not known.
+    sky: the spans of alpha and delta, in radians. maps: of the whole search; 0: not known. counts:
+    what is counted in place of steps.
     """
 
-    def __init__(self, sky: tuple[Span, Span], maps: int = 0, title: str = "search") -> None:
+    def __init__(
+        self, sky: tuple[Span, Span], maps: int = 0, title: str = "search", counts: str = "map"
+    ) -> None:
         (a, b), (c, d) = sky
         self._sky, self._maps, self._done = sky, maps, 0
         self._about: dict[str, Any] = {
             "title": title, "product": "waves", "kinds": ["points"], "fields": list(FIELDS),
             "up": [0, 1, 0], "flat": True, "domain": [[a, c, 0.0], [b, d, 0.0]], "axes": AXES,
-            "counts": "map",
+            "counts": counts,
         }  # fmt: skip
         self._box = FrameBox()
         self._best = np.zeros(CELLS[0] * CELLS[1], CANDIDATE)
@@ -154,15 +157,15 @@ def _sky(points: Iterable[Span], patch: Span) -> tuple[Span, Span]:
     return (low, high), (max(south, -math.pi / 2), min(north, math.pi / 2))
 
 
-def scene_of_rows(rows: Candidates, title: str) -> SearchScene:
+def scene_of_rows(rows: Candidates, title: str, counts: str = "candidates") -> SearchScene:
     """Candidates that were found."""
     if not len(rows):
         raise InputError(f"{title}: it has no candidates to show")
     directions = zip(rows["alpha"].tolist(), rows["delta"].tolist(), strict=True)
     wide = max(float(np.ptp(rows[n])) for n in ("alpha", "delta"))
     room = wide * 0.1 or 0.01
-    scene = SearchScene(_sky(directions, (room, room)), title=title)
-    scene.add(0, rows)
+    scene = SearchScene(_sky(directions, (room, room)), title=title, counts=counts)
+    scene.add(len(rows) if counts == "candidates" else 0, rows)
     return scene
 
 
@@ -248,6 +251,6 @@ def _scene_of_units(folder: Path) -> SearchScene:
             f"{folder}: there are no checkpoints of a search to show; wanted the folder OUT.units "
             "of `lanewise waves run`, whose units have begun"
         )
-    scene = scene_of_rows(np.concatenate(found), folder.name)
+    scene = scene_of_rows(np.concatenate(found), folder.name, "map")
     scene.add(sum(p.done for p in progress(folder)), np.empty(0, CANDIDATE))
     return scene
