@@ -26,9 +26,9 @@ from lanewise.io.schema import Array, Text, Whole
 from lanewise.io.sums import check_sums
 from lanewise.layouts import default_layout
 from lanewise.profiling.profile import Profile, span
-from lanewise.sims.boids.boundaries import find_boundary
-from lanewise.sims.boids.choice import Chosen, search_from_json, search_to_json, search_world
+from lanewise.sims.boids.choice import Chosen, search_from_json, search_to_json
 from lanewise.sims.boids.engine import FlockEngine
+from lanewise.sims.boids.placing import world_of
 from lanewise.sims.boids.rules import record_class
 from lanewise.sims.boids.settings import (
     RunPlan,
@@ -147,7 +147,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
         check_sums(file)  # the frames are carried on from file to file, and read by nobody here
         settings = settings_from_json(head["@settings"])
         check_settings(settings)
-        world = search_world(find_boundary(settings.boundary).end, settings.world)
+        world = world_of(settings)
         search = search_from_json(head["@search"], settings.parameters.radius, settings.k, world)
         try:
             plan = None if head["@plan"] is None else from_json(head["@plan"])

@@ -54,14 +54,18 @@ CONCRETE: dict[str, Any] = {
 """What automatic searches choose from, by the names in checkpoints."""
 
 
-def search_world(end_of_world: int, radius: float) -> World:
-    """Where a search expects the agents."""
+def search_world(end_of_world: int, radius: float, thick: float | None = None) -> World:
+    """Where a search expects the agents. thick: of agents in the plane y = 0, about how far they
+    see: the world of their search is as high, so that cells lie side by side.
+    """
     if end_of_world == OPEN:
         return lw.Open()
     if end_of_world == BOX:
-        return lw.Periodic((2 * radius,) * 3, origin=-radius)
+        high = radius if thick is None else thick
+        return lw.Periodic((2 * radius, 2 * high, 2 * radius), origin=(-radius, -high, -radius))
     edge = radius * (1 + MARGIN)
-    return lw.Bounded((-edge,) * 3, (edge,) * 3)
+    high = edge if thick is None else thick / 4
+    return lw.Bounded((-edge, -high, -edge), (edge, high, edge))
 
 
 def check_k(k: int | None, agents: int, think_every: int) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import lanewise as lw
-from lanewise.sims.boids.boundaries import find_boundary
-from lanewise.sims.boids.choice import Chosen, check_k, find_search, search_world
+from lanewise.sims.boids.choice import Chosen, check_k, find_search
 from lanewise.sims.boids.parameters import pair_values
+from lanewise.sims.boids.placing import world_of
 from lanewise.sims.boids.semantics import rules_of
 from lanewise.sims.boids.settings import Settings
 from lanewise.sims.common.searches import picked
@@ -21,7 +21,7 @@ def choose_search(
 ) -> Chosen:
     """The search with a structure of its own, and why it is that one."""
     check_k(settings.k, len(boids), settings.think_every)
-    world = search_world(find_boundary(settings.boundary).end, settings.world)
+    world = world_of(settings)
     radius = settings.parameters.radius
     if settings.semantics == "seq":
         return Chosen(lw.AllPairs(radius=radius), ASKED)

@@ -12,7 +12,7 @@ import lanewise as lw
 from lanewise.profiling.profile import Profile, span
 from lanewise.sims.boids.choice import Chosen
 from lanewise.sims.boids.choosing import choose_search, looks_for
-from lanewise.sims.boids.placing import check_places, make_boids, placed
+from lanewise.sims.boids.placing import check_places, check_plane, make_boids, placed
 from lanewise.sims.boids.rules import FIELDS
 from lanewise.sims.boids.semantics import Semantics, make_semantics
 from lanewise.sims.boids.settings import Settings, check_extent, check_fit
@@ -51,6 +51,7 @@ class FlockEngine:
         check_state(state)
         self.ids = state.ids.copy()
         check_places(settings, state.position, state.ids)
+        check_plane(settings, state)
         with span(profile, "transfer", name="agents to the device"):
             if is_mesh(settings.device):  # agents keep the caller's order there
                 rows = None

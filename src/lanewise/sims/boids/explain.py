@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from lanewise.layouts import default_layout
-from lanewise.sims.boids.boundaries import find_boundary
-from lanewise.sims.boids.choice import find_search, search_world
+from lanewise.sims.boids.choice import find_search
 from lanewise.sims.boids.flock import Flock
 from lanewise.sims.boids.options import DT
 from lanewise.sims.boids.parameters import NUMBERS, move_values, pair_values
+from lanewise.sims.boids.placing import world_of
 from lanewise.sims.boids.rules import record_class
 from lanewise.sims.boids.semantics import URGES, rules_of
 from lanewise.sims.common.devices import check_compiled
@@ -67,9 +67,7 @@ def tuned_call(
         )
     flock = Flock(agents, device=device, precision=precision, layout=layout, **numbers)
     s = flock.settings
-    requested = find_search(
-        "auto", s.parameters.radius, s.k, search_world(find_boundary(s.boundary).end, s.world)
-    )
+    requested = find_search("auto", s.parameters.radius, s.k, world_of(s))
     kernel = rules_of(s).steer.using(requested)
     return TunedCall(kernel, (flock.boids, flock.boids), pair_values(s.parameters))
 

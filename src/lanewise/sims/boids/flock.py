@@ -70,6 +70,8 @@ class Flock:
     search: "auto", "all-pairs", "static-grid", "cell-array", "dynamic-grid", or a search such as
     `lw.StaticGrid(...)`.
     think_every: an agent steers anew in every n-th step only.
+    dimension: 3, or 2: all agents are in the plane y = 0, and the world is a disc or a square.
+    collide: agents nearer than twice `agent_radius` are moved apart at the end of a step.
     precision: "f32" or "f64"; layout: by default the device's best. device: or a mesh, on which a
     flock has the same bits whatever its parts are.
     profile: records where the time goes (`lw.Profile()`); results keep their bits.
@@ -104,6 +106,8 @@ class Flock:
         start: str = "ball",
         start_radius: float | None = None,
         seed: int = 0,
+        dimension: int = 3,
+        collide: bool = False,
         profile: Profile | None = None,
         **constants: float,
     ) -> None:
@@ -111,13 +115,14 @@ class Flock:
         settings = asked_settings(
             semantics=semantics, constants=constants, k=k, search=search, world=world,
             boundary=boundary, obstacles=obstacles, think_every=think_every, precision=precision,
-            layout=layout, device=device,
+            layout=layout, device=device, dimension=dimension, collide=collide,
         )  # fmt: skip
         if state is None:
             speed = settings.parameters.max_speed
             state = make_state(
-                agents, start=start, radius=start_radius, world=world, max_speed=speed, seed=seed
-            )
+                agents, start=start, radius=start_radius, world=world, max_speed=speed, seed=seed,
+                dimension=dimension,
+            )  # fmt: skip
         elif agents is not None and agents != len(state):
             raise InputError(f"the state has {len(state)} agents, not {agents}; leave agents out")
         else:

@@ -30,13 +30,14 @@ Points = NDArray[np.float64]
 @dataclass(frozen=True, slots=True)
 class Start:
     """A distribution: (agents, random, radius) -> positions of shape (agents, 3); `share` of the
-    world is its radius by default.
+    world is its radius by default. flat: the same in the plane y = 0.
     """
 
     name: str
     description: str
     share: float
     points: Callable[[int, np.random.Generator, float], Points]
+    flat: Callable[[int, np.random.Generator, float], Points]
 
 
 def _ball(agents: int, random: np.random.Generator, radius: float) -> Points:
@@ -63,6 +64,21 @@ def _clusters(agents: int, random: np.random.Generator, radius: float) -> Points
     return centers[random.integers(CLUSTERS, size=agents)] + _ball(agents, random, small)
 
 
+def _circle(agents: int, random: np.random.Generator, radius: float) -> Points:
+    return _directions_in_plane(agents, random) * radius
+
+
+def _square(agents: int, random: np.random.Generator, radius: float) -> Points:
+    return _cube(agents, random, radius) * (1.0, 0.0, 1.0)
+
+
+def _groups(agents: int, random: np.random.Generator, radius: float) -> Points:
+    """Discs around places of the large disc; together they take a hundredth of its area."""
+    small = radius * (0.01 / CLUSTERS) ** (1 / 2)
+    centers = _disc(CLUSTERS, random, radius - small)
+    return centers[random.integers(CLUSTERS, size=agents)] + _disc(agents, random, small)
+
+
 STARTS: dict[str, Start] = {
     s.name: s
     for s in (
@@ -71,12 +87,19 @@ STARTS: dict[str, Start] = {
             "evenly in a ball of 0.4 of the world's radius, as OpenSteer",
             OPENSTEER_SHARE,
             _ball,
+            _disc,
         ),
-        Start("world", "evenly in the whole sphere", 1.0, _ball),
-        Start("cube", "evenly in the cube within the sphere", 1 / math.sqrt(3), _cube),
-        Start("shell", "on a sphere of half the radius", 0.5, _shell),
-        Start("disc", "on a flat disc of half the radius", 0.5, _disc),
-        Start("clusters", "in eight dense clusters, a hundredth of the volume", 0.9, _clusters),
+        Start("world", "evenly in the whole sphere", 1.0, _ball, _disc),
+        Start("cube", "evenly in the cube within the sphere", 1 / math.sqrt(3), _cube, _square),
+        Start("shell", "on a sphere of half the radius", 0.5, _shell, _circle),
+        Start("disc", "on a flat disc of half the radius", 0.5, _disc, _disc),
+        Start(
+            "clusters",
+            "in eight dense clusters, a hundredth of the volume",
+            0.9,
+            _clusters,
+            _groups,
+        ),
     )
 }
 """Name -> distribution."""
@@ -91,11 +114,13 @@ def make_state(
     world: float = 50.0,
     max_speed: float = 9.0,
     seed: int = 0,
+    dimension: int = 3,
 ) -> State:
     """`agents` (default 16384) by the distribution `start`, of this radius instead of its own share
     of the world's.
 
-    The same arguments give the same bits. Raises InputError for values out of range.
+    dimension: 2 for the plane y = 0, where balls are discs. The same arguments give the same bits.
+    Raises InputError for values out of range.
     """
     check_known("start", start, STARTS)
     count = check_agents(DEFAULT_AGENTS if agents is None else agents)
@@ -105,9 +130,11 @@ def make_state(
         raise InputError(f"the start radius is {size:g}; wanted a finite length above zero")
     require_memory("cpu", BYTES * count, f"a start of {count:,} agents")
     random = np.random.default_rng(seed)
-    position = STARTS[start].points(count, random, size)
-    forward = _directions(count, random)
-    up = _upright(forward)
+    flat = dimension == 2
+    distribution = STARTS[start]
+    position = (distribution.flat if flat else distribution.points)(count, random, size)
+    forward = (_directions_in_plane if flat else _directions)(count, random)
+    up = np.tile((0.0, 1.0, 0.0), (count, 1)) if flat else _upright(forward)
     speed = np.full(count, START_SPEED * max_speed)
     return State(position, forward, up, speed, np.zeros((count, 3)), np.arange(count))
 
@@ -124,6 +151,12 @@ def _directions(count: int, random: np.random.Generator) -> Points:
     z, angle = 2 * random.random(count) - 1, 2 * np.pi * random.random(count)
     across = np.sqrt(1 - z * z)
     return np.stack([across * np.cos(angle), across * np.sin(angle), z], axis=1)
+
+
+def _directions_in_plane(count: int, random: np.random.Generator) -> Points:
+    """(count, 3) unit vectors, evenly over the circle in the plane y = 0."""
+    angle = 2 * np.pi * random.random(count)
+    return np.stack([np.cos(angle), np.zeros(count), np.sin(angle)], axis=1)
 
 
 def _upright(forward: Points) -> Points:

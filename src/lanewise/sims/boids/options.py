@@ -78,6 +78,9 @@ class Asked:
         None, Option(STATE, "X", "radius of the start (default a share of the world's)")
     )
     seed: int = setting(0, Option(STATE, "N", "of the random start (default {default})"))
+    dimension: int = setting(
+        3, Option(STATE, "N", "3, or 2: a flock in the plane y = 0 (default {default})")
+    )
     semantics: str = setting(
         "sync",
         Option(
@@ -103,6 +106,10 @@ class Asked:
     )
     think_every: int = setting(
         1, Option(METHOD, "N", "every agent steers anew in each N-th step only (default {default})")
+    )
+    collide: bool = setting(
+        False,
+        Option(METHOD, "", "agents nearer than twice --agent-radius are moved apart in each step"),
     )
     precision: str = setting(
         "f32",

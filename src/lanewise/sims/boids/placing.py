@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 import lanewise as lw
 from lanewise.layouts import layout_by_name
 from lanewise.sims.boids.boundaries import find_boundary
+from lanewise.sims.boids.choice import search_world
 from lanewise.sims.boids.rules import FIELDS, SPHERE, record_class
-from lanewise.sims.boids.settings import Settings
+from lanewise.sims.boids.settings import FLAT, Settings
 from lanewise.sims.boids.state import State
 from lanewise.sims.common.devices import place_of
 from lanewise.sims.common.meshes import require_divided
+from lanewise.sims.common.searches import World
 from lanewise.support.errors import InputError
 
 PLACES: dict[str, Any] = {"start": "ball", "start_radius": None, "seed": 0}
@@ -51,6 +53,26 @@ def make_boids(state: State, settings: Settings) -> lw.RecordArray:
 def placed(state: State, rows: NDArray[np.int32]) -> State:
     """The agents in the order of their places."""
     return State(**{n: getattr(state, n)[rows] for n in FIELDS}, ids=state.ids[rows])
+
+
+def world_of(settings: Settings) -> World:
+    """Where the search of a flock expects its agents."""
+    thick = settings.parameters.radius if settings.dimension == FLAT else None
+    return search_world(find_boundary(settings.boundary).end, settings.world, thick)
+
+
+def check_plane(settings: Settings, state: State) -> None:
+    """Refuse agents that are not in the plane of a flat flock, or would leave it."""
+    if settings.dimension != FLAT:
+        return
+    for name in ("position", "forward", "acceleration"):
+        away = np.flatnonzero(getattr(state, name)[:, 1] != 0)
+        if len(away):
+            row = int(away[0])
+            raise InputError(
+                f"agent {state.ids[row]} has {name}.y = {getattr(state, name)[row, 1]:g}, and with "
+                "dimension 2 agents stay in the plane y = 0; wanted zero, or dimension 3"
+            )
 
 
 def check_places(settings: Settings, position: NDArray[Any], ids: NDArray[np.int64]) -> None:

@@ -116,12 +116,14 @@ def in_cone(force, forward, speed, max_speed):  # type: ignore[no-untyped-def]
 
 
 @cache
-def make_rules(precision: str, end_of_world: int, unit_side: bool) -> Rules:
+def make_rules(precision: str, end_of_world: int, unit_side: bool, flat: bool = False) -> Rules:
     """The kernels of a precision, for one end of the world, with the side normalised or (in the
-    thesis) not.
+    thesis) not. flat: agents in the plane y = 0 stay there, whatever they have to avoid.
     """
-    kept, inside = _world(end_of_world)
+    kept, inside = world_rules(end_of_world)
     moved = _vehicle(precision, kept, unit_side)
+    if flat:
+        moved = _in_the_plane(precision, moved)
     move = _move(precision, inside, moved)
     move_around = _move_around(precision, end_of_world, inside, moved)
     return Rules(*_pairs(precision), move, move_around, *_at_the_end(precision, kept, inside))
@@ -188,7 +190,7 @@ def _pairs(precision: str) -> tuple[Any, Any]:
     return steer, steer_within
 
 
-def _world(end_of_world: int) -> tuple[Any, Any]:
+def world_rules(end_of_world: int) -> tuple[Any, Any]:
     """What happens at the end of the world."""
 
     @lw.function
@@ -245,6 +247,18 @@ def _vehicle(precision: str, kept: Any, unit_side: bool) -> Any:
         return position, speed, forward, lw.cross(side, forward), acceleration
 
     return moved
+
+
+def _in_the_plane(precision: str, moved: Any) -> Any:
+    """The same vehicle by the part of its wish that lies in the plane y = 0."""
+    _, _, vec, _ = kinds(precision)
+
+    @lw.function
+    def moved_flat(b, wish, max_force, max_speed, inverse_mass, dt, smoothing, roll, world):  # type: ignore[no-untyped-def]
+        level = vec(wish.x, 0, wish.z)
+        return moved(b, level, max_force, max_speed, inverse_mass, dt, smoothing, roll, world)
+
+    return moved_flat
 
 
 def _move(precision: str, inside: Any, moved: Any) -> Any:

@@ -238,12 +238,13 @@ def check_settings(
         semantics=asked["semantics"], constants=constants, k=asked["k"], search=asked["search"],
         world=asked["world"], boundary=asked["boundary"], obstacles=asked["obstacles"] or (),
         think_every=asked["think_every"], precision=asked["precision"], layout=asked["layout"],
-        device=None,
+        device=None, dimension=asked["dimension"], collide=asked["collide"],
     )  # fmt: skip
     if table is None:
         make_state(
             min(asked["agents"] or A_FEW, A_FEW), start=asked["start"],
             radius=asked["start_radius"], world=settings.world, seed=asked["seed"],
+            dimension=settings.dimension,
         )  # fmt: skip
     _check_about_obstacles(chosen, settings)
 

@@ -20,9 +20,10 @@ from lanewise.profiling.staged_call import Staged
 from lanewise.records.arrays import class_of
 from lanewise.sims.boids.avoidance import kernel_of, make_avoidance
 from lanewise.sims.boids.boundaries import find_boundary
+from lanewise.sims.boids.collisions import make_collisions
 from lanewise.sims.boids.parameters import move_values, pair_values
 from lanewise.sims.boids.rules import Rules, make_rules
-from lanewise.sims.boids.settings import Settings
+from lanewise.sims.boids.settings import FLAT, Settings
 from lanewise.sims.common.devices import array_module, on
 from lanewise.sims.common.loops import Task, device_call
 from lanewise.sims.common.meshes import parts_of, values_on_host
@@ -64,7 +65,10 @@ class Semantics(Protocol):
 def rules_of(settings: Settings) -> Rules:
     """The kernels of a flock."""
     return make_rules(
-        settings.precision, find_boundary(settings.boundary).end, settings.parameters.unit_side
+        settings.precision,
+        find_boundary(settings.boundary).end,
+        settings.parameters.unit_side,
+        settings.dimension == FLAT,
     )
 
 
@@ -94,6 +98,7 @@ class Synchronous:
         if settings.think_every > 1 and search.k is not None:
             # Thinkers are copies, so each finds itself, too: at distance 0, where it adds nothing.
             search = replace(search, k=min(search.k + 1, len(boids)))
+        self._search = search
         steer = self._rules.steer.using(search)
         values: dict[str, Any] = pair_values(settings.parameters)
         self._thinkers: lw.RecordArray | None = None
@@ -115,7 +120,8 @@ class Synchronous:
         self._steer = steer.bind(self._thinkers, boids, plan=plan, **values)
 
     def calls(self, dt: float) -> Sequence[Sequence[Task | Staged]]:
-        steer, moves = Staged("search", without_look(self._steer)), self._moves(dt)
+        steer = Staged("search", without_look(self._steer))
+        moves = [*self._moves(dt), *self._collisions()]
         if self._thinkers is None:
             return [[steer, *moves]]
         device, boids, thinkers = self._boids.device, [self._boids], [self._thinkers]
@@ -149,6 +155,18 @@ class Synchronous:
             boids, *self._urges, ahead, avoid_time=s.parameters.avoid_time, **values
         )
         return [*calls, Staged("update", around)]
+
+    def _collisions(self) -> list[Staged]:
+        """What comes last, where agents collide: who touches whom, and both move apart."""
+        s, boids = self._settings, self._boids
+        if not s.collide:
+            return []
+        kernels = make_collisions(s.precision, find_boundary(s.boundary).end)
+        reach = 2 * s.parameters.agent_radius
+        search = replace(self._search, radius=reach, k=None)
+        bump = kernels.bump.using(search).bind(boids, boids, reach=reach)
+        apart = kernels.apart.bind(boids, *bump.results, world=s.world)
+        return [Staged("collide", without_look(bump)), Staged("collide", apart)]
 
     def _gather(self, phase: int) -> None:
         """Copy what steering reads of the agents that think now."""

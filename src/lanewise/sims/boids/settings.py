@@ -37,12 +37,15 @@ from lanewise.sims.common.meshes import one_process, spelled
 from lanewise.support.attributes import frozen
 from lanewise.support.errors import InputError
 
+FLAT = 2  # the dimension of a flock in the plane
+
 
 @frozen
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Names and numbers. `obstacles`: besides those of the boundary. `search`: as it was asked for,
-    a name or "given".
+    a name or "given". dimension: 2 in the plane y = 0; collide: whether agents that touch are moved
+    apart. Older files lack these two.
     """
 
     semantics: str
@@ -56,6 +59,8 @@ class Settings:
     precision: str
     layout: str
     device: str
+    dimension: int = 3
+    collide: bool = False
 
     @property
     def all_obstacles(self) -> tuple[Obstacle, ...]:
@@ -122,12 +127,15 @@ def asked_settings(
     precision: str,
     layout: str | None,
     device: str | lw.Mesh | None,
+    dimension: int = 3,
+    collide: bool = False,
 ) -> Settings:
     """The settings of the arguments of a flock; raises `InputError` for values out of range."""
     parameters = make_parameters(semantics, constants)
     check_world(world)
     check_precision(precision)
     check_think_every(think_every)
+    check_dimension(dimension)
     find_boundary(boundary)
     for o in obstacles:
         check_obstacle(o)
@@ -141,6 +149,7 @@ def asked_settings(
     settings = Settings(
         semantics, parameters, usual_k(k, semantics), spelled_search(search), world, boundary,
         tuple(obstacles), think_every, precision, str(chosen).lower(), spelled(place),
+        dimension, collide,
     )  # fmt: skip
     check_fit(settings)
     check_extent(settings)
@@ -234,6 +243,14 @@ def check_think_every(every: int) -> None:
         raise InputError(f"think-every is {every}; wanted a whole number of steps from 1 on")
 
 
+def check_dimension(dimension: int) -> None:
+    """Refuse other than two and three."""
+    if dimension not in (FLAT, 3):
+        raise InputError(
+            f"the dimension is {dimension}; wanted 3, or 2 for a flock in the plane y = 0"
+        )
+
+
 def check_precision(precision: str) -> None:
     """Refuse an unknown one."""
     check_known("precision", precision, RECORDS)
@@ -246,6 +263,7 @@ def check_settings(settings: Settings) -> None:
     check_world(settings.world)
     check_precision(settings.precision)
     check_think_every(settings.think_every)
+    check_dimension(settings.dimension)
     find_boundary(settings.boundary)
     layout_by_name(settings.layout)
     for obstacle in settings.obstacles:
@@ -287,8 +305,18 @@ def check_fit(settings: Settings) -> None:
             f"agents that think now and then are on one device, found {settings.device}; leave "
             "think-every out, or name one device"
         )
+    if settings.collide and is_mesh(settings.device):
+        raise InputError(
+            f"agents that collide are on one device, found {settings.device}; leave collide out, "
+            "or name one device"
+        )
     if settings.semantics != "seq":
         return
+    if settings.collide:
+        raise InputError(
+            "semantics seq moves one agent after another, and those that touch are moved apart all "
+            "at once; leave collide out, or use semantics sync"
+        )
     if is_mesh(settings.device):
         raise InputError(
             f"semantics seq moves one agent after another, on one device, found "
