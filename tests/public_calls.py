@@ -48,7 +48,7 @@ EXEMPT = {
         ["ArgumentError", "CompileError", "CompileError.in_call", "DeviceError", "FarFieldWarning", "FileWarning", "InputError", "LanewiseError", "LanewiseWarning", "PlanError", "ProcessError", "RecordError",
          "StateError", "VerificationError", "boids.ResumeWarning", "lbm.FlowWarning"], "raised, not called",
     ),
-    **{f"{s}.{m}": _INSIDE for s in ("AllPairs", "CellArray", "DynamicGrid", "Nearest", "Neighbors", "StaticGrid", "Tree") for m in ("make", "plan", "structure")},
+    **{f"{s}.{m}": _INSIDE for s in ("AllPairs", "CellArray", "DynamicGrid", "Nearest", "NeighborLists", "Neighbors", "StaticGrid", "Tree") for m in ("make", "plan", "structure")},
     **{f"{s}.arrange": _INSIDE for s in ("AoAS", "AoS", "AoSoA", "Layout", "SoA", "SoAoAS")},
     **dict.fromkeys(["StaticGrid.geometry", "SoAoAS.grouped", "Plan.filled", "Elementwise.tuning_job", "Pairwise.tuning_job", "Segmentwise.tuning_job", "Threadwise.tuning_job", "Sitewise.tuning_job"], _INSIDE),
     **dict.fromkeys(["Mesh.gather", "Mesh.lengths_of_all", "Mesh.own_rows"], "what arrays on a mesh call; its arguments are lanewise's own"),
@@ -246,6 +246,7 @@ CALLS: dict[str, Callable[[], Good]] = {
     "AllPairs": lambda: (lw.AllPairs, [], {"radius": 1.0, "k": 3, "world": lw.Open(), "position": "position"}),
     "StaticGrid": lambda: (lw.StaticGrid, [], {"radius": 1.0, "k": 3, "cells": (2, 2, 2), "over": ((-1, 1), (-1, 1), (0, 2)), "build": "host", "index": "global"}),
     "Tree": lambda: (lw.Tree, [], {"theta": 0.5, "order": 3, "leaf": 16, "method": "walk"}),
+    "NeighborLists": lambda: (lw.NeighborLists, [], {"radius": 1.0, "k": 3, "skin": 0.2}),
     "CellArray": lambda: (lw.CellArray, [], {"radius": 1.0, "k": 3}),
     "DynamicGrid": lambda: (lw.DynamicGrid, [], {"radius": 1.0, "k": 3, "order": "sort", "leaf": 8, "leaves": "all"}),
     "Nearest": lambda: (lw.Nearest, [], {"radius": 1.0, "k": 3, "world": lw.Periodic((9, 9))}),
@@ -274,7 +275,7 @@ CALLS: dict[str, Callable[[], Good]] = {
     "Profile.trace": lambda: (lw.Profile().trace, [], {}),
     "Profile.write_trace": lambda: (lw.Profile().write_trace, [_file("trace.json")], {"overwrite": True}),
     **{f"{s}.{m}": lambda s=s, m=m: (getattr(getattr(lw, s)(radius=1.0, k=None if s == "Neighbors" else 2), m), [], {})
-       for s in ("AllPairs", "CellArray", "DynamicGrid", "Nearest", "Neighbors", "StaticGrid") for m in ("describe", "in_words")},
+       for s in ("AllPairs", "CellArray", "DynamicGrid", "Nearest", "NeighborLists", "Neighbors", "StaticGrid") for m in ("describe", "in_words")},
     **{f"Tree.{m}": lambda m=m: (getattr(lw.Tree(), m), [], {}) for m in ("describe", "in_words")},
     "Record.array": lambda: (
         Grain.array, [], {"position": positions(), "mass": np.ones(6), "kind": [1] * 6, "layout": lw.AoS(), "device": "cpu"}

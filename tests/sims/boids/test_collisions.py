@@ -86,7 +86,7 @@ def test_a_flock_keeps_its_distance(more: dict[str, Any], device: str) -> None:
 
 def test_it_compiles_for_a_gpu() -> None:
     records = Boid64.array(position=np.zeros((4, 3)))  # type: ignore[attr-defined]
-    program = cuda_program(make_collisions("f64", OPEN).bump, lw.DynamicGrid(radius=1.0), records, records)
+    program = cuda_program(make_collisions("f64", OPEN).bump, lw.DynamicGrid(radius=1.0), records, records, reach=1.0)
     (cubin,) = build_executable(program, "cuda", "sm_90").cubins
     assert cubin.resources.spill_stores <= 16
 

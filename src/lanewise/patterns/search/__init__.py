@@ -5,6 +5,7 @@ from lanewise.patterns.search.automatic import Nearest, Neighbors
 from lanewise.patterns.search.base import Search
 from lanewise.patterns.search.cell_array import CellArray
 from lanewise.patterns.search.dynamic_grid import DynamicGrid
+from lanewise.patterns.search.neighbor_lists import NeighborLists
 from lanewise.patterns.search.static_grid import StaticGrid
 from lanewise.patterns.search.tree.search import Tree
 from lanewise.patterns.search.worlds import Bounded, Open, Periodic, World
@@ -15,6 +16,7 @@ __all__ = [
     "CellArray",
     "DynamicGrid",
     "Nearest",
+    "NeighborLists",
     "Neighbors",
     "Open",
     "Periodic",

@@ -49,7 +49,8 @@ SEARCHES: dict[str, Callable[[float, int | None, World], lw.Search]] = {
 
 
 CONCRETE: dict[str, Any] = {
-    cls.__name__: cls for cls in (lw.AllPairs, lw.StaticGrid, lw.CellArray, lw.DynamicGrid)
+    cls.__name__: cls
+    for cls in (lw.AllPairs, lw.StaticGrid, lw.CellArray, lw.DynamicGrid, lw.NeighborLists)
 }
 """What automatic searches choose from, by the names in checkpoints."""
 
