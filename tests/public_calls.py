@@ -50,7 +50,7 @@ EXEMPT = {
     ),
     **{f"{s}.{m}": _INSIDE for s in ("AllPairs", "CellArray", "DynamicGrid", "Nearest", "NeighborLists", "Neighbors", "StaticGrid", "Tree") for m in ("make", "plan", "structure")},
     **{f"{s}.arrange": _INSIDE for s in ("AoAS", "AoS", "AoSoA", "Layout", "SoA", "SoAoAS")},
-    **dict.fromkeys(["StaticGrid.geometry", "SoAoAS.grouped", "Plan.filled", "Elementwise.tuning_job", "Pairwise.tuning_job", "Segmentwise.tuning_job", "Threadwise.tuning_job", "Sitewise.tuning_job"], _INSIDE),
+    **dict.fromkeys(["StaticGrid.geometry", "CellArray.geometry",  "Sight.leaves", "Sight.values", "SoAoAS.grouped", "Plan.filled", "Elementwise.tuning_job", "Pairwise.tuning_job", "Segmentwise.tuning_job", "Threadwise.tuning_job", "Sitewise.tuning_job"], _INSIDE),
     **dict.fromkeys(["Mesh.gather", "Mesh.lengths_of_all", "Mesh.own_rows"], "what arrays on a mesh call; its arguments are lanewise's own"),
     **dict.fromkeys(["Observer.of", "Observer.prepare", "SiteStepper.calls_now", "SiteStepper.check_observed", "SiteStepper.profiled"], _INSIDE),
     **dict.fromkeys(["SiteStepper.prepare", "SiteStepper.run", "SiteStepper.sequence"], "of sites: tests/kernels/test_site_stepper.py"),
@@ -244,9 +244,11 @@ CALLS: dict[str, Callable[[], Good]] = {
     "InSlices.explain": lambda: (lw.in_slices(attract, device="cpu").explain, [grains(), grains()], {}),
     "InSlices.slices": lambda: (lw.in_slices(attract, device="cpu").slices, [grains(), grains()], {}),
     "AllPairs": lambda: (lw.AllPairs, [], {"radius": 1.0, "k": 3, "world": lw.Open(), "position": "position"}),
-    "StaticGrid": lambda: (lw.StaticGrid, [], {"radius": 1.0, "k": 3, "cells": (2, 2, 2), "over": ((-1, 1), (-1, 1), (0, 2)), "build": "host", "index": "global"}),
+    "StaticGrid": lambda: (lw.StaticGrid, [], {"radius": 1.0, "k": 3, "cells": (2, 2, 2), "over": ((-1, 1), (-1, 1), (0, 2)), "build": "host", "index": "global", "sight": None}),
     "Tree": lambda: (lw.Tree, [], {"theta": 0.5, "order": 3, "leaf": 16, "method": "walk"}),
     "NeighborLists": lambda: (lw.NeighborLists, [], {"radius": 1.0, "k": 3, "skin": 0.2}),
+    "Sight": lambda: (lw.Sight, [], {"heading": "forward", "cosine": -0.5, "near": 0.1}),
+    "Sight.in_words": lambda: (lw.Sight(heading="forward", cosine=0).in_words, [], {}),
     "CellArray": lambda: (lw.CellArray, [], {"radius": 1.0, "k": 3}),
     "DynamicGrid": lambda: (lw.DynamicGrid, [], {"radius": 1.0, "k": 3, "order": "sort", "leaf": 8, "leaves": "all"}),
     "Nearest": lambda: (lw.Nearest, [], {"radius": 1.0, "k": 3, "world": lw.Periodic((9, 9))}),
@@ -275,7 +277,8 @@ CALLS: dict[str, Callable[[], Good]] = {
     "Profile.trace": lambda: (lw.Profile().trace, [], {}),
     "Profile.write_trace": lambda: (lw.Profile().write_trace, [_file("trace.json")], {"overwrite": True}),
     **{f"{s}.{m}": lambda s=s, m=m: (getattr(getattr(lw, s)(radius=1.0, k=None if s == "Neighbors" else 2), m), [], {})
-       for s in ("AllPairs", "CellArray", "DynamicGrid", "Nearest", "NeighborLists", "Neighbors", "StaticGrid") for m in ("describe", "in_words")},
+       for s in ("AllPairs", "CellArray", "DynamicGrid", "Nearest", "Neighbors", "StaticGrid") for m in ("describe", "in_words")},
+    **{f"NeighborLists.{m}": lambda m=m: (getattr(lw.NeighborLists(radius=1.0, skin=0.1), m), [], {}) for m in ("describe", "in_words")},
     **{f"Tree.{m}": lambda m=m: (getattr(lw.Tree(), m), [], {}) for m in ("describe", "in_words")},
     "Record.array": lambda: (
         Grain.array, [], {"position": positions(), "mass": np.ones(6), "kind": [1] * 6, "layout": lw.AoS(), "device": "cpu"}

@@ -76,7 +76,7 @@ def taken(name: str, names: Sequence[str], values: tuple[Any, ...]) -> bool:
 
 
 PROPOSED = {
-    "Tree": "theta=0.6, order=4", "StaticGrid": "radius=0.6, k=4", "CellArray": "radius=0.6, k=4", "NeighborLists": "radius=0.6, skin=0.1", "DynamicGrid": "radius=0.6, k=4",
+    "Tree": "theta=0.6, order=4", "StaticGrid": "radius=0.6, k=4", "CellArray": "radius=0.6, k=4", "NeighborLists": "radius=0.6, skin=4", "DynamicGrid": "radius=0.6, k=4",
     "AllPairs": "radius=0.6, k=4", "Nearest": "radius=0.6, k=4",
 }  # fmt: skip
 

@@ -117,6 +117,7 @@ from .patterns.search import (
     Open,
     Periodic,
     Search,
+    Sight,
     StaticGrid,
     Tree,
 )
@@ -228,6 +229,7 @@ __all__ = [
     "Row",
     "Search",
     "Segmentwise",
+    "Sight",
     "SiteStepper",
     "Sitewise",
     "SoA",

@@ -175,7 +175,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     "dt": ("--dt -1", "the time step dt is -1.0; wanted a finite time above zero"),
     "precision": ("--precision f16", "unknown precision 'f16'; did you mean 'f64'? wanted one of f32, f64"),
     "semantics": ("--semantics fast", "unknown semantics 'fast'; wanted one of sync, seq, thesis"),
-    "search": ("--search tree", "unknown search 'tree'; wanted one of auto, all-pairs, static-grid, dynamic-grid"),
+    "search": ("--search tree", "unknown search 'tree'; wanted one of auto, all-pairs, static-grid, cell-array, dynamic-grid"),
     "boundary": (
         "--boundary round",
         "unknown boundary 'round'; did you mean 'bounded'? wanted one of wrap, open, periodic, bounded, inside-sphere, outside-sphere, outside-spheres, "

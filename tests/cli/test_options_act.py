@@ -68,7 +68,7 @@ PRODUCTS = {
         ("agents", "step", "time", "polarisation", "speed", "nearest_neighbour_distance", "cell_population", "search_chosen"),
         {
             "--agents": "61", "--from": "none.csv", "--world": "9.5", "--boundary": "open", "--obstacle": "sphere:0,0,0,3", "--start": "shell",
-            "--start-radius": "6", "--seed": "5", "--semantics": "seq", "--k": "3", "--search": "dynamic-grid", "--think-every": "3",
+            "--start-radius": "6", "--seed": "5", "--semantics": "seq", "--k": "3", "--search": "dynamic-grid", "--think-every": "3", "--dimension": "2", "--collide": "",
             "--steps": "13", "--dt": "0.02", "--precision": "f64", "--radius": "10", "--near-radius": "3", "--separation-radius": "3",
             "--separation-cosine": "0.5", "--separation-weight": "3", "--alignment-radius": "3", "--alignment-cosine": "-0.5",
             "--alignment-weight": "3", "--cohesion-radius": "3", "--cohesion-cosine": "0.5", "--cohesion-weight": "3", "--max-force": "3",

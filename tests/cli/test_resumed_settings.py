@@ -67,7 +67,7 @@ FLOCKS = Product(
         "agents": {"--agents": 31}, "world": {"--world": 25}, "boundary": {"--boundary": "periodic"},
         "obstacles": {"--obstacle": "sphere:3,0,1,4"}, "start": {"--start": "cube"}, "start_radius": {"--start-radius": 9},
         "seed": {"--seed": 7}, "semantics": {"--semantics": "thesis"}, "k": {"--k": 5}, "search": {"--search": "static-grid"},
-        "think_every": {"--think-every": 3}, "precision": {"--precision": "f64"}, "device": {"--device": "cpu"},
+        "think_every": {"--think-every": 3}, "dimension": {"--dimension": 2}, "collide": {"--collide": True, "--start-radius": 3}, "precision": {"--precision": "f64"}, "device": {"--device": "cpu"},
         "layout": {"--layout": "aos"}, "dt": {"--dt": 0.02}, "every": {"--every": 2, "--checkpoint-every": 3}, "checkpoint_every": {"--checkpoint-every": 3},
         "radius": {"--radius": 9.5}, "near_radius": {"--near-radius": 2.0}, "separation_radius": {"--separation-radius": 4},
         "separation_cosine": {"--separation-cosine": -0.2}, "separation_weight": {"--separation-weight": 20},

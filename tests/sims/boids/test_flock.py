@@ -61,7 +61,7 @@ def test_a_search_of_ones_own() -> None:
     with pytest.raises(InputError) as error:
         Flock(100, search=lw.AllPairs(radius=5.0, world=world))
     assert str(error.value) == (
-        "the search has radius 5.0, and the flock 9.0; build it with the flock's, or name it: auto, all-pairs, static-grid, dynamic-grid"
+        "the search has radius 5.0, and the flock 9.0; build it with the flock's, or name it: auto, all-pairs, static-grid, cell-array, dynamic-grid"
     )
 
 
@@ -92,7 +92,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "unknown boundary 'x'; wanted one of wrap, open, periodic, bounded, inside-sphere, outside-sphere, outside-spheres, "
         "outside-spheres-wrap, rectangle, rectangle-wrap, outside-box, inside-box",
     ),
-    "search": ({"search": "x"}, "unknown search 'x'; wanted one of auto, all-pairs, static-grid, dynamic-grid"),
+    "search": (
+        {"search": "x"},
+        "unknown search 'x'; wanted one of auto, all-pairs, static-grid, cell-array, dynamic-grid",
+    ),
     "k of 0": ({"k": 0}, "k is 0; wanted at least 1 neighbour"),
     "k beyond agents": ({"agents": 10, "k": 20}, "k is 20; there are only 10 agents"),
     "k beyond registers": ({"k": 33}, "k is 33; wanted at most 32, the longest list that is kept in registers"),

@@ -22,7 +22,7 @@ from lanewise.records.arrays import RecordArray
 from lanewise.records.same_elements import are_same, shared_elements
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import available_memory, to_host
-from lanewise.support.attributes import frozen
+from lanewise.support.attributes import frozen, settings_by_name
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, DeviceError
 from lanewise.support.numerals import counted
@@ -196,6 +196,7 @@ class InSlices:
             )
 
 
+@settings_by_name
 def in_slices(
     kernel: Pairwise, *, memory: int | None = None, device: str | None = None, group: int = GROUP
 ) -> InSlices:

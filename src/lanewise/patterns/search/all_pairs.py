@@ -22,6 +22,7 @@ from lanewise.patterns.search.base import (
     check_sources,
 )
 from lanewise.patterns.search.points import Points
+from lanewise.patterns.search.sight import Sight, check_sight
 from lanewise.patterns.search.worlds import Open
 from lanewise.support.attributes import frozen
 
@@ -32,13 +33,20 @@ SOURCES = own("sources")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllPairs(Search):
     """No structure: each target meets all sources, in order; with `radius` those that are nearer,
-    with `k` the k nearest. Lengths are in the units of the positions.
+    with `k` the k nearest. Lengths are in the units of the positions. sight: whom a target sees
+    (None: all).
     """
 
     any_axes: ClassVar[bool] = True
+    sight: Sight | None = None
+
+    def __post_init__(self) -> None:
+        super(AllPairs, self).__post_init__()
+        check_sight("AllPairs", self.sight, self.radius)
 
     def describe(self) -> str:
-        return "all pairs" if self.is_plain else f"all pairs: {self.in_words()}"
+        seen = "" if self.sight is None else f", {self.sight.in_words()}"
+        return "all pairs" if self.is_plain else f"all pairs: {self.in_words()}{seen}"
 
     @property
     def is_plain(self) -> bool:

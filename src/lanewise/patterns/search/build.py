@@ -31,6 +31,7 @@ from lanewise.patterns.results import accumulators, check_results, result_arrays
 from lanewise.patterns.search.all_pairs import AllWalk
 from lanewise.patterns.search.base import ORDER, RADIUS2, Visit, Walk
 from lanewise.patterns.search.candidates import Candidates, Nearest, inverse_period, period
+from lanewise.patterns.search.sight import COSINE2, NEAR2, heading, seen
 from lanewise.patterns.tables.arguments import numbers, table_arrays, table_lengths
 from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 
@@ -60,7 +61,8 @@ class SearchArguments:
     a radius. periodic: the sizes of the world stand in uniforms (`period(axis)`). ordered: sources
     lie in sorted places, and so do targets that are the same array; `$order` has the caller's
     indices. identical: targets and sources are one array; parts: they are different parts of one.
-    tables: what the function reads by index.
+    tables: what the function reads by index. sight: the heading of the targets, one leaf an axis,
+    where those behind a target are not met.
     """
 
     target: Side
@@ -75,6 +77,7 @@ class SearchArguments:
     k: int | None
     tables: tuple[tuple[str, ArrayType], ...] = ()
     parts: bool = False
+    sight: tuple[Leaf, ...] = ()
 
 
 def build_search(lowered: Lowered, arguments: SearchArguments, index: Scalar) -> ir.Kernel:
@@ -112,6 +115,11 @@ class _SearchBuilder:
         )
         # Whether anything depends on which source the target is: of parts of one array that has to
         # be found.
+        # what finds out whether a target sees a source, and the answer
+        self.looks: ir.Block = ()
+        self.seen: ir.Expression | None = None
+        if arguments.sight:
+            self.looks, self.seen = seen(len(places), self.precision, self.d2)
         self.parts = arguments.parts and (lowered.uses_same or self.best is not None)
         self.find, self.itself = find_itself(
             self.i, ir.Local(count_of(arguments.source.name), index)
@@ -157,6 +165,8 @@ class _SearchBuilder:
         yield ir.Parameter(RADIUS2, self.precision)
         yield from self.candidates.uniforms()
         yield from self.a.walk.uniforms()
+        if self.seen is not None:
+            yield from (ir.Parameter(n, self.precision) for n in (COSINE2, NEAR2))
         if self.parts:
             yield from itself_uniforms()
 
@@ -164,11 +174,16 @@ class _SearchBuilder:
 
     def load_target(self) -> ir.Block:
         name = self.a.target.name
-        places = {leaf.name for leaf in self.a.position}
+        places = {leaf.name for leaf in (*self.a.position, *self.a.sight)}
         reads = [
             x for x in self.a.target.leaves if x.name in places or f"{name}.{x.name}" in self.used
         ]
-        return (ir.LoadRecord(name, self.i, tuple((x.name, f"{name}.{x.name}") for x in reads)),)
+        load = ir.LoadRecord(name, self.i, tuple((x.name, f"{name}.{x.name}") for x in reads))
+        looking = (
+            ir.Assign(heading(n, self.precision).name, ir.Local(f"{name}.{x.name}", x.type))
+            for n, x in enumerate(self.a.sight)
+        )
+        return (load, *looking)
 
     def sums(self) -> ir.Block:
         return tuple(s for x in self.reduced for s in x.start())
@@ -207,6 +222,7 @@ class _SearchBuilder:
             near: ir.Expression = ir.Compare("<" if self.best is None else "<=", self.d2, bound2)
             number, other = self.other(j) if self.best else ((), None)
             near = near if other is None else ir.Logical("and", near, other)
+            near = near if self.seen is None else ir.Logical("and", near, self.seen)
             more = ir.Select(near, ir.Literal(1, I64), ir.Literal(0, I64), I64)
             return (
                 ir.If(build.equal(count, length), (*drain, empty)),
@@ -214,6 +230,7 @@ class _SearchBuilder:
                 *number,
                 *self.load_position(j),
                 *self.candidates.distance(),
+                *self.looks,
                 ir.Assign(count.name, build.add(count, more)),
             )
 
@@ -234,8 +251,10 @@ class _SearchBuilder:
         """A source that may be near: its position, and if it is near all else."""
         if not self.a.limited:
             return visit(j)
-        near = ir.If(ir.Compare("<", self.d2, self.limit), self.apply(j))
-        return (*self.load_position(j), *self.candidates.distance(), near)
+        near: ir.Expression = ir.Compare("<", self.d2, self.limit)
+        near = near if self.seen is None else ir.Logical("and", near, self.seen)
+        found = ir.If(near, self.apply(j))
+        return (*self.load_position(j), *self.candidates.distance(), *self.looks, found)
 
     def consider(self, j: ir.Local) -> ir.Block:
         """A source that may be among the nearest, if it is not the target itself."""
@@ -243,8 +262,11 @@ class _SearchBuilder:
         enters = self.best.enters(self.d2)
         number, other = ((), None) if self.collects else self.other(j)
         enters = enters if other is None else ir.Logical("and", enters, other)
+        looks: ir.Block = ()
+        if self.seen is not None and not self.collects:
+            looks, enters = self.looks, ir.Logical("and", enters, self.seen)
         insert = ir.If(enters, self.best.insert(self.d2, j))
-        return (*number, *self.load_position(j), *self.candidates.distance(), insert)
+        return (*number, *self.load_position(j), *self.candidates.distance(), *looks, insert)
 
     def same(self, j: ir.Local) -> tuple[ir.Block, ir.Expression]:
         """Whether a source is the target itself, behind statements that find the source's

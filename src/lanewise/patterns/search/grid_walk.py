@@ -27,20 +27,30 @@ from lanewise.patterns.search.grid_expressions import (
     GridExpressions,
     inverse,
     margin,
+    side,
 )
+from lanewise.patterns.search.sight import LEAST, NEAR, STEEP, heading
 
 
 @dataclass(frozen=True, slots=True)
 class GridWalk(CellWalk):
     """The cells within the radius of a target.
 
-    Rows of which every cell is farther away than the bound are left out.
+    Rows of which every cell is farther away than the bound are left out. sighted: also what lies
+    behind the target (see `sight.py`).
     """
 
     periodic: bool
+    sighted: bool = False
+
+    def uniforms(self) -> tuple[ir.Parameter, ...]:
+        names = (LEAST, NEAR) if self.sighted else ()
+        return (*self.grid.uniforms(), *(ir.Parameter(n, self.grid.precision) for n in names))
 
     def around(self, place: Sequence[ir.Local], bound2: ir.Expression, visit: Visit) -> ir.Block:
         rows = Rows(self.grid, place, bound2)
+        if self.sighted:
+            return rows.sighted(visit)
         return rows.periodic(visit) if self.periodic else rows.open(visit)
 
 
@@ -78,6 +88,68 @@ class Rows:
                     *g.cut_off(self.scaled[axis], axis, 0),
                 )
         return (*body, *self.rows(self.gap, inner))
+
+    # ------------------------------------------------------------ what is seen
+
+    def sighted(self, visit: Visit) -> ir.Block:
+        """As `open`, with the part of every row that the target may see."""
+        g = self.g
+        low, high = g.real("seen.low"), g.real("seen.high")
+        inner = (
+            *self.part_seen(),
+            *g.cell("first.x", g.binary("+", self.place[0], low), 0),
+            *g.cell("last.x", g.binary("+", self.place[0], high), 0),
+            *g.range(g.row(self.cell[1:]), self.first[0], self.last[0], visit),
+        )
+        return self.across(inner)
+
+    def part_seen(self) -> ir.Block:
+        """From where to where along x, from the target, something of the row may be seen."""
+        g, body = self.g, list[ir.Statement]()
+        low, high, end = g.real("seen.low"), g.real("seen.high"), g.real("seen.end")
+        reach, near = g.value(REACH), g.value(NEAR)
+        rest: ir.Expression = g.value(LEAST)
+        for axis in range(1, g.axes):
+            most = g.real(f"seen.{COMPONENTS[axis]}")
+            body += self.most_along(most, axis)
+            rest = g.binary("-", rest, most)
+        along = heading(0, g.precision)
+        ahead = ir.Compare(">", along, g.number(STEEP))
+        behind = ir.Compare("<", along, g.number(-STEEP))
+        less = g.real("seen.less")
+        return (
+            *body,
+            ir.Assign(low.name, ir.Unary("-", reach, g.precision)),
+            ir.Assign(high.name, reach),
+            ir.Assign(less.name, ir.Unary("-", near, g.precision)),
+            ir.Assign(end.name, g.binary("/", rest, along)),
+            ir.If(ahead, (ir.Assign(low.name, g.at_least(low, g.at_most(end, less))),)),
+            ir.If(behind, (ir.Assign(high.name, g.at_most(high, g.at_least(end, near))),)),
+        )
+
+    def most_along(self, most: ir.Local, axis: int) -> ir.Block:
+        """The largest product of the heading and a place in the row along an axis, as far as the
+        radius reaches; the outermost cells have no outer border.
+        """
+        g, c, reach = self.g, self.cell[axis], self.g.value(REACH)
+        a, b, less = g.real("seen.a"), g.real("seen.b"), g.real("seen.less")
+        room = g.binary("*", g.value(margin(axis)), g.value(side(axis)))
+        scaled, at = g.scaled(self.place[axis], axis), ir.Cast(c, g.precision)
+        last = build.subtract(g.cells(axis), 1)
+        facing = heading(axis, g.precision)
+        return (
+            ir.Assign(less.name, ir.Unary("-", reach, g.precision)),
+            ir.Assign(a.name, g.binary("*", g.binary("-", at, scaled), g.value(side(axis)))),
+            ir.Assign(b.name, g.binary("+", g.binary("+", a, g.value(side(axis))), room)),
+            ir.Assign(a.name, g.binary("-", a, room)),
+            ir.If(build.less(c, 1), (ir.Assign(a.name, less),)),
+            ir.If(ir.Compare(">=", c, last), (ir.Assign(b.name, reach),)),
+            ir.Assign(a.name, g.at_least(a, less)),
+            ir.Assign(b.name, g.at_most(b, reach)),
+            ir.Assign(a.name, g.binary("*", facing, a)),
+            ir.Assign(b.name, g.binary("*", facing, b)),
+            ir.Assign(most.name, g.at_least(a, b)),
+        )
 
     def gap(self, axis: int) -> ir.Block:
         """How far the cells of a row or a layer are."""

@@ -66,10 +66,11 @@ class NeighborLists(Search):
         super(NeighborLists, self).__post_init__()
         if self.radius is None:
             raise ArgumentError("NeighborLists(): wanted a radius, which lists are made for")
-        number = isinstance(self.skin, int | float) and not isinstance(self.skin, bool)
-        if not number or not finite(self.skin) or self.skin < LEAST * self.radius:
+        skin: Any = self.skin
+        number = isinstance(skin, int | float) and not isinstance(skin, bool)
+        if not number or not finite(skin) or skin < LEAST * self.radius:
             raise ArgumentError(
-                f"NeighborLists(skin={shown(self.skin)}): wanted a length of at least {LEAST:g} "
+                f"NeighborLists(skin={shown(skin)}): wanted a length of at least {LEAST:g} "
                 f"radii, {LEAST * self.radius:g}"
             )
         reach, world = self.radius + self.skin, self.world

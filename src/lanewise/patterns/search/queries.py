@@ -28,6 +28,7 @@ from lanewise.patterns.search.picker import over_all_pairs
 from lanewise.patterns.search.points import Points, points_of_values
 from lanewise.patterns.search.query_calls import Made, Queried
 from lanewise.patterns.search.ragged import Ragged
+from lanewise.patterns.search.sight import sight_of
 from lanewise.patterns.search.worlds import Bounded, Open, Periodic, World
 from lanewise.records.field_values import brought
 from lanewise.runtime.devices import resolve
@@ -203,6 +204,10 @@ def _check_search(name: str, search: Any, radius: float | None, k: int | None, w
         raise ArgumentError(
             f"{name}: {search.describe()} has all sources in it, near and far, and no list of "
             "neighbours; wanted a structure such as lw.StaticGrid(radius=...)"
+        )
+    if sight_of(search) is not None:
+        raise ArgumentError(
+            f"{name}: {search.describe()}, and points look nowhere; wanted a search without sight"
         )
     if world is not None and not isinstance(world, Open | Periodic | Bounded):
         raise ArgumentError(

@@ -28,6 +28,7 @@ from lanewise.patterns.search.build import (
 from lanewise.patterns.search.checked_positions import CheckedPositions, Places, check_positions
 from lanewise.patterns.search.picker import Picked, SearchPicker
 from lanewise.patterns.search.points import Points
+from lanewise.patterns.search.sight import sight_of
 from lanewise.patterns.search.tree.arguments import TreeArguments
 from lanewise.patterns.search.tree.call import FarFields
 from lanewise.patterns.search.tree.choice import TreeChoice
@@ -192,7 +193,11 @@ class Specialiser:
         used, leaves = {p.name for p in self.lowered.function.parameters}, array.record.leaves
         place = [x for x in leaves if x.field == self.search.position]
         rest = (x for x in leaves if any(f"{n}.{x.name}" in used for n in names))
-        return tuple(dict.fromkeys((*place, *rest)))
+        looks: tuple[Leaf, ...] = ()
+        target = next(iter(self.signature.parameters))
+        if (sight := sight_of(self.search)) is not None and target in names:
+            looks = sight.leaves(self.name, leaves, place)
+        return tuple(dict.fromkeys((*place, *rest, *looks)))
 
     def _environment(
         self, arguments: Arguments, search: Search, sources: Points, structure: Structure
@@ -201,6 +206,8 @@ class Specialiser:
         values: dict[str, Any] = {count_of(n): len(r) for n, r in arguments.records.items()}
         values |= flatten_uniforms(self.signature, arguments.uniforms) | arguments.lengths
         values[RADIUS2] = radius2(search, sources.precision)
+        if (sight := sight_of(search)) is not None and search.radius is not None:
+            values |= sight.values(sources.precision, search.radius)
         if isinstance(search.world, Periodic):
             for axis, size in enumerate(search.world.size):
                 values |= {period(axis): real(size), inverse_period(axis): real(1 / size)}
@@ -251,6 +258,7 @@ class Specialiser:
                 pairs=structure.pairs,
             )
         assert isinstance(structure, Walked)
+        sight = sight_of(search)
         return SearchArguments(
             sides[target_name],
             sides[source_name],
@@ -264,4 +272,5 @@ class Specialiser:
             search.k,
             tuple(self.signature.arrays.items()),
             parts,
+            () if sight is None else sight.leaves(self.name, target.record.leaves, place),
         )

@@ -42,6 +42,7 @@ from lanewise.patterns.search.builders.geometry import (
 from lanewise.patterns.search.grid_expressions import STARTS, GridExpressions, grid_uniforms
 from lanewise.patterns.search.grid_walk import GridWalk, RingWalk
 from lanewise.patterns.search.points import Points
+from lanewise.patterns.search.sight import Sight, check_sight
 from lanewise.patterns.search.turns import ball, turns_of_lists
 from lanewise.patterns.search.worlds import Open, Periodic, World
 from lanewise.runtime.device import get_device
@@ -71,12 +72,14 @@ class StaticGrid(Search):
     build: "device" builds where the sources are; "host" on the host, with transfers in every build
     (no graph can hold them).
     index: where the starts of cells lie on a GPU, in "global" or in "constant" memory (64 KiB).
+    sight: whom a target sees; cells behind it are left out (None: it sees all).
     """
 
     cells: int | tuple[int, ...] | None = None
     over: tuple[tuple[float, float], ...] | None = None
     build: Literal["device", "host"] = "device"
     index: Literal["global", "constant"] = "global"
+    sight: Sight | None = None
 
     def __post_init__(self) -> None:
         super(StaticGrid, self).__post_init__()
@@ -87,6 +90,7 @@ class StaticGrid(Search):
                 "StaticGrid(k=...): in a periodic world a grid needs a radius; lw.AllPairs(k=...) "
                 "does without"
             )
+        check_sight("StaticGrid", self.sight, self.radius)
         numbers: tuple[Any, ...] = self.cells if isinstance(self.cells, tuple) else (self.cells,)
         whole = all(isinstance(n, int) and not isinstance(n, bool) and n >= 1 for n in numbers)
         if self.cells is not None and not whole:
@@ -107,7 +111,8 @@ class StaticGrid(Search):
                 )
 
     def describe(self) -> str:
-        return f"static grid: {self.in_words()}"
+        seen = "" if self.sight is None else f", {self.sight.in_words()}"
+        return f"static grid: {self.in_words()}{seen}"
 
     def make(self, sources: Points) -> Walked:
         check_sources(self, sources)
@@ -249,13 +254,19 @@ class _Grid(Walked):
 
     @property
     def uniforms(self) -> Mapping[str, Any]:
-        return grid_uniforms(self._geometry, self._search.radius, self._sources.precision)
+        search, precision = self._search, self._sources.precision
+        values = grid_uniforms(self._geometry, search.radius, precision)
+        if search.sight is not None and search.radius is not None:
+            values |= search.sight.values(precision, search.radius)
+        return values
 
     def walk(self, index: Scalar) -> Walk:
         grid = GridExpressions(index, self._sources.precision, self._sources.dimension)
         if self._search.radius is None:
             return RingWalk(grid, self._constant)
-        return GridWalk(grid, self._constant, isinstance(self._search.world, Periodic))
+        search = self._search
+        periodic = isinstance(search.world, Periodic)
+        return GridWalk(grid, self._constant, periodic, search.sight is not None and not periodic)
 
     def turns(self) -> Mapping[str, float]:
         if self._search.radius is None:
