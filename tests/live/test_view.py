@@ -172,3 +172,26 @@ def test_a_function_that_changes_records_colours_none() -> None:
     assert np.asarray(array.heat).tolist() == list(range(40))
     with pytest.raises(InputError, match="colour=3: wanted the name of a field, or an elementwise function"):
         lw.view(array, colour=3, port=0, quiet=True)
+
+
+@lw.elementwise
+def momentum(body: gravity.Body) -> lw.f32:
+    return body.mass * lw.length(body.velocity)
+
+
+def test_a_simulation_is_coloured_by_a_function_or_by_one_of_its_fields() -> None:
+    bodies = gravity.make_bodies(gravity.make_initial_conditions("plummer", 64, 1))
+    simulation = gravity.Simulation(bodies, softening=0.1)
+    wanted = np.asarray(bodies.mass) * np.linalg.norm(np.asarray(bodies.velocity), axis=1)
+    with lw.view(simulation, colour=momentum, port=0, quiet=True) as view:
+        assert view._feed.asked.field == "momentum()"
+        assert view._feed.scene.about["fields"] == ["momentum()", "speed", "mass", "kinetic energy"]
+        header, _ = decode(finished(view._feed.scene.frames(view._feed.asked))[0])
+        assert (header.low, header.high) == pytest.approx((wanted.min(), wanted.max()), rel=1e-5)
+        simulation.run(3, dt=1e-3)
+    with lw.view(simulation, colour="mass", port=0, quiet=True) as view:
+        assert view._feed.asked.field == "mass"
+    with pytest.raises(InputError, match="unknown field 'weight'; wanted one of speed, mass, kinetic energy"):
+        lw.view(simulation, colour="weight", port=0, quiet=True)
+    with pytest.raises(InputError, match="heading='velocity' is of records: a simulation says itself"):
+        lw.view(simulation, heading="velocity", port=0, quiet=True)

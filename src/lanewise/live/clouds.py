@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -25,6 +25,7 @@ from lanewise.records.binding import places_of
 from lanewise.records.field_views import FieldViews
 from lanewise.runtime.aside import Aside
 from lanewise.runtime.memory import array_module, module_of, on, to_host
+from lanewise.support.attributes import unknown
 from lanewise.support.errors import InputError
 
 SAMPLE = 4096  # elements that say where nearly all are, at least
@@ -73,6 +74,23 @@ class CloudScene:
         self._fine = np.empty(0, np.bool_)  # which rows those are; of one element: all
         self._here: Any = None  # on the device, the place of each row; below 0: it is not sent
         self._number = 0  # of the order: another one where other elements are sent
+
+    def coloured(self, colour: str | HelperFunction) -> CloudScene:
+        """The same, coloured at first by a field or by a function of one record. Raises
+        `InputError` for a field that it has not.
+        """
+        values, chosen = self._shown.values, self._shown.chosen
+        if isinstance(colour, HelperFunction):
+            chosen, name, text = colour, f"{colour.__name__}()", "chosen(e)"
+        else:
+            name = colour if colour in values else f"|{colour}|"
+            if name not in values:
+                vectors = (v.strip("|") for v in values if v.startswith("|"))
+                raise InputError(unknown("field", colour, [*values, *vectors]))
+            text = values[name]
+        shown = replace(self._shown, values={name: text, **values}, chosen=chosen)
+        about = {**self._about, "fields": list(shown.values)}
+        return CloudScene(self._array, shown, about, self._moment, self._rows)
 
     @property
     def about(self) -> Mapping[str, Any]:

@@ -95,12 +95,14 @@ class LiveView:
             case RecordArray():
                 how = _records(what, shown)
                 scene = CloudScene(what, how, {"flat": False, **about}, self._moment)
-                if how.chosen is not None:  # whose errors are the caller's
-                    finished(scene.frames(Asked(field=next(iter(how.values)))))
-                return scene
+                return _coloured(scene, shown["colour"])
             case _ if isinstance(what, Viewable):
-                _refuse(shown, "a simulation says itself what is seen of it")
-                return what.scene
+                scene = what.scene
+                if not isinstance(scene, CloudScene):
+                    _refuse(shown, "a simulation says itself what is seen of it")
+                    return scene
+                _refuse({**shown, "colour": None}, "a simulation says itself what is seen of it")
+                return _coloured(scene, shown["colour"])
             case _ if _dimensions(what) in DIMENSIONS:
                 _refuse(shown, "an array has one value at each place")
                 fields: Fields = {"value": lambda: what}
@@ -205,24 +207,26 @@ def _records(array: RecordArray, shown: Mapping[str, Any]) -> Shown:
         dict(default.values),
         [f.name for f in array.record if f"|{f.name}|" in default.values],
     )
-    colour, heading = shown["colour"], shown["heading"]
-    chosen = None
-    if isinstance(colour, Elementwise | HelperFunction):
-        chosen = function(colour.python) if isinstance(colour, Elementwise) else colour
-        values = {f"{chosen.__name__}()": "chosen(e)", **values}
-    elif colour is not None:
-        name = colour if colour in values else f"|{colour}|"
-        if name not in values:
-            raise InputError(unknown("field", colour, [*values, *vectors]))
-        values = {name: values[name], **values}
+    heading = shown["heading"]
     if heading is not None and heading not in vectors:
         raise InputError(unknown("heading", heading, vectors))
     return Shown(
         position=default.position,
         values=values,
         heading=f"e.{heading}" if heading else "",
-        chosen=chosen,
     )
+
+
+def _coloured(scene: CloudScene, colour: Any) -> CloudScene:
+    """The scene, which begins with what was asked for."""
+    if colour is None:
+        return scene
+    if isinstance(colour, Elementwise):
+        colour = function(colour.python)
+    made = scene.coloured(colour)
+    if not isinstance(colour, str):  # its errors are the caller's
+        finished(made.frames(Asked(field=made.about["fields"][0])))
+    return made
 
 
 def _checked_fields(fields: Any) -> Fields | None:
@@ -260,8 +264,8 @@ def view(
     a field `position` of three numbers; an array of 2 or 3 dimensions; sites of a lattice. For
     arrays, call `LiveView.update` after each step.
 
-    colour: what colours records at first: a field, or a function of one record, elementwise or
-    `lw.function`, which changes nothing. heading: a field of three numbers, with which
+    colour: what colours records, bodies and agents at first: a field, or a function of one record,
+    elementwise or `lw.function`, which changes nothing. heading: a field of three numbers, with which
     records are arrows. fields: of sites, by name: functions without arguments that give an array of
     the box's shape. port: the first of ten that are tried; 0: any. rate: frames a second at
     most. readonly: viewers cannot pause. wait: until somebody watches. record: a file that frames
