@@ -265,11 +265,11 @@ def view(
     arrays, call `LiveView.update` after each step.
 
     colour: what colours records, bodies and agents at first: a field, or a function of one record,
-    elementwise or `lw.function`, which changes nothing. heading: a field of three numbers, with which
-    records are arrows. fields: of sites, by name: functions without arguments that give an array of
-    the box's shape. port: the first of ten that are tried; 0: any. rate: frames a second at
-    most. readonly: viewers cannot pause. wait: until somebody watches. record: a file that frames
-    are kept in, for `lanewise view FILE`. quiet: print nothing; see `LiveView.url`.
+    elementwise or `lw.function`, which changes nothing. heading: a field of three numbers, with
+    which records are arrows. fields: of sites, by name: functions without arguments that give an
+    array of the box's shape. port: the first of ten that are tried; 0: any. rate: frames a second
+    at most. readonly: viewers cannot pause. wait: until somebody watches. record: a file that
+    frames are kept in, for `lanewise view FILE`. quiet: print nothing; see `LiveView.url`.
 
     Raises `InputError` for what cannot be shown, and where no port is free.
     """
