@@ -23,6 +23,7 @@ GOLDEN_ROOT = Path(__file__).parent / "golden"
 OWN_CACHE = pytest.StashKey[str]()
 CACHE_WAS_SET = pytest.StashKey[bool]()
 DAYS_KEPT = 14  # of a compiled kernel
+MANY_FILES = 100  # of which a session tells where its time went
 
 # Examples that compile kernels take long the first time, so there are no deadlines. `ci` repeats the same examples in
 # every run, and `many`, of the slow tests, more of them; `--hypothesis-profile explore` looks for new ones.
@@ -106,6 +107,22 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     # collection would wait a second for it.
     if nextitem is None or item.path != nextitem.path:
         _set_apart()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Which files took the time of a long session: shares of it, which a busy machine changes little."""
+    times: dict[str, float] = {}
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                file = report.nodeid.partition("::")[0]
+                times[file] = times.get(file, 0.0) + report.duration
+    if len(times) < MANY_FILES:
+        return
+    whole = sum(times.values())
+    terminalreporter.section("files that took most of the time")
+    for file in sorted(times, key=lambda f: -times[f])[:10]:
+        terminalreporter.write_line(f"{times[file] / whole:6.1%} {times[file]:6.1f} s  {file}")
 
 
 def _set_apart() -> None:

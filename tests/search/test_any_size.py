@@ -90,7 +90,7 @@ def bound(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seen
 
 
-@pytest.mark.grid(every=4)
+@pytest.mark.grid(every=12)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", [*SEARCHES, *OTHERS])
 def test_every_size_gets_what_a_first_call_gives(name: str, device: str, bound: list[int]) -> None:

@@ -63,8 +63,8 @@ def check(stepper: Any, sites: Any, *, form: str) -> None:
         assert (first in sequence.changed) == (form == "in-place" or steps > 1)
 
 
-@pytest.mark.grid(every=9)
-@pytest.mark.parametrize("device", [*DEVICES, "python"])
+@pytest.mark.grid(every=12)
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("edges", EDGES)
 @pytest.mark.parametrize("form", FORMS)

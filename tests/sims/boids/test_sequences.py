@@ -22,7 +22,7 @@ def flock(device: str = "cpu", **chosen: Any) -> Flock:
     return Flock(90, device=device, start_radius=10.0, **chosen)
 
 
-@pytest.mark.grid(every=6)
+@pytest.mark.grid(every=24)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("boundary", BOUNDARIES)
