@@ -280,7 +280,9 @@ def test_a_cloud_is_completed_while_the_run_rests(scene: Counting) -> None:
             have = header.count
             while have < COUNT:
                 rest, _ = talk.frame()
-                assert (rest.kind, rest.first) == ("suffix", have)
+                if rest.kind == "points":  # made for the viewer that has just come
+                    have = 0
+                assert rest.first == have
                 have += rest.count
             assert have == COUNT
     server.stop()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 FINEST = 2.0**-20
 SMALLEST = 1e-30
 KEPT = 0.25  # a box is kept while so much of it is used, on each axis
-SHARE = 16384  # rows of a share of the order, at most
+SHARE = 4096  # rows of a share of the order, at most
 OUTLYING = 16.0  # a box so many times that of nearly all elements leaves no detail to them
 
 
@@ -82,7 +82,7 @@ def shares(count: int) -> int:
     """How many equal shares the order of so many rows has, a power of two: each is an unbiased
     sample. They are no larger than what a slow viewer is sent.
     """
-    return max(64, 1 << max(0, math.ceil(count / SHARE) - 1).bit_length())
+    return max(256, 1 << max(0, math.ceil(count / SHARE) - 1).bit_length())
 
 
 def whole_shares(wanted: int, count: int) -> int:
@@ -97,8 +97,9 @@ def whole_shares(wanted: int, count: int) -> int:
 
 def sending_order(count: int) -> NDArray[np.int32]:
     """Rows 0 to count - 1 in a fixed pseudo-random order: of every `shares` neighbouring rows each
-    share has one, which a hash of their number chooses. The rows of a share ascend, so that rows
-    are brought into the order by writing some tens of sequential streams, not by random accesses.
+    share has one, which a hash of their number chooses. The rows of a share ascend, so that
+    rows are brought into the order by writing some hundreds of sequential streams, not by random
+    accesses.
     The order stays the same when rows come or go at the end, while `shares` does.
 
     The hash is the finaliser of MurmurHash3 (Appleby 2011).

@@ -18,6 +18,10 @@ from lanewise.live.replay import RecordedFeed
 from lanewise.support.errors import InputError
 
 LEAST_POINTS = 20_000
+FIRST_POINTS = 100_000  # of a viewer of whom nothing is known yet
+# times between frames from sending one to its acknowledgement: two of them are under way
+QUICK, AIMED, SLOW = 1.2, 1.5, 2.0
+LEAST_SHARE = 0.05  # of its elements that are left after one frame that was too slow
 CHUNK_BYTES = 1 << 20
 TELLS = 0.25  # seconds between two states that differ by their steps
 RESTS = 0.5  # seconds without a new frame after which what was left out follows
@@ -30,7 +34,8 @@ class Viewer:
     """What one viewer has and may have.
 
     send: writes a message of text or bytes. rate: frames a second. budget: bytes a second.
-    credits: frames that may be under way; under_way: when they were sent. points: of a cloud, at
+    credits: frames that may be under way; under_way: when they were sent, and how many elements of
+    a cloud they have. points: of a cloud, at
     most, as fast as it takes them.
     """
 
@@ -40,8 +45,8 @@ class Viewer:
     rate: float = 30.0
     budget: float = 200e6
     credits: int = 0
-    under_way: dict[int, float] = field(default_factory=dict[int, float])
-    points: int = 1 << 30
+    under_way: dict[int, tuple[float, int]] = field(default_factory=dict[int, tuple[float, int]])
+    points: int = FIRST_POINTS
     sought: int | None = None
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     dropped: int = 0  # frames that newer ones replaced
@@ -118,15 +123,19 @@ class Viewer:
 
     def _acknowledged(self, sequence: int) -> None:
         """A credit comes back; points are as many as go there and are drawn in time."""
-        sent = self.under_way.pop(sequence, None)
-        if sent is None:
+        found = self.under_way.pop(sequence, None)
+        if found is None:
             if self.under_way:  # frames of one moment have one number
                 self.under_way.pop(next(iter(self.under_way)))
             return
+        sent, points = found
         took, wanted = time.monotonic() - sent, 1 / min(self.rate, self.feed.rate)
-        if took > 1.5 * wanted:
-            self.points = max(LEAST_POINTS, int(self.points * max(0.5, wanted / took)))
-        elif took < 0.8 * wanted:
+        if not points:
+            return
+        if took > SLOW * wanted:  # in proportion to what was sent, so that one frame says enough
+            fewer = int(points * max(LEAST_SHARE, AIMED * wanted / took))
+            self.points = max(LEAST_POINTS, min(self.points, fewer))
+        elif took < QUICK * wanted:
             self.points = min(1 << 30, int(self.points * 1.2))
 
     # ------------------------------------------------------------ what it is sent
@@ -195,11 +204,12 @@ class Viewer:
             if wanted < header.count:
                 size = header.components
                 self._cloud = header, body, wanted
-                await self._pay(
-                    _with(header, body[: wanted * size], past, count=wanted), header.sequence
-                )
+                some = _with(header, body[: wanted * size], past, count=wanted)
+                await self._pay(some, header.sequence, wanted)
             else:
-                await self._pay(_with(header, body, past) if past else frame, header.sequence)
+                whole = _with(header, body, past) if past else frame
+                points = header.count if header.kind in CLOUDS else 0
+                await self._pay(whole, header.sequence, points)
 
     def _count(self, header: FrameHeader) -> int:
         """So many elements of a cloud go at once."""
@@ -219,10 +229,10 @@ class Viewer:
             header.sequence,
         )  # fmt: skip
 
-    async def _pay(self, frame: Frame, sequence: int) -> None:
+    async def _pay(self, frame: Frame, sequence: int, points: int = 0) -> None:
         self._serial += 1
         number = sequence if sequence not in self.under_way else -self._serial
-        self.under_way[number] = time.monotonic()
+        self.under_way[number] = time.monotonic(), points
         await self.send(frame)
 
 
