@@ -175,7 +175,7 @@ def not_quick(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
         mark = cases[0].get_closest_marker("quick")
         assert mark is not None
         missing = {*mark.args} - {case.callspec.id for case in cases}
-        if missing and len(cases) > len(mark.args):  # all cases were asked for
+        if missing and len(cases) > len(mark.args):  # all cases were requested
             raise pytest.UsageError(f"{path}: {name} has no cases {sorted(missing)}, which are named quick")
         yield from (case for case in cases if case.callspec.id not in mark.args)
 

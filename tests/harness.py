@@ -213,7 +213,7 @@ def expected(given: Input) -> tuple[Array, ...]:
 
 
 def assert_close(found: Sequence[Array], wanted: Sequence[Array], case: Case, scale: float = 1.0) -> None:
-    """Within the case's tolerances, relative to the largest value of each result (sums cancel); whole numbers exactly."""
+    """Within the case's tolerances, relative to the largest value of each result (sums cancel); integers exactly."""
     assert len(found) == len(wanted)
     for f, w in zip(found, wanted, strict=True):
         if f.dtype.kind in "biu":

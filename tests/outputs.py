@@ -69,7 +69,7 @@ def is_same_text(shown: str, printed: str) -> bool:
 
 
 def is_near(shown: str, printed: str) -> bool:
-    """Errors, which have an exponent, by their size; whole numbers exactly; others to two of the last digit."""
+    """Errors, which have an exponent, by their size; integers exactly; others to two of the last digit."""
     a, b = (float(x.replace(",", "")) for x in (shown, printed))
     if "e-" in shown or "e-" in printed:
         return bool(a and b) and abs(math.log10(abs(a / b))) <= math.log10(WITHIN)

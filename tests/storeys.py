@@ -84,7 +84,7 @@ STOREYS = (
 
 FACADE = "facade"
 """The one file that rooms below import from: it imports nothing itself but for type checkers, and loads names that lead up when
-they are asked for.
+they are requested.
 """
 PATTERNS = "patterns"  # a folder whose folders are rooms of their own
 

@@ -1,4 +1,4 @@
-"""Slices are views that kernels run over, masks and whole numbers make copies: in every layout, on every device."""
+"""Slices are views that kernels run over, masks and integers make copies: in every layout, on every device."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def layout(request: pytest.FixtureRequest) -> lw.Layout:
 
 
 def grains(layout: lw.Layout, device: str, n: int = N) -> RecordArray:
-    """Small whole numbers: sums of them are exact in any order."""
+    """Small integers: sums of them are exact in any order."""
     rng = np.random.default_rng(3)
     position, mass = rng.integers(0, 8, (n, 3)), rng.integers(1, 5, n)
     return Grain.array(position=position, mass=mass, serial=np.arange(n), layout=layout, device=device)
@@ -224,20 +224,20 @@ def test_assignments(layout: lw.Layout, device: str) -> None:
 
 
 REFUSED = {
-    "text": (lambda a: a["mass"], TypeError, "records are taken with a whole number, a slice, a mask or whole numbers, found 'mass'; fields are arrays: .position[...]"),
-    "float": (lambda a: a[1.5], TypeError, "records are taken with a whole number, a slice, a mask or whole numbers, found 1.5; fields are arrays: .position[...]"),
-    "two axes": (lambda a: a[0:2, 0], TypeError, "records are taken with a whole number, a slice, a mask or whole numbers, found (slice(0, 2, None), 0); fields are arrays: .position[...]"),
-    "floats": (lambda a: a[np.ones(3)], TypeError, "records are taken with a mask of shape (37,) or with whole numbers of shape (k,), found an array of float64 with shape (3,)"),
+    "text": (lambda a: a["mass"], TypeError, "records are taken with an integer, a slice, a mask or integers, found 'mass'; fields are arrays: .position[...]"),
+    "float": (lambda a: a[1.5], TypeError, "records are taken with an integer, a slice, a mask or integers, found 1.5; fields are arrays: .position[...]"),
+    "two axes": (lambda a: a[0:2, 0], TypeError, "records are taken with an integer, a slice, a mask or integers, found (slice(0, 2, None), 0); fields are arrays: .position[...]"),
+    "floats": (lambda a: a[np.ones(3)], TypeError, "records are taken with a mask of shape (37,) or with integers of shape (k,), found an array of float64 with shape (3,)"),
     "backwards": (lambda a: a[::-1], ArgumentError, "a slice of an array of Grain goes forward, found the step -1; array[np.arange(len(array))[::-1]] is a copy in that order"),
     "mask": (lambda a: a[np.ones(3, bool)], ArgumentError, "a mask of 37 records of Grain has the type bool and the shape (37,), found bool with shape (3,)"),
     "outside": (lambda a: a[[0, 37]], IndexError, "record 37 of 37: element 1 of the indices of an array of Grain"),
     "twice": (lambda a: a.__setitem__([1, 2, 1], a[:3]), ArgumentError, "record 1 of an array of Grain would be assigned twice; give each index once"),
     "number": (lambda a: a.__setitem__(slice(0, 3), a[:4]), ArgumentError, "3 records of Grain are replaced by as many, found 4"),
     "no records": (lambda a: a.__setitem__(slice(0, 3), 4), ArgumentError, "wanted an array of Grain(position: vec3, mass: f32, serial: i64, alive: bool), found int"),
-    "append to a view": (lambda a: a[:4].append(a), ArgumentError, "append changes the length of an array of Grain, and a view has the records that it was cut with; .copy() is an array of its own"),
+    "append to a view": (lambda a: a[:4].append(a), ArgumentError, "append changes the length of an array of Grain, and a view has the records that it was cut with; .copy() is an independent array"),
     "append something": (lambda a: a.append(4), ArgumentError, "append takes a Grain, a list of them or an array of them, found int"),
     "append a list": (lambda a: a.append([Grain(), 4]), ArgumentError, "append takes records of Grain(position: vec3, mass: f32, serial: i64, alive: bool), found int at place 1"),
-    "capacity": (lambda a: a.reserve(-1), ArgumentError, "Grain: the capacity must be a whole number from 0 on, found -1"),
+    "capacity": (lambda a: a.reserve(-1), ArgumentError, "Grain: the capacity must be an integer from 0 on, found -1"),
     "concatenate": (lambda a: lw.concatenate([]), ArgumentError, "concatenate takes a list of at least one array of records, found []"),
     "another device": (lambda a: lw.concatenate([a, a.to("python")]), ArgumentError, "the arrays of Grain lie on different devices (python and cpu); move one with .to(\"cpu\")"),
 }  # fmt: skip

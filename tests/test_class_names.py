@@ -40,7 +40,7 @@ SHARED = {
     "Kernel": "the user's function under a pattern, and its IR",
     "Launch": "a kernel over so many elements, as a task and of cells",
     "Mesh": PUBLIC,
-    "Nearest": "what a search is asked for, and the list that its walk fills",
+    "Nearest": "what a search is requested, and the list that its walk fills",
     "Open": PUBLIC,
     "Part": "a part: of the sites, of a map",
     "Program": "the kernels that a call runs",

@@ -276,7 +276,7 @@ def test_a_first_call_that_is_interrupted_and_the_same_call_again(name: str, mom
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_first_calls_at_many_moments(name: str, tmp_path: Path) -> None:
-    """At modules that are asked for, and at times, with an empty cache: 16 moments each."""
+    """At modules that are requested, and at times, with an empty cache: 16 moments each."""
     whole = first_call(name, "never", tmp_path / "first")
     random = np.random.default_rng(len(name))
     moments = [f"import:{n}" for n in np.linspace(3, whole["asked"] - 1, 8).astype(int)]
@@ -323,7 +323,7 @@ def test_an_interrupted_command_says_one_line(name: str, moment: str, tmp_path: 
 @pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_commands_at_many_moments(name: str, cold: bool, tmp_path: Path) -> None:
-    """At modules that are asked for, and at times: 16 moments each."""
+    """At modules that are requested, and at times: 16 moments each."""
     random = np.random.default_rng(len(name) + cold)
     moments = [f"import:{n}" for n in random.integers(1, 900, 8)]
     moments += [f"time:{s:.3f}" for s in random.uniform(0.0, 8.0 if cold else 4.0, 8)]

@@ -96,7 +96,7 @@ REFUSED = [
     (Plan(block=32, slices=32), "Plan(block=32, slices=32): the threads of a block must divide evenly into slices of at least 2 threads"),
     (
         Plan(block=100),
-        "mapping to threads cannot be applied to gravity: a block has 32 to 1024 threads, in whole warps of 32; 100 were asked for",
+        "mapping to threads cannot be applied to gravity: a block has 32 to 1024 threads, in whole warps of 32; 100 were requested",
     ),
     (
         Plan(block=128, tile=64),
@@ -109,8 +109,8 @@ REFUSED = [
     ),
     (Plan(tile=0, slices=2), "slicing cannot be applied to gravity: its sources are not cut into tiles"),
     (Plan(tile=0, parts=2), "splitting of sources cannot be applied to gravity: its sources are not cut into tiles"),
-    (Plan(parts=0), "splitting of sources cannot be applied to gravity: 0 parts were asked for"),
-    (Plan(targets=0), "thread merging cannot be applied to gravity: 0 targets a thread were asked for"),
+    (Plan(parts=0), "splitting of sources cannot be applied to gravity: 0 parts were requested"),
+    (Plan(targets=0), "thread merging cannot be applied to gravity: 0 targets a thread were requested"),
     (
         Plan(tile=0, accumulate="f64"),
         "float64 accumulation cannot be applied to gravity: its sources are not cut into tiles (Plan(tile=...))",

@@ -69,9 +69,7 @@ def test_numbers_beyond_the_limits_are_refused(name: str) -> None:
     assert limits is not None
     least, most = limits
     for value in [*ABSURD, least - 1, most + 1]:
-        with pytest.raises(
-            PlanError, match=rf"^Plan\({name}={value}\): wanted a whole number from {least:,} to {most:,}$"
-        ):
+        with pytest.raises(PlanError, match=rf"^Plan\({name}={value}\): wanted an integer from {least:,} to {most:,}$"):
             Plan(**{name: value})
     for value in (least, most, getattr(NEUTRAL, name)):
         assert getattr(Plan(**{name: value}), name) == value

@@ -115,7 +115,7 @@ ELEMENTS = [
     (Plan(slices=2), "slicing cannot be applied to speed: its targets are not mapped to the lanes of a block"),
     (Plan(parts=2), "splitting of sources cannot be applied to speed: its sources are not cut into tiles"),
     (Plan(reciprocity="ordered"), "reciprocity cannot be applied to speed: its elements are no pairs"),
-    (Plan(targets=3), "thread merging cannot be applied to speed: a thread computes 1, 2, 4 or 8 elements; 3 were asked for"),
+    (Plan(targets=3), "thread merging cannot be applied to speed: a thread computes 1, 2, 4 or 8 elements; 3 were requested"),
 ]  # fmt: skip
 
 
@@ -207,7 +207,7 @@ def test_decisions_have_a_plan_and_reasons() -> None:
     made = decide(asked, CPU, work("gravity", 100))
     assert made.plan == complete_plan(asked, CPU, work("gravity", 100))
     assert made.plan.tile == CPU_TILE
-    assert made.why("accumulate") == made.why("reciprocity") == "asked for"
+    assert made.why("accumulate") == made.why("reciprocity") == "requested"
     assert made.why("tile") == "tiles are summed in the type of the result, and added"
     assert made.why("targets") == "by default"
     changed = made.but("measured by tune()", targets=2)

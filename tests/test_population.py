@@ -160,10 +160,10 @@ def refused(act: Any) -> str:
 def test_refused() -> None:
     population = lw.Population(cells(3), ids="serial")
     for fates, text in (
-        ([1, 1], "fates are whole numbers of shape (3,), one for each record, found an array of int64 with shape (2,)"),
+        ([1, 1], "fates are integers of shape (3,), one for each record, found an array of int64 with shape (2,)"),
         (
             [1.0, 1, 1],
-            "fates are whole numbers of shape (3,), one for each record, found an array of float64 with shape (3,)",
+            "fates are integers of shape (3,), one for each record, found an array of float64 with shape (3,)",
         ),
         ([1, 7, 1], "the fate of record 1 is 7; wanted lw.Fate.DIE, KEEP or SPLIT (0, 1, 2)"),
     ):
@@ -182,10 +182,10 @@ def test_refused() -> None:
     )
     assert refused(lambda: lw.Population(cells(3), ids="number")).startswith("Cell has no field 'number'")
     assert refused(lambda: lw.Population(cells(3), ids="serial", next_id=2)) == (
-        "Population(next_id=2): wanted a whole number from 3 on, which no record has"
+        "Population(next_id=2): wanted an integer from 3 on, which no record has"
     )
     assert refused(lambda: lw.Population(cells(3), ids="serial").step(start)) == (
-        "fates are whole numbers, one for each record, found None; the kernel returns them: -> lw.Fate"
+        "fates are integers, one for each record, found None; the kernel returns them: -> lw.Fate"
     )
     assert "a view has the records that it was cut with" in refused(lambda: lw.Population(cells(9)[:3], ids="serial"))
     assert lw.Population(cells(3), ids="serial", next_id=11).next_id == 11
@@ -254,7 +254,7 @@ def test_copies_are_populations_of_their_own() -> None:
 
 def test_views_and_ids_without_end_are_refused() -> None:
     assert refused(lambda: lw.Population(cells(3)[1:], ids="serial")) == (
-        "Population changes the length of an array of Cell, and a view has the records that it was cut with; .copy() is an array of its own"
+        "Population changes the length of an array of Cell, and a view has the records that it was cut with; .copy() is an independent array"
     )
     last = 2**63 - 1
     assert "ids are i64" in refused(lambda: lw.Population(cells(3), ids="serial", next_id=last + 1))

@@ -222,16 +222,16 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     ([1.0, 2.0], {}, "takes lists of lists, or all values with counts=...; found list [1.0, 2.0], which is one list of values"),
     ([[[1.0]], [2.0]], {}, "all lists of a level are as deep as each other; found that the list[0] has 1 level of lists and the list[1] has 0 levels of lists"),
     (np.ones(3), {"counts": [1, 1]}, "the counts add up to 2, and there are 3 values"),
-    (np.ones(3), {"counts": [4, -1]}, "counts are whole numbers from 0 on, found [4, -1]"),
-    (np.ones(3), {"counts": [1.5, 1.5]}, "counts are whole numbers from 0 on"),
+    (np.ones(3), {"counts": [4, -1]}, "counts are integers from 0 on, found [4, -1]"),
+    (np.ones(3), {"counts": [1.5, 1.5]}, "counts are integers from 0 on"),
     (np.ones(3), {"counts": ([2], [1, 1, 1])}, "the counts of level 0 add up to 2 lists, and level 1 has 3"),
     (np.ones((3, 5)), {"counts": [3]}, "wanted values of shape (n,), or (n, 2) to (n, 4) for vectors, found (3, 5)"),
     (np.ones(3), {"counts": [3], "kind": lw.vec2}, "values of type vec2 have shape (n, 2), found (3,)"),
     (np.ones(3), {"counts": [3], "kind": "vec2"}, "kind is the type of a value, such as lw.f32 or lw.vec2; found 'vec2'"),
     (np.ones(3), {"counts": [3], "kind": lw.i32}, "holds i32: float64 would lose information"),
     (np.ones(3, bool), {"counts": [3]}, "found values of bool"),
-    ([np.ones(2), np.ones((2, 2))], {}, "wanted arrays of numbers of one shape behind the first axis"),
-    ([np.array(["a"]), np.ones(1)], {}, "wanted arrays of numbers of one shape behind the first axis"),
+    ([np.ones(2), np.ones((2, 2))], {}, "wanted arrays of numbers of one shape after the first axis"),
+    ([np.array(["a"]), np.ones(1)], {}, "wanted arrays of numbers of one shape after the first axis"),
 ]  # fmt: skip
 
 
@@ -247,7 +247,7 @@ def test_indices_are_checked() -> None:
     assert found[-1].tolist() == [1.0]
     with pytest.raises(IndexError, match="list 2 of 2"):
         found[2]
-    with pytest.raises(TypeError, match="one by one with a whole number, found True"):
+    with pytest.raises(TypeError, match="one by one with an integer, found True"):
         found[True]
     with pytest.raises(TypeError, match="lists of different lengths are no array"):
         np.asarray(found)

@@ -75,7 +75,7 @@ def _anchors(text: str) -> set[str]:
     ("text", "words"),
     [
         ("It hangs on the length.", ["hangs on"]),
-        ("Nobody reads `whole number` here.", ["Nobody"]),
+        ("Nobody reads `integer` here.", ["Nobody"]),
         ("A plan\n```text\nbeside the point\n```\nof its own", ["of its own"]),
         ("The order depends on the length.", []),
     ],

@@ -8,7 +8,7 @@ from lanewise.facade import NAMES
 from tests.storeys import FACADE, STOREYS, imports, leads_down, modules, room, storeys
 
 PRODUCTS = ("lanewise", "sims", "sims")
-"""`lw.sims`, which the stub of the package names: it is loaded when it is first asked for."""
+"""`lw.sims`, which the stub of the package names: it is loaded when it is first requested."""
 
 
 def test_every_room_has_a_storey() -> None:

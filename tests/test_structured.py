@@ -220,7 +220,7 @@ def read_only() -> Any:
     ("arguments", "fields", "text"),
     [
         ((np.zeros(2, [("mass", "f8")]),), {}, "a structured array of [('mass', '<f8')] does not lie as records of Grain("),
-        ((values(),), {"layout": lw.SoA()}, "the memory lies as AoS, and SoA is asked for"),
+        ((values(),), {"layout": lw.SoA()}, "the memory lies as AoS, and SoA is requested"),
         ((values()[::2],), {}, "the array is not contiguous"),
         ((read_only(),), {}, "the array is read-only; kernels run over contiguous memory that they may write to"),
         ((np.zeros((2, 2), Grain.dtype),), {}, "wanted a structured array of shape (n,), found (2, 2)"),

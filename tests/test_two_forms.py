@@ -1,4 +1,4 @@
-"""A value of the host and what kernels take in its place: each is made when it is asked for and the other one has changed, and at no other time."""
+"""A value of the host and what kernels take in its place: each is made when it is requested and the other one has changed, and at no other time."""
 
 from __future__ import annotations
 

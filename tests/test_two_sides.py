@@ -472,7 +472,7 @@ def test_fields_of_the_host_are_read_only(device: str) -> None:
     grains = two(device)
     before = grains.host.mass
     advice = (
-        r"\.mass of the host's side is for reading, as nobody would notice what is written to it; assign the whole field, "
+        r"\.mass of the host's side is read-only, because writes to it cannot be tracked; assign the whole field, "
         r"array\.host\.mass = values, or records: array\.host\[i\]\.mass = value, array\.host\[2:5\] = records"
     )
     with pytest.raises(ValueError, match=f"assignment destination is read-only: {advice}"):

@@ -146,8 +146,8 @@ OPERATORS: dict[str, tuple[Callable[[ir.Expression], ir.Expression], str, str | 
     "//": (lambda x: ir.Binary("//", x, ONE, KIND), "P", "source.mass stands under //"),
     "%": (lambda x: ir.Binary("%", x, ONE, KIND), "P", "source.mass stands under %"),
     "cast": (lambda x: ir.Cast(x, t.F32), "R", None),
-    "whole": (lambda x: ir.Cast(x, t.I32), "P", "source.mass becomes a whole number"),
-    "truth": (lambda x: ir.Cast(x, t.BOOL), "R", "source.mass becomes a truth value"),
+    "whole": (lambda x: ir.Cast(x, t.I32), "P", "source.mass becomes an integer"),
+    "truth": (lambda x: ir.Cast(x, t.BOOL), "R", "source.mass becomes a boolean"),
     "not": (lambda x: ir.Unary("not", ir.Compare("<", x, U), t.BOOL), "R", "source.mass is compared"),
     "and": (
         lambda x: ir.Logical("and", ir.Compare("<", x, U), ir.Compare("<", U, ONE)),
@@ -160,10 +160,10 @@ OPERATORS: dict[str, tuple[Callable[[ir.Expression], ir.Expression], str, str | 
         for c in ("==", "!=", "<", "<=", ">", ">=")
     },
     **{
-        o: ((lambda x, o=o: ir.Binary(o, ir.Cast(x, t.I32), TWO, t.I32)), "P", "source.mass becomes a whole number")  # type: ignore[arg-type,misc]
+        o: ((lambda x, o=o: ir.Binary(o, ir.Cast(x, t.I32), TWO, t.I32)), "P", "source.mass becomes an integer")  # type: ignore[arg-type,misc]
         for o in ("&", "|", "^", "<<", ">>")
     },
-    "~": (lambda x: ir.Unary("~", ir.Cast(x, t.I32), t.I32), "P", "source.mass becomes a whole number"),
+    "~": (lambda x: ir.Unary("~", ir.Cast(x, t.I32), t.I32), "P", "source.mass becomes an integer"),
 }
 
 
@@ -253,10 +253,10 @@ REFUSED = {
     "a while loop": "x = source.mass\n    while x > 1.0:\n        x = x * 0.5\n    return x",
     "a local array": "x = lw.zeros(lw.f64, 2)\n    x[0] = source.mass\n    return x[0]",
     "terms of two kinds, not radial": "return (source.mass + 1.0) * lw.exp(d.x)",
-    "a whole number, not radial": "return lw.f64(source.kind) * lw.exp(d.x)",
+    "an integer, not radial": "return lw.f64(source.kind) * lw.exp(d.x)",
 }
 RETURNED = {
-    "a whole number": ("lw.i32", "return 1 if lw.dot(d, d) < 1.0 else 0"),
+    "an integer": ("lw.i32", "return 1 if lw.dot(d, d) < 1.0 else 0"),
     "a fate": ("lw.Fate", "return lw.Fate.KEEP"),
     "the smallest": ("lw.Min[lw.f64]", "return lw.dot(d, d)"),
     "how many": ("lw.Count", "return lw.dot(d, d) < 1.0"),

@@ -165,13 +165,13 @@ def test_the_help_names_every_panel(lanewise: Command) -> None:
 
 REFUSED: dict[str, tuple[str, str]] = {
     "radius": ("--radius 0", "the radius is 0; wanted a finite number above zero"),
-    "agents": ("--agents 0", "0 agents asked for; wanted at least 1"),
+    "agents": ("--agents 0", "0 agents requested; wanted at least 1"),
     "k of agents": ("--k 50 --agents 40", "k is 50; there are only 40 agents"),
     "k of kernels": ("--k 33 --agents 40", "k is 33; wanted at most 32, the longest list that is kept in registers"),
     "no k": ("--k 0", "k is 0; wanted at least 1 neighbour"),
     "world": ("--world nan", "the radius of the world is nan; wanted a finite length above zero"),
     "endless world": ("--world 1e16", "the radius of the world is 1e+16; wanted at most 1e+15: distances are squared"),
-    "steps": ("--steps 0", "the number of steps is 0; wanted a whole number from 1 to 1,000,000,000,000"),
+    "steps": ("--steps 0", "the number of steps is 0; wanted an integer from 1 to 1,000,000,000,000"),
     "dt": ("--dt -1", "the time step dt is -1.0; wanted a finite time above zero"),
     "precision": ("--precision f16", "unknown precision 'f16'; did you mean 'f64'? wanted one of f32, f64"),
     "semantics": ("--semantics fast", "unknown semantics 'fast'; wanted one of sync, seq, thesis"),

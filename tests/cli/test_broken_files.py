@@ -126,16 +126,16 @@ HARMS: dict[str, tuple[str, Callable[[Any], None], str]] = {
     "its run": ("boids", spoil("run", '"every": 2', '"every": -1'), "its run is to step 4, at step 4: "),
     "its flock": ("boids", spoil("settings", '"world": 50.0', '"world": []'), "its settings cannot be read: its world is []"),
     "no phase": ("lbm", lambda f: f["lanewise/state"].attrs.__delitem__("fresh"), "there is no state@fresh"),
-    "an endless phase": ("lbm", say("lanewise/state", "step", 1e308), "state@step is np.float64(1e+308); wanted a whole number"),
+    "an endless phase": ("lbm", say("lanewise/state", "step", 1e308), "state@step is np.float64(1e+308); wanted an integer"),
     "no populations": ("lbm", drop("lanewise/state/populations"), "there is no state/populations"),
     "populations as text": ("lbm", put("lanewise/state/populations", np.bytes_(b"x" * 9)), "state/populations is () of |S9; wanted (bytes,) of uint8"),
     "populations as numbers": ("lbm", put("lanewise/state/populations", np.full(9, 1e300)), "state/populations is (9,) of float64; wanted (bytes,) of uint8"),
-    "an endless flow": ("lbm", say("lanewise", "step", 1e308), "@step is np.float64(1e+308); wanted a whole number"),
+    "an endless flow": ("lbm", say("lanewise", "step", 1e308), "@step is np.float64(1e+308); wanted an integer"),
     "its rate": ("lbm", spoil("settings", '"shape": [6, 6]', '"shape": [6, 0]'), "wanted"),
-    "an endless run": ("gravity", say("lanewise", "step", 1e308), "lanewise@step is np.float64(1e+308); wanted a whole number"),
-    "a seed": ("gravity", say("lanewise", "seed", 1e308), "lanewise@seed is np.float64(1e+308); wanted a whole number"),
+    "an endless run": ("gravity", say("lanewise", "step", 1e308), "lanewise@step is np.float64(1e+308); wanted an integer"),
+    "a seed": ("gravity", say("lanewise", "seed", 1e308), "lanewise@seed is np.float64(1e+308); wanted an integer"),
     "no number": ("gravity", say("lanewise", "dt", np.nan), "lanewise@dt is nan; wanted -1.79769e+308 to 1.79769e+308"),
-    "a complex step": ("gravity", say("lanewise", "step", 1j), "lanewise@step is np.complex128(1j); wanted a whole number"),
+    "a complex step": ("gravity", say("lanewise", "step", 1j), "lanewise@step is np.complex128(1j); wanted an integer"),
 }  # fmt: skip
 
 

@@ -67,7 +67,7 @@ def test_a_snapshot_is_never_written_by_the_run_that_goes_on_from_it(archived: C
     before = {p.name: p.read_bytes() for p in Path().iterdir()}
     outcome = archived("gravity", "run", "--resume", "a_00000004.h5", "--steps", 1)
     message = (
-        "error: a_00000004.h5 is a snapshot, and a resumed run never writes to one; it would go on in a.h5, which exists: "
+        "error: a_00000004.h5 is a snapshot, and a resumed run never writes to one; it would continue in a.h5, which exists: "
         "name another file with --out, or give --overwrite to replace it\n"
     )
     assert (outcome.code, outcome.err) == (2, message)
@@ -95,7 +95,7 @@ def test_overwrite_and_out_choose(archived: Command) -> None:
     assert (state(Path("b.h5"))["step"], state(Path("a.h5"))["step"], state(Path("a_00000004.h5"))["step"]) == (6, 5, 4)
     same = archived("gravity", "run", "--resume", "a_00000004.h5", "--steps", 1, "--out", "a_00000004.h5")
     assert same.code == 2
-    assert "it would go on in a_00000004.h5, that is this file: " in same.err
+    assert "it would continue in a_00000004.h5, that is this file: " in same.err
 
 
 def test_a_snapshot_of_an_older_version_is_known_by_its_name_and_step(archived: Command) -> None:

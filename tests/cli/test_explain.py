@@ -124,7 +124,7 @@ def test_values_are_set(balls: Command) -> None:
     found = balls("explain", "balls.py:pull", "--set", "softening2=1e-4", "--set", "axis=0", "--json").last_json
     assert found["invented"] == {}
     text = balls("explain", "balls.py:pull", "--set", "softening2=1e-4").out
-    assert "\nmade up\n  axis = [1.0, 1.0]: values that nobody gave; choose them with --set NAME=VALUE\n" in text
+    assert "\nmade up\n  axis = [1.0, 1.0]: values that were not given; choose them with --set NAME=VALUE\n" in text
 
 
 @pytest.mark.parametrize("options", ["gravity", "balls.py:grow --arch sm_120"])
@@ -180,7 +180,7 @@ ARCHITECTURES = "sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_100, sm_103, sm_12
         ("gravity --device cud", "unknown device 'cud'; did you mean 'cuda'? wanted cpu or cuda"),
         ("waves --precision f64", "--precision f64: waves has phases in f64 and sums in f32 on every device; leave it out"),
         ("waves --set sft=3", "waves has no value 'sft' to set; did you mean 'sfts'? it has sfts, detectors, stacks, dterms"),
-        ("waves --set sfts=1.5", "--set sfts=1.5: wanted a whole number from 1 to 10,000"),
+        ("waves --set sfts=1.5", "--set sfts=1.5: wanted an integer from 1 to 10,000"),
         ("wave", "nothing is known of 'wave'; did you mean 'waves'? wanted boids, gravity, lbm, waves, or a kernel of a file as in path/to/file.py:name"),
         ("nothing.py:pull", "nothing.py: there is no such file"),
     ],

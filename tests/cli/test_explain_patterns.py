@@ -101,7 +101,9 @@ def test_explained_for_a_gpu_that_is_not_there(mine: Command, case: Case) -> Non
     assert found["resources"]["registers"] > 0
     text = mine("explain", f"mine.py:{case.name}", *options).out
     assert case.above in " ".join(text.split())
-    assert ("sizes that nobody gave; choose them with --shape NAME=SIZES" in " ".join(text.split())) == bool(case.sizes)
+    assert ("sizes that were not given; choose them with --shape NAME=SIZES" in " ".join(text.split())) == bool(
+        case.sizes
+    )
 
 
 def in_python(name: str) -> Any:
@@ -207,7 +209,7 @@ REFUSED = [
         "{file}:31:12: shifted: 'a' is read outside of its elements\n    b[i] = a[i + 1]\n           ^^^^^^^^\n"
         "  found: the index goes from 1 to 100 with grid=100, and 'a' has the shape (100,)\n"
         "  wanted: 0 to 99\n  hint: arrays and a grid that fit each other, or a condition around the access\n"
-        "  made up: a 100, b 100, grid 100: sizes that nobody gave; choose them with --shape NAME=SIZES",
+        "  made up: a 100, b 100, grid 100: sizes that were not given; choose them with --shape NAME=SIZES",
     ),
     (
         "power --shape sample=90",
@@ -223,7 +225,7 @@ REFUSED = [
     ("around --near 0", "--near 0: wanted a number of sources above 0"),
     ("nearest --near 5", "--near says how many sources lie within the radius of a search; this one has none (nearest: the 5 nearest)"),
     ("boxed --near 5", "--near says how many sources lie within the radius of a search; in a world with borders it follows from the number of elements: choose --bodies"),
-    ("density", "mine.py: density is an observer, which looks at sites and has no plan of its own; explain the kernel whose sites it looks at"),
+    ("density", "mine.py: density is an observer, which looks at sites and has no plan; explain the kernel whose sites it looks at"),
     ("smoothstep", f"mine.py: smoothstep is a helper, which is written into the kernels that call it; wanted {LIST}"),
     ("plain", "mine.py: plain is a plain function, and a kernel has a decorator: @lw.pairwise, @lw.elementwise, @lw.threadwise, "
      f"@lw.segmentwise, @lw.sitewise(lattice) or @lw.stencil(lattice); wanted {LIST}"),

@@ -69,17 +69,17 @@ def test_table_of_the_layouts(lanewise: Command) -> None:
 
 MISTAKES = {
     "ladder": ("stairs", "unknown ladder 'stairs'; wanted one of tutorial, layouts, memory, lbm, boids, waves, compiler, tree, gravity-mesh"),
-    "none": ("tutorial --bodies 0", "--bodies 0: 0 bodies asked for; wanted at least 1"),
-    "negative": ("layouts --bodies 10,-5", "--bodies 10,-5: -5 bodies asked for; wanted at least 1"),
+    "none": ("tutorial --bodies 0", "--bodies 0: 0 bodies requested; wanted at least 1"),
+    "negative": ("layouts --bodies 10,-5", "--bodies 10,-5: -5 bodies requested; wanted at least 1"),
     "word": (
         "tutorial --bodies many",
-        "--bodies many: 'many' is no whole number; wanted one, or several with commas",
+        "--bodies many: 'many' is not an integer; wanted one, or several with commas",
     ),
-    "fraction": ("tutorial --bodies 1.5", "--bodies 1.5: '1.5' is no whole number; wanted one, or several with commas"),
-    "empty": ("tutorial --bodies 5,", "--bodies 5,: '' is no whole number; wanted one, or several with commas"),
+    "fraction": ("tutorial --bodies 1.5", "--bodies 1.5: '1.5' is not an integer; wanted one, or several with commas"),
+    "empty": ("tutorial --bodies 5,", "--bodies 5,: '' is not an integer; wanted one, or several with commas"),
     "many": (
         "tutorial --bodies 3000000000",
-        "--bodies 3000000000: 3000000000 bodies asked for; wanted at most 2,147,418,112",
+        "--bodies 3000000000: 3000000000 bodies requested; wanted at most 2,147,418,112",
     ),
     "device": (
         "tutorial --device tpu",
@@ -94,10 +94,10 @@ MISTAKES = {
         "boids --agents 64 --bodies 32",
         "--agents 64 and --bodies 32 are the same; wanted one of them",
     ),
-    "no agents": ("boids --agents 0", "--agents 0: 0 agents asked for; wanted at least 1"),
+    "no agents": ("boids --agents 0", "--agents 0: 0 agents requested; wanted at least 1"),
     "some agents": (
         "boids --agents few",
-        "--agents few: 'few' is no whole number; wanted one, or several with commas",
+        "--agents few: 'few' is not an integer; wanted one, or several with commas",
     ),
     "world": ("tutorial --world 50", "--world 50: ladder tutorial has no worlds; wanted ladder boids"),
     "worlds": (

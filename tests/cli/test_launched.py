@@ -72,7 +72,7 @@ def test_copies_of_a_command_are_refused_once(
     assert second.out + second.err + first.out == ""
     assert first.err == (
         f"error: 2 copies of `lanewise {name}` were started by {by}, and would write the same files; start one, or "
-        "set LANEWISE_RANKS=alone if each has files of its own\n"
+        "set LANEWISE_RANKS=alone if each has its own files\n"
     )
     assert list(tmp_path.iterdir()) == []
 

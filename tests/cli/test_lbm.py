@@ -137,7 +137,7 @@ OPTIONS: dict[str, tuple[str, str]] = {
         "lower lattice velocity (the same flow then takes more steps)",
     ),
     "size": ("cavity --size 2", "the size is 2; wanted 4 to 1,048,576 sites along a side"),
-    "steps": ("cavity --steps 0", "the number of steps is 0; wanted a whole number from 1 to 1,000,000,000,000"),
+    "steps": ("cavity --steps 0", "the number of steps is 0; wanted an integer from 1 to 1,000,000,000,000"),
     "collision": ("cavity --collision x", "unknown collision operator 'x'; wanted one of bgk, trt, regularised, mrt, kbc"),
     "smagorinsky": (
         "cavity --collision kbc --smagorinsky 0.1",

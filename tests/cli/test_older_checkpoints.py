@@ -94,7 +94,7 @@ def test_walls_that_go_on_by_another_rule_say_so(lanewise: Command) -> None:
     outcome = lanewise("lbm", "run", "--resume", "a.h5", "--steps", 2)
     assert outcome.code == 0
     assert outcome.err.splitlines(keepends=True)[-1].startswith(
-        "note: a.h5 is of an older version, in which links that a wall cuts before 0.25 reflected with less damping; they go on with the "
-        "rule of today, and drag may change\n"
+        "note: a.h5 is of an older version, in which links that a wall cuts before 0.25 reflected with less damping; they continue with the rule "
+        "of today, and drag may change\n"
     )
     assert "older version" not in lanewise("lbm", "run", "--resume", "a.h5", "--steps", 2).err

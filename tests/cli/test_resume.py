@@ -196,7 +196,7 @@ DAMAGE = {
     "one plan": (lambda g: g.attrs.__delitem__("potential_plan"), "damaged checkpoint: it has one plan; wanted"),
     "text": (
         lambda g: g.attrs.__setitem__("steps", "many"),
-        "damaged checkpoint: lanewise@steps is 'many'; wanted a whole number",
+        "damaged checkpoint: lanewise@steps is 'many'; wanted an integer",
     ),
 }
 

@@ -22,14 +22,14 @@ def assert_refused(outcome: Outcome, message: str) -> None:
 
 
 OPTIONS: dict[str, tuple[str, str]] = {
-    "no bodies": ("--bodies 0", "0 bodies asked for; wanted at least 1"),
-    "negative bodies": ("--bodies -5", "-5 bodies asked for; wanted at least 1"),
-    "wrong bodies": ("--ic figure-eight --bodies 4", "figure-eight has exactly 3 bodies; 4 asked for"),
-    "no steps": ("--steps 0", "the number of steps is 0; wanted a whole number from 1 to 1,000,000,000,000"),
-    "negative steps": ("--steps -1", "the number of steps is -1; wanted a whole number from 1 to 1,000,000,000,000"),
+    "no bodies": ("--bodies 0", "0 bodies requested; wanted at least 1"),
+    "negative bodies": ("--bodies -5", "-5 bodies requested; wanted at least 1"),
+    "wrong bodies": ("--ic figure-eight --bodies 4", "figure-eight has exactly 3 bodies; 4 requested"),
+    "no steps": ("--steps 0", "the number of steps is 0; wanted an integer from 1 to 1,000,000,000,000"),
+    "negative steps": ("--steps -1", "the number of steps is -1; wanted an integer from 1 to 1,000,000,000,000"),
     "many steps": (
         "--steps 1000000000001",
-        "the number of steps is 1000000000001; wanted a whole number from 1 to 1,000,000,000,000",
+        "the number of steps is 1000000000001; wanted an integer from 1 to 1,000,000,000,000",
     ),
     "zero dt": ("--dt 0", "the time step dt is 0.0; wanted a finite time above zero"),
     "negative dt": ("--dt -1", "the time step dt is -1.0; wanted a finite time above zero"),
@@ -273,7 +273,7 @@ def test_numbers_with_an_exponent(lanewise: Command) -> None:
     for text in ("1.5", "many", "inf", "nan"):
         outcome = lanewise("gravity", "run", "--bodies", text)
         assert outcome.code == 2
-        assert f"{text!r} is no whole number" in " ".join(outcome.err.replace("│", " ").split())
+        assert f"{text!r} is not an integer" in " ".join(outcome.err.replace("│", " ").split())
 
 
 def test_the_version(lanewise: Command) -> None:

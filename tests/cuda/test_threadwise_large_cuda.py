@@ -41,7 +41,7 @@ def total(y: lw.index, x: lw.index, a: lw.Array2[lw.f32]) -> lw.f32:
 
 @pytest.fixture(scope="module")
 def matrix() -> Any:
-    """Small whole numbers, whose sums float32 holds exactly; every element tells its row and column."""
+    """Small integers, whose sums float32 holds exactly; every element tells its row and column."""
     if cp.cuda.Device().mem_info[0] < 20 * 2**30:
         pytest.skip("needs 20 GiB of GPU memory")
     rows, columns = cp.arange(ROWS, dtype=cp.float32) % 61, cp.arange(COLUMNS, dtype=cp.float32) % 53

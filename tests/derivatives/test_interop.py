@@ -135,7 +135,7 @@ def test_what_is_no_kernel_of_floats() -> None:
     pytest.importorskip("torch")
     with pytest.raises(lw.ArgumentError, match=r"takes a kernel of @lw\.pairwise or @lw\.elementwise"):
         lw.torch_function(print)
-    with pytest.raises(lw.CompileError, match="whole numbers or truth values"):
+    with pytest.raises(lw.CompileError, match="integers or booleans"):
         lw.torch_function(corpus.count_ranks)
     with pytest.raises(lw.CompileError, match="changes its record in place"):
         lw.torch_function(corpus.kick_drift)
@@ -143,7 +143,7 @@ def test_what_is_no_kernel_of_floats() -> None:
 
 @pytest.mark.parametrize("name", ["torch", "jax"])
 def test_without_the_library(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is imported when it is asked for, and a sentence says what is missing."""
+    """It is imported when it is requested, and a sentence says what is missing."""
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(lw.ArgumentError, match=re.escape(install(name))):
         getattr(lw, f"{name}_function")(corpus.gravity)

@@ -32,9 +32,9 @@ def energy(target: Ion, source: Ion, number: lw.i32, scale: lw.f32) -> lw.f32:
 
 """
 CASES_OF_NAMES = {
-    "a field of whole numbers": ("target.rank", PAIR),
-    "truth values of both": ("bound", PAIR),
-    "a whole number for all": ("number", PAIR),
+    "a field of integers": ("target.rank", PAIR),
+    "booleans of both": ("bound", PAIR),
+    "an integer for all": ("number", PAIR),
     "not a name": (3, PAIR),
     "no name": ((), PAIR),
     "a name twice": (("scale", "scale"), PAIR),
@@ -42,7 +42,7 @@ CASES_OF_NAMES = {
     "a component": ("source.position.x", PAIR),
     "a record": ("target", PAIR),
     "what is not read": ("source.charge", PAIR),
-    "results of whole numbers": (
+    "results of integers": (
         "position",
         "@lw.pairwise\ndef energy(target: Ion, source: Ion) -> lw.i32:\n    return lw.i32(source.position.x > target.position.x)\n",
     ),
@@ -143,7 +143,7 @@ def test_calls(golden: Callable[[str, str], None]) -> None:
             a, a, 0.1, cotangent=np.ones(4, "f4")
         ),
         "one cotangent for two results": lambda: potential.gradient(wrt="position")(a, a, 0.1, cotangent=ones),
-        "a cotangent of a truth value": lambda: corpus.saxpy_norm.gradient(wrt="a")(
+        "a cotangent of a boolean": lambda: corpus.saxpy_norm.gradient(wrt="a")(
             2.0, np.ones((5, 3)), np.ones((5, 3)), cotangent=(ones, ones)
         ),
         "sources of the nearest": lambda: nearest.gradient(wrt="source.position")(a, b, 0.1),

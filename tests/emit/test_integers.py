@@ -1,4 +1,4 @@
-"""Whole numbers at and next to the limits of their types: one meaning everywhere, which is that of `whole.py`."""
+"""Integers at and next to the limits of their types: one meaning everywhere, which is that of `whole.py`."""
 
 from __future__ import annotations
 
@@ -352,7 +352,7 @@ def test_ptx_keeps_what_signed_arithmetic_would_lose() -> None:
 
 @pytest.mark.parametrize(("given", "wanted"), list(product((F32, F64), (I32, U32, I64))), ids=str)
 def test_cuda_conversions_saturate(given: Scalar, wanted: Scalar) -> None:
-    """`cvt.rzi` saturates by its definition; where it makes the smallest number of NaN, NaN is asked for first."""
+    """`cvt.rzi` saturates by its definition; where it makes the smallest number of NaN, NaN is requested first."""
     pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
     from tests.passes.ptx import ptx
 

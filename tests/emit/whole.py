@@ -1,4 +1,4 @@
-"""Whole numbers of a type as the language defines them, on Python's unbounded numbers: the oracle of the tests of integers."""
+"""Integers of a type as the language defines them, on Python's unbounded numbers: the oracle of the tests of integers."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _plain(x: Any) -> int:
 
 
 def truncated(x: float, low: int, high: int) -> int:
-    """A float as a whole number from `low` to `high`."""
+    """A float as an integer from `low` to `high`."""
     if x != x:
         return 0
     return low if x <= low else high if x >= high else int(x)

@@ -215,7 +215,7 @@ def test_a_rich_console_shows_a_table() -> None:
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("name", ["gravity", "lennard_jones", "kick_drift", "march"])
 def test_the_table_has_what_such_a_kernel_can_have_here(name: str, device: str) -> None:
-    """Every optimisation is a row or a name below the table, and each has a row where all are asked for."""
+    """Every optimisation is a row or a name below the table, and each has a row where all are requested."""
     found = explained(name, device)
     short, _ = str(found).split("\n\nplan\n")
     table = short.split("\n\n")[1]

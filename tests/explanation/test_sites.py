@@ -104,7 +104,7 @@ def test_masks_of_stencils(kinds, shape):
 def test_the_row_of_the_classes_of_sites():
     together, apart = (compiled("pull", Plan(branches=b)).explain().row("branches") for b in ("together", "apart"))
     assert (together.applied, apart.applied) == (False, True)
-    assert apart.reason == "the bulk and the special sites of each kind in kernels of their own"
+    assert apart.reason == "the bulk and the special sites of each kind in separate kernels"
     assert together.reason == "possible with apart; there is no prediction"
 
 

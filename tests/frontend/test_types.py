@@ -73,7 +73,7 @@ def kernel(f: lw.f32, d: lw.f64, i: lw.i32, l: lw.i64, u: lw.u32, p: lw.bool) ->
 
 
 def test_conversions() -> None:
-    """Every type to every type: floats lose their fraction towards zero, whole numbers wrap, anything but zero is true."""
+    """Every type to every type: floats lose their fraction towards zero, integers wrap, anything but zero is true."""
     pairs = [(to, value) for to in NAMES for value in "fdilup"]
     kernel = module(
         CONVERSIONS.format(

@@ -30,7 +30,7 @@ KIND = "cuda"
 
 
 def explained_for_a_gpu(names: Any, plan: Plan | None = None) -> Explanation:
-    """The explanation of a program's call with its default plan, or what is asked for of one; raises `PlanError` for a plan that the
+    """The explanation of a program's call with its default plan, or what is requested of one; raises `PlanError` for a plan that the
     kernel refuses.
     """
     return explain(subject_for_a_gpu(names, plan), resources={}, measure_resources=False)

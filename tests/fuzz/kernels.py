@@ -201,7 +201,7 @@ class Trial:
         self.case.counts["way again"] += 1
 
     def _reduced(self, layout: Layout) -> None:
-        """Sums of whole numbers over all elements; those of floats depend on their order."""
+        """Sums of integers over all elements; those of floats depend on their order."""
         given = {device: self.given() for device in ("python", "cpu")}
         found: dict[str, list[Array]] = {}
         for device, g in given.items():

@@ -3,7 +3,7 @@
     LANEWISE_FUZZ_FINDINGS=folder python -m tests.fuzz.many --count 4000 --processes 16 --seconds 440
 
 Programs are given to the patterns in turn. What fails is written into the folder, one file each, which runs by itself; the summary goes
-to standard output. A campaign that took too long goes on with `--first` and the number of programs that ran. Ends with 1 where something failed, or where fewer programs ran than were asked for.
+to standard output. A campaign that took too long goes on with `--first` and the number of programs that ran. Ends with 1 where something failed, or where fewer programs ran than were requested.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class Block:
     atoms: list[Atom] = field(default_factory=list[Atom])  # values of the pattern's own: elements, items, directions
     places: dict[str, str] = field(
         default_factory=dict[str, str]
-    )  # whole numbers that indices are made of, and below what they lie
+    )  # integers that indices are made of, and below what they lie
     turns: dict[str, str] = field(
         default_factory=dict[str, str]
     )  # how often loops of the pattern's own go round: as written, and what that is
@@ -594,7 +594,7 @@ def _changed(name: str, kind: t.ValueType) -> str:
 
 
 def _resulting(w: Writer) -> t.ValueType:
-    """A type to return; truth values are not added up."""
+    """A type to return; booleans are not added up."""
     kind = w.type()
     return t.I32 if kind == t.BOOL and w.traits.pairwise else kind
 

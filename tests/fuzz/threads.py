@@ -262,7 +262,7 @@ def kernel(x: lw.f32, n: lw.i32) -> tuple[lw.f32, lw.i32]:
 
 
 def first_compile(case: Case, threads: int) -> None:
-    """Threads call a kernel that nobody has compiled, all at once. Its floats are whole numbers: nothing is rounded."""
+    """Threads call a kernel that nobody has compiled, all at once. Its floats are integers: nothing is rounded."""
     rng = case.random
     with executed(FRESH.format(number=rng.randrange(3, 10**4)), f"fuzz_threads_{case.number}.py") as names:
         x, n = np.arange(100, dtype="f4"), np.arange(100, dtype="i4")

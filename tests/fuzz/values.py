@@ -69,7 +69,7 @@ def values(rng: Random, kind: t.ValueType, count: int, share: float) -> Array:
 
 
 def eighths(rng: Random, kind: t.ValueType, count: int) -> Array:
-    """Multiples of 1/8 of at most 2 (whole numbers: of at most 4)."""
+    """Multiples of 1/8 of at most 2 (integers: of at most 4)."""
     shape = (count, kind.length) if isinstance(kind, t.Vector) else (count,)
     scalar = t.scalar_of(kind)
     drawn = np.random.default_rng(rng.getrandbits(63)).integers(-16, 17, shape)

@@ -46,8 +46,8 @@ def test_text_as_written(tmp_path: Path) -> None:
         (f"{HEAD}\n1,2,3,4,5,6,nan\n", "line 2, column 7 (mass): 'nan'; wanted a finite number"),
         (f"{HEAD}\n1e999,2,3,4,5,6,7\n", "line 2, column 1 (x): '1e999'; wanted a finite number"),
         (f"{HEAD}\n1,2,3,4,5,6,-7\n", "mass of body 0 is -7.0; wanted zero or more"),
-        (f"{HEAD},id\n1,2,3,4,5,6,7,1.5\n", "line 2, column 8 (id): '1.5'; wanted a whole number"),
-        (f"{HEAD},id\n1,2,3,4,5,6,7,{2**63}\n", f"line 2, column 8 (id): '{2**63}'; wanted a whole number"),
+        (f"{HEAD},id\n1,2,3,4,5,6,7,1.5\n", "line 2, column 8 (id): '1.5'; wanted an integer"),
+        (f"{HEAD},id\n1,2,3,4,5,6,7,{2**63}\n", f"line 2, column 8 (id): '{2**63}'; wanted an integer"),
         (f"{HEAD}\n{'9' * 99}a,2,3,4,5,6,7\n", f"line 2, column 1 (x): '{'9' * 37}...'; wanted a finite number"),
     ],
 )

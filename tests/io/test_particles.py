@@ -46,7 +46,7 @@ def test_defaults_and_conversion() -> None:
         ({"position": np.zeros((3, 3), complex)}, "position has dtype complex128; wanted real numbers"),
         ({"mass": ["a", "b", "c"]}, "mass has dtype <U1; wanted real numbers"),
         ({"position": [[1.0, 2.0, 3.0], [1.0]]}, "position is not an array of numbers: "),
-        ({"ids": [0.0, 1.0, 2.0]}, "ids has dtype float64; wanted whole numbers"),
+        ({"ids": [0.0, 1.0, 2.0]}, "ids has dtype float64; wanted integers"),
         ({"ids": [0, 1]}, "ids has shape (2,); wanted (3,)"),
         ({"ids": np.full(3, 2**63, np.uint64)}, f"ids has the value {2**63}; wanted at most {2**63 - 1}"),
         ({"component": [1, 1, 6]}, "component of body 2 is 6; wanted 0 to 5"),

@@ -271,7 +271,7 @@ TABLES = {
     "x,y,z,vx,vy,vz,m\n1,2,3,4,5,6,7\n": "line 1, column 7: unknown column 'm'; did you mean 'mass'?",
     f"{HEADER}\n1_0,2,3,4,5,6,7\n": "line 2, column 1 (x): '1_0'; wanted a finite number",
     f"{HEADER}\n1,2,3,4,5,6,١٢\n": "line 2, column 7 (mass): '١٢'; wanted a finite number",
-    f"{HEADER},id\n1,2,3,4,5,6,7,1_0\n": "line 2, column 8 (id): '1_0'; wanted a whole number",
+    f"{HEADER},id\n1,2,3,4,5,6,7,1_0\n": "line 2, column 8 (id): '1_0'; wanted an integer",
     f"{HEADER},id\n1,2,3,4,5,6,7,7\n1,2,3,4,5,6,7,7\n": "ids of bodies 0 and 1 are both 7; wanted each once",
 }
 

@@ -64,7 +64,7 @@ EXPRESSIONS = [
     (ir.Unary("~", X, F32), "~x is not defined for f32"),
     (ir.Unary("not", N, I32), "not n is not defined for i32"),
     (ir.Compare("<", X, Y), "x < y compares f32 with f64"),
-    (ir.Logical("and", FLAG, N), "flag and n needs truth values"),
+    (ir.Logical("and", FLAG, N), "flag and n needs booleans"),
     (ir.Select(FLAG, X, Y, F32), "x if flag else y mixes types"),
     (ir.Select(N, X, X, F32), "x if n else x mixes types"),
     (ir.Call("cbrrt", (X,), F32), "cbrrt(x) is no intrinsic"),
@@ -103,8 +103,8 @@ STATEMENTS = [
     ((ir.SetElement("a", ONE, X),), "f32 at i32 does not fit a: unknown"),
     ((ARRAY, ir.SetElement("a", ONE, Y)), "f64 at i32 does not fit a: f32[4]"),
     ((ARRAY, ir.SetElement("a", X, X)), "f32 at f32 does not fit a: f32[4]"),
-    ((ir.If(N, ()),), "the condition is i32, no truth value,"),
-    ((ir.While(N, ()),), "the condition is i32, no truth value,"),
+    ((ir.If(N, ()),), "the condition is i32, not a boolean,"),
+    ((ir.While(N, ()),), "the condition is i32, not a boolean,"),
     ((ir.For("k", ONE, ir.Literal(2, I64), ONE, ()),), "the bounds are not integers of one type"),
     ((ir.For("k", HALF, HALF, HALF, ()),), "the bounds are not integers of one type"),
     ((ir.For("k", ONE, TWO, ir.Literal(0, I32), ()),), "a step of 0"),
@@ -191,7 +191,7 @@ IN_KERNELS = [
     ((ir.Load("source", I, ("$a", "$b")),), "no buffer source"),
     ((ir.Store("source", I, (ONE,)),), "no buffer source"),
     ((ir.PrefetchElement("source", (I,)),), "no array source in global memory with 1 dimension"),
-    ((ir.PrefetchElement("source", (ir.Local("scale", F32),)),), "a place that is no whole number"),
+    ((ir.PrefetchElement("source", (ir.Local("scale", F32),)),), "a place that is not an integer"),
     ((ir.Prefetch("source", I),), "no buffer source in global memory"),
     ((ir.Return(()),), "the results should be none"),
     ((ir.Assign("free", ONE),), "free is neither a user's name nor one of lanewise's own"),
@@ -235,7 +235,7 @@ def test_arguments_of_kernels():
         message(verify_kernel, kernel(uniforms=two))
         == "kernel k: two uniforms of one name in ['scale', 'scale', '$count']"
     )
-    text = "kernel k: the count n: i32 should be a whole number with a name of lanewise's own"
+    text = "kernel k: the count n: i32 should be an integer with a name that lanewise introduced"
     assert message(verify_kernel, kernel(counts=(ir.Parameter("n", I32),))) == text
     orphan = replace(BUFFER, array="lost")
     assert message(verify_kernel, kernel(buffers=(orphan,))) == "kernel k: the buffer source belongs to no array"

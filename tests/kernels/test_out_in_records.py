@@ -73,7 +73,7 @@ def test_an_element_replaces_its_own_field(device: str) -> None:
 def test_what_other_elements_read_is_not_overwritten(device: str) -> None:
     array = grains(device)
     own = array.density
-    reads = "shares memory with {}, which the kernel reads for other elements; give it memory of its own"
+    reads = "shares memory with {}, which the kernel reads for other elements; give it its own memory"
     for _ in range(2):  # also where an earlier call was like this one
         mass_of_all(array, array)
         with pytest.raises(ArgumentError, match=f"mass_of_all: out {reads.format('source.mass')}"):

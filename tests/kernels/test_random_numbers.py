@@ -234,11 +234,11 @@ def test_integers_lie_between(low: int, high: int, seed: int) -> None:
     ("call", "text"),
     [
         (lambda: lw.random(1), "lw.random takes a seed and one counter or more, such as a step and an index, found a seed alone"),
-        (lambda: lw.normal(1, 2.5), "lw.normal takes whole numbers, found 2.5"),
+        (lambda: lw.normal(1, 2.5), "lw.normal takes integers, found 2.5"),
         (lambda: lw.random(1, 2**40), "lw.random: 1099511627776 does not fit into 32 bits: lw.i64(1099511627776) has two words"),
         (
             lambda: lw.random(1, np.arange(3), np.int64(1), 5),
-            "lw.random: the counters have 5 words of 32 bits, and 4 are the most: whole numbers of 64 bits have two, all others one",
+            "lw.random: the counters have 5 words of 32 bits, and 4 are the most: integers of 64 bits have two, all others one",
         ),
     ],
 )  # fmt: skip
@@ -272,7 +272,7 @@ def too_large(a: Agent) -> lw.i32:
     ("kernel", "lines"),
     [
         (alone, ["lw.random takes a seed and counters", "found: 1 argument", "wanted: a seed and one counter or more, such as a step and an index"]),
-        (of_a_float, ["lw.random takes whole numbers", "found: a value of type f32", "wanted: whole numbers"]),
+        (of_a_float, ["lw.random takes integers", "found: a value of type f32", "wanted: integers"]),
         (too_many, ["the counters of lw.random have up to 4 words of 32 bits", "found: 5 words", "hint: lw.i32(x) of a counter that is small"]),
         (too_large, ["this number does not fit into 32 bits", "found: 1099511627776", "hint: lw.i64(1099511627776), which has two words"]),
     ],
@@ -289,7 +289,7 @@ INNER_SEEDS = [2**31 - 1, 2**32 - 1, 2**40, -(2**31), -(2**40)]  # the others ar
 
 @pytest.mark.parametrize("seed", [pytest.param(s, marks=pytest.mark.slow if s in INNER_SEEDS else []) for s in SEEDS])
 def test_a_seed_in_the_function_is_that_of_an_argument(seed: int) -> None:
-    """Whole numbers of every size, as a constant, as an argument, and in ordinary Python."""
+    """Integers of every size, as a constant, as an argument, and in ordinary Python."""
     names = module(f"""
     @lw.elementwise
     def constant(n: lw.i32) -> lw.f32:

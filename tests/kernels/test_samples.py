@@ -80,5 +80,5 @@ def test_values_that_do_not_fit(kernel: Any, values: dict[str, float], message: 
 
 
 def test_no_elements() -> None:
-    with pytest.raises(InputError, match=r"^0 elements asked for; wanted at least 1$"):
+    with pytest.raises(InputError, match=r"^0 elements requested; wanted at least 1$"):
         sample_arguments(late, 0, "cpu")

@@ -1,4 +1,4 @@
-"""Runs of many steps: their schedules, and how much memory is asked for at a time among many walls."""
+"""Runs of many steps: their schedules, and how much memory is requested at a time among many walls."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_a_kernel_needs_a_lattice(given):
 
 def test_numbers_and_names_are_used_once():
     flow = make_flow()
-    wanted = "wanted a whole number from 1 to 31; 0 is the function itself"
+    wanted = "wanted an integer from 1 to 31; 0 is the function itself"
     assert refusal(lambda: flow.kind(0, "inlet")) == f"kind 0 ('inlet'): {wanted}"
     assert refusal(lambda: flow.wall(32, "rough")) == f"kind 32 ('rough'): {wanted}"
     assert refusal(lambda: flow.kind(2, "inlet")) == "kind 2 is 'wall' already; choose another number for 'inlet'"
@@ -329,9 +329,9 @@ def test_no_step_changes_nothing_and_fewer_are_refused():
     FLOW.set_populations(sites, whole())
     FLOW.run(sites, 0, **VALUES)
     assert (sites.step, sites.fresh) == (0, True)
-    assert refusal(lambda: FLOW.run(sites, -1, **VALUES)) == "flow: -1 steps asked for; wanted 0 or more"
+    assert refusal(lambda: FLOW.run(sites, -1, **VALUES)) == "flow: -1 steps requested; wanted 0 or more"
     assert refusal(lambda: FLOW.run(sites, 10**13, **VALUES)) == (
-        "flow: 10000000000000 steps asked for; wanted at most 1,000,000,000,000"
+        "flow: 10000000000000 steps requested; wanted at most 1,000,000,000,000"
     )
     np.testing.assert_array_equal(FLOW.populations(sites, **LID)[:, MASK != 2], whole()[:, MASK != 2])
 

@@ -286,7 +286,7 @@ def count(i: lw.index, a: lw.Array1[lw.i32], c: lw.Array1[lw.i32]):
 
 
 def test_a_benchmark_is_one_entry() -> None:
-    """Also one of whole numbers that are added to, with fewer results than elements."""
+    """Also one of integers that are added to, with fewer results than elements."""
 
     def values(xp: Any, name: str, array: Any) -> Any:
         return (array * 9).astype(xp.int32) if name == "a" else xp.zeros(array.shape, xp.int32)

@@ -67,7 +67,7 @@ def test_the_same_code_is_not_measured_as_news():
     again = climb.measure(version("block", Plan(block=512).filled(NEUTRAL)), first)
     assert (again.seconds, again.extra["skip"]) == (None, "same code")
     assert again.skipped == "its code is that of 'first': nothing changes on this device"
-    assert climb.measure(version("asked for"), first, again=True).seconds is not None
+    assert climb.measure(version("requested"), first, again=True).seconds is not None
 
 
 def test_one_thread_is_not_the_same():

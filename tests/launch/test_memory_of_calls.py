@@ -1,4 +1,4 @@
-"""What a call needs is asked for once, in sum, before any of it is allocated."""
+"""What a call needs is requested once, in sum, before any of it is allocated."""
 
 from __future__ import annotations
 

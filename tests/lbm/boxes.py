@@ -82,5 +82,5 @@ def populations(box: Box, seed: int = 0) -> NDArray[np.float64]:
 
 
 def numbered(box: Box) -> NDArray[np.float64]:
-    """A different whole number for every population: where each goes can be seen."""
+    """A different integer for every population: where each goes can be seen."""
     return np.arange(len(box.lattice) * int(np.prod(box.shape)), dtype=float).reshape(len(box.lattice), *box.shape)

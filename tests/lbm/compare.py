@@ -81,7 +81,7 @@ def run_both(pair: Pair, box: Box, way: Way, begin: Array, steps: int, **values:
 
 
 def check_exact(box: Box, way: Way, steps: int, seed: int = 0) -> None:
-    """Whole numbers arrive where they should: kinds that permute and count, walls that move by whole numbers."""
+    """Integers arrive where they should: kinds that permute and count, walls that move by integers."""
     pair = exact(box.lattice, way.real)
     begin = np.random.default_rng(seed).integers(0, 40, (len(box.lattice), *box.shape)).astype(NUMPY[way.real])
     lid = motion_of(pair, box)

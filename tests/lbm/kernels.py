@@ -1,6 +1,6 @@
 """Sitewise kernels for all lattices, each with its twin for the reference: NumPy functions that say the same.
 
-The exact ones move and count whole numbers, so that every type of storage holds them; a population in a wrong place shows.
+The exact ones move and count integers, so that every type of storage holds them; a population in a wrong place shows.
 """
 
 from collections.abc import Callable, Mapping
@@ -96,7 +96,7 @@ def exact(lattice: lw.Lattice, real: str = "f32") -> Pair:
 
         return {0: mixed, REVERSED: turned, SOURCE: filled, NEGATED: negated}
 
-    lid = (36.0, 72.0, -36.0)[: lattice.dimension]  # 6 w e.u is a whole number on every lattice here
+    lid = (36.0, 72.0, -36.0)[: lattice.dimension]  # 6 w e.u is an integer on every lattice here
     return Pair(mix, {"level": 3.0, "lid_velocity": lid}, twins, (0, REVERSED, SOURCE, NEGATED), False)
 
 

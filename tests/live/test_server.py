@@ -386,7 +386,7 @@ def test_a_paused_run_that_nobody_watches_says_so(scene: Counting, monkeypatch: 
     feed.say = lambda text: (said.append(text), feed.go())[0]
     feed.pause()
     feed.look(0)
-    assert said == ["view: the run is paused and nobody watches; its address lets it go on"]
+    assert said == ["view: the run is paused and has no viewers; resume it at its address"]
 
 
 def test_a_frame_that_fails_is_said_once_and_ends_nothing() -> None:

@@ -36,14 +36,14 @@ def nothing() -> None: ...
         ([CALL.compiled], {}, "which is not bound to arrays"),
         ([flow], {}, "which counts no steps; wanted a stepper: flow.stepper(sites, ...)"),
         ([flow.compile(SITES, omega=0.5)], {}, "which counts no steps; wanted a stepper"),
-        ([lw.steps([CALL])], {}, "call 0 is a loop of its own, <loop of attract on cpu, step 0>; wanted its calls in this list"),
+        ([lw.steps([CALL])], {}, "call 0 is a separate loop, <loop of attract on cpu, step 0>; wanted its calls in this list"),
         ([[CALL], [CALL]], {}, "call 0 is a list; with cycle=m there are m lists"),
         ([CALL, 3], {}, "call 1 is 3; wanted a bound call (kernel.bind(...)), a stepper of sites, lw.every(k, ...) or a function without arguments"),
         ([CALL, lambda n: None], {}, "which takes 'n', and a loop calls its functions without arguments; wanted a function without, which can read loop.step"),
         ([[CALL]], {"cycle": 2}, "cycle=2 takes as many lists, one for each step of a cycle; found 1"),
         ([[CALL], []], {"cycle": 2}, "list 1 of cycle=2: the list is empty"),
         ([[CALL], [attract]], {"cycle": 2}, "call 0 of list 1 is"),
-        ([[CALL]], {"cycle": 1.0}, "lw.steps: cycle is a whole number, found 1.0"),
+        ([[CALL]], {"cycle": 1.0}, "lw.steps: cycle is an integer, found 1.0"),
         ([lw.every(31, nothing), lw.every(37, nothing)], {}, "come again after 1,147 steps only"),
         ([lw.every(10**12, nothing)], {}, "come again after 1,000,000,000,000 steps only"),
         ([CALL, move.bind(BODIES, np.zeros((4, 2)), 0.1, 0.0)], {}, "call 1, move, was bound to a copy of 'force': what is written there later the loop would not see; wanted a contiguous array of the parameter's type on cpu"),
@@ -65,7 +65,7 @@ def test_lists(calls: Any, named: Any, text: str) -> None:
     ("arguments", "named", "text"),
     [
         ((0, nothing), {}, "lw.every: k is at least 1, found 0"),
-        ((2.0, nothing), {}, "lw.every: k is a whole number, found 2.0"),
+        ((2.0, nothing), {}, "lw.every: k is an integer, found 2.0"),
         ((3, nothing), {"at": 3}, "no step n has n % 3 == 3; wanted at from 0 to 2"),
         ((3, lw.every(2, nothing)), {}, "lw.every(3, lw.every(2, ...)): wanted one of them"),
     ],
@@ -79,8 +79,8 @@ def test_every(arguments: Any, named: Any, text: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ((1.5,), "lw.steps: steps is a whole number, found 1.5"),
-        ((-1,), "-1 steps asked for; wanted from 0 to"),
+        ((1.5,), "lw.steps: steps is an integer, found 1.5"),
+        ((-1,), "-1 steps requested; wanted from 0 to"),
         ((1, 7), "callback is a function, found 7"),
         ((1, nothing, 0), "every is at least 1, found 0"),
     ],
@@ -95,7 +95,7 @@ def test_runs(arguments: Any, text: str) -> None:
 
 def test_the_step_is_a_whole_number() -> None:
     loop = lw.steps([CALL])
-    with pytest.raises(lw.ArgumentError, match=r"whole number, found 0\.5"):
+    with pytest.raises(lw.ArgumentError, match=r"integer, found 0\.5"):
         loop.step = 0.5  # pyright: ignore[reportAttributeAccessIssue]
     with pytest.raises(lw.ArgumentError, match="the step of a loop is from 0 to"):
         loop.step = -1

@@ -281,7 +281,7 @@ def test_values_are_asked_for_once_a_step() -> None:
 
 
 def test_values_of_other_types_are_looked_at_like_any() -> None:
-    """Whole numbers, numbers of NumPy, and then one that is none."""
+    """Integers, numbers of NumPy, and then one that is none."""
     values: list[Any] = [0, np.float64(0.25), np.float32(0.5), np.int32(1), True, 0.125]
     bodies, calls = small(shake=lw.by_step(lambda n: values[n % 6]))
     lw.steps(calls).run(12)

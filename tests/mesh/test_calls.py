@@ -374,7 +374,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
         lambda: Body.array(mass=bodies(9, lw.SoA(), MESH).mass, device="cpu"),
         r"Body.mass: an array on one device is wanted",
     ),
-    (lambda: Mesh("cpu", parts=0), "a whole number from 1 to 1,024, found 0"),
+    (lambda: Mesh("cpu", parts=0), "an integer from 1 to 1,024, found 0"),
     (lambda: Mesh("cpu*0"), "'cpu\\*0': a mesh has 1 to 1,024 parts"),
     (lambda: bodies(9, lw.SoA(), "cpu*1025"), "'cpu\\*1025': a mesh has 1 to 1,024 parts"),
     (lambda: Mesh(["cpu", "cpu"], parts=2), "parts= divides one device, found 2"),

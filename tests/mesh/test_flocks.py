@@ -24,7 +24,7 @@ def flock(place: Any, agents: int = 300, **chosen: Any) -> Flock:
 
 
 def left(f: Flock) -> list[Any]:
-    """Everything that a flock can be asked for."""
+    """Everything that a flock can be requested."""
     state = f.state
     arrays = [getattr(state, name) for name in FIELDS] + [np.asarray(f.position), np.asarray(f.speed), f.rows]
     return [*(array.tobytes() for array in arrays), repr(f.statistics()), f.polarisation()]
@@ -105,7 +105,7 @@ def test_it_says_where_it_is() -> None:
 
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
-    (lambda: flock("cpu*2", think_every=3), r"agents that think now and then are on one device, found cpu\*2"),
+    (lambda: flock("cpu*2", think_every=3), r"agents that do not think in every step are on one device, found cpu\*2"),
     (lambda: flock("cpu*2", semantics="seq"), r"semantics seq moves one agent after another, on one device, found cpu\*2"),
 ]  # fmt: skip
 
@@ -181,7 +181,7 @@ def test_agents_come_from_one_device_as_they_are() -> None:
     [
         (("--agents", 300, "--device", "cpu*5"), "300 agents on 5 parts (5 x cpu): a run wants 64 a part at least; take 4"),
         (("--device", "cpu*2", "--semantics", "seq"), "semantics seq moves one agent after another, on one device"),
-        (("--device", "cpu*2", "--think-every", 2), "agents that think now and then are on one device"),
+        (("--device", "cpu*2", "--think-every", 2), "agents that do not think in every step are on one device"),
     ],
     ids=str,
 )  # fmt: skip

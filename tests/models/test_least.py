@@ -257,7 +257,7 @@ def elements(kernel: Any, count: int, length: int) -> float:
 
 
 def test_no_look_up_and_no_scatter_is_faster_than_its_bound() -> None:
-    """Scatters of floats add to words and turn them into sums behind the kernel: with the counts of whole numbers these are lower bounds, too."""
+    """Scatters of floats add to words and turn them into sums behind the kernel: with the counts of integers these are lower bounds, too."""
     looked_up = measured_in("gpu_tables.md", r"^\| (`x.*?\| [\w,]+) \| ([\d.]+)")
     scattered = measured_in("gpu_scatter.md", r"^\| (.*?) \| lanewise(?:, exact)? \| ([\d.]+)")
     kernels = {"`x + n`": copied, "`x + t[n]`": looked, "lw.interpolate": between, "index_of": drawn}

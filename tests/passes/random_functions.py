@@ -87,7 +87,7 @@ def kernel_of(function: ir.Function) -> ir.Kernel:
 
 
 def run(kernel: ir.Kernel, seed: int, count: int = 3) -> list[Array]:
-    """Its two results on small whole numbers from 1 on: sums of products of them are exact."""
+    """Its two results on small integers from 1 on: sums of products of them are exact."""
     verify_kernel(kernel)
     rng = np.random.default_rng(seed)
     record: Any = Pearl

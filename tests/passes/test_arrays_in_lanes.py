@@ -132,9 +132,9 @@ def truths(x: lw.index, a: lw.Array1[lw.f32], b: lw.Array1[lw.f32]):
 
 
 REASONS = {
-    histogram: "it indexes arrays of its own|lanes touch different places of bins, an array of their own",
+    histogram: "it indexes local arrays|lanes touch different places of bins, a local array",
     outside: "the array t is made in a branch and used outside of it",
-    truths: "the array t holds truth values, which take a bit each in a register",
+    truths: "the array t holds booleans, which take a bit each in a register",
 }
 
 

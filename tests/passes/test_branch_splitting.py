@@ -203,7 +203,7 @@ def test_fast_math_may_compare_floats_in_two_ways():
         "branch splitting cannot be applied to bounce: its condition compares floats under fast_math, "
         "which two kernels may round in two ways"
     )
-    assert len(program(COLLIDE, lw.SoA(), plan, "cuda").kernels) == 2  # whole numbers are compared in one way
+    assert len(program(COLLIDE, lw.SoA(), plan, "cuda").kernels) == 2  # integers are compared in one way
 
 
 @lw.elementwise
@@ -223,7 +223,7 @@ def test_arrays_that_share_memory_are_refused():
     text = refusal(lambda: turn.bind(bead, force, wall=1, out=force, plan=Plan(branches="apart")))
     assert text == (
         "Plan(branches='apart') of turn: force and the result share memory, and one kernel would overwrite what another one reads; "
-        "choose branches='together', or give them memory of their own"
+        "choose branches='together', or give them their own memory"
     )
 
 

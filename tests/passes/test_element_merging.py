@@ -95,7 +95,7 @@ def test_golden(golden: Any) -> None:
 def test_numbers_of_elements_that_are_none(targets: int) -> None:
     with pytest.raises(PlanError) as caught:
         merging.apply(reference_kernel(case("speed"), lw.SoA(), "cuda"), targets)
-    assert str(caught.value).endswith(f"a thread computes 1, 2, 4 or 8 elements; {targets} were asked for")
+    assert str(caught.value).endswith(f"a thread computes 1, 2, 4 or 8 elements; {targets} were requested")
 
 
 def test_a_cpu_has_registers_for_them() -> None:

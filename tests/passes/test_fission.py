@@ -186,7 +186,7 @@ def test_arrays_that_share_memory_are_refused():
         pushed.bind(bead, force, dt=0.5, out=out, plan=plan)()
     assert str(error.value) == (
         "Plan(fission=True) of pushed: force and the result share memory, and one kernel would overwrite what another one reads; "
-        "choose fission=False, or give them memory of their own"
+        "choose fission=False, or give them their own memory"
     )
     pushed.bind(bead, force, dt=0.5, out=(np.zeros((8, 2), np.float32), out[1]), plan=plan)()
 

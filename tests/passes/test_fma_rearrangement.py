@@ -56,7 +56,7 @@ def with_a_sum_of_squares(function: ir.Function) -> ir.Function:
 
 @given(pair_functions("++-**n"), st.integers(0, 9))
 def test_meaning_is_kept(function: ir.Function, seed: int):
-    """Sums and products of small whole numbers are exact in any order, so every bit stays."""
+    """Sums and products of small integers are exact in any order, so every bit stays."""
     before = kernel_of(with_a_sum_of_squares(function))
     assume(fma_rearrangement.legal(before) is None)  # a branch that is always taken hides it
     after = fma_rearrangement.apply(before)

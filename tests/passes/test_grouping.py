@@ -82,7 +82,7 @@ def test_what_all_points_read_is_read_once() -> None:
         rounds = [line.strip() for line in comments(body.partition("k_first_round = k_whole")[0])]
         assert sum(" = a_array[" in line for line in rounds) == points
         assert sum(" = x_array[" in line for line in rounds) == 1
-        # One row is asked for ahead; several are streams that a core follows.
+        # One row is requested ahead; several are streams that a core follows.
         assert sum(line.startswith("prefetch ") for line in rounds) == (points == 1)
         assert sum(line.endswith(": f32 = 0.0") for line in comments(head)) >= points
 
@@ -116,7 +116,7 @@ def test_what_does_not_fit_is_refused(kernel: Any, reason: str) -> None:
     assert reason in str(error.value)
 
 
-@pytest.mark.parametrize(("points", "said"), [(0, "0 points were asked for"), (-1, "wanted a whole number from 0")])
+@pytest.mark.parametrize(("points", "said"), [(0, "0 points were requested"), (-1, "wanted an integer from 0")])
 def test_no_points_are_refused(points: int, said: str) -> None:
     arguments, grid = inputs(rows, 5, 37)
     with pytest.raises(PlanError, match=said):

@@ -28,7 +28,7 @@ def screened(target: Charge, source: Charge, length: lw.f32, k: lw.f32) -> tuple
     d = source.position - target.position
     if lw.same(target, source):
         return 0.0, 0.0
-    if strength * strength < scale * 2.0:  # a truth value moves, too
+    if strength * strength < scale * 2.0:  # a boolean moves, too
         return strength * source.charge * lw.exp(-lw.dot(d, d) * scale), lw.exp(strength) * d.x
     return lw.exp(strength) + source.charge * sign, strength * strength * d.y
 

@@ -67,4 +67,4 @@ def test_reasons():
         loop_splitting.apply(reference(softmax, arguments, grid), 2)
     assert str(error.value) == f"splitting of loops cannot be applied to softmax: {reason}"
     arguments, grid = inputs(rows, 3, 8)
-    assert loop_splitting.legal(reference(rows, arguments, grid), 0) == "0 parts were asked for"
+    assert loop_splitting.legal(reference(rows, arguments, grid), 0) == "0 parts were requested"

@@ -276,7 +276,7 @@ def test_long_rows_overlap_by_default() -> None:
 @pytest.mark.parametrize(
     ("kernel", "reason"),
     [
-        (in_place, "c is read and written, and points would come one behind the other"),
+        (in_place, "c is read and written, and points would come one after the other"),
         (filled, "no loop that only writes elements runs over the range of one before it, from 0 on"),
         (half, "no loop that only writes elements runs over the range of one before it, from 0 on"),
         (beside, "no loop that only writes elements runs over the range of one before it, from 0 on"),
@@ -291,7 +291,7 @@ def test_what_does_not_fit_is_refused(kernel: Any, reason: str) -> None:
     assert reason in str(error.value)
 
 
-@pytest.mark.parametrize(("points", "said"), [(0, "0 points were asked for"), (-1, "wanted a whole number from 0")])
+@pytest.mark.parametrize(("points", "said"), [(0, "0 points were requested"), (-1, "wanted an integer from 0")])
 def test_no_points_are_refused(points: int, said: str) -> None:
     a = np.ones((5, 37), "f4")
     with pytest.raises(PlanError, match=said):

@@ -192,7 +192,7 @@ def total(i: lw.index, mask: lw.Array1[lw.i32]) -> lw.f32:
     [
         (changes, "its condition reads mask, which the kernel writes: the second kernel would find other values"),
         (idle, "one side of its branch does nothing, which needs no kernel"),
-        (inside, "its threads have no branch of their own outside of loops"),
+        (inside, "its threads have no separate branch outside of loops"),
         (several, "its threads have 2 branches one after the other, which would make 4 kernels"),
         (rounded, "its condition adds products, which two kernels may round in two ways"),
         (total, "its points are summed: both kernels would have to add to one result"),

@@ -298,10 +298,10 @@ def broken(copy: ir.Statement) -> str:
 ZERO = ir.Literal(0, I32)
 TILE = "$tile.source.position_mass"
 BROKEN = [
-    (ir.CopyAsync("$tile.source", ZERO, "nobody", ZERO, ()), "no such arrays, or no whole number as an index"),
+    (ir.CopyAsync("$tile.source", ZERO, "nobody", ZERO, ()), "no such arrays, or not an integer as an index"),
     (ir.CopyAsync("source", ZERO, "target", ZERO, ()), "a copy from global to global memory"),
     (ir.CopyAsync("$tile.source", ZERO, "source", ZERO, ("velocity.x",)), "velocity.x of source does not fit $tile.source"),
-    (ir.CopyLanes(TILE, ZERO, 0, "nobody", ZERO, 0, 4), "no such buffers, or no whole number as an index"),
+    (ir.CopyLanes(TILE, ZERO, 0, "nobody", ZERO, 0, 4), "no such buffers, or not an integer as an index"),
     (ir.CopyLanes("$result", ZERO, 0, "source.position_mass", ZERO, 0, 1), "a copy of f32 from global to f32 in global memory"),
     (ir.CopyLanes(TILE, ZERO, 2, "source.position_mass", ZERO, 0, 4), f"4 lanes from 2 on do not fit {TILE}"),
     (ir.CopyLanes(TILE, ZERO, 0, "source.position_mass", ZERO, 1, 2), "2 lanes from 1 on do not fit source.position_mass"),

@@ -127,10 +127,10 @@ HEAD = "reciprocity cannot be applied to "
 def test_refusals():
     assert (
         refusal(lambda: reciprocity.apply(simple(SPRING), 0, "scratch", 1))
-        == f"{HEAD}spring: 0 targets a thread were asked for"
+        == f"{HEAD}spring: 0 targets a thread were requested"
     )
     assert refusal(lambda: reciprocity.apply(simple(SPRING), 1, "scratch", 1, threads=48)) == (
-        f"{HEAD}spring: each warp has tasks of its own, and a block 32 to 1024 threads in whole warps; 48 were asked for"
+        f"{HEAD}spring: each warp has its own tasks, and a block 32 to 1024 threads in whole warps; 48 were requested"
     )
     two = simple(SPRING, same=False)
     assert (
@@ -159,7 +159,7 @@ VALUES = {"lw.Max[lw.vec2]": "d * r", "lw.ArgMax[lw.i32]": "lw.i32(r) * (1 + sou
 
 
 def _reducing(*names: str, extra: str = "") -> Case:
-    """A function of distances that are whole numbers, most of them several times; one side has something of its own."""
+    """A function of distances that are integers, most of them several times; one side has something of its own."""
     kinds = [*(KINDS[n] for n in names), *([extra] if extra else [])]
     values = [VALUES.get(k, "r < 20.0" if k in ("lw.Any", "lw.All", "lw.Count") else "r") for k in kinds]
     text = f"""

@@ -36,7 +36,7 @@ def test_the_compiler_keeps_the_cap():
 
 
 def test_spills_of_a_cap_are_the_users_own_wish():
-    """A kernel that spills is compiled again without a cap only when nobody asked for one."""
+    """A kernel that spills is compiled again without a cap only when nobody requested one."""
     pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
     plan = Plan(registers=16).filled(BIG).filled(NEUTRAL)
     (cubin,) = compile_kernel(
@@ -62,7 +62,7 @@ def test_results_on_a_gpu(registers):
 
 WHERE = "register cap cannot be applied to gravity:"
 REFUSED = [
-    (Plan(registers=8), f"{WHERE} a thread has 16 to 255 registers; a cap of 8 was asked for"),
+    (Plan(registers=8), f"{WHERE} a thread has 16 to 255 registers; a cap of 8 was requested"),
     (Plan(registers=64, min_blocks=2), f"{WHERE} min_blocks=2 caps the registers too; choose one cap"),
     (
         Plan(registers=100, block=1024, tile=1024),

@@ -61,7 +61,7 @@ def placed(
     layout: lw.Layout | None = None,
     **options: Any,
 ) -> Any:
-    """Sites as a GPU has them, with small whole numbers."""
+    """Sites as a GPU has them, with small integers."""
     rng = np.random.default_rng(len(shape))
     fields = {n: rng.integers(0, 9, shape) for n in kernel.fields}
     layout = layout or SoA()
@@ -200,9 +200,9 @@ def test_marked_sites_stay_in_rows() -> None:
         (Plan(targets=4, layers=2, across=8, block=32), "its box has 2 axes"),
         (
             Plan(targets=4, rows=16, across=8, block=32),
-            "a thread updates at most 32 sites, 8 along an axis; 4 x 16 x 1 were asked for",
+            "a thread updates at most 32 sites, 8 along an axis; 4 x 16 x 1 were requested",
         ),
-        (Plan(targets=8, rows=2, across=8, block=32), "a thread updates 1, 2 or 4 sites; 8 were asked for"),
+        (Plan(targets=8, rows=2, across=8, block=32), "a thread updates 1, 2 or 4 sites; 8 were requested"),
         (Plan(targets=4, rows=2, across=24, block=32), "the threads of a block make no rows of 24"),
     ],
     ids=str,

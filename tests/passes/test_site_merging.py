@@ -152,7 +152,7 @@ def test_sites_of_lists_are_not_merged():
 def test_refusals():
     kernel = simplified(reference_kernel(relax, relaxing(), **VALUES))
     head = "thread merging cannot be applied to relax: "
-    assert refusal(lambda: site_merging.apply(kernel, 3)) == f"{head}a thread updates 1, 2 or 4 sites; 3 were asked for"
+    assert refusal(lambda: site_merging.apply(kernel, 3)) == f"{head}a thread updates 1, 2 or 4 sites; 3 were requested"
     mapped = thread_mapping.apply(kernel, 32)
     assert refusal(lambda: site_merging.apply(mapped, 2)) == f"{head}its sites are already mapped to threads"
     for other in (relaxing(form="in-place"), relaxing(layout=lw.SoA())):

@@ -50,7 +50,7 @@ def test_refusals():
     merged = thread_merging.apply(tiled, 1, 32)
     assert (
         refusal(lambda: splitting.apply(merged, 0))
-        == "splitting of sources cannot be applied to pull: 0 parts were asked for"
+        == "splitting of sources cannot be applied to pull: 0 parts were requested"
     )
     reason = refusal(lambda: splitting.apply(thread_merging.apply(kernel, 1, 32), 2))
     assert reason == "splitting of sources cannot be applied to pull: its sources are not cut into tiles"

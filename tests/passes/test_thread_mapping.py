@@ -58,7 +58,7 @@ def test_refusals_of_one_thread():
     kernel = simple(PULL)
     assert refusal(lambda: thread_mapping.apply_serial(kernel, targets=2, slices=1, tile=64)) == (
         "mapping to one thread cannot be applied to pull: "
-        "block=1 runs the whole kernel on one thread, which has nobody to share targets=2 and tile=64 with"
+        "block=1 runs the whole kernel on one thread, which has no other to share targets=2 and tile=64 with"
     )
     mapped = thread_mapping.apply_serial(kernel)
     assert refusal(lambda: thread_mapping.apply_serial(mapped)) == (
@@ -72,7 +72,7 @@ def test_refusals():
         reason = refusal(lambda threads=threads: thread_mapping.apply(kernel, threads))
         assert reason == (
             "mapping to threads cannot be applied to gravity: "
-            f"a block has 32 to 1024 threads, in whole warps of 32; {threads} were asked for"
+            f"a block has 32 to 1024 threads, in whole warps of 32; {threads} were requested"
         )
     mapped = thread_mapping.apply(kernel, 32)
     again = refusal(lambda: thread_mapping.apply(mapped, 32))

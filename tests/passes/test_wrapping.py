@@ -80,7 +80,7 @@ def test_rows_go_round(plan):
         for far in (0, 3, -3, 500, -(2**31), 2**31 - 1):
             b = np.zeros(n)
             ring(a, b, far, grid=n, plan=plan)
-            # whole numbers of 32 bits wrap before their remainder is taken
+            # integers of 32 bits wrap before their remainder is taken
             place = (np.arange(n, dtype=np.int64) + far).astype("i4").astype("i8") % n
             right = rolled(a, 1) - 2 * a + rolled(a, -1) + 0.5 * a[place] + rolled(a, -37)
             np.testing.assert_array_equal(b, right)

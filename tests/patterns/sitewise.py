@@ -83,7 +83,7 @@ def lowered(reference: ir.Kernel, plan: Plan, device_kind: str) -> tuple[ir.Kern
 
 
 def box_sites(flow: Any, box: Box, form: str, *, layout: Any = None, storage: str = "f32", steps: int = 0) -> Any:
-    """Sites of a box for the interpreter, with small whole numbers everywhere but in walls, before some step."""
+    """Sites of a box for the interpreter, with small integers everywhere but in walls, before some step."""
     sites = flow.sites(box.shape, mask=box.mask, edges=dict(box.edges), storage=storage, streaming=form, layout=layout, device="python")  # fmt: skip
     rng = np.random.default_rng(len(box.lattice) + steps)
     solid = np.isin(sites.kinds.reshape(-1), sorted(sites._walls))

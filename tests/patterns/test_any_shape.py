@@ -188,9 +188,9 @@ def test_out_in_memory_of_other_elements_is_refused(device: str) -> None:
                 call()
             assert str(error.value) == (
                 "axpy: out shares memory with 'x', and an element's result is not where its value is: it would overwrite values of other "
-                "elements; give it memory of its own"
+                "elements; give it its own memory"
             )
-        with pytest.raises(ArgumentError, match=r"^both: two arrays of out share memory; give each memory of its own$"):
+        with pytest.raises(ArgumentError, match=r"^both: two arrays of out share memory; give each its own memory$"):
             both(ones, out=(whole[:-1], whole[1:]))
         equal(axpy(2.0, whole[:-1], ones), to_host(2 * whole[:-1] + 1))
         both(ones)

@@ -233,7 +233,7 @@ def test_refused_annotations(kernel: Any, message: str, detail: str) -> None:
 
 @pytest.mark.parametrize("k", [0, 33, 2.5, True, "3"])
 def test_a_list_has_a_length_from_1_to_32(k: Any) -> None:
-    with pytest.raises(lw.ArgumentError, match=r"wanted lw\.KMin\[lw\.f32, k\] with a whole number k from 1 to 32"):
+    with pytest.raises(lw.ArgumentError, match=r"wanted lw\.KMin\[lw\.f32, k\] with an integer k from 1 to 32"):
         lw.KMin[lw.f32, k]
 
 

@@ -79,7 +79,7 @@ def plain(q, v, w):
 def expression(
     draw: st.DrawFn, q: str, values: tuple[str, ...], literals: tuple[str, ...], helpers: int, depth: int = 0
 ) -> str:
-    """A whole number below 97, of values, literals and calls of the first helpers."""
+    """An integer below 97, of values, literals and calls of the first helpers."""
     part = expression(q, values, literals, helpers, depth + 1)
     form = draw(st.integers(0, 5 if depth < 2 else 1))
     match form:

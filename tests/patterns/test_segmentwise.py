@@ -241,7 +241,7 @@ def test_rows_and_their_lengths(device: str) -> None:
     )  # fmt: skip
     found = to_host(picked(items, lw.ragged(values, counts=lengths, device=device)))
     assert found[:2].tolist() == [2.0, 12.0]
-    assert np.isnan(found[2])  # its row has one value, and place 1 was asked for
+    assert np.isnan(found[2])  # its row has one value, and place 1 was requested
     everywhere = to_host(picked(items, lw.ragged(values, counts=np.array([0, 0, 3, 3]), device=device)))
     assert everywhere.tolist() == [0.0, 3 * 2.0, 3 * 4.0]
 
@@ -273,7 +273,7 @@ def test_results_have_memory_of_their_own() -> None:
     lengths = [30] * 2
     items = lw.ragged(Sft.array(delay=np.ones(2), weight=np.ones(2, "f4"), start=np.zeros(2, "i4")), counts=[1, 1])
     rows = lw.ragged(np.ones(60), counts=lengths)
-    with pytest.raises(lw.ArgumentError, match="picked: out shares memory with 'values'; give it memory of its own"):
+    with pytest.raises(lw.ArgumentError, match="picked: out shares memory with 'values'; give it its own memory"):
         picked(items, rows, out=rows.data[3:5])
 
 
@@ -349,7 +349,7 @@ def wrong_arguments() -> list[tuple[tuple[Any, ...], str]]:
         ((template, items, rows.data, 1.0), "power: 'bins' must be lw.ragged(...) of lw.vec2, with a list for each item, found an array of float32"),
         ((template, items, lw.ragged(np.ones(51), counts=[1] * 51), 1.0), "'bins' must be lw.ragged(...) of lw.vec2, with a list for each item, found <ragged: 51 lists with 51 f64"),
         ((template, items, lw.ragged(np.ones((3, 2), "f4"), counts=[1, 2]), 1.0), "power: 'bins' has 2 lists; wanted one for each of the 51 items"),
-        ((template, items[0], rows, 1.0), "power: 'sft' is a part of another ragged array; make it one of its own with .copy()"),
+        ((template, items[0], rows, 1.0), "power: 'sft' is a part of another ragged array; make it independent with .copy()"),
         ((template, items, rows, np.ones(3)), "power: 'scale' must be one f32 for all, found an array of float64"),
     ]  # fmt: skip
 
@@ -371,7 +371,7 @@ def test_wrong_arguments_are_explained(number: int) -> None:
         (Plan(accumulate="f64"), "its sums have the type of the result: return lw.f64 for wider ones"),
         (Plan(slices=3), "a block of 32 threads does not divide into 3 slices"),
         (Plan(block=48), "a block has 32 to 1024 threads"),
-        (Plan(targets=0), "0 targets a thread were asked for"),
+        (Plan(targets=0), "0 targets a thread were requested"),
     ],
 )
 def test_plans_that_do_not_fit_are_refused(plan: Plan, text: str) -> None:

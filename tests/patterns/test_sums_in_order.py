@@ -126,7 +126,7 @@ def test_whole_numbers_have_no_order(kind: str, pattern: str) -> None:
                 continue
             with pytest.raises(lw.CompileError) as error:
                 names.f(*given, **grid)
-        assert "sums of whole numbers are exact in every order" in str(error.value)
+        assert "sums of integers are exact in every order" in str(error.value)
         assert f"found: exact=False for elements of {kind}" in str(error.value)
         assert "wanted: lw.scatter_add(sums, i, 1)" in str(error.value)
 

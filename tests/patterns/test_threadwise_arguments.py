@@ -66,9 +66,9 @@ REFUSED: dict[str, tuple[Any, ...]] = {
         "and copy the result back",
     ),
     "a result that is read-only": (zeros(4, 4), read_only(4, 4), "scale: 'c' is written by the kernel, and this array is read-only"),
-    "the same array twice": (ONCE[0], ONCE[0], "scale: 'c' is written, and shares memory with 'a'; give it memory of its own"),
+    "the same array twice": (ONCE[0], ONCE[0], "scale: 'c' is written, and shares memory with 'a'; give it its own memory"),
     "overlapping arrays": (
-        ONCE.reshape(8, 4)[:5], ONCE.reshape(8, 4)[4:], "scale: 'c' is written, and shares memory with 'a'; give it memory of its own",
+        ONCE.reshape(8, 4)[:5], ONCE.reshape(8, 4)[4:], "scale: 'c' is written, and shares memory with 'a'; give it its own memory",
     ),
 }  # fmt: skip
 
@@ -99,13 +99,13 @@ def test_what_is_only_read_may_be_read_only_and_shared() -> None:
     np.testing.assert_array_equal(c, 2 * a)
 
 
-TWO = "grid= says how many values (y, x) have: wanted grid=(n, n), 2 whole numbers from 0 on"
+TWO = "grid= says how many values (y, x) have: wanted grid=(n, n), 2 integers from 0 on"
 GRIDS: dict[str, tuple[Any, str]] = {
     "a number for two": (16, f"scale: {TWO}, found 16"),
     "three for two": ((1, 2, 3), f"scale: {TWO}, found (1, 2, 3)"),
     "negative": ((4, -4), f"scale: {TWO}, found (4, -4)"),
     "floats": ((4.0, 4.0), f"scale: {TWO}, found (4.0, 4.0)"),
-    "truth values": ((True, True), f"scale: {TWO}, found (True, True)"),
+    "booleans": ((True, True), f"scale: {TWO}, found (True, True)"),
     "more than a call counts": (
         (2**40, 2**40),
         "scale: grid=(1099511627776, 1099511627776) has 1,208,925,819,614,629,174,706,176 points; 64 bits count up to 4,611,686,018,427,387,904",

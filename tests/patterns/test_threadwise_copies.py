@@ -343,7 +343,7 @@ ZERO = (ir.Literal(0, I32),) * 2
 BROKEN = [
     (ir.CopyElement("$tile.b", (*ZERO, ZERO[0]), "nobody", ZERO), "no such arrays that have a shape"),
     (ir.CopyElement("c", ZERO, "b", ZERO), "a copy from global to global memory"),
-    (ir.CopyElement("$tile.b", ZERO, "b", ZERO), "$tile.b needs 3 whole numbers, found ['i32', 'i32']"),
+    (ir.CopyElement("$tile.b", ZERO, "b", ZERO), "$tile.b needs 3 integers, found ['i32', 'i32']"),
     (ir.CopyElement("$tile.b", (*ZERO, ZERO[0]), "b", ZERO, 4), "4 elements at once do not fit the rows of b"),
     (ir.CopyElement("$tile.b", (*ZERO, ZERO[0]), "b", ZERO, 3), "3 elements at once do not fit the rows of $tile.b"),
     (ir.CopyElement("$tile.b", (*ZERO, ZERO[0]), "b", ZERO, there=ZERO[0]), "a condition of type i32"),

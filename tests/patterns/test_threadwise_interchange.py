@@ -69,7 +69,7 @@ def place_of_largest(x: lw.index, a: lw.Array2[lw.f32], v: lw.Array1[lw.f32], c:
 
 @lw.threadwise
 def running(x: lw.index, a: lw.Array2[lw.f32], v: lw.Array1[lw.f32], c: lw.Array2[lw.f32]):
-    """A recurrence, every second row, whose last term is read behind the loop."""
+    """A recurrence, every second row, whose last term is read after the loop."""
     before, s, term = 0.0, 1.0, v[0]
     for k in range(1, a.shape[0], 2):
         term = a[k, x] - before
@@ -239,13 +239,13 @@ def nested(x: lw.index, a: lw.Array2[lw.f32], v: lw.Array1[lw.f32], c: lw.Array2
 
 
 @pytest.mark.parametrize(("kernel", "plan", "reason"), [
-    (product, Plan(across=4, tile=6), "a tile has whole registers of 4 points, and at most 16384; 6 were asked for"),
-    (product, Plan(across=4, tile=1 << 15), "at most 16384; 32768 were asked for"),
-    (product, Plan(across=4, tile=8, unroll=3), "1, 2, 4, 8 or 16 rounds go together; 3 were asked for"),
+    (product, Plan(across=4, tile=6), "a tile has whole registers of 4 points, and at most 16384; 6 were requested"),
+    (product, Plan(across=4, tile=1 << 15), "at most 16384; 32768 were requested"),
+    (product, Plan(across=4, tile=8, unroll=3), "1, 2, 4, 8 or 16 rounds go together; 3 were requested"),
     (product, Plan(across=4, unroll=8), "rounds go together in tiles of points"),
     (halved, Plan(across=4, tile=8), "weight, which all points share, changes after they read it"),
     (last_weight, Plan(across=4, tile=8), "weight, which all points share, goes from round to round"),
-    (any_above, Plan(across=4, tile=8), "found is a truth value"),
+    (any_above, Plan(across=4, tile=8), "found is a boolean"),
     (nested, Plan(across=4, tile=8), "no elements are read by all rows of a block in a loop"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_refused(kernel: Any, plan: Plan, reason: str) -> None:

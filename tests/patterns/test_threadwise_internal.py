@@ -1,4 +1,4 @@
-"""Naive kernels whose plans and models met internal errors: types that differ between tiles, truth values in tiles, functions of nothing."""
+"""Naive kernels whose plans and models met internal errors: types that differ between tiles, booleans in tiles, functions of nothing."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def lowest(z: lw.index, y: lw.index, x: lw.index, a: lw.Array1[lw.f32], c: lw.Ar
 
 
 def arguments(kernel: Any) -> tuple[dict[str, Any], tuple[int, ...]]:
-    """Whole numbers for a kernel, and its grid."""
+    """Integers for a kernel, and its grid."""
     rng = np.random.default_rng(3)
     given: dict[str, Any] = {}
     for name, kind in kernel.signature.arrays.items():

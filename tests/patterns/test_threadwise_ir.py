@@ -198,8 +198,8 @@ def test_what_a_barrier_orders_is_no_race():
 
 
 WRONG = [
-    (ir.LoadElement("a", (Y,), "a_1"), "a needs 2 whole numbers, found ['i32']"),
-    (ir.LoadElement("a", (Y, number(0.0, F32)), "a_1"), "a needs 2 whole numbers, found ['i32', 'f32']"),
+    (ir.LoadElement("a", (Y,), "a_1"), "a needs 2 integers, found ['i32']"),
+    (ir.LoadElement("a", (Y, number(0.0, F32)), "a_1"), "a needs 2 integers, found ['i32', 'f32']"),
     (ir.LoadElement("d", (Y, X), "a_1"), "no array d that has a shape"),
     (ir.StoreElement("c", (Y, X), number(1)), "i32 does not fit c, or the kernel does not write it"),
 ]

@@ -38,7 +38,7 @@ PLANS = {
 REFUSED = (
     "do not touch neighbouring elements of", "the index space has", "no elements are read by all rows of a block in a loop",
     "it has no loop whose rounds several threads could share", "its rounds cannot be shared", "lanes run together",
-    "compute the same value", "takes one number after the other", "truth values, which take a byte each", "its loops stand in a branch", "it scatters",
+    "compute the same value", "takes one number after the other", "booleans, which take a byte each", "its loops stand in a branch", "it scatters",
 )  # fmt: skip
 
 
@@ -254,11 +254,11 @@ def between(z: lw.index, y: lw.index, x: lw.index, a: lw.Array3[lw.f32], c: lw.A
 
 
 @pytest.mark.parametrize(("plan", "reason"), [
-    (Plan(across=5), "a SIMD register has 4, 8 or 16 lanes; 5 were asked for"), (Plan(across=16, rows=0), "0 points a lane were asked for"),
+    (Plan(across=5), "a SIMD register has 4, 8 or 16 lanes; 5 were requested"), (Plan(across=16, rows=0), "0 points a lane were requested"),
     (Plan(across=16, layers=2), "the index space has 2 indices"), (Plan(rows=2), "choose across=16, or rows=1"),
     (Plan(across=16, down=2), "only a GPU has blocks of threads"), (Plan(across=16, order="panels"), "only a GPU has blocks of threads"),
     (Plan(slices=16, tile=64), "no two of its loops over one range, from 0 on, compute the same value"),
-    (Plan(slices=3), "a SIMD register has 4, 8, 16, 32 or 64 lanes; 3 were asked for"), (Plan(slices=16, parts=2), "parts is 1"),
+    (Plan(slices=3), "a SIMD register has 4, 8, 16, 32 or 64 lanes; 3 were requested"), (Plan(slices=16, parts=2), "parts is 1"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_refused(plan: Plan, reason: str) -> None:
     data, grid = arguments(BY_NAME["matmul"])

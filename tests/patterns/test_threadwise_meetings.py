@@ -67,15 +67,15 @@ def test_what_is_said() -> None:
     assert "shift: threads meet at an element that one of them writes" in text
     assert "    c[i] += c[i + n]\n    ^^^^\n" in text
     assert "found: i = 4 writes c[4], and i = 0 reads it in line 20, c[i + n], with grid=8" in text
-    assert "wanted: elements of its own for every thread, as nothing says which thread comes first" in text
+    assert "wanted: separate elements for every thread, as nothing says which thread comes first" in text
     assert (
         "hint: write to another array, or let a condition leave one of the threads out; sums of many threads are lw.scatter_add"
         in text
     )
-    with pytest.raises(ArgumentError, match=r"found: i = 0 writes c\[0\], and i = 1 writes it, too, with grid=4"):
+    with pytest.raises(ArgumentError, match=r"found: i = 0 writes c\[0\], and i = 1 also writes it, with grid=4"):
         halves(zeros(2), grid=4)
     with pytest.raises(
-        ArgumentError, match=r"i = 1 writes c\[1\], and i = 0 writes it, too, in line 31, c\[i \+ 1\], with grid=8"
+        ArgumentError, match=r"i = 1 writes c\[1\], and i = 0 also writes it, in line 31, c\[i \+ 1\], with grid=8"
     ):
         twice(zeros(9), grid=8)
     with pytest.raises(

@@ -274,7 +274,7 @@ def test_what_cannot_be_done_ahead_is_refused(kernel: Any, reason: str) -> None:
 @pytest.mark.parametrize(
     ("wish", "reason"),
     [
-        (Plan(panel=8, slices=2), "the threads of a panel have rounds of their own; choose slices=1 and parts=1"),
+        (Plan(panel=8, slices=2), "the threads of a panel have their own rounds; choose slices=1 and parts=1"),
     ],
     ids=str,
 )

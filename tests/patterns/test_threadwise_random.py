@@ -1,4 +1,4 @@
-"""Random small kernels of whole numbers: Python, the interpreter, every stage for a GPU, and the CPU agree to the bit."""
+"""Random small kernels of integers: Python, the interpreter, every stage for a GPU, and the CPU agree to the bit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def index(draw: st.DrawFn, names: tuple[str, ...]) -> str:
 
 @st.composite
 def value(draw: st.DrawFn, names: tuple[str, ...]) -> str:
-    """A whole number of 64 bits."""
+    """An integer of 64 bits."""
     kind = draw(st.integers(0, 4))
     if kind == 0:
         return f"a[{draw(index(names))}, {draw(index(names))}]"

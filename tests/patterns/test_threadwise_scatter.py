@@ -204,7 +204,7 @@ REFUSED: list[tuple[Any, tuple[Any, ...], tuple[str, ...]]] = [
     (also_read, (ONE, ONE.copy()), ("touched by lw.scatter_add alone", "c[i], read while other threads scatter to c")),
     (also_stored, (ONE,), ("c[i], stored while other threads scatter to c", "another array, or another kernel for it")),
     (two_ways, (ONE,), ("touched by lw.scatter_max alone", "c[0], lw.scatter_add while")),
-    (truths, (np.zeros(1, bool),), ("truth values are not scattered", "in an array of numbers 1 with lw.scatter_max")),
+    (truths, (np.zeros(1, bool),), ("booleans are not scattered", "in an array of numbers 1 with lw.scatter_max")),
     (few, (ONE,), ("lw.scatter_add takes an array, an index and a value", "lw.scatter_add(c, 0)")),
     (no_array, (ONE,), ("lw.scatter_add changes an element of an array among the parameters",)),
     (used, (ONE,), ("this cannot be called in a kernel", "it is a statement of its own")),
@@ -239,7 +239,7 @@ ONE_MORE = ir.Literal(1, I32)
         ((ir.ScatterElement("c", (I, I), "add", ONE_MORE),), "no written array c in global memory with 2 dimensions"),
         ((ir.ScatterElement("d", (I,), "add", ONE_MORE),), "no written array d in global memory with 1 dimensions"),
         ((ir.ScatterElement("b", (I,), "max", ir.Literal(True, BOOL)),), "max of bool does not fit b of bool"),
-        ((ir.ScatterElement("c", (I,), "add", ONE_MORE), ir.LoadElement("c", (I,), "c_1")), "c is touched in another way, too"),
+        ((ir.ScatterElement("c", (I,), "add", ONE_MORE), ir.LoadElement("c", (I,), "c_1")), "c is also touched in another way"),
     ],
 )  # fmt: skip
 def test_kernels_that_are_wrong(statements: tuple[ir.Statement, ...], message: str) -> None:

@@ -214,7 +214,7 @@ def test_a_sum_is_not_put_into_what_it_reads():
         assert out[0] == 64
         for into in (a[:2].view(np.float64), a[10:12].view(np.float64)):
             with pytest.raises(
-                ArgumentError, match="squares: out shares memory with the array 'a'; give it memory of its own"
+                ArgumentError, match="squares: out shares memory with the array 'a'; give it its own memory"
             ):
                 squares(a, grid=64, out=into)
     two = np.ones(2, np.float32)  # as long as the result

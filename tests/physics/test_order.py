@@ -13,7 +13,7 @@ from tests.physics.problems import simulate, state
 
 STEPS = {"euler": (512, 1024, 2048, 4096), "leapfrog": (128, 256, 512, 1024), "yoshida4": (128, 256, 512, 1024)}
 ORBITS = 1.1
-"""Not a whole number: an orbit's symmetries at its apsides would hide a part of the error."""
+"""Not an integer: an orbit's symmetries at its apsides would hide a part of the error."""
 
 
 def error(integrator: str, steps: int, reference: np.ndarray) -> float:

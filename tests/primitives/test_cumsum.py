@@ -1,4 +1,4 @@
-"""Prefix sums: one body for the CPU, the GPU's text on a CPU, and the GPU; against NumPy in 64 bits, to the bit for whole numbers."""
+"""Prefix sums: one body for the CPU, the GPU's text on a CPU, and the GPU; against NumPy in 64 bits, to the bit for integers."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (LINE, {"out": np.zeros(5)}, "cumsum: out must be an array of float64 with shape (6,) on the host, where the values are, found one of float64 with shape (5,) on the host"),
     (LINE, {"out": np.zeros(6, np.int64)}, "cumsum: out must be an array of float64 with shape (6,) on the host, where the values are, found one of int64"),
     (LINE, {"out": LOCKED}, "cumsum: out is written, and this array is read-only"),
-    (LINE[1:], {"out": LINE[:-1]}, "cumsum: out shares a part of its memory with the values; give it memory of its own, or all of theirs"),
+    (LINE[1:], {"out": LINE[:-1]}, "cumsum: out shares a part of its memory with the values; give it its own memory, or all of theirs"),
 ]  # fmt: skip
 
 

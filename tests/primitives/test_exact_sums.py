@@ -186,7 +186,7 @@ def test_the_texts_compile_for_a_gpu(kind: FloatFormat) -> None:
     assert "lw_scatter_sum(sums_array, " in text
     compile_cubin(text, compiled.reference.name, "sm_90")
     compile_cubin(text_of(kind.name), "exact_sums", "sm_90")
-    assert "an exact sum in words beside the array, rounded once behind the kernel" in " ".join(
+    assert "an exact sum in words next to the array, rounded once after the kernel" in " ".join(
         str(compiled.explain()).split()
     )
 

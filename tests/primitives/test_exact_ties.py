@@ -182,7 +182,7 @@ def test_the_next_number_that_a_float_cannot_hold(device: str) -> None:
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("kind", ["int32", "int64", "uint32"])
 def test_sums_of_whole_numbers_wrap(device: str, kind: str) -> None:
-    """Modulo two to the number of bits, as Python's whole numbers say."""
+    """Modulo two to the number of bits, as Python's integers say."""
     rng = np.random.default_rng(2)
     limits = np.iinfo(kind)
     values = rng.choice(np.array([limits.min, limits.max, limits.max - 1, 1, 3], kind), 200)

@@ -118,14 +118,14 @@ LINE = np.zeros(6, np.int64)
 LOCKED = np.zeros(3, np.int64)
 LOCKED.flags.writeable = False
 REFUSED: list[tuple[Any, dict[str, Any], str]] = [
-    (np.zeros(3), {"bins": 3}, "histogram: the array of values must be a contiguous array of NumPy or CuPy of shape (n,) of int32, uint32, int64, found one of float64 with shape (3,); bins are whole numbers: .astype(np.int32) of what tells them"),
-    (LINE, {"bins": -1}, "histogram: bins= is a whole number from 0 to 2,147,483,647, found -1"),
-    (LINE, {"bins": 2.0}, "histogram: bins= is a whole number from 0 to 2,147,483,647, found 2.0"),
-    (LINE, {"bins": True}, "histogram: bins= is a whole number from 0 to 2,147,483,647, found True"),
+    (np.zeros(3), {"bins": 3}, "histogram: the array of values must be a contiguous array of NumPy or CuPy of shape (n,) of int32, uint32, int64, found one of float64 with shape (3,); bins are integers: .astype(np.int32) of what tells them"),
+    (LINE, {"bins": -1}, "histogram: bins= is an integer from 0 to 2,147,483,647, found -1"),
+    (LINE, {"bins": 2.0}, "histogram: bins= is an integer from 0 to 2,147,483,647, found 2.0"),
+    (LINE, {"bins": True}, "histogram: bins= is an integer from 0 to 2,147,483,647, found True"),
     (LINE, {"bins": 3, "out": np.zeros(3, np.int32)}, "histogram: out must be a contiguous array of NumPy or CuPy of shape (n,) of int64, found one of int32 with shape (3,); counts have 64 bits"),
     (LINE, {"bins": 3, "out": np.zeros(4, np.int64)}, "histogram: out must be an array of int64 with shape (3,) on the host, where the values are, found one of int64 with shape (4,) on the host"),
     (LINE, {"bins": 3, "out": LOCKED}, "histogram: out is written, and this array is read-only"),
-    (LINE, {"bins": 3, "out": LINE[:3]}, "histogram: out shares memory with the values; give it memory of its own"),
+    (LINE, {"bins": 3, "out": LINE[:3]}, "histogram: out shares memory with the values; give it its own memory"),
 ]  # fmt: skip
 
 

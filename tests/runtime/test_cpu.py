@@ -77,7 +77,7 @@ def test_an_error_in_any_thread_reaches_the_caller(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("value", ["0", "-1", "many", "1.5"])
 def test_a_wrong_number_of_threads_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANEWISE_THREADS", value)
-    with pytest.raises(DeviceError, match=rf"LANEWISE_THREADS='{value}': wanted a whole number from 1 on"):
+    with pytest.raises(DeviceError, match=rf"LANEWISE_THREADS='{value}': wanted an integer from 1 on"):
         cpu_threads()
 
 

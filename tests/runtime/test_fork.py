@@ -98,8 +98,8 @@ def test_a_call_that_another_thread_was_in_is_refused_in_the_child() -> None:
     try:
         assert in_child(lambda: use(idle)) == "entered"
         assert in_child(lambda: use(busy)) == (
-            "ArgumentError: a busy call: another thread was calling it when this process was forked, and nobody finishes that "
-            "call here; make it again in the child"
+            "ArgumentError: a busy call: another thread was calling it when this process was forked, which can never finish "
+            "here; make the call again in the child"
         )
     finally:
         done.set()
@@ -135,7 +135,7 @@ def test_threads_of_a_child_renew_a_lock_once() -> None:
 
 @pytest.mark.parametrize("which", ["LLVM", "loading"])
 def test_a_fork_waits_for_the_compiler(which: str) -> None:
-    """The child can compile, though another thread of the parent was compiling when the fork was asked for."""
+    """The child can compile, though another thread of the parent was compiling when the fork was requested."""
     from llvmlite.binding import ffi
 
     cpu.width_problem(256)  # as every call asks

@@ -67,7 +67,7 @@ def test_minima_apart_keep_clear_of_it() -> None:
     ("text", "asked"), [(CLAMPED, 2), (NEGATED, 3), (PLAIN, 1)], ids=["clamped", "negated", "plain"]
 )
 def test_what_is_compiled_again(text: str, asked: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As often as it takes; the last way is without the assembler's optimisation, whatever the plan asked for."""
+    """As often as it takes; the last way is without the assembler's optimisation, whatever the plan requested."""
     options: list[list[str]] = []
     answer = nvrtc._answer
 

@@ -39,7 +39,7 @@ class CellKernel:
 
 
 def _with_values(text: str, arguments: tuple[Any, ...], axes: int) -> tuple[str, tuple[Any, ...]]:
-    """The values of the grid as constants of the text: the emulation takes whole numbers only."""
+    """The values of the grid as constants of the text: the emulation takes integers only."""
     head, values, tail = re.split(r"(?<=int n),([^)]*)(?=\))", text, maxsplit=1)
     names = re.findall(r"T (\w+)", values)
     given = arguments[-5 * axes :]

@@ -1,4 +1,4 @@
-"""Pair functions that tell exactly which sources they met: the number of them, and sums of their numbers, as whole numbers."""
+"""Pair functions that tell exactly which sources they met: the number of them, and sums of their numbers, as integers."""
 
 from typing import Any
 

@@ -74,7 +74,7 @@ def kinds(kernel: Any) -> tuple[AnySize, ...]:
 
 @pytest.fixture
 def bound(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many calls were bound, and how often a kernel was asked for."""
+    """How many calls were bound, and how often a kernel was requested."""
     seen, bind, get = [0, 0], Searched._bound, Programs.get
 
     def binding(self: Searched, *arguments: Any, **named: Any) -> Any:

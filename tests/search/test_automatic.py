@@ -138,5 +138,5 @@ def test_kernels_say_which_search_was_chosen():
     assert "search static grid: the 4 nearest within 0.1; " in text
     assert "(1,000 sources, and the cell of a source holds " in text
     asked = kernel.using(lw.StaticGrid(k=4, radius=0.1)).compile(records, records)
-    assert asked.search.endswith("(asked for)")
+    assert asked.search.endswith("(requested)")
     assert kernel.using(lw.AllPairs()).compile(records, records).search == ""

@@ -284,7 +284,7 @@ REFUSALS: list[tuple[dict[str, Any], str]] = [
     ({"radius": 1.0, "leaf": True}, "DynamicGrid(order='curve', leaf=True): wanted a power of two from 1 to 512"),
     (
         {"radius": 1.0, "order": "sort", "leaf": 0},
-        "DynamicGrid(order='sort', leaf=0): wanted a whole number from 1 on",
+        "DynamicGrid(order='sort', leaf=0): wanted an integer from 1 on",
     ),
     (
         {"radius": 1.0, "order": "3-D", "leaves": "some"},

@@ -135,7 +135,7 @@ def _asnumpy(array: Array) -> Any:
 
 
 def _free() -> tuple[int, int]:
-    Gpu.did["asked for free memory"] += 1
+    Gpu.did["requested free memory"] += 1
     return 1 << 36, 1 << 37
 
 
@@ -183,7 +183,7 @@ def test_a_repeated_call_does_no_more_than_it_has_to(gpu: Counter[str], spread: 
     gpu.clear()
     lw.nearest(x, 4, 4.0)
     launches = {"survey": 1, **build, "gather": 1, "nearest": 1}
-    assert gpu.pop("asked for free memory", 0) <= 1
+    assert gpu.pop("requested free memory", 0) <= 1
     assert gpu.pop("filled") == 1 + (build is not CURVE)  # two words of the first look, and counters of cells
     assert dict(gpu) == {**launches, "allocated": 5, "brought here": 1}
 

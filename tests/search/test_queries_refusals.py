@@ -23,13 +23,13 @@ def test_a_radius_is_a_positive_number(radius):
 
 @pytest.mark.parametrize("k", [0, -2, 33, 2.0, True])
 def test_k_is_a_number_that_kernels_are_made_for(k):
-    wanted = "wanted a whole number from 1 to 32, the longest list that is kept in registers"
+    wanted = "wanted an integer from 1 to 32, the longest list that is kept in registers"
     assert refused(lambda: lw.nearest(X, k)) == f"nearest(k={k!r}): {wanted}"
 
 
 def test_nothing_is_left_out():
     assert refused(lambda: lw.neighbors(X, None)) == "neighbors(radius=None): wanted a positive number"
-    assert refused(lambda: lw.nearest(X, None)) == "nearest(k=None): wanted a whole number from 1 to 32"
+    assert refused(lambda: lw.nearest(X, None)) == "nearest(k=None): wanted an integer from 1 to 32"
 
 
 def test_more_neighbours_than_points():

@@ -36,7 +36,7 @@ def test_a_radius_is_a_positive_number(radius):
 @pytest.mark.parametrize("k", [0, -3, 33, 2.0, True])
 def test_k_is_a_number_that_kernels_are_made_for(k):
     assert refused(ArgumentError, lambda: lw.StaticGrid(k=k)) == (
-        f"StaticGrid(k={k!r}): wanted a whole number from 1 to 32, the longest list that is kept in registers"
+        f"StaticGrid(k={k!r}): wanted an integer from 1 to 32, the longest list that is kept in registers"
     )
 
 
@@ -151,7 +151,7 @@ def test_options_of_a_grid():
         == "StaticGrid(): wanted a radius, or k nearest sources, or both"
     )
     assert refused(ArgumentError, lambda: lw.StaticGrid(radius=1.0, cells=0)) == (
-        "StaticGrid(cells=0): wanted a whole number from 1 on, or one for each axis"
+        "StaticGrid(cells=0): wanted an integer from 1 on, or one for each axis"
     )
     assert (
         refused(ArgumentError, lambda: lw.StaticGrid(radius=1.0, build="gpu"))

@@ -438,7 +438,7 @@ def test_refusals() -> None:
     records = numbered(uniform(40))
     grid = kernel(lw.StaticGrid(radius=0.5))
     assert refused(ArgumentError, lambda: grid.tune(records, records)) == (
-        "meet_vec3 runs over static grid: all within 0.5, which was asked for; structures and plans are measured for "
+        "meet_vec3 runs over static grid: all within 0.5, which was requested; structures and plans are measured for "
         "lw.Neighbors(radius=...) and lw.Nearest(k=...), trees for lw.Tree(accuracy=...), plans alone for all pairs, "
         "@lw.pairwise without a search"
     )

@@ -96,7 +96,7 @@ def run(words: tuple[str, ...]) -> Any:
 
 
 def numbers(path: Path) -> Any:
-    """What decides how the simulation goes on, and what was asked for."""
+    """What decides how the simulation goes on, and what was requested."""
     if path.suffix != ".h5":
         return path.read_bytes()
     found: dict[str, Any] = {}

@@ -59,8 +59,8 @@ KINDS = "the kinds are 0, 2, 3 (@flow.kind(number, name) and flow.wall(number, n
     [
         (np.zeros((3, 2), int), "the mask has the shape (3, 2), and the sites (2, 3)"),
         (np.zeros(6, int), "the mask has the shape (6,), and the sites (2, 3)"),
-        (np.zeros((2, 3)), "the mask holds kinds, whole numbers from 0 to 31; found float64"),
-        ("wall", "the mask holds kinds, whole numbers from 0 to 31; found <U4"),
+        (np.zeros((2, 3)), "the mask holds kinds, integers from 0 to 31; found float64"),
+        ("wall", "the mask holds kinds, integers from 0 to 31; found <U4"),
         ([[0, 0, 5], [5, 2, 0]], f"the mask has kind 5 2 times, first at (0, 2); {KINDS}"),
         (np.full((2, 3), -1), f"the mask has kind -1 6 times, first at (0, 0); {KINDS}"),
         (np.full((2, 3), 258), f"the mask has kind 258 6 times, first at (0, 0); {KINDS}"),

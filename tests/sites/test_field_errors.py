@@ -37,7 +37,7 @@ WRITTEN = {
                ^^^^^^^^^^^^^^^^^^^^
   found: t: lw.Field[lw.vec2]
   wanted: lw.Field[lw.f32] or lw.Field[lw.f64]
-  hint: the components of a vector are fields of their own""",
+  hint: the components of a vector are separate fields""",
     ),
     "a direction that the lattice does not have": (
         """
@@ -190,7 +190,7 @@ def test_what_is_observed_elsewhere():
         lw.couple(reader)
     with refuse("lw.couple: carry updates sites that another stepper updates: wanted sites for each"):
         lw.couple(reader, two_phases.stepper(fluid, attraction=-5.0), carry.stepper(spot, u=1.0))
-    with refuse("couple(carry, two_phases): -1 steps asked for; wanted 0 or more"):
+    with refuse("couple(carry, two_phases): -1 steps requested; wanted 0 or more"):
         lw.couple(reader, two_phases.stepper(fluid, attraction=-5.0)).run(-1)
 
     @two_phases.observer

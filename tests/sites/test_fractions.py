@@ -68,7 +68,7 @@ REFUSED = {
         "fractions have the shape (places, 9) on D2Q9; found (1, 5)",
     ),
     "place": (table(99, EAST, 0.5), "places of fractions are numbers of sites, 0 to 3, ascending and different"),
-    "wall": (table(0, EAST, 0.5), "site 0 has fractions and is a wall; wanted sites beside it"),
+    "wall": (table(0, EAST, 0.5), "site 0 has fractions and is a wall; wanted sites next to it"),
     "range": (
         table(1, EAST, 1.5),
         "a fraction of a link is 1.5; wanted 0 (at the site) to 1 (at its neighbour), or NaN",

@@ -11,7 +11,7 @@ from lanewise.patterns.sitewise.kinds import check_new
 from lanewise.support.errors import ArgumentError
 
 TAKEN = [(0, "flow"), (2, "wall")]
-RANGE = "wanted a whole number from 1 to 31; 0 is the function itself"
+RANGE = "wanted an integer from 1 to 31; 0 is the function itself"
 
 REFUSED: list[tuple[Any, Any, str]] = [
     (0, "inlet", f"kind 0 ('inlet'): {RANGE}"),

@@ -9,4 +9,4 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _in_a_store_of_its_own(own_store: Path) -> None:
-    """The fixture of all tests, asked for by each of these."""
+    """The fixture of all tests, requested by each of these."""

@@ -302,7 +302,7 @@ def test_a_search_in_units(folder, tmp_path, device):
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.csv", "b.csv", "units"]
     again = [*base, "--out", tmp_path / "c.csv", "--checkpoint-folder", units]
-    assert f"{units}: there are checkpoints of a search; give --resume to go on from them" in refused(*again)
+    assert f"{units}: there are checkpoints of a search; give --resume to continue from them" in refused(*again)
     assert "the checkpoints are of another search: dterms is 9 here and 8 there" in refused(
         *again, "--resume", "--dterms", 9
     )
@@ -314,7 +314,7 @@ def test_a_search_in_units(folder, tmp_path, device):
     )
     assert refused(*base, *out, "--checkpoint-every", -1) == "--checkpoint-every is -1; wanted seconds, zero or more"
     assert not (tmp_path / "d.csv.units").exists()
-    assert refused(*base, *out, "--workers", 0) == "0 workers asked for; wanted at least 1"
+    assert refused(*base, *out, "--workers", 0) == "0 workers requested; wanted at least 1"
 
 
 @pytest.mark.parametrize("device", ["numpy", "cpu"])
@@ -355,9 +355,9 @@ def test_options_that_are_missing(folder, tmp_path):
         "--sqrt-s",
         "1e-23,1e-23",
     )
-    assert refused(*made, "--ephemeris", "EPV00") == "--ephemeris is of signals; wanted --signal, too"
+    assert refused(*made, "--ephemeris", "EPV00") == "--ephemeris is of signals; wanted --signal as well"
     assert refused(*made, "--ephemeris", "EPV00", "--ref-time", 1) == (
-        "--ephemeris and --ref-time are of signals; wanted --signal, too"
+        "--ephemeris and --ref-time are of signals; wanted --signal as well"
     )
 
 
@@ -375,7 +375,7 @@ def test_help_says_the_defaults():
 
 
 def test_resampling_is_not_asked_of_a_gpu(folder, tmp_path, monkeypatch):
-    """It runs on the host: a GPU that is asked for is not silently left idle."""
+    """It runs on the host: a GPU that is requested is not silently left idle."""
     from lanewise.sims.waves.commands import statistic
 
     monkeypatch.setattr(statistic, "check_device", lambda device: None)  # as if there were one
@@ -460,7 +460,7 @@ def test_what_fails_at_the_end_of_a_search_leaves_its_list(folder, tmp_path, mon
 
 
 def test_a_follow_up(folder, tmp_path):
-    """A second file, of candidates apart, with parameters that are the signal's; what it is not asked for is not there."""
+    """A second file, of candidates apart, with parameters that are the signal's; what it is not requested is not there."""
     base = ("run", "--sfts", folder / "*.sft", "--freq", 60.0095, "--band", 0.001, "--sky", "2.0,0.3", "--f1dot", "-2e-10", "--ref-time",
             "1238256018", "--stack", 36000, "--residuals", 3, "--patch", 0.02, "--threshold", 4, "--ephemeris", "EPV00", "--quiet")  # fmt: skip
     text = call(*base, "--out", tmp_path / "top.csv", "--follow-up", 3)
@@ -495,7 +495,7 @@ def test_a_follow_up(folder, tmp_path):
         ("--threshold", -1, "threshold is -1; wanted 0.0001 to 700 of F"),
         ("--stacks", 0, "most_stacks is 0; wanted 1 to"),
         ("--freq", "nan", "freq is nan; wanted above 0"),
-        ("--units", 0, "0 work units asked for; wanted at least 1"),
+        ("--units", 0, "0 work units requested; wanted at least 1"),
         ("--sky", "missing.txt", "--sky is 'missing.txt': there is no such file"),
     ],
 )  # fmt: skip
@@ -529,7 +529,7 @@ def test_three_commands_in_a_row(folder, tmp_path):
     call(*base)
     found = out.read_bytes()
     complete = (
-        "the search is complete, and nothing is left to resume; to search again, give --overwrite in place of --resume"
+        "the search is complete, and nothing is left to resume; to search again, give --overwrite instead of --resume"
     )
     assert complete in refused(*base, "--resume")
     assert complete in refused(*base, "--resume", "--device", "numpy")

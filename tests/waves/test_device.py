@@ -395,7 +395,7 @@ def test_the_first_cells(values: Any, most: int, rows: int, seed: int, bad: bool
         level[0, 0] = np.nan
     ranked = np.where(np.isfinite(level), level, np.inf)
     wanted = np.lexsort((order, -ranked), axis=1)[:, :most]
-    for largest in (4, None):  # whole numbers, and any
+    for largest in (4, None):  # integers, and any
         found = first_cells(level, order, most, limit=len(values), largest=largest)
         np.testing.assert_array_equal(found, wanted)
 
@@ -428,7 +428,7 @@ def test_groups_of_points(points: list[tuple[float, float, float]], most: int) -
 
 
 def test_jobs_are_done_ahead() -> None:
-    """The second job has begun when the first one is asked for; results are in order, and errors come where their job stands."""
+    """The second job has begun when the first one is requested; results are in order, and errors come where their job stands."""
     begun = threading.Event()
 
     def work(job: int) -> int:

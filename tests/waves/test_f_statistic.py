@@ -261,7 +261,7 @@ def test_a_stack_without_one_of_the_detectors():
 
 
 def test_the_kernel_has_a_limit_at_a_bin():
-    """Just beyond and just within the rule for kappa near a whole number, values are close."""
+    """Just beyond and just within the rule for kappa near an integer, values are close."""
     ephemeris, sfts = model(), made(counts=(1, 0))
     sfts = SftSet(sfts.detectors[:1])
     data = prepare(sfts)

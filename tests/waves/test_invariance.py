@@ -1,4 +1,4 @@
-"""What 2F does not depend on: the reference time of a template, the order of detectors, rounding, and the frequencies that are asked for beside it."""
+"""What 2F does not depend on: the reference time of a template, the order of detectors, rounding, and the frequencies that are requested beside it."""
 
 from __future__ import annotations
 

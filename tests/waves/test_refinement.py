@@ -56,7 +56,7 @@ def test_stacks_taken_together(stacks: int) -> None:
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
     for name in ("weight", "sinv_tsft"):
         np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-12)
-    with pytest.raises(InputError, match="4 stacks are asked for; wanted 1 to 3, of which they are made"):
+    with pytest.raises(InputError, match="4 stacks are requested; wanted 1 to 3, of which they are made"):
         regrouped(grids.data, 4)
 
 
@@ -188,7 +188,7 @@ def test_one_place_is_one_result(ephemeris: waves.Ephemeris) -> None:
     assert one["rank"].tolist() == [0]
     with pytest.raises(InputError, match="wanted those of a search, one at least"):
         follow_up(grids, ephemeris, np.empty(0, CANDIDATE), 4)
-    with pytest.raises(InputError, match="a follow-up of 0 candidates is asked for; wanted at least 1"):
+    with pytest.raises(InputError, match="a follow-up of 0 candidates is requested; wanted at least 1"):
         follow_up(grids, ephemeris, candidates, 0)
 
 

@@ -63,14 +63,14 @@ def test_every_field_refuses_what_it_cannot_be(kind, good):
 @pytest.mark.parametrize(
     ("kind", "good", "changed", "text"),
     [
-        (waves.Search, SEARCH, {"residuals": (3, 3)}, "Search(residuals=(3, 3)): wanted a whole number"),
-        (waves.Search, SEARCH, {"residuals": 2.5}, "Search(residuals=2.5): wanted a whole number"),
+        (waves.Search, SEARCH, {"residuals": (3, 3)}, "Search(residuals=(3, 3)): wanted an integer"),
+        (waves.Search, SEARCH, {"residuals": 2.5}, "Search(residuals=2.5): wanted an integer"),
         (waves.Search, SEARCH, {"patch": math.nan}, "Search(patch=nan): wanted 2 numbers"),
         (waves.Search, SEARCH, {"patch": (0.1, 4.0)}, "patch is (0.1, 4.0); wanted two sizes above 0, at most pi radians"),
         (waves.Search, SEARCH, {"threshold": 800.0}, "threshold is 800; wanted 0.0001 to 700 of F = 2F / 2"),
         (waves.Search, SEARCH, {"threshold": 1e-9}, "threshold is 1e-09; wanted 0.0001 to 700 of F = 2F / 2"),
         (waves.Search, SEARCH, {"window": 2}, "window is 2; wanted 3 to 1048576 bins"),
-        (waves.Band, BAND, {"count": 1.5}, "Band(count=1.5): wanted a whole number"),
+        (waves.Band, BAND, {"count": 1.5}, "Band(count=1.5): wanted an integer"),
         (waves.Band, BAND, {"freq": 1e6, "step": 1.0}, "the last frequency of the band is 1000002; wanted above 0, at most 1000000 Hz"),
         (waves.Signal, SIGNAL, {"delta": 9}, "delta is 9; wanted -1.57079632679 to 1.57079632679 radians"),
         (waves.Templates, TEMPLATES, {"alpha": [0.0, 1e30]}, "alpha of template 1 is 1e+30; wanted -12.5663706144 to 12.5663706144 radians"),

@@ -126,7 +126,7 @@ def test_a_band_is_never_read_beyond_itself(monkeypatch):
     read = []
     original = reading.read_bins
     monkeypatch.setattr(reading, "read_bins", lambda s, b, f, out: (read.append(out.size), original(s, b, f, out)))
-    monkeypatch.setattr(reading, "checksum", lambda *_: pytest.fail("a checksum was asked for"))
+    monkeypatch.setattr(reading, "checksum", lambda *_: pytest.fail("a checksum was requested"))
     load_sfts(H1, (99.9, 99.91), verify=False)
     assert read == [18, 18]
 

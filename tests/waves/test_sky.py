@@ -39,7 +39,7 @@ def test_isotropic_grids_cover_the_sky(step):
     assert (np.abs(grid[:, 1]) < math.pi / 2).all()
     assert ((grid[:, 0] >= 0) & (grid[:, 0] < 2 * math.pi)).all()
     assert distances(random_sky(4000, 1), grid).max() <= 0.75 * step
-    assert distances(random_sky(4000, 2), grid).max() > 0.6 * min(step, 1.0)  # nor is it finer than was asked for
+    assert distances(random_sky(4000, 2), grid).max() > 0.6 * min(step, 1.0)  # nor is it finer than was requested
 
 
 def test_the_number_of_directions():

@@ -210,7 +210,7 @@ class _Prover:
         for p in self.function.results:
             if not p.type.is_float:
                 self._refuse(
-                    "a result is a whole number, a truth value or a fate: its sum is exact, and a "
+                    "a result is an integer, a boolean or a fate: its sum is exact, and a "
                     "far field is not",
                     self.function.location,
                     f"{p.name}: {p.type}",
@@ -392,7 +392,7 @@ class _Prover:
         for p in weights:
             if not p.type.is_float:
                 self._refuse(
-                    f"{p.name} is a whole number or a truth value, of which a group has no share, "
+                    f"{p.name} is an integer or a boolean, of which a group has no share, "
                     f"and the function is not radial ({why.text})",
                     why.location,
                     f"{p.name}: {p.type}",
@@ -439,7 +439,7 @@ def _in_words(operation: str, kind: Scalar, payload: object) -> str:
         case "==" | "!=" | "<" | "<=" | ">" | ">=":
             return "is compared"
         case "cast":
-            return f"becomes {'a truth value' if kind == BOOL else 'a whole number'}"
+            return f"becomes {'a boolean' if kind == BOOL else 'an integer'}"
         case "table":
             assert isinstance(payload, tuple)
             return f"is an index of the table {payload[0]}"

@@ -94,7 +94,7 @@ def index_sum(e: ir.Expression, definitions: Mapping[str, IndexSum] = {}) -> Ind
 
 
 def single_definitions(block: ir.Block, start: Mapping[str, IndexSum] = {}) -> dict[str, IndexSum]:
-    """The whole numbers of a block that are assigned once, from what does not change in it, as
+    """The integers of a block that are assigned once, from what does not change in it, as
     sums.
     """
     count = Counter(n for s in statements(block) for n in writes(s))

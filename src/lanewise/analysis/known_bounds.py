@@ -40,7 +40,7 @@ class LinearValue:
 
 
 def constant(n: int) -> LinearValue:
-    """A whole number that is known."""
+    """An integer that is known."""
     return LinearValue((), n, n)
 
 
@@ -99,7 +99,7 @@ class KnownBounds:
 
 
 def _normal(coefficients: Coefficients) -> tuple[Coefficients, int]:
-    """A sum as a whole number times one with a positive first coefficient and no common factor."""
+    """A sum as an integer times one with a positive first coefficient and no common factor."""
     factor = gcd(*(c for _, c in coefficients)) * (1 if coefficients[0][1] > 0 else -1)
     return tuple((v, c // factor) for v, c in coefficients), factor
 
@@ -237,7 +237,7 @@ def _anything(e: ir.Expression) -> LinearValue:
 
 
 def evaluate(e: ir.Expression, state: KnownBounds) -> LinearValue:
-    """The value of a whole number."""
+    """The value of an integer."""
     match e:
         case ir.Literal(value=value):
             return constant(int(value))

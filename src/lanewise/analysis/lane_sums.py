@@ -1,4 +1,4 @@
-"""The whole numbers that differ between neighbouring threads, as sums over the number of the
+"""The integers that differ between neighbouring threads, as sums over the number of the
 thread.
 
 x#1 = $x.first + $x.thread + 16   ->   thread + ($x.first + 16)
@@ -18,7 +18,7 @@ from lanewise.ir.traverse import reads, statements, writes
 def lane_sums(
     body: ir.Block, varying: set[str], start: Mapping[str, IndexSum] = {}
 ) -> dict[str, IndexSum]:
-    """The whole numbers that differ between lanes and are assigned once, as sums; `start` holds
+    """The integers that differ between lanes and are assigned once, as sums; `start` holds
     those of the statements before.
     """
     count = Counter(n for s in statements(body) for n in writes(s))

@@ -1,4 +1,4 @@
-"""Whether a whole number surely is a multiple of another one: sums, products and choices of such
+"""Whether an integer surely is a multiple of another one: sums, products and choices of such
 numbers are.
 """
 

@@ -370,7 +370,7 @@ _FREE = frozenset({"leaf", "literal", "and", "or", "not"})
 def operation_cost(
     operation: str, kind: Scalar, operands: tuple[Scalar, ...], *, fast_math: bool = False
 ) -> Cost:
-    """Instructions of an operation with a result of type `kind`; division of whole numbers is that
+    """Instructions of an operation with a result of type `kind`; division of integers is that
     by no constant.
     """
     if operation in _FREE or (operation == "negate" and kind.is_float):

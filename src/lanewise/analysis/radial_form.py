@@ -57,7 +57,7 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Whole:
-    """A field of the source that is a whole number or a truth value."""
+    """A field of the source that is an integer or a boolean."""
 
     name: str
 
@@ -121,7 +121,7 @@ class Forms:
                 reason = f"the position of the {who} stands outside of a difference"
                 return NotRadial(reason, number)
             case _Whole():
-                reason = f"{form.name} is a whole number or a truth value"
+                reason = f"{form.name} is an integer or a boolean"
                 return NotRadial(reason, number)
             case _:
                 return form
@@ -160,7 +160,7 @@ class Forms:
 
     def _of_factor(self, value: Value) -> Form:
         node = self.table.nodes[value.number]
-        if not node.type.is_float:  # whole numbers are never multiplied here
+        if not node.type.is_float:  # integers are never multiplied here
             return {RadialPart(ONE, None, self._none): value}
         one = self.algebra.number(-1 if value.negative else 1, node.type)
         return {RadialPart(ONE, value.number, self._none): one}

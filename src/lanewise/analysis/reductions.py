@@ -103,7 +103,7 @@ def folds_of(loop: ir.For, after: ir.Block, *, carrying: bool = False) -> tuple[
             return f"{name} {what}, and is not gathered {FOLDS}"
         folds.append(fold)
     if first_access(after, loop.variable) == "read":
-        return f"{loop.variable} is read behind the loop"
+        return f"{loop.variable} is read after the loop"
     return (*folds, *carried)
 
 

@@ -70,13 +70,13 @@ def sample_range(extent: int) -> Sample:
 
 
 def _spread(count: int, most: int) -> Sample:
-    """At most `most` whole numbers below `count`, each from the middle of an equal share."""
+    """At most `most` integers below `count`, each from the middle of an equal share."""
     taken = max(1, min(count, most))
     return np.array([(2 * k + 1) * max(count, 1) // (2 * taken) for k in range(taken)], np.int64)
 
 
 def value_of(e: ir.Expression, samples: Known) -> Sample | None:
-    """The value of an expression for every thread of the sample; whole numbers do not overflow."""
+    """The value of an expression for every thread of the sample; integers do not overflow."""
     with np.errstate(all="ignore"):
         return _value(e, samples)
 

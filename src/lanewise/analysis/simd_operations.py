@@ -39,7 +39,7 @@ def why_not_together(s: ir.Statement) -> str:
         case ir.While():
             what = "how often a while loop runs differs"
         case ir.DeclareArray() | ir.SetElement():
-            what = "it has arrays of its own"
+            what = "it has local arrays"
         case ir.Apply():
             what = f"it calls {s.function.name}, which takes the numbers of one thread"
         case _:
@@ -62,7 +62,7 @@ def problem(
         if arrays and isinstance(x, ir.Element) and varying.isdisjoint(reads(x.index)):
             continue
         if isinstance(x, ir.Element | ir.Builtin):
-            return "it indexes arrays of its own"
+            return "it indexes local arrays"
         if not once and (reason := no_instruction(x)):
             return reason
     return None
@@ -90,13 +90,13 @@ def array_problem(body: ir.Block, varying: set[str], inside: ir.Block | None = N
     for s in body if inside is None else inside:
         match s:
             case ir.DeclareArray() if s.type.element == BOOL:
-                return f"the array {s.name} holds truth values, which take a bit each in a register"
+                return f"the array {s.name} holds booleans, which take a bit each in a register"
             case ir.DeclareArray() if inside is not None and _uses(body, s.name) != _uses(
                 inside, s.name
             ):
                 return f"the array {s.name} is made in a branch and used outside of it"
             case ir.SetElement() if not varying.isdisjoint(reads(s.index)):
-                return f"lanes touch different places of {s.array}, an array of their own"
+                return f"lanes touch different places of {s.array}, a local array"
             case _:
                 pass
         for b in blocks(s):

@@ -55,7 +55,7 @@ def _with_others(args: list[str]) -> None:
         raise typer.Exit(2)
     raise InputError(
         f"{found.size} copies of `lanewise {args[0]}` were started by {found.by}, and would write "
-        f"the same files; start one, or set {ALONE}=alone if each has files of its own"
+        f"the same files; start one, or set {ALONE}=alone if each has its own files"
     )
 
 

@@ -131,7 +131,7 @@ def explain(
 
 
 def _device(source: str | None, device: str | None, arch: str | None) -> str:
-    """The kind of device that is asked for; raises `InputError` for options that differ in it."""
+    """The kind of device that is requested; raises `InputError` for options that differ in it."""
     for option in (source, device):
         if option not in (None, CPU.name, CUDA.name):
             raise InputError(
@@ -152,7 +152,7 @@ def _device(source: str | None, device: str | None, arch: str | None) -> str:
 
 
 def _archs(arch: str, source: str | None, every: bool) -> tuple[str, ...]:
-    """The architectures that are asked for."""
+    """The architectures that are requested."""
     from lanewise.explanation.architectures import archs_of
 
     archs = archs_of(arch)

@@ -153,7 +153,7 @@ def _check_axis(name: str, axis: str) -> None:
 
 
 def _counts(chosen: Ladder, bodies: str | None, agents: str | None) -> tuple[int, ...]:
-    """The sizes that are asked for, under either name; none where nothing is."""
+    """The sizes that are requested, under either name; none where nothing is."""
     if agents is not None and chosen.elements != "agents":
         raise InputError(
             f"--agents {agents}: ladder {chosen.name} counts {chosen.elements}; wanted --bodies"
@@ -189,7 +189,7 @@ def _radii(chosen: Ladder, text: str | None) -> tuple[float, ...]:
 
 
 def _parts(chosen: Ladder, text: str | None) -> tuple[str, ...]:
-    """The parts of a ladder that are asked for, each once, in the order of the ladder."""
+    """The parts of a ladder that are requested, each once, in the order of the ladder."""
     if text is None:
         return ()
     if not chosen.parts:
@@ -214,14 +214,14 @@ def _numbers(text: str, what: str = "bodies") -> tuple[int, ...]:
             number = whole_number(part)
         except typer.BadParameter as error:
             raise InputError(
-                f"--{what} {text}: {part.strip()!r} is no whole number; wanted one, or several "
+                f"--{what} {text}: {part.strip()!r} is not an integer; wanted one, or several "
                 "with commas"
             ) from error
         if number < 1:
-            raise InputError(f"--{what} {text}: {number} {what} asked for; wanted at least 1")
+            raise InputError(f"--{what} {text}: {number} {what} requested; wanted at least 1")
         if number > MOST_BODIES:
             raise InputError(
-                f"--{what} {text}: {number} {what} asked for; wanted at most {MOST_BODIES:,}"
+                f"--{what} {text}: {number} {what} requested; wanted at most {MOST_BODIES:,}"
             )
         numbers.append(number)
     return tuple(dict.fromkeys(numbers))

@@ -117,12 +117,12 @@ def _why_not(found: Any, name: str, choices: str) -> str:
             return f"is {kind}, whose plans no command measures: lanewise explain shows its plan"
         case AbstractKernel():
             return (
-                "is a kernel of a pattern of its own, of which nothing says what its arguments are "
+                "is a kernel of a custom pattern, of which nothing says what its arguments are "
                 f"like: {name}.compile(...).explain() takes those of a call"
             )
         case Observer():
             return (
-                "is an observer, which looks at sites and has no plan of its own; explain the "
+                "is an observer, which looks at sites and has no plan; explain the "
                 "kernel whose sites it looks at"
             )
         case HelperFunction():

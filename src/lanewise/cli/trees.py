@@ -37,7 +37,7 @@ Walk = Annotated[
     typer.Option(
         metavar="NAME",
         autocompletion=completing("lanewise.sims.gravity.trees.WALKS"),
-        help="of a tree: walk or dual, where groups meet groups, too (walk)",
+        help="of a tree: walk or dual, where groups also meet groups (walk)",
     ),
 ]
 
@@ -51,7 +51,7 @@ def asked_method(name: str, **options: Any) -> dict[str, Any]:
 
 
 def over_method(name: str, kernel: Any, asked: Mapping[str, Any]) -> Any:
-    """A kernel of a file over what is asked for: a tree, all pairs, or as it stands there."""
+    """A kernel of a file over what is requested: a tree, all pairs, or as it stands there."""
     from lanewise.patterns.pairwise.kernel import Pairwise
     from lanewise.patterns.search.all_pairs import AllPairs
     from lanewise.patterns.search.tree.search import Tree

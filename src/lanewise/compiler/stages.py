@@ -139,7 +139,7 @@ def shape(
     kernel: ir.Kernel, plan: CompletePlan, target: Target, checked: Checked
 ) -> Iterable[ir.Kernel]:
     """The kernels that do the work of one kernel, mapped to threads on a GPU; panels as they are
-    asked for.
+    requested.
     """
     if kernel.pattern.shape is not None:
         return kernel.pattern.shape(kernel, plan, target, checked)

@@ -157,7 +157,7 @@ class _Tangent:
         outputs = [
             (k, i) for k in self.directions for i in floats if s.results[i] in self.active[k]
         ]
-        if not any(given):  # it depends on whole numbers at most
+        if not any(given):  # it depends on integers at most
             return (
                 s,
                 *(

@@ -75,7 +75,7 @@ def gradient(
     cotangents: Cotangents,
     records: tuple[str, str] | None,
 ) -> Gradient:
-    """The function of the values that are asked for. records: the names of the two elements of a
+    """The function of the values that are requested. records: the names of the two elements of a
     pair; None for one element.
     """
     makes = _Maker(f, name, tuple(asked), cotangents, records)

@@ -65,7 +65,7 @@ def backward(
 ) -> dict[int, ConditionalSum]:
     """The derivative of the sum of result * cotangent with respect to each leaf.
 
-    seeds: pairs of a result and its cotangent. leaves: the numbers of those that are asked for.
+    seeds: pairs of a result and its cotangent. leaves: the numbers of those that are requested.
     Raises `NotNumbered` where there are too many paths.
     """
     walk = _Walk(table, frozenset(leaves))

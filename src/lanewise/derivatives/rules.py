@@ -113,7 +113,7 @@ def partials(intrinsic: str, kind: Scalar) -> tuple[ir.Expression, ...]:
         case "gamma":
             raise ArgumentError(
                 "lw.gamma has no gradient: its slope has the digamma function, which kernels lack; "
-                "compute what depends on it in a kernel of its own"
+                "compute what depends on it in a separate kernel"
             )
         case _:
             raise VerificationError(f"{intrinsic} has no derivative")

@@ -64,7 +64,7 @@ class LaneChoices:
         self.ordered = ordered & self.streamed
         # Squares that ask for what comes next themselves, and write pieces of many rows at once.
         self.in_squares = any(isinstance(s, ir.Prefetch) for s in statements(kernel.body))
-        # whole numbers that are assigned once, whatever they hang on
+        # integers that are assigned once, whatever they hang on
         self.whole: Mapping[str, IndexSum] = {}
         self.past = set[str]()  # buffers written past the caches
         self.in_rows = set[str]()  # of these: whose registers follow each other in memory

@@ -16,7 +16,7 @@ from lanewise.ir.traverse import reads, rewrite, statements
 from lanewise.language.target import LINE
 from lanewise.language.types import I64
 
-AHEAD = 2048  # bytes: what is asked for so far ahead has come from memory when it is loaded
+AHEAD = 2048  # bytes: what is requested so far ahead has come from memory when it is loaded
 # the same where rounds load from several arrays, each of which a core follows less well
 AHEAD_OF_SEVERAL = 8192
 # the same where blocks follow each other along a row: a core asks for what lies nearer, up to the
@@ -128,7 +128,7 @@ class LanePrefetches:
         return again
 
     def _far_ahead(self, block: ir.Block, *, own_memory: bool) -> dict[int, int]:
-        """How many bytes ahead of loads of a block's points memory is asked for.
+        """How many bytes ahead of loads of a block's points memory is requested.
 
         Of squares that a tile gathers all rows: there are more than a core follows. Of neighbours
         those of the last row or plane, which come from memory: the others found their lines when
@@ -165,7 +165,7 @@ class LanePrefetches:
 
 
 def _last_rows(places: list[int]) -> dict[int, int]:
-    """How far ahead memory is asked for, by the place of the last neighbour of all and of those in
+    """How far ahead memory is requested, by the place of the last neighbour of all and of those in
     other planes of several rows.
 
     Places are those in arrays whose extents are all `ANY_EXTENT`.

@@ -1,7 +1,7 @@
 """Expressions of the IR as instructions of LLVM's language.
 
 LLVM leaves open what the language defines: divisions by zero, shifts by more places than there are,
-floats that no whole number holds. Those are guarded here. Only additions and products of whole
+floats that no integer holds. Those are guarded here. Only additions and products of whole
 numbers that lanewise knows to fit say so.
 """
 
@@ -147,7 +147,7 @@ class Expressions:
             case "<<" | ">>":
                 return self.shifted(x, left, right)
             case "/":
-                raise AssertionError("whole numbers are divided by //")
+                raise AssertionError("integers are divided by //")
             case operator:
                 signed = x.type.kind == "i" and operator in "+-*"
                 fits = "nsw " if x.bounded and signed else ""
@@ -264,7 +264,7 @@ class Expressions:
     # ------------------------------------------------------------ conversions
 
     def cast(self, value: str, source: Scalar, target: Scalar, *, bounded: bool = False) -> str:
-        """A number in another type; floats that do not fit a whole number become the nearest one
+        """A number in another type; floats that do not fit an integer become the nearest one
         that does, NaN 0.
         """
         give, left, right = self.code.give, TYPES[source], TYPES[target]

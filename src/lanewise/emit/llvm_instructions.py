@@ -29,7 +29,7 @@ FAST = "fast "
 
 
 def in_memory(kind: Scalar) -> str:
-    """The type of a number in an array: truth values are bytes there."""
+    """The type of a number in an array: booleans are bytes there."""
     return "i8" if kind == BOOL else TYPES[kind]
 
 

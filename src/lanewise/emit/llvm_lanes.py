@@ -1,7 +1,7 @@
 """Statements for the lanes of SIMD registers in LLVM's language: each runs for all lanes at once.
 
 `lane_choices.py` says which variables differ between lanes, which loops lanes share and what is
-written past the caches, `lane_prefetches.py` what is asked for ahead.
+written past the caches, `lane_prefetches.py` what is requested ahead.
 """
 
 from __future__ import annotations

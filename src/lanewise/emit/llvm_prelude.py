@@ -203,7 +203,7 @@ define linkonce_odr void @lw_scatter_special(ptr %words, i64 %count, i64 %each, 
 
 
 def _scatter_sum(kind: Scalar, form: FloatFormat) -> Parts:
-    """A float as a whole number, in words, one for every 2^32."""
+    """A float as an integer, in words, one for every 2^32."""
     t, letter = TYPES[kind], "f32" if kind == F32 else "f64"
     word, fraction = ("i32", 23) if kind == F32 else ("i64", 52)
     special = (1 << (8 if kind == F32 else 11)) - 1

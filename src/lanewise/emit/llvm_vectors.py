@@ -347,5 +347,5 @@ class Vectors:
         return self.code.give(f"udiv i64 {low}, {kind.size}")
 
     def whole(self, value: str, kind: Scalar) -> str:
-        """A place in 64 bits in another type of whole numbers."""
+        """A place in 64 bits in another type of integers."""
         return value if kind == I64 else self.code.give(f"trunc i64 {value} to i32")

@@ -51,7 +51,7 @@ def explain(
     `launches` makes those of a call of the rows of its kernels.
 
     `measure_resources` compiles the plans that rows compare with, to know their registers (CUDA
-    only); without it they are estimated. `times` is asked for measured times once: of the subject's
+    only); without it they are estimated. `times` is requested measured times once: of the subject's
     own plan, which comes first, and of those that rows compare it with.
     """
     programs = BuiltPrograms(subject.reference, subject.kind)
@@ -124,7 +124,7 @@ def _decisions(s: Subject, measured: Times) -> Decisions:
     """The plan, and why fields of it are as they are."""
     if s.model is None:
         return Decisions(s.plan)
-    # who hands a complete plan back asked for what is not as it is by default
+    # who hands a complete plan back requested what is not as it is by default
     whole = None not in s.requested.as_dict().values()
     decided = s.decided(OPEN if whole else s.requested)
     why = "measured by tune()" if _is_tuned(s, measured) else ASKED

@@ -37,7 +37,7 @@ def compile_call(
 
     given, named: the arguments, in the layouts of the device. A search builds its structure on the
     host. arch: see `compile_offline`. gather_step: how many elements apart neighbouring elements
-    read, for predictions. requested: fields of the plan that are asked for.
+    read, for predictions. requested: fields of the plan that are requested.
     """
     return compile_arguments(
         kernel,

@@ -88,7 +88,7 @@ def compile_offline(
     architecture, `InputError` for wrong values and for sizes that do not go together.
     """
     if count < 1:
-        raise InputError(f"{count} elements asked for; wanted at least 1")
+        raise InputError(f"{count} elements requested; wanted at least 1")
     if isinstance(kernel, LatticeKernel):
         model = find_model(device, arch)
         return compile_sites(kernel, count, device, model, layout, values, shapes)

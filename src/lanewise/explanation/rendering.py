@@ -116,8 +116,8 @@ def made_up(values: dict[str, Any], sizes: dict[str, tuple[int, ...]]) -> list[s
     said = ", ".join(f"{n} = {_short(v)}" for n, v in values.items())
     listed = ", ".join(f"{n} {' x '.join(map(str, shape))}" for n, shape in sizes.items())
     lines = [
-        (said, "values that nobody gave; choose them with --set NAME=VALUE"),
-        (listed, "sizes that nobody gave; choose them with --shape NAME=SIZES"),
+        (said, "values that were not given; choose them with --set NAME=VALUE"),
+        (listed, "sizes that were not given; choose them with --shape NAME=SIZES"),
     ]
     return [f"{what}: {how}" for what, how in lines if what]
 

@@ -36,7 +36,7 @@ SITES: dict[tuple[str, Any], str] = {  # what a decision is over the sites of a 
         "branches",
         "together",
     ): "all sites in one kernel, where special ones correct what they loaded",
-    ("branches", "apart"): "the bulk and the special sites of each kind in kernels of their own",
+    ("branches", "apart"): "the bulk and the special sites of each kind in separate kernels",
     **{
         (
             "targets",

@@ -35,7 +35,7 @@ from lanewise.runtime.reserved import reserved
 from lanewise.support.errors import InputError
 
 SMALL = 0.01  # a made-up softening: small beside distances of about 1, large beside rounding
-WHOLE_NUMBERS = 8  # made-up whole numbers are below it
+WHOLE_NUMBERS = 8  # made-up integers are below it
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def sample_arguments(
     values, and the other parameters. values, shapes: those that are given, by name.
 
     Vectors and their arrays are normal with variance 1, scalars uniform from 0.5 to 1.5, whole
-    numbers from 0 to 7 (below the shortest dimension of an array, if that is less), truth values as
+    numbers from 0 to 7 (below the shortest dimension of an array, if that is less), booleans as
     likely as not; the same `seed` gives the same numbers on every device. Both parameters of a
     pairwise kernel are one array when their record classes and their sizes agree.
     """
@@ -152,7 +152,7 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Maker:
-    """What makes an array of values (its shape, its type, whole numbers below what), so many
+    """What makes an array of values (its shape, its type, integers below what), so many
     records, and lists of values or records of these lengths.
     """
 
@@ -231,7 +231,7 @@ def _typed(kernel: Kernel, name: str, number: float, kind: t.ValueType) -> Any:
 def random_values(
     rng: np.random.Generator, count: int | Shape, kind: t.ValueType, below: int = WHOLE_NUMBERS
 ) -> Any:
-    """An array of shape (*count,) or (*count, components); whole numbers are below `below`."""
+    """An array of shape (*count,) or (*count, components); integers are below `below`."""
     scalar = t.scalar_of(kind)
     shape = (*((count,) if isinstance(count, int) else count), *t.shape_of(kind))
     if scalar == t.BOOL:

@@ -65,7 +65,7 @@ class Roles:
 @dataclass(frozen=True, slots=True)
 class Shapes:
     """The sizes of the arrays of a call by parameter, and those of its grid; of lists how many
-    there are of each level, and how many items each has. invented: what nobody asked for.
+    there are of each level, and how many items each has. invented: what nobody requested.
     """
 
     sizes: Mapping[str, Shape]
@@ -73,7 +73,7 @@ class Shapes:
 
     @property
     def made_up(self) -> dict[str, Shape]:
-        """The sizes that nobody asked for."""
+        """The sizes that nobody requested."""
         return {n: self.sizes[n] for n in self.invented}
 
 
@@ -140,7 +140,7 @@ def sample_shapes(
     for too few or too many of them, and for an index of which nothing says how far it runs.
     """
     if count < 1:
-        raise InputError(f"{count} elements asked for; wanted at least 1")
+        raise InputError(f"{count} elements requested; wanted at least 1")
     given = dict(asked or {})
     _check_names(kernel, roles, given)
     _check_sizes(kernel.signature, roles, given)
@@ -203,7 +203,7 @@ def grid_of(kernel: Threadwise, shapes: Mapping[str, Shape]) -> Shape:
     return tuple(min(found) for found in reached.values())
 
 
-# ------------------------------------------------------------ what was asked for
+# ------------------------------------------------------------ what was requested
 
 
 def _check_names(kernel: Kernel, roles: Roles, given: Mapping[str, Shape]) -> None:

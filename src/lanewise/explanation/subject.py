@@ -32,7 +32,7 @@ class Subject:
     the record parameters. taken: what the compiler says of the kernels of the plan (CUDA).
     invented, shapes: values and sizes that nobody gave. traffic, box: what a step over sites moves,
     and which sites. search: the structure that sources are found by, and why. requested: the plan
-    that was asked for; capped: the one that was chosen, where its cap of registers was lifted.
+    that was requested; capped: the one that was chosen, where its cap of registers was lifted.
     """
 
     name: str

@@ -17,7 +17,7 @@ from lanewise.language.target import target_of
 from lanewise.models.devices import DeviceModel
 from lanewise.support.errors import NOWHERE
 
-NEAR = {True: (128 << 10, "cached beside the threads"), False: (32 << 10, "cached beside a core")}
+NEAR = {True: (128 << 10, "cached next to the threads"), False: (32 << 10, "cached next to a core")}
 """The first-level cache by whether threads come in blocks, as on a GPU.
 
 Its bytes, and what is said of it.

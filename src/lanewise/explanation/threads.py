@@ -79,7 +79,7 @@ def _text(a: AffineAccess, f: dict[str, Any]) -> str:
         if along := [i for i, kind in f["edges"].items() if kind == edge]:
             parts.append(f"{words} {' and '.join(along)}")
     if isinstance(a.statement, ir.ScatterElement) and a.statement.operation == "sum":
-        parts.append("an exact sum in words beside the array, rounded once behind the kernel")
+        parts.append("an exact sum in words next to the array, rounded once after the kernel")
     if adds_in_order((a.statement,)):
         parts.append("sums rounded one after the other, in an order that the plan fixes")
     if f["shared"] and not a.is_store:

@@ -176,7 +176,7 @@ def checked_index(
     """A checked index into something of a known length."""
     if not value.scalar.is_integer:
         raise scope.error(
-            "an index must be a whole number",
+            "an index must be an integer",
             node,
             found=value.describe(),
             wanted="an integer",

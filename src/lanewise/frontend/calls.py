@@ -150,7 +150,7 @@ def _hint(function: Any) -> str:
         return "a local array needs a name: a = lw.zeros(lw.f32, 8)"
     if operation := getattr(function, "__lanewise_scatter__", ""):
         return (
-            f"lw.scatter_{operation} has no value: it is a statement of its own, in an elementwise "
+            f"lw.scatter_{operation} has no value: it is a separate statement, in an elementwise "
             "or threadwise function"
         )
     if getattr(function, "__module__", None) == "random" or isinstance(
@@ -209,7 +209,7 @@ def _also_of_literals(function: Callable[..., Any], lower: _OnNumbers) -> _OnNum
 
 
 def _marked(result: Number, arguments: list[Number]) -> Number:
-    """Whole numbers that are computed from the components of a direction stay exact."""
+    """Integers that are computed from the components of a direction stay exact."""
     values = literal_values(result)
     whole = all(isinstance(v, int) and not isinstance(v, bool) for v in values)
     return replace(

@@ -31,7 +31,7 @@ ATTRIBUTES = ".x .y .z .index .weight .velocity .opposite .along(v)"
 
 
 def direction_attribute(direction: Direction, name: str, where: Location) -> Value:
-    """`q.x` and its kind; whole numbers are marked as known from a direction."""
+    """`q.x` and its kind; integers are marked as known from a direction."""
     match name:
         case "x" | "y" | "z" | "index":
             return whole(getattr(direction, name), where)
@@ -148,10 +148,10 @@ def items_of(scope: Scope, node: ast.expr, iterated: Value) -> Items | None:
             items.append(whole(item, where))
         else:
             raise scope.error(
-                "a loop is unrolled over directions or whole numbers",
+                "a loop is unrolled over directions or integers",
                 node,
                 found=from_python(item).describe(),
-                wanted="a lattice, or a tuple of its directions or of whole numbers",
+                wanted="a lattice, or a tuple of its directions or of integers",
             )
     return items
 
@@ -191,6 +191,6 @@ def _own_name(scope: Scope, node: ast.For) -> str:
             f"{name!r} is already in use",
             node.target,
             found=f"for {name} in ...",
-            wanted="a loop variable of its own name",
+            wanted="a loop variable with its own name",
         )
     return name

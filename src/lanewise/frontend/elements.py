@@ -92,7 +92,7 @@ def _place(
 ) -> ir.Expression:
     if not isinstance(value, Number) or value.is_vector or not value.scalar.is_integer:
         raise scope.error(
-            "an index must be a whole number", node, found=value.describe(), wanted="an integer",
+            "an index must be an integer", node, found=value.describe(), wanted="an integer",
             hint="lw.i32(x)" if isinstance(value, Number) and value.scalar.is_float else "",
         )  # fmt: skip
     if value.constant is not None and value.constant < 0:

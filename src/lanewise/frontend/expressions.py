@@ -185,7 +185,7 @@ def _one(scope: Scope, value: Number, node: ast.expr) -> Number:
 
 
 def condition(scope: Scope, node: ast.expr) -> ir.Expression:
-    """Lower an expression that has to be a truth value."""
+    """Lower an expression that has to be a boolean."""
     return _truth(scope, number(scope, node), node)
 
 

@@ -165,7 +165,7 @@ class _Writer:
         )
 
     def remainder(self, x: ir.Expression, period: ir.Expression) -> ir.Expression:
-        """X modulo the period, both whole numbers among the floats; a quotient may be rounded to
+        """X modulo the period, both integers among the floats; a quotient may be rounded to
         the next one.
         """
         real, zero = x.type, self.real(0, x.type)

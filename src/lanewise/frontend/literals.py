@@ -68,7 +68,7 @@ def fold_binary(
 
 
 def _exact(symbol: str, result: Any) -> Exact:
-    """Sums and products of a direction's numbers with whole numbers are whole, and a product with 0
+    """Sums and products of a direction's numbers with integers are whole, and a product with 0
     is 0.
     """
     whole = (

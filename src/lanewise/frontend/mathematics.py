@@ -82,7 +82,7 @@ def select(scope: Scope, arguments: list[Number], node: ast.AST) -> Number:
     test, first, second = arguments
     if test.type != t.BOOL:
         raise scope.error(
-            "select needs a truth value first",
+            "select needs a boolean first",
             node,
             found=test.describe(),
             wanted="a bool",

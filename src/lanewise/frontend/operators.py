@@ -127,7 +127,7 @@ def _computed_in(scope: Scope, symbol: str, left: Number, right: Number, node: a
         return kind
     if kind == t.BOOL:
         raise scope.error(
-            "truth values are no numbers",
+            "booleans are no numbers",
             node,
             found=f"{left.describe()} and {right.describe()}",
             wanted="numbers",
@@ -140,7 +140,7 @@ def _no_integers(
     scope: Scope, symbol: str, left: Number, right: Number, node: ast.AST
 ) -> CompileError:
     return scope.error(
-        f"{symbol!r} works on whole numbers",
+        f"{symbol!r} works on integers",
         node,
         found=f"{left.describe()} and {right.describe()}",
         wanted="integers",
@@ -178,7 +178,7 @@ def power(scope: Scope, base: Number, exponent: Number, node: ast.AST) -> Number
         return intrinsic(scope, "sqrt", [base], node)
     if not kind.is_float:
         raise scope.error(
-            "a whole number to a power that is not a literal",
+            "an integer to a power that is not a literal",
             node,
             found=f"{base.describe()} ** {exponent.describe()}",
             wanted="a float base, or a literal exponent",
@@ -191,7 +191,7 @@ def _whole_power(scope: Scope, base: Number, exponent: int, node: ast.AST) -> Nu
     if exponent < 0:
         if not base.scalar.is_float:
             raise scope.error(
-                "a whole number to a negative power",
+                "an integer to a negative power",
                 node,
                 found=f"exponent {exponent}",
                 wanted="a float base",
@@ -222,7 +222,7 @@ def unary(scope: Scope, op: ast.unaryop, value: Number, node: ast.AST) -> Number
     value = scope.computed(value)
     if symbol == "~" and (value.scalar.is_float or isinstance(value.constant, bool)):
         raise scope.error(
-            "'~' works on whole numbers and truth values",
+            "'~' works on integers and booleans",
             node,
             found=value.describe(),
             wanted="an integer",
@@ -230,7 +230,7 @@ def unary(scope: Scope, op: ast.unaryop, value: Number, node: ast.AST) -> Number
         )
     if symbol == "-" and value.scalar == t.BOOL:
         raise scope.error(
-            "truth values are no numbers",
+            "booleans are no numbers",
             node,
             found=value.describe(),
             wanted="a number",

@@ -164,7 +164,7 @@ def assign_direction(
     """`other = q.opposite`: another name of a direction."""
     if not isinstance(target, ast.Name):
         raise scope.error(
-            "a direction has a name of its own",
+            "a direction has its own name",
             node,
             found=ast.unparse(target),
             wanted="a variable, or one of its attributes on the right: .index .velocity",
@@ -216,7 +216,7 @@ def _decide(
 ) -> None:
     """Give an open variable the type of the first value that has one.
 
-    A float stays a float when whole numbers follow.
+    A float stays a float when integers follow.
     """
     narrower = not value.is_vector and t.holds(t.scalar_of(current), value.scalar)
     if value.weak and value.type == current:
@@ -283,7 +283,7 @@ def _conversion(value: Number, target: t.ValueType, node: ast.AST) -> str:
         and isinstance(node.op, ast.Div)
         and t.scalar_of(target).is_integer
     ):
-        return "// divides whole numbers"
+        return "// divides integers"
     return f"convert it where you mean it: lw.{target}(...)"
 
 

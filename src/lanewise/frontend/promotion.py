@@ -36,7 +36,7 @@ def fits(constant: bool | int | float, scalar: t.Scalar) -> bool:
     if scalar.is_float:
         try:
             return not math.isfinite(constant) or abs(constant) <= t.limits(scalar)[1]
-        except OverflowError:  # a whole number beyond every float
+        except OverflowError:  # an integer beyond every float
             return False
     return isinstance(constant, bool)
 
@@ -66,7 +66,7 @@ def cast(e: ir.Expression, scalar: t.Scalar, *, explicit: bool = False) -> ir.Ex
 
 def _between(e: ir.Expression, scalar: t.Scalar) -> ir.Expression:
     """What lies in memory only is converted to and from what it is computed with, and to nothing
-    else: devices have those conversions. A float becomes the nearest whole number of few bits.
+    else: devices have those conversions. A float becomes the nearest integer of few bits.
     """
     if e.type == scalar:
         return e
@@ -89,7 +89,7 @@ def _of_literals(e: ir.Expression) -> bool:
 
 
 def _converted(value: bool | int | float, scalar: t.Scalar) -> bool | int | float:
-    """The Python number whose value the type holds: `types.convert`, also of whole numbers of any
+    """The Python number whose value the type holds: `types.convert`, also of integers of any
     size.
     """
     if isinstance(value, int) and scalar.is_integer:

@@ -1,7 +1,7 @@
 """Random numbers in kernels: the functions of `lanewise.language.random_numbers` in the kernel
 language, to the bit.
 
-All of it is arithmetic of whole numbers, and roundings of single conversions, products and square
+All of it is arithmetic of integers, and roundings of single conversions, products and square
 roots: no product of floats is added to anything, which a compiler might fuse.
 """
 
@@ -24,7 +24,7 @@ i64, u32 = v.i64, v.u32
 
 @function
 def upper(a: v.i64) -> v.u32:
-    """The upper word of a whole number."""
+    """The upper word of an integer."""
     return u32(a >> 32)
 
 
@@ -236,7 +236,7 @@ def drawing(python: Any) -> Callable[[Scope, list[Value], ast.AST], Value] | Non
             raise scope.error(
                 f"the counters of lw.{name} have up to {draws.MOST_WORDS} words of 32 bits",
                 node,
-                found=f"{len(counters)} words: whole numbers of 64 bits have two, all others one",
+                found=f"{len(counters)} words: integers of 64 bits have two, all others one",
                 wanted=f"{draws.MOST_WORDS} at most",
                 hint="lw.i32(x) of a counter that is small",
             )
@@ -254,12 +254,12 @@ def drawing(python: Any) -> Callable[[Scope, list[Value], ast.AST], Value] | Non
 
 
 def _whole(scope: Scope, name: str, value: Value, node: ast.AST, *, wide: bool) -> Number:
-    """A whole number with a type: i32 or u32 for one of Python, if it fits. wide: of a seed, which
+    """An integer with a type: i32 or u32 for one of Python, if it fits. wide: of a seed, which
     has two words whatever its type.
     """
     if not isinstance(value, Number) or value.is_vector or not (value.scalar.is_integer):
         raise scope.error(
-            f"lw.{name} takes whole numbers", node, found=value.describe(), wanted="whole numbers"
+            f"lw.{name} takes integers", node, found=value.describe(), wanted="integers"
         )
     if value.constant is None:
         return scope.bind_number(scope.settle(value, t.computed(value.scalar)))
@@ -278,7 +278,7 @@ def _whole(scope: Scope, name: str, value: Value, node: ast.AST, *, wide: bool) 
 
 
 def _words(scope: Scope, number: Number, node: ast.AST) -> list[Number]:
-    """The lower and the upper word of a whole number."""
+    """The lower and the upper word of an integer."""
     low = scope.settle(number, t.U32, explicit=True)
     wide = scope.settle(number, t.I64, explicit=True)
     high = scope.call_helper(scope, upper, [wide], node)

@@ -100,7 +100,7 @@ def _plain(name: str, reduction: Reduction, about: str) -> ReductionName:
 
 def _listed(name: str, make: Callable[[int], Reduction], about: str) -> ReductionName:
     def reduced(of: Any) -> Reduced:
-        example = f"wanted lw.{name}[lw.f32, k] with a whole number k from 1 to {MOST_SMALLEST}"
+        example = f"wanted lw.{name}[lw.f32, k] with an integer k from 1 to {MOST_SMALLEST}"
         if not isinstance(of, tuple) or len(of) != 2:
             raise ArgumentError(f"lw.{name} takes a type and how many values it keeps: {example}")
         kind, k = of

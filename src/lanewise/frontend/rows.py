@@ -83,7 +83,7 @@ def row_length(scope: Scope, row: RowReference, node: ast.AST) -> Number:
 def _whole(scope: Scope, index: Number, node: ast.AST) -> Number:
     if index.is_vector or not index.scalar.is_integer:
         raise scope.error(
-            "an index must be a whole number",
+            "an index must be an integer",
             node,
             found=index.describe(),
             wanted="an integer",

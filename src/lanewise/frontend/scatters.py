@@ -41,7 +41,7 @@ def scatter(scope: Scope, operation: ir.ScatterOperation, node: ast.Call) -> Non
     kind, index = array.type.element, node.args[1]
     if kind == BOOL:
         raise scope.error(
-            "truth values are not scattered",
+            "booleans are not scattered",
             node.args[0],
             found=array.describe(),
             wanted="an array of numbers",
@@ -63,7 +63,7 @@ def scatter(scope: Scope, operation: ir.ScatterOperation, node: ast.Call) -> Non
     )
     if kind.is_integer and not is_exact(node):
         raise scope.error(
-            "sums of whole numbers are exact in every order",
+            "sums of integers are exact in every order",
             node,
             found=f"exact=False for elements of {kind}",
             wanted=f"lw.scatter_add({', '.join(map(ast.unparse, node.args))})",

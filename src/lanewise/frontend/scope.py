@@ -91,7 +91,7 @@ class Scope:
     breaks: list[list[set[str]] | None] = field(default_factory=list[list[set[str]] | None])
     results_open: list[bool] = field(default_factory=list[bool])
     uses_same: bool = False
-    # the parameters whose index is asked for
+    # the parameters whose index is requested
     numbered: dict[str, None] = field(default_factory=dict[str, None])
     _temporaries: int = 0
 

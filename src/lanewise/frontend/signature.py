@@ -184,7 +184,7 @@ def _field_type(source: Source, arg: ast.arg, annotation: Any, *, allowed: bool)
             arg,
             found=ast.unparse(arg),
             wanted="lw.Field[lw.f32] or lw.Field[lw.f64]",
-            hint="the components of a vector are fields of their own",
+            hint="the components of a vector are separate fields",
         )
     return kind
 

@@ -150,7 +150,7 @@ def _counted(scope: Scope, node: ast.For) -> None:
             f"{name!r} is already in use",
             node.target,
             found=f"for {name} in ...",
-            wanted="a loop variable of its own name",
+            wanted="a loop variable with its own name",
         )
     # Another loop may have counted in another type under this name.
     variable = name if scope.loop_types.setdefault(name, kind) == kind else scope.fresh(name)
@@ -194,7 +194,7 @@ def _range(
     for b, a in zip(bounds, call.args, strict=True):
         if not b.scalar.is_integer:
             raise scope.error(
-                "the bounds of range() are whole numbers",
+                "the bounds of range() are integers",
                 a,
                 found=b.describe(),
                 wanted="an integer",
@@ -244,7 +244,7 @@ def _range_call(scope: Scope, node: ast.For) -> ast.Call:
         or any(isinstance(a, ast.Starred) for a in call.args)
     ):
         raise scope.error(
-            "range() takes one to three whole numbers",
+            "range() takes one to three integers",
             call,
             found=ast.unparse(call),
             wanted="range(end) or range(start, end, step)",

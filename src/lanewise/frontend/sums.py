@@ -52,10 +52,10 @@ def sum_of_terms(
     items = items_of(scope, loop.iter, lower(scope, loop.iter))
     if not items:
         raise scope.error(
-            "a sum goes over directions or whole numbers",
+            "a sum goes over directions or integers",
             loop.iter,
             found=ast.unparse(loop.iter),
-            wanted="a lattice, or a tuple of its directions or of whole numbers",
+            wanted="a lattice, or a tuple of its directions or of integers",
             hint="a for loop over range()",
         )
     total = number(scope, node.args[1]) if len(node.args) == 2 else None

@@ -20,7 +20,7 @@ _EXPRESSIONS: dict[type[ast.AST], tuple[str, str]] = {
     ast.JoinedStr: ("an f-string", "kernel.python(...), where print works"),
     ast.NamedExpr: (
         "an assignment inside an expression",
-        "an assignment of its own, on the line before",
+        "a separate assignment, on the line before",
     ),
     ast.Await: ("await", ""),
     ast.Yield: ("yield", "return"),

@@ -18,7 +18,7 @@ from lanewise.language.values import PopulationsName, VectorValue, type_of_annot
 from lanewise.language.vectors import LiteralVector
 from lanewise.support.errors import NOWHERE, Location
 
-Exact = int | None  # the whole number that a direction gives a component, or that it gives none
+Exact = int | None  # the integer that a direction gives a component, or that it gives none
 
 
 @dataclass(frozen=True, slots=True)

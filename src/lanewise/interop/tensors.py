@@ -213,7 +213,7 @@ def gradients(
     inputs: Inputs, arguments: Mapping[str, Any], needed: Sequence[bool], cotangents: Sequence[Any]
 ) -> list[Any]:
     """The derivative with respect to each tensor that is needed, else None. cotangents: one a
-    result, None for whole numbers.
+    result, None for integers.
     """
     names = inputs.differentiable(needed)
     if not names:

@@ -91,7 +91,7 @@ def _bad_cell(
         try:
             convert(cell)
         except ValueError:
-            wanted = "a whole number" if convert is _whole else "a finite number"
+            wanted = "an integer" if convert is _whole else "a finite number"
             return InputError(
                 f"line {line}, column {place} ({name}): {_shortened(cell)}; wanted {wanted}"
             )

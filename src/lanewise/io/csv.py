@@ -95,7 +95,7 @@ def _meant(name: str) -> str:
     that bodies do not have.
     """
     if name in NAMES:
-        return "; leave it out, bodies are told apart by the whole numbers of a column id;"
+        return "; leave it out, bodies are distinguished by the integers of a column id;"
     begun = [known for known in REAL + WHOLE if name and known.startswith(name)]
     return near(name, REAL + WHOLE) or (f"; did you mean {begun[0]!r}?" if len(begun) == 1 else ";")
 

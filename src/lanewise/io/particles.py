@@ -220,7 +220,7 @@ def _real(name: str, values: ArrayLike) -> NDArray[np.float64]:
 def _whole(name: str, values: ArrayLike) -> NDArray[np.int64]:
     array = _array(name, values)
     if array.dtype.kind not in "iu":
-        raise InputError(f"{name} has dtype {array.dtype}; wanted whole numbers")
+        raise InputError(f"{name} has dtype {array.dtype}; wanted integers")
     if array.dtype == np.uint64 and array.size and int(array.max()) > np.iinfo(np.int64).max:
         raise InputError(
             f"{name} has the value {int(array.max())}; wanted at most {np.iinfo(np.int64).max}"

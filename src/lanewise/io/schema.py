@@ -51,7 +51,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """An attribute: a whole number."""
+    """An attribute: an integer."""
 
     low: int
     high: int
@@ -166,7 +166,7 @@ def _number(attribute: Any, kinds: str) -> float:
     return value[()].item()
 
 
-_KINDS: dict[type, str] = {Whole: "a whole number", Real: "a number"}
+_KINDS: dict[type, str] = {Whole: "an integer", Real: "a number"}
 
 
 def _range(low: float, high: float) -> str:
@@ -191,7 +191,7 @@ T = TypeVar("T")
 def record(cls: type[T], values: Any, what: str) -> T:
     """A dataclass of what JSON brought, each value of the type that its field is annotated with.
 
-    Whole numbers do for numbers, lists for tuples. Raises `ValueError`,
+    Integers do for numbers, lists for tuples. Raises `ValueError`,
     naming `what`, for values of another type, unknown and missing ones.
     """
     if not isinstance(values, dict):

@@ -69,7 +69,7 @@ class LoadElement(StatementNode):
     """Read one element of an array that has a shape into a variable; an index for each dimension,
     the slowest first.
 
-    Indices are whole numbers of any type. None is negative or beyond its dimension. `more`:
+    Indices are integers of any type. None is negative or beyond its dimension. `more`:
     variables that take the elements behind it in the last dimension, at once; the last index and
     the length of that dimension are multiples of their number. `early`: the load is made before a
     test that decides whether its value counts, so that an index may be outside of its dimension;
@@ -135,7 +135,7 @@ class PrefetchElement(StatementNode):
     """Ask for the line of memory of an element that is loaded later; indices as in `LoadElement`.
 
     The place may be outside of the array, and nothing that a kernel computes depends on it. A core
-    of a CPU waits less for what it asked for; threads of a GPU take turns instead.
+    of a CPU waits less for what it requested; threads of a GPU take turns instead.
     """
 
     form: ClassVar[str] = "prefetch {array}[{indices}]"

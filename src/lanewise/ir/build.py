@@ -50,7 +50,7 @@ def cast(e: ir.Expression, scalar: Scalar) -> ir.Expression:
 
 
 def zero(kind: Scalar) -> ir.Literal:
-    """Zero of a type: False where it is that of truth values."""
+    """Zero of a type: False where it is that of booleans."""
     return ir.Literal(False if kind == BOOL else 0.0 if kind.is_float else 0, kind)
 
 

@@ -35,7 +35,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Literal(ExpressionNode):
-    """A number or truth value of a definite type."""
+    """A number or boolean of a definite type."""
 
     value: float | int | bool
     type: Scalar
@@ -87,7 +87,7 @@ class Binary(ExpressionNode):
     """Both operands and the result have one type; `/` is for floats only, `//` and `%` round
     towards minus infinity.
 
-    Whole numbers wrap. `bounded`: lanewise's own arithmetic of indices, whose result surely fits;
+    Integers wrap. `bounded`: lanewise's own arithmetic of indices, whose result surely fits;
     compilers may rely on it.
     `free`: a sum or product of floats that may be computed in any order with others that are free.
     """

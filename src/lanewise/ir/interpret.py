@@ -247,12 +247,12 @@ def meaning_of(e: ir.Expression) -> Meaning:
 
 
 def whole(e: ir.Expression, env: Environment) -> int:
-    """The value of an expression that is a whole number, as a number of Python's."""
+    """The value of an expression that is an integer, as a number of Python's."""
     return whole_of(e)(env)
 
 
 def whole_of(e: ir.Expression) -> Callable[[Environment], int]:
-    """What evaluates an expression that is a whole number."""
+    """What evaluates an expression that is an integer."""
     return _kept(_WHOLES, e, lambda: _Python().function(e, whole=True))
 
 
@@ -322,7 +322,7 @@ class _Python:
                 assert_never(e)
 
     def whole(self, e: ir.Expression, depth: int) -> str:
-        """The same of a whole number.
+        """The same of an integer.
 
         Of the arithmetic of indices no number of NumPy is made on the way.
         """

@@ -259,7 +259,7 @@ class Interpreter:
                     self._counter(s.turns, whole(s.index, env), set_to=whole(s.following, env))
 
     def _counter(self, name: str, index: int, *, set_to: int | None = None) -> int:
-        """One whole number in global memory, in an array or in the buffer that it became."""
+        """One integer in global memory, in an array or in the buffer that it became."""
         if name in self.buffers:
             place: Any = self.buffers[name][index : index + 1]
         else:

@@ -72,8 +72,8 @@ def verify_kernel(kernel: ir.Kernel, sound: Sound | None = None) -> None:
     for c in kernel.counts:
         if not is_own(c.name) or not c.type.is_integer:
             raise VerificationError(
-                f"{where}: the count {c.name}: {c.type} should be a whole number with a name of "
-                "lanewise's own"
+                f"{where}: the count {c.name}: {c.type} should be an integer with a name that "
+                "lanewise introduced"
             )
     # places in buffers are made of what they need
     for a in kernel.arrays if not kernel.buffers else ():
@@ -240,7 +240,7 @@ class _Verifier:
 
     def condition(self, s: ir.Statement, e: ir.Expression) -> None:
         if e.type != BOOL:
-            raise self.fail(s, f"the condition is {e.type}, no truth value,")
+            raise self.fail(s, f"the condition is {e.type}, not a boolean,")
 
     def loop(self, s: ir.For) -> None:
         if not (s.start.type == s.stop.type == s.step.type and s.start.type.is_integer):

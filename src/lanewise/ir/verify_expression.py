@@ -58,7 +58,7 @@ def expression_problem(e: ir.Expression, samples: Known, *, in_grid: bool) -> st
                 else f"{text} compares {e.left.type} with {e.right.type}"
             )
         case ir.Logical():
-            return "" if e.left.type == e.right.type == BOOL else f"{text} needs truth values"
+            return "" if e.left.type == e.right.type == BOOL else f"{text} needs booleans"
         case ir.Select():
             fits = e.condition.type == BOOL and e.if_true.type == e.if_false.type == e.type
             return "" if fits else f"{text} mixes types"

@@ -102,7 +102,7 @@ def _element(s: ir.LoadElement | ir.StoreElement, kernel: ir.Kernel) -> str:
         return f"no array {s.array} that has a shape"
     if len(s.indices) != len(array.shape) or not all(i.type.is_integer for i in s.indices):
         return (
-            f"{array.name} needs {len(array.shape)} whole numbers, found "
+            f"{array.name} needs {len(array.shape)} integers, found "
             f"{[str(i.type) for i in s.indices]}"
         )
     kind = array.leaves[0].type
@@ -122,7 +122,7 @@ def _element(s: ir.LoadElement | ir.StoreElement, kernel: ir.Kernel) -> str:
 def _prefetch(s: ir.PrefetchElement | ir.Prefetch, kernel: ir.Kernel) -> str:
     """Global memory, and an index for each dimension."""
     if not all(i.type.is_integer for i in expressions(s)):
-        return "a place that is no whole number"
+        return "a place that is not an integer"
     if isinstance(s, ir.Prefetch):
         if not any(b.name == s.buffer and b.space == "global" for b in kernel.buffers):
             return f"no buffer {s.buffer} in global memory"
@@ -137,7 +137,7 @@ def _prefetch(s: ir.PrefetchElement | ir.Prefetch, kernel: ir.Kernel) -> str:
 
 
 def _scatter(s: ir.ScatterElement | ir.Scatter, kernel: ir.Kernel) -> str:
-    """Whole numbers are added, numbers compared; nothing but scatters of this operation touches
+    """Integers are added, numbers compared; nothing but scatters of this operation touches
     the array.
     """
     name = s.array if isinstance(s, ir.ScatterElement) else s.buffer
@@ -162,7 +162,7 @@ def _scatter(s: ir.ScatterElement | ir.Scatter, kernel: ir.Kernel) -> str:
         name in (*loads(x), *stores(x)) and getattr(x, "operation", "") != s.operation
         for x in statements(kernel.body)
     ):
-        return f"{name} is touched in another way, too"
+        return f"{name} is also touched in another way"
     return ""
 
 
@@ -175,7 +175,7 @@ def _copy(s: ir.CopyAsync, kernel: ir.Kernel) -> str:
         or source is None
         or not (s.index.type.is_integer and s.source_index.type.is_integer)
     ):
-        return "no such arrays, or no whole number as an index"
+        return "no such arrays, or not an integer as an index"
     if (to.space, source.space) != ("shared", "global"):
         return f"a copy from {source.space} to {to.space} memory"
     kinds, others = ({x.name: x.type for x in a.leaves} for a in (to, source))
@@ -195,10 +195,7 @@ def _copy_element(s: ir.CopyElement, kernel: ir.Kernel) -> str:
         return f"a copy from {source.space} to {to.space} memory"
     for a, indices in ((to, s.indices), (source, s.source_indices)):
         if len(indices) != len(a.shape) or not all(i.type.is_integer for i in indices):
-            return (
-                f"{a.name} needs {len(a.shape)} whole numbers, found "
-                f"{[str(i.type) for i in indices]}"
-            )
+            return f"{a.name} needs {len(a.shape)} integers, found {[str(i.type) for i in indices]}"
         last = a.shape[-1]
         if last % s.across if isinstance(last, int) else a.multiple % s.across:
             return f"{s.across} elements at once do not fit the rows of {a.name}"
@@ -219,7 +216,7 @@ def _copy_lanes(s: ir.CopyLanes, kernel: ir.Kernel) -> str:
         or source is None
         or not (s.index.type.is_integer and s.source_index.type.is_integer)
     ):
-        return "no such buffers, or no whole number as an index"
+        return "no such buffers, or not an integer as an index"
     if (to.space, source.space) != ("shared", "global") or to.type != source.type:
         return f"a copy of {source.type} from {source.space} to {to.type} in {to.space} memory"
     for buffer, lane in ((to, s.lane), (source, s.source_lane)):

@@ -122,7 +122,7 @@ SIZES = Sizes(
 
 
 def flocks(options: Options) -> list[tuple[int, float]]:
-    """Agents and radii of worlds: all combinations of those that are asked for, without worlds
+    """Agents and radii of worlds: all combinations of those that are requested, without worlds
     those of the thesis.
     """
     if options.worlds:
@@ -151,7 +151,7 @@ def climb(options: Options) -> Iterator[Rung]:
 
 
 def is_limited(options: Options) -> bool:
-    """Whether the flocks are those that nobody asked for, on a GPU, which somebody pays for."""
+    """Whether the flocks are those that nobody requested, on a GPU, which somebody pays for."""
     return options.on_gpu and not options.worlds and options.bodies == SIZES(options.device, False)
 
 

@@ -208,7 +208,7 @@ def _conclusion(rung: Rung) -> str:
         plan += (
             ", which is the naive one"
             if alike
-            else ", whose kernel is the naive one's beside other launches"
+            else ", whose kernel is the naive one's besides other launches"
         )
     parts = [f"{rung.extra['benchmark']} ({title}): {seconds_text(rung.seconds)} by {plan}"]
     parts += [] if factor is None else [f"{digits(factor)} times as fast as the naive kernel"]

@@ -61,7 +61,7 @@ def sum_answer(g: Arrays, at: Places) -> Answer:
 
 
 def solved_answer(g: Arrays, at: Places) -> Answer:
-    """Forward substitution of the columns that are asked for, row after row."""
+    """Forward substitution of the columns that are requested, row after row."""
     i, x = at
     columns, which = np.unique(x, return_inverse=True)
     a, c = to_host(g["a"]), _wide(g["b"], slice(None), columns)

@@ -40,7 +40,7 @@ class FlowForm:
 
     @property
     def apart(self) -> bool:
-        """Whether sites of several kinds are to run in kernels of their own."""
+        """Whether sites of several kinds are to run in separate kernels."""
         return self.plan is not None and self.plan.branches == "apart"
 
     def flow(self, lattice: lw.Lattice) -> lw.Sitewise:

@@ -310,7 +310,7 @@ def factor_text(factor: float | None) -> str:
 
 
 def digits(value: float) -> str:
-    """Three significant digits; whole numbers with their thousands marked, very small ones as
+    """Three significant digits; integers with their thousands marked, very small ones as
     powers of ten.
     """
     if value == 0 or 1e-3 <= abs(value) < 999.5:

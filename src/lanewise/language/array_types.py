@@ -18,7 +18,7 @@ Element = TypeVar("Element")
 
 
 class IndexName:
-    """The annotation of an index: a whole number that tells a thread from the others."""
+    """The annotation of an index: an integer that tells a thread from the others."""
 
     def __repr__(self) -> str:
         return "lanewise.index"
@@ -28,7 +28,7 @@ class IndexName:
 
 
 if TYPE_CHECKING:
-    index = int  # for a type checker an index is the whole number that it behaves like
+    index = int  # for a type checker an index is the integer that it behaves like
 else:
     index = IndexName()
 

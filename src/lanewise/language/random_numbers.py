@@ -83,7 +83,7 @@ def words(
     if len(flat) > MOST_WORDS:
         raise ArgumentError(
             f"lw.{name}: the counters have {len(flat)} words of 32 bits, and {MOST_WORDS} are the "
-            "most: whole numbers of 64 bits have two, "
+            "most: integers of 64 bits have two, "
             "all others one"
         )
     low, high, _ = _integer(
@@ -93,21 +93,21 @@ def words(
 
 
 def _whole(name: str, value: Any) -> Any:
-    """A whole number or an array of them."""
+    """An integer or an array of them."""
     check_unmasked(f"lw.{name}", value, ArgumentTypeError)
     try:
         array = np.asarray(value)
     except Exception as error:  # of the user's class, or of NumPy
-        raise ArgumentTypeError(f"lw.{name} takes whole numbers, found {shown(value)}") from error
+        raise ArgumentTypeError(f"lw.{name} takes integers, found {shown(value)}") from error
     if isinstance(value, int) and not isinstance(value, bool):
         return array  # of any size: what does not fit is told apart
     if array.dtype.kind not in "iu":
-        raise ArgumentTypeError(f"lw.{name} takes whole numbers, found {shown(value)}")
+        raise ArgumentTypeError(f"lw.{name} takes integers, found {shown(value)}")
     return array
 
 
 def _integer(name: str, value: Any) -> tuple[Any, Any, bool]:
-    """The lower and the upper word of a whole number, and whether both count: those of 64 bits have
+    """The lower and the upper word of an integer, and whether both count: those of 64 bits have
     two.
     """
     array = _whole(name, value)
@@ -182,8 +182,8 @@ def _draw(name: str, seed: Any, counters: tuple[Any, ...]) -> tuple[Words, Words
 def random(seed: int, *counters: Any) -> Any:
     """A float32 from 0 on and below 1: one of 2^24 numbers, each as likely.
 
-    seed, counters: whole numbers, such as `lw.random(seed, step, index)`. Equal ones give the same
-    number on every device; a draw that differs in one counter is independent. Whole numbers of 32
+    seed, counters: integers, such as `lw.random(seed, step, index)`. Equal ones give the same
+    number on every device; a draw that differs in one counter is independent. Integers of 32
     bits are one word of Philox's counter, those of 64 bits (in NumPy, what `np.arange` makes) two;
     it has four.
     """
@@ -212,7 +212,7 @@ def random_integer(low: Any, high: Any, seed: int, *counters: Any) -> Any:
     for bound in (first, last):
         if bound.size and not (bound.min() >= -(2**31) and bound.max() < 2**31):
             raise ArgumentError(
-                f"lw.random_integer: {shown(low)} to {shown(high)} are not whole numbers of 32 "
+                f"lw.random_integer: {shown(low)} to {shown(high)} are not integers of 32 "
                 "bits with a sign"
             )
     try:

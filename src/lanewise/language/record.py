@@ -382,7 +382,7 @@ def _check_plain(cls: type[Any], base: type[Any]) -> None:
             continue
         if callable(value) or isinstance(value, (property, staticmethod, classmethod)):
             raise RecordError(
-                f"{cls.__name__}.{name}: a record holds fields only; write functions beside it, "
+                f"{cls.__name__}.{name}: a record holds fields only; write functions outside it, "
                 "with @lw.function for kernels"
             )
         raise RecordError(

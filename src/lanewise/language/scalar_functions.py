@@ -47,7 +47,7 @@ def _each(function: Callable[[float], float]) -> Callable[[Any], Any]:
 def _gamma(x: float) -> float:
     try:
         return math.gamma(x)
-    except ValueError:  # at 0 infinite, at the whole numbers below, and at -inf, not a number
+    except ValueError:  # at 0 infinite, at the integers below, and at -inf, not a number
         return math.copysign(math.inf, x) if x == 0 else math.nan
     except OverflowError:
         return math.copysign(math.inf, x)

@@ -1,7 +1,7 @@
 """Scatters: an element of an array is combined with a value, by many threads at once and with the
 same bits in every run.
 
-Sums of whole numbers wrap, so that their order does not matter. Minima and maxima of floats have an
+Sums of integers wrap, so that their order does not matter. Minima and maxima of floats have an
 order of all numbers: -0.0 is smaller than 0.0, and what is not a number wins against any number and
 stays, as NumPy's `nan`. Sums of floats are exact while a kernel
 runs, in words beside the array (`lanewise.language.exact_sums`), and are rounded once behind it: in
@@ -51,7 +51,7 @@ def _place(name: str, array: Any, index: Any) -> tuple[int, ...]:
         isinstance(i, (int, np.integer)) and not isinstance(i, (bool, np.bool_)) for i in place
     )
     if not whole or len(place) != array.ndim:
-        numbers = "a whole number" if array.ndim == 1 else f"a tuple of {array.ndim} whole numbers"
+        numbers = "an integer" if array.ndim == 1 else f"a tuple of {array.ndim} integers"
         raise ArgumentError(
             f"lw.{name}: the index of an array of {array.ndim} dimensions is {numbers}, found "
             f"{shown(index)}"
@@ -78,7 +78,7 @@ def _scatter(operation: Operation) -> Callable[..., None]:
             raise ArgumentError(f"lw.{scatter.__name__} takes a number, found {shown(value)}")
         if array.dtype.kind != "f" and isinstance(value, (float, np.floating)):
             raise ArgumentError(
-                f"lw.{scatter.__name__}: {shown(value)} is no whole number, as the elements are"
+                f"lw.{scatter.__name__}: {shown(value)} is not an integer, as the elements are"
             )
         with np.errstate(all="ignore"):
             kept = (
@@ -106,12 +106,12 @@ def scatter_add(array: Any, index: Any, value: Any, *, exact: bool = True) -> No
     functions.
 
     Many elements or threads may add to one element, and the result has the same bits in every run,
-    on every device and with any number of threads. Sums of whole numbers wrap. Sums of floats are
+    on every device and with any number of threads. Sums of integers wrap. Sums of floats are
     exact and rounded once, when the kernel ends: what the array held and all values together, to
     the nearest float. A value that is not a number makes the sum `nan`, and so do infinities of
     both signs; one that is too large for the type is infinite.
 
-    index: a whole number, or a tuple of them for an array of two or three dimensions. value: takes
+    index: an integer, or a tuple of them for an array of two or three dimensions. value: takes
     the type of the elements. exact: a literal; False, for floats alone, adds them one after the
     other on a CPU, four to nine times as fast, on one thread, in an order that the plan fixes; each
     sum is rounded. A GPU adds exactly all the same. The function must not touch the array in

@@ -20,7 +20,7 @@ def _dtype(kind: str, size: int) -> np.dtype[np.generic]:
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A number or truth value.
+    """A number or boolean.
 
     `kind` is "b" (bool), "i" (signed), "u" (unsigned) or "f" (floating point).
     """
@@ -151,7 +151,7 @@ def promote(a: Scalar, b: Scalar) -> Scalar:
 
 
 def float_of(scalar: Scalar) -> Scalar:
-    """The float type that a whole number or truth value becomes when an operation needs floats: as
+    """The float type that an integer or boolean becomes when an operation needs floats: as
     wide as it is, of 32 bits at least.
     """
     return computed(scalar) if scalar.is_float else F64 if scalar == I64 else F32
@@ -161,7 +161,7 @@ def common(strong: Iterable[Scalar], weak: Iterable[Scalar] = ()) -> Scalar:
     """The type in which values of several types are computed.
 
     The types in `weak` are those of Python numbers, which change the result only where they must: a
-    float among whole numbers makes floats of them, a whole number among truth values makes whole
+    float among integers makes floats of them, an integer among booleans makes whole
     numbers.
     """
     types, literals = [computed(x) for x in strong], [computed(x) for x in weak]
@@ -175,7 +175,7 @@ def common(strong: Iterable[Scalar], weak: Iterable[Scalar] = ()) -> Scalar:
 
 
 def limits(scalar: Scalar) -> tuple[float, float]:
-    """The smallest and the largest finite number of a type (whole numbers for integers)."""
+    """The smallest and the largest finite number of a type (integers for integers)."""
     if scalar == BOOL:
         return 0, 1
     if scalar.is_float:
@@ -191,7 +191,7 @@ NO_NUMBERS = "cmMSUV"  # of NumPy, which would drop an imaginary part, read a te
 def convert(value: Any, scalar: Scalar) -> Any:
     """A NumPy scalar or array as `scalar`: the one meaning of a conversion, on every device.
 
-    Whole numbers wrap. Floats lose what stands behind the point; beyond the limits of a whole
+    Integers wrap. Floats lose what stands behind the point; beyond the limits of a whole
     number they become the nearest limit, and NaN becomes 0. To a narrower float they are rounded,
     to infinity beyond its largest number. Raises `TypeError` for what is no real number.
     """

@@ -111,7 +111,7 @@ WINDOW = 256  # values in a window at most
 
 def _place(what: str, index: Any) -> int:
     if isinstance(index, (bool, np.bool_)) or not isinstance(index, (int, np.integer)):
-        raise ArgumentTypeError(f"{what} is a whole number, found {shown(index)}")
+        raise ArgumentTypeError(f"{what} is an integer, found {shown(index)}")
     return int(index)
 
 

@@ -108,7 +108,7 @@ class Compiled(Inspectable):
     a target meets, through which structure, and why it is that one; "" for all pairs.
     `search_tuned`: whether structure and plan are those that tune() found for calls like this one.
     `turns`: how often the loops of a search run for a target, on average, by their variables.
-    `tasks`: all that a call runs. `requested`: the plan that was asked for, with what that leaves
+    `tasks`: all that a call runs. `requested`: the plan that was requested, with what that leaves
     open. `divided`: of a call on a mesh, whose first part this is.
     """
 

@@ -275,7 +275,7 @@ def _check_apart(program: Program, arrays: Arrays) -> None:
                     f"Plan({', '.join(fields)}) of {program.reference.name}: {both} share memory, "
                     "and one kernel would overwrite what "
                     f"another one reads; choose {field}={getattr(NEUTRAL, field)!r}, or give them "
-                    "memory of their own"
+                    "their own memory"
                 )
 
 

@@ -128,7 +128,7 @@ class Scalars:
 
 
 def _number(dtype: np.dtype[Any], *, host: bool) -> Number:
-    """Generated Python takes whole numbers as Python's."""
+    """Generated Python takes integers as Python's."""
     kind: Any = dtype.type
     return (lambda x: int(kind(x))) if host and dtype.kind in "iu" else kind
 

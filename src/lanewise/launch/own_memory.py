@@ -52,7 +52,7 @@ class OwnMemory:
 
     @property
     def clean(self) -> Mapping[str, Any]:
-        """What is zero before every run, as it is now: when more is asked for, launches of before
+        """What is zero before every run, as it is now: when more is requested, launches of before
         keep what they have.
         """
         return {name: self._kept[name] for name in sorted(self._clean)}
@@ -69,7 +69,7 @@ class OwnMemory:
         return 0 if kept.nbytes >= nbytes else max(nbytes, kept.nbytes + kept.nbytes // 4)
 
     def reserve(self, name: str, nbytes: int, what: str, *, zeroed: bool) -> Any:
-        """At least that many bytes, which stay where they are until more are asked for.
+        """At least that many bytes, which stay where they are until more are requested.
 
         zeroed: they are zero at first, and before every run.
         """

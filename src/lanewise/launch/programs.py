@@ -39,7 +39,7 @@ class Programs:
         requested: Plan | None = None,
     ) -> Executable:
         """The program that a plan makes of a kernel for a device. key: what the kernel, which is
-        built when it is needed, is specialised to. requested: the plan that the caller asked for.
+        built when it is needed, is specialised to. requested: the plan that the caller requested.
         """
         # whether the cap of registers is left open is all that compiling asks of `requested`
         whole = (key, plan, without_cap(plan, requested, device), device)

@@ -48,8 +48,7 @@ def check_results(
             if overlap(result, array):
                 what = "array" if name in touched else "table"
                 raise ArgumentError(
-                    f"{kernel}: out shares memory with the {what} {name!r}; give it memory of its "
-                    "own"
+                    f"{kernel}: out shares memory with the {what} {name!r}; give it its own memory"
                 )
 
 
@@ -61,16 +60,14 @@ def _check_in_place(kernel: str, results: Sequence[Any], values: Mapping[str, An
     long.
     """
     if len(results) > 1 and any(_meet(a, b) for a, b in itertools.combinations(results, 2)):
-        raise ArgumentError(
-            f"{kernel}: two arrays of out share memory; give each memory of its own"
-        )
+        raise ArgumentError(f"{kernel}: two arrays of out share memory; give each its own memory")
     for name, array in values.items():
         for result in results:
             if array is not result and _meet(result, array) and not _same_place(result, array):
                 raise ArgumentError(
                     f"{kernel}: out shares memory with {name!r}, and an element's result is not "
                     "where its value is: it would overwrite "
-                    "values of other elements; give it memory of its own"
+                    "values of other elements; give it its own memory"
                 )
 
 
@@ -107,7 +104,7 @@ def _check_beside_records(
                     raise ArgumentError(
                         f"{kernel}: out shares memory with {name}.{field.name}, which the kernel "
                         + ("changes" if used.writes & bit else "reads for other elements")
-                        + "; give it memory of its own"
+                        + "; give it its own memory"
                     )
 
 

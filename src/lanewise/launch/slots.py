@@ -21,7 +21,7 @@ from lanewise.records.arrays import RecordArray
 from lanewise.records.binding import places_of, side_of
 from lanewise.runtime.memory import array_module
 
-EXACT = 2**53  # whole numbers up to here are floats
+EXACT = 2**53  # integers up to here are floats
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 _ALIGNED = 16  # bytes
 MOST_SEEN = 64  # arrays of CuPy that a slot knows, as they come in turn

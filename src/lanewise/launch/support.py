@@ -65,7 +65,7 @@ def compile_kernel(
 
 
 def without_cap(plan: CompletePlan, requested: Plan | None, device: str) -> CompletePlan | None:
-    """The plan without its cap of registers; None where it has none, or the user asked for it."""
+    """The plan without its cap of registers; None where it has none, or the user requested it."""
     if not target_of(device).has_blocks:
         return None
     requested = requested or Plan()

@@ -232,7 +232,7 @@ class CloudScene:
         return clamped
 
     def _ranged(self, least: float, most: float, asked: Asked) -> tuple[float, float]:
-        """The range of values: as it was asked for, else the least and greatest so far."""
+        """The range of values: as it was requested, else the least and greatest so far."""
         field, low, high = self._range
         if field != asked.field:
             low, high = math.inf, -math.inf

@@ -83,7 +83,7 @@ class Feed:
         return WATCHED_SECONDS if self.watched or self._record else ALONE_SECONDS
 
     def due(self, step: int) -> int | None:
-        """The step at which a run that was asked for some steps is paused again."""
+        """The step at which a run that was requested some steps is paused again."""
         return step + max(1, self._left) if self.paused else None
 
     def look(self, step: int, asked: Callable[[], bool] = lambda: False) -> None:
@@ -108,7 +108,7 @@ class Feed:
             if self.watched:
                 since, said = time.monotonic(), False
             elif not said and time.monotonic() - since > ALONE_AFTER:
-                self.say("view: the run is paused and nobody watches; its address lets it go on")
+                self.say("view: the run is paused and has no viewers; resume it at its address")
                 said = True
             if self._stale:
                 self._attempt()

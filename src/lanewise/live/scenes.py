@@ -1,4 +1,4 @@
-"""What a view shows: the contract of scenes, and what viewers have asked for."""
+"""What a view shows: the contract of scenes, and what viewers have requested."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FrameOrLater: TypeAlias = Frame | Callable[[], Frame]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What viewers have asked for, of all of them: the feed makes one frame for all.
+    """What viewers have requested, of all of them: the feed makes one frame for all.
 
     kinds: of frames; empty for all. low, high: of values; None: the least and greatest so far.
     axis, place: of the slice, from 0 to 1. points: elements at most.

@@ -201,7 +201,7 @@ def _refuse(shown: Mapping[str, Any], why: str) -> None:
 
 
 def _records(array: RecordArray, shown: Mapping[str, Any]) -> Shown:
-    """How records are shown, as it was asked for."""
+    """How records are shown, as requested."""
     default = shown_by_default(array.record)
     values, vectors = (
         dict(default.values),

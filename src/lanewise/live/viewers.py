@@ -76,7 +76,7 @@ class Viewer:
     def _do(self, message: dict[str, Any]) -> None:
         feed, about = self.feed, self.feed.scene.about
         if self.readonly and message["do"] in COMMANDS:
-            raise InputError("this view is for reading (--view-readonly): the run goes on as it is")
+            raise InputError("this view is for reading (--view-readonly): it cannot change the run")
         match message:
             case {"do": "ack", "sequence": sequence}:
                 self._acknowledged(sequence)

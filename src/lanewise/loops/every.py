@@ -46,7 +46,7 @@ def every(k: int, call: Any, *, at: int = 0) -> Every:
 
 
 def whole(what: str, value: Any) -> int:
-    """A whole number. Raises `ArgumentError` for anything else."""
+    """An integer. Raises `ArgumentError` for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise ArgumentError(f"{what} is a whole number, found {shown(value)}")
+        raise ArgumentError(f"{what} is an integer, found {shown(value)}")
     return int(value)

@@ -154,7 +154,7 @@ class _Reader:
                 )
             case Loop():
                 raise ArgumentError(
-                    f"{place} is a loop of its own, {shown(call)}; wanted its calls in this list"
+                    f"{place} is a separate loop, {shown(call)}; wanted its calls in this list"
                 )
             case list() | tuple():
                 raise ArgumentError(

@@ -27,10 +27,10 @@ from lanewise.support.errors import ArgumentError
 Structures = Literal["follow", "keep"]
 BUILD = "build"  # the stage of what is done before a search
 FOLLOWS = (
-    "the host looks in every step where the elements are, as a plain call does, and may choose "
+    "the host checks in every step where the elements are, as a plain call does, and may choose "
     "another structure or other cells; lw.StaticGrid in lw.Periodic(...) or lw.Bounded(...) needs "
     "no look, and "
-    'structures="keep" goes on with those of bind'
+    'structures="keep" continues with those of bind'
 )
 TESTS = "checks=True waits for its tests in every step"
 

@@ -78,7 +78,7 @@ class Steps:
     def step(self) -> int:
         """How many steps led to the present state; the number of the next step.
 
-        It can be set, to a whole number from 0 on: to begin elsewhere, or to say that the arrays
+        It can be set, to an integer from 0 on: to begin elsewhere, or to say that the arrays
         are those of a step again after a run was stopped in the middle.
         """
         return self._clock.step if self._running else self._loop.step
@@ -162,7 +162,7 @@ class Steps:
         count, often = whole("lw.steps: steps", steps), whole("lw.steps: every", every)
         if not 0 <= count <= MOST_STEPS:
             raise ArgumentError(
-                f"lw.steps: {count:,} steps asked for; wanted from 0 to {MOST_STEPS:,}"
+                f"lw.steps: {count:,} steps requested; wanted from 0 to {MOST_STEPS:,}"
             )
         if often < 1:
             raise ArgumentError(f"lw.steps: every is at least 1, found {often}")
@@ -282,7 +282,7 @@ def make_loop(
     if cycle_of_all > longest:
         raise ArgumentError(
             f"lw.steps: the same launches come again after {cycle_of_all:,} steps only, and each "
-            f"of these has a list of its own; wanted at most {longest:,}: let the numbers of "
+            f"of these has its own list; wanted at most {longest:,}: let the numbers of "
             "lw.every have common factors, or call a function that looks at loop.step itself"
         )
     return Steps(rhythm, device, clock, profile, of)

@@ -3,7 +3,7 @@
     for tile: for k: sum += f(...)
 ->  for tile: sum = 0; for k: sum += f(...); total += f64(sum) Within a tile the sum keeps the
 precision of the result, so the inner loop costs what it did; rounding grows with the tile, not with
-all sources. Sums of whole numbers and of float64 stay as they are.
+all sources. Sums of integers and of float64 stay as they are.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def _store(element: ir.Expression) -> ir.If:
 
 
 def _when_known(values: list[ir.Local], body: ir.Block) -> ir.If:
-    """What runs once these whole numbers, which are never negative, have arrived."""
+    """What runs once these integers, which are never negative, have arrived."""
     for value in values[1:]:
         body = (ir.If(ir.Compare(">=", value, ir.Literal(0, value.type)), body),)
     return ir.If(ir.Compare(">=", values[0], ir.Literal(0, values[0].type)), body)

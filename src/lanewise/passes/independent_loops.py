@@ -6,7 +6,7 @@
     for k: load c[k], d[k]; y += c / d
 Only what one loop needs is kept in registers while it runs: its pointers, its sums, its values.
 Rounds are counted twice; nothing is loaded twice, and every sum is added in its order. Parts that
-read one array stay together, as both would load it; whole numbers made of the index of the loop are
+read one array stay together, as both would load it; integers made of the index of the loop are
 computed in each.
 """
 

@@ -4,7 +4,7 @@ not proved.
 load a[i + 1]: a_1   ->   a_1 = 0; if i + 1 < $a.shape0: load a[i + 1]: a_1
                           else: $outside = min($outside, 3 << 51 + 1 << 50 + (i + 1))
 Each thread or element keeps the first of its failures, by the number of the access in the text, the
-dimension and the index, as one whole number. The minimum of such numbers is a fold like any other,
+dimension and the index, as one integer. The minimum of such numbers is a fold like any other,
 so that every pass goes on as before.
 """
 

@@ -87,7 +87,7 @@ def _unfit(kernel: ir.Kernel, blocked: Recurrence) -> str | None:
         if a not in within and not (a.statement in before and _is_same(a, store)):
             return f"a round of {v} reads more of {a.array} than it writes"
     if any(isinstance(s, ir.DeclareArray | ir.SetElement) for s in statements(blocked.outer.body)):
-        return f"a round of {v} has arrays of its own"
+        return f"a round of {v} has local arrays"
     meant, fixed = definitions(nest_of(kernel)[1]), _fixed(kernel, v)
     if any(not fixed.issuperset(reads(resolved(i, meant))) for i in statement.indices):
         return f"where a round of {v} writes depends on what it reads"

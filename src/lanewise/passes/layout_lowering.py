@@ -104,7 +104,7 @@ class _Lowering:
                 return (s,)
 
     def _counter(self, name: str) -> str:
-        """The buffer of an array with one whole number an element."""
+        """The buffer of an array with one integer an element."""
         array = self.kernel.array(name)
         return self._buffer(array, self._group(array, array.arrangement.slots[0], 1)).name
 
@@ -124,7 +124,7 @@ class _Lowering:
         return array.arrangement.lanes(slot) if self._has_vectors(slot) else 1
 
     def _has_vectors(self, slot: Slot) -> bool:
-        """CUDA has no vectors of truth values."""
+        """CUDA has no vectors of booleans."""
         return self.vector_loads and slot.type != BOOL
 
     def _load(self, s: ir.LoadRecord) -> ir.Block:

@@ -38,7 +38,7 @@ WHOLE = 32  # rounds: parts begin at multiples
 def legal(kernel: ir.Kernel, parts: int) -> str | None:
     """Why the pass does not apply, or None."""
     if parts < 1:
-        return f"{parts} parts were asked for"
+        return f"{parts} parts were requested"
     if reason := legal_sharing(kernel):
         return reason
     if len(nest(kernel)[0]) >= RANK:
@@ -51,9 +51,7 @@ def legal(kernel: ir.Kernel, parts: int) -> str | None:
         return "its loops follow one another, and each needs all that the one before it gathered"
     (shareable,) = shareable_loops(kernel).values()
     if shareable.stores:
-        return (
-            "its loop writes elements: give them indices of their own, and every part is a thread"
-        )
+        return "its loop writes elements: give them their own indices, and every part is a thread"
     if not (isinstance(shareable.loop.step, ir.Literal) and shareable.loop.step.value > 0):
         return "its loop does not count up by a literal step"
     if late := [f.name for f in shareable.folds if f.carried and "=" in f.operation]:

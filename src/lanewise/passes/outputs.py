@@ -9,12 +9,12 @@ Loops and conditions stay where something in them is kept. `dead_code` alone wou
 that nobody wants reads itself.
 
 What two kernels compute both may come out in two ways where it decides something: tests of floats,
-and steps from floats to whole numbers, of rounded arithmetic.
+and steps from floats to integers, of rounded arithmetic.
 
     r2 = x * x + y * y; if r2 < limit: ...
 One compilation may fuse the product with the sum and another one may not, as their surroundings
 suggest; a borderline element would then be on both sides of such a test. Comparisons of fields,
-whole numbers, and single operations come out the same everywhere.
+integers, and single operations come out the same everywhere.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def _writes(s: ir.Statement) -> bool:
 def _kept(before: ir.Block, loop: ir.For, after: ir.Block) -> str | None:
     """Why rounds cannot stand alone, or None."""
     if after:
-        return f"it goes on behind the loop over {loop.variable}"
+        return f"it continues after the loop over {loop.variable}"
     if loop.step != ir.Literal(1, loop.start.type):
         return f"the loop over {loop.variable} does not go round by round"
     if any(isinstance(s, ir.Continue | ir.Draw) for s in statements((*before, *loop.body))):

@@ -25,7 +25,7 @@ def legal(kernel: ir.Kernel, registers: int) -> str | None:
     if kernel.grid is None:
         return "only the compiler of a GPU takes a cap; on a CPU registers is 0"
     if not FEWEST <= registers <= MOST:
-        return f"a thread has {FEWEST} to {MOST} registers; a cap of {registers} was asked for"
+        return f"a thread has {FEWEST} to {MOST} registers; a cap of {registers} was requested"
     if kernel.grid.min_blocks:
         return f"min_blocks={kernel.grid.min_blocks} caps the registers too; choose one cap"
     taken = -(-registers // UNIT) * UNIT * kernel.grid.threads

@@ -30,7 +30,7 @@ PART, FIRST, LAST = own("part"), own("first.tile"), own("last.tile")
 def legal(kernel: ir.Kernel, parts: int) -> str | None:
     """Why the pass does not apply, or None."""
     if parts < 1:
-        return f"{parts} parts were asked for"
+        return f"{parts} parts were requested"
     if not has_tiles(kernel):
         return "its sources are not cut into tiles"
     if find_parallel(kernel, own("block")) is None:

@@ -1,6 +1,6 @@
 """Where the states of a result lie in memory when one kernel leaves them for another to merge.
 
-A sum, a count and the extremes of whole numbers are states themselves: the array of states looks
+A sum, a count and the extremes of integers are states themselves: the array of states looks
 like that of the result. The others have an array of their own, with one field for each scalar of
 the state.
 """

@@ -26,7 +26,7 @@ def legal(kernel: ir.Kernel, threads: int) -> str | None:
     if threads < WARP or threads > MAX_THREADS or threads % WARP:
         return (
             f"a block has {WARP} to {MAX_THREADS} threads, in whole warps of {WARP}; {threads} "
-            "were asked for"
+            "were requested"
         )
     if kernel.grid is not None:
         return "its elements are already mapped to threads"
@@ -96,7 +96,7 @@ def apply_serial(kernel: ir.Kernel, **others: int) -> ir.Kernel:
         reason = "its elements are already mapped to threads"
     elif shared := [f"{name}={value}" for name, value in others.items() if value != _ALONE[name]]:
         reason = (
-            "block=1 runs the whole kernel on one thread, which has nobody to share "
+            "block=1 runs the whole kernel on one thread, which has no other to share "
             f"{' and '.join(shared)} with"
         )
     if reason:

@@ -33,7 +33,7 @@ FEW_STATEMENTS = 24  # of a function whose registers several elements may have
 def legal(kernel: ir.Kernel, targets: int) -> str | None:
     """Why the pass does not apply, or None."""
     if targets < 1 or targets > MOST or targets & (targets - 1):
-        return f"a thread computes 1, 2, 4 or {MOST} elements; {targets} were asked for"
+        return f"a thread computes 1, 2, 4 or {MOST} elements; {targets} were requested"
     if (
         len(kernel.body) != 1
         or not isinstance(kernel.body[0], ir.Parallel)

@@ -23,7 +23,7 @@ from lanewise.planning.plan import Plan
 from lanewise.support.errors import ArgumentError, brief
 
 K = TypeVar("K", bound=AbstractKernel)
-# what a kernel of a gradient computes, by the place in what was asked for
+# what a kernel of a gradient computes, by the place in what was requested
 Places = tuple[tuple[int, GradientValue], ...]
 
 
@@ -174,7 +174,7 @@ def derived_function(function: ir.Function, asked: Places) -> Lowered:
 
 
 def by_place(asked: Places, outputs: Any) -> dict[int, Any]:
-    """What a kernel returned, by the place in what was asked for."""
+    """What a kernel returned, by the place in what was requested."""
     several = outputs if len(asked) > 1 else (outputs,)
     return {place: output for (place, _), output in zip(asked, several, strict=True)}
 

@@ -277,8 +277,8 @@ class AbstractKernel(ABC):
         given = self._given(arguments, named, plan)
         if given.tests is not None and not self._calls.skeleton.threads:
             raise ArgumentError(
-                f"{self.__name__}: checks=True is for calls and for bind: the tests are a kernel "
-                "of their own, which runs before"
+                f"{self.__name__}: checks=True is for calls and for bind: the tests are a separate "
+                "kernel, which runs before"
             )
         return given
 

@@ -18,6 +18,6 @@ def no_second_gradient(kernel: str) -> ArgumentError:
     """The error about the gradient of a gradient."""
     return ArgumentError(
         f"{kernel}.gradient(...).gradient: there are no second derivatives; write the first one as "
-        "a kernel of its own, which has a "
+        "a separate kernel, which has a "
         "gradient, or take differences of gradients"
     )

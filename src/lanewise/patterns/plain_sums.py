@@ -10,7 +10,7 @@ or threadwise with one index.
 
 Their calls go in two passes over buckets of places, where no plan asks for the kernel: on a GPU of
 float32 at places of int32 and of one number for all, on a CPU of floats (`primitives.float_sums`)
-and of whole numbers (`primitives.whole_sums`).
+and of integers (`primitives.whole_sums`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from lanewise.primitives import buckets, float_sums, whole_sums
 
 @dataclass(frozen=True, slots=True)
 class PlainSum:
-    """What such a function adds to, where, and how much: parameters, or one whole number for all.
+    """What such a function adds to, where, and how much: parameters, or one integer for all.
 
     exact: it is a sum of floats.
     """

@@ -1,4 +1,4 @@
-"""What a gradient is asked for: names such as "position", "source.mass" or "softening2", found
+"""What a gradient is requested: names such as "position", "source.mass" or "softening2", found
 among the parameters of a function.
 """
 
@@ -25,7 +25,7 @@ COTANGENT = "cotangent"
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """One name that was asked for.
+    """One name that was requested.
 
     records: the record parameters that it is a field of and that the function reads it of, none for
     a parameter that is a value itself.
@@ -42,7 +42,7 @@ class Variable:
 
 
 def names_of(kernel: str, wrt: Any) -> tuple[str, ...]:
-    """The names that were asked for; raises `ArgumentError` for anything else, for none and for one
+    """The names that were requested; raises `ArgumentError` for anything else, for none and for one
     that comes twice.
     """
     try:
@@ -62,7 +62,7 @@ def names_of(kernel: str, wrt: Any) -> tuple[str, ...]:
 def variables(names: Iterable[str], signature: Signature, lowered: Lowered) -> tuple[Variable, ...]:
     """What the names stand for.
 
-    Raises `ArgumentError` for unknown or unread ones, `CompileError` for whole numbers.
+    Raises `ArgumentError` for unknown or unread ones, `CompileError` for integers.
     """
     check_results(signature, lowered)
     return tuple(_variable(n, signature, lowered) for n in names)
@@ -91,7 +91,7 @@ def check_results(signature: Signature, lowered: Lowered) -> None:
         )
     if not any(t.scalar_of(k).is_float for k in lowered.results):
         raise source.error(
-            f"{source.name} has no gradient: its results are whole numbers or truth values",
+            f"{source.name} has no gradient: its results are integers or booleans",
             source.tree.returns or source.tree,
             found=", ".join(map(str, lowered.results)),
             wanted="at least one float among the results",
@@ -120,7 +120,7 @@ def _check_elements_alone(signature: Signature, lowered: Lowered) -> None:
             read or source.location(parameter),
             found=ast.unparse(parameter),
             wanted=wanted,
-            hint=f"read {name} in a kernel of its own, and pass what it gives as a field of a "
+            hint=f"read {name} in a separate kernel, and pass what it gives as a field of a "
             "record (to an elementwise kernel also as an array)",
         )
     for name in lowered.numbered:
@@ -136,7 +136,7 @@ def _check_elements_alone(signature: Signature, lowered: Lowered) -> None:
             index.location,
             found=f"the index of {name}",
             wanted=wanted,
-            hint="keep the index in a field of whole numbers: number: lw.i32 (for an elementwise "
+            hint="keep the index in a field of integers: number: lw.i32 (for an elementwise "
             "kernel also in an array)",
         )
 
@@ -196,7 +196,7 @@ def _checked(v: Variable, signature: Signature, lowered: Lowered) -> Variable:
     if not scalar.is_float or scalar in t.STORED:
         where = v.records[0] if v.records else v.name
         argument: ast.AST = next(a for a in source.tree.args.args if a.arg == where)
-        what = "a truth value" if scalar == t.BOOL else "a whole number"
+        what = "a boolean" if scalar == t.BOOL else "an integer"
         what = "a float of 16 bits" if scalar.is_float else what
         raise source.error(
             f"{v.name} is {what}, which has no derivative",
@@ -217,7 +217,7 @@ def _checked(v: Variable, signature: Signature, lowered: Lowered) -> Variable:
 
 
 def _read(signature: Signature, lowered: Lowered) -> list[str]:
-    """What the function reads and a gradient could be asked for."""
+    """What the function reads and a gradient could be requested."""
     used = {p.name for p in lowered.function.parameters}
     kinds: dict[str, t.ValueType] = {}
     for n, kind in signature.parameters.items():
@@ -239,7 +239,7 @@ def cotangent_kinds(lowered: Lowered) -> dict[str, t.ValueType]:
 
 
 def cotangent_leaves(lowered: Lowered) -> tuple[str | None, ...]:
-    """The name of the cotangent of each scalar of the results; None for whole numbers."""
+    """The name of the cotangent of each scalar of the results; None for integers."""
     single = len(lowered.results) == 1
     names: list[str | None] = []
     for n, k in enumerate(lowered.results):

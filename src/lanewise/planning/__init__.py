@@ -1,6 +1,6 @@
 """What can be decided about a kernel, and the kinds of devices that it is decided for.
 
-Of this room others take what is named here: `lw.Plan` is what is asked for, `CompletePlan` what was
+Of this room others take what is named here: `lw.Plan` is what is requested, `CompletePlan` what was
 decided, `FIELDS` names the decisions, `DECLARED` says what each of them is (its name, its place in
 the order of passes, its neutral value), and `neutral_plan` has all of them switched off.
 """

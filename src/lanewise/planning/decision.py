@@ -50,7 +50,7 @@ class Optimisation:
     rank: in tuning, what matters most has the lowest; apart: whether it applies does not depend on
     other decisions. on_request: it changes results by more than rounding in another order, or costs
     accuracy, so that it is never chosen unless the user asks for it. limits: the smallest and the
-    largest whole number that a plan may have; beyond them code is too long or memory too small for
+    largest integer that a plan may have; beyond them code is too long or memory too small for
     any kernel. needs, shape: for an optimisation that gives a kernel a shape of its own, the fields
     about which it leaves no choice, and those from which it starts.
     """
@@ -135,5 +135,5 @@ def decision(name: str, sentence: Sentence, **declared: Any) -> T:  # pyright: i
 
 
 def choice(**sentences: str) -> Sentence:
-    """A sentence for each value of a choice; `off` and `on` stand for the two truth values."""
+    """A sentence for each value of a choice; `off` and `on` stand for the two booleans."""
     return lambda value, blocks: sentences[{False: "off", True: "on"}.get(value, str(value))]

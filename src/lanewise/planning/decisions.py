@@ -8,7 +8,7 @@ from typing import Any
 
 from lanewise.planning.plan import FIELDS, CompletePlan, Plan
 
-ASKED, DEFAULT = "asked for", "by default"
+ASKED, DEFAULT = "requested", "by default"
 LIFTED = "so that the compiler spills fewer registers to memory"
 
 
@@ -23,7 +23,7 @@ class Decisions:
 
     @classmethod
     def of(cls, asked: Plan, defaults: CompletePlan) -> Decisions:
-        """What is asked for, and defaults for the rest."""
+        """What is requested, and defaults for the rest."""
         given = dict.fromkeys((n for n in FIELDS if getattr(asked, n) is not None), ASKED)
         return cls(asked.filled(defaults), given)
 

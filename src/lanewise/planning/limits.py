@@ -21,7 +21,7 @@ def copies_of(plan: object) -> int:
 
 
 def check_limits(plan: object, limits: Mapping[str, tuple[int, int]]) -> None:
-    """Raise `PlanError` for whole numbers beyond what is declared of their fields, and for code
+    """Raise `PlanError` for integers beyond what is declared of their fields, and for code
     that would be too long.
     """
     for name, (least, most) in limits.items():
@@ -30,7 +30,7 @@ def check_limits(plan: object, limits: Mapping[str, tuple[int, int]]) -> None:
             continue
         if not least <= value <= most:
             raise PlanError(
-                f"Plan({name}={shown(value)}): wanted a whole number from {least:,} to {most:,}"
+                f"Plan({name}={shown(value)}): wanted an integer from {least:,} to {most:,}"
             )
     if (copies := copies_of(plan)) > MOST_COPIES:
         named = {n: v for n in COPYING if (v := getattr(plan, n)) is not None and v > 1}

@@ -359,7 +359,7 @@ class Plan(Generic[Open]):
             off="each pair is computed from both sides",
             scratch="partial sums in memory, added by a second kernel",
             ordered="blocks add to the result in a fixed order",
-            grouped="groups of tasks have sums of their own, as the parts of a mesh share them",
+            grouped="groups of tasks have their own sums, as the parts of a mesh share them",
         ),
         literature="Newton's third law",
         cuda=("off", "scratch", "ordered"),

@@ -47,7 +47,7 @@ def cumsum(values: Any, *, exclusive: bool = False, out: Any = None) -> Any:
     float64. The result has its type, and lies where it does; a GPU is not waited for. out: an array
     of the same shape and type for it, which may be `values` itself.
 
-    Whole numbers wrap. Floats are added in an order that n alone decides: on one device results
+    Integers wrap. Floats are added in an order that n alone decides: on one device results
     repeat to the bit. float32 is added in float64 and each result rounded once; on a GPU 128
     neighbours are added in float32 first, and a result is off by at most 11 * 2^-24 of the sum of
     the magnitudes up to there, however long the array is.
@@ -65,8 +65,8 @@ def cumsum(values: Any, *, exclusive: bool = False, out: Any = None) -> Any:
         check_out("cumsum", out, values, values.dtype, values.shape)
         if address(out) != address(values) and overlap(out, values):
             raise ArgumentError(
-                "cumsum: out shares a part of its memory with the values; give it memory of its "
-                "own, or all of theirs"
+                "cumsum: out shares a part of its memory with the values; give it its own memory, "
+                "or all of theirs"
             )
     run = on_host if isinstance(values, np.ndarray) else on_gpu
     run(values, out, exclusive=bool(exclusive))
@@ -365,7 +365,7 @@ ELEMENTS = {
     "float32": "float",
     "float64": "double",
 }
-"""Whole numbers wrap, which C++ promises of those without a sign."""
+"""Integers wrap, which C++ promises of those without a sign."""
 SUMS = {**ELEMENTS, "float32": "double"}
 WIDE = 16  # bytes of an access
 

@@ -1,4 +1,4 @@
-"""`lw.histogram`, how often each whole number occurs: what it takes, and how a CPU and a GPU do it.
+"""`lw.histogram`, how often each integer occurs: what it takes, and how a CPU and a GPU do it.
 
 On a CPU a thread counts a part of the values in bins of its own, and adds these to those of all.
 Parts are longer than there are bins, so that adding up takes less time than counting. Without that
@@ -28,7 +28,7 @@ from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError
 
 TYPES = ("int32", "uint32", "int64")
-ADVICE = "bins are whole numbers: .astype(np.int32) of what tells them"
+ADVICE = "bins are integers: .astype(np.int32) of what tells them"
 MOST = 2**31 - 1  # bins
 
 
@@ -48,7 +48,7 @@ def histogram(values: Any, *, bins: int, out: Any = None) -> Any:
     whole = isinstance(bins, (int, np.integer)) and not isinstance(bins, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
     if not whole or not 0 <= bins <= MOST:
         raise ArgumentError(
-            f"histogram: bins= is a whole number from 0 to {MOST:,}, found {shown(bins)}"
+            f"histogram: bins= is an integer from 0 to {MOST:,}, found {shown(bins)}"
         )
     shape = (int(bins),)
     if out is None:
@@ -58,7 +58,7 @@ def histogram(values: Any, *, bins: int, out: Any = None) -> Any:
         check_out("histogram", out, values, np.int64, shape)
         if overlap(out, values):
             raise ArgumentError(
-                "histogram: out shares memory with the values; give it memory of its own"
+                "histogram: out shares memory with the values; give it its own memory"
             )
     run = on_host if isinstance(values, np.ndarray) else on_gpu
     run(values, out)

@@ -1,4 +1,4 @@
-"""Whole numbers added to the elements of an array at places that another array tells, by buckets.
+"""Integers added to the elements of an array at places that another array tells, by buckets.
 
 They wrap: no order matters. A CPU adds any numbers, one for each place, or the same one for all; a
 GPU the same one for all: how often places occur, into more elements than a block has room for in
@@ -40,7 +40,7 @@ ADD = """def bucket_sums_kernel(within, {kept}starts, tiles, shift, array, begin
 
 @cache
 def whole_text(number: int | None) -> str:
-    """The text that adds up buckets of whole numbers, of which each is `number` where one is
+    """The text that adds up buckets of integers, of which each is `number` where one is
     given.
     """
     return (
@@ -51,7 +51,7 @@ def whole_text(number: int | None) -> str:
 
 
 def add_on_host(places: Any, values: Any, array: Any, *, number: int = 1) -> None:
-    """Add whole numbers to the elements of an array (m,), in its type; where `values` is None,
+    """Add integers to the elements of an array (m,), in its type; where `values` is None,
     `number` at each place.
     """
     add: Any = cpu.own_kernel(whole_text(number if values is None else None), "bucket_sums")
@@ -133,7 +133,7 @@ def fits_on_gpu(count: int, elements: int) -> bool:
 
 
 def add_on_gpu(places: Any, sums: Any, *, number: int = 1) -> None:
-    """Add a number to the whole numbers `sums` at each of the places, both arrays of CuPy.
+    """Add a number to the integers `sums` at each of the places, both arrays of CuPy.
 
     Places outside are left out, sums wrap.
     """

@@ -42,7 +42,7 @@ class RecordArray(Generic[B]):
     a read-only copy. Assigning a field works in all layouts.
 
     `bodies[10:20]` and `bodies[::2]` are views: arrays of records in the same memory, which kernels
-    run over. Masks and whole numbers make copies on the device. An array that owns its memory can
+    run over. Masks and integers make copies on the device. An array that owns its memory can
     be changed in length. Views and rows that were taken before say so when they are used; fields
     that were taken before are arrays of their own library, and keep the memory that they had.
 
@@ -212,7 +212,7 @@ class RecordArray(Generic[B]):
 
         A number gives a row of this array: what is assigned to its fields, or to components of its
         vectors, is written here. A slice gives a view: an array in the same memory. A mask of shape
-        (n,), or whole numbers of shape (k,), give a copy on the same device.
+        (n,), or integers of shape (k,), give a copy on the same device.
         """
         match self._key(key):
             case int(index):

@@ -1,8 +1,8 @@
 """Arrays that come in from outside, as values of fields.
 
 What comes in is brought to the device, and checked against the type and shape that it is to fill. A
-conversion may round floats and may not lose anything else: no float becomes a whole number, no
-whole number wraps, no finite float becomes infinite.
+conversion may round floats and may not lose anything else: no float becomes an integer, no
+integer wraps, no finite float becomes infinite.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ class FieldViews:
             return self.blocks(leaf).reshape(-1)[self.first : last + 1 : self.step]
 
     def take(self, leaf: str, places: Any) -> Any:
-        """A copy of a leaf of some records; `places` are whole numbers below count, on the
+        """A copy of a leaf of some records; `places` are integers below count, on the
         device.
         """
         with on(self.device):

@@ -24,7 +24,7 @@ TYPES: dict[str, t.ValueType] = {
 
 
 def whole(holder: Any, name: str, most: int) -> int:
-    """An attribute that is a whole number from 0 on; raises `InputError` for another one."""
+    """An attribute that is an integer from 0 on; raises `InputError` for another one."""
     value = np.asarray(_attribute(holder, name))
     if value.shape != () or value.dtype.kind not in "biu" or not 0 <= int(value) <= most:
         raise InputError(

@@ -172,7 +172,7 @@ def _over(
     if lies != where_arrays_lie(where):
         raise _elsewhere(place, lies, where)
     if layout is not None and layout != found:
-        raise ArgumentError(f"{place}: the memory lies as {found}, and {layout} is asked for")
+        raise ArgumentError(f"{place}: the memory lies as {found}, and {layout} is requested")
     if memory.dtype.names is not None and memory.ndim != 1:
         raise ArgumentError(
             f"{place}: wanted a structured array of shape (n,), found {memory.shape}"

@@ -75,7 +75,7 @@ def read_key(name: str, key: Any, count: int, device: str, field: str) -> Key:
     array = brought(f"a key of an array of {name}", key, device)
     if array.ndim != 1 or array.dtype.kind not in "biu":
         raise ArgumentTypeError(
-            f"records are taken with a mask of shape ({count},) or with whole numbers of shape "
+            f"records are taken with a mask of shape ({count},) or with integers of shape "
             f"(k,), found an array of {array.dtype} "
             f"with shape {tuple(array.shape)}"
         )
@@ -165,7 +165,7 @@ def check_distinct(name: str, places: Indices) -> None:
 
 def _no_key(key: Any, field: str) -> ArgumentTypeError:
     return ArgumentTypeError(
-        "records are taken with a whole number, a slice, a mask or whole numbers, found "
+        "records are taken with an integer, a slice, a mask or integers, found "
         f"{shown(key)}; fields are arrays: "
         f".{field}[...]"
     )

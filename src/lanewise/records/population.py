@@ -59,7 +59,7 @@ class Population:
         number: Any = free if next_id is None else next_id
         if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < free:
             raise ArgumentError(
-                f"Population(next_id={shown(next_id)}): wanted a whole number from {free} on, "
+                f"Population(next_id={shown(next_id)}): wanted an integer from {free} on, "
                 "which no record has"
             )
         if number > MOST_IDS:
@@ -122,7 +122,7 @@ class Population:
     def apply(
         self, fates: Any, *, newborn: Callable[[RecordArray], object] | None = None
     ) -> Turnover:
-        """Do what fates say: an array of whole numbers of shape (n,), as a kernel with the result
+        """Do what fates say: an array of integers of shape (n,), as a kernel with the result
         `lw.Fate` returns it.
 
         newborn: called with the array of those that are born, before they join, where there are
@@ -138,13 +138,13 @@ class Population:
         self._look_at_ids()
         if fates is None:
             raise ArgumentError(
-                "fates are whole numbers, one for each record, found None; the kernel returns "
+                "fates are integers, one for each record, found None; the kernel returns "
                 "them: -> lw.Fate"
             )
         chosen = brought("fates", fates, records.device)
         if chosen.shape != (len(records),) or chosen.dtype.kind not in "iu":
             raise ArgumentError(
-                f"fates are whole numbers of shape ({len(records)},), one for each record, found "
+                f"fates are integers of shape ({len(records)},), one for each record, found "
                 f"an array of {chosen.dtype} with shape "
                 f"{tuple(chosen.shape)}"
             )
@@ -204,7 +204,7 @@ def _checked(records: Any, ids: Any) -> RecordArray:
         raise ArgumentError(
             f"Population changes the length of an array of {record.name}, and a view has the "
             "records that it was cut with; .copy() is an "
-            "array of its own"
+            "independent array"
         )
     if not isinstance(ids, str):
         raise ArgumentError(f"Population(ids={shown(ids)}): wanted the name of a field")

@@ -22,8 +22,8 @@ from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError
 
 MOST_PARTS = 64  # kinds of parts of an allocation that an array remembers
-OF_ANOTHER = "its memory belongs to another array; .copy() is an array of its own"
-OF_A_VIEW = "a view has the records that it was cut with; .copy() is an array of its own"
+OF_ANOTHER = "its memory belongs to another array; .copy() is an independent array"
+OF_A_VIEW = "a view has the records that it was cut with; .copy() is an independent array"
 
 
 class Storage:
@@ -33,7 +33,7 @@ class Storage:
     length. capacity: how many records there is memory for; of a view how many it has. fixed: why
     the length cannot be changed, if so. whole: of a view the storage that owns the memory, and
     where its records were. side: which side it is, if there are two; that of the whole for a view.
-    host: the array of the host's side, once somebody has asked for it. stands_for: of a copy that a
+    host: the array of the host's side, once somebody has requested it. stands_for: of a copy that a
     kernel gets in place of an array: that array's.
     """
 
@@ -254,7 +254,7 @@ class Storage:
         if self.fixed == OF_ANOTHER:
             raise ArgumentError(
                 f"an array of {self.record.name} has one side where its memory is that of another "
-                "array; .copy() is an array of its own"
+                "array; .copy() is an independent array"
             )
         layouts = self.layout, layout or default_layout(self.record, CPU.name)
         sides = self.side.make_two(self.record, self.memory, self.capacity, layouts)
@@ -312,7 +312,7 @@ def _what(record: Record, count: int) -> str:
 def check_number(what: str, number: Any) -> int:
     """A number of records."""
     if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0:
-        raise ArgumentError(f"{what} must be a whole number from 0 on, found {shown(number)}")
+        raise ArgumentError(f"{what} must be an integer from 0 on, found {shown(number)}")
     return int(number)
 
 

@@ -1,5 +1,5 @@
 """One thing in two forms: as the host has it, of any type, and as kernels take it. Functions of the
-user's turn one into the other, when one is asked for and the other has changed.
+user's turn one into the other, when one is requested and the other has changed.
 
 What kernels change is known of the arrays themselves: who changes records, or lends their memory to
 somebody who may, says so to their `MemorySide`. A kernel that only reads says nothing, so nothing
@@ -30,7 +30,7 @@ TO_DEVICE, TO_HOST = DIRECTIONS
 
 class TwoForms(Generic[H, D]):
     """A value of the host, and what kernels take in its place; each is made of the other one by a
-    function of the user's, when it is asked for and the other one has changed.
+    function of the user's, when it is requested and the other one has changed.
 
     `forms.device` is for kernels. What they, assignments or holders of its memory change makes the
     host's form old; a kernel that only reads does not. `forms.host` is for reading; assign it, or
@@ -113,8 +113,8 @@ class TwoForms(Generic[H, D]):
         self._unfollow()
         if any(side.told is not None for side in sides):
             raise ArgumentError(
-                "TwoForms: to_device returned an array that another TwoForms has; return one of "
-                "its own, such as a .copy()"
+                "TwoForms: to_device returned an array that another TwoForms has; return an "
+                "independent one, such as a .copy()"
             )
         # without a circle: memory of a GPU is free when nobody has this any more
         told = partial(_device_changed, weakref.ref(self))

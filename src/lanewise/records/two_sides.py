@@ -37,7 +37,7 @@ DIRECTIONS = ("to device", "to host")
 
 @cache
 def bits_of(record: Record) -> Mapping[str, int]:
-    """A bit for every field: sets of fields are whole numbers."""
+    """A bit for every field: sets of fields are integers."""
     return {field.name: 1 << number for number, field in enumerate(record)}
 
 
@@ -102,8 +102,8 @@ class MemorySide:
         if self.number == HOST:
             view = views.strided(field, memory=_frozen)
             advice = (
-                f".{field.name} of the host's side is for reading, as nobody would notice what is "
-                "written to it; assign the whole field, "
+                f".{field.name} of the host's side is read-only, because writes to it cannot be "
+                "tracked; assign the whole field, "
                 f"array.host.{field.name} = values, or records: array.host[i].{field.name} = "
                 "value, array.host[2:5] = records"
             )

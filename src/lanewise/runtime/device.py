@@ -90,7 +90,7 @@ class Device(Protocol):
 
     @property
     def overcommits(self) -> bool:
-        """Whether allocating succeeds beyond what there is: free memory is asked for first."""
+        """Whether allocating succeeds beyond what there is: free memory is requested first."""
         ...
 
     @property
@@ -203,7 +203,7 @@ MAKERS: dict[str, Callable[[str], Device]] = {
 
 @cache
 def get_device(name: str) -> Device:
-    """The device of a name. It is not asked for whether it exists, see `runtime.devices.resolve`.
+    """The device of a name. It is not requested whether it exists, see `runtime.devices.resolve`.
 
     Raises `DeviceError` for a name that is none.
     """

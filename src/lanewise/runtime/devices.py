@@ -173,7 +173,7 @@ def cpu_threads() -> int:
     """
     if chosen := os.environ.get("LANEWISE_THREADS"):
         if not chosen.isdigit() or int(chosen) < 1:
-            raise DeviceError(f"LANEWISE_THREADS={chosen!r}: wanted a whole number from 1 on")
+            raise DeviceError(f"LANEWISE_THREADS={chosen!r}: wanted an integer from 1 on")
         return int(chosen)
     return max(1, cores() // _SHARING[0])
 

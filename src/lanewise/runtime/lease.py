@@ -51,9 +51,8 @@ class Lease:
         lock = self._of_process()
         if self._broken:
             raise ArgumentError(
-                f"{self._what}: another thread was calling it when this process was forked, and "
-                "nobody finishes that call here; "
-                "make it again in the child"
+                f"{self._what}: another thread was calling it when this process was forked, which "
+                "can never finish here; make the call again in the child"
             )
         return lock.__enter__ if self._follow is None else self._enter_and_follow
 

@@ -1,6 +1,6 @@
 """A fault of NVIDIA's assembler, and texts that keep clear of it.
 
-From sm_90 on there is one instruction for the largest, or the smallest, of three whole numbers. The
+From sm_90 on there is one instruction for the largest, or the smallest, of three integers. The
 assembler of CUDA 13.0 to 13.3 makes it of `max(max(a, -b), c)` and forgets the sign of b, at every
 level of optimisation but the lowest; that of 13.5 does not. Such a minus need not be in the text:
 the compiler before it turns `min(x, n - 1)` into `~max(~x, -n)` where that decides how often a loop

@@ -134,7 +134,7 @@ def _nothing(pieces: Pieces) -> None:
 
 
 class Reserve(Protocol):
-    """At least that many bytes by name, the same ones until more are asked for.
+    """At least that many bytes by name, the same ones until more are requested.
 
     zeroed: they are zero at first, and whoever uses them leaves them so.
     """

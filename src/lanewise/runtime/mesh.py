@@ -52,8 +52,7 @@ class Mesh:
         if parts is not None:
             if isinstance(parts, bool) or not isinstance(parts, int) or not 0 < parts <= MOST:  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise ArgumentError(
-                    f"the parts of a mesh are a whole number from 1 to {MOST:,}, found "
-                    f"{shown(parts)}"
+                    f"the parts of a mesh are an integer from 1 to {MOST:,}, found {shown(parts)}"
                 )
             if len(names) != 1:
                 raise ArgumentError(
@@ -148,7 +147,7 @@ class Mesh:
         """
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError(
-                f"the rows of a mesh are a whole number from 0 on, found {shown(count)}"
+                f"the rows of a mesh are an integer from 0 on, found {shown(count)}"
             )
         ends = [count * part // self.parts for part in range(self.parts + 1)]
         return tuple(range(a, b) for a, b in pairwise(ends))

@@ -31,7 +31,7 @@ from lanewise.support.installation import install
 from lanewise.support.interrupts import interrupts_wait
 
 _IMPORTING = threading.RLock()
-# kernels that nobody has asked for yet, by their entry in the cache
+# kernels that nobody has requested yet, by their entry in the cache
 _BEGUN: dict[str, Future[Cubin]] = {}
 _COMPILING = threading.Lock()  # as NVRTC has one: who finds it taken need not wait
 os.register_at_fork(after_in_child=_BEGUN.clear)  # whose threads are the parent's
@@ -96,7 +96,7 @@ def compile_cubin(text: str, name: str, arch: str, switches: Switches = NONE) ->
 def begin_cubin(text: str, name: str, arch: str, switches: Switches = NONE) -> None:
     """Begin with a kernel in a thread beside this one.
 
-    `compile_cubin` will be asked for the same, and says what went wrong with it.
+    `compile_cubin` will be requested the same, and says what went wrong with it.
     """
     entry, made = _entry(text, name, arch, switches), Future[Cubin]()
     if _BEGUN.setdefault(entry, made) is not made:
@@ -213,7 +213,7 @@ def _answer(asked: dict[str, Any], text: str) -> nvrtc_child.Answer:
 
 
 def options(arch: str, switches: Switches) -> list[str]:
-    """What the compiler is asked for.
+    """What the compiler is requested.
 
     Its own cache is off: where a driver is present it returns code that it has made before with an
     empty log.
@@ -360,7 +360,7 @@ def _sections(code: bytes) -> list[_Section]:
     for s in sections:
         if s.type != NO_BITS and s.offset + s.size > len(code):
             raise ValueError(
-                f"the section {s.name.decode(errors='replace')} ends behind the end of the file"
+                f"the section {s.name.decode(errors='replace')} ends after the end of the file"
             )
     return sections
 

@@ -2,8 +2,8 @@
 
 Run as a file by `nvrtc_apart`, with nothing but the standard library, so that it begins in
 hundredths of a second. Input: a line of JSON with `library` (the path of NVRTC), `name` (what
-errors call the text), `options`, `version` (of the library that is asked for) and `ptx` (whether
-the assembler's input is asked for), then the text. Output: a line of JSON with `error` ("" for
+errors call the text), `options`, `version` (of the library that is requested) and `ptx` (whether
+the assembler's input is requested), then the text. Output: a line of JSON with `error` ("" for
 none), `log` and `ptx`, then the code.
 """
 
@@ -26,7 +26,7 @@ def compiled(asked: dict[str, Any], text: bytes) -> Answer:
     library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
     if f"{major.value}.{minor.value}" != asked["version"]:
         return {
-            "error": f"NVRTC {major.value}.{minor.value} in place of {asked['version']}",
+            "error": f"NVRTC {major.value}.{minor.value} instead of {asked['version']}",
             "log": "",
         }, b""
     program = ctypes.c_void_p()

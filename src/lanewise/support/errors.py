@@ -175,7 +175,7 @@ class FileWarning(LanewiseWarning):
 
 
 class FarFieldWarning(LanewiseWarning):
-    """Results over a tree are farther from those over all pairs than was asked for, or than results
+    """Results over a tree are farther from those over all pairs than was requested, or than results
     are that can be used.
     """
 

@@ -43,8 +43,8 @@ def _simple() -> dict[Any, Kind]:
         ArrayLike: Kind("an array", "arrays", _same),
         None: Kind("None", "None", _none),
         types.NoneType: Kind("None", "None", _none),
-        bool: Kind("True or False", "truth values", _truth),
-        int: Kind("a whole number", "whole numbers", _whole),
+        bool: Kind("True or False", "booleans", _truth),
+        int: Kind("an integer", "integers", _whole),
         float: Kind("a number", "numbers", number_kind),
         str: Kind("a string", "strings", _text),
         os.PathLike: Kind("a path", "paths", _path),
@@ -127,7 +127,7 @@ def number_kind(argument: Any) -> float:
     kept: Any = value
     try:
         number = float(kept)
-    except OverflowError:  # a whole number beyond all floats
+    except OverflowError:  # an integer beyond all floats
         raise Unfit from None
     return kept if type(kept) is int else number
 

@@ -177,7 +177,7 @@ def difference(
     """What is wrong with a result, or nothing.
 
     Floats are compared element by element, relative to their size, with margins for those whose
-    terms cancel; whole numbers exactly. NaN and infinity have to be where they are wanted.
+    terms cancel; integers exactly. NaN and infinity have to be where they are wanted.
     """
     for number, (f, w) in enumerate(zip(actual, expected, strict=True)):
         if text := _difference(f, w, relative, 0.0 if margins is None else margins[number]):

@@ -102,7 +102,7 @@ def check_tunable(name: str, device: str, counts: Mapping[str, int]) -> None:
             )
 
 
-POISON = 0xFF  # NaN as a float, -1 as a whole number: a result that nobody wrote is found
+POISON = 0xFF  # NaN as a float, -1 as an integer: a result that nobody wrote is found
 
 
 def make_workload(

@@ -16,7 +16,7 @@ from lanewise.language.values import to_python_value
 
 
 def drawn(seed, kind, shape, wild=0.0):
-    """Small numbers, floats as multiples of 1/4; a share of the whole numbers near the limits of their type."""
+    """Small numbers, floats as multiples of 1/4; a share of the integers near the limits of their type."""
     rng = np.random.default_rng(seed)
     kind = np.dtype(kind)
     if kind.kind == "b":

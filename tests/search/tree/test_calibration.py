@@ -64,7 +64,7 @@ def test_what_is_found_keeps_the_accuracy_and_later_calls_take_it(
     far = pull.using(search=asked)
     careful = np.asarray(far(cloud, cloud, softening2=1e-4))
     before = far.compile(cloud, cloud, softening2=1e-4).search
-    assert "(asked for; 99 % of results within 0.01 predicted, not measured: tune() measures and" in before
+    assert "(requested; 99 % of results within 0.01 predicted, not measured: tune() measures and" in before
     measured_before = lw.far_errors(far, cloud, cloud, softening2=1e-4)
     assert not measured_before.kept
     tuning = far.tune(cloud, cloud, softening2=1e-4)

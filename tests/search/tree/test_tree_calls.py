@@ -277,7 +277,7 @@ def test_a_call_that_stands_twice_in_a_step_makes_one_order(monkeypatch: pytest.
 def test_reports_name_every_task() -> None:
     b = bodies(300)
     compiled = far(0.7).compile(b, b, SOFTENING2)
-    assert compiled.search == ("tree: theta 0.7, order 1, leaves of 32; 10 leaves, 19 groups, 5 levels (asked for)")
+    assert compiled.search == ("tree: theta 0.7, order 1, leaves of 32; 10 leaves, 19 groups, 5 levels (requested)")
     names = [row.name for row in compiled.explain().launches]
     assert names[:3] == ["tree order", "gather", "gravity_leaf_moments"]
     assert names[3:] == ["gravity_parent_moments"] * 4 + ["gravity_walk"]

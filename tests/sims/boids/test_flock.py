@@ -73,7 +73,7 @@ def test_profiles_change_no_bits() -> None:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "agents": ({"agents": -1}, "-1 agents asked for; wanted 0 or more"),
+    "agents": ({"agents": -1}, "-1 agents requested; wanted 0 or more"),
     "world": ({"world": 0}, "the radius of the world is 0; wanted a finite length above zero"),
     "small world": ({"world": 1e-30}, "the radius of the world is 1e-30; wanted at least 1e-15: distances are squared"),
     "small radius": ({"radius": 1e-31}, "the radius is 1e-31; wanted 1e-15 to 1e+15: distances are squared"),
@@ -121,7 +121,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "start": ({"start": "x"}, "unknown start 'x'; wanted one of ball, world, cube, shell, disc, clusters"),
     "start radius": ({"start_radius": -1}, "the start radius is -1; wanted a finite length above zero"),
     "seed": ({"seed": -1}, "the seed is -1; wanted zero or more"),
-    "think": ({"think_every": 0}, "think-every is 0; wanted a whole number of steps from 1 on"),
+    "think": ({"think_every": 0}, "think-every is 0; wanted an integer of steps from 1 on"),
     "periodic radius": (
         {"boundary": "periodic", "world": 5},
         "the radius is 9; in a periodic world of 10 it is at most half of that, 5",

@@ -42,7 +42,7 @@ WANTED = "px,py,pz,fx,fy,fz,ux,uy,uz,speed and perhaps id,sx,sy,sz,ax,ay,az"
 REFUSED = {
     "nan": (HEADER + LINE + "1,nan,2,3,1,0,0,0,1,0,1\n", "line 3, column 2 (px): 'nan'; wanted a finite number"),
     "text": (HEADER + LINE + "1,0,2,3,1,0,0,0,1,0,fast\n", "line 3, column 11 (speed): 'fast'; wanted a finite number"),
-    "id": (HEADER + "1.5,1,2,3,1,0,0,0,1,0,1\n", "line 2, column 1 (id): '1.5'; wanted a whole number"),
+    "id": (HEADER + "1.5,1,2,3,1,0,0,0,1,0,1\n", "line 2, column 1 (id): '1.5'; wanted an integer"),
     "short": (HEADER + "1,2,3\n", "line 2 has 3 values; wanted 11 (id,px,py,pz,fx,fy,fz,ux,uy,uz,speed)"),
     "missing": ("id,px,py,pz,speed\n", f"line 1: no column fx, fy, fz, ux, uy, uz; wanted {WANTED}"),
     "no names": (LINE, f"line 1 is '0,1,2,3,1,0,0,0,1,0,2.7'; wanted the names of the columns: {WANTED}"),

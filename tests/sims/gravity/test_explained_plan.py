@@ -66,7 +66,7 @@ def test_explain_refuses_a_square_below_zero() -> None:
 def test_the_launches_of_forces_by_a_tree_are_explained(device: str) -> None:
     heading, (call,) = explained(device, 20_000, "f32", None, {}, method="tree")
     made = compiled(call, device, "sm_90" if device == "cuda" else None)
-    assert heading.startswith("forces by a tree: theta 0.6, order 4, leaves of 32 (asked for), of 20,000 bodies")
+    assert heading.startswith("forces by a tree: theta 0.6, order 4, leaves of 32 (requested), of 20,000 bodies")
     assert "\n  weights: source.mass\n" in heading
     told = made.explain(measure_resources=False)
     shape = TreeShape(20_000, 32)

@@ -157,7 +157,7 @@ def test_a_resumed_run_films_the_rest_on_the_same_scale() -> None:
     with pytest.raises(InputError, match=r"first.gif exists, and no film is continued in its file; .* from step 8 on"):
         again(4, movie=Path("first.gif"))
     with pytest.raises(
-        InputError, match="--width cannot be given with --resume: the film goes on as its first part looks"
+        InputError, match="--width cannot be given with --resume: the animation keeps the look of its first part"
     ):
         again(4, movie=Path("rest.gif"), width=3.0)
     silent = again(4)
@@ -196,9 +196,7 @@ def test_films_and_pictures_from_python() -> None:
     picture(simulation, "a.png", colour="speed", projection="xz", **look)
     with Image.open("a.png") as image:
         assert image.size == (96, 64)
-    with pytest.raises(
-        InputError, match=r"component is float64 of shape \(2,\); wanted whole numbers of shape \(60,\)"
-    ):
+    with pytest.raises(InputError, match=r"component is float64 of shape \(2,\); wanted integers of shape \(60,\)"):
         picture(simulation, "b.png", component=[1.0, 2.0])
     with pytest.raises(InputError, match="pictures are PNG"):
         picture(simulation, "b.jpg")

@@ -77,12 +77,12 @@ def test_one_body() -> None:
             ("plumer", 10, 0),
             f"unknown initial condition 'plumer'; did you mean 'plummer'? wanted one of {', '.join(INITIAL_CONDITIONS)}",
         ),
-        (("plummer", 0, 0), "0 bodies asked for; wanted at least 1"),
-        (("pythagorean", -3, 0), "-3 bodies asked for; wanted at least 1"),
-        (("two-body", 3, 0), "two-body has exactly 2 bodies; 3 asked for"),
-        (("figure-eight", 2, 0), "figure-eight has exactly 3 bodies; 2 asked for"),
-        (("pythagorean", 4, 0), "pythagorean has exactly 3 bodies; 4 asked for"),
-        (("galaxies", 5, 0), "galaxies needs at least 6 bodies; 5 asked for"),
+        (("plummer", 0, 0), "0 bodies requested; wanted at least 1"),
+        (("pythagorean", -3, 0), "-3 bodies requested; wanted at least 1"),
+        (("two-body", 3, 0), "two-body has exactly 2 bodies; 3 requested"),
+        (("figure-eight", 2, 0), "figure-eight has exactly 3 bodies; 2 requested"),
+        (("pythagorean", 4, 0), "pythagorean has exactly 3 bodies; 4 requested"),
+        (("galaxies", 5, 0), "galaxies needs at least 6 bodies; 5 requested"),
         (("plummer", 10, -1), "the seed is -1; wanted zero or more"),
     ],
 )
@@ -147,7 +147,7 @@ def test_two_body_elements(eccentricity: float, mass_ratio: float) -> None:
         ({"eccentricity": 1.0}, "eccentricity is 1.0; wanted 0 or more and less than 1"),
         ({"eccentricity": -0.1}, "eccentricity is -0.1; wanted 0 or more and less than 1"),
         ({"mass_ratio": 0.0}, "mass_ratio is 0.0; wanted more than zero"),
-        ({"bodies": 4}, "two-body has exactly 2 bodies; 4 asked for"),
+        ({"bodies": 4}, "two-body has exactly 2 bodies; 4 requested"),
     ],
 )
 def test_two_body_refuses(arguments: dict[str, Any], message: str) -> None:

@@ -1,7 +1,7 @@
 """What gravity does not depend on: where a scene lies, how it is mirrored and turned, its unit of length, the order of its bodies.
 
 Whole runs, by all pairs and by a tree. Where both scenes are added up from the same numbers in the same order, bits are
-asked for; places are multiples of `GRID`, so that moving a scene rounds none of them.
+requested; places are multiples of `GRID`, so that moving a scene rounds none of them.
 """
 
 from __future__ import annotations

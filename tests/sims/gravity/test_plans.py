@@ -157,7 +157,7 @@ def test_a_plan_that_does_not_work_here_is_refused_with_what_to_do(tmp_path: Pat
     with pytest.raises(InputError) as error:
         resumed(path, 2)
     assert str(error.value) == (
-        f"{path} goes on with the plans that it keeps, and one does not work here: Plan(slices=2): only a GPU divides the "
+        f"{path} continues with the plans that it keeps, and one does not work here: Plan(slices=2): only a GPU divides the "
         f"sources of one target; on a CPU slices is 1; start a new run from it with --ic {path}"
     )
 
@@ -167,9 +167,9 @@ DAMAGE: dict[str, tuple[str, str]] = {
     "a list": ("[1]", "wanted the fields of a plan, found '[1]'"),
     "an unknown field": ('{"speed": 2}', "a plan has no field 'speed'"),
     "another type": ('{"targets": "2"}', "its field 'targets' is '2'"),
-    "a truth value": ('{"targets": true}', "its field 'targets' is True"),
+    "a boolean": ('{"targets": true}', "its field 'targets' is True"),
     "nothing": ('{"targets": null}', "its field 'targets' is None"),
-    "a number for a truth value": ('{"fma": 1}', "its field 'fma' is 1"),
+    "a number for a boolean": ('{"fma": 1}', "its field 'fma' is 1"),
     "another word": ('{"reciprocity": "on"}', "its field 'reciprocity' is 'on'"),
     "a list for a word": ('{"reciprocity": ["off"]}', "its field 'reciprocity' is ['off']"),
 }

@@ -142,15 +142,15 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "dt": (lambda: Simulation(bodies()).run(1, 0.0), "the time step dt is 0.0; wanted a finite time above zero"),
     "steps": (
         lambda: Simulation(bodies()).run(0, 1.0),
-        "the number of steps is 0; wanted a whole number from 1 to 1,000,000,000,000",
+        "the number of steps is 0; wanted an integer from 1 to 1,000,000,000,000",
     ),
     "every": (
         lambda: Simulation(bodies()).run(1, 1.0, print, every=0),
-        "every=0: wanted a whole number of steps from 1 on",
+        "every=0: wanted an integer of steps from 1 on",
     ),
     "iteration": (
         lambda: next(Simulation(bodies()).steps(1.0, every=0)),
-        "every=0: wanted a whole number of steps from 1 on",
+        "every=0: wanted an integer of steps from 1 on",
     ),
     "precision": (
         lambda: bodies(precision="f16"),

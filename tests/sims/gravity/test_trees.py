@@ -88,14 +88,14 @@ def test_what_is_done_for_a_method() -> None:
     assert (many[0].method, many[0].theta, many[0].order, many[0].leaf) == ("tree", 0.6, 4, 32)
     assert many[1] == "auto: from 20,000 bodies, where a tree pays on a CPU, measured for theta 0.6 and order 4"
     asked, why = with_method(Settings(method="tree", theta=0.4, order=2), 10)
-    assert (tree_of(asked), why) == (lw.Tree(theta=0.4, order=2, method="walk"), "asked for")
+    assert (tree_of(asked), why) == (lw.Tree(theta=0.4, order=2, method="walk"), "requested")
     for settings, message in (
         (Settings(method="octree"), "unknown method 'octree'; did you mean 'tree'? wanted one of auto, direct, tree"),
         (Settings(theta=0.5), "--theta needs --method tree: all pairs have no groups of bodies"),
         (Settings(method="tree", theta=2.0), "Tree(theta=2.0): wanted a number above 0 and at most 0.9"),
         (Settings(accuracy=1e-3), "--accuracy needs --method tree: all pairs have no groups of bodies"),
         (Settings(method="tree", accuracy=1.0), "Tree(accuracy=1.0): wanted a number above 0 and below 1"),
-        (Settings(method="auto", order=99), "Tree(order=99): wanted a whole number from 0 to 8"),
+        (Settings(method="auto", order=99), "Tree(order=99): wanted an integer from 0 to 8"),
     ):
         with pytest.raises(lw.InputError) as refused:
             with_method(settings, 10)
@@ -168,7 +168,7 @@ def test_a_checkpoint_keeps_the_tree(device: str, tmp_path: Path, monkeypatch: p
     one, other = whole.finish(), rest.finish()
     assert one["energy_final"] == other["energy_final"]
     assert (other["method"], other["theta"], other["order"], other["leaf"]) == ("tree", 0.7, 2, 16)
-    assert (one["method_reason"], other["method_reason"], other["pairs_per_second"]) == ("asked for", "as before", None)
+    assert (one["method_reason"], other["method_reason"], other["pairs_per_second"]) == ("requested", "as before", None)
     assert 0 < one["force_errors"]["median"] < one["force_errors"]["99 %"] <= one["force_errors"]["largest"] < 0.1
     assert other["device"].startswith(device)
     with h5py.File("part.h5") as file:

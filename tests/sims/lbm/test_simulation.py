@@ -40,14 +40,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "two viscosities": ({"omega": 1.0}, "the viscosity is given by viscosity and omega; wanted one of viscosity, omega, re"),
     "idle speed": (
         {"speed": 0.1},
-        "the speed of a Reynolds number is given without re, beside viscosity; wanted re with speed and length, or viscosity alone",
+        "the speed of a Reynolds number is given without re, next to viscosity; wanted re with speed and length, or viscosity alone",
     ),
     "idle scales": (
         {"viscosity": None, "omega": 1.0, "speed": 0.1, "length": 9},
-        "the speed and the length of a Reynolds number are given without re, beside omega; wanted re with speed and length, or omega alone",
+        "the speed and the length of a Reynolds number are given without re, next to omega; wanted re with speed and length, or omega alone",
     ),
     "no viscosity": ({"viscosity": None}, "the viscosity is given by nothing; wanted one of viscosity, omega, re"),
-    "re alone": ({"viscosity": None, "re": 10}, "re is a Reynolds number; wanted speed and length beside it"),
+    "re alone": ({"viscosity": None, "re": 10}, "re is a Reynolds number; wanted speed and length as well"),
     "lid": (
         {"kinds": {1: Wall("wall"), 2: Wall("lid", (0.2, 0.0))}},
         "the velocity of the wall 'lid' is 0.2 sites a step, Mach 0.35; wanted at most 0.1732, Mach 0.3",
@@ -229,7 +229,7 @@ def test_the_callback_comes_after_every_so_many_steps_and_at_the_end() -> None:
 
 @pytest.mark.parametrize("steps", [0, -1])
 def test_no_steps_are_refused(steps: int) -> None:
-    with pytest.raises(InputError, match=f"the number of steps is {steps}; wanted a whole number from 1"):
+    with pytest.raises(InputError, match=f"the number of steps is {steps}; wanted an integer from 1"):
         Simulation(**CAVITY).run(steps)
 
 

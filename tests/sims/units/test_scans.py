@@ -303,7 +303,7 @@ def test_a_folder_has_one_scan(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no scan; lanewise units run begins one"):
         run(None, folder)
     run(small(), folder)
-    with pytest.raises(InputError, match=r"a scan was begun there; lanewise units resume .* goes on with it"):
+    with pytest.raises(InputError, match=r"a scan was begun there; lanewise units resume .* continues it"):
         run(small("seed=1"), folder)
 
 
@@ -368,7 +368,7 @@ BASE = {
 }
 REFUSED = {
     "gravity": (
-        ("ic=plummer,two-body", "unit 2: two-body has exactly 2 bodies; 20 asked for"),
+        ("ic=plummer,two-body", "unit 2: two-body has exactly 2 bodies; 20 requested"),
         ("ic=plummer,plumer", "unit 2: unknown initial condition 'plumer'"),
         ("precision=f32,f16", "unit 2: unknown precision 'f16'"),
         ("integrator=leapfrog,leap", "unit 2: unknown integrator 'leap'"),

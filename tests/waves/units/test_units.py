@@ -89,7 +89,7 @@ def test_what_a_search_leaves_behind(pattern: str, tmp_path: Path) -> None:
 
 
 def test_too_many_units() -> None:
-    with pytest.raises(InputError, match="13 work units asked for; there are 2 directions, 2 spin-downs and 3 freq"):
+    with pytest.raises(InputError, match="13 work units requested; there are 2 directions, 2 spin-downs and 3 freq"):
         divide(2, 2, 3, 13)
 
 
@@ -238,7 +238,7 @@ def test_checkpoints_of_another_search(pattern: str, tmp_path: Path) -> None:
         search_in_units(a_job(pattern), folder, resume=True)
     search_in_units(a_job(pattern), folder, units=2)
     with pytest.raises(
-        InputError, match="there are checkpoints of a search; give --resume to go on from them, or --ov"
+        InputError, match="there are checkpoints of a search; give --resume to continue from them, or --ov"
     ):
         search_in_units(a_job(pattern), folder)
     other = a_job(pattern, search=a_search(threshold=5.0), most=30)
@@ -377,11 +377,11 @@ def test_devices_and_workers(
     assert [(d["env"]["CUDA_VISIBLE_DEVICES"], d["resources"]) for d in described_workers(2, True)] == [
         ("3", {"GPU": 1}), ("5", {"GPU": 1})
     ]  # fmt: skip
-    with pytest.raises(InputError, match="3 workers with a GPU each are asked for; there are 2: 3, 5"):
+    with pytest.raises(InputError, match="3 workers with a GPU each are requested; there are 2: 3, 5"):
         described_workers(3, True)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3, 5, 8")
     assert [d["env"]["CUDA_VISIBLE_DEVICES"] for d in described_workers(2, True, (0, 2))] == ["3", "8"]
-    with pytest.raises(InputError, match="3 workers with a GPU each are asked for; there are 2: 3, 8"):
+    with pytest.raises(InputError, match="3 workers with a GPU each are requested; there are 2: 3, 8"):
         described_workers(3, True, (0, 2))
     monkeypatch.setattr(known_devices, "place_of", lambda _: stand_in)
     for devices, gpus in ((("cuda", "cuda:2"), (0, 2)), (("cuda:1",), (1,))):
@@ -397,12 +397,12 @@ def test_devices_and_workers(
     assert Workers(gpus=(0, 2)).count == 2
     assert Workers(count=1, gpus=(0, 2)).count == 1
     assert all("resources" not in d and d["nthreads"] == 1 for d in described_workers(3, False))
-    with pytest.raises(InputError, match="the device is 'cuda:1', and every worker has one GPU of its own"):
+    with pytest.raises(InputError, match="the device is 'cuda:1', and every worker has its own GPU"):
         search_in_units(a_job(pattern, device="cuda:1"), tmp_path / "g", workers=Workers(count=1))
     assert not (tmp_path / "g").exists()
-    with pytest.raises(InputError, match="0 workers asked for; wanted at least 1"):
+    with pytest.raises(InputError, match="0 workers requested; wanted at least 1"):
         Workers(count=0)
-    with pytest.raises(InputError, match="cannot both be asked for"):
+    with pytest.raises(InputError, match="cannot both be requested"):
         Workers(count=1, scheduler="tcp://127.0.0.1:1")
     with pytest.raises(InputError, match="--scheduler needs --units"):
         search_in_units(a_job(pattern), tmp_path / "u", workers=Workers(scheduler="tcp://127.0.0.1:1"))

@@ -2,7 +2,7 @@
 
 A value enters only when it compares as better, so NaN, which compares as nothing, is left out. Of
 no source (or of NaN alone) the result is the worst value there is: infinity with a sign, or the
-limit of a whole number. Zeros of both signs are equal: which one came first would depend on the
+limit of an integer. Zeros of both signs are equal: which one came first would depend on the
 order, so a zero comes out as +0.
 """
 

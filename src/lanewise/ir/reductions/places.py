@@ -7,7 +7,7 @@ indices, because the first of equals is already there. No source is -1.
 
 For floats a source counts when its value is better than the worst one: infinity (of ArgMin, minus
 infinity of ArgMax) and NaN are no candidates, which makes them a way to leave sources out. Every
-whole number counts.
+integer counts.
 """
 
 from __future__ import annotations

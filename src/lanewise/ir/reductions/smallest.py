@@ -2,7 +2,7 @@
 
 A sorted list in registers that is never addressed, only shifted. Equal values stand in the order of
 their sources' indices; NaN and infinity do not enter. Empty places hold infinity (or the limit of a
-whole number), and -1 for the source.
+integer), and -1 for the source.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Smallest(Reduction):
                     "and", build.equal(value, values[m]), ir.Compare("<", place, places[m])
                 )
                 first = ir.Logical("or", first, tie)
-            if places and not value.type.is_float:  # the limit of a whole number is a value too
+            if places and not value.type.is_float:  # the limit of an integer is a value too
                 first = ir.Logical("or", first, build.less(places[m], 0))
             body.append(ir.Assign(b.name, first))
         for m in reversed(range(self.k)):

@@ -12,10 +12,10 @@ from lanewise.language.types import I32, Scalar
 
 @dataclass(frozen=True, slots=True)
 class TruthReduction(Reduction):
-    """`decisive` is the truth value that decides the result as soon as one source has it: True for
+    """`decisive` is the boolean that decides the result as soon as one source has it: True for
     any, False for all.
 
-    The state is a whole number, 0 or 1: truth values have no registers of their own on a GPU, and
+    The state is an integer, 0 or 1: booleans have no registers of their own on a GPU, and
     no SIMD registers to be added in.
     """
 

@@ -198,7 +198,7 @@ def nested(name: str, value: Any) -> tuple[tuple[Any, ...], ...]:
         return tuple(listed(v) for v in listed(value))
     except Unfit:
         raise ArgumentError(
-            f"Lattice({name}={shown(value)}): wanted a tuple of tuples of whole numbers"
+            f"Lattice({name}={shown(value)}): wanted a tuple of tuples of integers"
         ) from None
 
 

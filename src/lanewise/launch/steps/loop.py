@@ -28,9 +28,9 @@ def check_steps(name: str, steps: int) -> None:
     if isinstance(number, bool) or not isinstance(number, int | np.integer):
         raise ArgumentError(f"{name}: the number of steps is whole, found {describe(number)}")
     if steps < 0:
-        raise ArgumentError(f"{name}: {steps} steps asked for; wanted 0 or more")
+        raise ArgumentError(f"{name}: {steps} steps requested; wanted 0 or more")
     if steps > MOST_STEPS:
-        raise ArgumentError(f"{name}: {steps} steps asked for; wanted at most {MOST_STEPS:,}")
+        raise ArgumentError(f"{name}: {steps} steps requested; wanted at most {MOST_STEPS:,}")
 
 
 class StepLoop:

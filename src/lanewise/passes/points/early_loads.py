@@ -157,7 +157,7 @@ def _within(
 class _Early:
     """Takes branches apart: everything but stores runs without its test."""
 
-    definitions: Mapping[str, ir.Expression]  # of truth values
+    definitions: Mapping[str, ir.Expression]  # of booleans
     tests: int = 0
 
     def block(self, block: ir.Block, tests: tuple[ir.Expression, ...]) -> ir.Block:

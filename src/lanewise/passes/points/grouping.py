@@ -29,7 +29,7 @@ def legal(kernel: ir.Kernel, points: int) -> str | None:
     loops, body = nest(kernel)
     last = loops[-1]
     if points < 1:
-        return f"{points} points were asked for"
+        return f"{points} points were requested"
     if isinstance(last.extent, ir.Literal):
         return "it has one point"
     read = {s.array for s in statements(body) if isinstance(s, ir.LoadElement)}

@@ -152,7 +152,7 @@ class _Guards:
 
 
 def truths(body: ir.Block) -> Mapping[str, ir.Expression]:
-    """Truth values that are assigned once, from what does not change."""
+    """Booleans that are assigned once, from what does not change."""
     count = Counter(n for s in statements(body) for n in writes(s))
     return {
         s.name: s.value

@@ -124,7 +124,7 @@ def _apart(
         return text
     if any(steps) and s.array in truths:
         return (
-            f"{s.array} holds truth values, which take a byte each in memory and a bit each in a "
+            f"{s.array} holds booleans, which take a byte each in memory and a bit each in a "
             "register"
         )
     return text if any(steps[:-1]) or steps[-1] not in (0, 1) else None

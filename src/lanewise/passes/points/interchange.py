@@ -57,15 +57,15 @@ def legal(kernel: ir.Kernel, shape: Shape, tile: int, rounds: int = 1) -> str | 
     side = shape.side(shape.fast)
     if not 0 < tile <= MOST or tile % side:
         return (
-            f"a tile has whole registers of {side} points, and at most {MOST}; {tile} were asked "
-            "for"
+            f"a tile has whole registers of {side} points, and at most {MOST}; {tile} were "
+            "requested"
         )
     if max(shape.points[:-1], default=1) > 1:
         return "a tile lies along the last index, and has one row"
     if rounds not in ROUNDS:
         return (
             f"{', '.join(map(str, ROUNDS[:-1]))} or {ROUNDS[-1]} rounds go together; {rounds} were "
-            "asked for"
+            "requested"
         )
     return _Thread(kernel).problem()
 
@@ -137,7 +137,7 @@ class _Thread:
             if reason := self._once_too_often(name):
                 return reason
         if name := next((n for n, kind in self.kept.items() if kind == BOOL), None):
-            return f"{name} is a truth value, which takes a byte in memory and a bit in a register"
+            return f"{name} is a boolean, which takes a byte in memory and a bit in a register"
         return None
 
     def _once_too_often(self, name: str) -> str | None:
@@ -202,7 +202,7 @@ class _Thread:
         )
 
     def _computed_again(self) -> dict[str, ir.Assign]:
-        """Sums of indices and truth values about them: each part computes them anew, so that
+        """Sums of indices and booleans about them: each part computes them anew, so that
         accesses stay sums of indices.
         """
         often = [n for s in statements(self.body) for n in writes(s)]

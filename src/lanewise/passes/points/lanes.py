@@ -51,14 +51,14 @@ def legal(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> str | None:
     if shape.threads[shape.fast] not in COUNTS or shape.total != shape.threads[shape.fast]:
         return (
             f"a SIMD register has {', '.join(map(str, COUNTS[:-1]))} or {COUNTS[-1]} lanes; "
-            f"{shape.total} were asked for"
+            f"{shape.total} were requested"
         )
     if shape.fast != len(loops) - 1:
         return "lanes lie along the last index"
     if isinstance(loops[-1].extent, ir.Literal):
         return "it has one point, and lanes are neighbouring points"
     if min(shape.points) < 1:
-        return f"{min(shape.points)} points a lane were asked for"
+        return f"{min(shape.points)} points a lane were requested"
     if (points := math.prod(shape.points)) > merging.MOST_POINTS:
         return (
             f"wanted at most {merging.MOST_POINTS} points a lane, each of which is written out, "
@@ -116,7 +116,7 @@ def _apart(
             continue
         if a.array in truths:
             return (
-                f"{a.array} holds truth values, which take a byte each in memory and a bit each in "
+                f"{a.array} holds booleans, which take a byte each in memory and a bit each in "
                 "a register"
             )
         if a.way(last) == "next":

@@ -50,10 +50,10 @@ def legal(kernel: ir.Kernel, shape: Shape) -> str | None:
     if len(loops) != len(shape.threads):
         return (
             f"it has {len(loops)} indices, and blocks of {len(shape.threads)} dimensions were "
-            "asked for"
+            "requested"
         )
     if min(shape.points) < 1:
-        return f"{min(shape.points)} points a thread were asked for"
+        return f"{min(shape.points)} points a thread were requested"
     if (points := math.prod(shape.points)) > MOST_POINTS:
         return (
             f"wanted at most {MOST_POINTS} points a thread, each of which is written out, found "

@@ -83,7 +83,7 @@ class _Pair:
 def _find(kernel: ir.Kernel, points: int) -> _Pair | str:
     """The loops that go beside each other, or why there are none."""
     if points < 1:
-        return f"{points} points were asked for"
+        return f"{points} points were requested"
     _, threads = _nest(kernel)
     body = threads.body
     loops = [(n, s) for n, s in enumerate(body) if isinstance(s, ir.For)]
@@ -91,7 +91,7 @@ def _find(kernel: ir.Kernel, points: int) -> _Pair | str:
     if read := sorted(
         {s.array for s in statements(body) if isinstance(s, ir.LoadElement)} & written
     ):
-        return f"{read[0]} is read and written, and points would come one behind the other"
+        return f"{read[0]} is read and written, and points would come one after the other"
     writing = [(n, s) for n, s in loops if any(x.array in written for x in _stores((s,)))]
     for n, last in writing:
         for m, other in reversed(loops):

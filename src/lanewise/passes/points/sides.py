@@ -73,7 +73,7 @@ def _find(kernel: ir.Kernel) -> _Divided | str:
         return "its threads scatter, and each array is joined once"
     places = [n for n, s in enumerate(body) if isinstance(s, ir.If)]
     if not places:
-        return "its threads have no branch of their own outside of loops"
+        return "its threads have no separate branch outside of loops"
     if len(places) > 1:
         return (
             f"its threads have {len(places)} branches one after the other, which would make "

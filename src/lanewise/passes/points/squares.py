@@ -1,12 +1,12 @@
 """Squares in tiles: where rows are another array's columns, squares lie side by side in both, and
-what comes next is asked for.
+what comes next is requested.
 
     for each square: load 16 rows of a; turn; store 16 rows of c, a line of memory each
 ->  for the squares of a tile, along the rows that are written:
       prefetch 16 lines of the next tile; load 16 rows of a; turn; store 16 rows of c
 A square alone touches a line in each of 32 pages, more than a core follows by itself, and than
 memory gives fast. The squares of a tile write pieces of few rows, one shortly after the other. What
-the next tile reads is asked for meanwhile, row by row in long pieces, as many lines with each
+the next tile reads is requested meanwhile, row by row in long pieces, as many lines with each
 square as it reads itself: memory always has something to read and something to write. Tiles are
 longer along the rows that are read, and follow each other that way, some of them, before those
 below: a panel writes to few pages. Where one array is written they begin where its lines of memory
@@ -65,7 +65,7 @@ def legal(kernel: ir.Kernel, shape: Shape, side: int = 0) -> str | None:
     if not 0 < side <= MOST or side % shape.total:
         return (
             f"a tile has whole squares of {shape.total} points, and at most {MOST} a side; {side} "
-            "were asked for"
+            "were requested"
         )
     loops, body = merging.nest(kernel)
     names = {x.variable for x in loops}
@@ -81,9 +81,7 @@ def legal(kernel: ir.Kernel, shape: Shape, side: int = 0) -> str | None:
             )
         places = [i.name for i in a.statement.indices if isinstance(i, ir.Local)]
         if a.loops or a.guards or len(a.statement.indices) != 2 or set(places) != names:
-            return (
-                f"not every point writes an element of its own of {a.array}, once and in any case"
-            )
+            return f"not every point writes its own element of {a.array}, once and in any case"
         stores.append(a.array)
     if len(set(stores)) != len(stores):
         return "a point writes an element twice, and a tile has room for one of both"

@@ -72,11 +72,11 @@ def legal(kernel: ir.Kernel, targets: int, threads: int = WARP) -> str | None:
 
 def _misshapen(targets: int, threads: int) -> str | None:
     if targets < 1:
-        return f"{targets} targets a thread were asked for"
+        return f"{targets} targets a thread were requested"
     if threads < WARP or threads > MOST_THREADS or threads % WARP:
         return (
-            f"each warp has tasks of its own, and a block {WARP} to {MOST_THREADS} threads in "
-            f"whole warps; {threads} were asked for"
+            f"each warp has its own tasks, and a block {WARP} to {MOST_THREADS} threads in "
+            f"whole warps; {threads} were requested"
         )
     return None
 

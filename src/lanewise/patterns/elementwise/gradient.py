@@ -32,7 +32,7 @@ from lanewise.support.errors import ArgumentError, brief
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A kernel of a gradient, a `Derived`. asked: by the place in what the user asked for; total:
+    """A kernel of a gradient, a `Derived`. asked: by the place in what the user requested; total:
     they are added up over the elements.
     """
 

@@ -165,7 +165,7 @@ class Elementwise(AbstractKernel):
 
         wrt: "position" (a field), "body.position", "dt" (a parameter), or several of them. See
         `ElementwiseGradient` for calls and results. Raises `ArgumentError` for names that the
-        function does not read, `CompileError` (with the line) for whole numbers and for what has no
+        function does not read, `CompileError` (with the line) for integers and for what has no
         derivative.
         """
         from lanewise.facade import elementwise_gradient

@@ -115,7 +115,7 @@ def _check_apart(function: KernelFunction, arguments: Arguments) -> None:
         if overlap(arguments.shaped[name], _memory(arguments, other)):
             raise ArgumentError(
                 f"{function.name}: {name!r} is written, and shares memory with {other!r}; give it "
-                "memory of its own"
+                "its own memory"
             )
     changed = {owner(p.name) for p in function.lowered.function.parameters if p.mutable}
     for name in changed & arguments.records.keys():
@@ -123,7 +123,7 @@ def _check_apart(function: KernelFunction, arguments: Arguments) -> None:
             if overlap(arguments.records[name].data, arguments.shaped[table]):
                 raise ArgumentError(
                     f"{function.name}: {name!r} is written, and shares memory with the table "
-                    f"{table!r}; give it memory of its own"
+                    f"{table!r}; give it its own memory"
                 )
 
 

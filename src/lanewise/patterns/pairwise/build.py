@@ -155,7 +155,7 @@ _TASKS_CONVERTING = {8: 200, 4: 12, 2: 4}
 
 
 def _reciprocal(machine: Machine, work: Work, requested: Plan) -> bool:
-    """Whether pairs are computed once: asked for, or possible, not in the way of other requests,
+    """Whether pairs are computed once: requested, or possible, not in the way of other requests,
     and of use.
     """
     if requested.reciprocity is not None:

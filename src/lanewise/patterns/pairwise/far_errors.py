@@ -50,7 +50,7 @@ SAMPLE, BLOCK = 1024, 32  # targets that are looked at, and how many of them fol
 class FarErrors:
     """What `lw.far_errors` found: errors relative to the results of all pairs.
 
-    predicted: the error that 99 % of the results shall be below, which the tree was asked for; None
+    predicted: the error that 99 % of the results shall be below, which the tree was requested; None
     where it goes by an angle. median, most (which 99 % are below), largest: as measured. targets:
     how many were looked at. seconds: of a call over the tree. kept: whether they were measured
     before, for such a call.

@@ -49,7 +49,7 @@ from lanewise.support.errors import ArgumentError, brief
 class _Part:
     """A kernel of a gradient, a `Derived`.
 
-    asked: by the place in what the user asked for. exchanged: it is summed over targets. weighed:
+    asked: by the place in what the user requested. exchanged: it is summed over targets. weighed:
     the cotangents are fields of the targets.
     identical: targets and sources are one array.
     """

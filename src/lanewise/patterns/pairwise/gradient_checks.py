@@ -38,8 +38,8 @@ def check_exchange(kernel: Pairwise, search: Search) -> None:
     target, source = pair_of_records(kernel.signature)
     if search.k is not None:
         raise ArgumentError(
-            f"{name}.gradient: a search for {search.in_words()} gives each target sources of its "
-            "own, and a source does not know "
+            f"{name}.gradient: a search for {search.in_words()} gives each target its own "
+            "sources, and a source does not know "
             f"whose it is; take the gradient with respect to fields of {target}, or search with "
             "lw.Neighbors(radius=...)"
         )

@@ -181,7 +181,7 @@ class Pairwise(AbstractKernel):
 
         wrt: "position" (of both records), "target.position", "source.mass", "softening2", or
         several of them. See `PairwiseGradient` for calls and results. Raises `ArgumentError` for
-        names that the function does not read, `CompileError` (with the line) for whole numbers and
+        names that the function does not read, `CompileError` (with the line) for integers and
         for what has no derivative.
         """
         from lanewise.facade import pairwise_gradient

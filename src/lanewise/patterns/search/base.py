@@ -1,4 +1,4 @@
-"""What a search is to a pairwise kernel: what is asked for (Search), what was built (Structure),
+"""What a search is to a pairwise kernel: what is requested (Search), what was built (Structure),
 how a kernel runs through it (Walk).
 """
 
@@ -362,7 +362,7 @@ def check_k(name: str, k: Any) -> None:
         return
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MOST_NEIGHBORS:
         raise ArgumentError(
-            f"{name}(k={shown(k)}): wanted a whole number from 1 to {MOST_NEIGHBORS}, the longest "
+            f"{name}(k={shown(k)}): wanted an integer from 1 to {MOST_NEIGHBORS}, the longest "
             "list that is kept in registers"
         )
 

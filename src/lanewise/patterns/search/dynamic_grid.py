@@ -142,7 +142,7 @@ def _check_leaf(order: str, leaf: Any) -> None:
         )
     if not whole:
         raise ArgumentError(
-            f"DynamicGrid(order={order!r}, leaf={shown(leaf)}): wanted a whole number from 1 on"
+            f"DynamicGrid(order={order!r}, leaf={shown(leaf)}): wanted an integer from 1 on"
         )
 
 

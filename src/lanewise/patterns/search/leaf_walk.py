@@ -107,7 +107,7 @@ class LeafWalk(Walk):
         )
 
     def read(self, array: str, place: ir.Expression, into: ir.Local) -> ir.Block:
-        """A whole number of 32 bits, as an index."""
+        """An integer of 32 bits, as an index."""
         if self.index == I32:
             return (ir.LoadRecord(array, place, (("value", into.name),)),)
         short = ir.Local(f"{into.name}.short", I32)

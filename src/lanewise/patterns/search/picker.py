@@ -1,4 +1,4 @@
-"""Which structure a call over a search gets: the one asked for, the one that tune() found, or the
+"""Which structure a call over a search gets: the one requested, the one that tune() found, or the
 automatic choice.
 
 What tune() measured for one call is used for every call of its kind.
@@ -115,7 +115,7 @@ class SearchPicker:
         if isinstance(self._search, Tree):
             return self._tree(self._search, arguments, sources, requested, values)
         if not isinstance(self._search, Neighbors | Nearest):
-            return Picked(self._search.plan(sources), "asked for", requested)
+            return Picked(self._search.plan(sources), "requested", requested)
         outlook = look(self._search, sources) if sources.count > FEW else None
         kind = kind_of_call(self._search, sources, outlook)
         specialisation = _specialisation(arguments, kind, requested)
@@ -139,9 +139,9 @@ class SearchPicker:
         self, asked: Tree, arguments: Arguments, sources: Points, requested: Plan | None,
         values: Mapping[str, Any] | None,
     ) -> Picked:  # fmt: skip
-        """The tree that was asked for; with an accuracy the one that was calibrated."""
+        """The tree that was requested; with an accuracy the one that was calibrated."""
         if asked.accuracy is None:
-            return Picked(asked.plan(sources), "asked for", requested)
+            return Picked(asked.plan(sources), "requested", requested)
         if is_compiled(arguments.device) and has_entries(self._name):
             kind, specialisation = self._kind_of_tree(asked, arguments, sources, values)
             found = self._calibrated.find(
@@ -150,7 +150,7 @@ class SearchPicker:
             if found is not None:
                 return Picked(found.choice.search(asked), found.why, requested, tuned=True)
         why = (
-            f"asked for; 99 % of results within {asked.accuracy:g} predicted, not measured: tune() "
+            f"requested; 99 % of results within {asked.accuracy:g} predicted, not measured: tune() "
             "measures and chooses"
         )
         return Picked(asked.plan(sources), why, requested)
@@ -229,7 +229,7 @@ class SearchPicker:
 
         if not isinstance(self._search, Neighbors | Nearest):
             raise ArgumentError(
-                f"{self._name} runs over {self._search.describe()}, which was asked for; "
+                f"{self._name} runs over {self._search.describe()}, which was requested; "
                 "structures and plans are measured for "
                 "lw.Neighbors(radius=...) and lw.Nearest(k=...), trees for lw.Tree(accuracy=...), "
                 "plans alone for all pairs, @lw.pairwise without a search"

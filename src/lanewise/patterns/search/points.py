@@ -145,13 +145,13 @@ class Points:
         return self.once("sample", Points._sample)
 
     def once(self, name: str, find: Callable[[Points], T]) -> T:
-        """What is found out about the positions, the first time that it is asked for."""
+        """What is found out about the positions, the first time that it is requested."""
         if name not in self._facts:
             self._facts[name] = find(self)
         return self._facts[name]
 
     def fixed(self, name: str, find: Callable[[Points], T]) -> T:
-        """What is found out about their memory, the first time that it is asked for."""
+        """What is found out about their memory, the first time that it is requested."""
         if name not in self._memory:
             self._memory[name] = find(self)
         return self._memory[name]

@@ -96,7 +96,7 @@ def nearest(
     Raises as `neighbors`, and `ArgumentError` for a k larger than the number of points or than 32.
     """
     k, radius = plain_number(k), plain_number(radius)
-    _check_given("nearest", "k", k, f"a whole number from 1 to {MOST_NEIGHBORS}")
+    _check_given("nearest", "k", k, f"an integer from 1 to {MOST_NEIGHBORS}")
     check_k("nearest", k)
     check_radius("nearest", radius)
     chosen = search if search is not None else Nearest(k=k, radius=radius, world=_world(world))

@@ -37,7 +37,7 @@ class Ragged:
         number: Any = row
         if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
             raise ArgumentTypeError(
-                f"rows are taken one by one with a whole number, found {shown(number)}"
+                f"rows are taken one by one with an integer, found {shown(number)}"
             )
         count = len(self)
         if not -count <= row < count:

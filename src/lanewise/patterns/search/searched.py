@@ -224,7 +224,7 @@ class Searched:
         plan: Plan | None,
         choice: Choice | TreeChoice | None = None,
     ) -> Call:
-        """A call with its structure and its memory. `choice`: instead of what is asked for, or was
+        """A call with its structure and its memory. `choice`: instead of what is requested, or was
         tuned.
         """
         with on(arguments.device):

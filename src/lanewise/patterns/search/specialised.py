@@ -135,7 +135,7 @@ class Specialiser:
         )
 
     def _far_of(self, search: Search) -> FarFields | None:
-        """The kernels of a tree: that which was asked for, or another one that was calibrated."""
+        """The kernels of a tree: that which was requested, or another one that was calibrated."""
         if not isinstance(search, Tree) or self.far is None or search == self.search:
             return self.far if isinstance(search, Tree) else None
         sort = search.method, search.terms, search.accuracy is None

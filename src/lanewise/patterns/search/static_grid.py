@@ -95,7 +95,7 @@ class StaticGrid(Search):
         whole = all(isinstance(n, int) and not isinstance(n, bool) and n >= 1 for n in numbers)
         if self.cells is not None and not whole:
             raise ArgumentError(
-                f"StaticGrid(cells={shown(self.cells)}): wanted a whole number from 1 on, or one "
+                f"StaticGrid(cells={shown(self.cells)}): wanted an integer from 1 on, or one "
                 "for each axis"
             )
         if self.over is not None:

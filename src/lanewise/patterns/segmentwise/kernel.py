@@ -167,7 +167,7 @@ def _ragged(place: str, value: Any, kind: Record | t.ValueType, note: str) -> Ra
         raise ArgumentError(f"{place} must be lw.ragged(...) of {name}{note}, found {value!r}")
     if not value.is_whole:
         raise ArgumentError(
-            f"{place} is a part of another ragged array; make it one of its own with .copy()"
+            f"{place} is a part of another ragged array; make it independent with .copy()"
         )
     return value
 
@@ -295,7 +295,7 @@ class Segmentwise(AbstractKernel):
             ]:
                 name = shared[0].removeprefix("$")
                 raise ArgumentError(
-                    f"{self.__name__}: out shares memory with {name!r}; give it memory of its own"
+                    f"{self.__name__}: out shares memory with {name!r}; give it its own memory"
                 )
 
     def _check_out(self, out: Any, shape: tuple[int, ...]) -> None:

@@ -55,7 +55,7 @@ STENCIL, STREAM = "stencil", "collide-stream"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of some sites, to be explained. calls: all that it runs. plan: that was asked for;
+    """A step of some sites, to be explained. calls: all that it runs. plan: that was requested;
     tuned: whether tune() has found the one that it has.
     """
 

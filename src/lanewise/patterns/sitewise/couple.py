@@ -48,7 +48,7 @@ def couple(*steppers: SiteStepper) -> SiteStepper:
             if id(o.sites) not in stepped:
                 raise ArgumentError(
                     f"lw.couple: {s.name} reads what {o.name} observes of {o.sites!r}, which would "
-                    "stand still; wanted a stepper of those sites, too"
+                    "stand still; wanted a stepper of those sites as well"
                 )
     return SiteStepper(
         f"couple({', '.join(s.name for s in steppers)})",

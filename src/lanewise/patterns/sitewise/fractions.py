@@ -181,7 +181,7 @@ def _check(
     if (solid := np.isin(kinds, sorted(walls))).any():
         raise ArgumentError(
             f"site {int(places[int(np.argmax(solid))])} has fractions and is a wall; wanted sites "
-            "beside it"
+            "next to it"
         )
     if ((fractions < 0) | (fractions > 1)).any():  # NaN is neither
         outside = fractions[(fractions < 0) | (fractions > 1)][0]

@@ -129,7 +129,7 @@ class Sitewise(LatticeKernel):
     ) -> AnySites:
         """The sites of a box, all populations zero.
 
-        shape: (ny, nx) or (nz, ny, nx). mask: the kind of every site, whole numbers of that shape.
+        shape: (ny, nx) or (nz, ny, nx). mask: the kind of every site, integers of that shape.
         edges: the rule of an axis, or of its (low, high) face: "periodic", "slip" or the name of a
         wall. storage: "f16" (GPU), "f32" or "f64".
         streaming: "pull" or "push" with two copies of the populations, or "in-place" with one.

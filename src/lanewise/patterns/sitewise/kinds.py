@@ -41,7 +41,7 @@ def check_new(number: object, name: object, taken: Iterable[tuple[int, str]]) ->
     """Refuse a kind whose number or name is out of range or in use."""
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number < MOST:
         raise ArgumentError(
-            f"kind {shown(number)} ({shown(name)}): wanted a whole number from 1 to {MOST - 1}; 0 "
+            f"kind {shown(number)} ({shown(name)}): wanted an integer from 1 to {MOST - 1}; 0 "
             "is the function itself"
         )
     if not isinstance(name, str) or not name:

@@ -130,7 +130,7 @@ def site_shape(lattice: Lattice, shape: Any) -> tuple[int, ...]:
     axes = ("nz", "ny", "nx")[-lattice.dimension :]
     try:
         size = tuple(operator.index(n) for n in shape)
-    except Exception:  # of the user's class, or what is no list of whole numbers
+    except Exception:  # of the user's class, or what is no list of integers
         size = ()
     if len(size) != lattice.dimension or any(n < 1 for n in size):
         raise ArgumentError(
@@ -151,7 +151,7 @@ def site_kinds(mask: Any, shape: tuple[int, ...], allowed: frozenset[int]) -> np
     )
     if kinds.dtype.kind not in "biu":
         raise ArgumentError(
-            f"the mask holds kinds, whole numbers from 0 to {MOST - 1}; found {kinds.dtype}"
+            f"the mask holds kinds, integers from 0 to {MOST - 1}; found {kinds.dtype}"
         )
     if kinds.shape != shape:
         raise ArgumentError(f"the mask has the shape {kinds.shape}, and the sites {shape}")

@@ -3,7 +3,7 @@ link, and what it reads of a wall.
 
 The neighbour in direction q is where the population of the opposite direction comes from, so links,
 edges and cut links are those of populations. Fields are complete before the kernel that reads them
-begins, so no streaming form can tear them: an observer wrote them in a kernel of its own, or they
+begins, so no streaming form can tear them: an observer wrote them in a separate kernel, or they
 are the other copy of what the kernel writes.
 
     periodic    the site at the other side slip        the mirror image: the link is not followed

@@ -92,7 +92,7 @@ class Sites(Standing):
             0 if not self.placed else row_block_of(layout, shape[-1], plain=record is not None)
         )
         self._mark(kinds, walls, plain=record is None)
-        remedy = "set their populations again, or go on from a checkpoint"
+        remedy = "set their populations again, or continue from a checkpoint"
         whole = WholeSteps("these sites", remedy)
         self.state = StepState(max(len(form.phases), form.buffers), whole)
         self._parts: dict[int | None, Any] = {}
@@ -169,7 +169,7 @@ class Sites(Standing):
 
     @property
     def fetched_bytes(self) -> int | None:
-        """How many bytes at a time memory should be asked for; None: as always.
+        """How many bytes at a time memory should be requested; None: as always.
 
         Among many walls fewer are loaded in vain.
         """

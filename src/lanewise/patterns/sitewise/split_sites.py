@@ -93,7 +93,7 @@ class SplitSites(Standing):
             for slab, device in zip(self.slabs, mesh.devices, strict=True)
         )
         first = self.parts[0].state
-        remedy = "set their populations again, or go on from a checkpoint"
+        remedy = "set their populations again, or continue from a checkpoint"
         self.state = StepState(first.cycle, WholeSteps("these sites", remedy))
         for part in self.parts:
             part.state = self.state

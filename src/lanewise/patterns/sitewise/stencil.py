@@ -88,7 +88,7 @@ class Stencil(LatticeKernel):
     ) -> AnySites:
         """The sites of a box.
 
-        shape: (nx,), (ny, nx) or (nz, ny, nx). mask: the kind of every site, whole numbers of that
+        shape: (nx,), (ny, nx) or (nz, ny, nx). mask: the kind of every site, integers of that
         shape. edges: the rule of an axis, or of its (low, high) face: "periodic", "slip", "outflow"
         or the name of a wall. storage: "f16" (GPU), "f32" or "f64". device: or a mesh, whose parts
         have layers along the slowest axis, at least 8 each. fields: where they begin,

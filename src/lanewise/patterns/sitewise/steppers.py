@@ -163,7 +163,7 @@ def owned_by(sites: Sites, steps: int) -> list[Owned]:
 
 
 def around_steps(sites: AnySites) -> tuple[Around, ...]:
-    """Memory is asked for as many bytes at a time as these sites want, if there are enough steps to
+    """Memory is requested as many bytes at a time as these sites want, if there are enough steps to
     be worth it.
     """
     if isinstance(sites, SplitSites):

@@ -126,7 +126,7 @@ def proved_with_values(lowered: Lowered, signature: Signature) -> bool:
 
 
 def _whole_numbers(signature: Signature, names: Iterable[str]) -> list[str]:
-    """The values for all that are whole numbers."""
+    """The values for all that are integers."""
     kinds = signature.parameters
     return [n for n in names if isinstance(kind := kinds.get(n), t.Scalar) and kind.is_integer]
 

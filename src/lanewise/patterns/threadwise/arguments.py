@@ -144,7 +144,7 @@ def _device(kernel: str, arrays: Mapping[str, Any]) -> str:
 
 
 def _host_device() -> str:
-    """Arrays of NumPy are for the CPU, or for the interpreter where that is asked for."""
+    """Arrays of NumPy are for the CPU, or for the interpreter where that is requested."""
     return PYTHON.name if default_device() == PYTHON.name else CPU.name
 
 
@@ -155,7 +155,7 @@ def _check_apart(kernel: str, arrays: Mapping[str, Any], written: tuple[str, ...
             if other != name and overlap(arrays[name], arrays[other]):
                 raise ArgumentError(
                     f"{kernel}: {name!r} is written, and shares memory with {other!r}; give it "
-                    "memory of its own"
+                    "its own memory"
                 )
 
 
@@ -176,7 +176,7 @@ def grid_extents(kernel: str, indices: tuple[str, ...], grid: Any) -> tuple[int,
         raise ArgumentError(
             f"{kernel}: grid= says how many values {names} "
             f"{'has' if len(indices) == 1 else 'have'}: wanted {example}, "
-            f"{'a whole number' if len(indices) == 1 else f'{len(indices)} whole numbers'} from 0 "
+            f"{'an integer' if len(indices) == 1 else f'{len(indices)} integers'} from 0 "
             f"on, found {grid!r}"
         )
     lengths = tuple(int(n) for n in extents)

@@ -138,7 +138,7 @@ def sliced_problem(kernel: ir.Kernel, plan: CompletePlan) -> str | None:
     if plan.slices not in SLICES:
         return (
             f"a SIMD register has {', '.join(map(str, SLICES[:-1]))} or {SLICES[-1]} lanes; "
-            f"{plan.slices} were asked for"
+            f"{plan.slices} were requested"
         )
     if reason := loop_sharing.legal(kernel):
         return reason

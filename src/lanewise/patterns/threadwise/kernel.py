@@ -93,9 +93,9 @@ def _returned(signature: Signature, returned: ast.Return) -> CompileError:
         found=ast.unparse(returned),
         wanted="an assignment to an element, and no result"
         if writes
-        else f"{summed} behind the parameters, for the sum over all indices; or an assignment to "
+        else f"{summed} after the parameters, for the sum over all indices; or an assignment to "
         "an element",
-        hint="a sum over all indices is a function of its own: without assignments, and with "
+        hint="a sum over all indices is a separate function: without assignments, and with "
         f"{summed}"
         if writes
         else "",
@@ -157,7 +157,7 @@ class Threadwise(AbstractKernel):
 
     A function with a result (`-> lw.f32`) is summed over its indices, in 64 bits and in an order
     that the plan fixes. A call returns the sum as a number; with `out=`, an array of one float64
-    (int64 for whole numbers) on the device, it is put there and `out` is returned, without waiting
+    (int64 for integers) on the device, it is put there and `out` is returned, without waiting
     for it.
 
     A call some index of which surely is outside of its array raises `ArgumentError`, with the line.

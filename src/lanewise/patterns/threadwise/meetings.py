@@ -151,7 +151,7 @@ def _touched(
 
 
 def _evaluated(e: ir.Expression, values: Mapping[str, Any]) -> Any:
-    """A whole number, or one for each thread; None where it depends on something else."""
+    """An integer, or one for each thread; None where it depends on something else."""
     match e:
         case ir.Literal(value=value) if e.type.is_integer:
             return int(value)
@@ -190,7 +190,7 @@ def refusal(kernel: str, indices: tuple[str, ...], met: Meeting, grid: str) -> A
     """Of a call whose threads meet."""
     (one, other), s = met.threads, met.one
     element = f"{s.array}[{', '.join(map(str, met.element))}]"
-    other_does = "writes it, too," if isinstance(met.other, ir.StoreElement) else "reads it"
+    other_does = "also writes it," if isinstance(met.other, ir.StoreElement) else "reads it"
     where = (
         "" if met.other is s else f"in line {met.other.location.line}, {print_place(met.other)}, "
     )
@@ -200,7 +200,7 @@ def refusal(kernel: str, indices: tuple[str, ...], met: Meeting, grid: str) -> A
             s.location,
             found=f"{_named(indices, one)} writes {element}, and {_named(indices, other)} "
             f"{other_does} {where}with {grid}",
-            wanted="elements of its own for every thread, as nothing says which thread comes first",
+            wanted="separate elements for every thread, as nothing says which thread comes first",
             hint="write to another array, or let a condition leave one of the threads out; sums of "
             "many threads are lw.scatter_add",
         )

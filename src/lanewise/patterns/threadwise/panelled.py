@@ -24,14 +24,14 @@ SOLVING = 64  # threads of a block that go through the rounds of the smallest pa
 
 def panelled(kernel: ir.Kernel, plan: CompletePlan, checked: Checked) -> Iterator[ir.Kernel]:
     """The kernels of such a plan, mapped to threads, in the order of their launches, each made as
-    it is asked for.
+    it is requested.
 
     Raises `PlanError` where the plan does not fit.
     """
     if is_shared(plan):
         raise PlanError(
             f"Plan(panel={plan.panel}, slices={plan.slices}, parts={plan.parts}): the threads of a "
-            "panel have rounds of their own; "
+            "panel have their own rounds; "
             "choose slices=1 and parts=1"
         )
     rest, panel = kernel, plan.panel

@@ -209,7 +209,7 @@ def _extents(function: KernelFunction, environment: Mapping[str, Any]) -> tuple[
 
 
 def _whole_numbers(function: KernelFunction, environment: Mapping[str, Any]) -> list[str]:
-    """The values for all that are whole numbers."""
+    """The values for all that are integers."""
     kinds = function.signature.parameters
     return [
         n for n in environment if isinstance(kind := kinds.get(n), t.Scalar) and kind.is_integer

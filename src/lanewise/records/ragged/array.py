@@ -31,7 +31,7 @@ from lanewise.runtime.memory import array_module, copy_whole, on, read_only, to_
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, ArgumentTypeError, brief
 
-UNKNOWN = "not asked for"
+UNKNOWN = "not requested"
 
 
 class RaggedArray:
@@ -165,7 +165,7 @@ class RaggedArray:
         number: Any = index
         if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
             raise ArgumentTypeError(
-                "the lists of a ragged array are taken one by one with a whole number, found "
+                "the lists of a ragged array are taken one by one with an integer, found "
                 f"{shown(number)}"
             )
         if not -len(self) <= index < len(self):
@@ -349,7 +349,7 @@ class RaggedArray:
         if not self._whole:
             raise ArgumentError(
                 "append changes the length of a ragged array, and this is a part of another one; "
-                ".copy() is an array of its own"
+                ".copy() is an independent array"
             )
         flat, ends = self._read(lists, counts)
         own = self._ends()

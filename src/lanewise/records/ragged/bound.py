@@ -16,7 +16,7 @@ from lanewise.support.errors import ArgumentError
 
 def padding(array: RaggedArray) -> Any:
     """The values behind the last list, flat: what kernels read in place of a value outside of a
-    list. Whole numbers have none.
+    list. Integers have none.
     """
     flat = array._flat  # pyright: ignore[reportPrivateUsage]
     return flat.raw()[len(flat.storage) :].reshape(-1)

@@ -19,7 +19,7 @@ def ragged(
     values: nested lists of arrays, of record arrays or of numbers, an awkward array; or with
     `counts` all values one after the other, as an array of shape (n,) or (n, components), or a
     record array. Complex numbers become vectors of two.
-    counts: how long the lists are: an array of whole numbers for one level; for several a tuple of
+    counts: how long the lists are: an array of integers for one level; for several a tuple of
     arrays, outermost first, or an array with as many axes, where all lists of the outer levels are
     of one length. kind: the type of a value, such as lw.vec2; without it that of the array. device:
     by default where records and arrays of a GPU lie, for other values that of `lw.device`.

@@ -50,7 +50,7 @@ def record_of_values(kind: t.ValueType) -> Record:
 
 
 def spare(kind: Record | t.ValueType) -> int:
-    """How many values there are behind the last list: of whole numbers and records none."""
+    """How many values there are behind the last list: of integers and records none."""
     return PAD if not isinstance(kind, Record) and t.scalar_of(kind).is_float else 0
 
 

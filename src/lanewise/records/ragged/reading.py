@@ -151,7 +151,7 @@ def _joined(leaves: list[Any], wanted: Record | t.ValueType | None) -> Any:
         if len(arrays) < len(leaves) or any(a.record != first.record for a in arrays):
             raise ArgumentError(
                 f"lw.ragged: wanted arrays of {first.record.name} in all lists, found others "
-                "beside them"
+                "as well"
             )
         fields = {
             f.name: np.concatenate([to_host(getattr(a, f.name)) for a in arrays])
@@ -176,7 +176,7 @@ def _joined(leaves: list[Any], wanted: Record | t.ValueType | None) -> Any:
     if len(shapes) > 1 or any(a.dtype.kind not in "biufc" for a in filled):
         described = ", ".join(sorted({f"{a.dtype} {a.shape}" for a in filled}))
         raise ArgumentError(
-            "lw.ragged: wanted arrays of numbers of one shape behind the first axis, found "
+            "lw.ragged: wanted arrays of numbers of one shape after the first axis, found "
             f"{described}"
         )
     return np.concatenate(filled)
@@ -279,7 +279,7 @@ def _whole(counts: Any) -> np.ndarray[Any, Any]:
     if array.dtype.kind not in "iu" and not array.size:
         array = array.astype(np.int64)
     if array.dtype.kind not in "iu" or not array.ndim or (array.size and int(array.min()) < 0):
-        raise ArgumentError(f"lw.ragged: counts are whole numbers from 0 on, found {shown(counts)}")
+        raise ArgumentError(f"lw.ragged: counts are integers from 0 on, found {shown(counts)}")
     if array.size and int(array.max()) > np.iinfo(np.int64).max:
         raise ArgumentError(f"lw.ragged: counts are below 2**63, found {int(array.max()):,}")
     return array.astype(np.int64)

@@ -1,6 +1,6 @@
 """Exponentials and hyperbolic functions.
 
-All begin with e^x = 2^n (1 + e): n is the whole number next to x / ln 2, e a polynomial of the rest
+All begin with e^x = 2^n (1 + e): n is the integer next to x / ln 2, e a polynomial of the rest
 r = x - n ln 2, which has a second part for what its rounding lost.
 """
 

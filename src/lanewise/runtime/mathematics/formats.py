@@ -54,14 +54,14 @@ def format_of(x: Register) -> BinaryFormat:
 
 @dataclass(frozen=True)
 class WholeFloat:
-    """A whole number of at most a few thousand, as a float and as bits."""
+    """An integer of at most a few thousand, as a float and as bits."""
 
     number: Register
     bits: Register
 
 
 def nearest_whole(x: Register, factor: float) -> WholeFloat:
-    """The whole number next to x times a factor, which is not large."""
+    """The integer next to x times a factor, which is not large."""
     form = format_of(x)
     moved = fma(x, factor, form.shift)
     return WholeFloat(moved - form.shift, moved.bits - form.shift_bits)
@@ -105,7 +105,7 @@ def _scaled_at_once(p: Register, n: Register) -> Register:
 
 
 def as_number(n: Register) -> Register:
-    """A small whole number as a float; AVX2 converts none of 64 bits."""
+    """A small integer as a float; AVX2 converts none of 64 bits."""
     code = n.code
     if n.kind == "i32":
         return code.give(f"sitofp {n} to {code.type('float')}", "float")

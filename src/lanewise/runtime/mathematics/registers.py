@@ -259,7 +259,7 @@ def size(x: Register) -> Register:
 
 
 def nearest(x: Register) -> Register:
-    """The nearest whole number, the even one of two."""
+    """The nearest integer, the even one of two."""
     return x.code.intrinsic("roundeven", x)
 
 

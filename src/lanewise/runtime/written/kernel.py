@@ -28,7 +28,7 @@ ROUNDS = 20  # through a text, until types stay the same
 
 class TextKernel:
     """The function `<name>_kernel` of a text, called with arrays and numbers of any types that it
-    can work with. It returns None, a whole number or a truth value.
+    can work with. It returns None, an integer or a boolean.
     """
 
     __slots__ = ("__weakref__", "_known", "_made", "name", "text")
@@ -113,7 +113,7 @@ def _module(
     code.begin("return")
     if result is not None:
         if not isinstance(result, NumberKind) or result.is_float:
-            raise TextError("a kernel returns a whole number, a truth value or nothing")
+            raise TextError("a kernel returns an integer, a boolean or nothing")
         found = Arithmetic(code).cast(number_of(writer.variables.value_of("0.return")), I64)
         code.do(f"store {found.kind.text} {found.name}, ptr %result")
     writer.local.given_back()

@@ -1,8 +1,8 @@
 """Types of numbers and arrays in texts that are written by hand.
 
-Whole numbers have 64 bits in arithmetic, whatever they are stored as: with a sign, unless both are
-without. Whole numbers of 32 and 64 bits with floats are float64; what is stored in an element, or
-converted by the name of a type, is cut to it. Whole numbers written in the text take the sign of
+Integers have 64 bits in arithmetic, whatever they are stored as: with a sign, unless both are
+without. Integers of 32 and 64 bits with floats are float64; what is stored in an element, or
+converted by the name of a type, is cut to it. Integers written in the text take the sign of
 what they meet.
 """
 
@@ -41,7 +41,7 @@ class NumberKind:
 
     @property
     def stored(self) -> str:
-        """The type of an element: truth values are bytes there."""
+        """The type of an element: booleans are bytes there."""
         return "i8" if self.letter == "b" else self.text
 
     @property
@@ -138,7 +138,7 @@ def in_common(a: NumberKind, b: NumberKind) -> NumberKind:
 
 def _signed(a: NumberKind, b: NumberKind, found: NumberKind) -> NumberKind:
     if a != b and U64 in (a, b) and "i" in (a.letter, b.letter):
-        raise TextError("a whole number with a sign meets one of 64 bits without: convert either")
+        raise TextError("an integer with a sign meets one of 64 bits without: convert either")
     return found
 
 

@@ -111,7 +111,7 @@ class Arithmetic:
     code: FunctionLines
 
     def cast(self, v: TextNumber, kind: NumberKind) -> TextNumber:
-        """A number as one of another type. Floats become the nearest whole number towards zero, the
+        """A number as one of another type. Floats become the nearest integer towards zero, the
         last one of their type beyond it, and 0 of what is no number.
         """
         was, to, give = v.kind, kind.text, self.code.give
@@ -139,7 +139,7 @@ class Arithmetic:
         return TextNumber(kind, give(f"{way} {was.text} {v.name} to {to}"))
 
     def fitting(self, v: TextNumber, kind: NumberKind) -> TextNumber:
-        """A float as a whole number with a sign that it is known to fit: one instruction less a
+        """A float as an integer with a sign that it is known to fit: one instruction less a
         number, or several in registers of many.
         """
         return TextNumber(kind, self.code.give(f"fptosi {v.kind.text} {v.name} to {kind.text}"))
@@ -182,7 +182,7 @@ class Arithmetic:
             return TextNumber(kind, give(f"{shift} i64 {a.name}, {b.name}"))
         if way in (ast.FloorDiv, ast.Mod):
             return self._divided(a, b, kind, rest=way is ast.Mod)
-        raise TextError(f"whole numbers have no {way.__name__}")
+        raise TextError(f"integers have no {way.__name__}")
 
     def _divided(self, a: TextNumber, b: TextNumber, kind: NumberKind, *, rest: bool) -> TextNumber:
         """Towards minus infinity, by a number above zero."""
@@ -248,9 +248,9 @@ class Arithmetic:
     # ---------------------------------------------------------------- memory
 
     def whole_index(self, v: TextNumber) -> str:
-        """A whole number as one of 64 bits."""
+        """An integer as one of 64 bits."""
         if v.kind.is_float or v.kind == BOOL:
-            raise TextError("places of an array are whole numbers")
+            raise TextError("places of an array are integers")
         return self.cast(v, U64 if v.kind.letter == "u" else I64).name
 
     def inner(self, a: TextArray, index: TextNumber) -> TextArray:

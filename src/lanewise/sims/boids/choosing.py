@@ -1,4 +1,4 @@
-"""The search that a flock flies with: as asked for, as tuned, or by rules for where agents are."""
+"""The search that a flock flies with: as requested, as tuned, or by rules for where agents are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lanewise.sims.boids.settings import Settings
 from lanewise.sims.common.searches import picked
 from lanewise.support.errors import ArgumentError, InputError
 
-ASKED = "asked for"
+ASKED = "requested"
 
 
 def choose_search(

@@ -43,7 +43,7 @@ FIXED = {
     "speed": "write to flock.boids.speed (rows in the order of flock.rows), or make a new Flock "
     "with state=...",
 }
-ANEW = "it is chosen when a flock is made: Flock(state=flock.state, ...) goes on with another one"
+ANEW = "it is chosen when a flock is made: Flock(state=flock.state, ...) continues with another one"
 
 
 def check_names(flock: type[Flock], constants: Mapping[str, float]) -> None:

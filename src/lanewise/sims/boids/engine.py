@@ -43,7 +43,7 @@ class FlockEngine:
         rows: NDArray[np.int32] | None = None,
         laid_before: lw.Search | None = None,
     ) -> None:
-        """Allocate, compile and bind. search: as it was asked for, or chosen before.
+        """Allocate, compile and bind. search: as it was requested, or chosen before.
 
         rows: of the agent at each place in memory; None: as they are in the state. laid_before: see
         `_bind`.
@@ -95,7 +95,7 @@ class FlockEngine:
     def change(self, settings: Settings, search: str | lw.Search | None = None) -> None:
         """Go on by other settings; the search stays where nothing that it follows from changes.
 
-        search: another one, as it was asked for.
+        search: another one, as it was requested.
         """
         check_fit(settings)
         check_places(settings, values_on_host(self.by_row(self.boids.position)), self.ids)

@@ -84,6 +84,6 @@ def _numbers(values: Mapping[str, float]) -> dict[str, Any]:
     for name in ("k", "think_every", "seed"):
         if name in numbers:
             if numbers[name] != int(numbers[name]):
-                raise InputError(f"--set {name}={numbers[name]:g}: wanted a whole number")
+                raise InputError(f"--set {name}={numbers[name]:g}: wanted an integer")
             numbers[name] = int(numbers[name])
     return numbers

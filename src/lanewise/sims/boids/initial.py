@@ -142,7 +142,7 @@ def make_state(
 def check_agents(agents: int) -> int:
     """Refuse fewer than none."""
     if agents < 0:
-        raise InputError(f"{agents} agents asked for; wanted 0 or more")
+        raise InputError(f"{agents} agents requested; wanted 0 or more")
     return agents
 
 

@@ -165,8 +165,8 @@ class Pictures:
         Option(
             LOOK,
             "NAME",
-            "fixed; orbit, around the flock; offset, follow or pov, beside, behind or as one agent "
-            "(default {default})",
+            "fixed; orbit, around the flock; offset, follow or pov, next to, behind or as one "
+            "agent (default {default})",
             values="lanewise.sims.boids.view.camera.CAMERAS",
         ),
     )

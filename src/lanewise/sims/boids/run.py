@@ -260,7 +260,7 @@ def _checked_length(
     check_steps(length.steps)
     check_time_step(length.dt)
     if (agents := chosen.get("agents", 1)) < 1:
-        raise InputError(f"{agents} agents asked for; wanted at least 1")
+        raise InputError(f"{agents} agents requested; wanted at least 1")
     for name in ONLY_STARTS if table is not None else ():
         if name in chosen:
             raise InputError(

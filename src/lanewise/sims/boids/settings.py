@@ -43,7 +43,7 @@ FLAT = 2  # the dimension of a flock in the plane
 @frozen
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Names and numbers. `obstacles`: besides those of the boundary. `search`: as it was asked for,
+    """Names and numbers. `obstacles`: besides those of the boundary. `search`: as it was requested,
     a name or "given". dimension: 2 in the plane y = 0; collide: whether agents that touch are moved
     apart. Older files lack these two.
     """
@@ -110,7 +110,7 @@ class RunPlan:
 
 
 def usual_k(k: int | None, semantics: str) -> int | None:
-    """How many flockmates count: the semantics' own number where none is asked for."""
+    """How many flockmates count: the semantics' own number where none is requested."""
     return THESIS_K if k is None and semantics == "thesis" else k
 
 
@@ -240,7 +240,7 @@ def check_stride(settings: Settings, dt: float) -> None:
 def check_think_every(every: int) -> None:
     """Refuse less than every step."""
     if every < 1:
-        raise InputError(f"think-every is {every}; wanted a whole number of steps from 1 on")
+        raise InputError(f"think-every is {every}; wanted an integer of steps from 1 on")
 
 
 def check_dimension(dimension: int) -> None:

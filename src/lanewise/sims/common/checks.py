@@ -23,7 +23,7 @@ def check_steps(steps: int, least: int = 1) -> None:
     """Refuse no steps, and more than a run can count."""
     if not least <= steps <= MOST_STEPS:
         raise InputError(
-            f"the number of steps is {steps}; wanted a whole number from {least} to {MOST_STEPS:,}"
+            f"the number of steps is {steps}; wanted an integer from {least} to {MOST_STEPS:,}"
         )
 
 
@@ -42,7 +42,7 @@ def known(what: str, name: str, things: Mapping[str, T]) -> T:
 def check_every(every: int) -> None:
     """Refuse an interval of no steps."""
     if every < 1:
-        raise InputError(f"every={every}: wanted a whole number of steps from 1 on")
+        raise InputError(f"every={every}: wanted an integer of steps from 1 on")
 
 
 def check_time_step(dt: float) -> None:
@@ -115,7 +115,7 @@ def check_files(
         own = resumed is not None and name == "out" and place == resumed.resolve()
         if place in taken and not own:
             raise InputError(
-                f"--{name} {path} is the file of {taken[place]}, too; wanted another one"
+                f"--{name} {path} is also the file of {taken[place]}; wanted another one"
             )
         taken[place] = f"--{name}"
         if not own:

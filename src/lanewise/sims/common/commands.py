@@ -49,7 +49,7 @@ class _Plain:
 
 
 class Listed(_Plain, TyperGroup):
-    """Commands that are listed where another one is asked for."""
+    """Commands that are listed where another one is requested."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that runs."""
@@ -199,7 +199,7 @@ def whole_number(text: str | int) -> int:
     plain = str(text).strip().replace("_", "").replace(",", "")
     try:
         if not plain.isascii():  # digits of other scripts, which Python reads
-            raise typer.BadParameter(f"{text!r} is no whole number; wanted one as 10000 or 1e4")
+            raise typer.BadParameter(f"{text!r} is not an integer; wanted one as 10000 or 1e4")
         return int(plain)
     except ValueError:
         pass
@@ -208,7 +208,7 @@ def whole_number(text: str | int) -> int:
     except ValueError:
         number = math.nan
     if not number.is_integer():
-        raise typer.BadParameter(f"{text!r} is no whole number; wanted one as 10000 or 1e4")
+        raise typer.BadParameter(f"{text!r} is not an integer; wanted one as 10000 or 1e4")
     return int(number)
 
 

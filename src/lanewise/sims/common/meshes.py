@@ -33,8 +33,8 @@ def spelled(place: str | lw.Mesh) -> str:
 
 
 def place_of_run(device: str | lw.Mesh | None, before: str | None = None) -> str | lw.Mesh:
-    """Where the arrays of a run lie: where it is asked for, else where they were before. Of a run
-    of several processes each has what is asked for; "cuda" is a GPU for each of a host, in turn.
+    """Where the arrays of a run lie: where it is requested, else where they were before. Of a run
+    of several processes each has what is requested; "cuda" is a GPU for each of a host, in turn.
 
     Raises `DeviceError` for what is not there.
     """

@@ -30,13 +30,13 @@ class ViewSettings:
     """What a view is told on the command line."""
 
     view: bool = setting(
-        False, Option(VIEW, "", "show the run in a browser while it goes on; prints the address")
+        False, Option(VIEW, "", "show the run in a browser while it continues; prints the address")
     )
     view_port: int = setting(
         8700, Option(VIEW, "N", "the first of ten ports that are tried; 0: any (default {default})",
                      minimum=0)
     )  # fmt: skip
-    view_wait: bool = setting(False, Option(VIEW, "", "begin when somebody watches"))
+    view_wait: bool = setting(False, Option(VIEW, "", "begin when there is a viewer"))
     view_rate: float = setting(
         30.0, Option(VIEW, "X", "frames a second at most (default {default})", minimum=0.1)
     )
@@ -55,7 +55,7 @@ class ViewSettings:
     )
     view_readonly: bool = setting(False, Option(VIEW, "", "viewers cannot pause the run"))
     view_socket: Path | None = setting(
-        None, Option(VIEW, "PATH", "a Unix socket of this user alone in place of a port")
+        None, Option(VIEW, "PATH", "a Unix socket of this user alone instead of a port")
     )
     view_host: str = setting(
         "127.0.0.1", Option(VIEW, "ADDRESS", "where to listen (default {default})")
@@ -67,7 +67,7 @@ class ViewSettings:
 
 @contextmanager
 def viewed(product: str, run: Run[Any], given: GivenOptions) -> Generator[None]:
-    """Within the block the run is served, if that was asked for."""
+    """Within the block the run is served, if that was requested."""
     if not given["view"]:
         yield
         return
@@ -83,7 +83,7 @@ def viewed(product: str, run: Run[Any], given: GivenOptions) -> Generator[None]:
 def served(
     scene: Scene, given: GivenOptions, profile: Profile | None, *, readonly: bool = False
 ) -> Generator[Feed]:
-    """Within the block a scene is served, as it was asked for. readonly: pauses would stop
+    """Within the block a scene is served, as it was requested. readonly: pauses would stop
     nothing.
     """
     settings = given.make(ViewSettings)

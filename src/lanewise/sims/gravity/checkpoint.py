@@ -88,7 +88,7 @@ def resumed_target(path: Path, out: Path | None, overwrite: bool) -> Path:
     if own is not None and not overwrite and (same or (out is None and target.exists())):
         what = "that is this file" if same else "which exists"
         raise InputError(
-            f"{path} is a snapshot, and a resumed run never writes to one; it would go on in "
+            f"{path} is a snapshot, and a resumed run never writes to one; it would continue in "
             f"{target}, {what}: "
             "name another file with --out, or give --overwrite to replace it"
         )

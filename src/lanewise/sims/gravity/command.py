@@ -100,7 +100,7 @@ def say(done: GravityRun, s: dict[str, Any]) -> None:
     print(f"{s['seconds']:.3f} s, {_speed(s)}")
     if (search := done.state.simulation.search) is not None:
         print(f"forces by a {search.describe()} ({s['method_reason']})")
-        asked = "" if s["accuracy"] is None else f"; asked for {s['accuracy']:g}"
+        asked = "" if s["accuracy"] is None else f"; requested {s['accuracy']:g}"
         print(f"their errors: {done.state.errors}{asked}")
     elif s["method_reason"].startswith("auto"):
         print(f"forces by all pairs ({s['method_reason']})")

@@ -13,7 +13,7 @@ from lanewise.sims.gravity.trees import over
 
 class BoundGravity:
     """gravity: has the accelerations of the bodies for G = 1 in its result, computed when it is
-    made. plan, potential_plan: the fields that were asked for.
+    made. plan, potential_plan: the fields that were requested.
     """
 
     __slots__ = (
@@ -37,7 +37,7 @@ class BoundGravity:
             bodies, bodies, softening2=softening**2, plan=plan
         )
         self.gravity()
-        self._potential: lw.Compiled | None = None  # compiled when it is asked for
+        self._potential: lw.Compiled | None = None  # compiled when it is requested
 
     def softened(self, softening: float) -> BoundGravity:
         """The same with another softening, for the bodies as they are now."""
@@ -45,7 +45,7 @@ class BoundGravity:
 
     @property
     def is_measured(self) -> bool:
-        """Whether the potential energy was asked for before."""
+        """Whether the potential energy was requested before."""
         return self._potential is not None
 
     @property
@@ -75,7 +75,7 @@ class BoundGravity:
 def wanted_plans(
     precision: str, plan: lw.Plan | None, potential_plan: lw.Plan | None, *, tree: bool
 ) -> tuple[lw.Plan, lw.Plan]:
-    """Both plans that are asked for, with the fields that a simulation fixes."""
+    """Both plans that are requested, with the fields that a simulation fixes."""
     return (
         (plan or lw.Plan()).filled(wanted_force(precision, tree=tree)),
         (potential_plan or lw.Plan()).filled(wanted_potential(tree=tree)),

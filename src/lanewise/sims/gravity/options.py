@@ -1,4 +1,4 @@
-"""What a run of gravity can be asked for: its settings, its files, and the command line's words for
+"""What a run of gravity can be requested: its settings, its files, and the command line's words for
 them.
 """
 
@@ -131,7 +131,7 @@ class Settings:
         Option(
             METHOD,
             "NAME",
-            "of a tree: walk: each body meets groups; dual: groups meet groups, too (walk)",
+            "of a tree: walk: each body meets groups; dual: groups also meet groups (walk)",
             values="lanewise.sims.gravity.trees.WALKS",
         ),
     )

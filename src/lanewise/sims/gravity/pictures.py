@@ -57,8 +57,8 @@ def check_resumed(p: Pictures, before: FilmPlan | None, step: int, *, overwrite:
         )
     if before is not None and p.look.said:
         raise InputError(
-            f"--{p.look.said[0]} cannot be given with --resume: the film goes on as its first part "
-            "looks"
+            f"--{p.look.said[0]} cannot be given with --resume: the animation keeps the look of "
+            "its first part"
         )
 
 
@@ -102,7 +102,7 @@ def _labels(simulation: Simulation, component: ArrayLike | None) -> Labels:
     kinds = np.ones(count, np.uint8) if component is None else np.asarray(component)
     if kinds.shape != (count,) or kinds.dtype.kind not in "iu":
         raise InputError(
-            f"component is {kinds.dtype} of shape {kinds.shape}; wanted whole numbers of shape "
+            f"component is {kinds.dtype} of shape {kinds.shape}; wanted integers of shape "
             f"({count},)"
         )
     return Labels(np.arange(count, dtype=np.int64), kinds.astype(np.uint8))

@@ -229,7 +229,7 @@ def _continued(
         assert plans in (None, completed)
     except PlanError as error:
         raise InputError(
-            f"{path} goes on with the plans that it keeps, and one does not work here: {error}; "
+            f"{path} continues with the plans that it keeps, and one does not work here: {error}; "
             f"start a new run from it with --ic {path}"
         ) from error
     simulation.continue_from(saved.step, s.dt, saved.tree_order)
@@ -266,8 +266,8 @@ def _script_changed(saved: Checkpoint) -> str:
     if not saved.script or now in (None, saved.script):
         return ""
     return (
-        f"the script of {saved.settings.ic} has changed since this run began; the run goes on with "
-        "its own bodies, and its checkpoint keeps the script as it was"
+        f"the script of {saved.settings.ic} has changed since this run began; the run continues "
+        "with its own bodies, and its checkpoint keeps the script as it was"
     )
 
 

@@ -273,7 +273,7 @@ class Simulation:
 
     @property
     def plan(self) -> lw.Plan:
-        """The fields that were asked for of the plan of forces."""
+        """The fields that were requested of the plan of forces."""
         return self._law.plan
 
     # ------------------------------------------------------------ advancing

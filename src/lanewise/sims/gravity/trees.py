@@ -67,7 +67,7 @@ def with_method(settings: Settings, bodies: int) -> tuple[Settings, str]:
     this one.
     """
     check_known("method", settings.method, METHODS)
-    tree, why = tree_of(settings), "asked for"
+    tree, why = tree_of(settings), "requested"
     if settings.method == "tree" and is_mesh(settings.device):
         raise InputError(
             f"--method tree has its bodies on one device, found {settings.device}; wanted one "
@@ -185,12 +185,12 @@ class ForceErrors:
 
 
 def accuracy_warning(accuracy: float | None, errors: ForceErrors | None) -> str:
-    """What to say of errors that are above the accuracy that was asked for, and "" of others."""
+    """What to say of errors that are above the accuracy that was requested, and "" of others."""
     if errors is None or accuracy is None or errors.most <= accuracy:
         return ""
     return (
         f"99 % of the forces are within {errors.most:.1e} of those of all pairs, not within the "
-        f"accuracy of {accuracy:g} that was asked for; choose a smaller --accuracy, or a "
+        f"accuracy of {accuracy:g} that was requested; choose a smaller --accuracy, or a "
         "--precision with more digits"
     )
 

@@ -89,14 +89,14 @@ def chosen_rate(
         )
     if re is not None:
         if speed is None or length is None:
-            raise InputError("re is a Reynolds number; wanted speed and length beside it")
+            raise InputError("re is a Reynolds number; wanted speed and length as well")
         return relaxation(from_reynolds(re, length, speed))
     idle = [n for n, value in (("speed", speed), ("length", length)) if value is not None]
     if idle:
         raise InputError(
             f"the {' and the '.join(idle)} of a Reynolds number "
             f"{'is' if len(idle) == 1 else 'are'} given without re, "
-            f"beside {ways[0]}; wanted re with speed and length, or {ways[0]} alone"
+            f"next to {ways[0]}; wanted re with speed and length, or {ways[0]} alone"
         )
     if viscosity is not None:
         return relaxation(viscosity)

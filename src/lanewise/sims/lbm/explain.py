@@ -84,7 +84,7 @@ def tuned_call(
         )
     size = values.get("size", _size_of(chosen, sites))
     if size != int(size):
-        raise InputError(f"--set size={size:g}: wanted a whole number")
+        raise InputError(f"--set size={size:g}: wanted an integer")
     request = chosen.request(size=int(size))
     method = Method(precision=precision, layout=layout, device=device)
     run = start(chosen, request, method, End(steps=1), Output())

@@ -248,7 +248,7 @@ class TimeSeries:
         """
         if len(values) != len(self.columns) - 1:
             raise ArgumentError(
-                f"{len(values)} values beside the step; wanted {','.join(self.columns[1:])}"
+                f"{len(values)} values besides the step; wanted {','.join(self.columns[1:])}"
             )
         if step <= self.last_step:
             raise ArgumentError(f"step {step} after step {self.last_step}; wanted growing steps")

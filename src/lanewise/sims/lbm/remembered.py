@@ -119,7 +119,7 @@ def recall(saved: Checkpoint) -> RememberedState:
         obstacle = None
         if not plan.own_body:
             if saved.geometry.mask is None:
-                raise ValueError("a body of its own, and no mask that shows it")
+                raise ValueError("its own body, and no mask that shows it")
             obstacle = _as_it_was(saved.geometry.mask == BODY)
         request = Request(plan.re, plan.size, plan.speed, plan.lattice, plan.drive, obstacle)
         rows = [(int(row[0]), tuple(map(float, row[1:]))) for row in saved.arrays[SERIES]]

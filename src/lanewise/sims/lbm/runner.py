@@ -269,8 +269,8 @@ def _difference(path: Path, saved: Checkpoint, simulation: Simulation) -> str:
     if saved.format == FIRST and cut is not None and (cut.fractions < CENTRAL).any():
         return (
             f"{path} is of an older version, in which links that a wall cuts before {CENTRAL:g} "
-            "reflected with less damping; they go on "
-            "with the rule of today, and drag may change"
+            "reflected with less damping; they continue with "
+            "the rule of today, and drag may change"
         )
     return ""
 

@@ -102,7 +102,7 @@ class Simulation:
     omega, for example {"magic": 1 / 4} for "trt"; smagorinsky: the constant of the turbulence
     model, 0 for none.
     force: a body force on every site, one component a dimension.
-    mask: kinds of the sites, whole numbers of the lattice's shape (0 is fluid), or booleans (true
+    mask: kinds of the sites, integers of the lattice's shape (0 is fluid), or booleans (true
     is kind 1).
     kinds: what the numbers are: {1: Wall("wall"), 2: Open("inlet", ...)}. By default 1 is a wall at
     rest.

@@ -1,7 +1,7 @@
 """The axes of a scan: an option of a product, and the values that it takes.
 
 dt=1e-3,5e-4    these
-seed=1..4       whole numbers, both ends included
+seed=1..4       integers, both ends included
 re=100:400:4    so many, equally far apart, both ends included
 dt=1e-4:1e-2:3log    so many, each by the same factor larger
 """

@@ -66,7 +66,7 @@ def opened(folder: Path, scan: Scan | None) -> Generator[Scan]:
             return
         if (folder / SCAN).exists():
             raise InputError(
-                f"{folder}: a scan was begun there; lanewise units resume {folder} goes on with it"
+                f"{folder}: a scan was begun there; lanewise units resume {folder} continues it"
             )
         write_scan(folder, scan)
         yield scan
@@ -87,7 +87,7 @@ def compute(
     compute, all at a time. say: is told what became of each unit. Ctrl-C leaves checkpoints.
     """
     if workers is not None and workers < 1:
-        raise InputError(f"{workers} workers are asked for; wanted at least 1")
+        raise InputError(f"{workers} workers are requested; wanted at least 1")
     if scheduler is not None:
         with cluster_at(scheduler, folder, workers) as cluster:
             work = _Work(scan, folder, Conditions(1, nice), None, say, cluster)

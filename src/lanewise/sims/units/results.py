@@ -25,7 +25,7 @@ KIND, TABLE = "lanewise unit", "results.csv"
 @dataclass(frozen=True, slots=True)
 class UnitFiles:
     """The files of one computation of a unit: its checkpoint, which ends as its final state, its
-    result, and what it said. copy: from 1 on, if a quorum is asked for.
+    result, and what it said. copy: from 1 on, if a quorum is requested.
     """
 
     folder: Path

@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 Ints = NDArray[np.int64]
 
-ON_A_BIN = 2e-4  # kappa this near to a whole number: the sum is its limit, one bin
+ON_A_BIN = 2e-4  # kappa this near to an integer: the sum is its limit, one bin
 LARGEST_CONDITION = 1e4
 EXPECTED = 4.0  # of 2F in noise; what a template gets whose antenna matrix cannot be inverted
 PART = 1 << 22  # complex numbers of a part of the work: 64 MiB

@@ -142,7 +142,7 @@ def atoms(
     check_terms(dterms)
     if not 0 <= number < len(templates):
         raise InputError(
-            f"the template number {number} is asked for; wanted 0 to {len(templates) - 1}"
+            f"the template number {number} is requested; wanted 0 to {len(templates) - 1}"
         )
     seen = geometry(
         data, ephemeris, templates.alpha[number], templates.delta[number], templates.orbit

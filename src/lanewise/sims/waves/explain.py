@@ -127,7 +127,7 @@ def _sizes(values: Mapping[str, float]) -> dict[str, int]:
             )
         if not (value == int(value) and 1 <= value <= MOST[name]):
             raise InputError(
-                f"--set {name}={numeral(value)}: wanted a whole number from 1 to {MOST[name]:,}"
+                f"--set {name}={numeral(value)}: wanted an integer from 1 to {MOST[name]:,}"
             )
         sizes[name] = int(value)
     return sizes

@@ -60,13 +60,13 @@ def gps_time(seconds: float) -> int:
 
 @checked(InputError)
 def leap_seconds(times: ArrayLike) -> NDArray[np.int64]:
-    """GPS minus UTC in seconds, at GPS times in nanoseconds (whole numbers).
+    """GPS minus UTC in seconds, at GPS times in nanoseconds (integers).
 
     Raises InputError for anything else.
     """
     array = host_array("the times", times, InputError)
     if array.dtype.kind not in "iu":
-        raise InputError(f"the times are {shown(times)}; wanted GPS nanoseconds, whole numbers")
+        raise InputError(f"the times are {shown(times)}; wanted GPS nanoseconds, integers")
     return np.asarray(
         np.searchsorted(np.array(LEAPS), array.astype(np.int64) // SECOND, side="right"), np.int64
     )

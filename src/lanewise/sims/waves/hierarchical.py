@@ -152,7 +152,7 @@ def check_most(most: int) -> None:
     """Refuse an empty list, and one that is longer than any table."""
     if not 1 <= most <= MOST_CANDIDATES:
         raise InputError(
-            f"a list of {most} candidates is asked for; wanted 1 to {MOST_CANDIDATES:,}"
+            f"a list of {most} candidates is requested; wanted 1 to {MOST_CANDIDATES:,}"
         )
 
 

@@ -150,7 +150,7 @@ class Grids:
 
     @property
     def correction(self) -> float:
-        """What candidates' frequencies get because of that, Hz: by how much the frequency asked for
+        """What candidates' frequencies get because of that, Hz: by how much the frequency requested
         misses a bin (LALPulsar's bug 147).
         """
         asked = self.search.freq / self.resolution

@@ -48,8 +48,8 @@ WRONG[0, 3] = -1
         (np.zeros((4, 3), bool), "the mask has shape (4, 3); wanted (ny, nx) = (3, 4): its axes are in the order x, y, z, so give mask.T"),
         (np.zeros((3, 5), bool), "the mask has shape (3, 5); wanted (ny, nx) = (3, 4)"),
         (np.zeros((1, 3, 4), bool), "the mask has shape (1, 3, 4); wanted (ny, nx) = (3, 4)"),
-        (np.zeros((3, 4)), "the mask has dtype float64; wanted bool (True is solid) or whole numbers (kinds of sites)"),
-        (np.zeros((3, 4), "U1"), "the mask has dtype <U1; wanted bool (True is solid) or whole numbers (kinds of sites)"),
+        (np.zeros((3, 4)), "the mask has dtype float64; wanted bool (True is solid) or integers (kinds of sites)"),
+        (np.zeros((3, 4), "U1"), "the mask has dtype <U1; wanted bool (True is solid) or integers (kinds of sites)"),
         (
             WRONG,
             "the mask holds kind -1 at 1 site (at (y, x) = (0, 3)), kind 7 at 2 sites (first at (y, x) = (1, 2)); "

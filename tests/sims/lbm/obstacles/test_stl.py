@@ -272,7 +272,7 @@ def test_places_and_sizes_that_leave_nothing(tmp_path: Path) -> None:
         (
             np.zeros((3, 3)),
             np.zeros((0, 3), int),
-            "the faces have shape (0, 3) and dtype int64; wanted (m, 3) whole numbers, three vertices for each of at least one triangle",
+            "the faces have shape (0, 3) and dtype int64; wanted (m, 3) integers, three vertices for each of at least one triangle",
         ),
         (np.zeros((3, 3)), [[0, 1, 3]], "a face names vertex 3; wanted 0 to 2"),
         (np.zeros((3, 3)), [[0, 1, -1]], "a face names vertex -1; wanted 0 to 2"),

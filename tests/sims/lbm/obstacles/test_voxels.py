@@ -41,7 +41,7 @@ def test_parity_needs_no_orientation(seed: int) -> None:
 
 @given(st.integers(-2, 3), st.integers(-2, 3), st.integers(-2, 3), st.integers(0, 10**6))
 def test_bodies_that_share_faces_share_no_site(x: int, y: int, z: int, seed: int) -> None:
-    # Six tetrahedra fill a cube, sheared by whole numbers: faces, edges and corners go right through sites.
+    # Six tetrahedra fill a cube, sheared by integers: faces, edges and corners go right through sites.
     corners, tetrahedra = cube_of_tetrahedra(6)
     shear = np.eye(3) + np.triu(np.random.default_rng(seed).integers(-1, 2, (3, 3)), 1)
     vertices = corners @ shear.T + (x, y, z)

@@ -145,7 +145,7 @@ def test_wrong_lines_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="the columns are time,drag; wanted step as the first one"):
         TimeSeries(tmp_path / "f.csv", ("time", "drag"))
     with TimeSeries(tmp_path / "f.csv", ("step", "drag")) as series:
-        with pytest.raises(ArgumentError, match="2 values beside the step; wanted drag"):
+        with pytest.raises(ArgumentError, match="2 values besides the step; wanted drag"):
             series.add(1, 0.5, 0.5)
         series.add(1, 0.5)
         with pytest.raises(ArgumentError, match="step 1 after step 1; wanted growing steps"):

@@ -181,7 +181,7 @@ class DeviceCurve:
         blocks: int,
         arguments: Callable[[], tuple[Any, ...]],
     ) -> Primitive:
-        """arguments: asked for when it runs, as the memory need not be there before."""
+        """arguments: requested when it runs, as the memory need not be there before."""
         kernel, grid = self._kernels[name], (blocks, 1)
         return Primitive(name, lambda: kernel.launch(grid, arguments()), accesses)
 

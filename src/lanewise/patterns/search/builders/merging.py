@@ -56,7 +56,7 @@ def order_of(values: NDArray[Any]) -> NDArray[np.int32]:
 
 
 def _keys(values: NDArray[Any]) -> NDArray[Any]:
-    """Whole numbers in the order of these, both zeros alike: what is no number has a place, too."""
+    """Integers in the order of these, both zeros alike: what is no number has a place, too."""
     kind = np.dtype(f"i{values.dtype.itemsize}")
     bits = (values + values.dtype.type(0)).view(kind)
     return bits ^ (bits >> (8 * kind.itemsize - 1) & np.iinfo(kind).max)

@@ -25,7 +25,7 @@ from lanewise.layouts import AoAS, Arrangement
 # with 2 and 74 with 8
 FAN = 4
 FEW = 1024  # leaves of trees whose shapes are kept
-EXACT_LINKS = {4: 2**24, 8: 2**53}  # whole numbers that a float of 4 or 8 bytes holds
+EXACT_LINKS = {4: 2**24, 8: 2**53}  # integers that a float of 4 or 8 bytes holds
 
 
 @dataclass(frozen=True, slots=True)

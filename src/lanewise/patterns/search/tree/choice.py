@@ -37,7 +37,7 @@ class TreeChoice:
         return f"{self.method}(order={self.order}, leaf={self.leaf}, opening={self.opening:.3g})"
 
     def search(self, asked: Tree) -> Tree:
-        """The tree that a call gets in place of the one that was asked for."""
+        """The tree that a call gets in place of the one that was requested."""
         own: dict[str, Any] = {"method": self.method, "order": self.order, "leaf": self.leaf}
         if self.method == "dual":
             return replace(asked, accuracy=None, theta=self.opening, **own)

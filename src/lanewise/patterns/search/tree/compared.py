@@ -36,7 +36,7 @@ from lanewise.support.numerals import counted
 from lanewise.support.warned import warn_user
 
 SAMPLE, MORE = 64, 1024  # targets
-MEDIAN, MOST = 1e-2, 5e-2  # of right results, where no accuracy was asked for
+MEDIAN, MOST = 1e-2, 5e-2  # of right results, where no accuracy was requested
 
 EveryPair = Callable[[Arguments, slice], tuple[Any, ...]]
 """The results of all pairs for some of the targets of a call."""

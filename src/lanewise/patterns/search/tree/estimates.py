@@ -10,7 +10,7 @@ P <= sum of p (s + a)^q (Minkowski), with p s^q = P.
 (s / D)^2 is the part of a sphere that a node of spread s covers at the distance D, for errors of
 nodes add up. Nodes of half the size are four times as many in a sheet, whose errors have one sign:
 what is left out of a flat node is. So each has a part of the accuracy, and the sum does not grow
-where more is asked for. All of it is in powers of two:
+where more is requested. All of it is in powers of two:
     log2 (T(D) D^2) + size <= log2 accuracy + log2 strength,    size = log2 (P / s^2)
 The first order left out tells little of a node whose sources lie at its centre and one far outside,
 nearly at the target: the rest of the series is larger. An angle (`search.WIDEST`) keeps these near.

@@ -318,7 +318,7 @@ class _Builder:
     # ------------------------------------------------------------ memory
 
     def read(self, array: str, place: ir.Expression, into: ir.Local) -> ir.Block:
-        """A whole number of 32 bits, as an index."""
+        """An integer of 32 bits, as an index."""
         return read_whole(array, place, (("value", into),))
 
     def read_shape(self, node: ir.Local) -> ir.Block:

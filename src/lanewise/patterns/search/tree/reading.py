@@ -1,4 +1,4 @@
-"""Whole numbers of 32 bits in memory, as indices of a kernel."""
+"""Integers of 32 bits in memory, as indices of a kernel."""
 
 from __future__ import annotations
 

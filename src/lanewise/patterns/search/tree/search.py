@@ -22,7 +22,7 @@ from lanewise.support.checks import finite, shown
 from lanewise.support.errors import ArgumentError
 
 Method = Literal["walk", "dual"]
-THETA, ORDER = 0.6, 4  # where neither is asked for
+THETA, ORDER = 0.6, 4  # where neither is requested
 # with an accuracy, in the least time: of FINE and coarser, and of finer ones
 COARSE_ORDER, FINE_ORDER, FINE = 3, 5, 3e-4
 WIDEST = 0.7  # the opening angle with an accuracy: wider, and estimates say too little
@@ -99,9 +99,9 @@ class Tree(Search):
                 "wanted a number above 0 and below 1: the error of results relative to themselves",
             )
         if self.order is not None and not _whole(self.order, 0, MOST_ORDER):
-            _refuse(f"order={shown(self.order)}", f"wanted a whole number from 0 to {MOST_ORDER}")
+            _refuse(f"order={shown(self.order)}", f"wanted an integer from 0 to {MOST_ORDER}")
         if not _whole(self.leaf, 1, MOST_LEAF):
-            _refuse(f"leaf={shown(self.leaf)}", f"wanted a whole number from 1 to {MOST_LEAF}")
+            _refuse(f"leaf={shown(self.leaf)}", f"wanted an integer from 1 to {MOST_LEAF}")
 
     def _check_asked(self) -> None:
         """Refuse what other searches have, and what trees do not have yet."""

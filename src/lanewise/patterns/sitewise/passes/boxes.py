@@ -85,7 +85,7 @@ def legal(kernel: ir.Kernel, points: Sequence[int]) -> str | None:
     if min(points) < 1 or prod(points) > MOST or max(points) > ROWS:
         return (
             f"a thread updates at most {MOST} sites, {ROWS} along an axis; "
-            f"{' x '.join(map(str, points))} were asked for"
+            f"{' x '.join(map(str, points))} were requested"
         )
     return None
 

@@ -55,7 +55,7 @@ NO_ROWS = (
 def legal(kernel: ir.Kernel, sites: int) -> str | None:
     """Why the pass does not apply, or None."""
     if sites < 1 or sites > MOST or sites & (sites - 1):
-        return f"a thread updates 1, 2 or 4 sites; {sites} were asked for"
+        return f"a thread updates 1, 2 or 4 sites; {sites} were requested"
     if (
         len(kernel.body) != 1
         or not isinstance(kernel.body[0], ir.Parallel)

@@ -50,13 +50,13 @@ def make_initial_conditions(
     """
     check_seed(seed or 0)
     if bodies is not None and bodies <= 0:
-        raise InputError(f"{bodies} bodies asked for; wanted at least 1")
+        raise InputError(f"{bodies} bodies requested; wanted at least 1")
     if not isinstance(name, str):
         return bodies_of(name, bodies, seed, arguments)
     if arguments:
         raise InputError(
             f"{name} takes no {', '.join(arguments)}: arguments of a script stand in its name, "
-            "script.py:function(name=value), and those of a function beside the function"
+            "script.py:function(name=value), and those of a function next to the function"
         )
     if names_script(name):
         return bodies_of_script(name, bodies, seed)

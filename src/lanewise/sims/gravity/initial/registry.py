@@ -37,18 +37,18 @@ class InitialCondition:
     random: bool = True
 
     def checked_count(self, bodies: int | None) -> int:
-        """The number of bodies to make when `bodies` are asked for (None: the default); InputError
+        """The number of bodies to make when `bodies` are requested (None: the default); InputError
         for a wrong one.
         """
         if bodies is None:
             return self.bodies or DEFAULT_BODIES
         if bodies <= 0:
-            raise InputError(f"{bodies} bodies asked for; wanted at least 1")
+            raise InputError(f"{bodies} bodies requested; wanted at least 1")
         if self.bodies is not None and bodies != self.bodies:
-            raise InputError(f"{self.name} has exactly {self.bodies} bodies; {bodies} asked for")
+            raise InputError(f"{self.name} has exactly {self.bodies} bodies; {bodies} requested")
         if bodies < self.minimum:
             raise InputError(
-                f"{self.name} needs at least {self.minimum} bodies; {bodies} asked for"
+                f"{self.name} needs at least {self.minimum} bodies; {bodies} requested"
             )
         return bodies
 

@@ -4,7 +4,7 @@
 The function gives `position` and `velocity`, (n, 3), and `mass`, (n,) or one number, of real
 numbers: by name, in a dictionary or in an array of records, or as three arrays in this order. By
 name it may give `ids`, `component`, `time` and `softening`, too (see `Particles`). A parameter
-`bodies` of the function is given how many are asked for, and `seed` the seed.
+`bodies` of the function is given how many are requested, and `seed` the seed.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def script_text(ic: str) -> str | None:
 
 
 def bodies_of_script(ic: str, bodies: int | None, seed: int | None) -> Particles:
-    """The bodies that the function of a script gives. None: no number was asked for, or no seed.
+    """The bodies that the function of a script gives. None: no number was requested, or no seed.
 
     Raises `InputError`, with the file and the line of the function, for what cannot be run, for
     arguments that it does not take, and for bodies that a file could not hold either.
@@ -104,7 +104,9 @@ def _named(keyword: ast.keyword, ic: str) -> str:
     if keyword.arg is None:
         raise InputError(f"{ic}: ** has no values here; wanted name=value")
     if keyword.arg in GIVEN:
-        raise InputError(f"{ic}: {keyword.arg} is an option; wanted {GIVEN[keyword.arg]} beside it")
+        raise InputError(
+            f"{ic}: {keyword.arg} is an option; wanted {GIVEN[keyword.arg]} next to it"
+        )
     return keyword.arg
 
 

@@ -58,7 +58,7 @@ def place(
     diameter: float,
     own: Shape,
 ) -> SolidBody:
-    """The body that is asked for, or the case's own: round, of this diameter."""
+    """The body that is requested, or the case's own: round, of this diameter."""
     if obstacle is None:
         return SolidBody(
             own(shape, centre, diameter / 2), diameter, Round(point(centre), diameter / 2)

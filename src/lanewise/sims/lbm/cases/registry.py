@@ -173,7 +173,7 @@ class Case:
         drive: str | None = None,
         obstacle: Obstacle | None = None,
     ) -> Request:
-        """What is asked for, completed; InputError for what the case does not have."""
+        """What is requested, completed; InputError for what the case does not have."""
         chosen_lattice = self.lattices[0] if lattice is None else lattice.upper()
         if chosen_lattice not in self.lattices:
             asked = near(chosen_lattice, self.lattices)

@@ -1,4 +1,4 @@
-"""Masks that come as arrays: bool (True is solid) or whole numbers, the kinds of the sites; and the
+"""Masks that come as arrays: bool (True is solid) or integers, the kinds of the sites; and the
 files that hold them.
 
 Files are told apart by suffix, and refused where they are not found.
@@ -29,7 +29,7 @@ def as_kinds(
     """`mask` as kinds of sites: uint8, of `shape`, x fastest, a copy.
 
     Args:
-        mask: bool, where True becomes the kind `solid` and False kind 0; or whole numbers, taken as
+        mask: bool, where True becomes the kind `solid` and False kind 0; or integers, taken as
         they are.
         shape: (ny, nx) or (nz, ny, nx).
         known: the kinds that exist, with their names, for example {0: "fluid", 1: "wall"}; 0 to
@@ -48,7 +48,7 @@ def as_kinds(
 
 @checked(InputError)
 def as_solid(mask: ArrayLike, shape: Sequence[int]) -> NDArray[np.bool_]:
-    """`mask` as bool, True for solid: bool, or whole numbers of which 0 is fluid and 1 solid.
+    """`mask` as bool, True for solid: bool, or integers of which 0 is fluid and 1 solid.
 
     Raises as `as_kinds`.
     """
@@ -56,12 +56,12 @@ def as_solid(mask: ArrayLike, shape: Sequence[int]) -> NDArray[np.bool_]:
 
 
 def check_array(mask: ArrayLike, shape: Sequence[int]) -> NDArray[Any]:
-    """`mask` as an array of `shape`, bool or whole numbers, not copied; raises InputError."""
+    """`mask` as an array of `shape`, bool or integers, not copied; raises InputError."""
     sizes = check_shape(shape)
     array = host_array("the mask", mask, InputError)
     if array.dtype.kind not in "biu":
         raise InputError(
-            f"the mask has dtype {array.dtype}; wanted bool (True is solid) or whole numbers "
+            f"the mask has dtype {array.dtype}; wanted bool (True is solid) or integers "
             "(kinds of sites)"
         )
     if array.shape != sizes:

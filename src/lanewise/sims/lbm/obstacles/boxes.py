@@ -24,7 +24,7 @@ Mask = NDArray[np.bool_]
 
 
 def check_shape(shape: Sequence[int]) -> tuple[int, ...]:
-    """`shape` as whole numbers from 1 on, two or three of them; raises InputError."""
+    """`shape` as integers from 1 on, two or three of them; raises InputError."""
     try:
         lengths = listed(shape)
         sizes = tuple(int(n) for n in lengths)

@@ -63,7 +63,7 @@ class Mesh:
         ):
             raise InputError(
                 f"the faces have shape {triangles.shape} and dtype {triangles.dtype}; wanted (m, "
-                "3) whole numbers, "
+                "3) integers, "
                 "three vertices for each of at least one triangle"
             )
         if triangles.min() < 0 or triangles.max() >= len(points):

@@ -162,7 +162,7 @@ def _placed(
 
 
 def _snapped(vertices: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Coordinates that are whole numbers but for rounding as such: a flat face through sites has
+    """Coordinates that are integers but for rounding as such: a flat face through sites has
     all of them on one side.
     """
     near = np.rint(vertices)

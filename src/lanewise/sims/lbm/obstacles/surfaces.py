@@ -133,7 +133,7 @@ def repeated_fractions(
     `periods`: 0 along the others.
 
     Of a bounded body the nearest image counts. Another surface, such as a distance that the user
-    defines everywhere, is asked for an image only where it meets no link itself: it may be periodic
+    defines everywhere, is requested an image only where it meets no link itself: it may be periodic
     already, or go on as it likes.
     """
     found = surface.fractions(starts, step)

@@ -207,7 +207,7 @@ def _crossings(spans: Spans, width: int, depth: int) -> Crossings:
 
 
 def _expanded(first: Whole, stop: Whole) -> tuple[Whole, Whole]:
-    """Every whole number of the ranges first..stop-1, with the number of its range before it."""
+    """Every integer of the ranges first..stop-1, with the number of its range before it."""
     count = np.maximum(stop - first, 0)
     which = np.repeat(np.arange(len(count)), count)
     return which, np.arange(len(which)) - (np.cumsum(count) - count)[which] + first[which]
@@ -244,7 +244,7 @@ class MeshSurface:
 
     def fractions(self, starts: Floats, step: Floats) -> Floats:
         """Where links first meet a triangle; starts are sites, and the step goes to a neighbour:
-        whole numbers.
+        integers.
         """
         axis = int(np.flatnonzero(step)[-1])
         up = float(step[axis])

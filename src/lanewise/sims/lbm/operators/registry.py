@@ -96,7 +96,7 @@ OPERATORS = _by_name(
     Operator("regularised", "only the stress is kept", make_regularised, eddies=True),
     Operator(
         "mrt",
-        "rates of their own for shear, bulk and ghosts",
+        "separate rates for shear, bulk and ghosts",
         make_mrt,
         MappingProxyType({"bulk_omega": 1.0, "even_omega": 1.0, "odd_omega": 1.0}),
         most=2.0,

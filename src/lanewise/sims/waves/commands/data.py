@@ -31,7 +31,7 @@ def make_data(matched: GivenOptions) -> None:
     ):
         raise InputError(
             f"{' and '.join(idle)} {'is' if len(idle) == 1 else 'are'} of signals; wanted "
-            "--signal, too"
+            "--signal as well"
         )
     asked = matched.make(Made)
     assert asked.out is not None
@@ -63,7 +63,7 @@ def _sfts(asked: Made) -> SftSet:
 
 
 def _starts(asked: Made) -> NDArray[Any]:
-    """GPS seconds: whole numbers wherever they are whole."""
+    """GPS seconds: integers wherever they are whole."""
     step = round(asked.duration * SECOND)
     starts = asked.start + step * np.arange(asked.sfts)
     return starts / SECOND if asked.start % SECOND or step % SECOND else starts // SECOND

@@ -46,7 +46,7 @@ def gpus_of(device: str, scheduler: str | None) -> tuple[str, tuple[int, ...]]:
             )
         if devices.count(name) > 1:
             raise InputError(
-                f"--device {device} has {name} twice, and every worker has a GPU of its own"
+                f"--device {device} has {name} twice, and every worker has its own GPU"
             )
     return known.CUDA.name, tuple(map(known.cuda_number, devices))
 

@@ -22,7 +22,7 @@ from lanewise.sims.common.options import (
 from lanewise.sims.waves.commands.arguments import gps, low_and_width, number, pair
 from lanewise.sims.waves.units import SECONDS
 
-DATA, BAND, UNITS = "Data", "Band in place of --templates", "Work units"
+DATA, BAND, UNITS = "Data", "Band instead of --templates", "Work units"
 EPHEMERIS = Option(
     METHOD,
     "NAME",
@@ -306,5 +306,5 @@ class InUnits:
         Option(UNITS, "X", "seconds from one checkpoint of a unit to the next (default {default})"),
     )
     resume: bool = setting(
-        False, Option(UNITS, "", "go on from the checkpoints of a search that was stopped")
+        False, Option(UNITS, "", "continue from the checkpoints of a search that was stopped")
     )

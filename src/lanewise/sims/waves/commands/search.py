@@ -38,7 +38,7 @@ from lanewise.support.interrupts import INTERRUPTED
 from lanewise.support.numerals import numeral
 
 FLAGS = {"freq_band": "--band"}
-WHOLE = ("rank", "promoted", "templates")  # columns of whole numbers
+WHOLE = ("rank", "promoted", "templates")  # columns of integers
 Rows = NDArray[np.void]
 
 
@@ -180,7 +180,7 @@ def _goes_on(out: Path, kept: InUnits) -> bool:
     if out.exists():
         raise InputError(
             f"{out}: the search is complete, and nothing is left to resume; to search again, give "
-            "--overwrite in place of --resume"
+            "--overwrite instead of --resume"
         )
     return False
 
@@ -264,8 +264,8 @@ def _going_on(asked: _Asked) -> Generator[None]:
         yield
     except KeyboardInterrupt:
         print(
-            f"stopped; the checkpoints are in {asked.folder}: the same command with --resume goes "
-            "on",
+            f"stopped; the checkpoints are in {asked.folder}: the same command with --resume "
+            "continues it",
             file=sys.stderr,
         )
         raise typer.Exit(INTERRUPTED) from None

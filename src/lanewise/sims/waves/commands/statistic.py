@@ -97,7 +97,7 @@ def _check(matched: GivenOptions, asked: Input, sought: SoughtTemplates) -> None
             )
         if sought.method == "resamp":
             raise InputError(
-                "--method resamp needs a band: --freq, --band, --step and --sky in place of "
+                "--method resamp needs a band: --freq, --band, --step and --sky instead of "
                 "--templates"
             )
         if sought.plot is not None:

@@ -29,7 +29,7 @@ from lanewise.sims.waves.device.spectra import Spectra, View, records, upload
 from lanewise.sims.waves.device.work import Batch, MapField
 from lanewise.support.attributes import frozen
 
-EXACT = 53  # binary digits of whole numbers that float64 adds without rounding
+EXACT = 53  # binary digits of integers that float64 adds without rounding
 WORD, WORDS = 8, 8  # frequencies of a word, and words that are added side by side, at most
 CELLS = 1 << 21  # cells of maps that are chosen from at a time
 PADDING = 1 << 15  # bytes behind rows, and of what is there once
@@ -126,7 +126,7 @@ class MapShape:
 
 
 def shape_of(field: MapField, directions: int, f1dots: tuple[float, ...], most: int) -> MapShape:
-    """Of the maps of that many directions, of which the `most` best cells are asked for."""
+    """Of the maps of that many directions, of which the `most` best cells are requested."""
     cells = field.pixels * len(field.residuals)
     chosen = min(most, cells)
     maps = directions * len(f1dots)

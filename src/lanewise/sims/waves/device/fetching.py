@@ -70,7 +70,7 @@ def ahead(
     function: Callable[[Job], Done], jobs: Iterable[Job], threads: int, most: int
 ) -> Iterator[Done]:
     """The results of all jobs in their order, computed by threads up to `most` jobs before they are
-    asked for.
+    requested.
     """
     waiting: deque[Future[Done]] = deque()
     with ThreadPoolExecutor(threads, "lanewise-prepare") as pool:

@@ -21,7 +21,7 @@ def first_cells(
 
     level     (rows, cells) float64; what is infinite or no number comes first
     order     (rows, cells) int64 from 0 to below `limit`, all different within a row
-    largest   of levels that are whole numbers from 0 on: both are then one key, a single sort
+    largest   of levels that are integers from 0 on: both are then one key, a single sort
 
     The result is (rows, most), on the device of the arrays. On a GPU nothing waits for it: the
     number of places is known beforehand.
@@ -43,7 +43,7 @@ def _first(level: Any, order: Any, most: int, limit: int, largest: int | None) -
         return places.reshape(rows, cells)[:, :most] - row * cells
     fallen = (largest + 1) - module.where(finite, level, largest + 1).astype(np.int64)
     key = fallen * limit + order
-    if on_host:  # rows apart, and nothing is sorted that is not asked for
+    if on_host:  # rows apart, and nothing is sorted that is not requested
         some = np.argpartition(key, most - 1, axis=1)[:, :most]
         return np.take_along_axis(
             some, np.argsort(np.take_along_axis(key, some, axis=1), axis=1), axis=1

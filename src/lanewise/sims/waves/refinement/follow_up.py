@@ -142,7 +142,7 @@ def follow_up(
             f"candidates are {shown(candidates)}; wanted those of a search, one at least"
         )
     if most < 1:
-        raise InputError(f"a follow-up of {most} candidates is asked for; wanted at least 1")
+        raise InputError(f"a follow-up of {most} candidates is requested; wanted at least 1")
     first = _first_region(grids)
     # many cells are as significant
     order = np.lexsort((-candidates["twoF"], -candidates["significance"])).tolist()

@@ -24,7 +24,7 @@ def lattice(metric: Floats, region: Floats, mismatch: float, most: int) -> Point
     step = 2 * np.sqrt(mismatch / size)
     upper = np.linalg.cholesky(metric).T  # of x: where upper @ x is a multiple of the step
     inverse = np.linalg.inv(upper)
-    # of whole numbers k: |bound k| is at most 1
+    # of integers k: |bound k| is at most 1
     bound = np.linalg.cholesky(inverse.T @ region @ inverse).T * step
     points, common = np.zeros((1, 0)), np.zeros(1, np.int64)
     for i in reversed(range(size)):
@@ -38,7 +38,7 @@ def lattice(metric: Floats, region: Floats, mismatch: float, most: int) -> Point
 
 
 def _with_one_more(bound: Floats, points: Floats, i: int, most: int) -> Floats:
-    """All whole numbers that may stand before those of each point, and at the end the number of
+    """All integers that may stand before those of each point, and at the end the number of
     that point.
     """
     shift = points @ bound[i, i + 1 :]

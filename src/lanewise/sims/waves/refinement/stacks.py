@@ -17,7 +17,7 @@ def regrouped(data: SearchData, stacks: int) -> SearchData:
     """
     if not 1 <= stacks <= data.stacks:
         raise InputError(
-            f"{stacks} stacks are asked for; wanted 1 to {data.stacks}, of which they are made"
+            f"{stacks} stacks are requested; wanted 1 to {data.stacks}, of which they are made"
         )
     detectors = len(data.detectors)
     old = np.repeat(np.arange(data.stacks * detectors), np.diff(data.group))

@@ -132,7 +132,7 @@ def _byte_order(raw: bytes, number: int) -> str:
     for order, version in versions.items():
         if version in VERSIONS:
             return order
-    # A small whole number in one of the orders is a version that this reader does not know.
+    # A small integer in one of the orders is a version that this reader does not know.
     for version in versions.values():
         if version.is_integer() and 0 < version < 100:
             raise Damage(f"SFT version {numeral(version)} is not supported; wanted 2 or 3")

@@ -119,7 +119,7 @@ def write_configuration(folder: Path, configuration: Configuration, units: int) 
 
 
 def read_configuration(folder: Path) -> tuple[Configuration, int]:
-    """What is searched in a folder, and the number of units asked for."""
+    """What is searched in a folder, and the number of units requested."""
     path = folder / SEARCH
     saved = read_document(path, WHOLE)
     configuration, units = saved.get("configuration"), saved.get("units")

@@ -150,7 +150,7 @@ def described_workers(
     gpus = [gpus[n] for n in chosen if n < len(gpus)] if chosen else gpus
     if workers > len(gpus):
         raise InputError(
-            f"{workers} workers with a GPU each are asked for; there are {len(gpus)}: "
+            f"{workers} workers with a GPU each are requested; there are {len(gpus)}: "
             f"{', '.join(gpus) or 'none'}"
         )
     return [

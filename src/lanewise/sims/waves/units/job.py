@@ -79,7 +79,7 @@ class Job:
         for axis, name in enumerate(("alpha", "delta")):
             check_values("point", name, np.array(self.sky, np.float64)[:, axis])
         if self.most < 1:
-            raise InputError(f"a list of {self.most} candidates is asked for; wanted at least 1")
+            raise InputError(f"a list of {self.most} candidates is requested; wanted at least 1")
         patterns, freq = list(self.sfts), self.search.freq
         # Which bins are needed depends on the times, which one bin of every SFT tells.
         with stage("input", name="times of SFTs"):

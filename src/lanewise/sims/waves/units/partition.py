@@ -46,7 +46,7 @@ def divide(
     fewer parts of a search than units.
     """
     if least < 1:
-        raise InputError(f"{least} work units asked for; wanted at least 1")
+        raise InputError(f"{least} work units requested; wanted at least 1")
     if least > directions * spins * (1 if whole_bands else frequencies):
         band = (
             "one band, which resampling does not divide"
@@ -54,7 +54,7 @@ def divide(
             else f"{frequencies:,} frequencies"
         )
         raise InputError(
-            f"{least:,} work units asked for; there are {directions:,} directions, {spins:,} "
+            f"{least:,} work units requested; there are {directions:,} directions, {spins:,} "
             f"spin-downs and {band}"
         )
     a = min(least, directions)

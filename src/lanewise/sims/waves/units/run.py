@@ -59,10 +59,10 @@ class Workers:
             object.__setattr__(self, "count", len(self.gpus))
         check_fields(self, InputError)
         if self.count is not None and self.count < 1:
-            raise InputError(f"{self.count} workers asked for; wanted at least 1")
+            raise InputError(f"{self.count} workers requested; wanted at least 1")
         if self.count is not None and self.scheduler is not None:
             raise InputError(
-                "workers of this machine and a scheduler's cannot both be asked for; wanted one of "
+                "workers of this machine and a scheduler's cannot both be requested; wanted one of "
                 "them"
             )
 
@@ -75,7 +75,7 @@ class Workers:
         """Refuse a GPU by its number for workers."""
         if self.asked and job.on_gpu and ":" in job.device:
             raise InputError(
-                f"the device is {job.device!r}, and every worker has one GPU of its own, which is "
+                f"the device is {job.device!r}, and every worker has its own GPU, which is "
                 "'cuda' to it; wanted 'cuda', and "
                 "CUDA_VISIBLE_DEVICES to choose among GPUs"
             )
@@ -140,7 +140,7 @@ def opened(
     """
     workers.check(job)
     if units is not None and units < 1:
-        raise InputError(f"{units} work units asked for; wanted at least 1")
+        raise InputError(f"{units} work units requested; wanted at least 1")
     there = (folder / SEARCH).exists()  # known before data are read, which may take minutes
     if resume and not there:
         raise InputError(f"{folder}: there is no search to resume; leave --resume out to begin one")
@@ -244,7 +244,7 @@ def _open(folder: Path, ready: Ready, *, resume: bool, overwrite: bool) -> int |
         return units
     if there and not overwrite:
         raise InputError(
-            f"{folder}: there are checkpoints of a search; give --resume to go on from them, or "
+            f"{folder}: there are checkpoints of a search; give --resume to continue from them, or "
             "--overwrite to begin anew"
         )
     for path in folder.glob("unit-*.json"):

@@ -1,4 +1,4 @@
-"""Whether a unit's result can be what was asked for, before it is merged: nothing is taken on trust
+"""Whether a unit's result can be what was requested, before it is merged: nothing is taken on trust
 from another process or file.
 """
 
