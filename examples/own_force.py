@@ -1,4 +1,4 @@
-"""A force of your own: Lennard-Jones with a cut-off, as one pairwise function that returns force
+"""Your own force: Lennard-Jones with a cut-off, as one pairwise function that returns force
 and energy.
 
 Argon in reduced units (epsilon = sigma = m = 1), started on a cubic lattice in open space. Leapfrog

@@ -1,4 +1,4 @@
-"""A time loop of one's own over a search: soft grains in a box that is shaken sideways.
+"""Your own time loop over a search: soft grains in a box that is shaken sideways.
 
 Each grain pushes the grains nearer than a diameter away. The search is a grid over a periodic
 world, so nothing about it has to be decided while the loop runs. The shaking is a value that

@@ -1,4 +1,4 @@
-"""A time loop of one's own: leapfrog for a cluster of stars, as fast as bound calls can be.
+"""Your own time loop: leapfrog for a cluster of stars, as fast as bound calls can be.
 
 The calls of a step are bound once and handed to lw.steps. The forces of one call are an argument of
 the next one without a copy. A callback looks at the energy every so often; beside the loop the same

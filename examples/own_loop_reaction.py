@@ -1,4 +1,4 @@
-"""A time loop of one's own over whole arrays: two substances react and spread, and leave spots.
+"""Your own time loop over whole arrays: two substances react and spread, and leave spots.
 
 The model of P. Gray and S. K. Scott, Chem. Eng. Sci. 39, 1087 (1984), with the parameters of J. E.
 Pearson, Science 261, 189 (1993). Steps read one pair of arrays and write the other: with cycle=2

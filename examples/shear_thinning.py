@@ -1,4 +1,4 @@
-"""A collision of your own: a shear-thinning fluid, whose viscosity k (shear rate)^(n - 1) every
+"""Your own collision: a shear-thinning fluid, whose viscosity k (shear rate)^(n - 1) every
 site finds for itself.
 
 The shear rate follows from the stress that a site holds, and the stress from the viscosity: a few

@@ -227,7 +227,7 @@ def test_parts_have_their_own_lists() -> None:
     part = stacks[0]
     assert part.host.tolist() == part.tolist()
     assert part.host.device == "cpu"
-    with pytest.raises(lw.ArgumentError, match=r"this is a part of another one; .copy\(\) is an array of its own"):
+    with pytest.raises(lw.ArgumentError, match=r"this is a part of another one; .copy\(\) is an independent array"):
         part.append([[samples(1)]])
     stacks.append([[samples(2, 50)]])
     assert part.tolist() == stacks.tolist()[0]

@@ -88,6 +88,13 @@ def test_no_page_has_them() -> None:
     assert {p.name for p in prose.pages() if list(prose.found(p.read_text(encoding="utf-8")))} == set()
 
 
+def test_no_message_has_them() -> None:
+    source = 'def f(n):\n    """Nobody reads this."""\n    raise ValueError(f"{n} whole numbers")\n'
+    assert [words for _, words, _ in prose.found_in_strings(source)] == ["whole numbers"]
+    messages = [(p.name, *found) for p in prose.sources() for found in prose.found_in_strings(p.read_text("utf-8"))]
+    assert messages == []
+
+
 def test_a_page_that_is_out_of_date_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generator, "FOLDER", tmp_path)
     (tmp_path / "plan.md").write_text("older", encoding="utf-8")

@@ -32,7 +32,7 @@ PAGES = (
     Page(
         "language.md",
         "The language of kernels",
-        "Types, functions and reductions that a kernel may use; most are Python functions, too.",
+        "Types, functions and reductions that a kernel may use; most are Python functions as well.",
         ("language", "frontend", "field_values", "builtins"),
     ),
     Page(

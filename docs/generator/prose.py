@@ -1,10 +1,13 @@
-"""Words of the documents that read as translated: `python -m docs.generator.prose` lists them.
+"""Words that read as translated, in the documents and in what lanewise says:
+`python -m docs.generator.prose` lists them.
 
-`make style` runs it. Blocks of code, and what commands print, are not read.
+`make style` runs it. Of documents, blocks of code and what commands print are not read; of the
+source, strings are, without docstrings.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,11 +34,12 @@ CODE = re.compile(r"`[^`\n]*`")
 
 
 def pages() -> list[Path]:
-    """The pages that are written by hand."""
+    """The pages that are written by hand, and the reference, which is made of docstrings."""
     return [
         ROOT / "README.md",
         *sorted((ROOT / "docs").glob("[!.]*.md")),
         *sorted((ROOT / "docs/coming_from").glob("*.md")),
+        *sorted((ROOT / "docs/reference").glob("*.md")),
     ]
 
 
@@ -48,12 +52,46 @@ def found(text: str) -> Iterator[tuple[int, str, str]]:
                 yield number, match[0], better
 
 
+GENERATED = (
+    "emit/cuda_prelude.py", "runtime/exact_sums_text.py", "primitives/float_sums.py",
+    "primitives/compaction.py", "patterns/search/builders/dividing.py", "planning/words.py",
+)  # fmt: skip
+"""Of src/lanewise: their strings are generated code, or the words of reports that are compared."""
+NAMES = ("beside", "beside.", "beside.word.")
+"""Strings that are names in kernels."""
+
+
+def sources() -> list[Path]:
+    """The files whose strings are messages."""
+    folder = ROOT / "src/lanewise"
+    return [p for p in sorted(folder.rglob("*.py")) if str(p.relative_to(folder)) not in GENERATED]
+
+
+def found_in_strings(source: str) -> Iterator[tuple[int, str, str]]:
+    """Line, words, and what to write instead, for each of the words in the strings of a file."""
+    tree = ast.parse(source)
+    bodies = (getattr(n, "body", None) for n in ast.walk(tree))
+    statements = (s for body in bodies if isinstance(body, list) for s in body)
+    texts = {id(s.value) for s in statements if isinstance(s, ast.Expr)}  # docstrings
+    for n in ast.walk(tree):
+        if isinstance(n, ast.Constant) and isinstance(n.value, str) and id(n) not in texts:
+            if n.value in NAMES:
+                continue
+            for pattern, better in BETTER.items():
+                for match in re.finditer(pattern, n.value, re.IGNORECASE):
+                    yield n.lineno, match[0], better
+
+
 def main() -> None:
     """List them; the exit code is 1 if there are any."""
     lines = [
         f"{path.relative_to(ROOT)}:{number}: {words!r}: write {better}"
         for path in pages()
         for number, words, better in found(path.read_text(encoding="utf-8"))
+    ] + [
+        f"{path.relative_to(ROOT)}:{number}: {words!r}: write {better}"
+        for path in sources()
+        for number, words, better in found_in_strings(path.read_text(encoding="utf-8"))
     ]
     if lines:
         raise SystemExit("\n".join([*lines, f"{len(lines)} words to replace"]))

@@ -21,7 +21,7 @@ VARIABLES = {
     ),
     "LANEWISE_RANKS": (
         "`alone`",
-        "Makes each process that `mpiexec` or `srun` starts a run of its own. See "
+        "Makes each process that `mpiexec` or `srun` starts a separate run. See "
         "[several devices](../mesh.md).",
     ),
     "LANEWISE_THREADS": (

@@ -215,7 +215,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     "small": ("--size 9x99 --plot a.png", "--size 9x99: wanted 64 to 7680 pixels each way"),
     "fps": ("--fps 60 --movie a.gif", "--fps 60: wanted more than 0 and at most 50 frames a second for .gif"),
     "fps of nothing": ("--fps 20 --plot a.png", "--fps needs --movie"),
-    "one file": ("--out a.h5 --final a.h5", "--final a.h5 is the file of --out, too; wanted another one"),
+    "one file": ("--out a.h5 --final a.h5", "--final a.h5 is also the file of --out; wanted another one"),
     "table and agents": ("--from a.csv --agents 3", "--agents cannot be given with --from: the table says where the agents are"),
     "no table": ("--from a.csv", "a.csv: there is no such file"),
     "no checkpoint": ("--resume a.h5", "a.h5: there is no such file"),

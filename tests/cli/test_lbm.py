@@ -173,7 +173,7 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "checkpoints": ("cavity --checkpoint-every 5", "--checkpoint-every needs --out: checkpoints go there"),
     "picture": ("cavity --plot a.jpg", "--plot a.jpg: wanted a name that ends in .png"),
     "movie": ("cavity --movie a.avi", "--movie a.avi: wanted a name that ends in .gif or .mp4"),
-    "one file for two": ("cavity --out a.h5 --plot ./a.h5", "--plot a.h5 is the file of --out, too; wanted another one"),
+    "one file for two": ("cavity --out a.h5 --plot ./a.h5", "--plot a.h5 is also the file of --out; wanted another one"),
     "folder": ("cavity --out none/a.h5", "none/a.h5: the folder none does not exist; create it first"),
     "mask": ("karman --mask a.png", "a.png: there is no such file; wanted a picture (PNG, JPEG)"),
     "no body": ("cavity --mask a.png", "cavity has no obstacle that a mask or a mesh could replace; wanted karman or sphere"),

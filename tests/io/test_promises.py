@@ -267,7 +267,7 @@ TABLES = {
     "x;y;z;vx;vy;vz;mass\n1;2;3;4;5;6;7\n": "line 1: columns are separated by semicolons; wanted commas",
     "x y z vx vy vz mass\n1 2 3 4 5 6 7\n": "line 1: columns are separated by spaces; wanted commas",
     "x\ty\tz\tvx\tvy\tvz\tmass\n": "line 1: columns are separated by tabs; wanted commas",
-    f"name,{HEADER}\na,1,2,3,4,5,6,7\n": "line 1, column 1: unknown column 'name'; leave it out, bodies are told apart by",
+    f"name,{HEADER}\na,1,2,3,4,5,6,7\n": "line 1, column 1: unknown column 'name'; leave it out, bodies are distinguished by",
     "x,y,z,vx,vy,vz,m\n1,2,3,4,5,6,7\n": "line 1, column 7: unknown column 'm'; did you mean 'mass'?",
     f"{HEADER}\n1_0,2,3,4,5,6,7\n": "line 2, column 1 (x): '1_0'; wanted a finite number",
     f"{HEADER}\n1,2,3,4,5,6,١٢\n": "line 2, column 7 (mass): '١٢'; wanted a finite number",

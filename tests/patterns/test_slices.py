@@ -146,7 +146,7 @@ def test_refusals() -> None:
         lw.in_slices(pulls, device="cpu")(x[:100], x, 0.1)
     with pytest.raises(ArgumentError, match="a search has to see all sources at once"):
         lw.in_slices(pulls.using(lw.AllPairs(radius=1.0)), device="cpu")
-    with pytest.raises(ArgumentError, match=r"in_slices\(memory=0\): wanted a positive whole number"):
+    with pytest.raises(ArgumentError, match=r"in_slices\(memory=0\): wanted a positive integer"):
         lw.in_slices(pulls, memory=0)
 
 

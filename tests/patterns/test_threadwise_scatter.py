@@ -207,7 +207,7 @@ REFUSED: list[tuple[Any, tuple[Any, ...], tuple[str, ...]]] = [
     (truths, (np.zeros(1, bool),), ("booleans are not scattered", "in an array of numbers 1 with lw.scatter_max")),
     (few, (ONE,), ("lw.scatter_add takes an array, an index and a value", "lw.scatter_add(c, 0)")),
     (no_array, (ONE,), ("lw.scatter_add changes an element of an array among the parameters",)),
-    (used, (ONE,), ("this cannot be called in a kernel", "it is a statement of its own")),
+    (used, (ONE,), ("this cannot be called in a kernel", "it is a separate statement")),
     (one_index, (TWO,), ("'c' has 2 dimensions",)),
     (fraction, (ONE,), ("an element of 'c' is of type i32",)),
     (meeting, (ONE,), ("several threads write one element", "numbers are added by many threads with lw.scatter_add")),

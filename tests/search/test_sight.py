@@ -132,7 +132,7 @@ def test_it_compiles_for_a_gpu() -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(ArgumentError, match="wanted a radius, too"):
+    with pytest.raises(ArgumentError, match="wanted a radius as well"):
         lw.StaticGrid(k=3, sight=lw.Sight(heading="looks", cosine=0))
     with pytest.raises(ArgumentError, match=r"cosine=2\): wanted a number from -1 to 1"):
         lw.Sight(heading="looks", cosine=2)

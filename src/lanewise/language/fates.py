@@ -9,7 +9,7 @@ class Fate(IntEnum):
     """The result of an elementwise function over a population: `-> lw.Fate`, an i32 on the device.
 
     DIE: the record goes. KEEP: it stays, as the function left it. SPLIT: it stays, and a copy of it
-    with an id of its own joins.
+    with a new id joins.
     """
 
     DIE = 0

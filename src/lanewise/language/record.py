@@ -161,7 +161,7 @@ class RecordValue:
         return f"{self.__record__.name}({shown})"
 
     def copy(self) -> Self:
-        """A record of its own with the same values, no row of an array."""
+        """A separate record with the same values, which is no row of an array."""
         return type(self)(**{f.name: getattr(self, f.name) for f in self.__record__})
 
     def __copy__(self) -> Self:

@@ -392,7 +392,7 @@ def zeros(element: Any, count: int) -> Any:
 def same(target: Any, source: Any) -> bool:
     """Whether the two records of a pairwise function are the same element of the same array.
 
-    Elements of a copy are others. Use it to leave an element out of its own sum, or out of a
+    Elements of a copy are others. Use it to leave an element out of its sum, or out of a
     search over its own array:
 
         @lw.pairwise

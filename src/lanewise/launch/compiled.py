@@ -44,16 +44,22 @@ class Call:
     """A call with everything bound, as `kernel.bind(...)` makes it.
 
     Calling it, without arguments, runs it again on the same memory; on a GPU it returns before the
-    work is done. `results` are the arrays that it writes, `compiled` the kernel.
-    asked: what is asked of the user's arrays each time, which may be read-only by now. copied: the
-    parameters whose arrays were copied when it was bound, so that it does not see what is written
-    to them.
+    work is done. `results` are the arrays that it writes, `compiled` is the kernel.
+
+        call = kernel.bind(bodies, bodies, 1e-4)
+        for _ in range(100):
+            call()
+        acceleration = call.results[0]
+
+    Raises `ArgumentError` if an array that it writes has become read-only since.
     """
 
     launch: Launch
     results: tuple[Any, ...]
     compiled: Compiled
+    # asked of the user's arrays each time, which may be read-only by now
     asked: tuple[Callable[[], None], ...] = ()
+    # parameters whose arrays were copied, so that it does not see what is written to them
     copied: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -102,29 +108,26 @@ class Compiled(Inspectable):
     """A kernel made for one combination of records, layouts, device and plan, as
     `kernel.compile(...)` makes it. Use `explain()`, `source`, `plan` and `resources`.
 
-    `layouts` are those of the record parameters; `environment` holds the counts and the uniform
-    arguments, by IR name, of the call that it was compiled for: what predictions are about.
-    `reference` is the kernel before any decision, `kernel` the user's. `search` says which sources
-    a target meets, through which structure, and why it is that one; "" for all pairs.
-    `search_tuned`: whether structure and plan are those that tune() found for calls like this one.
-    `turns`: how often the loops of a search run for a target, on average, by their variables.
-    `tasks`: all that a call runs. `requested`: the plan that was requested, with what that leaves
-    open. `divided`: of a call on a mesh, whose first part this is.
+    `plan` has every decision, `source` the generated text, `layouts` the layouts of the records,
+    `search` the reason for the search structure ("" for all pairs).
     """
 
     name: str
     executable: Executable
     bind: Callable[..., Call]
     layouts: Mapping[str, Layout]
+    # counts and uniform arguments, by IR name, of the call that it was compiled for: predictions
+    # are about these
     environment: Mapping[str, Any]
-    reference: ir.Kernel
-    kernel: Tunable
-    tasks: TaskList
+    reference: ir.Kernel  # before any decision
+    kernel: Tunable  # the user's
+    tasks: TaskList  # all that a call runs
     search: str = ""
-    search_tuned: bool = False
+    search_tuned: bool = False  # structure and plan are those that tune() found for such calls
+    # how often the loops of a search run for a target, on average, by their variables
     turns: Callable[[], Mapping[str, float]] = dict[str, float]
-    requested: Plan | None = None
-    divided: Divided | None = None
+    requested: Plan | None = None  # with what it leaves open
+    divided: Divided | None = None  # of a call on a mesh, whose first part this is
 
     def __repr__(self) -> str:
         return f"<{self.name}, compiled for {self.executable.device}: {self.plan.short()}>"

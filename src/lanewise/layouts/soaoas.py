@@ -21,11 +21,11 @@ Groups = tuple[tuple[str, ...], ...]
 @frozen
 @dataclass(frozen=True, slots=True, init=False)
 class SoAoAS(Layout):
-    """Groups of fields, each padded to 4, 8 or 16 bytes and loaded as one vector, each in an array
-    of its own.
+    """Groups of fields, each padded to 4, 8 or 16 bytes and loaded as one vector, each in a
+    separate array.
 
     `groups` names the fields of every group, for example `(("position", "mass"), ("velocity",))`;
-    fields not named follow in groups of their own. A component such as `"velocity.x"` may stand for
+    fields not named follow in separate groups. A component such as `"velocity.x"` may stand for
     a part of a field: groups then need no padding, but the field is no view any more. Without
     `groups` fields are packed in order of declaration, a vector field never divided, into groups of
     at most 16 bytes.

@@ -133,7 +133,7 @@ class LiveView:
         return self._feed.watched
 
     def update(self, step: int | None = None, time: float = 0.0) -> None:
-        """Say that another step is done: in a loop of one's own, after each. A frame is made when
+        """Say that another step is done: in your own loop, after each. A frame is made when
         one is due; it waits only while a viewer has paused it.
 
         step: its number; None: the next one.
@@ -218,7 +218,7 @@ def _records(array: RecordArray, shown: Mapping[str, Any]) -> Shown:
 
 
 def _coloured(scene: CloudScene, colour: Any) -> CloudScene:
-    """The scene, which begins with what was asked for."""
+    """The scene, which begins with what was requested."""
     if colour is None:
         return scene
     if isinstance(colour, Elementwise):
@@ -268,7 +268,7 @@ def view(
     elementwise or `lw.function`, which changes nothing. heading: a field of three numbers, with
     which records are arrows. fields: of sites, by name: functions without arguments that give an
     array of the box's shape. port: the first of ten that are tried; 0: any. rate: frames a second
-    at most. readonly: viewers cannot pause. wait: until somebody watches. record: a file that
+    at most. readonly: viewers cannot pause. wait: until there is a viewer. record: a file that
     frames are kept in, for `lanewise view FILE`. quiet: print nothing; see `LiveView.url`.
 
     Raises `InputError` for what cannot be shown, and where no port is free.

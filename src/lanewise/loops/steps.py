@@ -246,7 +246,7 @@ def steps(
     `lw.by_step(...)`), steppers of lattices (`flow.stepper(...)`, `lw.couple(...)`), functions of
     Python without arguments, and `lw.every(k, ...)` of these. cycle: with cycle=m, `calls` are m
     lists, one for each step of a cycle. structures: "follow" looks in each step whether a plain
-    call over a search would choose another structure or other cells; "keep" goes on with those of
+    call over a search would choose another structure or other cells; "keep" continues with those of
     `bind`. profile: records where the time goes.
 
     Nothing is fused, dropped or moved. Raises `ArgumentError` for kernels that are not bound,

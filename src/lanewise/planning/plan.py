@@ -50,8 +50,8 @@ class Plan(Generic[Open]):
     targets: elements that one thread (or SIMD loop) computes together (thread merging): targets
     share every source that it reads; neighbouring sites of a lattice (1, 2 or 4, CUDA) are moved
     together; elements (1, 2, 4 or 8, CUDA) are on their way from memory together. Points on a CPU
-    whose lanes share rounds (`slices`) are neighbours that go side by side, or one behind the other
-    where these rounds write elements: the last loop of each runs beside one of the next.
+    whose lanes share rounds (`slices`) are neighbours that go side by side, or one after the other
+    where these rounds write elements: the last loop of each runs together with one of the next.
     tile: sources in one tile; on CUDA a tile is staged in shared memory by the whole block, one
     source a thread. 0: no tiles.
     slices: groups of threads of one block that share the targets and divide every tile of the
@@ -105,15 +105,15 @@ class Plan(Generic[Open]):
     down: threads of a block along the next slower index; those that remain lie along the slowest of
     three. 0: all that remain.
     rows, layers: points of a thread along the next slower index, and along the slowest of three;
-    `targets` are those along the index of neighbouring threads. Sites of a stencil have these, too,
-    and `across` and `down` (CUDA).
+    `targets` are those along the index of neighbouring threads. Sites of a stencil have these as
+    well, and `across` and `down` (CUDA).
     adjacent: how many of these `targets` are neighbours. 0: four, or as many as divide them.
     neighbours: which index differs between neighbouring threads: the "last", or the "first" where
     that one is the last of what is written.
     order: in which order blocks of two indices run: "rows", "panels" of 8 rows of blocks, or along
     a "diagonal".
     panel: of a loop whose rounds read what earlier rounds wrote (a triangular solve): so many
-    rounds are a launch of their own, ahead of which another kernel gathers what they read of
+    rounds are a separate launch, ahead of which another kernel gathers what they read of
     finished rounds, for all of them at once. The fields about points and tiles are those of that
     kernel. 0: no panels.
     vector_bits: width of SIMD registers on a CPU: 0 for what the compiler prefers, or 256 or 512.

@@ -44,7 +44,7 @@ class RecordArray(Generic[B]):
     `bodies[10:20]` and `bodies[::2]` are views: arrays of records in the same memory, which kernels
     run over. Masks and integers make copies on the device. An array that owns its memory can
     be changed in length. Views and rows that were taken before say so when they are used; fields
-    that were taken before are arrays of their own library, and keep the memory that they had.
+    that were taken before are arrays of their library, and keep the memory that they had.
 
     An array may have a second side on the host, see `host`.
     """
@@ -375,7 +375,7 @@ class RecordArray(Generic[B]):
         return self._of(moves.on_device(self._storage, place))
 
     def copy(self) -> RecordArray[B]:
-        """An array of its own, with as many sides, or on the same mesh."""
+        """A new array, with as many sides, or on the same mesh."""
         if (rows := split_rows(self._storage)) is not None:
             return self._of(copied(rows))
         return self._of(moves.own(self._storage))

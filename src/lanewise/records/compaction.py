@@ -17,7 +17,7 @@ def compact(array: Any, mask: Any) -> Any:
 
     array: an array of records in any layout, or a contiguous array of NumPy or CuPy of any type and
     shape (n, ...), whose rows are kept or left out. mask: a contiguous array of bool of shape (n,)
-    on the same device. The result lies there, too, in the same layout (that of the whole array, of
+    on the same device. The result also lies there, in the same layout (that of the whole array, of
     a view in steps); a GPU tells the host how many elements there are, and nothing else is copied.
     `compact` of an array of records keeps them in place instead.
 

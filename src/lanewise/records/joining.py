@@ -13,7 +13,7 @@ from lanewise.support.errors import ArgumentError
 
 
 def concatenate(arrays: Sequence[RecordArray]) -> RecordArray:
-    """The records of several arrays, one after the other, in an array of its own: in the layout and
+    """The records of several arrays, one after the other, in a new array: in the layout and
     on the device of the first.
 
     Raises `ArgumentError` for none, and for arrays of different records or on different devices.

@@ -74,14 +74,14 @@ class Population:
 
         Records may be added that have ids from `next_id` on, and taken out.
 
-        Ids are looked at in every step: two records that have the same one, whoever wrote it, are
+        Ids are checked in every step: two records that have the same one are
         refused.
         """
         return self._records
 
     @property
     def next_id(self) -> int:
-        """The id of the next record that is born. It is never used again, whoever dies.
+        """The id of the next record that is born. It is never used again.
 
         Raises `ArgumentError` where others wrote ids or added records, and two records have the
         same id now.

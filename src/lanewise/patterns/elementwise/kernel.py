@@ -148,11 +148,11 @@ class Elementwise(AbstractKernel):
     are read.
 
     Parameters of record type take record arrays; scalar and vector parameters take a uniform
-    argument or an array with one value an element: beside records of shape (n,) or (n, components),
-    without them of any shape, which all arrays have and the results get (vectors have one more
-    axis, of their components). An array with a shape (`density: lw.Array1[lw.f32]`) is one for all
-    elements, a contiguous array of NumPy or CuPy that is passed as it is: a table, whose elements
-    are read by index, or an array that is scattered to (`lw.scatter_add`).
+    argument or an array with one value per element: next to records of shape (n,) or (n,
+    components), without them of any shape, which all arrays have and the results get (vectors have
+    one more axis, of their components). An array with a shape (`density: lw.Array1[lw.f32]`) is one
+    for all elements, a contiguous array of NumPy or CuPy that is passed as it is: a table, whose
+    elements are read by index, or an array that is scattered to (`lw.scatter_add`).
     """
 
     def __init__(self, function: Callable[..., Any], derived: Derived | None = None) -> None:

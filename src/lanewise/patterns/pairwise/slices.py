@@ -192,7 +192,7 @@ class InSlices:
         if shared_elements(targets, sources) is not None:
             raise ArgumentError(
                 f"{name}: targets and sources are different parts of one array, and lw.same would "
-                "not know copies of them; give the same array twice, or arrays of their own"
+                "not know copies of them; give the same array twice, or independent arrays"
             )
 
 
@@ -216,7 +216,7 @@ def in_slices(
     for name, value in (("memory", memory), ("group", group)):
         whole = isinstance(value, int) and not isinstance(value, bool) and value > 0
         if value is not None and not whole:
-            raise ArgumentError(f"in_slices({name}={shown(value)}): wanted a positive whole number")
+            raise ArgumentError(f"in_slices({name}={shown(value)}): wanted a positive integer")
     return InSlices(kernel, memory, resolve(device), group)
 
 

@@ -84,7 +84,7 @@ class Search(ABC):
 
     @abstractmethod
     def make(self, sources: Points) -> Walked:
-        """A structure for these sources; its memory is allocated when somebody first asks for it,
+        """A structure for these sources; its memory is allocated on first use,
         and filled by its launches.
 
         Raises `ArgumentError` for what does not fit together, `DeviceError` for cells that do not

@@ -53,8 +53,8 @@ ROOM = 2  # times the members of the first lists
 @frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeighborLists(Search):
-    """Lists of all sources within the radius and the skin, which live while nobody moves by half of
-    the skin.
+    """Lists of all sources within the radius and the skin, which are valid until an element moves
+    by half of the skin.
 
     It needs a radius, and targets that are the sources. skin: in units of length; a wide one makes
     lists long, a narrow one makes them often.

@@ -88,7 +88,7 @@ def check_sight(name: str, sight: Any, radius: float | None) -> None:
     if not isinstance(sight, Sight):
         raise ArgumentError(f"{name}(sight={shown(sight)}): wanted lw.Sight(...)")
     if radius is None:
-        raise ArgumentError(f"{name}(sight=...): wanted a radius, too")
+        raise ArgumentError(f"{name}(sight=...): wanted a radius as well")
 
 
 def sight_of(search: Any) -> Sight | None:

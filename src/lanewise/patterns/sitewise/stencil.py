@@ -119,7 +119,7 @@ class Stencil(LatticeKernel):
     def set_fields(self, sites: AnySites, **fields: Any) -> None:
         """Give fields their values: numbers or arrays of the box's shape; walls have zeros.
 
-        The count of steps goes on.
+        The count of steps continues.
 
         Raises `ArgumentError`, with the sites as they were, for unknown names, other shapes, and
         numbers that do not fit the storage type.

@@ -162,7 +162,7 @@ class Threadwise(AbstractKernel):
 
     A call some index of which surely is outside of its array raises `ArgumentError`, with the line.
     With `checks=True` every other index that is not proved to be inside is tested as the kernel
-    runs: an element outside reads as 0 and is not written, and behind the kernel, for which the
+    runs: an element outside reads as 0 and is not written, and after the kernel, for which the
     call waits, `VerificationError` tells the first thread, its line and its index.
     """
 

@@ -259,7 +259,7 @@ class RaggedArray:
         return FlatValues(self._flat.given, self.kind, self._entries())
 
     def copy(self) -> RaggedArray:
-        """The same lists in an allocation of their own, on the same device."""
+        """The same lists in a new allocation, on the same device."""
         if self._whole:
             return self.to(self._device)
         return made_of(

@@ -79,7 +79,7 @@ class Flock:
 
     Those constants, world, boundary, obstacles, search, k and profile may be assigned, as in
     `flock.cohesion_weight = 4`: the next step is then that of a new flock of these agents. Fields
-    of `boids` may be written between steps, too. Other attributes cannot be assigned
+    of `boids` may also be written between steps. Other attributes cannot be assigned
     (`AttributeError`).
 
     Raises `InputError` for values out of range, `DeviceError` when the memory does not suffice.
@@ -361,8 +361,8 @@ class Flock:
 
     @property
     def rows(self) -> NDArray[np.int32]:
-        """Of the agent at each place of `boids`, which are brought into the order of their search
-        now and then.
+        """Of the agent at each place of `boids`, which are periodically sorted into the order of
+        their search.
         """
         return self._engine.rows
 
@@ -388,7 +388,7 @@ class Flock:
 
     def polarisation(self) -> float:
         """The length of the mean heading: 1 when all look the same way, about 1 / sqrt(n) when
-        nobody follows anybody.
+        no agent follows another.
         """
         self._steps.whole.check()
         return polarisation(self.boids, make_measures(self.settings.precision))
@@ -430,7 +430,7 @@ class Flock:
 
     @property
     def clock(self) -> Clock:
-        """What the time follows from, for a resumed flock to go on with the same times."""
+        """What the time follows from, so that a resumed flock continues with the same times."""
         return self._steps.clock
 
     @classmethod

@@ -302,8 +302,8 @@ def check_fit(settings: Settings) -> None:
         check_images(settings.all_obstacles, settings.world, settings.parameters)
     if is_mesh(settings.device) and settings.think_every != 1:
         raise InputError(
-            f"agents that think now and then are on one device, found {settings.device}; leave "
-            "think-every out, or name one device"
+            "agents that do not think in every step are on one device, found "
+            f"{settings.device}; leave think-every out, or name one device"
         )
     if settings.collide and is_mesh(settings.device):
         raise InputError(

@@ -424,7 +424,7 @@ class Simulation:
     ) -> Simulation:
         """`steps` steps; `callback(simulation)` after every `every` of them and after the last.
 
-        Checks now and then. progress: with a bar.
+        Checks periodically. progress: with a bar.
 
         Raises `InputError` when the flow blows up. Warns (`FlowWarning`), once, of a velocity that
         goes up and down from site to site (`stagger`): it is looked for at the end, if there were
@@ -538,7 +538,7 @@ class Simulation:
 
     @property
     def first_mass(self) -> float | None:
-        """The mass at the start of the run, before any checkpoint, too; None after one that does
+        """The mass at the start of the run, also before any checkpoint; None after one that does
         not tell it and before `run`.
         """
         return self._guard.first_mass
@@ -590,7 +590,7 @@ class Simulation:
         profile: Profile | None = None,
     ) -> Simulation:
         """The simulation of a checkpoint, to the bit where nothing is changed, whatever the number
-        of parts that it ran on and goes on on; else its populations are converted.
+        of parts that it ran on and continues on; else its populations are converted.
         """
         from lanewise.sims.lbm.checkpoint import read_checkpoint, restored
 

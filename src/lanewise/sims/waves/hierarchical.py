@@ -48,7 +48,7 @@ def hough_maps(
 
     device   "numpy" is the definition, in float64; "cpu", "cuda", ... run kernels method   "demod",
     or "resamp": F by Fourier transforms, on the host kernel   of demodulation on a device, see
-    `f_statistic` part     the first frequency's number and that behind the last: the maps of these
+    `f_statistic` part     the first frequency's number and that after the last: the maps of these
     are those of all
     """
     maker = MapMaker(grids, ephemeris, method, part)

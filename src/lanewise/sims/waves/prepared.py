@@ -102,7 +102,7 @@ def prepare(
     stacks   parts of the SFTs that are searched coherently; None for one stack of all
     dterms   bins of the kernel on each side
     window   bins of the running median
-    sqrt_s   assumed sqrt(S_n) in 1/sqrt(Hz) by detector, in place of the running median
+    sqrt_s   assumed sqrt(S_n) in 1/sqrt(Hz) by detector, instead of the running median
 
     Raises InputError where the loaded bins do not suffice.
     """
