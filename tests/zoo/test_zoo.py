@@ -102,7 +102,7 @@ def test_it_is_explained(seed: int) -> None:
 def tiny(case: Case) -> tuple[dict[str, Any], tuple[int, ...]]:
     """Arrays of some dozen points, which an interpreter can run."""
     rng = np.random.default_rng(case.seed)
-    shapes, grid = case.shapes(60)
+    shapes, grid = case.shapes(36)
     given = {n: rng.random(shape, np.float32) for n, shape in shapes.items()}
     given[case.written][...] = np.nan
     return given, grid
