@@ -16,7 +16,7 @@ from lanewise.analysis.regions import SECTOR, UNKNOWN_COUNT, KernelWork, Pattern
 from lanewise.analysis.sampling import Known, value_of
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import MARK, count_of
-from lanewise.ir.traverse import blocks, subexpressions, writes
+from lanewise.ir.traverse import blocks, locals_in, writes
 
 Role = Literal["target", "source", "element", "result"]
 
@@ -116,7 +116,7 @@ class _Walk:
         a = self.kernel.array(array)
         if a.space != "global":
             return
-        used = {x.name for x in _locals(index)}
+        used = {x.name for x in locals_in(index)}
         pattern: Pattern = "gathered" if used & self.loaded else "strided"
         for name, kind in self.loops.items():
             if name in used and pattern != "gathered":
@@ -168,10 +168,6 @@ class _Walk:
         if not self.kernel.pattern.over_pairs:
             return "element"
         return "target" if array == self.kernel.arrays[0].name else "source"
-
-
-def _locals(e: ir.Expression) -> list[ir.Local]:
-    return [x for x in subexpressions(e) if isinstance(x, ir.Local)]
 
 
 # ---------------------------------------------------------------- after layout lowering

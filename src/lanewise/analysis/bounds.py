@@ -30,7 +30,15 @@ from lanewise.analysis.known_bounds import (
     type_limits,
 )
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import expressions, reads, returns, statements, writes
+from lanewise.ir.traverse import (
+    ends_early,
+    expressions,
+    reads,
+    returns,
+    statements,
+    used_by,
+    writes,
+)
 from lanewise.language.types import BOOL, Scalar
 
 
@@ -115,7 +123,7 @@ def _may_be_refused(body: ir.Block, places: Iterable[Reached]) -> bool:
     while True:
         before = len(loaded)
         for s in statements(body):
-            used = {n for e in expressions(s) for n in reads(e)}
+            used = used_by(s)
             if isinstance(s, ir.LoadElement) or not loaded.isdisjoint(used):
                 loaded.update(writes(s))
         if len(loaded) == before:
@@ -197,7 +205,7 @@ class _Walk:
         """The body is gone through once, with a variable that may be that of any round."""
         start, stop, step = (evaluate(e, state) for e in (s.start, s.stop, s.step))
         fixed = all(v.number is not None for v in (start, stop, step))
-        jumps = any(isinstance(x, ir.Break | ir.Continue | ir.Return) for x in statements(s.body))
+        jumps = ends_early(s.body)
         self.loops += 1
         symbol, inner = f"{s.variable}@{self.loops}", state.copy()
         forget_names(inner, (s,))

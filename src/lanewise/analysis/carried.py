@@ -7,12 +7,12 @@ it, or with `>=` the last one, as it has in a loop that runs alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.folds import Fold, Operation
-from lanewise.ir.traverse import expressions, reads, statements, writes
+from lanewise.ir.traverse import reads, statements, used_by, writes
 
 _STRAIGHT: dict[str, Operation] = {"<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _TURNED: dict[str, Operation] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -58,12 +58,12 @@ def _extreme(s: ir.If, loop: ir.For, meaning: Meaning) -> Fold | None:
         return None
     inside = {n for x in s.then for n in writes(x)}
     others = [x for x in statements(loop.body) if x is not s and not any(x is y for y in s.then)]
-    outside = {n for x in others for n in (*writes(x), *_read(x))}
+    outside = {n for x in others for n in (*writes(x), *used_by(x))}
     carried = [x for x in s.then if isinstance(x, ir.Assign) and x is not taken[0]]
     own = {x.name for x in carried}
     if name in outside or own & outside or len(own) != len(carried):
         return None
-    if any(({name} | own) & set(_read(x)) for x in s.then) or (inside - own - {name}) & outside:
+    if any(({name} | own) & used_by(x) for x in s.then) or (inside - own - {name}) & outside:
         return None
     if list(reads(s.condition)).count(name) != 1 or own & set(reads(s.condition)):
         return None
@@ -75,10 +75,6 @@ def _test(s: ir.If) -> tuple[str, Operation, ir.Expression] | None:
     """The comparison of a branch, where what it compares is written there."""
     written = {n for x in s.then for n in writes(x)}
     return next((t for t in compared(s.condition) if t[0] in written), None)
-
-
-def _read(s: ir.Statement) -> Iterable[str]:
-    return (n for e in expressions(s) for n in reads(e))
 
 
 def with_rounds(loop: ir.For, folds: dict[str, str]) -> ir.For:

@@ -33,7 +33,7 @@ from lanewise.analysis.multiples import definitions
 from lanewise.analysis.reductions import first_access, folds_of
 from lanewise.ir import nodes as ir
 from lanewise.ir.folds import Fold
-from lanewise.ir.traverse import reads, rewrite, statements, writes
+from lanewise.ir.traverse import ends_early, reads, rewrite, statements, writes
 
 End = Literal["stop", "start"]
 
@@ -146,7 +146,7 @@ def _unfit(before: ir.Block, outer: ir.For) -> str | None:
     ]
     if early:
         return f"{early[0]} is read before the loop over {outer.variable}, which writes it"
-    if any(isinstance(s, ir.Break | ir.Continue | ir.Return) for s in statements(outer.body)):
+    if ends_early(outer.body):
         return f"a round of {outer.variable} may end early"
     for name in dict.fromkeys(n for s in statements(outer.body) for n in writes(s)):
         if first_access(outer.body, name) == "read":

@@ -23,6 +23,7 @@ from lanewise.ir.traverse import (
     statements,
     subexpressions,
     writes,
+    written_in,
 )
 from lanewise.language.types import Scalar
 
@@ -275,7 +276,7 @@ def _only_loop(loop: ir.For, folds: tuple[Fold, ...]) -> ir.For | None:
         return None
     others = tuple(s for s in loop.body if s is not below[0])
     gathered = {f.name for f in folds}
-    touched = {n for s in statements(others) for n in writes(s)}
+    touched = written_in(others)
     return None if touched & gathered else below[0]
 
 

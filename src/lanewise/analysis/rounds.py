@@ -6,7 +6,7 @@ for k: u = a[k]; s = s + u   ->   u belongs to a round, s goes on
 from __future__ import annotations
 
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
+from lanewise.ir.traverse import used_in, written_in
 
 
 def given_in_rounds(body: ir.Block) -> set[str]:
@@ -14,9 +14,7 @@ def given_in_rounds(body: ir.Block) -> set[str]:
     seen: set[str] = set()
     lasting: set[str] = set()
     for s in body:
-        inside = [s, *(x for b in blocks(s) for x in statements(b))]
-        used = {n for x in inside for e in expressions(x) for n in reads(e)}
-        written = {n for x in inside for n in writes(x)}
+        used, written = used_in((s,)), written_in((s,))
         if isinstance(s, ir.Assign | ir.LoadElement | ir.Load | ir.DeclareArray):
             lasting |= used - seen
             seen |= written - lasting

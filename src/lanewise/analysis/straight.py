@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from lanewise.analysis.value_numbering import NotNumbered
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import flat_map, rewrite_block, statements
+from lanewise.ir.traverse import ends_early, flat_map, rewrite_block, statements
 
 MOST_ROUNDS = 32  # of all loops of a function
 MOST_BRANCHES = 8  # what follows a branch is numbered once for each side
@@ -26,7 +26,7 @@ def straight(f: ir.Function) -> ir.Function:
         if not isinstance(s, ir.For):
             return (s,)
         bounds = (s.start, s.stop, s.step)
-        if any(not isinstance(e, ir.Literal) for e in bounds) or _leaves(s.body):
+        if any(not isinstance(e, ir.Literal) for e in bounds) or ends_early(s.body):
             raise NotNumbered(f"{f.name} has a loop whose rounds are not known")
         values = range(*(int(e.value) for e in bounds if isinstance(e, ir.Literal)))
         rounds += len(values)
@@ -49,8 +49,3 @@ def _round(s: ir.For, i: int) -> ir.Block:
         )
 
     return rewrite_block(s.body, expression)
-
-
-def _leaves(body: ir.Block) -> bool:
-    """Whether a round may end early."""
-    return any(isinstance(s, ir.Break | ir.Continue | ir.Return) for s in statements(body))

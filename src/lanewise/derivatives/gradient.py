@@ -23,7 +23,7 @@ from lanewise.derivatives.reverse import ConditionalSum, backward
 from lanewise.derivatives.writing import write_results
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own, owner
-from lanewise.ir.traverse import expressions, reads, statements
+from lanewise.ir.traverse import used_in
 from lanewise.language import types as t
 
 Mode = Literal["forward", "reverse"]
@@ -225,7 +225,7 @@ class _Maker:
 
     def _named(self, name: str, body: ir.Block) -> ir.Function:
         """A function whose parameters are what its body uses, the flag `same` last."""
-        used = {n for s in statements(body) for e in expressions(s) for n in reads(e)}
+        used = used_in(body)
         types: dict[str, t.Scalar] = {}
         for p in self.f.parameters:
             types |= {p.name: p.type, self._exchanged(p.name): p.type}

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import expressions, reads, statements
+from lanewise.ir.traverse import reads, used_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def numbers_of(block: ir.Local, body: ir.Block) -> Numbers | None:
     if not isinstance(last, ir.Assign) or last.value != rest:
         return None
     others = body[at + 1 :]
-    within = {n for s in statements(others) for e in expressions(s) for n in reads(e)}
+    within = used_in(others)
     divided = {block.name, *(s.name for s in first)} - {n for pair in counted for n in pair}
     if within & divided:
         return None

@@ -14,7 +14,7 @@ from lanewise.emit.llvm_lane_values import LaneValues
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import MARK, own
-from lanewise.ir.traverse import subexpressions
+from lanewise.ir.traverse import locals_in
 from lanewise.language.target import LINE, LONG_IN_ORDER
 from lanewise.language.types import BOOL, I64, Scalar
 
@@ -112,7 +112,7 @@ class LaneMemory:
         lanes, given = self.lanes, self.writer.given
         varying = {
             e.name: e.type
-            for e in _locals(index)
+            for e in locals_in(index)
             if e.name in lanes.varying and e.name not in lanes.sums
         }
         for lane in range(lanes.count):
@@ -299,7 +299,3 @@ class LaneMemory:
 def name_of_unbroken(s: ir.For) -> str:
     """The name of whether the rounds of a loop are whole registers, or many."""
     return UNBROKEN if s.role == "late" else own(f"{s.variable.lstrip('$')}.unbroken")
-
-
-def _locals(e: ir.Expression) -> list[ir.Local]:
-    return [x for x in subexpressions(e) if isinstance(x, ir.Local)]

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from lanewise.analysis.index_sums import IndexSum, index_sum, single_definitions
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import reads, statements, writes
+from lanewise.ir.traverse import reads, statements, written_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def walk_of(s: ir.For) -> SplitWalk | None:
 
 def _bounds(s: ir.For, condition: ir.Expression) -> Bounds | None:
     """Which rounds of a loop pass a test; None where they need not follow each other."""
-    kind, changed = s.start.type, {n for x in statements((s,)) for n in writes(x)}
+    kind, changed = s.start.type, written_in((s,))
     definitions = single_definitions(
         s.body[:-1], {s.variable: IndexSum(0, {ir.Local(s.variable, kind): 1})}
     )

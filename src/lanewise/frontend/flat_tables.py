@@ -13,7 +13,7 @@ from itertools import count
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import length_of, own
-from lanewise.ir.traverse import expressions, flat_map, reads, statements
+from lanewise.ir.traverse import flat_map, statements, used_in
 from lanewise.ir.values import pairs
 from lanewise.language import types as t
 from lanewise.language.array_types import ArrayType
@@ -41,7 +41,7 @@ def with_flat_tables(f: ir.Function, tables: Mapping[str, ArrayType]) -> ir.Func
 
     body = flat_map(f.body, visit)
     names = {p.name for p in f.parameters}
-    used = {n for s in statements(body) for e in expressions(s) for n in reads(e)}
+    used = used_in(body)
     lengths = (length_of(n, d) for n, kind in tables.items() for d in range(kind.rank))
     new = tuple(ir.Parameter(n, t.I32) for n in lengths if n in used and n not in names)
     return replace(f, body=body, parameters=(*new, *f.parameters))

@@ -24,7 +24,7 @@ from lanewise.frontend.values import (
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import index_name, own
 from lanewise.ir.reductions import SUM, Reduction
-from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
+from lanewise.ir.traverse import blocks, used_in, written_in
 from lanewise.language import types as t
 from lanewise.language.lattices.base import Lattice
 from lanewise.support.errors import CompileError
@@ -262,8 +262,8 @@ def _finish(scope: Scope, end_reached: bool) -> Lowered:
             found="a path that reaches the end",
             wanted=f"return a value of type {', '.join(map(str, results))} on every path",
         )
-    written = {n for s in statements(body) for n in writes(s)}
-    used = {n for s in statements(body) for e in expressions(s) for n in reads(e)}
+    written = written_in(body)
+    used = used_in(body)
     parameters: list[ir.Parameter] = []
     for parameter, value in scope.parameters.items():
         for leaf, e in leaves_of(parameter, value):

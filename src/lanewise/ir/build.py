@@ -156,6 +156,34 @@ def equal(a: Operand, b: Operand) -> ir.Expression:
     return ir.Compare("==", left, right)
 
 
+# Of numbers of one type, written as they are: nothing is folded, as sums of floats depend on it.
+
+
+def plus(a: ir.Expression, b: ir.Expression) -> ir.Expression:
+    """The sum of two numbers of one type."""
+    return ir.Binary("+", a, b, a.type)
+
+
+def minus(a: ir.Expression, b: ir.Expression) -> ir.Expression:
+    """Their difference."""
+    return ir.Binary("-", a, b, a.type)
+
+
+def times(a: ir.Expression, b: ir.Expression) -> ir.Expression:
+    """Their product."""
+    return ir.Binary("*", a, b, a.type)
+
+
+def over(a: ir.Expression, b: ir.Expression) -> ir.Expression:
+    """Their quotient."""
+    return ir.Binary("/", a, b, a.type)
+
+
+def root(a: ir.Expression) -> ir.Expression:
+    """The square root of a float."""
+    return ir.Call("sqrt", (a,), a.type)
+
+
 def conjuncts(e: ir.Expression) -> tuple[ir.Expression, ...]:
     """The tests of which each has to hold, in their order."""
     match e:

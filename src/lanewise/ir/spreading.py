@@ -6,7 +6,7 @@ The variables whose values depend on others, through arithmetic, memory, branche
 from __future__ import annotations
 
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
+from lanewise.ir.traverse import blocks, expressions, reads, statements, used_by, writes
 
 
 def spread(
@@ -60,7 +60,7 @@ def control(s: ir.Statement) -> set[str]:
     """What decides what a statement does: its expressions, and the conditions under which a loop is
     left.
     """
-    used = {n for e in expressions(s) for n in reads(e)}
+    used = used_by(s)
     if isinstance(s, ir.For | ir.While):
         used |= _leaving(s.body, frozenset())
     return used

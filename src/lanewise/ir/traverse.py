@@ -123,6 +123,31 @@ def statements(block: ir.Block) -> Iterator[ir.Statement]:
             yield from statements(nested)
 
 
+def used_by(s: ir.Statement) -> set[str]:
+    """The variables and local arrays that a statement itself reads."""
+    return {n for e in expressions(s) for n in reads(e)}
+
+
+def used_in(block: ir.Block) -> set[str]:
+    """Those that some statement of a block, or of the blocks in it, reads."""
+    return {n for s in statements(block) for e in expressions(s) for n in reads(e)}
+
+
+def written_in(block: ir.Block) -> set[str]:
+    """The variables that some statement of a block, or of the blocks in it, gives a value."""
+    return {n for s in statements(block) for n in writes(s)}
+
+
+def ends_early(body: ir.Block) -> bool:
+    """Whether a round of a loop may end before its last statement, or be the last one."""
+    return any(isinstance(s, ir.Break | ir.Continue | ir.Return) for s in statements(body))
+
+
+def locals_in(e: ir.Expression) -> list[ir.Local]:
+    """The variables that an expression reads, in order."""
+    return [x for x in subexpressions(e) if isinstance(x, ir.Local)]
+
+
 def returns(s: ir.Statement) -> bool:
     """Whether some threads do not come to what follows."""
     return any(isinstance(x, ir.Return) for x in statements((s,)))

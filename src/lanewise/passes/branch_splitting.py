@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import arrays_touched, functions
 from lanewise.ir.names import is_own, own
-from lanewise.ir.traverse import expressions, statements, writes
+from lanewise.ir.traverse import expressions, statements, written_in
 from lanewise.language.types import BOOL
 from lanewise.passes import dead_code
 from lanewise.passes.base import refuse
@@ -112,7 +112,7 @@ def _path(split: _Branch, side: bool) -> ir.Function:
 def _changed(split: _Branch, side: bool) -> set[str]:
     """The parameters that a side gives back changed."""
     f = _path(split, side)
-    written = {n for s in statements(f.body) for n in writes(s)}
+    written = written_in(f.body)
     return {p.name for p in f.parameters if p.mutable} & written
 
 

@@ -15,6 +15,7 @@ from lanewise.analysis.reductions import first_access
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import (
     blocks,
+    ends_early,
     expressions,
     reads,
     rename,
@@ -22,6 +23,7 @@ from lanewise.ir.traverse import (
     rewrite_statement,
     statements,
     writes,
+    written_in,
 )
 from lanewise.passes.constant_folding import fold_block
 
@@ -86,7 +88,7 @@ class _Writer:
         """
         inside = _read_in(s.body)
         left = {n for n, count in self.read.items() if count > inside.get(n, 0)}
-        given = {n for n in _written(s.body) if first_access(s.body, n) != "read"} - left
+        given = {n for n in written_in(s.body) if first_access(s.body, n) != "read"} - left
         body: list[ir.Statement] = []
         count = 0
         for n, value in enumerate(values):
@@ -137,7 +139,7 @@ def _values(s: ir.Statement) -> range | None:
             values = range(int(start), int(stop), int(step))
         case _:
             return None
-    if len(values) > ROUNDS or _jumps(s.body) or s.variable in _written(s.body):
+    if len(values) > ROUNDS or ends_early(s.body) or s.variable in written_in(s.body):
         return None
     return values
 
@@ -149,20 +151,12 @@ def _least_rounds(s: ir.Statement) -> int:
     return inside if values is None else inside * len(values)
 
 
-def _jumps(body: ir.Block) -> bool:
-    return any(isinstance(x, ir.Break | ir.Continue | ir.Return) for x in statements(body))
-
-
 def _loops(body: ir.Block) -> bool:
     return any(isinstance(x, ir.For | ir.While) for x in statements(body))
 
 
 def _length(body: ir.Block) -> int:
     return sum(1 for _ in statements(body))
-
-
-def _written(body: ir.Block) -> set[str]:
-    return {n for s in statements(body) for n in writes(s)}
 
 
 def _read_in(block: ir.Block) -> dict[str, int]:

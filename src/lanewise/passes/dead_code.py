@@ -11,13 +11,22 @@ from dataclasses import replace
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import map_functions
-from lanewise.ir.traverse import expressions, flat_map, reads, rewrite_statement, statements, writes
+from lanewise.ir.traverse import (
+    expressions,
+    flat_map,
+    reads,
+    rewrite_statement,
+    statements,
+    used_in,
+    writes,
+    written_in,
+)
 
 
 def apply(kernel: ir.Kernel) -> ir.Kernel:
     """Clean every function, then the calls of them, then the loads of the kernel."""
     kernel = map_functions(kernel, clean_function)
-    used = _read_names(kernel.body)
+    used = used_in(kernel.body)
 
     body = flat_map(kernel.body, lambda s: _loaded(s, used))
     return replace(kernel, body=body, uniforms=tuple(u for u in kernel.uniforms if u.name in used))
@@ -36,22 +45,18 @@ def clean_loops(kernel: ir.Kernel) -> ir.Kernel:
     return replace(kernel, body=_without_unread(kernel.body, set()))
 
 
-def _read_names(block: ir.Block) -> set[str]:
-    return {n for s in statements(block) for e in expressions(s) for n in reads(e)}
-
-
 def clean_function(f: ir.Function) -> ir.Function:
     """Drop what one function does not need for its results and its mutable parameters."""
     body = _without_unread(_reachable(f.body), {p.name for p in f.parameters if p.mutable})
     while any(
         isinstance(s, ir.LoadRecord) for s in statements(body)
     ):  # what a read is for may be gone, and then its index
-        used = _read_names(body)
+        used = used_in(body)
         kept = flat_map(body, lambda s, used=used: _loaded(s, used))
         if kept == body:
             break
         body = _without_unread(kept, {p.name for p in f.parameters if p.mutable})
-    used = _read_names(body) | {n for s in statements(body) for n in writes(s)}
+    used = used_in(body) | written_in(body)
     return replace(
         f, body=body, parameters=tuple(p for p in f.parameters if p.name in used or p.mutable)
     )

@@ -19,6 +19,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions, map_functions
 from lanewise.ir.traverse import (
     blocks,
+    ends_early,
     expressions,
     flat_map,
     loads,
@@ -78,9 +79,7 @@ def _groups(loop: ir.For) -> list[list[int]] | str:
     """The places in a loop's body of the statements of each loop that it becomes, or why it stays
     whole.
     """
-    if any(isinstance(s, ir.Break | ir.Continue | ir.Return | ir.While) for s in loop.body) or any(
-        isinstance(s, ir.Break | ir.Continue | ir.Return) for s in statements(loop.body)
-    ):
+    if ends_early(loop.body) or any(isinstance(s, ir.While) for s in loop.body):
         return "its loop may end before its last round"
     own = _rounds(loop)
     parts = [_part(n, s, own) for n, s in enumerate(loop.body)]

@@ -31,6 +31,7 @@ from lanewise.ir.traverse import (
     rename,
     statements,
     subexpressions,
+    used_in,
     writes,
 )
 from lanewise.language.types import LocalArray, Scalar
@@ -214,7 +215,7 @@ class _Kept:
     def _begun(self, head: ir.Block, tail: ir.Block, same: tuple[ir.Assign, ...]) -> list[str]:
         """The variables that the head leaves to the rest of a round."""
         rest = (self.blocked.inner, *tail)
-        used = {n for s in statements(rest) for e in expressions(s) for n in reads(e)}
+        used = used_in(rest)
         written = dict.fromkeys(n for s in statements(head) for n in writes(s))
         return [n for n in written if n in used and n not in {s.name for s in same}]
 

@@ -29,7 +29,9 @@ from lanewise.ir.traverse import (
     rewrite_statement,
     statements,
     subexpressions,
+    used_in,
     writes,
+    written_in,
 )
 from lanewise.ir.values import value_array
 from lanewise.language.types import Scalar
@@ -106,7 +108,7 @@ def kept(
             block = _with_value(
                 kernel, replace(loop, body=block), value, lane, computes=number == value.loops[0]
             )
-    used = {n for s in statements(block) for e in expressions(s) for n in reads(e)}
+    used = used_in(block)
     return tuple(
         s for s in block if not isinstance(s, ir.LoadElement) or not used.isdisjoint(s.names)
     )
@@ -211,7 +213,7 @@ def _is_steady(meaning: ir.Expression, body: ir.Block, numbers: list[int], first
     changes what else it is made of.
     """
     names = {*reads(meaning)}
-    changed = {n for s in statements(body[numbers[0] : numbers[-1] + 1]) for n in writes(s)}
+    changed = written_in(body[numbers[0] : numbers[-1] + 1])
     return first.variable in names and changed.isdisjoint(names - {first.variable})
 
 

@@ -18,7 +18,7 @@ from lanewise.analysis.index_sums import IndexSum, index_sum
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions, map_functions
-from lanewise.ir.traverse import expressions, flat_map, reads, statements
+from lanewise.ir.traverse import flat_map, reads, statements, used_in
 from lanewise.language.types import BOOL, I32, I64
 from lanewise.layouts import Slot
 
@@ -48,7 +48,7 @@ def apply(kernel: ir.Kernel, *, vector_loads: bool) -> ir.Kernel:
 def _without_unread_counts(kernel: ir.Kernel) -> ir.Kernel:
     """The lengths of dimensions that no place is made of are no arguments of the launch."""
     ends = (kernel.grid.extent,) if kernel.grid is not None else ()
-    used = {n for s in statements(kernel.body) for e in expressions(s) for n in reads(e)}
+    used = used_in(kernel.body)
     used |= {n for e in (*ends, *(s.length for s in kernel.scratch)) for n in reads(e)}
     return replace(kernel, counts=tuple(c for c in kernel.counts if c.name in used))
 

@@ -32,6 +32,7 @@ from lanewise.ir.traverse import (
     rewrite_statement,
     statements,
     subexpressions,
+    used_by,
     writes,
 )
 
@@ -163,24 +164,24 @@ class _Slice:
                     return None, live
                 return replace(
                     s, then=then, otherwise=otherwise
-                ), before_then | before_otherwise | _reads(s)
+                ), before_then | before_otherwise | used_by(s)
             case ir.For() | ir.While():
                 body, _ = self.settled(s.body, live, None)
                 if not body:
                     return None, live
-                body, around = self.settled(s.body, live | _reads(s), live)
+                body, around = self.settled(s.body, live | used_by(s), live)
                 return replace(s, body=body), around
             case ir.Parallel():
                 body, inside = self.block(s.body, live, None)
-                return (replace(s, body=body), inside | _reads(s)) if body else (None, live)
+                return (replace(s, body=body), inside | used_by(s)) if body else (None, live)
             case ir.Return():
-                return s, {*self.outputs, *_reads(s)}
+                return s, {*self.outputs, *used_by(s)}
             case ir.Break() | ir.Continue():
                 return (None, live) if loop is None else (s, set(loop))
             case _:
                 if not self.root(s) and live.isdisjoint(writes(s)):
                     return None, live
-                return s, (live - _replaced(s)) | _reads(s)
+                return s, (live - _replaced(s)) | used_by(s)
 
     def settled(
         self, body: ir.Block, live: set[str], loop: set[str] | None
@@ -193,10 +194,6 @@ class _Slice:
             if inside <= live:
                 return kept, live
             live = live | inside
-
-
-def _reads(s: ir.Statement) -> set[str]:
-    return {n for e in expressions(s) for n in reads(e)}
 
 
 def _replaced(s: ir.Statement) -> set[str]:

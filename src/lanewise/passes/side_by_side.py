@@ -22,7 +22,7 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import MARK, own
 from lanewise.ir.reductions import accumulators_of
-from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
+from lanewise.ir.traverse import blocks, expressions, reads, statements, used_in, writes
 from lanewise.language.types import LocalArray, Scalar
 from lanewise.passes.base import is_source_loop, refuse
 
@@ -84,7 +84,7 @@ def apply(kernel: ir.Kernel, width: int) -> ir.Kernel:
     each_lane = partial(over_lanes, i.name, first, lane, lanes)
 
     def take_out(body: ir.Block) -> ir.Block:
-        read = {n for s in statements(body) for e in expressions(s) for n in reads(e)}
+        read = used_in(body)
         return tuple(
             ir.Assign(n, ir.Element(names[n], lane, x.type))
             for n, x in kept.items()

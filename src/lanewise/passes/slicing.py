@@ -19,7 +19,7 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import copy_of, original, own
 from lanewise.ir.reductions import SUM, Accumulator, accumulators_of
-from lanewise.ir.traverse import expressions, flat_map, reads, statements, writes
+from lanewise.ir.traverse import flat_map, statements, used_in, writes
 from lanewise.language.record import Leaf
 from lanewise.language.types import Scalar
 from lanewise.layouts import SoA
@@ -176,7 +176,7 @@ def _sums_by_target(block: ir.Block, end: int) -> list[dict[str, Scalar]]:
         for x in statements(s.body)
         for n in writes(x)
     }
-    after = {n for s in statements(block[end:]) for e in expressions(s) for n in reads(e)}
+    after = used_in(block[end:])
     kinds = {s.name: s.value.type for s in statements(block) if isinstance(s, ir.Assign)}
     groups: dict[str, dict[str, Scalar]] = {}
     for name, kind in kinds.items():

@@ -21,11 +21,11 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered, own
 from lanewise.ir.traverse import (
     blocks,
-    expressions,
     reads,
     rename,
     rewrite_statement,
     statements,
+    used_by,
     writes,
 )
 from lanewise.passes.base import refuse
@@ -84,7 +84,7 @@ def varying_names(loop: ir.Parallel, same: tuple[str, ...] = ()) -> set[str]:
     while True:
         before = len(varying)
         for s in statements(loop.body):
-            used = {n for e in expressions(s) for n in reads(e)}
+            used = used_by(s)
             inner = {n for b in blocks(s) for x in statements(b) for n in writes(x)}
             if used & varying:
                 varying |= (set(writes(s)) | inner) - set(same)
@@ -119,7 +119,7 @@ class _Merge:
         return tuple(merged)
 
     def _is_repeated(self, s: ir.Statement) -> bool:
-        touched = {n for e in expressions(s) for n in reads(e)} | set(writes(s))
+        touched = used_by(s) | set(writes(s))
         return bool(touched & self.varying)
 
     def _copy(self, s: ir.Statement, r: int) -> ir.Block:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
-from lanewise.ir.traverse import rename, statements, writes
+from lanewise.ir.traverse import rename, written_in
 
 
 def with_own_values(body: ir.Block, uniforms: tuple[ir.Parameter, ...]) -> ir.Block:
     """The statements on copies of the arguments that they assign to: the next element, in the same
     loop, begins with the call's value.
     """
-    changed = {n for s in statements(body) for n in writes(s)}
+    changed = written_in(body)
     names = {u.name: own(f"own.{u.name}") for u in uniforms if u.name in changed}
     first = tuple(
         ir.Assign(names[u.name], ir.Local(u.name, u.type)) for u in uniforms if u.name in changed

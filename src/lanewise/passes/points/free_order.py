@@ -5,7 +5,7 @@ cut into tiles of both.
 from __future__ import annotations
 
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
+from lanewise.ir.traverse import expressions, reads, statements, used_in, writes, written_in
 
 
 def adds_up(body: ir.Block) -> bool:
@@ -18,22 +18,16 @@ def adds_up(body: ir.Block) -> bool:
         for s in every
     ):
         return False
-    seen: set[str] = set()
+    given, seen = written_in(body), set[str]()
     lasting: set[str] = set()
     for s in body:
-        inside = [s, *(x for b in blocks(s) for x in statements(b))]
-        used = {n for x in inside for e in expressions(x) for n in reads(e)}
-        written = {n for x in inside for n in writes(x)}
-        lasting |= (used & _written(every)) - seen
+        used, written = used_in((s,)), written_in((s,))
+        lasting |= (used & given) - seen
         if isinstance(s, ir.Assign | ir.LoadElement | ir.For):
             seen |= set(writes(s)) - lasting
         else:
             lasting |= written - seen
     return all(_accumulates(n, every) for n in lasting)
-
-
-def _written(every: list[ir.Statement]) -> set[str]:
-    return {n for s in every for n in writes(s)}
 
 
 def _accumulates(name: str, every: list[ir.Statement]) -> bool:

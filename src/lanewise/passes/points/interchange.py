@@ -36,7 +36,9 @@ from lanewise.ir.traverse import (
     rename,
     rewrite_block,
     statements,
+    used_in,
     writes,
+    written_in,
 )
 from lanewise.ir.values import value_array
 from lanewise.language.types import BOOL, Scalar
@@ -126,10 +128,10 @@ class _Thread:
             others = (s for s in self.body if s is not loop)
             if any(
                 first_access((s,), loop.variable) == "read" for s in others
-            ) or loop.variable in _written(loop.body):
+            ) or loop.variable in written_in(loop.body):
                 return f"{loop.variable} is read behind its loop, or changed in it"
         names = (
-            {n for p in self.parts for n in _written(p.body)}
+            {n for p in self.parts for n in written_in(p.body)}
             - self.varying
             - {x.variable for x in self.loops}
         )
@@ -145,7 +147,7 @@ class _Thread:
         their own do, or None.
         """
         for part in self.parts:
-            writers = [n for n, s in enumerate(part.body) if name in _written((s,))]
+            writers = [n for n, s in enumerate(part.body) if name in written_in((s,))]
             if any(not self.is_steady(part.body[n]) for n in writers):
                 alone = len(writers) == 1 and all(
                     p is part or first_access(p.body, name) == "none" for p in self.parts
@@ -182,10 +184,10 @@ class _Thread:
             n
             for s in loop.body
             if not self.is_steady(s)
-            for n in _written(loop.body)
+            for n in written_in(loop.body)
             if first_access((s,), n) == "read"
         }
-        each = {n for s in loop.body if not self.is_steady(s) for n in _written((s,))}
+        each = {n for s in loop.body if not self.is_steady(s) for n in written_in((s,))}
         return (read | each) - self.kept.keys()
 
     def is_steady(self, s: ir.Statement) -> bool:
@@ -212,7 +214,7 @@ class _Thread:
             if p.loop is None
             for s in p.body
             if self.is_steady(s)
-            for n in _written((s,))
+            for n in written_in((s,))
         }
         known = self.indices | self.shared | steady
         found: dict[str, ir.Assign] = {}
@@ -258,10 +260,6 @@ def _parts(body: ir.Block) -> tuple[_Part, ...]:
         parts.append(_Part(s.body, s))
         between = []
     return (*parts, _Part(tuple(between))) if between else tuple(parts)
-
-
-def _written(block: ir.Block) -> set[str]:
-    return {n for s in statements(block) for n in writes(s)}
 
 
 def _is_read_by(loop: ir.For, name: str) -> bool:
@@ -363,7 +361,7 @@ class _Tiles:
             return ()
         place = (build.subtract(ir.Local(self.last.variable, self.kind), self.begin),)
         met = {n: first_access(part, n) for n in self.thread.kept}
-        changed = _written(part)
+        changed = written_in(part)
         loads = [
             ir.LoadElement(_memory(n), place, n)
             for n, m in met.items()
@@ -405,7 +403,7 @@ def _is_counted(loop: ir.For) -> bool:
 
 def _without_unread(block: ir.Block) -> ir.Block:
     """A block without sums of indices that nothing in it reads."""
-    read = {n for s in statements(block) for e in expressions(s) for n in reads(e)}
+    read = used_in(block)
     done = tuple(
         s
         for s in block

@@ -17,7 +17,15 @@ from difflib import SequenceMatcher
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import original, own
-from lanewise.ir.traverse import blocks, expressions, flat_map, reads, rename, statements, writes
+from lanewise.ir.traverse import (
+    blocks,
+    flat_map,
+    rename,
+    statements,
+    used_by,
+    writes,
+    written_in,
+)
 from lanewise.language.types import BOOL
 from lanewise.passes.base import is_source_loop
 
@@ -58,7 +66,7 @@ class _Apart(Exception):
 def _alone(body: ir.Block, other: ir.Block) -> frozenset[str]:
     """The variables that one body gives a value once, and the other one never."""
     count = Counter(n for s in statements(body) for n in writes(s))
-    elsewhere = {n for s in statements(other) for n in writes(s)}
+    elsewhere = written_in(other)
     return frozenset(n for n, times in count.items() if times == 1 and n not in elsewhere)
 
 
@@ -128,7 +136,7 @@ def _leaks(body: ir.Block) -> bool:
     there.
     """
     sides = [s for s in statements(body) if _is_test(s)]
-    written = [{n for x in statements(b) for n in writes(x)} for s in sides for b in blocks(s)]
+    written = [written_in(b) for s in sides for b in blocks(s)]
     some = {n for one, other in zip(written[::2], written[1::2], strict=True) for n in one ^ other}
     return bool(
         some
@@ -149,7 +157,7 @@ def _needed(body: ir.Block) -> set[str]:
     seen: set[str] = set()
     needed: set[str] = set()
     for s in statements(body):
-        needed |= {n for e in expressions(s) for n in reads(e)} - seen
+        needed |= used_by(s) - seen
         seen |= set(writes(s))
     return needed
 

@@ -30,7 +30,14 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.spreading import spread_in_lanes
-from lanewise.ir.traverse import apart, expressions, reads, statements, subexpressions, writes
+from lanewise.ir.traverse import (
+    apart,
+    expressions,
+    reads,
+    statements,
+    subexpressions,
+    written_in,
+)
 from lanewise.language.types import BOOL
 from lanewise.passes.base import refuse
 from lanewise.passes.points import merging, packing, wrapping
@@ -249,7 +256,7 @@ def tested_before(walk: ir.For) -> ir.Block:
     for $x.number: if 0 < $y.first and 0 < $x.first: A   ->   $tested.1 = 0 < $y.first; for
     $x.number: if $tested.1 and 0 < $x.first: A
     """
-    changed = {n for s in statements((walk,)) for n in writes(s)}
+    changed = written_in((walk,))
     before: list[ir.Statement] = []
 
     def without(s: ir.Statement) -> ir.Statement:

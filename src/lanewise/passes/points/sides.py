@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from lanewise.analysis.affine import nest, nest_of
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
-from lanewise.ir.traverse import expressions, loads, statements, stores, writes
+from lanewise.ir.traverse import expressions, loads, statements, stores, writes, written_in
 from lanewise.passes import dead_code
 from lanewise.passes.base import refuse
 from lanewise.passes.outputs import inexact, sliced
@@ -109,7 +109,7 @@ def _writes(block: ir.Block) -> bool:
 def _kernel(kernel: ir.Kernel, found: _Divided, side: bool) -> ir.Kernel:
     """The kernel of the points for which the condition is `side`."""
     decided, body = _condition(found), _side(found, side)
-    early = {n for s in statements(decided) for n in writes(s)}
+    early = written_in(decided)
     assigned = [n for s in statements(found.before) for n in writes(s)]
     if all(assigned.count(n) == 1 for n in early):  # their values are there already
         body = tuple(s for s in body if not any(s is d for d in decided))

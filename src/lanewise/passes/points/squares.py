@@ -32,7 +32,7 @@ from lanewise.analysis.affine import AffineAccess, accesses
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered, own
-from lanewise.ir.traverse import flat_map, reads, rewrite, statements, writes
+from lanewise.ir.traverse import flat_map, reads, rewrite, written_in
 from lanewise.ir.values import value_array
 from lanewise.language.target import LINE
 from lanewise.language.types import Scalar
@@ -293,7 +293,7 @@ class _Tiles:
         """Of each array that is read one access, at a place that the indices alone say, and the
         index along its rows.
         """
-        given = {n for s in statements(self.body) for n in writes(s)}
+        given = written_in(self.body)
         found: dict[tuple[str, str], AffineAccess] = {}
         for a in self.accesses:
             if (

@@ -23,7 +23,7 @@ from dataclasses import replace
 
 from lanewise.analysis.index_sums import IndexSum, single_definitions
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import blocks, reads, statements, writes
+from lanewise.ir.traverse import blocks, reads, statements, written_in
 from lanewise.ir.verify import RANK
 from lanewise.passes.base import refuse
 from lanewise.passes.points.boxes import WORD, ReadBox, Site, boxes, sums_of
@@ -223,7 +223,7 @@ class _Staging:
         """What neighbouring threads read apart in memory, outside of loops, is staged first of
         all.
         """
-        sites = self._sites(body, {}, {n for s in statements(body) for n in writes(s)})
+        sites = self._sites(body, {}, written_in(body))
         pieces = [
             self._tile(b, ahead=False)
             for b in boxes(sites, self.shape, self.indices, {})
@@ -280,7 +280,7 @@ class _Staging:
     def _is_shared(self, s: ir.For) -> bool:
         """Whether all threads of a block go through a loop together, round after round."""
         used = {n for e in (s.start, s.stop) for n in reads(e)}
-        changed = {n for x in statements(s.body) for n in writes(x)}
+        changed = written_in(s.body)
         ends = any(isinstance(x, ir.Break | ir.Continue) for x in statements(s.body))
         return (
             s.step == ir.Literal(1, s.step.type)
@@ -313,7 +313,7 @@ class _Staging:
     def _tiled(self, s: ir.For) -> ir.Block | None:
         loops, body = self._nest(s)
         rounds = {x.variable: self.tile for x in loops}
-        changed = {n for x in statements(body) for n in writes(x)}
+        changed = written_in(body)
         sites = self._sites(body, rounds, changed)
         # a variable of the body that stands for a sum is replaced by the sum
         chosen = [b for b in boxes(sites, self.shape, self.indices, rounds) if self._worth(b)]

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.language.types import BOOL, COMPONENTS, Scalar
@@ -62,11 +63,6 @@ class BoxExpressions:
     def number(self, value: int) -> ir.Literal:
         return ir.Literal(value, self.index)
 
-    def binary(
-        self, operator: ir.BinaryOperator, a: ir.Expression, b: ir.Expression
-    ) -> ir.Expression:
-        return ir.Binary(operator, a, b, self.precision)
-
     def boxes(self) -> ir.ArrayArgument:
         leaves = node_leaves(self.axes, self.precision)
         return ir.ArrayArgument(BOXES, leaves, node_arrangement(self.axes, self.precision))
@@ -98,7 +94,7 @@ class BoxExpressions:
         body: list[ir.Statement] = []
         for axis, p in enumerate(place):
             room = ir.Literal(margin(self.precision), self.precision)
-            off = self.binary("*", ir.Call("abs", (p,), self.precision), room)
+            off = build.times(ir.Call("abs", (p,), self.precision), room)
             body.append(ir.Assign(self.real(f"off.{COMPONENTS[axis]}").name, off))
         return tuple(body)
 
@@ -109,7 +105,7 @@ class BoxExpressions:
             gap = self.real(f"gap.{COMPONENTS[axis]}")
             body += self.gap(place[axis], axis)
             total = (
-                self.binary("*", gap, gap)
+                build.times(gap, gap)
                 if total is None
                 else ir.Call("fma", (gap, gap, total), self.precision)
             )
@@ -123,9 +119,9 @@ class BoxExpressions:
         total: ir.Expression | None = None
         for axis, p in enumerate(place):
             c = COMPONENTS[axis]
-            apart = self.binary("-", self.real(f"moved.{c}" if self.periodic else f"centre.{c}"), p)
-            square = self.binary("*", apart, apart)
-            total = square if total is None else self.binary("+", total, square)
+            apart = build.minus(self.real(f"moved.{c}" if self.periodic else f"centre.{c}"), p)
+            square = build.times(apart, apart)
+            total = square if total is None else build.plus(total, square)
         assert total is not None
         return (ir.Assign(self.real("middle").name, total),)
 
@@ -133,12 +129,10 @@ class BoxExpressions:
         c = COMPONENTS[axis]
         centre, half, gap = self.real(f"centre.{c}"), self.real(f"half.{c}"), self.real(f"gap.{c}")
         body: list[ir.Statement] = []
-        apart = self.binary("-", centre, place)
+        apart = build.minus(centre, place)
         if self.periodic:
             moved, scale = self.real(f"moved.{c}"), ir.Local(inverse_size(axis), self.precision)
-            sizes = self.binary(
-                "+", self.binary("*", apart, scale), ir.Literal(0.5, self.precision)
-            )
+            sizes = build.plus(build.times(apart, scale), ir.Literal(0.5, self.precision))
             whole = ir.Call("floor", (sizes,), self.precision)
             image = ir.Call(
                 "fma",
@@ -150,9 +144,9 @@ class BoxExpressions:
                 self.precision,
             )
             body.append(ir.Assign(moved.name, image))
-            apart = self.binary("-", moved, place)
-            half = self.binary("+", half, self.real(f"off.{c}"))
-        beyond = self.binary("-", ir.Call("abs", (apart,), self.precision), half)
+            apart = build.minus(moved, place)
+            half = build.plus(half, self.real(f"off.{c}"))
+        beyond = build.minus(ir.Call("abs", (apart,), self.precision), half)
         zero = ir.Literal(0.0, self.precision)
         positive = ir.Select(ir.Compare(">", gap, zero), gap, zero, self.precision)
         return (*body, ir.Assign(gap.name, beyond), ir.Assign(gap.name, positive))
@@ -160,4 +154,4 @@ class BoxExpressions:
     def near(self, bound2: ir.Expression) -> ir.Expression:
         """Whether the box whose distance was computed may hold a source at the bound or nearer."""
         room = ir.Literal(1.0 + 4 * margin(self.precision), self.precision)
-        return ir.Compare("<=", self.real("d2"), self.binary("*", bound2, room))
+        return ir.Compare("<=", self.real("d2"), build.times(bound2, room))

@@ -21,7 +21,7 @@ from functools import partial
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
-from lanewise.ir.traverse import expressions, reads, rewrite_block, writes
+from lanewise.ir.traverse import rewrite_block, used_by, writes
 from lanewise.language.types import LocalArray, Scalar
 from lanewise.passes.base import is_source_loop, refuse
 from lanewise.passes.side_by_side import over_lanes
@@ -105,7 +105,7 @@ def _sums(block: ir.Block) -> dict[str, Scalar]:
 
 def _touches(s: ir.Statement, varying: set[str]) -> bool:
     """Whether a statement depends on the cell."""
-    return bool(({n for e in expressions(s) for n in reads(e)} | set(writes(s))) & varying)
+    return bool((used_by(s) | set(writes(s))) & varying)
 
 
 def _loaded(e: ir.Expression, sums: dict[str, Scalar], lane: ir.Local) -> ir.Expression:

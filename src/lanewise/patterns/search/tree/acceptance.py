@@ -46,7 +46,7 @@ class Acceptance:
         theta: ir.Expression = ir.Local(THETA, self.precision)
         if self.theta is not None:
             theta = ir.Literal(self.theta, self.precision)
-        square = self._binary("*", self._binary("*", theta, theta), room)
+        square = build.times(build.times(theta, theta), room)
         limit = limit_of(self.group, self.record) if self.estimated else ()
         return (ir.Assign(self._real("theta2").name, square), *limit)
 
@@ -63,8 +63,8 @@ class Acceptance:
     def _wide(self, distance2: ir.Expression) -> ir.Expression:
         """Whether the angle allows it."""
         radius = self.record.local("radius")
-        reach = self._binary("*", self._real("theta2"), distance2)
-        return ir.Compare("<", self._binary("*", radius, radius), reach)
+        reach = build.times(self._real("theta2"), distance2)
+        return ir.Compare("<", build.times(radius, radius), reach)
 
     def _test(self, node: ir.Local) -> ir.Block:
         test: list[ir.Statement] = [ir.Assign(FAR.name, self._wide(self.box.gap2))]
@@ -83,8 +83,8 @@ class Acceptance:
         f, kind = decided(operators), operators.kind
         radius, room = self.record.local("radius"), 4 * ROUNDING[self.precision.size]
         centre = [self.record.local(n) for n in self.record.centre]
-        near = self._binary("-", self._root(self.box.gap2), radius)
-        corner = self._root(self.box.corner2(centre))
+        near = build.minus(build.root(self.box.gap2), radius)
+        corner = build.root(self.box.corner2(centre))
         least, largest = self._real("least"), self._real("largest")
         given: Mapping[str, ir.Expression] = {
             LEAST: self._square(least, 1.0 - room, kind),
@@ -92,7 +92,7 @@ class Acceptance:
         }
         return (
             ir.Assign(least.name, build.maximum(near, build.zero(self.precision))),
-            ir.Assign(largest.name, self._binary("+", corner, radius)),
+            ir.Assign(largest.name, build.plus(corner, radius)),
             *applied(f, given, (FAR.name,), "decided", in_lanes=self.lanes),
         )
 
@@ -103,14 +103,6 @@ class Acceptance:
     def _real(self, name: str) -> ir.Local:
         return ir.Local(own(f"walk.{name}"), self.precision)
 
-    def _binary(
-        self, operator: ir.BinaryOperator, a: ir.Expression, b: ir.Expression
-    ) -> ir.Expression:
-        return ir.Binary(operator, a, b, self.precision)
-
     def _square(self, e: ir.Expression, room: float, kind: Scalar) -> ir.Expression:
-        wide = self._binary("*", self._binary("*", e, e), ir.Literal(room, self.precision))
+        wide = build.times(build.times(e, e), ir.Literal(room, self.precision))
         return build.cast(wide, kind)
-
-    def _root(self, e: ir.Expression) -> ir.Expression:
-        return ir.Call("sqrt", (e,), self.precision)

@@ -98,10 +98,10 @@ def build_sizes(operators: Operators, arguments: TreeArguments, index: Scalar) -
     results = tuple(r.name for r in sizes.results)
     largest = reduce(build.maximum, [ir.Local(n, F64) for n in results])
     root = record.local("radius")
-    octaves = _binary(
-        "-", _log2(ir.Cast(root, F64)), _binary("*", ir.Cast(entry, F64), _real(1 / OCTAVE))
+    octaves = build.minus(
+        _log2(ir.Cast(root, F64)), build.times(ir.Cast(entry, F64), _real(1 / OCTAVE))
     )
-    octaves = _binary("+", octaves, _real(float(ABOVE)))
+    octaves = build.plus(octaves, _real(float(ABOVE)))
     distance = ir.Call("exp2", (octaves,), F64)
     known: dict[str, ir.Expression] = {DISTANCE: distance}
     f = operators.proof.function
@@ -111,8 +111,8 @@ def build_sizes(operators: Operators, arguments: TreeArguments, index: Scalar) -
         for p in sizes.parameters
     )
     inside = build.less(entry, ENTRIES - 1)
-    wide = _binary("*", octaves, _real(float(_covered(operators))))
-    value = ir.Select(inside, _binary("+", _log2(largest), wide), _real(float("inf")), F64)
+    wide = build.times(octaves, _real(float(_covered(operators))))
+    value = ir.Select(inside, build.plus(_log2(largest), wide), _real(float("inf")), F64)
     body = (
         record.load(ir.Literal(0, index), ("radius",)),
         ir.Apply(sizes, given, results),
@@ -151,12 +151,12 @@ class Spread:
         weight, length = (ir.Local(own(f"source.{n}"), self.kind) for n in ("weight", "length"))
         root = ir.Call("sqrt", (square_distance,), self.kind)
         scale = build.cast(self.record.local("scale"), self.kind)
-        term = self._times(weight, self._to_the_order(length))
+        term = build.times(weight, self._to_the_order(length))
         return (
             ir.Assign(weight.name, self._weight()),
-            ir.Assign(length.name, self._over(root, scale)),
-            ir.Assign(self.weight.name, self._plus(self.weight, weight)),
-            ir.Assign(self.power.name, self._plus(self.power, term)),
+            ir.Assign(length.name, build.over(root, scale)),
+            ir.Assign(self.weight.name, build.plus(self.weight, weight)),
+            ir.Assign(self.power.name, build.plus(self.power, term)),
         )
 
     def leaf(self) -> ir.Block:
@@ -169,35 +169,35 @@ class Spread:
         reach = {side: ir.Local(own(f"{side}.reach"), self.kind) for side in ways}
         for side, way in ways.items():
             spread = self.record.local("spread", side)
-            body.append(ir.Assign(reach[side].name, self._plus(spread, way)))
+            body.append(ir.Assign(reach[side].name, build.plus(spread, way)))
         weights = [self.record.local("weight", side) for side in ways]
         terms: list[ir.Expression] = []
         for weight, x in zip(weights, reach.values(), strict=True):
             share = ir.Local(f"{x.name}.share", self.kind)
-            terms.append(self._times(weight, self._to_the_order(share)))
+            terms.append(build.times(weight, self._to_the_order(share)))
         body.append(ir.Assign(largest.name, build.maximum(*reach.values())))
         for x in reach.values():
-            share = self._where(largest, self._over(x, largest))
+            share = self._where(largest, build.over(x, largest))
             body.append(ir.Assign(f"{x.name}.share", share))
-        body.append(ir.Assign(self.weight.name, self._plus(*weights)))
-        body.append(ir.Assign(self.power.name, self._plus(*terms)))
+        body.append(ir.Assign(self.weight.name, build.plus(*weights)))
+        body.append(ir.Assign(self.power.name, build.plus(*terms)))
         return (*body, *self._finish(largest, self.power))
 
     def _finish(self, unit: ir.Expression, power: ir.Local) -> ir.Block:
         """power: the sum of |w| (length / unit)^q."""
-        mean = self._where(self.weight, self._over(power, self.weight))
+        mean = self._where(self.weight, build.over(power, self.weight))
         root = ir.Literal(1 / self.order, self.kind)
-        length = ir.Call("exp2", (self._times(_log2(mean), root),), self.kind)
+        length = ir.Call("exp2", (build.times(_log2(mean), root),), self.kind)
         spread, size = self.record.local("spread"), self.record.local("size")
         rest = self.order - _covered(self.operators)
         value: ir.Expression = _log2(self.weight)
         if rest:
-            powers = self._times(ir.Literal(float(rest), self.kind), _log2(spread))
-            value = self._plus(value, powers)
+            powers = build.times(ir.Literal(float(rest), self.kind), _log2(spread))
+            value = build.plus(value, powers)
         return (
             ir.Assign(
                 spread.name,
-                build.minimum(self._times(unit, length), self.record.local("radius")),
+                build.minimum(build.times(unit, length), self.record.local("radius")),
             ),
             ir.Assign(size.name, value),
         )
@@ -218,25 +218,16 @@ class Spread:
                 continue
             field = ir.Local(name, self.operators.types[name])
             size = ir.Call("abs", (build.cast(field, self.kind),), self.kind)
-            terms.append(size if times.value == 1 else self._times(times, size))
-        return reduce(self._plus, terms)
+            terms.append(size if times.value == 1 else build.times(times, size))
+        return reduce(build.plus, terms)
 
     def _to_the_order(self, e: ir.Expression) -> ir.Expression:
-        return reduce(self._times, [e] * self.order)
+        return reduce(build.times, [e] * self.order)
 
     def _where(self, positive: ir.Expression, e: ir.Expression) -> ir.Expression:
         """Zero where nothing is there to be divided by."""
         some = ir.Compare("!=", positive, build.zero(self.kind))
         return ir.Select(some, e, build.zero(self.kind), self.kind)
-
-    def _plus(self, a: ir.Expression, b: ir.Expression) -> ir.Expression:
-        return ir.Binary("+", a, b, self.kind)
-
-    def _times(self, a: ir.Expression, b: ir.Expression) -> ir.Expression:
-        return ir.Binary("*", a, b, self.kind)
-
-    def _over(self, a: ir.Expression, b: ir.Expression) -> ir.Expression:
-        return ir.Binary("/", a, b, self.kind)
 
 
 # ---------------------------------------------------------------- the walk
@@ -289,7 +280,7 @@ def strength_of(results: list[ir.Expression], factor: ir.Expression | None) -> i
     largest = reduce(build.maximum, sizes)
     if factor is not None:
         size = ir.Call("abs", (build.cast(factor, largest.type),), largest.type)
-        largest = ir.Binary("/", largest, size, largest.type)
+        largest = build.over(largest, size)
     return build.cast(largest, F32)
 
 
@@ -299,7 +290,3 @@ def _log2(e: ir.Expression) -> ir.Expression:
 
 def _real(value: float) -> ir.Literal:
     return ir.Literal(value, F64)
-
-
-def _binary(operator: ir.BinaryOperator, a: ir.Expression, b: ir.Expression) -> ir.Expression:
-    return ir.Binary(operator, a, b, F64)

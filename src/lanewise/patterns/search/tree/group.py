@@ -87,10 +87,10 @@ class GroupBox:
         body.append(ir.For(m.name, first, last, one, tuple(inner)))
         ends = (self._reals(n) for n in ("low", "high", "half", "middle"))
         for low, high, half, middle in zip(*ends, strict=True):
-            size = self._binary("*", ir.Literal(0.5, self.precision), self._binary("-", high, low))
+            size = build.times(ir.Literal(0.5, self.precision), build.minus(high, low))
             body += [
                 ir.Assign(half.name, size),
-                ir.Assign(middle.name, self._binary("+", low, half)),
+                ir.Assign(middle.name, build.plus(low, half)),
             ]
         return tuple(body)
 
@@ -102,7 +102,7 @@ class GroupBox:
         """`gap2`: the square of the distance of a place from the box, zero inside of it."""
         body, gaps, none = list[ir.Statement](), self._reals("gap"), build.zero(self.precision)
         for gap, apart, half in zip(gaps, self._apart(centre), self._reals("half"), strict=True):
-            beyond = build.maximum(self._binary("-", apart, half), none)
+            beyond = build.maximum(build.minus(apart, half), none)
             body.append(ir.Assign(gap.name, beyond))
         return (*body, ir.Assign(self.gap2.name, self._squares(gaps)))
 
@@ -133,7 +133,7 @@ class GroupBox:
     def corner2(self, centre: Sequence[ir.Expression]) -> ir.Expression:
         """The square of the distance of a place from the farthest corner."""
         halves = zip(self._apart(centre), self._reals("half"), strict=True)
-        return self._squares([self._binary("+", apart, half) for apart, half in halves])
+        return self._squares([build.plus(apart, half) for apart, half in halves])
 
     @property
     def precision(self) -> Scalar:
@@ -141,24 +141,17 @@ class GroupBox:
 
     def _apart(self, centre: Sequence[ir.Expression]) -> list[ir.Expression]:
         both = zip(centre, self._reals("middle"), strict=True)
-        return [ir.Call("abs", (self._binary("-", c, m),), self.precision) for c, m in both]
+        return [ir.Call("abs", (build.minus(c, m),), self.precision) for c, m in both]
 
     def _reals(self, word: str) -> list[ir.Local]:
         axes = COMPONENTS[: len(self.position)]
         return [ir.Local(own(f"walk.{word}.{c}"), self.precision) for c in axes]
 
     def _squares(self, lengths: Iterable[ir.Expression]) -> ir.Expression:
-        return reduce(
-            lambda a, b: self._binary("+", a, b), [self._binary("*", x, x) for x in lengths]
-        )
-
-    def _binary(
-        self, operator: ir.BinaryOperator, a: ir.Expression, b: ir.Expression
-    ) -> ir.Expression:
-        return ir.Binary(operator, a, b, self.precision)
+        return reduce(build.plus, [build.times(x, x) for x in lengths])
 
 
 def _square_distance(a: Sequence[ir.Expression], b: Sequence[ir.Expression]) -> ir.Expression:
-    apart = [ir.Binary("-", x, y, x.type) for x, y in zip(a, b, strict=True)]
-    squares: list[ir.Expression] = [ir.Binary("*", x, x, x.type) for x in apart]
-    return reduce(lambda x, y: ir.Binary("+", x, y, x.type), squares)
+    apart = [build.minus(x, y) for x, y in zip(a, b, strict=True)]
+    squares: list[ir.Expression] = [build.times(x, x) for x in apart]
+    return reduce(build.plus, squares)

@@ -82,7 +82,7 @@ class _Builder:
             self.each(first, last, self.places(), self.added(totals, self.place())),
             ir.Assign(own("each"), each),
             *(
-                ir.Assign(c.name, self.product(x, ir.Local(own("each"), self.precision)))
+                ir.Assign(c.name, build.times(x, ir.Local(own("each"), self.precision)))
                 for c, x in zip(centre, totals, strict=True)
             ),
             ir.Assign(farthest.name, zero),
@@ -100,7 +100,7 @@ class _Builder:
                     *self.widened(self.place(), self.place()),
                 ),
             ),
-            *self.radius(self.root(farthest)),
+            *self.radius(build.root(farthest)),
             *self.scale(),
             *(ir.Assign(m.name, ir.Literal(0.0, m.type)) for m in self.moments()),
             *(self.spread.start() if self.spread else ()),
@@ -160,12 +160,12 @@ class _Builder:
         ]
         for c, a, b in zip(centre, self.centre("left"), self.centre("right"), strict=True):
             apart = ir.Binary("-", b, a, self.precision)
-            body.append(ir.Assign(c.name, self.sum(a, self.product(apart, share))))
+            body.append(ir.Assign(c.name, build.plus(a, build.times(apart, share))))
         ways = {side: ir.Local(own(f"{side}.way"), self.precision) for side in ("left", "right")}
         for side, way in ways.items():
-            away = self.root(self.square_distance(self.centre(side), centre))
+            away = build.root(self.square_distance(self.centre(side), centre))
             body.append(ir.Assign(way.name, away))
-        ends = [self.sum(way, self.record.local("radius", side)) for side, way in ways.items()]
+        ends = [build.plus(way, self.record.local("radius", side)) for side, way in ways.items()]
         lows, highs = ([self.corner(n, s) for s in ("left", "right")] for n in ("low", "high"))
         body += [ir.Assign(x.name, a) for x, a in zip(self.corner("low"), lows[0], strict=True)]
         body += [ir.Assign(x.name, a) for x, a in zip(self.corner("high"), highs[0], strict=True)]
@@ -188,11 +188,11 @@ class _Builder:
         for c, low, high in sides:
             below = ir.Binary("-", c, low, self.precision)
             side = build.maximum(below, ir.Binary("-", high, c, self.precision))
-            squares.append(self.product(side, side))
+            squares.append(build.times(side, side))
         shorter = ir.Compare("<", corner, of_ends)
         return (
             ir.Assign(of_ends.name, ends),
-            ir.Assign(corner.name, self.root(reduce(self.sum, squares))),
+            ir.Assign(corner.name, build.root(reduce(build.plus, squares))),
             *self.radius(ir.Select(shorter, corner, of_ends, self.precision)),
         )
 
@@ -263,14 +263,14 @@ class _Builder:
         added = zip(self.moments(), parts, strict=True)
         return (
             ir.Apply(f, arguments, tuple(x.name for x in parts)),
-            *(ir.Assign(m.name, ir.Binary("+", m, x, m.type)) for m, x in added),
+            *(ir.Assign(m.name, build.plus(m, x)) for m, x in added),
         )
 
     def radius(self, length: ir.Expression) -> ir.Block:
         """A little larger than it is, by more than all roundings."""
         room = ir.Literal(1.0 + ROUNDING[self.precision.size], self.precision)
         radius = self.record.local("radius")
-        return (ir.Assign(radius.name, self.product(length, room)),)
+        return (ir.Assign(radius.name, build.times(length, room)),)
 
     def scale(self) -> ir.Block:
         """The power of two at or below the radius; of sources in one place, far below the distance
@@ -287,7 +287,7 @@ class _Builder:
         some = ir.Compare(">", scale, ir.Literal(0.0, kind))
         return (
             ir.Assign(
-                size.name, build.maximum(self.record.local("radius"), self.product(away, least))
+                size.name, build.maximum(self.record.local("radius"), build.times(away, least))
             ),
             ir.Assign(scale.name, ir.Call("exp2", (logarithm,), kind)),
             ir.Assign(scale.name, ir.Select(some, scale, one, kind)),
@@ -295,7 +295,7 @@ class _Builder:
 
     def added(self, totals: list[ir.Local], values: list[ir.Local]) -> ir.Block:
         both = zip(totals, values, strict=True)
-        return tuple(ir.Assign(x.name, self.sum(x, v)) for x, v in both)
+        return tuple(ir.Assign(x.name, build.plus(x, v)) for x, v in both)
 
     def square_distance(
         self, here: Iterable[ir.Expression], there: Iterable[ir.Expression]
@@ -303,17 +303,8 @@ class _Builder:
         squares: list[ir.Expression] = []
         for a, b in zip(here, there, strict=True):
             apart = ir.Binary("-", a, b, self.precision)
-            squares.append(self.product(apart, apart))
-        return reduce(self.sum, squares)
-
-    def root(self, e: ir.Expression) -> ir.Expression:
-        return ir.Call("sqrt", (e,), self.precision)
-
-    def sum(self, a: ir.Expression, b: ir.Expression) -> ir.Expression:
-        return ir.Binary("+", a, b, self.precision)
-
-    def product(self, a: ir.Expression, b: ir.Expression) -> ir.Expression:
-        return ir.Binary("*", a, b, self.precision)
+            squares.append(build.times(apart, apart))
+        return reduce(build.plus, squares)
 
     # ------------------------------------------------------------ memory
 

@@ -161,7 +161,7 @@ class _Builder:
     def opening(self) -> ir.Block:
         """The square of the angle, a little smaller than it is."""
         theta, room = ir.Local(THETA, self.precision), 1.0 - ROUNDING[self.precision.size]
-        square = self.times(self.times(theta, theta), ir.Literal(room, self.precision))
+        square = build.times(build.times(theta, theta), ir.Literal(room, self.precision))
         return (ir.Assign(self.real("theta2").name, square),)
 
     # ------------------------------------------------------------ from above
@@ -284,16 +284,16 @@ class _Builder:
         for name in self.record.centre:
             to, of = self.record.local(name, TARGET), self.record.local(name)
             difference = ir.Binary("-", of, to, self.precision)
-            squares.append(self.times(difference, difference))
+            squares.append(build.times(difference, difference))
         both = ir.Binary(
             "+", self.record.local("radius"), self.record.local("radius", TARGET), self.precision
         )
         total = reduce(lambda a, b: ir.Binary("+", a, b, self.precision), squares)
-        wide = self.times(self.real("theta2"), apart)
+        wide = build.times(self.real("theta2"), apart)
         return (
             ir.Assign(apart.name, total),
             ir.Assign(reach.name, both),
-            ir.Assign(FAR.name, ir.Compare("<", self.times(reach, reach), wide)),
+            ir.Assign(FAR.name, ir.Compare("<", build.times(reach, reach), wide)),
             *((ir.If(FAR, self.decide()),) if self.operators.radial.branches else ()),
         )
 
@@ -305,7 +305,7 @@ class _Builder:
         near = ir.Binary("-", distance, reach, self.precision)
 
         def square(x: ir.Local, factor: float) -> ir.Expression:
-            factored = self.times(self.times(x, x), ir.Literal(factor, self.precision))
+            factored = build.times(build.times(x, x), ir.Literal(factor, self.precision))
             return build.cast(factored, kind)
 
         given = {LEAST: square(least, 1.0 - room), LARGEST: square(largest, 1.0 + room)}
@@ -328,10 +328,7 @@ class _Builder:
         return (
             self.record.load(node, (*self.record.centre, "scale", *self.record.moments)),
             self.apply(self.operators.m2l(), given, tuple(p.name for p in parts)),
-            *(
-                ir.Assign(v.name, ir.Binary("+", v, p, v.type))
-                for v, p in zip(totals, parts, strict=True)
-            ),
+            *(ir.Assign(v.name, build.plus(v, p)) for v, p in zip(totals, parts, strict=True)),
         )
 
     # ------------------------------------------------------------ words
@@ -347,9 +344,6 @@ class _Builder:
 
     def written(self, array: str, place: ir.Expression, value: ir.Local) -> ir.StoreRecord:
         return ir.StoreRecord(array, place, (("value", build.index_of(value, I32)),))
-
-    def times(self, a: ir.Expression, b: ir.Expression) -> ir.Expression:
-        return ir.Binary("*", a, b, self.precision)
 
     def whole(self, name: str) -> ir.Local:
         return ir.Local(own(name), self.index)

@@ -143,7 +143,7 @@ class _Builder:
         ]
         for side, child in (("left", left), ("right", right)):
             body.append(self.record.load(child, (*self.record.centre, *self.record.half), side))
-        ends = (("low", build.minimum, self._minus), ("high", build.maximum, self._sum))
+        ends = (("low", build.minimum, build.minus), ("high", build.maximum, build.plus))
         for word, join, end in ends:
             edges = [
                 [
@@ -206,13 +206,13 @@ class _Builder:
             strict=True,
         )
         for axis, (low, high, centre, half) in enumerate(rows):
-            side = self._product(ir.Literal(0.5, self.precision), self._minus(high, low))
+            side = build.times(ir.Literal(0.5, self.precision), build.minus(high, low))
             inverse, t = self._real("inverse", axis), self._real("t", axis)
             some = ir.Compare(">", half, zero)
-            place = self._sum(centre, self._product(half, t))
+            place = build.plus(centre, build.times(half, t))
             body += [
                 ir.Assign(half.name, side),
-                ir.Assign(centre.name, self._sum(low, half)),
+                ir.Assign(centre.name, build.plus(low, half)),
                 ir.Assign(
                     inverse.name,
                     ir.Select(
@@ -224,11 +224,11 @@ class _Builder:
                 ir.Assign(self._real("scaling", axis).name, self._chosen(axis, self._scalings)),
                 ir.Assign(self._real("point", axis).name, place),
             ]
-            squares.append(self._product(half, half))
+            squares.append(build.times(half, half))
         room = ir.Literal(1.0 + ROUNDING[self.precision.size], self.precision)
-        root = ir.Call("sqrt", (reduce(self._sum, squares),), self.precision)
+        root = ir.Call("sqrt", (reduce(build.plus, squares),), self.precision)
         radius = self.record.local("radius")
-        return (*body, ir.Assign(radius.name, self._product(root, room)))
+        return (*body, ir.Assign(radius.name, build.times(root, room)))
 
     def _number(self, axis: int) -> ir.Expression:
         """Which of the points along an axis it is: the first axis counts fastest."""
@@ -268,13 +268,13 @@ class _Builder:
         rows = zip(self._place(), self._local(self.record.centre), strict=True)
         for axis, (x, centre) in enumerate(rows):
             u, m = self._real("u", axis), self._whole(f"m{axis}")
-            scaled = self._product(self._minus(x, centre), self._real("inverse", axis))
+            scaled = build.times(build.minus(x, centre), self._real("inverse", axis))
             basis.append(ir.Assign(u.name, scaled))
             apart = [
                 ir.Select(
                     build.equal(m, k),
                     one,
-                    self._minus(u, ir.Literal(t, self.precision)),
+                    build.minus(u, ir.Literal(t, self.precision)),
                     self.precision,
                 )
                 for k, t in enumerate(self._points)
@@ -282,7 +282,7 @@ class _Builder:
             if self.proxies.degree:
                 factors += [self._real("scaling", axis), *apart]
         value = ir.Local(own("basis"), self.precision)
-        basis.append(ir.Assign(value.name, reduce(self._product, factors, one)))
+        basis.append(ir.Assign(value.name, reduce(build.times, factors, one)))
         for leaf in self.sums:
             total = ir.Local(own(f"sum.{leaf.name}"), leaf.type)
             share: ir.Expression = build.cast(value, leaf.type)
@@ -335,12 +335,3 @@ class _Builder:
     @staticmethod
     def _names(leaves: Sequence[Leaf]) -> tuple[str, ...]:
         return tuple(x.name for x in leaves)
-
-    def _sum(self, a: ir.Expression, b: ir.Expression) -> ir.Expression:
-        return ir.Binary("+", a, b, self.precision)
-
-    def _minus(self, a: ir.Expression, b: ir.Expression) -> ir.Expression:
-        return ir.Binary("-", a, b, self.precision)
-
-    def _product(self, a: ir.Expression, b: ir.Expression) -> ir.Expression:
-        return ir.Binary("*", a, b, self.precision)

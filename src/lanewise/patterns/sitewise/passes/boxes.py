@@ -22,7 +22,7 @@ from math import prod
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered, own
-from lanewise.ir.traverse import expressions, reads, statements, writes
+from lanewise.ir.traverse import used_in, written_in
 from lanewise.passes.base import refuse
 from lanewise.passes.thread_merging import varying_names
 from lanewise.patterns.sitewise.builder import FIELDS, MARKS, SOLIDS
@@ -80,7 +80,7 @@ def legal(kernel: ir.Kernel, points: Sequence[int]) -> str | None:
         return reason
     if axes < 2 or any(p != 1 for p in points[axes:]):
         return f"its box has {axes} {'axis' if axes == 1 else 'axes'}"
-    if rest_of(0).name not in {n for s in statements(kernel.body) for n in writes(s)}:
+    if rest_of(0).name not in written_in(kernel.body):
         return NO_PLACES
     if min(points) < 1 or prod(points) > MOST or max(points) > ROWS:
         return (
@@ -125,7 +125,7 @@ def apply(kernel: ir.Kernel, points: Sequence[int]) -> ir.Kernel:
     body = (*starts, *sharing.share(body, kernel, tuple(numbered_axes), points[0]))
     for axis, group in enumerate(groups):
         body = (ir.Parallel(group.name, build.ceil_divide(extents[axis], points[axis]), body),)
-    used = {n for s in statements(body) for e in expressions(s) for n in reads(e)}
+    used = used_in(body)
     counts = (kernel.counts[0], *(c for c in kernel.counts[1:] if c.name in used))
     return replace(kernel, body=body, counts=counts)
 

@@ -27,13 +27,15 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.functions import arrays_touched, functions
 from lanewise.ir.names import COUNT, numbered, own
 from lanewise.ir.traverse import (
-    expressions,
     reads,
     rename,
     rewrite,
     rewrite_statement,
     statements,
+    used_by,
+    used_in,
     writes,
+    written_in,
 )
 from lanewise.language.types import BOOL
 from lanewise.passes.base import refuse
@@ -149,8 +151,8 @@ class Merge:
         return tuple(x for r in range(self.sites) for s in block for x in self._alone(s, r))
 
     def _alone(self, s: ir.Statement, r: int) -> ir.Block:
-        touched = {n for x in statements((s,)) for e in expressions(x) for n in reads(e)}
-        touched |= {n for x in statements((s,)) for n in writes(x)}
+        touched = used_in((s,))
+        touched |= written_in((s,))
         if touched & self.varying:
             return self._copy(s, r)
         return () if r else (s,)
@@ -164,7 +166,7 @@ class Merge:
         all_walls = reduce(
             lambda a, b: ir.Logical("and", a, b), walls[1:], cast("ir.Expression", walls[0])
         )
-        changed = {n for x in statements(s.then) for n in writes(x)}
+        changed = written_in(s.then)
         back = {n: zero for n, zero in zeros.items() if n in changed}
         self.walls = walls
         work = self.block(s.then)
@@ -177,7 +179,7 @@ class Merge:
         return (ir.If(ir.Unary("not", all_walls, BOOL), work), *again)
 
     def _statement(self, s: ir.Statement) -> ir.Block:
-        touched = {n for e in expressions(s) for n in reads(e)} | set(writes(s))
+        touched = used_by(s) | set(writes(s))
         if not touched & self.varying:
             return (rewrite_statement(s, lambda e: e, self.block),)
         if isinstance(s, ir.Assign) and s.name not in self.varying:
