@@ -28,7 +28,7 @@ from bench.harness import describe_machine
 from lanewise.launch.compiled import Call
 from lanewise.patterns.search import Search
 from lanewise.patterns.search.searched_launch import SearchedLaunch, structure_of
-from lanewise.runtime import cuda
+from lanewise.runtime import cuda, cuda_graphs
 from lanewise.runtime.memory import to_host
 from lanewise.sims.boids.parameters import make_parameters, pair_values
 from lanewise.sims.boids.rules import OPEN, Boid, make_rules
@@ -92,11 +92,15 @@ def clouds(count: int) -> Iterator[tuple[str, NDArray[np.float32]]]:
 def microseconds(work: Callable[[], Any], count: int) -> float:
     """Of one repetition, by events around a graph of many."""
     repeated = max(4, min(32, REPEATED // count))
-    graph, module, found = cuda.Graph("cuda", lambda: run_all([work] * repeated)), cuda.cupy(), []
+    graph, module, found = (
+        cuda_graphs.Graph("cuda", lambda: run_all([work] * repeated)),
+        cuda.cupy(),
+        [],
+    )
     graph.launch()
-    cuda.wait_for_graphs("cuda")
+    cuda_graphs.wait_for_graphs("cuda")
     for _ in range(ROUNDS):
-        with cuda.graph_stream("cuda") as stream:
+        with cuda_graphs.graph_stream("cuda") as stream:
             begin, end = module.cuda.Event(), module.cuda.Event()
             begin.record(stream)
             graph.launch()

@@ -139,7 +139,7 @@ def test_positions_in_every_layout_of_a_gpu(layout: Any) -> None:
 @pytest.mark.cuda
 def test_a_captured_bound_call_does_not_look() -> None:
     """A graph answers nobody while it runs; the same bound call, called without a graph, refuses."""
-    from lanewise.runtime.cuda import Graph, wait_for_graphs
+    from lanewise.runtime.cuda_graphs import Graph, wait_for_graphs
 
     bodies = things(9, "cuda")
     call = count.using(SEARCHES["curve"]).bind(bodies, bodies)

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.runtime import cuda, stepping
+from lanewise.runtime import cuda_graphs, stepping
 from lanewise.runtime.memory import to_host
 from lanewise.sims import boids, gravity, lbm
 from lanewise.support import whole_steps
@@ -111,7 +111,7 @@ def device(request: pytest.FixtureRequest) -> str:
 @contextmanager
 def pressed(*at: int, then: Callable[[], Any] | None = None) -> Iterator[None]:
     """Ctrl-C, or what `then` does, after the launches of these numbers, counted from 1: kernels on a CPU, graphs on a GPU."""
-    seen, launch = 0, cuda.Graph.launch
+    seen, launch = 0, cuda_graphs.Graph.launch
 
     def launched() -> None:
         nonlocal seen
@@ -125,13 +125,13 @@ def pressed(*at: int, then: Callable[[], Any] | None = None) -> Iterator[None]:
                 call()
                 launched()
 
-    def replay(graph: cuda.Graph) -> None:
+    def replay(graph: cuda_graphs.Graph) -> None:
         launch(graph)
         launched()
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(stepping, "repeat", repeat)
-        patched.setattr(cuda.Graph, "launch", replay)
+        patched.setattr(cuda_graphs.Graph, "launch", replay)
         yield
     assert seen >= max(at)
 

@@ -101,6 +101,6 @@ def _needed(block: list[ir.Statement]) -> ir.Block:
     done, needed = list[ir.Statement](), set[str]()
     for x in reversed(block):
         if not isinstance(x, ir.LoadElement) or x.name in needed:
-            needed |= {*_read(x)}
+            needed |= used_by(x)
             done.insert(0, x)
     return tuple(done)

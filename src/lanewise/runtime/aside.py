@@ -10,7 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
-from lanewise.runtime import cuda
+from lanewise.runtime import cuda, cuda_graphs
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import address, allocate
 
@@ -73,7 +73,7 @@ class Aside:
             if self._stream is None:
                 self._stream = cuda.cupy().cuda.Stream(non_blocking=True)
             before = cuda.passed()
-            with cuda.graph_stream(self._device):
+            with cuda_graphs.graph_stream(self._device):
                 graphs = cuda.passed()
             with self._stream:
                 cuda.wait_for(before)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lanewise.language.target import CUDA, Machine, Target, copies_asynchronously
-from lanewise.runtime import cuda
+from lanewise.runtime import cuda, cuda_graphs
 from lanewise.runtime.cuda_timing import CudaStopwatch
 from lanewise.runtime.device_facts import Facts, Identity
 from lanewise.runtime.devices import cores, cuda_number
@@ -158,7 +158,7 @@ class Cuda:
             return module.runtime.streamQuery(module.get_current_stream().ptr) == NOT_READY
 
     def replay(self, work: Work) -> Work:
-        return cuda.Replay(self.name, work).launch
+        return cuda_graphs.Replay(self.name, work).launch
 
     def is_capturing(self) -> bool:
         return cuda.is_capturing(self.name)

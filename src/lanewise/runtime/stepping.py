@@ -23,7 +23,7 @@ from lanewise.profiling.lanes import LaneSpan, WatchedWork
 from lanewise.profiling.profile import Profile, clock
 from lanewise.profiling.sequence import DEVICE_COST, HOST_COST, ProfiledSequence
 from lanewise.profiling.trace import Track
-from lanewise.runtime import cuda
+from lanewise.runtime import cuda, cuda_graphs
 from lanewise.runtime.programs import (
     Checks,
     Parts,
@@ -81,7 +81,7 @@ class _PartGraph:
                 part.rows.capture()
             work()
 
-        self._graph = cuda.Graph(device, captured)
+        self._graph = cuda_graphs.Graph(device, captured)
 
     def launch(self) -> None:
         if self._rows is not None:
@@ -115,7 +115,7 @@ class _GraphProgram:
         for graph, count in graphs:
             for _ in range(count):
                 graph.launch()
-        cuda.wait_for_graphs(self._device)
+        cuda_graphs.wait_for_graphs(self._device)
 
     def _graph(self, key: Hashable, size: int) -> _PartGraph:
         if (key, size) not in self._graphs:
@@ -173,7 +173,7 @@ class Stepper:
 
 def copy_to_graphs(device: str, to: int, source: int, nbytes: int) -> None:
     """Copy pinned memory of the host to an address of a device, in order with its graphs."""
-    cuda.copy_to_graphs(device, to, source, nbytes)
+    cuda_graphs.copy_to_graphs(device, to, source, nbytes)
 
 
 def make_stepper(device: str, calls: Many[Work], profile: Profile | None = None) -> Stepper:
@@ -243,7 +243,7 @@ class _Recorded:
     `origin` was recorded.
     """
 
-    marks: cuda.Marks
+    marks: cuda_graphs.Marks
     weight: int
     began: int
     origin: Any
@@ -258,7 +258,7 @@ class _GraphPart:
         self._device, self._part, self._profile, self.times = device, part, profile, times
         self._calls = bare(part.calls)
         self._plain: dict[int, _PartGraph] = {}
-        self._marked: dict[int, tuple[_PartGraph, cuda.Marks]] = {}
+        self._marked: dict[int, tuple[_PartGraph, cuda_graphs.Marks]] = {}
         self.pending: _Recorded | None = None
         profile.later.add(self)
 
@@ -269,13 +269,13 @@ class _GraphPart:
         with self._profile.span("setup", name="capture graphs"):
             device, part = self._device, self._part
             self._plain[size] = _PartGraph(device, part, size, partial(repeat, self._calls, size))
-            marks = cuda.Marks(device, len(self._calls) + 1)
+            marks = cuda_graphs.Marks(device, len(self._calls) + 1)
             self._marked[size] = (
                 _PartGraph(device, part, size, partial(self._repeat_marked, size, marks)),
                 marks,
             )
 
-    def _repeat_marked(self, count: int, marks: cuda.Marks) -> None:
+    def _repeat_marked(self, count: int, marks: cuda_graphs.Marks) -> None:
         """The repetition in the middle has events: what runs before and after it are others."""
         repeat(self._calls, count // 2)
         marks.record(0)
@@ -343,14 +343,14 @@ class ProfiledGraphProgram:
         cuda.synchronize(self._device)  # earlier work on other streams comes first
         with self._profile.running(self._loop, [(part.times, size * n) for part, size, n in todo]):
             began = clock()
-            origin = cuda.graph_event(self._device) if _sample_is_due(todo) else None
+            origin = cuda_graphs.graph_event(self._device) if _sample_is_due(todo) else None
             for part, size, count in todo:
                 for _ in range(count):
                     part.launch(size, began, origin)
             for part, pending in earlier.items():
                 if part.pending is pending:
                     part.collect()  # while the device is at work
-            cuda.wait_for_graphs(self._device)
+            cuda_graphs.wait_for_graphs(self._device)
 
     def _part(self, key: Hashable) -> _GraphPart:
         if key not in self._made:
