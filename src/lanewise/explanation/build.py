@@ -182,18 +182,8 @@ def explain_compiled(
     def times(plans: Sequence[CompletePlan]) -> Times:
         if not measure:
             return stored
-        if compiled.reference.pattern.over_items and not (arguments or named):
-            raise ArgumentError(
-                f"{compiled.name}: explain(measure=True) of a segmentwise kernel takes the "
-                "arguments of a call, "
-                "because lists cannot be made up"
-            )
-        if compiled.reference.pattern.inlined and not (arguments or named):
-            raise ArgumentError(
-                f"{compiled.name}: explain(measure=True) of a threadwise kernel takes the "
-                "arguments of a call, "
-                "because arrays that hold indices cannot be made up"
-            )
+        if not (arguments or named):
+            _check_made_up(compiled)
         values = named if arguments or named else made_up_arguments(compiled)
         job = compiled.kernel.tuning_job(*arguments, plan=compiled.plan, **values)
         measured.append(job.workload())
@@ -225,6 +215,21 @@ def explain_compiled(
     each = [[rows_of_compiled(part) for part in r.parts] for r in divided.rounds]
     seconds = partial(_seconds_of_part, divided)
     return with_division(explained, divided, each, predicted_efficiency(divided, seconds))
+
+
+def _check_made_up(compiled: Compiled) -> None:
+    """Refuse to measure a kernel with arguments that nobody gave, where none can be made up."""
+    pattern = compiled.reference.pattern
+    if pattern.over_items or pattern.inlined:
+        kind, why = (
+            ("segmentwise", "lists cannot be made up")
+            if pattern.over_items
+            else ("threadwise", "arrays that hold indices cannot be made up")
+        )
+        raise ArgumentError(
+            f"{compiled.name}: explain(measure=True) of a {kind} kernel takes the arguments of a "
+            f"call, because {why}"
+        )
 
 
 def _seconds_of_part(divided: Divided, parts: int) -> float | None:

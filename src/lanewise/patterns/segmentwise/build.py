@@ -64,20 +64,49 @@ def build_segmentwise(
     cells, segments, dense, items = (
         ir.Parameter(n, index) for n in (CELLS, SEGMENTS, DENSE, ITEMS)
     )
-    cell, segment, place, item = (ir.Local(n, index) for n in (CELL, SEGMENT, PLACE, ITEM))
+    cell, segment, place = (ir.Local(n, index) for n in (CELL, SEGMENT, PLACE))
     arrays: list[ir.ArrayArgument] = [value_array(n, I64, written=False) for n in (FIRST, LAST)]
     head: list[ir.Statement] = []
+    where: ir.Expression = segment
     if arguments.dense is not None:
         n = ir.Local(DENSE, index)
         head.append(ir.Assign(SEGMENT, build.divide(cell, n)))
         head.append(ir.Assign(PLACE, build.subtract(cell, build.multiply(segment, n))))
         arrays.append(_array(arguments.dense))
         head += load_used(f, *arguments.dense[:2], place)
-    ends = (
-        ir.LoadRecord(FIRST, segment, (("value", FIRST),)),
-        ir.LoadRecord(LAST, segment, (("value", LAST),)),
+        where = build.add(build.multiply(place, ir.Local(SEGMENTS, index)), segment)
+    read, sums = _sums(f, arguments, segment)
+    stores: list[ir.Statement] = []
+    written: list[ir.ArrayArgument] = []
+    for name, kind in result_arrays(lowered):
+        written.append(value_array(name, kind, written=True))
+        writes = tuple(
+            (leaf, ir.Local(sum_name(v), t.scalar_of(kind))) for leaf, v in pairs(name, kind)
+        )
+        stores.append(ir.StoreRecord(name, where, writes))
+    over, extent = (CELL, CELLS) if arguments.dense is not None else (SEGMENT, SEGMENTS)
+    used = {p.name for p in f.parameters}
+    beyond = (ir.Parameter(f"{row}.beyond", t.I64) for row in arguments.rows)
+    counts = (cells, segments, dense, items) if arguments.dense is not None else (segments, items)
+    return ir.Kernel(
+        identifier(f.name),
+        SEGMENTWISE,
+        (*arrays, *read, *written),
+        uniform_leaves(f, arguments.uniforms) + tuple(p for p in beyond if p.name in used),
+        counts,
+        (ir.Parallel(over, ir.Local(extent, index), (*head, *sums, *stores)),),
+        location=f.location,
     )
-    arrays.append(_array(arguments.item))
+
+
+def _sums(
+    f: ir.Function, arguments: SegmentwiseArguments, segment: ir.Local
+) -> tuple[list[ir.ArrayArgument], ir.Block]:
+    """What a function gives for the items of a segment, summed up in their order; and the arrays
+    that this reads beside the segment's ends.
+    """
+    index, item = segment.type, ir.Local(ITEM, segment.type)
+    arrays = [_array(arguments.item)]
     inside: list[ir.Statement] = [*load_used(f, *arguments.item[:2], item)]
     used = {p.name for p in f.parameters}
     for row, kind in arguments.rows.items():
@@ -89,44 +118,13 @@ def build_segmentwise(
     sums = [ir.Local(sum_name(r.name), r.type) for r in results]
     parameters = tuple(ir.Local(p.name, p.type) for p in f.parameters)
     inside.append(ir.Apply(f, parameters, tuple(r.name for r in results)))
-    inside += [
-        ir.Assign(s.name, ir.Binary("+", s, r, r.type)) for s, r in zip(sums, results, strict=True)
-    ]
-    bounds = [
-        ir.Local(n, I64) if index == I64 else ir.Cast(ir.Local(n, I64), index)
-        for n in (FIRST, LAST)
-    ]
-    loop = ir.For(ITEM, bounds[0], bounds[1], ir.Literal(1, index), tuple(inside), role="sources")
-    zeros = tuple(
-        ir.Assign(s.name, ir.Literal(0.0 if s.type.is_float else 0, s.type)) for s in sums
-    )
-    where = (
-        segment
-        if arguments.dense is None
-        else build.add(build.multiply(place, ir.Local(SEGMENTS, index)), segment)
-    )
-    stores: list[ir.Statement] = []
-    for name, kind in result_arrays(lowered):
-        arrays.append(value_array(name, kind, written=True))
-        writes = tuple(
-            (leaf, ir.Local(sum_name(v), t.scalar_of(kind))) for leaf, v in pairs(name, kind)
-        )
-        stores.append(ir.StoreRecord(name, where, writes))
-    body = (*head, *ends, *zeros, loop, *stores)
-    over, extent = (CELL, CELLS) if arguments.dense is not None else (SEGMENT, SEGMENTS)
-    beyond = {f"{row}.beyond": t.I64 for row in arguments.rows}
-    uniforms = uniform_leaves(f, arguments.uniforms) + tuple(
-        ir.Parameter(n, k) for n, k in beyond.items() if n in used
-    )
-    counts = (cells, segments, dense, items) if arguments.dense is not None else (segments, items)
-    return ir.Kernel(
-        identifier(f.name),
-        SEGMENTWISE,
-        tuple(arrays),
-        uniforms,
-        counts,
-        (ir.Parallel(over, ir.Local(extent, index), body),),
-        location=f.location,
+    inside += [ir.Assign(s.name, build.plus(s, r)) for s, r in zip(sums, results, strict=True)]
+    first, last = (build.cast(ir.Local(n, I64), index) for n in (FIRST, LAST))
+    return arrays, (
+        ir.LoadRecord(FIRST, segment, (("value", FIRST),)),
+        ir.LoadRecord(LAST, segment, (("value", LAST),)),
+        *(ir.Assign(s.name, build.zero(s.type)) for s in sums),
+        ir.For(ITEM, first, last, ir.Literal(1, index), tuple(inside), role="sources"),
     )
 
 
