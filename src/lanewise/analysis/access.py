@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from lanewise.analysis.regions import SECTOR, UNKNOWN_COUNT, KernelWork, Pattern
+from lanewise.analysis.regions import SECTOR, UNKNOWN_COUNT, KernelWork, Pattern, known_counts
 from lanewise.analysis.sampling import Known, value_of
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import MARK, count_of
@@ -54,13 +54,7 @@ def field_accesses(
     `environment` holds the counts by their names in the IR (`$target.count`); missing ones are
     taken as 65,536.
     """
-    counts: Known = {p.name: np.asarray(UNKNOWN_COUNT) for p in kernel.counts}
-    counts |= {
-        n: np.asarray(v)
-        for n, v in (environment or {}).items()
-        if isinstance(v, (int, float, np.generic))
-    }
-    walk = _Walk(kernel, counts)
+    walk = _Walk(kernel, known_counts(kernel, environment))
     walk.block(kernel.body, 1.0)
     return tuple(walk.rows.values())
 

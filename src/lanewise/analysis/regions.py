@@ -48,6 +48,7 @@ __all__ = [
     "RegionAccess",
     "Unknown",
     "analyse",
+    "known_counts",
 ]
 
 UNKNOWN_COUNT = 65_536  # elements of an array whose length is not known
@@ -68,12 +69,7 @@ def analyse(
     left out, whichever way data decide: such loops, sides of branches, and what follows where a
     function may return.
     """
-    counts: Known = {p.name: np.asarray(UNKNOWN_COUNT) for p in kernel.counts}
-    counts |= {
-        n: np.asarray(v)
-        for n, v in (environment or {}).items()
-        if isinstance(v, (int, float, np.generic))
-    }
+    counts = known_counts(kernel, environment)
     if (grid := kernel.grid) is not None:
         across = -(-_whole(grid.extent, counts) // grid.lanes)
         counts |= sample_threads(grid.threads, across, grid.parts)
@@ -92,6 +88,17 @@ def analyse(
             walk = _Walk(kernel, counts, "", 1, least=least)
             root = walk.run(body, fast_math=fast_math)
             return KernelWork(kernel, root, 1, 1, walk.unknown)
+
+
+def known_counts(kernel: ir.Kernel, environment: Mapping[str, object] | None) -> Known:
+    """The counts and uniform arguments of a kernel, of which a missing count is taken as
+    65,536.
+    """
+    counts: Known = {p.name: np.asarray(UNKNOWN_COUNT) for p in kernel.counts}
+    for n, v in (environment or {}).items():
+        if isinstance(v, (int, float, np.generic)):
+            counts[n] = np.asarray(v)
+    return counts
 
 
 def _whole(e: ir.Expression, samples: Known) -> int:

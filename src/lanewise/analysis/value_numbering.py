@@ -78,11 +78,9 @@ class ValueTable:
             self.nodes.append(node)
         return number
 
-    def known(
-        self, operation: str, operands: tuple[int, ...], kind: Scalar, payload: object = None
-    ) -> int | None:
+    def known(self, operation: str, operands: tuple[int, ...], kind: Scalar) -> int | None:
         """The number of a node that is there already."""
-        return self._numbers.get(Node(operation, operands, kind, payload))
+        return self._numbers.get(Node(operation, operands, kind, None))
 
     def place(self, value: Value, location: Location) -> Value:
         """The value, written there if nowhere before."""

@@ -146,7 +146,7 @@ class _Maker:
         """One function for a direction of the pair; both are called where both count."""
         if not any(a.there for a in self.asked):
             leaves = [x for a in self.asked for x in a.leaves]
-            return self._function(forward(self.f, leaves, self._weights(there=False)))
+            return self._function(forward(self.f, leaves, self._weights()))
         body: list[ir.Statement] = []
         scalars = [(a, x, t.scalar_of(a.kind)) for a in self.asked for x in a.leaves]
         terms: list[list[ir.Expression]] = [[] for _ in scalars]
@@ -177,7 +177,7 @@ class _Maker:
         pairs = [p for p in pairs if p[0] in read]
         if not pairs:
             return ()
-        weights = self._weights(there=False)
+        weights = self._weights()
         suffix = "reaction" if there else "action"
         inner = replace(
             self._named(
@@ -193,8 +193,8 @@ class _Maker:
             terms[n].append(ir.Local(name, kind))
         return (ir.Apply(inner, arguments, names),)
 
-    def _weights(self, *, there: bool) -> list[ir.Expression | None]:
-        weights = [self._weight(place, there) for place in range(len(self.f.results))]
+    def _weights(self) -> list[ir.Expression | None]:
+        weights = [self._weight(place, there=False) for place in range(len(self.f.results))]
         return [
             None if w is None else ir.Local(w, r.type)
             for w, r in zip(weights, self.f.results, strict=True)

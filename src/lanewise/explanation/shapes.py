@@ -17,7 +17,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import assert_never
 
 from lanewise.analysis.bounds import sites
@@ -38,7 +37,6 @@ Kernel = Pairwise | Elementwise | Segmentwise | Threadwise
 Shape = tuple[int, ...]
 GRID = "grid"  # the argument of a call that says how many values each index has
 LISTS, ITEMS, ROW = 16, 32, 16  # where nobody says how many
-_NOTHING: Mapping[str, Shape] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
