@@ -28,7 +28,7 @@ def operand(n: int) -> str:
 
 @cache
 def partials(intrinsic: str, kind: Scalar) -> tuple[ir.Expression, ...]:
-    """The derivative with respect to each operand.
+    """The derivative with respect to each operand: a table, a row for each function.
 
     Raises `VerificationError` for a function that has no rule.
     """

@@ -7,6 +7,8 @@ Each field is the option of exactly one pass.
 is what a field holds that is left open, None in general, and nothing at all in a complete plan.
 What was decided, with the reasons, are `Decisions` (`planning/decisions.py`), which have such a
 plan.
+
+One dataclass, and long, because a field is explained where it is declared.
 """
 
 from __future__ import annotations

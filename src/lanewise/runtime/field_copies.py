@@ -120,7 +120,7 @@ class Flags:
 @cache
 def device_copy_class(base: type[Any]) -> type[Any]:
     """The class of read-only copies for a library whose own arrays are always writable: a subclass
-    of `base`.
+    of `base`, whose methods share what they know of both.
 
     A copy and its views refuse methods and operators that write, and calls of the library with one
     of them among the arguments and as `out`. What they are computed to is an ordinary array: it has

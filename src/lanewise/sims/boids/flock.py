@@ -3,6 +3,8 @@
 flock = Flock(agents=4096, world=50)
 flock.run(600)
 flock.polarisation(), flock.position
+
+One class, and long, because what users read of a flock is documented here.
 """
 
 from __future__ import annotations

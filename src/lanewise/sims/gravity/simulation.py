@@ -3,6 +3,8 @@
 simulation = Simulation(bodies, softening=0.02)
 simulation.run(steps=100, dt=1e-3)
 simulation.diagnostics().total
+
+One class, and long, because what users read of a simulation is documented here.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@ simulation = Simulation(shape=(128, 128), viscosity=0.1, edges={"x": "wall", "y"
                         kinds={1: Wall("wall"), 2: Wall("lid", velocity=(0.1, 0.0))})
 simulation.run(1000)
 simulation.velocity[64, 64]
+
+One class, and long, because what users read of a flow is documented here; what it does is done by
+`engine`, `arguments`, `guard` and `watch`.
 """
 
 from __future__ import annotations

@@ -13,6 +13,8 @@ divide, and what is not a number is not far: it is met as pairs.
 
 A function with branches on the distance has an expansion only where all pairs of a node and a
 group take the same side; a node where they may not is opened.
+
+One class writes all of a walk, as its parts share the variables of one kernel.
 """
 
 from __future__ import annotations
