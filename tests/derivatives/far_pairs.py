@@ -12,6 +12,7 @@ import lanewise as lw
 from lanewise.derivatives.expansions.estimates import ErrorModel
 from lanewise.derivatives.expansions.operators import Operators
 from lanewise.ir import nodes as ir
+from tests.derivatives.error_model import error, powers_of_source
 from tests.derivatives.whole_arrays import Array, called
 
 
@@ -126,7 +127,7 @@ class Field:
     def estimated(self) -> Array:
         """The error that is estimated of `by_locals`: (pairs,)."""
         e = ErrorModel(operators_of(self.kernel, self.order))
-        f, sizes, error = e.powers_of_source(), e.sizes(to_points=False), e.error(to_points=False)
+        f, sizes, total = powers_of_source(e), e.sizes(to_points=False), error(e, to_points=False)
         of = named("source.position", self.pairs.sources) | named("$centre", self.pairs.centre[:, None]) | self.sources
         shape = self.pairs.sources.shape[:2]
         env: dict[str, Any] = {**self.values, "$distance": self.pairs.distance, "$radius": self.pairs.radius}
@@ -135,7 +136,7 @@ class Field:
             for p, x in zip(f.results, called(f, self.values | of), strict=True)
         }
         env |= {p.name: x for p, x in zip(sizes.results, called(sizes, env), strict=True)}
-        return called(error, env)[0]
+        return called(total, env)[0]
 
 
 def relative(found: Array, exact: Array) -> float:

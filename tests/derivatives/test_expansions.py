@@ -25,6 +25,7 @@ from lanewise.ir.verify import verify_function
 from lanewise.language import types as t
 from tests import far_kernels as kernels
 from tests.derivatives.as_kernels import as_kernel
+from tests.derivatives.error_model import error, powers_of_parent, powers_of_source
 from tests.derivatives.far_pairs import Array, Field, named, operators_of, random_pairs, relative
 from tests.derivatives.whole_arrays import called
 
@@ -240,10 +241,10 @@ def test_powers_of_a_larger_group_are_not_too_small() -> None:
 
     def powers(centre: Array) -> list[Array]:
         of = named("source.position", pairs.sources) | named("$centre", centre[:, None]) | at.sources
-        return [x.sum(1) for x in called(e.powers_of_source(), of)]
+        return [x.sum(1) for x in called(powers_of_source(e), of)]
 
-    parent, f = pairs.centre + 0.7, e.powers_of_parent()
-    known = {p.name: x for p, x in zip(e.powers_of_source().results, powers(pairs.centre), strict=True)}
+    parent, f = pairs.centre + 0.7, powers_of_parent(e)
+    known = {p.name: x for p, x in zip(powers_of_source(e).results, powers(pairs.centre), strict=True)}
     shifted = called(f, known | named("$child", pairs.centre) | named("$parent", parent))
     for bound, true in zip(shifted, powers(parent), strict=True):
         assert np.all(bound >= true * (1 - 1e-12))
@@ -259,7 +260,7 @@ def test_operators_are_sound(kernel: Any) -> None:
     o = Operators(lw.far_field(kernel).proof, 3)
     e = ErrorModel(o)
     functions = [getattr(o, n)() for n in NAMES]
-    functions += [e.powers_of_source(), e.powers_of_parent(), e.sizes(to_points=True), e.error(to_points=True)]
+    functions += [powers_of_source(e), powers_of_parent(e), e.sizes(to_points=True), error(e, to_points=True)]
     rng = np.random.default_rng(5)
     for f in functions:
         verify_function(f)
@@ -314,7 +315,7 @@ def test_texts(golden: Callable[[str, str], None]) -> None:
     o = Operators(lw.far_field(kernels.plummer32).proof, 2)
     e = ErrorModel(o)
     functions = [getattr(o, n)() for n in NAMES]
-    functions += [e.powers_of_source(), e.powers_of_parent(), e.error(to_points=False)]
+    functions += [powers_of_source(e), powers_of_parent(e), error(e, to_points=False)]
     golden("plummer", "\n\n".join(map(print_function, functions)))
 
 

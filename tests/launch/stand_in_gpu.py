@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lanewise.runtime import cuda, devices
+from lanewise.runtime import cuda, cuda_graphs, devices
 
 DEVICE = "cuda:98"  # what is kept by the names of devices is found by no test on a GPU
 CONSTANT_BYTES = 1 << 16
@@ -192,13 +192,16 @@ def put_in(monkeypatch: pytest.MonkeyPatch) -> Launches:
             launches.names.append("replay")
 
     always: dict[str, Any] = {
-        "cupy": lambda: module, "CudaKernel": Kernel, "Graph": Graph, "Replay": Graph, "_THREAD": threading.local(),
+        "cupy": lambda: module, "CudaKernel": Kernel, "_THREAD": threading.local(),
         "architecture": lambda device: "sm_90", "multiprocessors": lambda device: 132, "device_name": lambda device: "stand-in",
-        "synchronize": lambda device: None, "wait_for_graphs": lambda device: None, "is_capturing": lambda device: False,
+        "synchronize": lambda device: None, "is_capturing": lambda device: False,
         "copy_within": lambda device, to, source, nbytes: ctypes.memmove(to, source, nbytes),
     }  # fmt: skip
     for name, there in always.items():
         monkeypatch.setattr(cuda, name, there)
+    graphs: dict[str, Any] = {"Graph": Graph, "Replay": Graph, "wait_for_graphs": lambda device: None}
+    for name, there in graphs.items():
+        monkeypatch.setattr(cuda_graphs, name, there)
     monkeypatch.setattr(devices, "missing_for_cuda", tuple)
     monkeypatch.setattr(devices, "cuda_device_count", lambda: 99)
     return launches

@@ -48,6 +48,7 @@ class Played(PlayedDevice):
 def device(monkeypatch: pytest.MonkeyPatch) -> Played:
     played = Played(Time())
     monkeypatch.setattr(stepping, "cuda", played)
+    monkeypatch.setattr(stepping, "cuda_graphs", played)
     return played
 
 

@@ -66,6 +66,7 @@ class Device(Played):
 def device(monkeypatch: pytest.MonkeyPatch) -> Device:
     played = Device(Time())
     monkeypatch.setattr(stepping, "cuda", played)
+    monkeypatch.setattr(stepping, "cuda_graphs", played)
 
     def get_device(name: str) -> Device:
         return played

@@ -271,6 +271,7 @@ class PlayedDevice:
 def played(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> PlayedDevice:
     device = PlayedDevice(clock)
     monkeypatch.setattr(stepping, "cuda", device)
+    monkeypatch.setattr(stepping, "cuda_graphs", device)
     return device
 
 
@@ -333,6 +334,7 @@ def test_a_schedule_runs_in_its_order_and_nobody_waits_within_it(
     clock: Clock, played: PlayedDevice, monkeypatch: pytest.MonkeyPatch, told: bool
 ) -> None:
     monkeypatch.setattr(stepping, "cuda", played)
+    monkeypatch.setattr(stepping, "cuda_graphs", played)
     done: list[str] = []
 
     def part(name: str, nanoseconds: int, steps: int) -> ProgramPart:

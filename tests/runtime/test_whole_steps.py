@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lanewise.runtime import cuda
+from lanewise.runtime import cuda, cuda_graphs
 from lanewise.runtime.stepping import make_stepper
 from lanewise.support import whole_steps
 from lanewise.support.errors import StateError
@@ -101,9 +101,9 @@ class Queue:
                 queue.launched += 1
                 queue.then.get(queue.launched, lambda: None)()
 
-        monkeypatch.setattr(cuda, "Graph", Graph)
+        monkeypatch.setattr(cuda_graphs, "Graph", Graph)
         monkeypatch.setattr(cuda, "synchronize", lambda device: None)
-        monkeypatch.setattr(cuda, "wait_for_graphs", self.wait)
+        monkeypatch.setattr(cuda_graphs, "wait_for_graphs", self.wait)
 
     def wait(self, device: str) -> None:
         for work in self.given:

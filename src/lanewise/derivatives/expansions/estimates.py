@@ -1,4 +1,4 @@
-"""How large the error of an expansion is likely to be, as IR functions.
+"""How large the error of an expansion is likely to be, as an IR function of the distance.
 
     T_n(R) = largest |n-th derivative along a line of the function, at the distance R|
     E = T_q(R) / q! * sum over k = 0..q of C(q, k) P_k r^(q-k),        P_k = sum of |w| |x - z|^k
@@ -8,6 +8,9 @@ distance of a target from its own. Along a line at an angle of cosine mu to d
 and the largest value at 17 angles is taken. All of it is float64: high powers of lengths are beyond
 float32. It is an estimate, which measurements bear out, and no bound: bounds of this kind are too
 large by factors of thousands.
+
+Here are the sizes T_q(R) / q!; a walk has the powers of its groups
+(`patterns/search/tree/estimates.py`).
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from lanewise.ir.names import own
 from lanewise.language.types import F64
 
 ANGLES = 17
-DISTANCE, RADIUS = own("distance"), own("radius")
+DISTANCE = own("distance")
 
 
 class ErrorModel:
@@ -43,10 +46,6 @@ class ErrorModel:
         potential = self.shape.locals[interaction.local].potential and not to_points
         return self.operators.order + 1 - potential
 
-    def powers(self) -> int:
-        """The highest power of sizes that an estimate asks for."""
-        return self.operators.order + 1
-
     def sizes(self, *, to_points: bool) -> ir.Function:
         """T_q(R) / q! of every interaction, in the order of the shape's: `$size0`, ..."""
         b = OperatorBuilder(self.operators, "sizes", F64)
@@ -59,52 +58,6 @@ class ErrorModel:
             largest = self._largest(b, jets, distance, known[i.radial.number], i, q)
             inverse = b.algebra.number(1 / factorial(q), b.kind)
             b.result(own(f"size{n}"), b.algebra.times(inverse, largest))
-        return b.function()
-
-    def powers_of_source(self) -> ir.Function:
-        """What one source adds to the P_k of its group, by weight: `$power0.0`, ..."""
-        b = OperatorBuilder(self.operators, "powers", F64)
-        u = b.scaled(self.operators.place("source"), b.place("centre"), b.one)
-        length = b.call("sqrt", b.sum([b.algebra.times(x, x) for x in u]))
-        for w in range(len(self.shape.weights)):
-            size = b.call("abs", b.weight(w))
-            for k in range(self.powers() + 1):
-                b.result(own(f"power{w}.{k}"), b.algebra.times(size, b.power(length, k)))
-        return b.function()
-
-    def powers_of_parent(self) -> ir.Function:
-        """What the P_k of a group add to those of a larger one: at least what its sources would."""
-        b = OperatorBuilder(self.operators, "parent_powers", F64)
-        u = b.scaled(b.place("child"), b.place("parent"), b.one)
-        shift = b.call("sqrt", b.sum([b.algebra.times(x, x) for x in u]))
-        for w in range(len(self.shape.weights)):
-            known = [b.parameter(own(f"power{w}.{k}")) for k in range(self.powers() + 1)]
-            for k in range(self.powers() + 1):
-                terms = [
-                    b.algebra.times(
-                        b.algebra.times(b.number(comb(k, x)), b.power(shift, k - x)), known[x]
-                    )
-                    for x in range(k + 1)
-                ]
-                b.result(own(f"power{w}.{k}"), b.sum(terms))
-        return b.function()
-
-    def error(self, *, to_points: bool) -> ir.Function:
-        """E of all interactions, from their sizes, the P_k and the radius of the targets."""
-        b = OperatorBuilder(self.operators, "error", F64)
-        radius = b.number(0) if to_points else b.parameter(RADIUS)
-        total: list[Value] = []
-        for n, i in enumerate(self.shape.interactions):
-            q = self.first_left_out(i, to_points=to_points)
-            terms = [
-                b.algebra.times(
-                    b.algebra.times(b.number(comb(q, k)), b.power(radius, q - k)),
-                    b.parameter(own(f"power{i.weight}.{k}")),
-                )
-                for k in range(q + 1)
-            ]
-            total.append(b.algebra.times(b.parameter(own(f"size{n}")), b.sum(terms)))
-        b.result(own("error"), b.sum(total))
         return b.function()
 
     # ------------------------------------------------------------ derivatives along a line
