@@ -114,8 +114,8 @@ class ColumnWalk(Walk):
         low, high = g.real("low"), g.real("high")
         rows = Rows(g, place, bound2)
         ends = (
-            ir.Assign(low.name, build.minus(place[0], g.value(REACH))),
-            ir.Assign(high.name, build.plus(place[0], g.value(REACH))),
+            ir.Assign(low.name, g.binary("-", place[0], g.value(REACH))),
+            ir.Assign(high.name, g.binary("+", place[0], g.value(REACH))),
         )
         inner = self.column(g.row([g.whole(c) for c in COMPONENTS[1 : g.axes]]), low, high, visit)
         return (*ends, *rows.across(inner))

@@ -112,6 +112,11 @@ class GridExpressions:
     def number(self, value: float) -> ir.Literal:
         return ir.Literal(float(value), self.precision)
 
+    def binary(
+        self, operator: ir.BinaryOperator, a: ir.Expression, b: ir.Expression
+    ) -> ir.Expression:
+        return ir.Binary(operator, a, b, a.type)
+
     def at_least(self, a: ir.Expression, b: ir.Expression) -> ir.Expression:
         """The larger one of two numbers that are numbers."""
         return ir.Select(ir.Compare(">", a, b), a, b, a.type)
@@ -121,20 +126,24 @@ class GridExpressions:
 
     def scaled(self, place: ir.Expression, axis: int) -> ir.Expression:
         """A coordinate counted in cells from the lowest corner."""
-        return build.times(build.minus(place, self.value(low(axis))), self.value(inverse(axis)))
+        return self.binary(
+            "*", self.binary("-", place, self.value(low(axis))), self.value(inverse(axis))
+        )
 
     def wrapped(self, name: str, place: ir.Expression, axis: int) -> ir.Block:
         """Assign a coordinate of a periodic world, from 0 to its size."""
         w, zero, whole = self.real(name), self.number(0), self.value(size(axis))
-        away = build.minus(place, self.value(low(axis)))
-        sizes = ir.Call("floor", (build.times(w, self.value(inverse_size(axis))),), self.precision)
+        away = self.binary("-", place, self.value(low(axis)))
+        sizes = ir.Call(
+            "floor", (self.binary("*", w, self.value(inverse_size(axis))),), self.precision
+        )
         less = ir.Unary("-", sizes, self.precision)
         return (
             ir.Assign(w.name, away),
             ir.Assign(w.name, ir.Call("fma", (less, whole, w), self.precision)),
             # The quotient is rounded: it may be one off.
-            ir.If(ir.Compare("<", w, zero), (ir.Assign(w.name, build.plus(w, whole)),)),
-            ir.If(ir.Compare(">=", w, whole), (ir.Assign(w.name, build.minus(w, whole)),)),
+            ir.If(ir.Compare("<", w, zero), (ir.Assign(w.name, self.binary("+", w, whole)),)),
+            ir.If(ir.Compare(">=", w, whole), (ir.Assign(w.name, self.binary("-", w, whole)),)),
         )
 
     def cut_off(self, value: ir.Local, axis: int, beyond: int) -> ir.Block:
@@ -196,8 +205,8 @@ class GridExpressions:
         """
         at, gap, above = ir.Cast(c, self.precision), self.real(name), self.real(f"{name}.above")
         return (
-            ir.Assign(gap.name, build.minus(at, scaled)),
-            ir.Assign(above.name, build.minus(scaled, build.plus(at, self.number(1)))),
+            ir.Assign(gap.name, self.binary("-", at, scaled)),
+            ir.Assign(above.name, self.binary("-", scaled, self.binary("+", at, self.number(1)))),
             ir.Assign(gap.name, self.at_least(gap, above)),
             *self.surely(gap, axis),
         )
@@ -205,10 +214,10 @@ class GridExpressions:
     def surely(self, gap: ir.Local, axis: int) -> ir.Block:
         """What a distance in cells is at least, whatever rounding did, in units of length."""
         return (
-            ir.Assign(gap.name, build.minus(gap, self.value(margin(axis)))),
+            ir.Assign(gap.name, self.binary("-", gap, self.value(margin(axis)))),
             ir.Assign(
                 gap.name,
-                build.times(self.at_least(gap, self.number(0)), self.value(side(axis))),
+                self.binary("*", self.at_least(gap, self.number(0)), self.value(side(axis))),
             ),
         )
 
@@ -229,7 +238,7 @@ class GridExpressions:
 
     def near(self, gaps: Sequence[ir.Expression], bound2: ir.Expression) -> ir.Expression:
         """Whether what lies these distances away along the axes may be within the bound."""
-        total: ir.Expression = build.times(gaps[0], gaps[0])
+        total: ir.Expression = self.binary("*", gaps[0], gaps[0])
         for gap in gaps[1:]:
             total = ir.Call("fma", (gap, gap, total), self.precision)
         return ir.Compare("<=", total, bound2)

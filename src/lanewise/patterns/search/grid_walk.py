@@ -80,8 +80,8 @@ class Rows:
         g, body = self.g, list[ir.Statement]()
         for axis, p in list(enumerate(self.place))[begin:]:
             c = COMPONENTS[axis]
-            body += g.cell(f"first.{c}", build.minus(p, g.value(REACH)), axis)
-            body += g.cell(f"last.{c}", build.plus(p, g.value(REACH)), axis)
+            body += g.cell(f"first.{c}", g.binary("-", p, g.value(REACH)), axis)
+            body += g.cell(f"last.{c}", g.binary("+", p, g.value(REACH)), axis)
             if axis:
                 body += (
                     ir.Assign(self.scaled[axis].name, g.scaled(p, axis)),
@@ -201,14 +201,14 @@ class Rows:
         """The first and the last cell of the range along an axis, at most all of them."""
         g, first, last = self.g, self.first[axis], self.last[axis]
         w, scaled = g.real(f"wrapped.{COMPONENTS[axis]}"), self.scaled[axis]
-        reach = build.plus(
-            build.times(g.value(REACH), g.value(inverse(axis))), g.value(margin(axis))
+        reach = g.binary(
+            "+", g.binary("*", g.value(REACH), g.value(inverse(axis))), g.value(margin(axis))
         )
-        ends = (build.minus(scaled, reach), build.plus(scaled, reach))
+        ends = (g.binary("-", scaled, reach), g.binary("+", scaled, reach))
         count = build.subtract(last, first)
         return (
             *g.wrapped(f"wrapped.{COMPONENTS[axis]}", place, axis),
-            ir.Assign(scaled.name, build.times(w, g.value(inverse(axis)))),
+            ir.Assign(scaled.name, g.binary("*", w, g.value(inverse(axis)))),
             ir.Assign(
                 first.name, build.index_of(ir.Call("floor", (ends[0],), g.precision), g.index)
             ),
@@ -359,14 +359,14 @@ class _Rings:
         for axis in range(g.axes):
             low = build.subtract(self.home[axis], self.ring)
             high = build.add(self.home[axis], self.ring)
-            below = build.minus(self.scaled[axis], ir.Cast(low, g.precision))
-            above = build.minus(ir.Cast(build.add(high, 1), g.precision), self.scaled[axis])
+            below = g.binary("-", self.scaled[axis], ir.Cast(low, g.precision))
+            above = g.binary("-", ir.Cast(build.add(high, 1), g.precision), self.scaled[axis])
             body.append(
                 self.closer(ir.Compare(">", low, ir.Literal(0, g.index)), below, axis, rest, more)
             )
             last = build.subtract(g.cells(axis), 1)
             body.append(self.closer(build.less(high, last), above, axis, rest, more))
-        beyond = ir.Compare(">", build.times(rest, rest), self.bound2)
+        beyond = ir.Compare(">", g.binary("*", rest, rest), self.bound2)
         done = ir.Logical("or", ir.Unary("not", more, BOOL), beyond)
         return (*body, ir.If(done, (ir.Break(),)))
 
