@@ -106,14 +106,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "parameter": (
         {"colour": 1},
         "Flock has no setting 'colour'; wanted some of agents, state, world, semantics, k, search, boundary, obstacles, think_every, "
-        "precision, layout, device, start, start_radius, seed, profile, radius, near_radius, separation_radius, separation_cosine, "
+        "precision, layout, device, start, start_radius, seed, dimension, collide, profile, radius, near_radius, separation_radius, separation_cosine, "
         "separation_weight, alignment_radius, alignment_cosine, alignment_weight, cohesion_radius, cohesion_cosine, cohesion_weight, "
         "max_force, max_speed, mass, agent_radius, avoid_time",
     ),
     "a name like a setting's": (
         {"agens": 3},
         "Flock has no setting 'agens'; did you mean 'agents'? wanted some of agents, state, world, semantics, k, search, boundary, "
-        "obstacles, think_every, precision, layout, device, start, start_radius, seed, profile, radius, near_radius, separation_radius, "
+        "obstacles, think_every, precision, layout, device, start, start_radius, seed, dimension, collide, profile, radius, near_radius, separation_radius, "
         "separation_cosine, separation_weight, alignment_radius, alignment_cosine, alignment_weight, cohesion_radius, cohesion_cosine, "
         "cohesion_weight, max_force, max_speed, mass, agent_radius, avoid_time",
     ),

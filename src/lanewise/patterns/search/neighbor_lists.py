@@ -38,7 +38,7 @@ from lanewise.patterns.search.base import (
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.queries import neighbors
 from lanewise.patterns.search.worlds import Periodic
-from lanewise.runtime.memory import PlannedPieces, array_module, to_host
+from lanewise.runtime.memory import PlannedPieces, array_module, on, to_host
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import finite, shown
 from lanewise.support.errors import ArgumentError
@@ -147,7 +147,8 @@ class _Lists(Walked):
         self._then: Any = None  # positions when lists were made, in float64
         self._lost, self.made = False, 0
         self._module = array_module(sources.device)
-        _, members = self._rows(sources)
+        with on(sources.device):
+            _, members = self._rows(sources)
         n = sources.count
         self._room = min(n * n, ROOM * len(members) + n)
         what = f"lists of neighbours of {n:,} positions"
@@ -193,7 +194,10 @@ class _Lists(Walked):
 
     def _refresh(self, points: Points | None = None) -> None:
         """Make lists anew, where somebody has moved too far since."""
-        p = points or self._sources
+        with on(self._sources.device):
+            self._renew(points or self._sources)
+
+    def _renew(self, p: Points) -> None:
         now = self._places(p).astype("float64")
         if self._then is not None and self._farthest(now) <= SURELY * self._search.skin / 2:
             return
