@@ -26,7 +26,7 @@ PHONE = (400, 700)
 class Shot:
     """A run, and how it is looked at until `step` is reached.
 
-    before: a command that makes its files. tails: so many times four steps at the end, each of which leaves a part of
+    before: a command that makes its files. tails: so many times ten steps at the end, each of which leaves a part of
     the tails.
     """
 
@@ -71,7 +71,7 @@ with lw.view(even[1], title="two substances react", port=0, wait=True) as view:
 """
 SHOTS = (
     Shot("view_gravity", GALAXIES, "set('style', 'glow'); set('opacity', 0.3); camera.distance *= 0.8", 60),
-    Shot("view_boids", FLOCK, "set('tails', 8)", 900, tails=8),
+    Shot("view_boids", FLOCK, "set('tails', 9)", 900, tails=9),
     Shot("view_lbm", STREET, "", 6000, "light"),
     Shot("view_sphere", SPHERE, "set('volume', 'walls'); camera.azimuth = 0.5; camera.distance *= 0.75", 150),
     Shot("view_waves", SEARCH, "set('size', 4)", 900, before=SFTS),
@@ -112,7 +112,7 @@ def take(browser: Any, shot: Shot) -> Path:
             until(page, "lanewise.run.paused")
             for _ in range(shot.tails):
                 now = page.evaluate("lanewise.run.frame")
-                page.evaluate("lanewise.feed.send({ do: 'step', n: 4 })")
+                page.evaluate("lanewise.feed.send({ do: 'step', n: 10 })")
                 until(page, f"lanewise.run.frame > {now}", 60)
             page.wait_for_timeout(1500)
             picture = page.screenshot()

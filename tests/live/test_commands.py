@@ -6,6 +6,7 @@ import socket
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
@@ -14,6 +15,7 @@ from lanewise.cli.view import feed_of
 from lanewise.live.feed import Feed
 from lanewise.live.frame import decode
 from lanewise.live.recording import read_recording
+from lanewise.live.replay import RecordedFeed
 from lanewise.live.scenes import finished
 from lanewise.support.errors import InputError
 from tests.cli.command import Command
@@ -87,3 +89,20 @@ def test_without_a_browser_its_tests_are_skipped_with_a_sentence(monkeypatch: py
     pytest.importorskip("playwright")
     with pytest.raises(pytest.skip.Exception, match="which is not installed: apt-get install chromium"):
         browser.found()
+
+
+def test_the_trajectory_of_a_flock_plays(lanewise: Command) -> None:  # noqa: F811
+    done = lanewise(*RUNS["boids"], "--every", "5", "--out", "run.h5", "--quiet")
+    assert done.code == 0, done.err
+    shown = feed_of(Path("run.h5"), 30)
+    assert isinstance(shown, RecordedFeed)
+    with h5py.File("run.h5") as file:
+        steps, places = file["trajectory/step"][()], file["trajectory/position"][()]
+    assert [shown.recording.frames(n).step for n in range(len(steps))] == steps.tolist() == [0, 5, 10, 15, 20]
+    for n in (4, 1):
+        moment = shown.recording.frames(n)
+        header, body = decode(moment.frames[0])
+        assert (header.kind, header.sequence, header.count, header.step) == ("arrows", n + 1, 60, steps[n])
+        rows = np.frombuffer(body, "<u2").reshape(60, 6)[:, :3] / 65535 * header.extent + header.origin
+        assert np.sort(rows, axis=0) == pytest.approx(np.sort(places[n], axis=0), abs=max(header.extent) / 65535)
+    assert shown.kept(3).step == 10

@@ -85,12 +85,13 @@ def feed_of(file: Path, rate: float) -> Feed | RecordedFeed:
         )
     if file.suffix.lower() == RECORDING:
         return RecordedFeed(read_recording(file), rate)
-    return Feed(_scene_of(file))
+    shown = _scene_of(file)
+    return RecordedFeed(shown, rate) if hasattr(shown, "looks") else Feed(shown)
 
 
 def _scene_of(file: Path) -> Any:
-    """The state in a checkpoint, the candidates of a search, or the bodies of any file that has
-    some.
+    """A trajectory, which plays, the state in a checkpoint, the candidates of a search, or the
+    bodies of any file that has some.
     """
     from lanewise.io import read_particles
     from lanewise.sims import boids, lbm
@@ -104,7 +105,8 @@ def _scene_of(file: Path) -> Any:
         return searches.UnitsScene(file)
     match _groups(file):
         case groups if "state" in groups:
-            return flocks.scene(boids.Flock.resume(file))
+            flock = boids.Flock.resume(file)
+            return flocks.flight_of(file, flock) or flocks.scene(flock)
         case groups if "lanewise" in groups and "PartType1" not in groups:
             return flows.scene(lbm.Simulation.resume(file))
         case _ if searches.is_table(file):

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from lanewise.live.feed import FrameSet
-from lanewise.live.recording import Recording
 from lanewise.live.scenes import Asked
 from lanewise.support.errors import InputError
+
+
+class Replayed(Protocol):
+    """What plays: a `Recording`, or the moments of another file. `looks` begin with their sequence
+    numbers, which rise.
+    """
+
+    @property
+    def about(self) -> Mapping[str, Any]: ...
+    @property
+    def looks(self) -> Sequence[tuple[int, Any]]: ...
+    @property
+    def whole(self) -> bool: ...
+    def frames(self, number: int, /) -> FrameSet: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +46,7 @@ class RecordedScene:
 class RecordedFeed:
     """Has what viewers ask of a `Feed`."""
 
-    def __init__(self, recording: Recording, rate: float = 30.0) -> None:
+    def __init__(self, recording: Replayed, rate: float = 30.0) -> None:
         self.recording, self.rate = recording, rate
         self.scene = RecordedScene({**recording.about, "fields": [], "replay": True})
         self.paused, self.ended, self.watched = False, False, 0

@@ -4,10 +4,18 @@ flight.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+import lanewise as lw
+from lanewise.io.hdf5 import open_hdf5
 from lanewise.live.clouds import CloudScene, Shown
-from lanewise.live.scenes import Scene
+from lanewise.live.feed import FrameSet
+from lanewise.live.frame import stamp
+from lanewise.live.scenes import Asked, Scene, finished
 from lanewise.support.whole_steps import WholeSteps
 
 if TYPE_CHECKING:
@@ -43,3 +51,53 @@ def scene_of(state: SimulatedFlock) -> Scene:
 def steps_of(state: SimulatedFlock) -> WholeSteps:
     """Between which it is looked at."""
     return state.flock.whole
+
+
+class SeenAgent(lw.Record):
+    """What a trajectory keeps of an agent."""
+
+    position: lw.vec3
+    forward: lw.vec3
+    speed: lw.f32
+
+
+class Flight:
+    """The trajectory of a file, as a recording that plays in the browser: one look a frame."""
+
+    whole = True
+
+    def __init__(self, path: Path, about: Mapping[str, Any]) -> None:
+        """about: of the flock that the file goes on with."""
+        self._path = path
+        with open_hdf5(path) as file:
+            group = file["trajectory"]
+            self._steps, self._times = group["step"][()], group["time"][()]
+            count = group["position"].shape[1]
+        self._frame = 0
+        self._agents: Any = SeenAgent.array(
+            position=np.zeros((count, 3)), forward=np.zeros((count, 3)), speed=np.zeros(count)
+        )
+        self._scene = CloudScene(self._agents, AGENTS, about, self._moment)
+        self.about = self._scene.about
+        self.looks = tuple((n + 1, ()) for n in range(len(self._steps)))
+
+    def _moment(self) -> tuple[int, float]:
+        return int(self._steps[self._frame]), float(self._times[self._frame])
+
+    def frames(self, number: int) -> FrameSet:
+        """That of a look, coloured by speed."""
+        with open_hdf5(self._path) as file:
+            for name in ("position", "forward", "speed"):
+                values = file[f"trajectory/{name}"][number]
+                setattr(self._agents, name, np.asarray(values, np.float32))
+        self._frame, (sequence, _) = number, self.looks[number]
+        made = finished(self._scene.frames(Asked(field="speed")))
+        frames = tuple(stamp(f, sequence=sequence) for f in made)
+        return FrameSet(sequence, int(self._steps[number]), frames)
+
+
+def flight_of(path: Path, flock: Flock) -> Flight | None:
+    """The trajectory in a flock's file; None where it has fewer than two frames."""
+    with open_hdf5(path) as file:
+        frames = len(file["trajectory/step"]) if "trajectory/step" in file else 0
+    return Flight(path, scene(flock).about) if frames > 1 else None
