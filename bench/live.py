@@ -74,6 +74,7 @@ def flock(count: int, device: str) -> Subject:
 
 
 def flow(size: int, device: str) -> Subject:
+    from lanewise.runtime.memory import to_host
     from lanewise.sims.lbm import live, runner
     from lanewise.sims.lbm.cases import find_case
     from lanewise.sims.lbm.options import End, Method, Output
@@ -85,7 +86,7 @@ def flow(size: int, device: str) -> Subject:
     simulation = made.state.simulation
 
     def bits() -> list[Any]:
-        return [np.asarray(simulation.density), np.asarray(simulation.velocity)]
+        return [to_host(simulation.density), to_host(simulation.velocity)]
 
     return Subject(simulation.run, live, made.state, bits)
 
