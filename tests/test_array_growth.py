@@ -16,9 +16,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 import lanewise as lw
 from lanewise.records.arrays import RecordArray
 from lanewise.records.binding import places_of
-from lanewise.runtime.stepping import make_stepper
 from lanewise.sims import gravity
 from lanewise.support.errors import ArgumentError, InputError
+from tests.runtime.stepper import make_stepper
 from tests.test_array_views import LAYOUTS, Grain, assert_equal, attract, grains, host, near, push, pushed
 
 FIELDS = ("position", "mass", "serial", "alive")

@@ -20,9 +20,10 @@ from lanewise.profiling.sequence import DEVICE_COST, HOST_COST, SHARE, interval
 from lanewise.profiling.summary import seconds_text
 from lanewise.runtime import stepping
 from lanewise.runtime.programs import NamedLaunch, ProgramPart
-from lanewise.runtime.stepping import make_program, make_stepper
+from lanewise.runtime.stepping import make_program
 from lanewise.support.errors import InputError
 from lanewise.support.whole_steps import LONG_GRAPH
+from tests.runtime.stepper import make_stepper
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from lanewise.runtime import cuda, cuda_graphs
-from lanewise.runtime.stepping import make_stepper
 from lanewise.support import whole_steps
 from lanewise.support.errors import StateError
 from lanewise.support.whole_steps import LONG_GRAPH, WholeSteps, deferred_interruption
+from tests.runtime.stepper import make_stepper
 
 
 @pytest.fixture(autouse=True)

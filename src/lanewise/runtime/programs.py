@@ -1,9 +1,8 @@
 """Programs: parts, each a fixed sequence of launches, and schedules, which say how often each part
 runs, in which order.
 
-A simulation hands `make_stepper` or `make_program` its launches in order, each as a `NamedLaunch`,
-which says what stage of a step it belongs to and what runs; that is all it has to do for
-`--profile`.
+A simulation hands `make_program` its launches in order, each as a `NamedLaunch`, which says what
+stage of a step it belongs to and what runs; that is all it has to do for `--profile`.
 """
 
 from __future__ import annotations

@@ -160,25 +160,9 @@ def make_graphs(device: str, parts: Parts, profile: Profile | None = None) -> Gr
     return ProfiledGraphProgram(device, parts, profile)
 
 
-@dataclass(frozen=True, slots=True)
-class Stepper:
-    """A program of one part."""
-
-    program: ScheduleRunner
-
-    def run(self, steps: int) -> None:
-        """Run the launches `steps` times, and wait for the result."""
-        self.program.run([(None, steps)])
-
-
 def copy_to_graphs(device: str, to: int, source: int, nbytes: int) -> None:
     """Copy pinned memory of the host to an address of a device, in order with its graphs."""
     cuda_graphs.copy_to_graphs(device, to, source, nbytes)
-
-
-def make_stepper(device: str, calls: Many[Work], profile: Profile | None = None) -> Stepper:
-    """The stepper of a device for one sequence of launches (see `make_program`)."""
-    return Stepper(make_program(device, {None: ProgramPart(calls)}, profile))
 
 
 class ProfiledHostProgram:
