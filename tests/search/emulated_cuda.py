@@ -15,7 +15,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from lanewise.runtime.cache import cache_root, content_key
+
 COMPILER = shutil.which("g++")
+OPTIONS = ("-O1", "-std=c++17", "-fPIC", "-ffp-contract=off", "-w")
+ROOT = cache_root() / "emulated"  # as this module is imported: a test may name another one
 
 _SHIM = r"""
 #include <ucontext.h>
@@ -110,6 +114,34 @@ static void run_block(int threads) {
 
 
 @cache
+def _shim() -> Path:
+    """What all kernels include, read by the compiler once: that takes it longer than a kernel."""
+    return _compiled(_SHIM, "shim.h.gch", "-x", "c++-header")
+
+
+def _compiled(source: str, name: str, *options: str) -> Path:
+    """A file that the compiler makes, which processes and sessions share as they do compiled kernels."""
+    assert COMPILER is not None
+    folder = ROOT / content_key(_version(), source, *OPTIONS, *options)
+    if not (folder / name).exists():
+        ROOT.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(dir=ROOT))
+        text = made / ("shim.h" if name.endswith(".gch") else "kernel.cpp")
+        text.write_text(source)
+        subprocess.run([COMPILER, *OPTIONS, *options, "-o", name, text.name], cwd=made, check=True)
+        try:
+            made.rename(folder)
+        except OSError:  # another process was faster
+            shutil.rmtree(made)
+    return folder / name
+
+
+@cache
+def _version() -> str:
+    return subprocess.run([str(COMPILER), "--version"], capture_output=True, text=True, check=True).stdout
+
+
+@cache
 def _library(text: str, name: str) -> Any:
     """The compiled kernel; its arguments are packed into one structure."""
     found = re.search(rf"{name}_kernel\(([^)]*)\)", text)
@@ -123,13 +155,8 @@ def _library(text: str, name: str) -> Any:
         'extern "C" void launch(int blocks, int threads, Arguments *arguments) {\n    given = arguments; body = call; gridDim.x = blocks;\n'
         "    for (int b = 0; b < blocks; ++b) { blockIdx.x = b; run_block(threads); }\n}\n"
     )
-    folder = Path(tempfile.mkdtemp(prefix="emulated"))
-    (folder / "kernel.cpp").write_text(_SHIM + text + entry)
-    assert COMPILER is not None
-    options = ["-O1", "-std=c++17", "-shared", "-fPIC", "-ffp-contract=off", "-w"]
-    subprocess.run([COMPILER, *options, "-o", "kernel.so", "kernel.cpp"], cwd=folder, check=True)
-    library = ctypes.CDLL(str(folder / "kernel.so"))
-    shutil.rmtree(folder)
+    source = f'#include "{_shim().with_suffix("")}"\n{text}{entry}'
+    library = ctypes.CDLL(str(_compiled(source, "kernel.so", "-shared")))
     return library, tuple(
         (n, ctypes.c_void_p if "*" in p else ctypes.c_longlong if "long long" in p else ctypes.c_int)
         for n, p in zip(names, parameters, strict=True)
