@@ -249,7 +249,7 @@ CALLS: dict[str, Callable[[], Good]] = {
     "NeighborLists": lambda: (lw.NeighborLists, [], {"radius": 1.0, "k": 3, "skin": 0.2}),
     "Sight": lambda: (lw.Sight, [], {"heading": "forward", "cosine": -0.5, "near": 0.1}),
     "Sight.in_words": lambda: (lw.Sight(heading="forward", cosine=0).in_words, [], {}),
-    "CellArray": lambda: (lw.CellArray, [], {"radius": 1.0, "k": 3}),
+    "CellArray": lambda: (lw.CellArray, [], {"radius": 1.0, "k": 3, "over": ((-1, 1), (-1, 1), (0, 2))}),
     "DynamicGrid": lambda: (lw.DynamicGrid, [], {"radius": 1.0, "k": 3, "order": "sort", "leaf": 8, "leaves": "all"}),
     "Nearest": lambda: (lw.Nearest, [], {"radius": 1.0, "k": 3, "world": lw.Periodic((9, 9))}),
     "Neighbors": lambda: (lw.Neighbors, [], {"radius": 1.0, "position": "place"}),

@@ -54,6 +54,14 @@ def test_random_clouds(count: int, radius: float, seed: int, away: float) -> Non
     check(CellArray(radius=radius), x)
 
 
+@pytest.mark.parametrize("over", [((0.2, 0.6),) * 3, ((-9.0, 9.0), (0.0, 0.0), (5.0, 6.0))], ids=str)
+def test_columns_over_other_ranges(over: Any) -> None:
+    x, radius = cloud("uniform", 200, 3, "f4", seed=5)
+    check(CellArray(radius=radius, over=over), x)
+    with pytest.raises(ArgumentError, match=r"CellArray\(over=.*\): the positions have 3 axes, wanted as many"):
+        check(CellArray(radius=radius, over=over[:2]), x)
+
+
 def test_columns_are_sorted() -> None:
     x, radius = cloud("duplicates", 500, 3, "f4", seed=5)
     structure: Any = CellArray(radius=radius).make(points_of_values(x, "cpu"))

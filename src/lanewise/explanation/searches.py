@@ -25,6 +25,7 @@ from lanewise.layouts import Layout, default_layout
 from lanewise.patterns.pairwise.far_field import far_field
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.search.base import Search
+from lanewise.patterns.search.cell_array import CellArray
 from lanewise.patterns.search.static_grid import StaticGrid
 from lanewise.patterns.search.tree.search import Tree
 from lanewise.patterns.search.worlds import Bounded, Open, Periodic, World
@@ -145,7 +146,7 @@ def _axes(kernel: Pairwise, search: Search, source: str) -> int:
 
 def _borders(search: Search) -> Ranges | None:
     """Where elements lie, on each axis; None where the search does not say."""
-    if isinstance(search, StaticGrid) and search.over is not None:
+    if isinstance(search, StaticGrid | CellArray) and search.over is not None:
         return search.over
     world: World = search.world
     match world:

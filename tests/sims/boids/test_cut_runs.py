@@ -75,7 +75,11 @@ def test_cut_anywhere(boundary: str, search: str, precision: str, tmp_path: Path
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "search",
-    [lw.StaticGrid(radius=9.0, cells=5), lw.StaticGrid(radius=9.0, over=((-30.0, 30.0), (-9.0, 40.0), (-5.0, 5.0)))],
+    [
+        lw.StaticGrid(radius=9.0, cells=5),
+        lw.CellArray(radius=9.0),
+        lw.StaticGrid(radius=9.0, over=((-30.0, 30.0), (-9.0, 40.0), (-5.0, 5.0))),
+    ],
     ids=str,
 )
 def test_cut_with_a_search_of_the_users(search: Any, tmp_path: Path) -> None:

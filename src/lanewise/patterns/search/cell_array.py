@@ -38,7 +38,7 @@ from lanewise.patterns.search.base import (
 )
 from lanewise.patterns.search.builders.cells import cells_of, host_column
 from lanewise.patterns.search.builders.counting import sort_by_cell
-from lanewise.patterns.search.builders.geometry import Geometry, box_of, fitted
+from lanewise.patterns.search.builders.geometry import Geometry, fitted
 from lanewise.patterns.search.builders.merging import order_of
 from lanewise.patterns.search.builders.parts import Mirror
 from lanewise.patterns.search.grid_expressions import (
@@ -49,6 +49,7 @@ from lanewise.patterns.search.grid_expressions import (
 )
 from lanewise.patterns.search.grid_walk import Rows
 from lanewise.patterns.search.points import Points
+from lanewise.patterns.search.static_grid import box_over, ranges_of
 from lanewise.patterns.search.worlds import Open, Periodic
 from lanewise.runtime.memory import PlannedPieces, to_host
 from lanewise.support.attributes import frozen
@@ -63,8 +64,11 @@ COLUMNS_A_SOURCE = 2  # at most: bounds the memory and the time to build
 class CellArray(Search):
     """Columns of cells along the first axis, each sorted along it.
 
-    It needs a radius, and a world that does not repeat.
+    It needs a radius, and a world that does not repeat. over: in an open world the lowest and the
+    highest coordinate along every axis, which columns lie over; None: those of the first positions.
     """
+
+    over: tuple[tuple[float, float], ...] | None = None
 
     def __post_init__(self) -> None:
         super(CellArray, self).__post_init__()
@@ -78,6 +82,8 @@ class CellArray(Search):
                 "CellArray(world=...): columns are sorted from end to end, and a periodic world "
                 "has none; wanted lw.StaticGrid or lw.DynamicGrid"
             )
+        if self.over is not None:
+            object.__setattr__(self, "over", ranges_of("CellArray", self.over, self.world))
 
     def describe(self) -> str:
         return f"cell array: {self.in_words()}"
@@ -89,7 +95,7 @@ class CellArray(Search):
 
     def geometry(self, sources: Points) -> Geometry:
         """Where the columns are: one cell along the first axis."""
-        low, extent = box_of(self.world, sources.sample())
+        low, extent = box_over("CellArray", self.over, self.world, sources)
         most = max(1, sources.count * COLUMNS_A_SOURCE)
         across = fitted(low[1:], extent[1:], self.radius or 0.0, most, periodic=False)
         side = extent[0] if extent[0] > 0 else 1.0
@@ -203,7 +209,7 @@ class _CellArray(Walked):
 
     @property
     def settled(self) -> bool:
-        return not isinstance(self._search.world, Open)
+        return not isinstance(self._search.world, Open) or self._search.over is not None
 
     def fits(self, sources: Points) -> bool:
         return self.settled or self._search.geometry(sources) == self._geometry

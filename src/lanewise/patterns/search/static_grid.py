@@ -99,7 +99,7 @@ class StaticGrid(Search):
                 "for each axis"
             )
         if self.over is not None:
-            object.__setattr__(self, "over", _ranges(self.over, self.world))
+            object.__setattr__(self, "over", ranges_of("StaticGrid", self.over, self.world))
         for name, value, choices in (
             ("build", self.build, ("device", "host")),
             ("index", self.index, ("global", "constant")),
@@ -149,32 +149,37 @@ class StaticGrid(Search):
 
     def _box(self, sources: Points) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """The lowest corner of the cells, and their extents."""
-        if self.over is None:
-            return box_of(self.world, sources.sample())
-        if len(self.over) != sources.dimension:
-            raise ArgumentError(
-                f"StaticGrid(over={self.over}): the positions have {sources.dimension} axes, "
-                "wanted as many ranges"
-            )
-        return tuple(a for a, _ in self.over), tuple(b - a for a, b in self.over)
+        return box_over("StaticGrid", self.over, self.world, sources)
 
 
-def _ranges(over: Any, world: World) -> tuple[tuple[float, float], ...]:
+def box_over(
+    name: str, over: tuple[tuple[float, float], ...] | None, world: World, sources: Points
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The lowest corner of cells over these ranges, or over the sources, and their extents."""
+    if over is None:
+        return box_of(world, sources.sample())
+    if len(over) != sources.dimension:
+        raise ArgumentError(
+            f"{name}(over={over}): the positions have {sources.dimension} axes, wanted as many "
+            "ranges"
+        )
+    return tuple(a for a, _ in over), tuple(b - a for a, b in over)
+
+
+def ranges_of(name: str, over: Any, world: World) -> tuple[tuple[float, float], ...]:
     """Of every axis the lowest and the highest coordinate."""
     try:
         ranges = tuple((float(number_kind(low)), float(number_kind(high))) for low, high in over)
     except Exception:  # of the user's class, or what is no number
         raise ArgumentError(
-            f"StaticGrid(over={shown(over)}): wanted the lowest and the highest coordinate of "
+            f"{name}(over={shown(over)}): wanted the lowest and the highest coordinate of "
             "every axis, as ((-1, 1), (0, 5))"
         ) from None
     if not ranges or not all(math.isfinite(b - a) and a <= b for a, b in ranges):
-        raise ArgumentError(
-            f"StaticGrid(over={ranges}): wanted finite ranges, each from low to high"
-        )
+        raise ArgumentError(f"{name}(over={ranges}): wanted finite ranges, each from low to high")
     if not isinstance(world, Open):
         raise ArgumentError(
-            f"StaticGrid(over=...): cells lie over the {world}; leave it out, or choose lw.Open()"
+            f"{name}(over=...): cells lie over the {world}; leave it out, or choose lw.Open()"
         )
     return ranges
 

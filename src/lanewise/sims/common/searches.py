@@ -68,7 +68,7 @@ def laid(search: lw.Search, elements: lw.RecordArray) -> lw.Search:
     order of sums follows from them.
     """
     if (
-        isinstance(search, lw.StaticGrid)
+        isinstance(search, lw.StaticGrid | lw.CellArray)
         and isinstance(search.world, lw.Open)
         and search.over is None
         and len(elements)
