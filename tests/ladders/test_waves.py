@@ -11,11 +11,24 @@ import pytest
 import lanewise as lw
 from lanewise.ladders import find_ladder, waves
 from lanewise.ladders.rung import Options, Rung, as_json
-from lanewise.ladders.waves import LADDER, SIZES, climb, measure, summary
+from lanewise.ladders.waves import LADDER, SIZES, climb, idle_threads, measure, summary
 from lanewise.ladders.waves_data import DTERMS, THESIS, Data, Size, size_of
 from lanewise.ladders.waves_maps import MAP_VERSIONS, MOST, MapData, measure_maps
-from lanewise.ladders.waves_thesis import BAND, BUFFERED, CALLS, GPU, HOUGH, HOUGH_HOST, PACKED, STACKED
+from lanewise.ladders.waves_thesis import (
+    BAND,
+    BUFFERED,
+    CALLS,
+    CPU,
+    DOUBLE,
+    GPU,
+    HOUGH,
+    HOUGH_BESIDE,
+    HOUGH_HOST,
+    PACKED,
+    STACKED,
+)
 from lanewise.ladders.waves_versions import KINDS, VERSIONS, SecondsByKind
+from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.sims.waves.hierarchical import search_maps
 from lanewise.sims.waves.kernels import Sft, Template, demodulate
 
@@ -29,15 +42,21 @@ def rungs() -> list[Rung]:
 
 
 def test_every_version_is_right_and_compared(rungs: list[Rung]) -> None:
-    assert [r.name for r in rungs] == [CALLS, PACKED, BAND, STACKED, HOUGH_HOST, HOUGH, BUFFERED]
-    assert [r.over for r in rungs] == [None, CALLS, PACKED, BAND, None, HOUGH_HOST, HOUGH]
-    assert [r.extra["calls"] for r in rungs[:4]] == [20, 20, 1, 1]
-    assert [r.paper for r in rungs] == [None, {GPU: 70.0}, {GPU: 3.0}, None, None, None, None]
-    for r in rungs[4:]:
+    maps = [HOUGH_HOST, HOUGH_BESIDE, HOUGH, BUFFERED]
+    assert [r.name for r in rungs] == [CPU, CALLS, PACKED, BAND, STACKED, DOUBLE, *maps]
+    assert [r.over for r in rungs] == [None, CPU, CALLS, PACKED, BAND, STACKED, None, HOUGH_HOST, HOUGH_HOST, HOUGH]
+    assert [r.extra["calls"] for r in rungs[:6]] == [1, 20, 20, 1, 1, 1]
+    assert [r.paper for r in rungs] == [None, {GPU: 0.0143}, {GPU: 70.0}, {GPU: 3.0}, *[None] * 6]
+    cpu, double = rungs[0].seconds, rungs[5].relative_error
+    assert cpu is not None
+    assert [r.extra["over_cpu"] for r in rungs[1:6]] == [cpu / (r.seconds or 1) for r in rungs[1:6]]
+    assert double is not None
+    assert double < 1e-13 < (rungs[4].relative_error or 0)  # what float32 costs
+    for r in rungs[6:]:
         assert r.skipped is None
         assert r.relative_error is not None
         assert 0 < r.relative_error < 1e-5
-    for r in rungs[:4]:
+    for r in rungs[:6]:
         assert r.skipped is None
         assert r.seconds is not None
         assert r.relative_error is not None
@@ -48,14 +67,14 @@ def test_every_version_is_right_and_compared(rungs: list[Rung]) -> None:
 
 def test_the_thesis_is_beside_it(rungs: list[Rung]) -> None:
     lines = summary(rungs)
-    assert lines[1].startswith(f"{CALLS}: 23,300 s, > 70 x the CPU; 95 % memory management")
+    assert lines[2].startswith(f"{CALLS}: 23,300 s, > 70 x the CPU; 95 % memory management")
     whole = [replace(r, bodies=THESIS.cells, seconds=2.0) for r in rungs]
-    assert summary(whole)[-2].startswith(f"405 such spin-downs, all of the thesis's data, are 810 s by {CALLS!r}")
-    assert summary(whole[4:])[-1].startswith(
+    assert summary(whole)[-2].startswith(f"405 such spin-downs, all of the thesis's data, are 810 s by {CPU!r}")
+    assert summary(whole[6:])[-1].startswith(
         f"405 such spin-downs, all of the thesis's data, are 810 s by {HOUGH_HOST!r}"
     )
     assert "with Hough maps; its version 1 took 23,300 s" in summary(whole)[-1]
-    assert json.loads(json.dumps(as_json({}, LADDER, rungs)))["rungs"][0]["thesis_where"] == "section 4.3.1, figure 4.5"
+    assert json.loads(json.dumps(as_json({}, LADDER, rungs)))["rungs"][1]["thesis_where"] == "section 4.3.1, figure 4.5"
     assert find_ladder("waves") is LADDER
 
 
@@ -85,7 +104,7 @@ def test_all_spin_downs_of_a_version(version: waves.Version) -> None:
 
 def test_what_is_wrong_or_too_long_has_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     options, data = Options("cpu", (CELLS,), quick=True), Data(SMALL, 0)
-    band = VERSIONS[2]
+    band = VERSIONS[3]
     wrong = replace(band, run=lambda *given: 1.001 * band.run(*given))
     rung = measure(wrong, data, CELLS, options)
     assert (rung.seconds, rung.extra["skip"]) == (None, "wrong")
@@ -122,3 +141,13 @@ def test_wrong_maps_have_no_time() -> None:
     off["freq"] += 1.0
     rung = measure_maps(replace(MAP_VERSIONS[0], run=lambda *given: iter([off])), data, CELLS, options, expected)
     assert "and 0% of the candidates are those of float64; wanted at most 1e-04, and 90%" in str(rung.skipped)
+
+
+def test_idle_threads_are_those_without_a_cell() -> None:
+    """The thesis: 161 frequencies, a thread each; a block of 32 leaves 31 idle, two lists of detectors beside each other none."""
+    plan = NEUTRAL
+    assert idle_threads({}, plan, 161) == {}  # of a CPU
+    thread = Plan(block=32).filled(plan)
+    assert idle_threads({"blocks": 6.0}, thread, 161) == {"threads": 192, "idle_threads": 31}
+    assert idle_threads({"blocks": 3.0}, Plan(targets=2).filled(thread), 161) == {"threads": 96, "idle_threads": 15}
+    assert idle_threads({"blocks": 6.0}, thread, 192) == {"threads": 192, "idle_threads": 0}

@@ -75,6 +75,15 @@ Axis = Annotated[
         show_default=False,
     ),
 ]
+Precision = Annotated[
+    str | None,
+    typer.Option(
+        metavar="f32|f64",
+        autocompletion=completing(("f32", "f64")),
+        help="of tutorial: single or double precision (default: f32)",
+        show_default=False,
+    ),
+]
 Quick = Annotated[
     bool,
     typer.Option(
@@ -100,6 +109,7 @@ def ladder(
     worlds: Worlds = None,
     only: Only = None,
     axis: Axis = None,
+    precision: Precision = None,
     device: Device = "cpu",
     quick: Quick = False,
     json_: Json = False,
@@ -125,7 +135,15 @@ def ladder(
     if plot is not None:
         _check_picture(plot)
     counts = _counts(chosen, bodies, agents) or chosen.sizes(where, quick)
-    options = Options(where, counts, quick, seed, _radii(chosen, worlds), _parts(chosen, only))
+    options = Options(
+        where,
+        counts,
+        quick,
+        seed,
+        _radii(chosen, worlds),
+        _parts(chosen, only),
+        _precision(chosen, precision),
+    )
     rungs = _follow(chosen, options)
     machine = _machine(where)
     if plot is not None:
@@ -186,6 +204,16 @@ def _radii(chosen: Ladder, text: str | None) -> tuple[float, ...]:
             )
         radii.append(radius)
     return tuple(dict.fromkeys(radii))
+
+
+def _precision(chosen: Ladder, text: str | None) -> str:
+    """The precision that is asked for, else the ladder's first."""
+    if text is None:
+        return chosen.precisions[0]
+    if text not in chosen.precisions:
+        wanted = " or ".join(chosen.precisions)
+        raise InputError(f"--precision {text}: ladder {chosen.name} has {wanted}")
+    return text
 
 
 def _parts(chosen: Ladder, text: str | None) -> tuple[str, ...]:

@@ -7,7 +7,13 @@ from lanewise.ladders.rung import Column, Rung, digits, number, number_text
 RATES = (
     Column("pairs/s", number_text("pairs_per_second", "{:.2e}".format)),
     Column("GFLOP/s", number_text("gflops", digits)),
+    Column("of peak", number_text("share_of_peak", "{:.0%}".format)),
+    Column("of arithmetic", number_text("share_of_arithmetic", "{:.0%}".format)),
     Column("of bound", number_text("share_of_bound", "{:.0%}".format)),
+    Column(
+        "memory GB/s",
+        number_text("memory_bytes_per_second", lambda rate: digits(rate * 1e-9)),
+    ),
 )
 
 

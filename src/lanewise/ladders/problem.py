@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 import lanewise as lw
 from lanewise.sims.common.devices import to_host
-from lanewise.sims.gravity import Body, make_initial_conditions
+from lanewise.sims.gravity import Body, Body64, make_initial_conditions
+from lanewise.sims.gravity.physics import RECORDS
 
 SOFTENING = (
     # Plummer softening length, in Henon units: the tutorial's softened force with a cluster's usual
@@ -38,6 +39,16 @@ def attraction(target: Body, source: Body, softening2: lw.f32) -> lw.vec3:
 
 
 @lw.pairwise
+def attraction64(target: Body64, source: Body64, softening2: lw.f64) -> lw.dvec3:
+    """The same in float64."""
+    if lw.same(target, source):
+        return lw.dvec3(0)
+    d = source.position - target.position
+    inverse = 1 / lw.sqrt(lw.dot(d, d) + softening2)
+    return source.mass * inverse**3 * d
+
+
+@lw.pairwise
 def attracting_force(
     target: Body, source: Body, softening2: lw.f32, gravitational_constant: lw.f32
 ) -> lw.vec3:
@@ -53,16 +64,23 @@ def attracting_force(
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """A user function of two bodies, the values that it takes beside them (G = 1), and whether it
-    gives forces or accelerations.
+    """A user function of two bodies, the values that it takes beside them (G = 1), whether it gives
+    forces or accelerations, and in which precision.
     """
 
     kernel: lw.Pairwise
     values: Mapping[str, float]
     gives_force: bool = False
+    precision: str = "f32"
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of bodies and results."""
+        return np.dtype(np.float32 if self.precision == "f32" else np.float64)
 
 
 ACCELERATION = Law(attraction, {"softening2": SOFTENING**2})
+ACCELERATION64 = Law(attraction64, {"softening2": SOFTENING**2}, precision="f64")
 FORCE = Law(
     attracting_force, {"softening2": SOFTENING**2, "gravitational_constant": 1.0}, gives_force=True
 )
@@ -70,7 +88,7 @@ FORCE = Law(
 
 @dataclass
 class Problem:
-    """A Plummer cluster in float32 under a law; its arrays and float64 answer are made once
+    """A Plummer cluster in the precision of a law; its arrays and float64 answer are made once
     each.
     """
 
@@ -84,15 +102,15 @@ class Problem:
 
     def __post_init__(self) -> None:
         particles = make_initial_conditions("plummer", self.bodies, self.seed)
-        self.position = particles.position.astype(np.float32)
-        self.mass = particles.mass.astype(np.float32)
-        self.velocity = particles.velocity.astype(np.float32)
+        self.position = particles.position.astype(self.law.dtype)
+        self.mass = particles.mass.astype(self.law.dtype)
+        self.velocity = particles.velocity.astype(self.law.dtype)
 
     def records(self, layout: lw.Layout, device: str) -> Any:
         """The bodies in this layout on this device."""
         key = (layout, device)
         if key not in self._arrays:
-            self._arrays[key] = Body.array(  # pyright: ignore[reportAttributeAccessIssue]
+            self._arrays[key] = RECORDS[self.law.precision].array(
                 position=self.position,
                 mass=self.mass,
                 velocity=self.velocity,
@@ -107,7 +125,12 @@ class Problem:
         """
         if self._answer is None:
             chosen = sample(self.bodies, self.seed)
-            acceleration = direct_sum(self.position[chosen], self.position, self.mass)
+            acceleration = direct_sum(
+                self.position[chosen],
+                self.position,
+                self.mass,
+                softening2=float(self.law.dtype.type(SOFTENING**2)),
+            )
             factor = self.mass[chosen, None].astype(np.float64) if self.law.gives_force else 1.0
             self._answer = chosen, acceleration * factor
         return self._answer
@@ -128,14 +151,16 @@ class Problem:
 
     @property
     def tolerance(self) -> float:
-        """The largest relative error that float32 sums of this length explain.
+        """The largest relative error that sums of this length explain in their precision.
 
-        Rounding errors of n additions grow like sqrt(n) u with u = 2^-24 (Higham and Mary, SIAM
+        Rounding errors of n additions grow like sqrt(n) u with u = 2^-24, in float64 2^-53, where
+        the answer has as many of its own (Higham and Mary, SIAM
         Journal on Scientific Computing 41, A2815, 2019). One after the other they reach half of
         that here; 8 times it, and 64 u for a pair's own arithmetic, is allowed. A body left out or
         met twice changes a result by about 1/n, a wrong term by its size.
         """
-        return (8 * self.bodies**0.5 + 64) * 2.0**-24
+        unit = 2.0**-24 if self.law.precision == "f32" else 2.0**-52
+        return (8 * self.bodies**0.5 + 64) * unit
 
 
 def sample(bodies: int, seed: int) -> NDArray[np.int64]:
@@ -152,7 +177,10 @@ def sample(bodies: int, seed: int) -> NDArray[np.int64]:
 
 
 def direct_sum(
-    targets: NDArray[np.float32], sources: NDArray[np.float32], mass: NDArray[np.float32]
+    targets: NDArray[np.floating[Any]],
+    sources: NDArray[np.floating[Any]],
+    mass: NDArray[np.floating[Any]],
+    softening2: float = float(np.float32(SOFTENING**2)),
 ) -> NDArray[np.float64]:
     """Accelerations (k, 3) of targets (k, 3) by sources (n, 3) of mass (n,), G = 1; a body adds
     nothing to itself.
@@ -160,9 +188,6 @@ def direct_sum(
     place, total = targets.astype(np.float64), np.zeros((len(targets), 3))
     for first in range(0, len(sources), CHUNK):
         d = sources[first : first + CHUNK].astype(np.float64) - place[:, None, :]
-        weight = (
-            mass[first : first + CHUNK]
-            / (np.einsum("tsx,tsx->ts", d, d) + float(np.float32(SOFTENING**2))) ** 1.5
-        )
+        weight = mass[first : first + CHUNK] / (np.einsum("tsx,tsx->ts", d, d) + softening2) ** 1.5
         total += np.einsum("ts,tsx->tx", weight, d)
     return total

@@ -139,6 +139,8 @@ class Runner:
         extra = {
             **rung.extra, "pairs_per_second": pairs, "gflops": FLOPS * pairs * 1e-9,
             "share_of_bound": share, "limiter": prediction.limiter,
+            "precision": self.problem.law.precision,
+            **shares(prediction, FLOPS * pairs, rung.seconds, self.problem.law.precision),
         }  # fmt: skip
         return compared(replace(rung, extra=extra), base)
 
@@ -177,7 +179,7 @@ def skipped(
 def bind(version: Version, problem: Problem) -> tuple[lw.Call, Any]:
     """The version's launch on this problem, and its result (n, 3), full of NaN until it runs."""
     bodies = problem.records(version.layout, version.device)
-    result = bring(np.full((problem.bodies, 3), np.nan, np.float32), version.device)
+    result = bring(np.full((problem.bodies, 3), np.nan, problem.law.dtype), version.device)
     return problem.law.kernel.bind(
         bodies, bodies, **problem.law.values, out=result, plan=version.plan
     ), result
@@ -241,12 +243,14 @@ def duration(seconds: float) -> str:
 @dataclass(frozen=True, slots=True)
 class ModelledTime:
     """Seconds that the model expects, the least seconds that the hardware allows where that is
-    known, and the busiest unit.
+    known, and the busiest unit. busy: seconds that each unit works. device: the model.
     """
 
     seconds: float
     bound: float | None
     limiter: str
+    busy: Mapping[str, float]
+    device: DeviceModel
 
 
 def predict_executable(
@@ -261,8 +265,32 @@ def predict_executable(
     prediction = predicted(executable, environment, model)
     least = certain_bound(executable, environment, model, prediction)
     if least is None:
-        return ModelledTime(prediction.seconds, None, prediction.busy.limiter)
-    return ModelledTime(prediction.seconds, least.seconds, least.limiter)
+        limiter, bound = prediction.busy.limiter, None
+    else:
+        limiter, bound = least.limiter, least.seconds
+    return ModelledTime(prediction.seconds, bound, limiter, prediction.busy.details, model)
+
+
+def shares(
+    time: ModelledTime, flops_per_second: float, seconds: float, precision: str
+) -> dict[str, float | None]:
+    """Shares of the chip's peak, which takes a fused multiply-add every cycle, and of what its
+    arithmetic units could do of these instructions with nothing else to do; and the bytes a second
+    that main memory moves, as the model counts them. None for shares of a CPU, whose peaks nothing
+    tells.
+    """
+    model = time.device
+    lanes = model.fp32_lanes if precision == "f32" else model.fp64_lanes
+    peak = 2 * lanes * model.multiprocessors * model.clock_hz
+    arithmetic = max(
+        (time.busy.get(unit, 0.0) for unit in ("fp32", "fp64", "special")), default=0.0
+    )
+    known = model.is_nominal
+    return {
+        "share_of_peak": flops_per_second / peak if known else None,
+        "share_of_arithmetic": arithmetic / seconds if known and arithmetic else None,
+        "memory_bytes_per_second": time.busy.get("memory", 0.0) * model.memory_bandwidth / seconds,
+    }
 
 
 def _model_of(device: str, *, serial: bool) -> DeviceModel:

@@ -107,7 +107,7 @@ class Options:
     cheap rungs.
 
     worlds: radii for flocks; empty: those of the ladder. only: parts of a ladder that has some;
-    empty: all.
+    empty: all. precision: of numbers, where a ladder has several.
     """
 
     device: str
@@ -116,6 +116,7 @@ class Options:
     seed: int = 0
     worlds: tuple[float, ...] = ()
     only: tuple[str, ...] = ()
+    precision: str = "f32"
 
     @property
     def on_gpu(self) -> bool:
@@ -164,6 +165,7 @@ class Ladder:
         shows as bars of their own: what that is, by the key of an extra number.
         draw: writes the picture of (path, ladder, rungs, machine); None: bars of factors.
         parts: names of its parts, which can be climbed alone.
+        precisions: of numbers that it can be climbed in.
     """
 
     name: str
@@ -178,6 +180,7 @@ class Ladder:
     expected: Mapping[str, str] = field(default_factory=dict[str, str])
     draw: Callable[[Path, Ladder, list[Rung], str], None] | None = None
     parts: tuple[str, ...] = ()
+    precisions: tuple[str, ...] = ("f32",)
 
 
 NOTHING = "–"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import lanewise as lw
 from lanewise.ladders.gravity_table import RATES, rate_text
-from lanewise.ladders.problem import Problem
+from lanewise.ladders.problem import ACCELERATION, ACCELERATION64, Problem
 from lanewise.ladders.run import Runner, Version, bind, skipped
 from lanewise.ladders.rung import Ladder, Options, Rung, Sizes, digits, seconds_text
 from lanewise.layouts import default_layout
@@ -23,7 +23,6 @@ from lanewise.support.errors import PlanError
 
 GPUS = ("Quadro FX 5800", "Tesla C2050", "GeForce GTX 680")
 THREADS = 256
-RECORD = RECORDS["f32"].__record__
 SERIAL = "one CPU thread"
 ONE_THREAD = "one GPU thread"
 
@@ -103,13 +102,17 @@ SIZES = Sizes(
 )  # fmt: skip
 
 
-def climb(options: Options, make: Callable[[int, int], Problem] = Problem) -> Iterator[Rung]:
+LAWS = {"f32": ACCELERATION, "f64": ACCELERATION64}
+
+
+def climb(options: Options, make: Callable[..., Problem] = Problem) -> Iterator[Rung]:
     """The rungs at every size, each as soon as it is measured.
 
-    `make(bodies, seed)` gives the problem.
+    `make(bodies, seed, law)` gives the problem.
     """
     for bodies in options.bodies:
-        yield from _climb(options, Runner(options, make(bodies, options.seed)))
+        problem = make(bodies, options.seed, LAWS[options.precision])
+        yield from _climb(options, Runner(options, problem))
 
 
 def _climb(options: Options, runner: Runner) -> Iterator[Rung]:
@@ -119,6 +122,7 @@ def _climb(options: Options, runner: Runner) -> Iterator[Rung]:
     )
     yield base
     plan, refused = _start(device, runner.problem)
+    record = RECORDS[options.precision].__record__
     for step in STEPS:
         if step.name in refused:
             yield _skipped(step, runner, device, refused[step.name])
@@ -143,7 +147,7 @@ def _climb(options: Options, runner: Runner) -> Iterator[Rung]:
         (AUTOMATIC, None),
     ):
         version = Version(
-            name=name, plan=asked, layout=default_layout(RECORD, device), device=device
+            name=name, plan=asked, layout=default_layout(record, device), device=device
         )
         rung = runner.measure(version, base, again=True)
         yield rung
@@ -207,8 +211,20 @@ def summary(rungs: list[Rung]) -> list[str]:
         lines.append(line)
     return [
         *lines,
-        "paper: 675.6 GFLOP/s on a GTX 480 (66 % of its peak), 1677.6 on a GTX 680 (54 %)",
+        _paper_line({str(r.extra.get("precision")) for r in rungs}),
     ]
+
+
+def _paper_line(precisions: set[str]) -> str:
+    if "f64" in precisions:
+        return (
+            "paper, double precision: 261.1 GFLOP/s on a GTX 480, 88.7 on a GTX 680; main memory "
+            "2.1 and 5.3 GB/s in single precision"
+        )
+    return (
+        "paper: 675.6 GFLOP/s on a GTX 480 (66 % of its peak, 2.1 GB/s of main memory), 1677.6 on "
+        "a GTX 680 (54 %, 5.3 GB/s)"
+    )
 
 
 LADDER = Ladder(
@@ -220,4 +236,5 @@ LADDER = Ladder(
     climb=climb,
     columns=RATES,
     summary=summary,
+    precisions=("f32", "f64"),
 )

@@ -8,14 +8,16 @@ faster than is the fifth, not the F-statistic alone.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.ladders.run import duration, skipped
+from lanewise.ladders.run import duration, one_thread, skipped
 from lanewise.ladders.rung import (
     Column,
     Ladder,
@@ -29,10 +31,12 @@ from lanewise.ladders.rung import (
     number_text,
     seconds_text,
 )
-from lanewise.ladders.waves_data import THESIS, Data, size_of
+from lanewise.ladders.waves_data import DTERMS, THESIS, Data, size_of
 from lanewise.ladders.waves_maps import MAP_VERSIONS, climb_maps
-from lanewise.ladders.waves_thesis import DIRECTIONS, FIGURES, GPU, SECONDS, SOURCE, SPINS
+from lanewise.ladders.waves_thesis import CPU, DIRECTIONS, FIGURES, GPU, SECONDS, SOURCE, SPINS
 from lanewise.ladders.waves_versions import KINDS, VERSIONS, SecondsByKind, Version
+from lanewise.models import device_model, predicted
+from lanewise.planning.plan import CompletePlan
 from lanewise.support.errors import DeviceError
 
 SMALL = size_of(4 * THESIS.detectors * THESIS.frequencies).cells  # four of the stacks
@@ -55,7 +59,7 @@ def climb(options: Options) -> Iterator[Rung]:
         data, earlier = Data(size_of(cells), options.seed), dict[str, Rung]()
         for version in VERSIONS:
             rung = compared(measure(version, data, cells, options), earlier.get(version.over or ""))
-            earlier[version.name] = rung
+            earlier[version.name] = rung = _over_cpu(rung, earlier)
             yield rung
         bases = {v.name: v.over or "" for v in MAP_VERSIONS}
         for rung in climb_maps(cells, options):
@@ -63,11 +67,21 @@ def climb(options: Options) -> Iterator[Rung]:
             yield earlier[rung.name]
 
 
+def _over_cpu(rung: Rung, earlier: dict[str, Rung]) -> Rung:
+    """With the factor over one CPU thread, which is what the thesis states."""
+    first = earlier.get(CPU)
+    if first is None or first.seconds is None or rung.seconds is None:
+        return rung
+    return replace(rung, extra={**rung.extra, "over_cpu": first.seconds / rung.seconds})
+
+
 def measure(version: Version, data: Data, cells: int, options: Options) -> Rung:
     """The rung of a version: checked against float64, then timed; skipped with the reason where it
     is wrong or too long.
     """
     figure = FIGURES.get(version.name)
+    if version.serial:
+        options = replace(options, device="cpu")
     blank = Rung(
         name=version.name,
         bodies=cells,
@@ -84,6 +98,11 @@ def measure(version: Version, data: Data, cells: int, options: Options) -> Rung:
             "thesis_where": None if figure is None else figure.where,
         },
     )
+    with one_thread() if version.serial else nullcontext():
+        return _measured(version, data, blank, options)
+
+
+def _measured(version: Version, data: Data, blank: Rung, options: Options) -> Rung:
     try:
         if reason := _too_long(version, data, options):
             return skipped(blank, "too long", reason)
@@ -98,7 +117,34 @@ def measure(version: Version, data: Data, cells: int, options: Options) -> Rung:
             "allowed"
         )
         return skipped(blank, "wrong", wrong)
-    return _timed(version, data, blank, options.device)
+    timed = _timed(version, data, blank, options.device)
+    idle = _idle(version, data, options.device) if options.on_gpu else {}
+    return replace(timed, extra={**timed.extra, **idle})
+
+
+def _idle(version: Version, data: Data, device: str) -> dict[str, float | int | str | None]:
+    """Threads of one of its calls that have no cell, as it is launched on a GPU."""
+    if version.sample is None:
+        return {}
+    prepared = version.prepare(data, SecondsByKind(device))
+    call = version.kernel(DTERMS).bind(*version.sample(data, prepared, device))
+    compiled = call.compiled
+    found = predicted(compiled.executable, compiled.environment, device_model(device))
+    return idle_threads(found.details, compiled.plan, math.prod(call.results[0].shape[:-1]))
+
+
+def idle_threads(
+    details: Mapping[str, float], plan: CompletePlan, cells: int
+) -> dict[str, float | int | str | None]:
+    """Of a launch of so many blocks (`details`) for so many cells, of which a thread has several
+    (`targets`), or several threads one (`slices`).
+    """
+    blocks = details.get("blocks")
+    if blocks is None:
+        return {}
+    threads = round(blocks) * (plan.block or 1)
+    used = -(-cells // max(1, plan.targets)) * max(1, plan.slices)
+    return {"threads": threads, "idle_threads": max(0, threads - used)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +223,8 @@ def _share(kind: str) -> Column:
 
 
 COLUMNS = (
+    Column("over CPU", number_text("over_cpu", digits)),
+    Column("idle", number_text("idle_threads", "{:,.0f}".format)),
     Column("calls", number_text("calls", "{:,.0f}".format)),
     *(_share(k) for k in (*KINDS, "rest")),
     Column("ps", number_text("templates_sfts_per_second", lambda rate: digits(1e12 / rate))),

@@ -11,6 +11,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -21,7 +22,14 @@ import lanewise as lw
 from lanewise.ladders.run import duration, skipped
 from lanewise.ladders.rung import Options, Rung
 from lanewise.ladders.waves_data import DTERMS, DURATION, FIRST, Size, size_of
-from lanewise.ladders.waves_thesis import BUFFERED, DIRECTIONS, FIGURES, HOUGH, HOUGH_HOST
+from lanewise.ladders.waves_thesis import (
+    BUFFERED,
+    DIRECTIONS,
+    FIGURES,
+    HOUGH,
+    HOUGH_BESIDE,
+    HOUGH_HOST,
+)
 from lanewise.sims.common.devices import to_host
 from lanewise.sims.waves import (
     Ephemeris,
@@ -164,55 +172,99 @@ def _on_the_host(data: MapData, points: list[Point], device: str) -> Iterator[Ca
     """F of all stacks by one call of the kernel, as in the rung before; maps by NumPy, while the
     device waits.
     """
-    grids, d, reference = data.grids, data.grids.data, data.grids.middle
-    earths = earth_states(d, data.ephemeris)
-    motion = stack_motion(d, earths)
-    drifts = drift_offsets(motion, reference, grids.residuals, grids.resolution)
-    bins = lw.ragged(d.data, counts=np.diff(d.offset), device=device)
-    counts = np.full((d.stacks, len(d.detectors)), data.size.sfts)
-    for alpha, delta, f1dot in points:
-        seen = geometry(d, data.ephemeris, alpha, delta, earths=earths)
+    search = _HostSearch.of(data, device)
+    for point in points:
+        yield search.candidates(search.statistic(point))
+
+
+def _beside(data: MapData, points: list[Point], device: str) -> Iterator[Candidates]:
+    """The same, but a thread of the host makes the map of the last point while the device computes
+    F of the next one.
+    """
+    search = _HostSearch.of(data, device)
+    last: Future[Candidates] | None = None
+    with ThreadPoolExecutor(1) as host:
+        for point in points:
+            computed = search.statistic(point)
+            before, last = last, host.submit(search.candidates, computed)
+            if before is not None:
+                yield before.result()
+        if last is not None:
+            yield last.result()
+
+
+@dataclass(frozen=True, slots=True)
+class _Statistic:
+    """2F of all stacks at a point (stacks, frequencies), and what its map needs beside it."""
+
+    two_f: Floats
+    patch: Any
+    offsets: Any
+    margin: int
+    f1dot: float
+
+
+@dataclass(frozen=True, slots=True)
+class _HostSearch:
+    """What all maps of a search share."""
+
+    data: MapData
+    device: str
+    earths: Any
+    motion: Any
+    drifts: Any
+    bins: lw.RaggedArray
+
+    @classmethod
+    def of(cls, data: MapData, device: str) -> _HostSearch:
+        grids, d = data.grids, data.grids.data
+        earths = earth_states(d, data.ephemeris)
+        motion = stack_motion(d, earths)
+        drifts = drift_offsets(motion, grids.middle, grids.residuals, grids.resolution)
+        bins = lw.ragged(d.data, counts=np.diff(d.offset), device=device)
+        return cls(data, device, earths, motion, drifts, bins)
+
+    def statistic(self, point: Point) -> _Statistic:
+        """F by one call of the kernel."""
+        grids, d, (alpha, delta, f1dot) = self.data.grids, self.data.grids.data, point
+        seen = geometry(d, self.data.ephemeris, alpha, delta, earths=self.earths)
         patch = make_patch(alpha, delta, (PATCH, PATCH), grids.first_bin)
-        offsets = pixel_offsets(
-            patch, motion, reference, grids.first_bin * grids.resolution, f1dot, grids.resolution
-        )
-        margin = needed_margin(offsets, drifts)
+        first = grids.first_bin * grids.resolution
+        offsets = pixel_offsets(patch, self.motion, grids.middle, first, f1dot, grids.resolution)
+        margin = needed_margin(offsets, self.drifts)
         records = cast("Any", Sft).array(
-            delay=seen.arrival.since(reference)[0],
+            delay=seen.arrival.since(grids.middle)[0],
             bins_per_hertz=seen.arrival.rate[0] * DURATION,
             a=seen.a[0].astype(np.float32),
             b=seen.b[0].astype(np.float32),
             first_bin=d.first_bin.astype(np.int32),
-            device=device,
+            device=self.device,
         )
         f = grids.first + grids.resolution * np.arange(-margin, grids.frequencies + margin)
         templates = cast("Any", Template).array(
-            frequency=f, f1dot=np.full(len(f), f1dot), f2dot=np.zeros(len(f)), device=device
+            frequency=f, f1dot=np.full(len(f), f1dot), f2dot=np.zeros(len(f)), device=self.device
         )
-        parts = to_host(
-            dirichlet_kernel(DTERMS)(
-                templates, lw.ragged(records, counts=counts, device=device), bins
-            )
-        )
+        counts = np.full((d.stacks, len(d.detectors)), self.data.size.sfts)
+        sfts = lw.ragged(records, counts=counts, device=self.device)
+        parts = to_host(dirichlet_kernel(DTERMS)(templates, sfts, self.bins))
         sums = parts.reshape(len(f), d.stacks, -1, 2, 2).astype(np.float64)
         amplitudes = (sums[..., 0] + 1j * sums[..., 1]).transpose(3, 1, 2, 0)
-        two_f = assembled(
-            amplitudes, np.broadcast_to(antenna_matrices(d, seen), (3, *amplitudes.shape[1:]))
-        ).two_f
-        ones = np.ones(d.stacks)
-        peaks = number_counts(
-            two_f / 2 > THRESHOLD, margin, grids.frequencies, offsets, drifts, ones
-        )
-        mean = number_counts(two_f, margin, grids.frequencies, offsets, drifts, ones) / d.stacks
-        first = grids.resolution * grids.first_bin
+        matrices = np.broadcast_to(antenna_matrices(d, seen), (3, *amplitudes.shape[1:]))
+        return _Statistic(assembled(amplitudes, matrices).two_f, patch, offsets, margin, f1dot)
+
+    def candidates(self, at: _Statistic) -> Candidates:
+        """The map of a point by NumPy, and its strongest cells."""
+        grids, ones = self.data.grids, np.ones(self.data.grids.data.stacks)
+        where = (at.margin, grids.frequencies, at.offsets, self.drifts, ones)
+        peaks = number_counts(at.two_f / 2 > THRESHOLD, *where)
+        mean = number_counts(at.two_f, *where) / len(ones)
+        steps = np.arange(grids.frequencies, dtype=np.float64)
         frequencies = (
-            first
-            + grids.resolution * np.arange(grids.frequencies, dtype=np.float64)
-            + grids.correction
+            grids.resolution * grids.first_bin + grids.resolution * steps + grids.correction
         )
-        spins = f1dot + grids.residuals
         significance = Significance.of(ones, THRESHOLD)(peaks)
-        yield candidates(Maps(patch, frequencies, spins, peaks, significance, mean), MOST)
+        spins = at.f1dot + grids.residuals
+        return candidates(Maps(at.patch, frequencies, spins, peaks, significance, mean), MOST)
 
 
 def _on_the_device(buffers: int) -> Callable[[MapData, list[Point], str], Iterator[Candidates]]:
@@ -228,6 +280,7 @@ def _on_the_device(buffers: int) -> Callable[[MapData, list[Point], str], Iterat
 
 MAP_VERSIONS = (
     MapVersion(HOUGH_HOST, _on_the_host),
+    MapVersion(HOUGH_BESIDE, _beside, HOUGH_HOST),
     MapVersion(HOUGH, _on_the_device(1), HOUGH_HOST),
     MapVersion(BUFFERED, _on_the_device(2), HOUGH),
 )

@@ -17,7 +17,8 @@ import numpy as np
 
 import lanewise as lw
 from lanewise.ladders.waves_data import DTERMS, Data
-from lanewise.ladders.waves_thesis import BAND, CALLS, PACKED, STACKED
+from lanewise.ladders.waves_double import dirichlet_kernel64
+from lanewise.ladders.waves_thesis import BAND, CALLS, CPU, DOUBLE, PACKED, STACKED
 from lanewise.sims.common.devices import get_device, target_of, to_host
 from lanewise.sims.waves.kernels import Sft, Template, dirichlet_kernel
 
@@ -48,7 +49,8 @@ class Version:
 
     Amplitudes are (frequencies, stacks, detectors, 4): real and imaginary part of Fa, then of Fb.
 
-    calls: of the kernel for one spin-down.
+    calls: of the kernel for one spin-down. serial: on one thread of the CPU. sample: (data, what
+    was prepared, device) to the arguments of one of its calls.
     """
 
     name: str
@@ -56,6 +58,9 @@ class Version:
     run: Callable[[Data, Any, int, SecondsByKind], Any]
     calls: Callable[[Data], int]
     over: str | None = None
+    serial: bool = False
+    sample: Callable[[Data, Any, str], tuple[Any, ...]] | None = None
+    kernel: Callable[[int], Any] = dirichlet_kernel
 
 
 def _sfts(data: Data, some: slice, counts: Any, device: str) -> lw.RaggedArray:
@@ -86,11 +91,15 @@ def _templates(data: Data, some: slice, spin: int, device: str) -> lw.RecordArra
 
 
 def _call(
-    templates: lw.RecordArray, sfts: lw.RaggedArray, bins: lw.RaggedArray, clock: SecondsByKind
+    templates: lw.RecordArray,
+    sfts: lw.RaggedArray,
+    bins: lw.RaggedArray,
+    clock: SecondsByKind,
+    kernel: Callable[[int], Any] = dirichlet_kernel,
 ) -> Any:
     """The kernel, and its amplitudes on the host."""
     with clock.of("kernel"):
-        amplitudes = dirichlet_kernel(DTERMS)(templates, sfts, bins)
+        amplitudes = kernel(DTERMS)(templates, sfts, bins)
     with clock.of("transfer"):
         return to_host(amplitudes)
 
@@ -194,12 +203,47 @@ def _all_stacks(data: Data, packed: Groups, spin: int, clock: SecondsByKind) -> 
     return _call(templates, *packed[0], clock)
 
 
+def _pack_all_double(data: Data, clock: SecondsByKind) -> Groups:
+    """As `_pack_all`, with bins in float64."""
+    ((sfts, _),) = _pack_all(data, clock)
+    with clock.of("memory"):
+        wide = data.bins.astype(np.complex128)
+        counts = np.full(len(wide), wide.shape[1])
+        bins = lw.ragged(wide.reshape(-1), counts=counts, device="cpu")
+    with clock.of("transfer"):
+        return [(sfts, bins if target_of(clock.device).host_memory else bins.to(clock.device))]
+
+
+def _all_stacks_double(data: Data, packed: Groups, spin: int, clock: SecondsByKind) -> Any:
+    with clock.of("memory"):
+        templates = _templates(data, slice(None), spin, clock.device)
+    return _call(templates, *packed[0], clock, dirichlet_kernel64)
+
+
+def _first_frequency(data: Data, groups: Groups, device: str) -> tuple[Any, ...]:
+    return (_templates(data, slice(1), 0, device), *groups[0])
+
+
+def _all_frequencies(data: Data, groups: Groups, device: str) -> tuple[Any, ...]:
+    return (_templates(data, slice(None), 0, device), *groups[0])
+
+
 VERSIONS = (
-    Version(CALLS, _nothing, _one_by_one, lambda d: d.size.cells),
-    Version(PACKED, _pack_groups, _frequency_by_frequency, lambda d: d.size.cells, CALLS),
-    Version(BAND, _pack_stacks, _band_by_band, lambda d: d.size.stacks, PACKED),
-    Version(STACKED, _pack_all, _all_stacks, lambda d: 1, BAND),
-)
+    Version(CPU, _pack_all, _all_stacks, lambda d: 1, serial=True),
+    Version(CALLS, _nothing, _one_by_one, lambda d: d.size.cells, CPU),
+    Version(
+        PACKED, _pack_groups, _frequency_by_frequency, lambda d: d.size.cells, CALLS,
+        sample=_first_frequency,
+    ),
+    Version(
+        BAND, _pack_stacks, _band_by_band, lambda d: d.size.stacks, PACKED, sample=_all_frequencies
+    ),
+    Version(STACKED, _pack_all, _all_stacks, lambda d: 1, BAND, sample=_all_frequencies),
+    Version(
+        DOUBLE, _pack_all_double, _all_stacks_double, lambda d: 1, STACKED,
+        sample=_all_frequencies, kernel=dirichlet_kernel64,
+    ),
+)  # fmt: skip
 """In the order of the ladder. One that goes on from here is one more entry.
 
 What it prepares, runs and calls.
