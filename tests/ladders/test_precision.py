@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lanewise.ladders import find_ladder
+from lanewise.ladders import find_ladder, hybrid
 from lanewise.ladders.problem import ACCELERATION, ACCELERATION64, Problem
 from lanewise.ladders.run import ModelledTime, shares
-from lanewise.ladders.rung import Options
+from lanewise.ladders.rung import Options, Rung
 from lanewise.models.devices import table_model
 from tests.cli.command import Command
 from tests.cli.conftest import lanewise as lanewise
@@ -54,3 +54,26 @@ def test_ladders_have_their_precisions(lanewise: Command) -> None:
     assert (outcome.code, outcome.err.strip()) == (2, "error: --precision f64: ladder memory has f32")
     outcome = lanewise("ladder", "tutorial", "--precision", "f16")
     assert (outcome.code, outcome.err.strip()) == (2, "error: --precision f16: ladder tutorial has f32 or f64")
+
+
+@pytest.mark.parametrize("on_cpu", [1, 30, 299])
+@pytest.mark.parametrize("law", [ACCELERATION, ACCELERATION64])
+def test_targets_divided_among_two_devices_are_those_of_one(law, on_cpu: int) -> None:
+    """With the CPU in both places."""
+    problem = Problem(300, law=law)
+    rung = hybrid.measure(Rung(name="hybrid", bodies=300, skipped="not run"), problem, "cpu", on_cpu)
+    assert rung.seconds is not None, rung.skipped
+    assert rung.relative_error is not None
+    assert rung.relative_error < problem.tolerance
+    assert rung.extra["cpu_targets"] == on_cpu
+
+
+def test_what_a_hybrid_gains_is_said_beside_what_it_can() -> None:
+    rungs = [
+        Rung(name=name, bodies=1000, seconds=1.0, speedup=gain, over="alone", extra={"cpu_share": share})
+        for name, gain, share in zip(hybrid.NAMES, (0.2, 0.98), (0.1, 0.02), strict=True)
+    ]
+    assert hybrid.hybrid_line(rungs) == (
+        "1,000 bodies: the CPU beside the GPU gains 0.980 with 2.0% of the bodies; without copies at most 1.02"
+    )
+    assert hybrid.hybrid_line([]) is None

@@ -10,7 +10,7 @@ from lanewise.compiler.default_plans import complete_plan
 from lanewise.compiler.pipeline import build_program
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Work
-from lanewise.ladders import run, tutorial
+from lanewise.ladders import hybrid, run, tutorial
 from lanewise.ladders.problem import ACCELERATION, Law
 from lanewise.ladders.run import predict_executable
 from lanewise.ladders.rung import Options, Rung
@@ -31,7 +31,15 @@ TUTORIAL = (
     "two loops instead of the if", "shared-memory blocking", "unroll 8", "if-elimination through softening",
     "FMA rearrangement", "unroll 128", "fast-math flags",
 )  # fmt: skip
-OWN = ("4 targets a thread", "prefetch", "reciprocity, scratch", "reciprocity, ordered", ASKED, AUTOMATIC)
+OWN = (
+    "4 targets a thread",
+    "prefetch",
+    "reciprocity, scratch",
+    "reciprocity, ordered",
+    ASKED,
+    AUTOMATIC,
+    *hybrid.NAMES,
+)
 ON_CPU = Options("cpu", (300,), quick=True)
 
 

@@ -28,7 +28,6 @@ from lanewise.ladders.waves_thesis import (
     STACKED,
 )
 from lanewise.ladders.waves_versions import KINDS, VERSIONS, SecondsByKind
-from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.sims.waves.hierarchical import search_maps
 from lanewise.sims.waves.kernels import Sft, Template, demodulate
 
@@ -145,9 +144,8 @@ def test_wrong_maps_have_no_time() -> None:
 
 def test_idle_threads_are_those_without_a_cell() -> None:
     """The thesis: 161 frequencies, a thread each; a block of 32 leaves 31 idle, two lists of detectors beside each other none."""
-    plan = NEUTRAL
-    assert idle_threads({}, plan, 161) == {}  # of a CPU
-    thread = Plan(block=32).filled(plan)
+    thread = (32, 1, 1)
+    assert idle_threads({}, thread, 161) == {}  # of a CPU
     assert idle_threads({"blocks": 6.0}, thread, 161) == {"threads": 192, "idle_threads": 31}
-    assert idle_threads({"blocks": 3.0}, Plan(targets=2).filled(thread), 161) == {"threads": 96, "idle_threads": 15}
+    assert idle_threads({"blocks": 3.0}, (32, 2, 1), 161) == {"threads": 96, "idle_threads": 15}
     assert idle_threads({"blocks": 6.0}, thread, 192) == {"threads": 192, "idle_threads": 0}

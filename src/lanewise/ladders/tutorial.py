@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import lanewise as lw
 from lanewise.ladders.gravity_table import RATES, rate_text
+from lanewise.ladders.hybrid import NAMES as HYBRID
+from lanewise.ladders.hybrid import hybrid, hybrid_line
 from lanewise.ladders.problem import ACCELERATION, ACCELERATION64, Problem
 from lanewise.ladders.run import Runner, Version, bind, skipped
 from lanewise.ladders.rung import Ladder, Options, Rung, Sizes, digits, seconds_text
@@ -91,7 +93,7 @@ STEPS = (
 # lanewise decides, but for arithmetic that is less accurate: that is the user's to ask for. Then
 # also that as written.
 ASKED, AUTOMATIC = "automatic plan, fast arithmetic", "automatic plan"
-NAMES = (SERIAL, *(s.name for s in STEPS), ASKED, AUTOMATIC)
+NAMES = (SERIAL, *(s.name for s in STEPS), ASKED, AUTOMATIC, *HYBRID)
 
 
 # The tutorial's sizes; a million on a GPU. A quick run on a GPU has one that a single thread can
@@ -152,6 +154,8 @@ def _climb(options: Options, runner: Runner) -> Iterator[Rung]:
         rung = runner.measure(version, base, again=True)
         yield rung
         base = rung
+    assert base is not None
+    yield from hybrid(runner, base)
 
 
 def _start(device: str, problem: Problem) -> tuple[lw.Plan, dict[str, str]]:
@@ -209,6 +213,8 @@ def summary(rungs: list[Rung]) -> list[str]:
                     f"; {digits((timed[name].seconds or 0.0) / (best.seconds or 1.0))} times {name}"
                 )
         lines.append(line)
+        if divided := hybrid_line([r for r in rungs if r.bodies == bodies]):
+            lines.append(divided)
     return [
         *lines,
         _paper_line({str(r.extra.get("precision")) for r in rungs}),

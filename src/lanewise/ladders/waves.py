@@ -36,7 +36,6 @@ from lanewise.ladders.waves_maps import MAP_VERSIONS, climb_maps
 from lanewise.ladders.waves_thesis import CPU, DIRECTIONS, FIGURES, GPU, SECONDS, SOURCE, SPINS
 from lanewise.ladders.waves_versions import KINDS, VERSIONS, SecondsByKind, Version
 from lanewise.models import device_model, predicted
-from lanewise.planning.plan import CompletePlan
 from lanewise.support.errors import DeviceError
 
 SMALL = size_of(4 * THESIS.detectors * THESIS.frequencies).cells  # four of the stacks
@@ -130,20 +129,24 @@ def _idle(version: Version, data: Data, device: str) -> dict[str, float | int | 
     call = version.kernel(DTERMS).bind(*version.sample(data, prepared, device))
     compiled = call.compiled
     found = predicted(compiled.executable, compiled.environment, device_model(device))
-    return idle_threads(found.details, compiled.plan, math.prod(call.results[0].shape[:-1]))
+    plan = compiled.plan
+    each = (plan.block or 1, plan.targets, plan.slices)
+    return idle_threads(found.details, each, math.prod(call.results[0].shape[:-1]))
 
 
 def idle_threads(
-    details: Mapping[str, float], plan: CompletePlan, cells: int
+    details: Mapping[str, float], plan: tuple[int, int, int], cells: int
 ) -> dict[str, float | int | str | None]:
-    """Of a launch of so many blocks (`details`) for so many cells, of which a thread has several
-    (`targets`), or several threads one (`slices`).
+    """Of a launch of so many blocks (`details`) for so many cells.
+
+    plan: the threads of a block, the cells of a thread, and the threads that share them.
     """
     blocks = details.get("blocks")
     if blocks is None:
         return {}
-    threads = round(blocks) * (plan.block or 1)
-    used = -(-cells // max(1, plan.targets)) * max(1, plan.slices)
+    block, targets, slices = plan
+    threads = round(blocks) * block
+    used = -(-cells // targets) * slices
     return {"threads": threads, "idle_threads": max(0, threads - used)}
 
 
