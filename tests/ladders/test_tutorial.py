@@ -109,9 +109,9 @@ def test_summary(rungs):
 def test_wrong_kernels_end_no_ladder(monkeypatch):
     monkeypatch.setattr(tutorial, "STEPS", STEPS[:3])
     found = list(tutorial.climb(ON_CPU, lambda bodies, seed, law: problem(bodies, "wrong power")))
-    assert [r.name for r in found] == [*NAMES[:4], ASKED, AUTOMATIC]
+    assert [r.name for r in found] == [*NAMES[:4], ASKED, AUTOMATIC, *hybrid.NAMES]
     assert all(r.seconds is None and r.speedup is None for r in found)
-    assert [r.extra.get("skip") for r in found] == ["wrong", "device", *["wrong"] * 4]
+    assert [r.extra.get("skip") for r in found] == ["wrong", "device", *["wrong"] * 4, "device", "device"]
     assert tutorial.summary(found) == tutorial.summary([])
 
 

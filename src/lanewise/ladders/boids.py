@@ -24,6 +24,7 @@ from lanewise.ladders.rung import (
     Sizes,
     digits,
     factor_text,
+    number,
     number_text,
     seconds_text,
 )
@@ -47,10 +48,22 @@ def _part(stage: str) -> Callable[[Rung], str]:
     return text
 
 
+def _fused(part: str) -> Callable[[Rung], str]:
+    """The cell of a part of the stage "search"."""
+
+    def text(rung: Rung) -> str:
+        seconds = number(rung, f"{part}_seconds")
+        return NOTHING if parts_of(rung) is None or seconds is None else _time(seconds)
+
+    return text
+
+
 COLUMNS = (
     Column("over all pairs", number_text("over_all_pairs", factor_text)),
     Column("build", _part("build")),
     Column("search", _part("search")),
+    Column("without steering", _fused("search_alone")),
+    Column("steering", _fused("steering")),
     Column("update", _part("update")),
     Column("steps/s", number_text("steps_per_second", digits)),
     Column("idle", number_text("idle_share", "{:.1%}".format)),

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 import lanewise as lw
+from lanewise.ladders.boids_fused import search_alone
 from lanewise.ladders.boids_meetings import met, predicted_seconds
 from lanewise.ladders.boids_truth import TOLERANCE, Truth, make_truth, make_truth_in_turn
 from lanewise.ladders.boids_versions import (
@@ -44,6 +45,7 @@ PILOT, GPU_PILOT, TURN_PILOT = 4096, 65_536, 2048  # agents of the runs that tel
 PILOT_WORLD = 200.0
 HOST_MOST = 2**18  # agents whose structure the host of a GPU builds
 STAGES = ("build", "search", "update")
+FUSED = ("search_alone", "steering")  # parts of "search", which is one kernel
 
 
 @dataclass
@@ -250,7 +252,7 @@ class FlockRunner:
     def _parts(self, version: Version, seconds: float) -> dict[str, float | int | str | None]:
         """Seconds of a step by stage, from the profile of another flock."""
         if version.search is None:
-            return dict.fromkeys((f"{stage}_seconds" for stage in STAGES), None)
+            return dict.fromkeys((f"{s}_seconds" for s in (*STAGES, *FUSED)), None)
         profile = Profile(most_events=0)
         flock = self._flock(version, self.state, self.world, profile)
         least = QUICK_LEAST if self.options.quick else LEAST
@@ -262,10 +264,16 @@ class FlockRunner:
         )
         summary = profile.summary()
         count = summary["steps"]["count"]
-        return {
+        found = {
             f"{s}_seconds": summary["stages"].get(s, {"seconds": 0.0})["seconds"] / count
             for s in STAGES
         }
+        alone = search_alone(flock, max(1, min(count, LONG_GRAPH)))
+        steering = found["search_seconds"] - alone
+        # where the flock moved in between, or a second program took the cores, it is no part
+        whole = steering > 0
+        fused = (alone, steering) if whole else (None, None)
+        return {**found, **{f"{s}_seconds": v for s, v in zip(FUSED, fused, strict=True)}}
 
     def _compared(self, rung: Rung, version: Version, rungs: dict[str, Rung]) -> Rung:
         """The rung with its factors: over the one that it names, and over all pairs."""
