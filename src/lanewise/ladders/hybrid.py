@@ -27,7 +27,7 @@ NAMES = ("hybrid, 10 % on the CPU", "hybrid, both finish together")
 
 
 @dataclass(frozen=True, slots=True)
-class Division:
+class HybridStep:
     """The first targets on a device, the others on the CPU, each beside all sources."""
 
     whole: Any  # of the device: all bodies, and their results (n, 3)
@@ -40,7 +40,7 @@ class Division:
     first: int
 
     @classmethod
-    def of(cls, problem: Problem, device: str, on_cpu: int) -> Division:
+    def of(cls, problem: Problem, device: str, on_cpu: int) -> HybridStep:
         """on_cpu: how many of the targets."""
         law, first = problem.law, problem.bodies - on_cpu
         record = RECORDS[law.precision].__record__
@@ -96,7 +96,7 @@ def _cpu_seconds(runner: Runner, targets: int) -> float:
 
 def measure(blank: Rung, problem: Problem, device: str, on_cpu: int) -> Rung:
     """A rung whose last `on_cpu` targets are the CPU's, checked against float64, then timed."""
-    division = Division.of(problem, device, on_cpu)
+    division = HybridStep.of(problem, device, on_cpu)
     division.step()
     error, tolerance = problem.error(division.result), problem.tolerance
     blank = replace(blank, relative_error=error)
