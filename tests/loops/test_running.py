@@ -475,10 +475,20 @@ def test_a_profile_sees_every_launch() -> None:
     stages = profile.summary()["stages"]
     rows = {(stage, name) for stage, row in stages.items() for name in row["parts"]}
     assert {
-        ("build", "look at positions"), ("build", "structure"), ("search", "push"),
+        ("build", "look at positions"), ("build", "cells"), ("search", "push"),
         ("elementwise", "move"), ("host", "_nothing"),
     } <= rows  # fmt: skip
     assert profile.summary()["steps"]["count"] == 50
+
+
+@pytest.mark.cuda
+def test_a_profile_tells_count_scan_and_fill_of_a_grid_apart() -> None:
+    bodies = grains(300).to("cuda")
+    world = lw.StaticGrid(radius=0.1, world=lw.Bounded((-9, -9), (9, 9)))
+    profile = lw.Profile()
+    lw.steps([push.using(world).bind(bodies, bodies, 5.0)], profile=profile).run(50)
+    parts = profile.summary()["stages"]["build"]["parts"]
+    assert {"cells_count", "cells_scan", "cells_fill", "cells_rank"} <= {*parts}
 
 
 def _nothing() -> None: ...

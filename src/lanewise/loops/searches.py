@@ -110,20 +110,17 @@ def named(
 
 def _stages(launch: SearchedLaunch, name: str) -> list[tuple[str, str, tuple[int, int]]]:
     """The launches of a call: stage, name, and the first and the end of them. What fills a
-    structure is one thing to people; a gather alone, and launches between it and the walk, go by
-    their own names.
+    structure (counts, prefix sums, the fill itself, a gather) and what runs between it and the walk
+    go by their own names.
     """
     pieces, begin = launch.launches.pieces, launch.builds
+    last = begin if launch.kernel.waits else len(pieces) - 1
     made: list[tuple[str, str, tuple[int, int]]] = []
-    if begin:
-        fills = {p.name for p in pieces[:begin]}
-        made.append((BUILD, fills.pop() if len(fills) == 1 else "structure", (0, begin)))
-    if not launch.kernel.waits:
-        for own, some in groupby(pieces[begin:-1], key=lambda p: p.name):
-            end = begin + len(list(some))
-            made.append(("search", own, (begin, end)))
-            begin = end
-    return [*made, ("search", name, (begin, len(pieces)))]
+    at = 0
+    for stage, end in ((BUILD, begin), ("search", last)):
+        for own, some in groupby(pieces[at:end], key=lambda p: p.name):
+            made.append((stage, own, (at, at := at + len(list(some)))))
+    return [*made, ("search", name, (at, len(pieces)))]
 
 
 class DeviceLooks:
