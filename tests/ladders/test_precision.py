@@ -74,6 +74,6 @@ def test_what_a_hybrid_gains_is_said_beside_what_it_can() -> None:
         for name, gain, share in zip(hybrid.NAMES, (0.2, 0.98), (0.1, 0.02), strict=True)
     ]
     assert hybrid.hybrid_line(rungs) == (
-        "1,000 bodies: the CPU beside the GPU gains 0.980 with 2.0% of the bodies; without copies at most 1.02"
+        "1,000 bodies: the CPU next to the GPU gains 0.980 with 2.0% of the bodies; without copies at most 1.02"
     )
     assert hybrid.hybrid_line([]) is None

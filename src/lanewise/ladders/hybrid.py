@@ -70,7 +70,7 @@ def hybrid(runner: Runner, alone: Rung) -> Iterator[Rung]:
         for name in NAMES
     ]
     if not runner.options.on_gpu:
-        reason = "a rung of a GPU with the CPU beside it, and this is a CPU"
+        reason = "a rung of a GPU with the CPU next to it, and this is a CPU"
         yield from (skipped(blank, "device", reason) for blank in blanks)
         return
     if alone.seconds is None:
@@ -120,6 +120,6 @@ def hybrid_line(rungs: list[Rung]) -> str | None:
     best = max(timed, key=lambda r: r.speedup or 0.0)
     share = float(best.extra["cpu_share"] or 0.0)
     return (
-        f"{best.bodies:,} bodies: the CPU beside the GPU gains {factor_text(best.speedup)} with "
+        f"{best.bodies:,} bodies: the CPU next to the GPU gains {factor_text(best.speedup)} with "
         f"{share:.1%} of the bodies; without copies at most {factor_text(1 / (1 - share))}"
     )
