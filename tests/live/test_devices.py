@@ -123,3 +123,20 @@ def test_slices_are_those_of_the_cpu(device: str, shape: tuple[int, ...]) -> Non
     for (wanted, first), (header, body) in zip(*made, strict=True):
         assert header == wanted
         assert np.abs(np.frombuffer(body, np.uint8).astype(int) - np.frombuffer(first, np.uint8)).max() <= 1
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("spoilt", [None, np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int32, np.bool_])
+def test_values_of_slices_are_fractions_of_their_range(device: str, spoilt: float | None, kind: Any) -> None:
+    field = np.random.default_rng(1).integers(0, 2 if kind is np.bool_ else 9, size=(30, 40)).astype(kind)
+    fine = np.ones(field.shape, np.bool_)
+    if spoilt is not None and kind in (np.float32, np.float64):
+        field[3, 4], fine[3, 4] = spoilt, False
+    there = array_module(device).asarray(field)
+    scene = FieldScene(field.shape, device, {"t": lambda: there}, {}, lambda: (1, 1.0))
+    asked = Asked(field="t", low=0.0, high=8.0)
+    header, body = decode(finished(scene.frames(asked))[0])
+    seen = np.frombuffer(body, np.uint8).reshape(header.total, header.first)
+    assert (seen[~fine] == 0).all()
+    assert np.array_equal(seen[fine], (field[fine].astype(float) * 254 / 8 + 1.5).astype(np.uint8))

@@ -49,6 +49,7 @@ class FieldScene:
             "flat": flat, "domain": box, **about,
         }  # fmt: skip
         self._flat, self._range = flat, ("", math.inf, -math.inf)
+        self._fine = False  # all values of the field that is shown are finite
 
     @property
     def about(self) -> Mapping[str, Any]:
@@ -79,7 +80,8 @@ class FieldScene:
         if name != asked.field:
             low, high = math.inf, -math.inf
         least, most = float(field.min()), float(field.max())
-        if math.isfinite(least) and math.isfinite(most):
+        self._fine = math.isfinite(least) and math.isfinite(most)
+        if self._fine:
             low, high = min(low, least), max(high, most)
         if not math.isfinite(high - low):
             low, high = 0.0, 1.0
@@ -93,7 +95,7 @@ class FieldScene:
         cut: list[Any] = [slice(None)] * 3
         cut[2 - axis] = k
         solid = None if self._solid is None else self._solid[tuple(cut)]
-        values = _bytes(field[tuple(cut)], low, high, solid, self._device)
+        values = _bytes(field[tuple(cut)], low, high, solid, self._device, fine=self._fine)
         origin, extent = [0.0] * 3, [float(n) for n in self._deep[::-1]]
         origin[axis], extent[axis] = 0.0 if self._flat else k + 0.5, 0.0
         height, width = values.shape
@@ -102,7 +104,7 @@ class FieldScene:
 
     def _volume(self, field: Any, low: float, high: float) -> Frame:
         small = _averaged(array_module(self._device), field, self._factor)
-        values = _bytes(small, low, high, self._small, self._device)
+        values = _bytes(small, low, high, self._small, self._device, fine=self._fine)
         nz, ny, nx = values.shape
         extent = [float(n * self._factor) for n in (nx, ny, nz)]
         return self._framed("volume", values, low, high, [0.0] * 3, extent, first=nx, total=ny,
@@ -139,12 +141,20 @@ def _averaged(module: Any, field: Any, factor: int) -> Any:
 
 
 def _bytes(
-    values: Any, low: float, high: float, solid: NDArray[np.bool_] | None, device: str
-) -> NDArray[np.uint8]:
-    """1 to 255 for low to high, 0 for solid sites and what is not finite."""
+    values: Any, low: float, high: float, solid: NDArray[np.bool_] | None, device: str, *,
+    fine: bool,
+) -> NDArray[np.uint8]:  # fmt: skip
+    """1 to 255 for low to high, 0 for solid sites and what is not finite. fine: all are finite."""
     module = array_module(device)
     scale = STEPS / (high - low) if high > low else 0.0
-    fine = module.isfinite(values)
-    counted = module.clip((module.where(fine, values, low) - low) * scale + 1.5, 1, 255)
-    made: NDArray[np.uint8] = to_host(module.where(fine, counted, 0).astype(np.uint8))
+    finite = True if fine else module.isfinite(values)
+    # in place: fresh memory for each operation takes longer than they do
+    some = values if fine else module.where(finite, values, low)
+    counted = module.subtract(some, low, dtype=np.result_type(values.dtype, np.float32))
+    counted *= scale
+    counted += 1.5
+    counted = module.clip(counted, 1, 255, out=counted)
+    if not fine:
+        counted *= finite
+    made: NDArray[np.uint8] = to_host(counted.astype(np.uint8))
     return made if solid is None else np.where(solid, np.uint8(0), made)
