@@ -73,12 +73,17 @@ def exact(
     """All pairs. same: which source a target is, -1 for none."""
     t, s = (np.asarray(a.position, np.float64) for a in (targets, sources))
     mass, axes = np.asarray(sources.mass, np.float64), t.shape[1]
-    d = s[None] - t[:, None]
-    factor = mass / ((d * d).sum(-1) + softening2) ** (axes / 2)
-    for i in range(len(t)):
-        if same(i) >= 0:
-            factor[i, same(i)] = 0
-    return (factor[..., None] * d).sum(1)
+    found = np.empty_like(t)
+    for begin in range(0, len(t), 128):  # few at a time stay in the caches
+        rows = slice(begin, begin + 128)
+        d = s.T[:, None] - t.T[:, rows, None]
+        near = (d * d).sum(0) + softening2
+        factor = mass / (near * np.sqrt(near) if axes == 3 else near ** (axes / 2))
+        for i in range(*rows.indices(len(t))):
+            if same(i) >= 0:
+                factor[i - begin, same(i)] = 0
+        found[rows] = (factor * d).sum(-1).T
+    return found
 
 
 def errors(found: Any, wanted: Array) -> Array:
