@@ -22,7 +22,7 @@ def test_every_rung_in_float64_is_as_exact_as_float64() -> None:
         assert rung.relative_error < Problem(300, law=ACCELERATION64).tolerance < 1e-13
         assert rung.extra["precision"] == "f64"
         assert rung.extra["share_of_peak"] is None  # of a CPU
-        assert float(rung.extra["memory_bytes_per_second"]) > 0  # type: ignore[arg-type]
+        assert rung.extra["memory_bytes_per_second"] is None
 
 
 def test_a_float32_sum_is_no_float64_answer() -> None:

@@ -276,8 +276,7 @@ def shares(
 ) -> dict[str, float | None]:
     """Shares of the chip's peak, which takes a fused multiply-add every cycle, and of what its
     arithmetic units could do of these instructions with nothing else to do; and the bytes a second
-    that main memory moves, as the model counts them. None for shares of a CPU, whose peaks nothing
-    tells.
+    that main memory moves, as the model counts them. None on a CPU, whose peaks nothing tells.
     """
     model = time.device
     lanes = model.fp32_lanes if precision == "f32" else model.fp64_lanes
@@ -285,11 +284,11 @@ def shares(
     arithmetic = max(
         (time.busy.get(unit, 0.0) for unit in ("fp32", "fp64", "special")), default=0.0
     )
-    known = model.is_nominal
+    known, moved = model.is_nominal, time.busy.get("memory", 0.0) * model.memory_bandwidth
     return {
         "share_of_peak": flops_per_second / peak if known else None,
         "share_of_arithmetic": arithmetic / seconds if known and arithmetic else None,
-        "memory_bytes_per_second": time.busy.get("memory", 0.0) * model.memory_bandwidth / seconds,
+        "memory_bytes_per_second": moved / seconds if known else None,
     }
 
 
