@@ -274,6 +274,10 @@ def test_numbers_with_an_exponent(lanewise: Command) -> None:
         outcome = lanewise("gravity", "run", "--bodies", text)
         assert outcome.code == 2
         assert f"{text!r} is not an integer" in " ".join(outcome.err.replace("│", " ").split())
+    for text in ("1e19", "9223372036854775808", "-1e300"):
+        outcome = lanewise("gravity", "run", "--snapshot-every", text)
+        assert outcome.code == 2
+        assert f"{text} is too large; wanted at most 9,223,372" in " ".join(outcome.err.replace("│", " ").split())
 
 
 def test_the_version(lanewise: Command) -> None:

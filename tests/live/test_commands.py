@@ -58,12 +58,18 @@ def test_runs_are_recorded_and_shown_again(lanewise: Command, name: str) -> None
         (("--view-record", "a.lwv"), "--view-record says how a view is, and needs --view"),
         (("--view", "--view-host", "0.0.0.0"), "--view-host 0.0.0.0 would show the run to the network"),
         (("--view", "--view-record", "none/a.lwv"), "the folder none does not exist"),
+        (("--view", "--view-port", "99999"), "the port of a view is 99999; wanted one from 0 to 65535"),
+        (("--view", "--view-unsafe-host", "--view-host", "a" * 80), "a view cannot be served: "),
     ],
 )
 def test_what_cannot_be_is_refused(lanewise: Command, options: tuple[str, ...], message: str) -> None:  # noqa: F811
     refused = lanewise(*RUNS["gravity"], *options)
     assert refused.code == 2
     assert message in refused.err
+
+
+def test_a_history_may_have_no_end(lanewise: Command) -> None:  # noqa: F811
+    assert lanewise(*RUNS["gravity"], "--view", "--view-port", "0", "--view-history", "inf").code == 0
 
 
 def test_files_that_show_nothing_are_refused(tmp_path: Path) -> None:

@@ -264,6 +264,25 @@ def test_slices_show_their_plane(shape: tuple[int, ...]) -> None:
         assert header.extent[axis] == 0
 
 
+@pytest.mark.parametrize("odd", [(), (np.nan,), (np.inf, -np.inf), (np.nan, np.inf)], ids=str)
+@pytest.mark.parametrize("most", [1e-39, 1e-6, 1e-3, 1.0, 6e4])
+@pytest.mark.parametrize("kind", ["f2", "f4", "f8", "i4", "u1", "?"])
+def test_fields_of_every_type_have_their_own_range(kind: str, most: float, odd: tuple[float, ...]) -> None:
+    """From the least to the largest value that is finite; what is not finite is solid."""
+    whole = kind[0] != "f"
+    field = np.linspace(0, 200 if whole else most, 256).astype(kind).reshape(16, 16)
+    field.reshape(-1)[7 : 7 + len(odd)] = field[0, 7 : 7 + len(odd)] if whole else odd
+    scene = FieldScene((16, 16), "cpu", {"t": lambda: field}, {}, lambda: (1, 1.0))
+    header, body = decode(scene.frames(Asked(field="t", kinds=("slice",)))[0])
+    wide = field.astype(np.float64).reshape(-1)
+    fine = np.isfinite(wide)
+    least, largest = wide[fine].min(), wide[fine].max()
+    np.testing.assert_allclose((header.low, header.high), (least, largest), rtol=1e-6, atol=1e-44)
+    wanted = np.zeros(len(wide))
+    wanted[fine] = (wide[fine] - least) / max(largest - least, 5e-324) * 254 + 1
+    assert np.abs(np.frombuffer(body, np.uint8) - wanted).max() <= 1
+
+
 def test_volumes_are_means_of_cubes(monkeypatch: pytest.MonkeyPatch) -> None:
     from lanewise.live import fields as module
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,9 @@ class Other:
         (heat.sites((8, 8)), {}, "sites say nothing of what is seen of them: give fields=, as"),
         (heat.sites((8, 8)), {"fields": {"t": 3}}, "wanted names with functions of no arguments"),
         (sparks(), {"heading": "heat"}, "heat"),
-        (sparks(), {"rate": 0.0}, "rate=0: wanted frames a second, above 0"),
+        (sparks(), {"rate": 0.0}, "rate=0: wanted frames a second, at least 0.001"),
+        (sparks(), {"rate": math.nan}, "rate=nan: wanted frames a second, at least 0.001"),
+        (sparks(), {"rate": 1e-320}, "wanted frames a second, at least 0.001"),
         (sparks(), {"port": 70_000}, "port=70000: wanted one from 0 to 65535"),
         (sparks(), {"record": "none/run.lwv"}, "the folder none does not exist"),
     ],

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from lanewise.live.frame import Frame, FrameHeader, encode
 from lanewise.live.protocol import FLAGS
 from lanewise.live.scenes import Asked
-from lanewise.runtime.memory import array_module, on, to_host
+from lanewise.runtime.memory import array_module, device_of, on, to_host
 
 VOLUME_BYTES = 4_000_000
 STEPS = 254  # of values, which are 1 to 255: 0 is solid
+MOST_SCALE = 1e38  # a number of float32
 
 Read = Callable[[], Any]
 
@@ -81,8 +82,9 @@ class FieldScene:
             low, high = math.inf, -math.inf
         least, most = float(field.min()), float(field.max())
         self._fine = math.isfinite(least) and math.isfinite(most)
-        if self._fine:
-            low, high = min(low, least), max(high, most)
+        if not self._fine:
+            least, most = _finite_ends(field)
+        low, high = min(low, least), max(high, most)
         if not math.isfinite(high - low):
             low, high = 0.0, 1.0
         self._range = asked.field, low, high
@@ -123,6 +125,12 @@ class FieldScene:
         return encode(header, np.ascontiguousarray(values).reshape(-1).data)
 
 
+def _finite_ends(field: Any) -> tuple[float, float]:
+    """The least and the largest value that are finite; infinity and -infinity where none is."""
+    some = field[array_module(device_of(field)).isfinite(field)]
+    return (float(some.min()), float(some.max())) if some.size else (math.inf, -math.inf)
+
+
 def _factor(deep: tuple[int, ...]) -> int:
     """So many sites of an axis become one of the volume."""
     factor = 1
@@ -147,6 +155,8 @@ def _bytes(
     """1 to 255 for low to high, 0 for solid sites and what is not finite. fine: all are finite."""
     module = array_module(device)
     scale = STEPS / (high - low) if high > low else 0.0
+    if scale > MOST_SCALE:
+        values = values.astype(np.float64)
     finite = True if fine else module.isfinite(values)
     # in place: fresh memory for each operation takes longer than they do
     some = values if fine else module.where(finite, values, low)

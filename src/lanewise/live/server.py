@@ -48,6 +48,7 @@ POLICY = (
     "default-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; style-src 'self'; "
     "object-src 'none'; base-uri 'none'"
 )
+LAST_PORT = 65535
 TYPES = {".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
@@ -67,6 +68,8 @@ class Serving:
     budget: float = 200e6
 
     def __post_init__(self) -> None:
+        if not 0 <= self.port <= LAST_PORT:
+            raise InputError(f"the port of a view is {self.port}; wanted one from 0 to {LAST_PORT}")
         if self.host not in ("127.0.0.1", "localhost", "::1") and not self.unsafe:
             raise InputError(
                 f"--view-host {self.host} would show the run to the network, unencrypted; wanted "
@@ -147,7 +150,9 @@ class Server:
     def _run(self) -> None:
         try:
             asyncio.run(self._serve())
-        except OSError as error:
+        except Exception as error:  # a name of a host that is none raises ValueError
+            if self._ready.is_set() and not isinstance(error, OSError):
+                raise
             self._failed = self._failed or f"a view cannot be served: {error}"
         finally:
             self._ready.set()
@@ -179,7 +184,7 @@ class Server:
     async def _listen(self, serve: Any, options: dict[str, Any]) -> Any:
         """On the first free one of ten ports."""
         first = self.serving.port
-        tried = range(first, min(first + PORTS, 65536)) if first else range(1)
+        tried = range(first, min(first + PORTS, LAST_PORT + 1)) if first else range(1)
         for port in tried:
             try:
                 server = await serve(self._viewer, self.serving.host, port, **options)

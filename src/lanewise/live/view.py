@@ -29,6 +29,7 @@ from lanewise.support.whole_steps import WholeSteps
 
 Fields: TypeAlias = Mapping[str, Callable[[], Any]]
 DIMENSIONS = (2, 3)  # of arrays
+SLOWEST = 0.001  # frames a second
 
 
 @runtime_checkable
@@ -273,8 +274,8 @@ def view(
 
     Raises `InputError` for what cannot be shown, and where no port is free.
     """
-    if rate <= 0:
-        raise InputError(f"rate={rate:g}: wanted frames a second, above 0")
+    if not rate >= SLOWEST:  # as of NaN, of which no frame would ever be due
+        raise InputError(f"rate={rate:g}: wanted frames a second, at least {SLOWEST:g}")
     if not 0 <= port < 65536:
         raise InputError(f"port={port}: wanted one from 0 to 65535")
     if not isinstance(colour, str | Elementwise | HelperFunction | None):

@@ -122,6 +122,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "start radius": ({"start_radius": -1}, "the start radius is -1; wanted a finite length above zero"),
     "seed": ({"seed": -1}, "the seed is -1; wanted zero or more"),
     "think": ({"think_every": 0}, "think-every is 0; wanted an integer of steps from 1 on"),
+    "seldom": ({"think_every": 10**9}, "think-every is 1000000000; wanted at most 1024 steps"),
     "periodic radius": (
         {"boundary": "periodic", "world": 5},
         "the radius is 9; in a periodic world of 10 it is at most half of that, 5",

@@ -38,6 +38,7 @@ from lanewise.support.attributes import frozen
 from lanewise.support.errors import InputError
 
 FLAT = 2  # the dimension of a flock in the plane
+RAREST_THOUGHT = 1024  # steps, each of which has launches of its own
 
 
 @frozen
@@ -238,9 +239,11 @@ def check_stride(settings: Settings, dt: float) -> None:
 
 
 def check_think_every(every: int) -> None:
-    """Refuse less than every step."""
+    """Refuse less than every step, and so many that their launches fill the memory."""
     if every < 1:
         raise InputError(f"think-every is {every}; wanted an integer of steps from 1 on")
+    if every > RAREST_THOUGHT:
+        raise InputError(f"think-every is {every}; wanted at most {RAREST_THOUGHT} steps")
 
 
 def check_dimension(dimension: int) -> None:

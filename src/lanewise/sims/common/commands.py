@@ -29,6 +29,7 @@ from lanewise.sims.common.profile_report import split_trace
 from lanewise.support.checks import plain_zero
 
 _AS_DECLARED: Mapping[str, str] = MappingProxyType({})
+LARGEST = 2**63 - 1  # an integer that a checkpoint can keep
 USAGE_ERROR: Any = typer.BadParameter.__bases__[0]  # typer brings a click of its own
 
 
@@ -200,7 +201,7 @@ def whole_number(text: str | int) -> int:
     try:
         if not plain.isascii():  # digits of other scripts, which Python reads
             raise typer.BadParameter(f"{text!r} is not an integer; wanted one as 10000 or 1e4")
-        return int(plain)
+        return _kept_integer(text, int(plain))
     except ValueError:
         pass
     try:
@@ -209,7 +210,14 @@ def whole_number(text: str | int) -> int:
         number = math.nan
     if not number.is_integer():
         raise typer.BadParameter(f"{text!r} is not an integer; wanted one as 10000 or 1e4")
-    return int(number)
+    return _kept_integer(text, int(number))
+
+
+def _kept_integer(text: str | int, number: int) -> int:
+    """The number, if a checkpoint can keep it."""
+    if abs(number) > LARGEST:
+        raise typer.BadParameter(f"{text} is too large; wanted at most {LARGEST:,}")
+    return number
 
 
 def real_number(text: str | float) -> float:

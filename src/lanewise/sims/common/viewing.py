@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lanewise.sims.common.run import Run
 
 VIEW = "Live view"  # panel of the help
+ALL = 1 << 62  # bytes: an infinite history is no number of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +102,7 @@ def served(
         recorder = Recorder(path, scene.about, overwrite=bool(given["overwrite"]))
     feed = Feed(
         scene, rate=settings.view_rate, points=settings.view_points,
-        history=int(settings.view_history * 1e6), record=recorder and recorder.add,
+        history=int(min(settings.view_history * 1e6, ALL)), record=recorder and recorder.add,
         profile=profile,
     )  # fmt: skip
     server = Server(feed, serving)
