@@ -113,7 +113,8 @@ def measured(lanewise: Command, product: Product, more: str) -> dict[str, Any] |
         if word.startswith("--") and word in plain:
             at = plain.index(word)
             del plain[at : at + 2]
-    found = lanewise(*plain, *extra, "--json", "--quiet", "--overwrite")
+    again = ["--overwrite"] if FILES.intersection(extra) else []
+    found = lanewise(*plain, *extra, *again, "--json", "--quiet")
     if found.code == 2:
         return found.err
     assert found.code == 0, found.err
@@ -125,6 +126,7 @@ def measured(lanewise: Command, product: Product, more: str) -> dict[str, Any] |
 def test_each_option_alone_is_refused_or_changes_what_is_measured(lanewise: Command, name: str) -> None:
     product = PRODUCTS[name]
     plain = measured(lanewise, product, "")
+    assert isinstance(plain, dict), plain
     idle: list[str] = []
     for option, value in product.values.items():
         if option == "case" or option in product.same:
@@ -155,3 +157,4 @@ def test_options_are_refused_beside_what_does_not_look_at_them(lanewise: Command
         if not acts:
             found = measured(lanewise, PRODUCTS[name], f"{beside} {option}")
             assert str(found).startswith("error: "), (option, beside, found)
+            assert isinstance(without := measured(lanewise, PRODUCTS[name], beside), dict), without
