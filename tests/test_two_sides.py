@@ -23,11 +23,11 @@ from lanewise.records.arrays import RecordArray
 from lanewise.records.binding import places_of
 from lanewise.records.two_sides import bits_of
 from lanewise.runtime.memory import on
-from lanewise.runtime.stepping import make_stepper
 from lanewise.sims import gravity
 from lanewise.support.errors import ArgumentError, RecordError
 from tests.corpus import CASES, Case
 from tests.harness import reference_kernel
+from tests.runtime.stepper import make_stepper
 from tests.test_array_views import LAYOUTS, host
 
 COUNT = 20
