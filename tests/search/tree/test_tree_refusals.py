@@ -205,7 +205,7 @@ def test_what_a_tree_takes_is_said_before_it_is_taken(monkeypatch: pytest.Monkey
 def test_a_tree_leaves_nothing_to_tune() -> None:
     b = bodies()
     text = refused(lw.ArgumentError, lambda: gravity.using(lw.Tree()).tune(b, b))
-    assert text.startswith("gravity runs over tree: theta 0.6, order 4, leaves of 32, which was asked")
+    assert text.startswith("gravity runs over tree: theta 0.6, order 4, leaves of 32, which was requested")
 
 
 @lw.record
