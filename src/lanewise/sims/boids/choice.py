@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import lanewise as lw
@@ -116,12 +116,8 @@ def search_to_json(search: lw.Search) -> str:
     """One line from which `search_from_json` makes the same search for the same radius, k and
     world.
     """
-    own = {
-        f.name: getattr(search, f.name)
-        for f in fields(search)
-        if f.name not in ("radius", "k", "world", "position")
-    }
-    return json.dumps({"search": type(search).__name__, **own}, default=str)
+    own = {n: v for n, v in asdict(search).items() if n not in ("radius", "k", "world")}
+    return json.dumps({"search": type(search).__name__, **own})
 
 
 def search_from_json(text: str, radius: float, k: int | None, world: World) -> lw.Search:
@@ -129,6 +125,8 @@ def search_from_json(text: str, radius: float, k: int | None, world: World) -> l
     values: dict[str, Any] = json.loads(text)
     cls: Any = CONCRETE[values.pop("search")]
     own: dict[str, Any] = {n: _tuples(v) for n, v in values.items()}
+    if own.get("sight") is not None:
+        own["sight"] = lw.Sight(**own["sight"])
     made: lw.Search = cls(radius=radius, k=k, world=world, **own)
     return made
 
