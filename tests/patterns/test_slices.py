@@ -91,6 +91,18 @@ def test_counts_and_truths(device: str) -> None:
         assert np.array_equal(found, wanted)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("targets", "sources"), [(5, 0), (0, 5), (0, 0)])
+def test_nobody(targets: int, sources: int, device: str) -> None:
+    """Of no sources all are near, and none is; as in one piece."""
+    x, y = stars(targets, 1), stars(sources, 2)
+    for kernel, values in ((seen, ()), (pulls, (0.1,))):
+        whole = kernel(x, y, *values)
+        for found, wanted in zip(lw.in_slices(kernel, device=device, group=3)(x, y, *values), whole, strict=True):
+            assert np.array_equal(found, wanted)
+            assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+
+
 def test_no_more_lies_there_than_was_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """Copies are counted as they come; those of a pass are gone before the next."""
     alive: list[Any] = []
@@ -148,6 +160,24 @@ def test_refusals() -> None:
         lw.in_slices(pulls.using(lw.AllPairs(radius=1.0)), device="cpu")
     with pytest.raises(ArgumentError, match=r"in_slices\(memory=0\): wanted a positive integer"):
         lw.in_slices(pulls, memory=0)
+
+
+@pytest.mark.parametrize("group", [20, 200])
+def test_options_of_a_call_in_one_piece_are_refused(group: int) -> None:
+    x = stars(90, 9)
+    near = lw.in_slices(seen, device="cpu", group=group)
+    with pytest.raises(
+        ArgumentError,
+        match=r"^seen in slices: found plan=Plan\(.*; slices have the plan lw\.Plan\(reciprocity='off'\), which .*: leave plan out$",
+    ):
+        near(x, x, plan=lw.Plan(block=64))
+    places = (np.zeros(90, "i8"), np.zeros(90, bool), np.zeros(90, bool))
+    with pytest.raises(
+        ArgumentError,
+        match=r"(?s)^seen in slices: found out=.*; results .* new arrays of the host: leave out= out, and copy",
+    ):
+        near(x, x, out=places)
+    assert len(near(x, x, out=None, plan=None)) == 3
 
 
 def test_of_a_file(tmp_path: Any) -> None:

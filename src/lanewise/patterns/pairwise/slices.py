@@ -131,13 +131,21 @@ class InSlices:
         return self.slices(targets, sources).describe()
 
     def __call__(
-        self, targets: RecordArray, sources: RecordArray, *arguments: Any, **named: Any
+        self,
+        targets: RecordArray,
+        sources: RecordArray,
+        *arguments: Any,
+        out: Any = None,
+        plan: Any = None,
+        **named: Any,
     ) -> Any:
         """The sums for all targets, on the host: an array, or a tuple of them.
 
-        Arguments are those of the kernel. Raises `ArgumentError` for functions whose results cannot
-        be put together, `DeviceError` for too little memory.
+        Arguments are those of the kernel, but for `out` and `plan`. Raises `ArgumentError` for
+        these and for functions whose results cannot be put together, `DeviceError` for too little
+        memory.
         """
+        self._check_options(out, plan)
         division = self.slices(targets, sources)
         totals = _empty_results(self.kernel, len(targets))
         for first in range(0, division.groups, division.resident):
@@ -174,6 +182,20 @@ class InSlices:
         """A group of elements on the device, a copy."""
         part = array[number * self.group : (number + 1) * self.group]
         return part.copy() if part.device == self.device else part.to(self.device)
+
+    def _check_options(self, out: Any, plan: Any) -> None:
+        """Refuse what calls in one piece take, and groups of elements cannot."""
+        name = self.kernel.__name__
+        if plan is not None:
+            raise ArgumentError(
+                f"{name} in slices: found plan={shown(plan)}; slices have the plan "
+                f"lw.Plan({PLAN}), which needs no memory besides the results: leave plan out"
+            )
+        if out is not None:
+            raise ArgumentError(
+                f"{name} in slices: found out={shown(out)}; results are put together in new arrays "
+                "of the host: leave out= out, and copy what is returned"
+            )
 
     def _check(self, targets: RecordArray, sources: RecordArray) -> None:
         name, lowered = self.kernel.__name__, self.kernel.lowered
@@ -237,13 +259,14 @@ def _result_bytes(kernel: Pairwise) -> int:
 
 
 def _empty_results(kernel: Pairwise, count: int) -> list[Any]:
-    """Of every target nothing yet."""
+    """Of every target what it has without a source."""
     made: list[Any] = []
     for kind, reduction in kernel.lowered.reduced:
         given = reduction.gives(kind)
         width = len(t.leaves("x", given))
         shape = (count, width) if width > 1 else (count,)
-        made.append(np.zeros(shape, t.scalar_of(given).dtype))
+        (state,) = reduction.parts(t.scalar_of(kind))
+        made.append(np.full(shape, state.identity.value, t.scalar_of(given).dtype))
     return made
 
 
