@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -188,12 +189,116 @@ def test_an_array_is_the_form_of_one_value() -> None:
     assert second.device is kept
 
 
+TWO_SIDES = {"layout": lw.AoS(), "host_layout": lw.SoA()}
+
+
+def flat(two_sides: bool, touched: bool = False) -> Any:
+    """touched: there is a host's side before anybody follows the array."""
+
+    def to_device(values: list[float]) -> Any:
+        made = Grain.array(mass=values, **(TWO_SIDES if two_sides else {}))
+        if touched:
+            assert made.host.mass.tolist() == values
+        return made
+
+    return lw.TwoForms([1.0, 2.0], to_device=to_device, to_host=lambda d: d.mass.tolist())
+
+
+def test_changes_stay_where_the_host_form_cannot_be_made() -> None:
+    fails = [True]
+
+    def to_host(array: Any) -> list[float]:
+        if fails[0]:
+            raise OSError("no room")
+        return array.mass.tolist()
+
+    forms = lw.TwoForms([1.0, 2.0], to_device=lambda v: Grain.array(mass=v), to_host=to_host)
+    fatten(forms.device, 10.0)
+    with pytest.raises(OSError, match="no room"), forms.changing() as values:
+        values.append(3.0)
+    fails[0] = False
+    assert forms.host == [11.0, 12.0]
+    assert weight(forms.device).tolist() == [22.0, 24.0]
+
+
+@pytest.mark.parametrize("touched", [False, True], ids=["", "touched"])
+def test_changes_of_either_side_are_noticed(touched: bool) -> None:
+    forms = flat(True, touched)
+    forms.device.host.mass = np.array([7.0, 8.0], np.float32)
+    assert forms.host == [7.0, 8.0]
+    forms.device.mass = np.array([5.0, 6.0], np.float32)
+    assert forms.host == [5.0, 6.0]
+    assert forms.device.host.mass.tolist() == [5.0, 6.0]
+    fatten(forms.device.host, 1.0)
+    assert forms.host == [6.0, 7.0]
+
+
+@pytest.mark.parametrize("touched", [False, True], ids=["", "touched"])
+@pytest.mark.parametrize("side", ["device", "host"])
+def test_neither_side_of_an_old_array_is_followed(touched: bool, side: str) -> None:
+    forms = flat(True, touched)
+    sides = {"device": forms.device, "host": forms.device.host}
+    forms.host = [40.0, 41.0]
+    sides[side].mass = np.array([9.0, 9.0], np.float32)
+    assert forms.host == [40.0, 41.0]
+    assert forms.device.mass.tolist() == [40.0, 41.0]
+    other = lw.TwoForms(0.0, to_device=lambda v: sides[side], to_host=lambda d: float(d.mass[0]))
+    sides = {"host": sides["device"].host, "device": sides["device"]}
+    other.device.mass = np.array([3.0, 3.0], np.float32)
+    assert other.host == 3.0
+
+
+def test_neither_side_of_an_old_ragged_array_is_followed() -> None:
+    forms = nested(**TWO_SIDES)
+    kept = forms.device.host
+    forms.host = [[40.0]]
+    kept.data.mass = np.full(3, 9.0)
+    assert forms.host == [[40.0]]
+
+
+@pytest.mark.parametrize("followed", ["device", "host"])
+def test_of_sides_that_parted_the_one_that_is_the_form_is_followed(followed: str) -> None:
+    made = Grain.array(mass=[1.0, 2.0], **TWO_SIDES)
+    sides = {"device": made, "host": made.host}
+    form, other = sides[followed], sides["host" if followed == "device" else "device"]
+    forms = lw.TwoForms(0.0, to_device=lambda v: form, to_host=lambda d: d.mass.tolist())
+    assert forms.device is form
+    part = form[:1]
+    with pytest.raises(lw.ArgumentError, match="an array that another TwoForms has"):
+        _ = lw.TwoForms(0.0, to_device=lambda v: other, to_host=lambda d: 0.0).device
+    del made.host
+    other.mass = np.array([9.0, 9.0], np.float32)
+    assert forms.host == 0.0
+    part.mass = np.array([3.0], np.float32)
+    assert forms.host == [3.0, 2.0]
+    forms.host = 5.0
+    for side in (form, other):
+        side.mass = np.array([9.0, 9.0], np.float32)
+    assert forms.host == 5.0
+
+
+def test_who_held_memory_before_may_change_it() -> None:
+    held: list[Any] = []
+
+    def to_device(values: list[float]) -> Any:
+        made = Grain.array(mass=values)
+        held.append(made.mass)
+        return made
+
+    forms = lw.TwoForms([1.0, 2.0], to_device=to_device, to_host=lambda d: d.mass.tolist())
+    assert weight(forms.device).tolist() == [2.0, 4.0]
+    held[0][0] = 5.0
+    assert forms.host == [5.0, 2.0]
+
+
 class Forms(RuleBasedStateMachine):
     """Any order of changes and looks: both forms say the same, and no function is called in vain."""
 
+    more: Mapping[str, Any] = {}
+
     def __init__(self) -> None:
         super().__init__()
-        self.forms = nested()
+        self.forms, self.old = nested(**self.more), list[Any]()
         self.truth: Rows = [[1.0, 2.0], [], [3.0]]
         self.current, self.calls = [False, True], [0, 0]
 
@@ -216,6 +321,35 @@ class Forms(RuleBasedStateMachine):
         self.truth = [[x + more for x in row] for row in self.truth]
         self.current = [True, False]
 
+    @rule(more=st.integers(1, 3))
+    def change_on_the_host_side(self, more: int) -> None:
+        fatten(self.look(0).host.data, float(more))
+        self.truth = [[x + more for x in row] for row in self.truth]
+        self.current = [True, False]
+
+    @rule()
+    def read_on_the_host_side(self) -> None:
+        assert self.look(0).host.tolist() == [[{"mass": x, "speed": 0.0} for x in row] for row in self.truth]
+
+    @rule()
+    def let_the_host_side_go(self) -> None:
+        side = self.look(0).host
+        del self.forms.device.host
+        if side is not self.forms.device:  # on the host an array with one side is its own
+            self.old.append(side)
+
+    @rule(row=st.lists(st.integers(0, 9).map(float), max_size=3))
+    def assign_the_host_form(self, row: list[float]) -> None:
+        self.old += [self.look(0), self.forms.device.host]
+        self.forms.host = self.truth = [row]
+        self.current = [False, True]
+
+    @precondition(lambda self: self.old)
+    @rule(which=st.integers(0, 9))
+    def change_what_is_no_form_any_more(self, which: int) -> None:
+        old = self.old[which % len(self.old)].data
+        old.mass = np.full(len(old), 77.0)
+
     @precondition(lambda self: len(self.truth) < 9)
     @rule(row=st.lists(st.integers(0, 9).map(float), min_size=1, max_size=3))
     def add(self, row: list[float]) -> None:
@@ -236,8 +370,15 @@ class Forms(RuleBasedStateMachine):
         assert self.forms.conversions == {"to device": self.calls[0], "to host": self.calls[1]}
 
 
-TestForms = Forms.TestCase
-TestForms.settings = settings(max_examples=40, stateful_step_count=12, deadline=None)
+class FormsOfTwoSides(Forms):
+    """The same of arrays whose host's side has memory of its own."""
+
+    more = TWO_SIDES
+
+
+TestForms, TestFormsOfTwoSides = Forms.TestCase, FormsOfTwoSides.TestCase
+TestForms.settings = settings(max_examples=30, stateful_step_count=12, deadline=None)
+TestFormsOfTwoSides.settings = settings(max_examples=40, stateful_step_count=14, deadline=None)
 
 
 @pytest.mark.cuda

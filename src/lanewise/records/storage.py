@@ -277,7 +277,6 @@ class Storage:
             fixed=self.fixed,
             side=MemorySide(number, sides),
         )
-        made.side.tell(self.side.told)
         sides.belongs(number, made)
         return made
 
@@ -295,7 +294,8 @@ class Storage:
         self.host = None
         if (left := sides.storage(HOST)) is not None:
             sides.read(HOST, EVERY)
-            left.side, left.fixed = MemorySide(), ""
+            left.side.forget()
+            left.fixed = ""
         self.side.forget()
 
 

@@ -72,6 +72,7 @@ class TwoForms(Generic[H, D]):
                 )
             self._follow(sides)
             self._forms[0], self._current[0] = made, True
+            self._current[1] = not self._is_lent
         return self._forms[0]
 
     @property
@@ -80,7 +81,7 @@ class TwoForms(Generic[H, D]):
         if not self._current[1]:
             self._forms[1] = self._turn(1, self._forms[0])
             # whoever has an array of its memory may change it at any time
-            self._current[1] = not any(side.is_lent for side in self._sides)
+            self._current[1] = not self._is_lent
         return self._forms[1]
 
     @host.setter
@@ -91,8 +92,9 @@ class TwoForms(Generic[H, D]):
     @contextmanager
     def changing(self) -> Generator[H]:
         """The host's form, to be changed in place: the device's is old afterwards."""
+        value = self.host  # where that fails, the device's form stays the current one
         try:
-            yield self.host
+            yield value
         finally:
             self._current = [False, True]
             self._unfollow()
@@ -101,6 +103,10 @@ class TwoForms(Generic[H, D]):
     def conversions(self) -> dict[str, int]:
         """How often either function was called: "to device" and "to host"."""
         return dict(zip((TO_DEVICE, TO_HOST), self._calls, strict=True))
+
+    @property
+    def _is_lent(self) -> bool:
+        return any(side.is_lent for side in self._sides)
 
     def _turn(self, form: int, other: Any) -> Any:
         """One form of the other one; nothing has changed where the function fails."""

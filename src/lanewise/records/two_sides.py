@@ -53,7 +53,8 @@ class MemorySide:
     """What an array of records and its views know of the other side, if there is one.
 
     Sets of fields are bits, see `bits_of`. followed: whether anybody has to hear of what is read
-    and changed: the other side, or who follows the array.
+    and changed: the other side, or who follows the array. Where there are two sides, `Sides` tells
+    of the changes of both.
     """
 
     __slots__ = ("_lent", "_told", "followed", "number", "sides")
@@ -74,22 +75,25 @@ class MemorySide:
         """These fields are changed here. What is not replaced as a whole is read first."""
         if self.sides is not None:
             self.sides.write(self.number, fields)
-        if self._told is not None:
+        elif self._told is not None:
             self._told()
 
     def tell(self, told: Callable[[], None] | None) -> None:
-        """Call this whenever anything is changed here from now on; None for nothing."""
+        """Call this whenever anything is changed from now on, on either side; None for nothing."""
         self._told, self.followed = told, told is not None or self.sides is not None
+        if self.sides is not None:
+            self.sides.told = told
 
     @property
     def told(self) -> Callable[[], None] | None:
-        """See `tell`."""
-        return self._told
+        """See `tell`: what was told to this side or the other one."""
+        return self._told if self.sides is None else self.sides.told
 
     @property
     def is_lent(self) -> bool:
         """Whether somebody has an array of its memory, and may change it without a word."""
-        return any(loan() is not None for loan in self._lent.values())
+        lent = self._lent if self.sides is None else self.sides.lent
+        return any(loan() is not None for loan in lent.values())
 
     # ------------------------------------------------------------ what is handed out
 
@@ -131,14 +135,15 @@ class MemorySide:
         return leased
 
     def forget(self) -> None:
-        """Have one side."""
-        self.sides, self.followed = None, self._told is not None
+        """Have one side. Who was told to follow the other one does not follow this."""
+        self.number, self.sides, self.followed = DEVICE, None, self._told is not None
 
     def make_two(
         self, record: Record, places: FieldViews, capacity: int, layouts: tuple[Layout, Layout]
     ) -> Sides:
         """Have a host's side, which has nothing yet."""
         self.sides, self.followed = Sides(record, places, capacity, layouts, self._lent), True
+        self.sides.told = self._told
         return self.sides
 
 
@@ -151,21 +156,22 @@ class Sides:
     """Both sides of an array: where its records are on each, and which fields are late there.
 
     Storages hold it, not the other way round: memory of a GPU is free as soon as the last of them
-    is gone.
+    is gone. lent: the loans of the device's side. told: see `MemorySide.tell`.
     """
 
     __slots__ = (
         "_always",
         "_bits",
         "_device",
-        "_lent",
         "_record",
         "_storages",
         "capacity",
         "every",
         "late",
         "layouts",
+        "lent",
         "places",
+        "told",
     )
 
     def __init__(
@@ -176,8 +182,8 @@ class Sides:
         layouts: tuple[Layout, Layout],
         lent: dict[int, weakref.ref[Any]],
     ) -> None:
-        """lent: the loans of the device's side."""
-        self._record, self._bits, self.layouts, self._lent = record, bits_of(record), layouts, lent
+        self._record, self._bits, self.layouts, self.lent = record, bits_of(record), layouts, lent
+        self.told: Callable[[], None] | None = None
         self.every = (1 << len(record.fields)) - 1
         self._device = get_device(places.device)
         self._always = 0  # fields that a captured graph may change whenever it is launched
@@ -203,6 +209,8 @@ class Sides:
         self.late[1 - side] |= fields
         if fields and side == DEVICE and self._device.is_capturing():
             self._always |= fields
+        if self.told is not None:
+            self.told()
 
     def _bring(self, side: int, late: int) -> None:
         to, source = self.places[side], self.places[1 - side]
@@ -225,7 +233,7 @@ class Sides:
     def _open(self) -> int:
         """The fields that somebody may change on the device without a word."""
         fields = self._always
-        for lent, loan in self._lent.items():
+        for lent, loan in self.lent.items():
             if loan() is not None:
                 fields |= lent
         return fields
