@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -158,6 +159,37 @@ def test_what_was_kept_back_reaches_the_outer_one() -> None:
             assert (inner.asked, outer.asked) == (False, True)
         with pytest.raises(KeyboardInterrupt):
             outer.deliver()
+
+
+class Paused:
+    """A watcher that looks at every step, and waits from the third one on until somebody asks it to end."""
+
+    seconds = 1.0
+
+    def __init__(self) -> None:
+        self.stuck = False
+
+    def due(self, step: int) -> int:
+        return step + 1
+
+    def look(self, step: int, asked: Callable[[], bool]) -> None:
+        if step == 3:
+            press()
+        self.stuck |= step >= 3 and not asked()
+
+
+@pytest.mark.parametrize("around", [0, 1, 2])
+def test_ctrl_c_ends_a_pause_whoever_waits_around(around: int) -> None:
+    """A run keeps it back around the steps that it takes in pieces: the rest of the piece is no pause any more."""
+    paused, whole, taken = Paused(), WholeSteps("it", "go"), list[int]()
+    with pytest.raises(KeyboardInterrupt), ExitStack() as stack:
+        outer = [stack.enter_context(deferred_interruption()) for _ in range(around)]
+        with whole.watched(paused):
+            whole.take(0, 20, taken.append)
+        for one in reversed(outer):
+            one.deliver()
+    assert not paused.stuck
+    assert not whole.broken
 
 
 @pytest.mark.parametrize("ignored", [signal.SIG_IGN, signal.SIG_DFL])

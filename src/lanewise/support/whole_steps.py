@@ -140,7 +140,7 @@ class WholeSteps:
                 self._pace = (time.perf_counter() - begin) / count
                 step += count
                 for watcher in self._watchers:
-                    watcher.look(step, lambda: interruption.asked)
+                    watcher.look(step, lambda: interruption.waits)
                 if interruption.asked:
                     interruption.deliver()
         if interruption.asked:  # between the last look and here
@@ -175,6 +175,12 @@ class Interruption:
     def asked(self) -> bool:
         """Whether Ctrl-C was pressed, and not handed on so far."""
         return bool(self._kept)
+
+    @property
+    def waits(self) -> bool:
+        """Whether Ctrl-C was pressed, and is kept here or by a block around this one."""
+        around = getattr(self._handler, "__self__", None)
+        return self.asked or (isinstance(around, Interruption) and around.waits)
 
     def note(self, number: int, frame: FrameType | None) -> None:
         """The first Ctrl-C is kept; with a second one both go on at once, for whoever cannot wait
