@@ -182,12 +182,17 @@ class Paused:
 def test_ctrl_c_ends_a_pause_whoever_waits_around(around: int) -> None:
     """A run keeps it back around the steps that it takes in pieces: the rest of the piece is no pause any more."""
     paused, whole, taken = Paused(), WholeSteps("it", "go"), list[int]()
-    with pytest.raises(KeyboardInterrupt), ExitStack() as stack:
-        outer = [stack.enter_context(deferred_interruption()) for _ in range(around)]
-        with whole.watched(paused):
-            whole.take(0, 20, taken.append)
-        for one in reversed(outer):
-            one.deliver()
+
+    def run() -> None:
+        with ExitStack() as stack:
+            outer = [stack.enter_context(deferred_interruption()) for _ in range(around)]
+            with whole.watched(paused):
+                whole.take(0, 20, taken.append)
+            for one in reversed(outer):
+                one.deliver()
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
     assert not paused.stuck
     assert not whole.broken
 
