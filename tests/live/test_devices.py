@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.live import clouds
 from lanewise.live.clouds import CloudScene, Shown
 from lanewise.live.feed import Feed
 from lanewise.live.fields import FieldScene
 from lanewise.live.frame import FrameHeader, decode
 from lanewise.live.scenes import Asked, finished
+from lanewise.runtime.aside import OnTheWay
 from lanewise.runtime.memory import array_module, to_host
 from tests.live.sparks import Spark
 
@@ -54,6 +58,31 @@ def test_frames_are_those_of_the_cpu(device: str, shown: Shown, count: int, spoi
         assert np.allclose([header.low, header.high], [wanted.low, wanted.high], rtol=1e-6)
         assert header.count <= points
         assert np.abs(rows - first).max(initial=0) <= 1, "rounding, where products and sums are contracted"
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("fails", ["quantise_points", "send", "taken"])
+def test_memory_of_frames_that_fail_is_used_again(device: str, fails: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene, asked = cloud(sparks(device, 300)), Asked(field="heat")
+    wanted = finished(scene.frames(asked))
+    way = scene._aside._ways[0]
+
+    def failing(*_: Any, **__: Any) -> None:
+        raise OSError("no such device")
+
+    for _ in range(3):
+        with monkeypatch.context() as patch:
+            if fails == "taken":
+                frames = scene.frames(asked)
+                patch.setattr(way, "_event", SimpleNamespace(synchronize=failing))
+                look = partial(finished, frames)
+            else:
+                patch.setattr(clouds if fails == "quantise_points" else OnTheWay, fails, failing)
+                look = partial(scene.frames, asked)
+            with pytest.raises(OSError, match="no such device"):
+                look()
+    assert finished(scene.frames(asked)) == wanted
+    assert scene._aside._ways == [way]
 
 
 @pytest.mark.parametrize("device", DEVICES)

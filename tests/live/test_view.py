@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,20 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.live.feed import Feed
 from lanewise.live.frame import decode
 from lanewise.live.recording import read_recording
-from lanewise.live.scenes import finished
+from lanewise.live.scenes import Asked, finished
+from lanewise.runtime.aside import OnTheWay
 from lanewise.sims import gravity
 from lanewise.sims.boids import Flock
+from lanewise.sims.common.options import GivenOptions
+from lanewise.sims.common.viewing import served
 from lanewise.sims.lbm import Simulation
 from lanewise.support.errors import InputError
 from tests.live.sparks import Spark, sparks
 from tests.live.talk import talking
+from tests.live.test_server import Counting
 
 pytest.importorskip("websockets")
 
@@ -37,6 +43,61 @@ def test_records_of_an_own_loop() -> None:
         assert len(body) == 480
         assert view._feed.asked.field == "heat"
     assert not view._server._thread.is_alive()
+
+
+class Slow(Counting):
+    """Its frames are on their way for a while."""
+
+    def frames(self, asked: Asked) -> Any:
+        made = super().frames(asked)[0]
+
+        def later() -> bytes:
+            time.sleep(0.2)
+            return made
+
+        return [later]
+
+
+def test_frames_that_are_on_their_way_are_recorded_when_a_run_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = GivenOptions({"view": True, "view_port": 0, "view_record": tmp_path / "run.lwv"})
+
+    def run() -> None:
+        with served(Slow(), given, None) as feed:
+            feed.make()
+            raise ZeroDivisionError
+
+    def own_loop() -> None:
+        with lw.view(sparks(), port=0, quiet=True, record=tmp_path / "own.lwv", rate=1e6) as view:
+            for _ in range(2):
+                view.update()
+            raise ZeroDivisionError
+
+    taken = OnTheWay.taken
+
+    def slow(way: OnTheWay, begin: bytearray) -> bytearray:
+        time.sleep(0.2)
+        return taken(way, begin)
+
+    monkeypatch.setattr(OnTheWay, "taken", slow)
+    for failing in (run, own_loop):
+        with pytest.raises(ZeroDivisionError):
+            failing()
+    for name in ("run", "own"):
+        found = read_recording(tmp_path / f"{name}.lwv")
+        assert found.whole
+        assert [sequence for sequence, _ in found.looks] == [1, 2]
+        assert [found.frames(n).sequence for n in range(2)] == [1, 2]
+    assert "no frame" not in capsys.readouterr().err
+
+
+def test_frames_that_cannot_be_submitted_are_not_waited_for() -> None:
+    feed = Feed(Slow())
+    feed._finisher.shutdown()
+    with pytest.raises(RuntimeError):
+        feed.make()
+    feed.flush()
 
 
 @pytest.mark.parametrize("shape", [(6, 9), (4, 5, 6)])

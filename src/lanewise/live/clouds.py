@@ -202,7 +202,8 @@ class CloudScene:
         count, shape = len(self._array), (header.count, self._width)
         per_value = MOST / (header.high - header.low) if header.high > header.low else 0.0
 
-        def fill(rows: Any) -> None:
+        def fill(there: Any) -> None:
+            rows = there.view(np.uint32).reshape(shape)
             quantise_points(
                 place, *columns[:4], rows, grid=count, origin=header.origin,
                 per_length=tuple(MOST / e for e in header.extent), low=header.low,
@@ -213,12 +214,8 @@ class CloudScene:
 
         if not header.count:
             return encode(header)
-        nbytes = 4 * header.count * self._width
-        way = self._aside.way(nbytes)
-        fill(way.there[:nbytes].view(np.uint32).reshape(shape))
-        way.send(nbytes)
-
-        return lambda: way.taken(encode(header))
+        begin, way = encode(header), self._aside.sent(4 * header.count * self._width, fill)
+        return lambda: way.taken(begin)
 
     def _bound(self, least: Any, most: Any, near: Any) -> bool:
         """Have a box of the positions; whether it leaves some outside."""

@@ -123,15 +123,18 @@ class Feed:
         with span(self._profile, "view", name="frames"):
             seen = [*self.scene.frames(self.asked), self._statistics(step)]
         if self._under_way or any(callable(f) for f in seen):
-            self._under_way.append((self.made, step, seen))
-            self._finisher.submit(self._finish)
+            with self._changed:  # what cannot be submitted is not waited for
+                self._finisher.submit(self._finish)
+                self._under_way.append((self.made, step, seen))
         else:
             self._keep(self.made, step, seen)
 
     def _finish(self) -> None:
         """Keep the frames that have been under way for longest; in a thread of its own."""
+        with self._changed:
+            first = self._under_way[0]
         try:
-            self._keep(*self._under_way[0])
+            self._keep(*first)
         except Exception as error:
             self._say_once(f"view: no frame: {error}")
         with self._changed:

@@ -69,6 +69,7 @@ class LiveView:
         self._server = Server(self._feed, serving)
         if recorder is not None:
             self._stack.callback(recorder.close)
+            self._stack.callback(self._feed.flush)  # before: frames may be on their way still
         self._server.start()
         self._stack.callback(self._server.stop)
         if isinstance(what, Viewable | Sites):

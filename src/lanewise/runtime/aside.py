@@ -6,7 +6,7 @@ was read, and not for what is made of it, nor for copies.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -45,11 +45,12 @@ class OnTheWay:
         """Wait for the bytes, and have them, behind `begin`, in memory of one's own. In any thread,
         once.
         """
-        if self._event is not None:
-            self._event.synchronize()
-        made = bytearray().join((begin, self._here[: self._count].data))
-        self.free = True
-        return made
+        try:
+            if self._event is not None:
+                self._event.synchronize()
+            return bytearray().join((begin, self._here[: self._count].data))
+        finally:
+            self.free = True
 
 
 class Aside:
@@ -97,8 +98,21 @@ class Aside:
             with self._stream:
                 yield
 
-    def way(self, nbytes: int) -> OnTheWay:
-        """Memory on both sides that nobody waits for; in a block of `going_on`."""
+    def sent(self, nbytes: int, fill: Callable[[Any], None]) -> OnTheWay:
+        """Bytes that `fill` puts in memory of the device, on their way to the host; in a block of
+        `going_on`.
+        """
+        way = self._way(nbytes)
+        try:
+            fill(way.there[:nbytes])
+            way.send(nbytes)
+        except BaseException:
+            way.free = True  # what was launched comes before all that is launched for the next one
+            raise
+        return way
+
+    def _way(self, nbytes: int) -> OnTheWay:
+        """Memory on both sides that nobody waits for."""
         free = [w for w in self._ways if w.free]
         found = next((w for w in free if w.nbytes >= nbytes), None)
         if found is None:

@@ -118,6 +118,7 @@ def served(
         feed.ended = True
         server.stop()
         if recorder is not None:
+            feed.flush()  # frames may be on their way still
             recorder.close()
 
 
