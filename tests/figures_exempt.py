@@ -7,6 +7,7 @@ SETTING = "a setting of the program, which its source has"
 PUBLISHED = "published in the thesis that the ladder follows"
 NAME = "a name of what is measured, no measurement"
 FIGURES: dict[tuple[str, str], str] = {
+    ("determinism.md", "u = 2⁻²⁴ = 6e-8 in float32, 2⁻⁵³ = 1.1e-16 in float64"): "half of the steps of the types at 1",
     ("gravity.md", "every initial condition keeps its energy to 1e-3"): "`test_defaults.py` asks for no warning, which comes above it",
     ("gravity.md", "an accuracy that the precision does not have (1e-5 in float32, 1e-12 in float64)"): SETTING,
     ("gravity.md", "the error that 99 % are below"): NAME,

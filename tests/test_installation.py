@@ -38,3 +38,9 @@ def test_no_message_and_no_document_names_an_index() -> None:
         assert not re.search(r"pip install ['\"]?lanewise", text), path
         asked = re.findall(r"\binstall\(['\"](\w+)['\"]\)", text) + re.findall(r"pip install -e '\.\[(\w+)\]'", text)
         assert set(asked) <= set(extras), path
+
+
+def test_the_page_lists_every_extra() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    rows = re.findall(r"^\| (`.+?`) \| ", (ROOT / "docs/install.md").read_text(), re.MULTILINE)
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == set(extras)

@@ -41,6 +41,14 @@ def test_a_public_name_has_a_docstring_of_its_own(name: str) -> None:
         assert inspect.isclass(thing) or inspect.isroutine(thing) or own != inspect.getdoc(object)
 
 
+def test_no_value_shows_the_docstring_of_its_type() -> None:
+    """Dictionaries and tuples of the products say what they hold."""
+    shown = "\n".join(made().values())
+    for kind in (dict, tuple, list, str, int):
+        assert (inspect.getdoc(kind) or "").splitlines()[0] not in shown
+    assert "`taylor-green`: " in made()["lbm.md"]
+
+
 def test_every_field_of_a_plan_is_there() -> None:
     assert set(HEADING.findall(made()["plan.md"])) == {o.field for o in OPTIMISATIONS}
     assert {o.field for o in OPTIMISATIONS} <= set(inspect.signature(lw.Plan).parameters)

@@ -12,6 +12,7 @@ from typing import Any
 
 import lanewise as lw
 from docs.generator.docstrings import signature_of, text_of
+from docs.generator.values import is_value, text_of_value
 from lanewise.language.lattices import Lattice
 
 
@@ -80,6 +81,19 @@ MADE_BY = {
 """Classes that users do not call, and what makes their objects."""
 
 PRODUCTS = ("gravity", "lbm", "boids", "waves")
+INSIDE = {
+    "io": {"io.vti": ("write_vti",)},
+    "lbm": {
+        "sims.lbm.obstacles": (
+            "Mesh", "Placement", "Round", "SignedDistance", "Solid", "as_kinds", "as_solid", "box",
+            "cylinder", "disc", "image_mask", "mesh_mask", "mesh_solid", "porous", "read_mask",
+            "sphere", "stl_mask", "stl_solid",
+        ),
+        "sims.lbm.files": ("FlowFile", "read_flow"),
+        "sims.lbm.view.flow": ("plot_flow",),
+    },
+}  # fmt: skip
+"""Names of modules below those of a page that users import: by page, and by module."""
 
 
 def public() -> dict[str, Any]:
@@ -123,16 +137,35 @@ def pages() -> dict[str, str]:
     for page in PAGES:
         own = {n: t for n, t in names.items() if page_of(t) is page}
         made[page.file] = _page(page.title, page.about, "lw.", own)
-    io = {n: getattr(lw.io, n) for n in lw.io.__all__}
-    made["io.md"] = _page(
-        "Files: lanewise.io", "Formats of other programs, read and written.", "lw.io.", io
-    )
+    io = {n: getattr(lw.io, n) for n in lw.io.__all__} | _inside("io")
+    about = "Formats of other programs, read and written." + _importing("io")
+    made["io.md"] = _page("Files: lanewise.io", about, "lw.io.", io)
     for product in PRODUCTS:
         module = importlib.import_module(f"lanewise.sims.{product}")
-        own = {n: getattr(module, n) for n in module.__all__}
+        own = {n: getattr(module, n) for n in module.__all__} | _inside(product)
         about = " ".join((inspect.getdoc(module) or "").partition("\n\n")[0].split())
+        about += _importing(product)
         made[f"{product}.md"] = _page(f"lanewise.sims.{product}", about, f"{product}.", own)
     return made
+
+
+def _inside(page: str) -> dict[str, Any]:
+    """The names of INSIDE, such as "obstacles.disc": the path that comes after the page's own."""
+    return {
+        f"{room.partition(f'{page}.')[2]}.{n}": getattr(module, n)
+        for room, named in INSIDE.get(page, {}).items()
+        for module in [importlib.import_module(f"lanewise.{room}")]
+        for n in named
+    }
+
+
+def _importing(page: str) -> str:
+    """A paragraph: such names are imported from their own modules."""
+    rooms = [f"`lanewise.{room}`" for room in INSIDE.get(page, {})]
+    if not rooms:
+        return ""
+    named = " and ".join(filter(None, [", ".join(rooms[:-1]), rooms[-1]]))
+    return f"\n\nImport names with a dot from their own module: {named}."
 
 
 def _page(title: str, about: str, prefix: str, names: dict[str, Any]) -> str:
@@ -168,7 +201,10 @@ def _entry(name: str, thing: Any) -> Iterator[str]:
         made = MADE_BY.get(name)
         shown = f"{made}  # makes one" if made else signature_of(name, thing)
         yield from ("```python", shown, "```", "")
-    yield text_of(thing) if _documented(thing) else _value(thing)
+    if is_value(thing):
+        yield text_of_value(name, thing)
+    else:
+        yield text_of(thing) if _documented(thing) else _value(thing)
     if inspect.isclass(thing) and not issubclass(thing, BaseException | lw.Record):
         yield from _members(thing)
 

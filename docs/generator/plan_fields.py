@@ -27,6 +27,9 @@ def pages() -> dict[str, str]:
         f"{len(OPTIMISATIONS)} decisions about a kernel. A field that is left open (`None`) is "
         "decided for the device and the call; `explain` gives the reason.",
         "",
+        "To see the defaults for your call, print `kernel.compile(...).plan`. For a call that was "
+        "[tuned](../tuning.md) it is the tuned plan; `LANEWISE_TUNED=off` ignores that one.",
+        "",
         "The values are those that tuning tries; the neutral one switches the optimisation off. "
         "*Only on request* means that no default has it, because it changes results by more than "
         "the order of additions, or costs accuracy. [Passes](../passes.md) describes each one.",

@@ -59,10 +59,9 @@ def write_vti(
     Args:
         path: the file.
         fields: by name, scalars (ny, nx) or (nz, ny, nx), and vectors with one more axis of x, y(,
-        z) components; two
-            components get z = 0, as ParaView's vectors have three. float32, float64, bool (as 0 and
-            1) or integers. The field of fewest axes is taken for a scalar, so at least one scalar
-            is needed; ParaView shows it first.
+            z) components; two components get z = 0, as ParaView's vectors have three. float32,
+            float64, bool (as 0 and 1) or integers. The field of fewest axes is taken for a scalar,
+            so at least one scalar is needed; ParaView shows it first.
         spacing: between sites, in the user's unit of length.
         origin: (x, y, z) of the first site; default half a spacing in every direction that the
         lattice has.

@@ -29,7 +29,13 @@ def default_device() -> str:
 
 @contextmanager
 def device(name: str) -> Generator[None]:
-    """Make `name` the default device within the `with` block (of this thread or task)."""
+    """Make `name` the default device within the `with` block (of this thread or task).
+
+    Arrays made without `device=` lie there; existing arrays stay where they are. name: "cpu"; the
+    first GPU "cuda" (or "cuda:0"), the others "cuda:1", "cuda:2", ...; "python", the interpreter.
+    Meshes such as "cuda:*" cannot be the default: pass them as `device=`. Raises `DeviceError` for
+    an unknown name, and for a device that is missing.
+    """
     token = _DEFAULT.set(resolve(name))
     try:
         yield

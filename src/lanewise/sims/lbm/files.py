@@ -69,8 +69,14 @@ does: lines that were written are not touched again.
 
 @dataclass(frozen=True, slots=True)
 class FlowFile:
-    """What a file holds; arrays as in the module's table, parameters as flat attributes, `history`
-    perhaps empty.
+    """What `read_flow` returns, in lattice units.
+
+    Attributes:
+        density: (ny, nx) or (nz, ny, nx), in the precision of the run.
+        velocity: the same and a last axis of x, y(, z) components.
+        solid: bool, as density, True where there is no fluid; None if there are no such sites.
+        parameters: of the run, by name, such as `case`, `re`, `viscosity`, `step`.
+        history: columns of the measurements by name, (n,) each; empty if there are none.
     """
 
     density: NDArray[Any]
@@ -130,8 +136,9 @@ def write_flow(
 
 
 def read_flow(path: FilePath) -> FlowFile:
-    """What `write_flow` wrote. Raises InputError that names the file for another or a damaged
-    one.
+    """Read the `run.h5` of `lanewise lbm run --out` or `Simulation.checkpoint`.
+
+    Raises `InputError`, which names the file, for a damaged file or one of another kind.
     """
     with open_hdf5(path) as file:
         kind = text_of(file.attrs["format"]) if "format" in file.attrs else None

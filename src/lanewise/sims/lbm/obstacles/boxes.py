@@ -91,13 +91,15 @@ def _listed(values: Sequence[float]) -> str:
 class Placement:
     """Size and place of what is put into a box; the proportions are always kept.
 
-    Size, at most one of fraction   it is made as large as fits into this fraction of the box along
-    every axis length     its longest edge, in sites (of its bounding box, after rotation) scale
-    sites a unit of its own: a pixel of a picture, a millimetre or whatever the mesh is in
+    Give at most one of `fraction`, `length` and `scale`, and at most one of `at` and `centre`.
 
-    Place of the middle of its bounding box, at most one of at         fractions of the box, in the
-    order x, y, z: (0, 0, 0) is the low corner; the default is the middle centre     site
-    coordinates, in the order x, y, z
+    Attributes:
+        fraction: as large as fits into this fraction of the box along every axis.
+        length: the longest edge of its bounding box after rotation, in sites.
+        scale: sites per pixel of a picture, or per unit of a mesh.
+        at: the middle of its bounding box in fractions of the box, in the order x, y, z: (0, 0, 0)
+            is the low corner. The default is the middle of the box.
+        centre: the middle of its bounding box in site coordinates, in the order x, y, z.
     """
 
     fraction: float | None = None

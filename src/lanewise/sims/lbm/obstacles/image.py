@@ -45,11 +45,10 @@ def image_mask(
         path: the file.
         shape: (ny, nx); with (nz, ny, nx) the picture is drawn out along z.
         solid: "dark" (transparent pixels are white), "light", or "opaque" (by the alpha channel).
-        threshold: a site is solid when its pixels are solid to at least this part on average, 0 to
-        1: of black for
-            "dark", of white for "light", of full cover for "opaque".
-        placement: size and place; without it, as large as fits, in the middle. Sites beside the
-        picture are fluid.
+        threshold: a site is solid when its pixels are solid to at least this part on average (0 to
+            1), of black for "dark", of white for "light", of full cover for "opaque".
+        placement: size and place; without it, as large as fits, in the middle. Sites outside the
+            picture are fluid.
         report: called with a sentence that says how the picture was scaled and where it lies.
 
     Raises InputError for a file that is no picture, a picture that reaches out of the box, and one
