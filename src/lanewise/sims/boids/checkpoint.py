@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from inspect import get_annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -147,7 +148,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
         check_sums(file)  # the frames are carried on from file to file, and read by nobody here
         settings = settings_from_json(head["@settings"])
         check_settings(settings)
-        world = world_of(settings)
+        world = partial(world_of, settings)
         search = search_from_json(head["@search"], settings.parameters.radius, settings.k, world)
         try:
             plan = None if head["@plan"] is None else from_json(head["@plan"])

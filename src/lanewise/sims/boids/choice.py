@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import lanewise as lw
@@ -56,8 +56,8 @@ CONCRETE: dict[str, Any] = {
 
 
 def search_world(end_of_world: int, radius: float, thick: float | None = None) -> World:
-    """Where a search expects the agents. thick: of agents in the plane y = 0, about how far they
-    see: the world of their search is as high, so that cells lie side by side.
+    """Where a search expects the agents. thick: of agents in the plane y = 0, about how far their
+    search looks: its world is as high, so that cells lie side by side.
     """
     if end_of_world == OPEN:
         return lw.Open()
@@ -85,9 +85,12 @@ def check_k(k: int | None, agents: int, think_every: int) -> None:
         )
 
 
-def find_search(name: str | lw.Search, radius: float, k: int | None, world: World) -> lw.Search:
+def find_search(
+    name: str | lw.Search, radius: float, k: int | None, world: World, *, flat: bool = False
+) -> lw.Search:
     """The search of a name; a search itself stays as it is, but has to have this radius, k and
-    world (its own may be left out).
+    world. flat: of agents in the plane y = 0, where a repeated world of any height will do; the
+    search gets this one's.
 
     Raises `InputError` for an unknown name, a radius that the world is too small for, and a search
     that looks for something else.
@@ -101,6 +104,8 @@ def find_search(name: str | lw.Search, radius: float, k: int | None, world: Worl
     if isinstance(name, str):
         check_known("search", name, SEARCHES)
         return SEARCHES[name](radius, k, world)
+    if flat and _side_by_side(name.world, world):
+        name = replace(name, world=world)
     asked = {"radius": radius, "k": k, "world": world}
     for part, value in asked.items():
         if getattr(name, part) != value:
@@ -112,6 +117,27 @@ def find_search(name: str | lw.Search, radius: float, k: int | None, world: Worl
     return name
 
 
+def _side_by_side(one: World, other: World) -> bool:
+    """Whether worlds repeat, and differ in their heights at most."""
+    if not (isinstance(one, lw.Periodic) and isinstance(other, lw.Periodic)):
+        return False
+    return (one.size[::2], one.origin[::2]) == (other.size[::2], other.origin[::2])
+
+
+def skin_of(search: str | lw.Search) -> float:
+    """How much farther than the radius a search looks."""
+    return search.skin if isinstance(search, lw.NeighborLists) else 0.0
+
+
+def collision_search(search: lw.Search, agent_radius: float) -> lw.Search:
+    """Who touches whom, in any direction: over such a structure as flockmates are found with.
+
+    Raises `ArgumentError` for a search that cannot look so far.
+    """
+    every = {"sight": None} if isinstance(search, lw.AllPairs | lw.StaticGrid) else {}
+    return replace(search, radius=2 * agent_radius, k=None, **every)
+
+
 def search_to_json(search: lw.Search) -> str:
     """One line from which `search_from_json` makes the same search for the same radius, k and
     world.
@@ -120,14 +146,19 @@ def search_to_json(search: lw.Search) -> str:
     return json.dumps({"search": type(search).__name__, **own})
 
 
-def search_from_json(text: str, radius: float, k: int | None, world: World) -> lw.Search:
-    """What `search_to_json` wrote; raises `KeyError`, `TypeError` or `ValueError`."""
+def search_from_json(
+    text: str, radius: float, k: int | None, world: Callable[[float], World]
+) -> lw.Search:
+    """What `search_to_json` wrote; raises `KeyError`, `TypeError` or `ValueError`.
+
+    world: of a skin, which is zero for all but lists.
+    """
     values: dict[str, Any] = json.loads(text)
     cls: Any = CONCRETE[values.pop("search")]
     own: dict[str, Any] = {n: _tuples(v) for n, v in values.items()}
     if own.get("sight") is not None:
         own["sight"] = lw.Sight(**own["sight"])
-    made: lw.Search = cls(radius=radius, k=k, world=world, **own)
+    made: lw.Search = cls(radius=radius, k=k, world=world(own.get("skin", 0.0)), **own)
     return made
 
 

@@ -55,9 +55,13 @@ def placed(state: State, rows: NDArray[np.int32]) -> State:
     return State(**{n: getattr(state, n)[rows] for n in FIELDS}, ids=state.ids[rows])
 
 
-def world_of(settings: Settings) -> World:
-    """Where the search of a flock expects its agents."""
+def world_of(settings: Settings, skin: float = 0.0) -> World:
+    """Where the search of a flock expects its agents; skin: how much farther than the radius it
+    looks.
+    """
     thick = settings.parameters.radius if settings.dimension == FLAT else None
+    if thick is not None and settings.is_periodic:  # a search looks at half of its height at most
+        thick = max(thick, settings.touching if settings.collide else 0.0) + skin
     return search_world(find_boundary(settings.boundary).end, settings.world, thick)
 
 

@@ -20,6 +20,7 @@ from lanewise.profiling.staged_call import Staged
 from lanewise.records.arrays import class_of
 from lanewise.sims.boids.avoidance import kernel_of, make_avoidance
 from lanewise.sims.boids.boundaries import find_boundary
+from lanewise.sims.boids.choice import collision_search
 from lanewise.sims.boids.collisions import make_collisions
 from lanewise.sims.boids.parameters import move_values, pair_values
 from lanewise.sims.boids.rules import Rules, make_rules
@@ -162,8 +163,8 @@ class Synchronous:
         if not s.collide:
             return []
         kernels = make_collisions(s.precision, find_boundary(s.boundary).end)
-        reach = 2 * s.parameters.agent_radius
-        search = replace(self._search, radius=reach, k=None)
+        reach = s.touching
+        search = collision_search(self._search, s.parameters.agent_radius)
         bump = kernels.bump.using(search).bind(boids, boids, reach=reach)
         apart = kernels.apart.bind(boids, *bump.results, world=s.world)
         return [Staged("collide", without_look(bump)), Staged("collide", apart)]

@@ -89,6 +89,11 @@ class Settings:
         return (*images(others, self.world, 0.0, 0.0), *planes) if self.is_periodic else obstacles
 
     @property
+    def touching(self) -> float:
+        """How near to each other agents collide."""
+        return 2 * self.parameters.agent_radius
+
+    @property
     def is_periodic(self) -> bool:
         """Whether the world repeats."""
         return find_boundary(self.boundary).end == BOX
@@ -299,10 +304,22 @@ def check_plan(plan: RunPlan, clock: Clock) -> None:
         )
 
 
+def _check_touch(settings: Settings) -> None:
+    """Refuse agents of a periodic world that would touch images of themselves."""
+    if settings.collide and settings.touching > settings.world:
+        raise InputError(
+            f"agents of radius {settings.parameters.agent_radius:g} collide up to "
+            f"{settings.touching:g} from each other; in a periodic world of "
+            f"{2 * settings.world:g} that is at most half of it, {settings.world:g}: wanted a "
+            "smaller agent_radius, or a larger world"
+        )
+
+
 def check_fit(settings: Settings) -> None:
     """Refuse obstacles that cannot be repeated, and what one agent after another cannot have."""
     if settings.is_periodic:
         check_images(settings.all_obstacles, settings.world, settings.parameters)
+        _check_touch(settings)
     if is_mesh(settings.device) and settings.think_every != 1:
         raise InputError(
             "agents that do not think in every step are on one device, found "
