@@ -16,7 +16,7 @@ from lanewise.cli.view import feed_of
 from lanewise.live.feed import Feed
 from lanewise.live.frame import decode
 from lanewise.live.recording import read_recording
-from lanewise.live.scenes import Asked, finished
+from lanewise.live.scenes import Asked, ChangingScene, finished
 from lanewise.sims.waves.hierarchical import CANDIDATE
 from lanewise.sims.waves.live import CELLS, FIELDS, SearchScene, UnitsScene
 from lanewise.sims.waves.units import search_in_units
@@ -140,6 +140,7 @@ def test_a_search_that_is_watched_finds_the_same(lanewise: Command, pattern: str
     assert header.count > 20
     listed = feed_of(Path("seen.csv"), 30)
     assert isinstance(listed, Feed)
+    assert not isinstance(listed.scene, ChangingScene)
     assert decode(finished(listed.scene.frames(listed.asked))[0])[0].count > 10
 
 
@@ -155,6 +156,7 @@ def test_the_checkpoints_of_a_search_are_seen_as_they_come(pattern: str, tmp_pat
     assert isinstance(shown, Feed)
     scene = shown.scene
     assert isinstance(scene, UnitsScene)
+    assert isinstance(scene, ChangingScene), "files are looked at again"
     assert (scene.moment[0], scene.changed) == (2 * len(job.sky), False)
     whole = decode(finished(scene.frames(shown.asked))[0])[0].count
     for path in sorted(folder.glob("unit-*.json"))[1:]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +13,8 @@ from lanewise.support.interrupts import interrupts_wait
 
 if TYPE_CHECKING:
     from lanewise.live.feed import Feed
-    from lanewise.live.replay import RecordedFeed
+    from lanewise.live.replay import RecordedFeed, Replayed
+    from lanewise.live.scenes import ChangingScene, Scene
 
 RECORDING = ".lwv"
 REREAD = 1.0  # seconds between two looks at files that are being written
@@ -43,6 +44,7 @@ def view(
 ) -> None:
     """Show a recording of a run, or the state that a file holds; Ctrl-C ends it."""
     from lanewise.live.replay import RecordedFeed
+    from lanewise.live.scenes import ChangingScene
     from lanewise.live.server import Server, Serving
 
     shown = feed_of(file, rate)
@@ -57,7 +59,9 @@ def view(
             shown.play()
         else:
             shown.pause()
-            threading.Thread(target=_follow, args=(shown, over), daemon=True).start()
+            if isinstance(scene := shown.scene, ChangingScene):
+                follow = threading.Thread(target=_follow, args=(shown, scene, over), daemon=True)
+                follow.start()
             while not over.is_set():
                 shown.look(0)
                 over.wait(0.05)
@@ -66,10 +70,10 @@ def view(
         server.stop()
 
 
-def _follow(shown: Feed, over: threading.Event) -> None:
-    """What is shown may be on its way."""
+def _follow(shown: Feed, scene: ChangingScene, over: threading.Event) -> None:
+    """Make other frames when what is shown has changed."""
     while not over.wait(REREAD):
-        if getattr(shown.scene, "changed", False):
+        if scene.changed:
             shown.ask()
 
 
@@ -77,7 +81,7 @@ def feed_of(file: Path, rate: float) -> Feed | RecordedFeed:
     """What a file shows. Raises `InputError` for one that shows nothing."""
     from lanewise.live.feed import Feed
     from lanewise.live.recording import read_recording
-    from lanewise.live.replay import RecordedFeed
+    from lanewise.live.replay import RecordedFeed, Replayed
 
     if not file.exists():
         raise InputError(
@@ -86,10 +90,10 @@ def feed_of(file: Path, rate: float) -> Feed | RecordedFeed:
     if file.suffix.lower() == RECORDING:
         return RecordedFeed(read_recording(file), rate)
     shown = _scene_of(file)
-    return RecordedFeed(shown, rate) if hasattr(shown, "looks") else Feed(shown)
+    return RecordedFeed(shown, rate) if isinstance(shown, Replayed) else Feed(shown)
 
 
-def _scene_of(file: Path) -> Any:
+def _scene_of(file: Path) -> Scene | Replayed:
     """A trajectory, which plays, the state in a checkpoint, the candidates of a search, or the
     bodies of any file that has some.
     """

@@ -6,13 +6,14 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from lanewise.live.feed import FrameSet
 from lanewise.live.scenes import Asked
 from lanewise.support.errors import InputError
 
 
+@runtime_checkable
 class Replayed(Protocol):
     """What plays: a `Recording`, or the moments of another file. `looks` begin with their sequence
     numbers, which rise.

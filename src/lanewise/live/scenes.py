@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from lanewise.live.frame import Frame
 
@@ -52,6 +52,16 @@ class Scene(Protocol):
 
     def picked(self, place: int) -> dict[str, Any]:
         """The fields of the element at a place of the sending order."""
+        ...
+
+
+@runtime_checkable
+class ChangingScene(Scene, Protocol):
+    """A scene of what somebody else changes, such as files of a search that goes on."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether the next frames would show another state than the last ones; in any thread."""
         ...
 
 
