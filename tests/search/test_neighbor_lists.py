@@ -12,6 +12,7 @@ from lanewise.launch.executable import build_executable
 from lanewise.patterns.search import neighbor_lists
 from lanewise.patterns.search.neighbor_lists import NeighborLists
 from lanewise.patterns.search.points import points_of_values
+from lanewise.patterns.search.queries import neighbors
 from lanewise.patterns.search.searched_launch import structure_of
 from lanewise.runtime.memory import bring
 from lanewise.sims import boids
@@ -52,6 +53,24 @@ def test_every_step_of_those_who_move(device: str, skin: float, seed: int, perio
         x = (moved % 1.0 if periodic else moved).astype("f4") if turn != 9 else x
         records.position = bring(x, device)
     assert 2 <= structure_of(lists).made <= 4  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("moved", [False, True])
+def test_the_first_lists_are_made_once(moved: bool, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are counted serve, where nobody moved since."""
+    made: list[Any] = []
+    monkeypatch.setattr(neighbor_lists, "neighbors", lambda *a, **named: made.append(a) or neighbors(*a, **named))
+    x, wanted = np.random.default_rng(7).random((90, 3)).astype("f4"), {"radius": 0.2}
+    kernel, records = KINDS["f4", 3][1], numbered(x, None, device)
+    every = met(kernel.using(lw.AllPairs(**wanted))(records, records))
+    if moved:
+        records.position = bring(x[::-1].copy(), device)
+    call = kernel.using(NeighborLists(**wanted, skin=0.1)).bind(records, records)
+    records.position = bring(x, device)
+    for _ in range(3):
+        assert np.array_equal(met(call()), every)
+    assert len(made) == 1 + moved
 
 
 def test_bits_do_not_depend_on_when_lists_are_made() -> None:

@@ -144,11 +144,13 @@ class ListWalk(Walk):
 class _Lists(Walked):
     def __init__(self, search: NeighborLists, sources: Points) -> None:
         self._search, self._sources = search, sources
-        self._then: Any = None  # positions when lists were made, in float64
         self._lost, self.made = False, 0
         self._module = array_module(sources.device)
         with on(sources.device):
-            _, members = self._rows(sources)
+            # positions when lists were made, in float64
+            self._then = self._places(sources).astype("float64")
+            _, members = first = self._rows(sources)
+        self._first: tuple[Any, Any] | None = first  # until they are in the memory of calls
         n = sources.count
         self._room = min(n * n, ROOM * len(members) + n)
         what = f"lists of neighbours of {n:,} positions"
@@ -199,9 +201,12 @@ class _Lists(Walked):
 
     def _renew(self, p: Points) -> None:
         now = self._places(p).astype("float64")
-        if self._then is not None and self._farthest(now) <= SURELY * self._search.skin / 2:
+        first = self._first
+        if first is None and self._farthest(now) <= SURELY * self._search.skin / 2:
             return
-        starts, members = self._rows(p)
+        if first is None or not bool((now == self._then).all()):
+            first = self._rows(p)
+        starts, members = first
         self._lost = len(members) > self._room
         own_starts = self._memory["starts"].view("int32")
         if self._lost:
@@ -209,7 +214,7 @@ class _Lists(Walked):
         else:
             own_starts[...] = starts
             self._memory["members"].view("int32")[: len(members)] = members
-        self._then, self.made = now, self.made + 1
+        self._then, self._first, self.made = now, None, self.made + 1
 
     def _farthest(self, now: Any) -> float:
         """How far somebody is from where it was; what is no number is near nobody, and stays."""
