@@ -259,3 +259,15 @@ def test_a_simulation_is_coloured_by_a_function_or_by_one_of_its_fields() -> Non
         lw.view(simulation, colour="weight", port=0, quiet=True)
     with pytest.raises(InputError, match="heading='velocity' is of records: a simulation says itself"):
         lw.view(simulation, heading="velocity", port=0, quiet=True)
+
+
+@pytest.mark.parametrize(
+    "what",
+    [sparks, lambda: np.ones((3, 4)), lambda: np.ones((3, 4, 5), np.float32)],
+    ids=["records", "matrix", "field"],
+)
+def test_what_is_there_is_seen_before_any_update(what: Any) -> None:
+    with lw.view(what(), port=0, quiet=True) as view, talking(view._server) as talk:
+        header, _ = talk.frame()
+        assert header.step == 0
+        assert header.count

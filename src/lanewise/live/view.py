@@ -72,8 +72,8 @@ class LiveView:
             self._stack.callback(self._feed.flush)  # before: frames may be on their way still
         self._server.start()
         self._stack.callback(self._server.stop)
+        self._feed.make()  # compiles, and whoever opens the address sees something at once
         if isinstance(what, Viewable | Sites):
-            self._feed.make()  # compiles, and whoever opens the address sees something at once
             self._stack.enter_context(what.whole.watched(self._feed))
 
     def _scene_of(self, what: Any, shown: Mapping[str, Any], read: Fields | None) -> Scene:
