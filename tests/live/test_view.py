@@ -156,9 +156,9 @@ class Other:
     ("what", "options", "message"),
     [
         (Other(), {}, "found Other; a view shows a simulation of a product, sites, an array of records"),
-        (np.zeros(3), {}, "found ndarray; a view shows"),
-        (np.zeros((3, 3), complex), {}, "found ndarray; a view shows"),
-        (np.zeros((0, 3)), {}, "found ndarray; a view shows"),
+        (np.zeros(3), {}, "found ndarray of shape .* a view shows"),
+        (np.zeros((3, 3), complex), {}, "found ndarray of shape .* a view shows"),
+        (np.zeros((0, 3)), {}, "found ndarray of shape .* a view shows"),
         (np.zeros((3, 3)), {"colour": "heat"}, "colour='heat' is of records: an array has one value at each place"),
         (sparks(), {"colour": "cold"}, "cold"),
         (sparks(), {"fields": {}}, "fields= are of sites, found RecordArray; leave it out"),
@@ -271,3 +271,29 @@ def test_what_is_there_is_seen_before_any_update(what: Any) -> None:
         header, _ = talk.frame()
         assert header.step == 0
         assert header.count
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({"step": "x"}, "the step is 'x'; wanted an integer"),
+        ({"step": -3}, "the step is -3; wanted"),
+        ({"step": 1.5}, "the step is 1.5; wanted"),
+        ({"step": 6, "time": math.nan}, "the time is nan; wanted a finite number"),
+    ],
+)
+def test_moments_that_are_none_are_refused(given: dict[str, Any], found: str) -> None:
+    with lw.view(sparks(), port=0, quiet=True) as view:
+        with pytest.raises(InputError, match=found):
+            view.update(**given)
+        view.update(np.int64(6))
+
+
+def test_recordings_have_their_ending(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"wanted a recording's name to end in \.lwv"):
+        lw.view(sparks(), port=0, quiet=True, record=tmp_path / "foo.txt")
+
+
+def test_arrays_that_no_view_has_are_described() -> None:
+    with pytest.raises(InputError, match=r"found ndarray of shape \(10,\) and float64; a view shows"):
+        lw.view(np.zeros(10), port=0, quiet=True)

@@ -29,12 +29,15 @@ MAGIC, VERSION = b"LWVR", 1
 ABOUT, FRAME, INDEX = 1, 2, 3
 _HEAD, _RECORD = struct.Struct("<4sI"), struct.Struct("<4I")
 MOST_BYTES = 1 << 30  # of a record: a larger number is damage
+SUFFIX = ".lwv"  # by which `lanewise view` knows recordings
 
 
 class Recorder:
     """Writes a recording as a run goes on; what is written is there, whatever ends the run."""
 
     def __init__(self, path: Path, about: Mapping[str, Any], *, overwrite: bool = False) -> None:
+        if path.suffix.lower() != SUFFIX:
+            raise InputError(f"{path}: wanted a recording's name to end in {SUFFIX}")
         target = writable_target(path, overwrite)
         self._path, self._places = path, list[int]()
         try:

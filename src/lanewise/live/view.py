@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from numbers import Integral
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -23,7 +25,7 @@ from lanewise.patterns.sitewise.sites import Sites
 from lanewise.records.arrays import RecordArray
 from lanewise.runtime.memory import device_of
 from lanewise.support.attributes import unknown
-from lanewise.support.checks import checked
+from lanewise.support.checks import checked, shown
 from lanewise.support.errors import InputError
 from lanewise.support.whole_steps import WholeSteps
 
@@ -115,10 +117,11 @@ class LiveView:
                     about["axes"] = [across, {"name": "row", "low": rows, "high": 0}, None]
                 return FieldScene(what.shape, device_of(what), fields, about, self._moment)
             case _:
+                of = f" of shape {what.shape} and {what.dtype}" if hasattr(what, "dtype") else ""
                 raise InputError(
-                    f"found {type(what).__name__}; a view shows a simulation of a product, sites, "
-                    "an array of records with positions, or an array of NumPy or CuPy with 2 or 3 "
-                    "dimensions"
+                    f"found {type(what).__name__}{of}; a view shows a simulation of a product, "
+                    "sites, an array of records with positions, or an array of real numbers of "
+                    "NumPy or CuPy with 2 or 3 dimensions"
                 )
 
     def _moment(self) -> tuple[int, float]:
@@ -140,10 +143,15 @@ class LiveView:
 
         step: its number; None: the next one.
 
-        Raises `InputError` after `close`.
+        Raises `InputError` after `close`, and for a step that is no integer from 0 on.
         """
         self._check_open()
-        self._step = self._step + 1 if step is None else step
+        given: Any = step
+        if given is not None and (not isinstance(given, Integral) or given is True or given < 0):
+            raise InputError(f"the step is {shown(step)}; wanted an integer from 0 on")
+        if not math.isfinite(time):
+            raise InputError(f"the time is {shown(time)}; wanted a finite number")
+        self._step = self._step + 1 if step is None else int(step)
         self._time = time
         self._feed.look(self._step)
 
