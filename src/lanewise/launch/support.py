@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -108,8 +108,12 @@ class Uses:
     reads: int = EVERY
     writes: int = EVERY
 
-    def and_reads(self, record: Record, field: str) -> Uses:
-        return Uses(self.reads | bits_of(record)[field], self.writes)
+    def and_reads(self, record: Record, fields: Iterable[str]) -> Uses:
+        """These, and fields that are read besides."""
+        bits, reads = bits_of(record), self.reads
+        for field in fields:
+            reads |= bits[field]
+        return Uses(reads, self.writes)
 
 
 ALL_USED = Uses()

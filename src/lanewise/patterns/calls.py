@@ -30,7 +30,7 @@ from lanewise.launch.result_memory import check_results
 from lanewise.launch.shaped_arrays import writable_checks
 from lanewise.launch.sized import Holds, both, require_for_call
 from lanewise.launch.slots import NOTHING, Slot, ValueSlot
-from lanewise.launch.support import layouts_of, machine_of, value_type
+from lanewise.launch.support import Uses, layouts_of, machine_of, value_type
 from lanewise.launch.task_list import BoundArray, TaskList
 from lanewise.launch.tuned_plans import ANYTHING, is_complete, tuned_plans
 from lanewise.passes import self_term
@@ -119,7 +119,7 @@ class Calls:
         ):
             return match[0].run(match[1], out)
         if (mesh := mesh_of((*arguments, *named.values()))) is not None:
-            return call_on_mesh(self, self.bind_part, mesh, arguments, named, out)
+            return call_on_mesh(self, self, mesh, arguments, named, out)
         classified = self.given(arguments, named)
         call = self.bind(classified, out, None)
         with on(classified.device):
@@ -249,6 +249,10 @@ class Calls:
     def bind_part(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call:
         """The call of a part of a mesh: see `mesh_calls`."""
         return self.bind(arguments, out, plan)
+
+    def uses(self, name: str) -> Uses:
+        """What is used of a record parameter."""
+        return self.subject.uses(name)
 
     def _bind(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call:
         compiled = self.specialise(arguments, plan)

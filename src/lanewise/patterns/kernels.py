@@ -28,6 +28,7 @@ from lanewise.launch.by_step import (
 from lanewise.launch.compiled import Call, Compiled
 from lanewise.launch.copied import copied_arrays
 from lanewise.launch.steps.unwritten import marked_unwritten
+from lanewise.launch.support import Uses
 from lanewise.patterns.calls import Calls
 from lanewise.patterns.mesh_calls import bind_on_mesh, mesh_of, refuse_mesh
 from lanewise.patterns.no_gradient import no_gradient
@@ -52,6 +53,7 @@ class Engine(Protocol):
     def compile(self, arguments: Arguments, plan: Plan | None) -> Compiled: ...
     def bind(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call: ...
     def bind_part(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call: ...
+    def uses(self, name: str) -> Uses: ...
     def tune(self, arguments: Arguments, plan: Plan | None, seconds: float | None) -> Tuning: ...
     def job(self, arguments: Arguments, plan: Plan | None) -> Job: ...
 
@@ -190,8 +192,7 @@ class AbstractKernel(ABC):
             return self._bind_by_step(arguments, named, out, plan)
         if mesh is not None:
             check_plan(self.__name__, plan)
-            bind = self._engine.bind_part
-            return bind_on_mesh(self._calls, bind, mesh, arguments, named, out, plan)
+            return bind_on_mesh(self._calls, self._engine, mesh, arguments, named, out, plan)
         given = self._given(arguments, named, plan)
         call = marked_unwritten(self._engine.bind(given, out, plan), out)
         copied = (

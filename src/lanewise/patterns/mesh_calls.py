@@ -8,9 +8,9 @@ all sources, and `lw.same` knows them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from lanewise.launch.arguments import Arguments, name_arguments
 from lanewise.launch.compiled import Call
 from lanewise.launch.copied import is_copy
 from lanewise.launch.steps.unwritten import marked_unwritten
-from lanewise.launch.support import machine_of
+from lanewise.launch.support import Uses, machine_of
 from lanewise.patterns.mesh_launch import MeshLaunch, MeshRound
 from lanewise.patterns.mesh_pairs import of_part, shared_plan, shared_rounds
 from lanewise.patterns.mesh_sources import Sources, all_sources
@@ -63,9 +63,16 @@ def refuse_mesh(name: str, mesh: Mesh) -> ArgumentError:
     )
 
 
+class DividedEngine(Protocol):
+    """What binds the parts of a call, and what it uses of a record parameter of the function."""
+
+    def bind_part(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call: ...
+    def uses(self, name: str) -> Uses: ...
+
+
 def bind_on_mesh(
     calls: Calls,
-    bind: Callable[[Arguments, Any, Plan | None], Call],
+    engine: DividedEngine,
     mesh: Mesh,
     positional: tuple[Any, ...],
     named: Mapping[str, Any],
@@ -76,7 +83,7 @@ def bind_on_mesh(
 ) -> Call:
     """A call whose arrays lie on a mesh, with its memory bound; each result is a `SplitArray`.
 
-    bind: binds the call of a part. runs: whether it runs at once, and its results are filled.
+    engine: binds the calls of parts. runs: whether it runs at once, and its results are filled.
 
     Raises `ArgumentError` for functions and arguments that cannot be divided.
     """
@@ -89,13 +96,13 @@ def bind_on_mesh(
         case Division.ROWS:
             lengths, parts, sources = *_by_rows(calls, mesh, values), None
         case Division.TARGETS:
-            lengths, parts, sources, same = _by_targets(calls, mesh, values)
-            if same and bind == calls.bind_part:
+            lengths, parts, sources, same = _by_targets(calls, engine, mesh, values)
+            if same and engine is calls:
                 shared = [calls.given((), p | options) for p in _over_all(parts)]
     given = [calls.given((), part | options) for part in parts]
     for arguments in given:
         arguments.divided = True
-    if bind == calls.bind_part:  # a search has the plan of any number of targets
+    if engine is calls:  # a search has the plan of any number of targets
         plan, shares = _plan_of_all(calls, given[0], shared, plan, sum(lengths), mesh)
         shared = shared if shares else []
     outputs = _outputs(calls, mesh, lengths, out)
@@ -108,7 +115,9 @@ def bind_on_mesh(
         rounds = shared_rounds(calls, mesh, lengths, wholes, given, outputs, plan, brought)
     else:
         pairs = zip(given, outputs, strict=True)
-        rounds = (MeshRound(brought, tuple(bind(a, output, plan) for a, output in pairs)),)
+        rounds = (
+            MeshRound(brought, tuple(engine.bind_part(a, output, plan) for a, output in pairs)),
+        )
     last, bound = rounds[-1].brought, rounds[-1].calls
     if not runs:
         pairs = zip(bound, outputs, strict=True)
@@ -125,14 +134,14 @@ def bind_on_mesh(
 
 def call_on_mesh(
     calls: Calls,
-    bind: Callable[[Arguments, Any, Plan | None], Call],
+    engine: DividedEngine,
     mesh: Mesh,
     positional: tuple[Any, ...],
     named: Mapping[str, Any],
     out: Any,
 ) -> tuple[Any, ...]:
     """Run a call whose arrays lie on a mesh; its results. See `bind_on_mesh`."""
-    call = bind_on_mesh(calls, bind, mesh, positional, named, out, runs=True)
+    call = bind_on_mesh(calls, engine, mesh, positional, named, out, runs=True)
     assert isinstance(call.launch, MeshLaunch)
     call.launch.first()
     return call.results
@@ -271,7 +280,7 @@ def _over_all(parts: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _by_targets(
-    calls: Calls, mesh: Mesh, values: Mapping[str, Any]
+    calls: Calls, engine: DividedEngine, mesh: Mesh, values: Mapping[str, Any]
 ) -> tuple[tuple[int, ...], list[dict[str, Any]], Sources, bool]:
     """How many targets each part has, its arguments, which are them and all sources, what brings
     the sources, and whether they are the targets.
@@ -290,8 +299,8 @@ def _by_targets(
             f"{calls.name}: {target_name!r} and {source_name!r} are parts of one array on a mesh; "
             "call it with the whole array for both, or with a .copy() of one"
         )
-    reads = calls.subject.uses(source_name).reads
-    reads |= calls.subject.uses(target_name).reads if same else 0
+    reads = engine.uses(source_name).reads
+    reads |= engine.uses(target_name).reads if same else 0
     uniform = {n: v for n, v in values.items() if n not in (target_name, source_name)}
     sources = all_sources(calls.name, source, mesh, reads)
     parts: list[dict[str, Any]] = []

@@ -16,7 +16,7 @@ from lanewise.language.record import Record
 from lanewise.language.types import Scalar
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.compiled import Call, Compiled
-from lanewise.launch.support import value_type
+from lanewise.launch.support import Uses, value_type
 from lanewise.patterns.calls import Calls
 from lanewise.patterns.kernels import AbstractKernel
 from lanewise.patterns.mesh_calls import call_on_mesh, mesh_of
@@ -283,7 +283,7 @@ class SearchCalls:
         calls = self._calls
         calls.notice()
         if (mesh := mesh_of((*arguments, *named.values()))) is not None:
-            return call_on_mesh(calls, self.bind_part, mesh, arguments, named, out)
+            return call_on_mesh(calls, self, mesh, arguments, named, out)
         return self.searched.call(arguments, named, out)
 
     def compile(self, arguments: Arguments, plan: Plan | None) -> Compiled:
@@ -304,6 +304,12 @@ class SearchCalls:
                 "parts of a mesh would cut otherwise; .to(device) brings arrays to one device"
             )
         return self.bind(arguments, out, plan)
+
+    def uses(self, name: str) -> Uses:
+        """What the function and the search use of a record parameter."""
+        record = self._calls.signature.parameters[name]
+        assert isinstance(record, Record)
+        return self.searched.uses(name, record)
 
     def tune(self, arguments: Arguments, plan: Plan | None, seconds: float | None) -> Tuning:
         """Measure structures together with plans; over a tree, what keeps its accuracy."""

@@ -44,6 +44,10 @@ class AllPairs(Search):
         super(AllPairs, self).__post_init__()
         check_sight("AllPairs", self.sight, self.radius)
 
+    @property
+    def sees(self) -> Sight | None:
+        return self.sight
+
     def describe(self) -> str:
         seen = "" if self.sight is None else f", {self.sight.in_words()}"
         return "all pairs" if self.is_plain else f"all pairs: {self.in_words()}{seen}"

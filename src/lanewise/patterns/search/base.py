@@ -20,6 +20,7 @@ from lanewise.launch.task_list import BoundArray, Part, Renamed, Written
 from lanewise.launch.tasks import Buffer, Primitive, Role
 from lanewise.layouts import Arrangement
 from lanewise.patterns.search.points import Points
+from lanewise.patterns.search.sight import Sight
 from lanewise.patterns.search.worlds import Bounded, Open, Periodic, World, world_dimension
 from lanewise.runtime.memory import Need, PlannedPieces
 from lanewise.support.checks import finite, shown
@@ -102,6 +103,11 @@ class Search(ABC):
         """
         del points
         return self
+
+    @property
+    def sees(self) -> Sight | None:
+        """What a target sees; None: all around."""
+        return None
 
     def in_words(self) -> str:
         """Which sources are met, in words."""

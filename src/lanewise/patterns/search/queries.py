@@ -28,7 +28,6 @@ from lanewise.patterns.search.picker import over_all_pairs
 from lanewise.patterns.search.points import Points, points_of_values
 from lanewise.patterns.search.query_calls import Made, Queried
 from lanewise.patterns.search.ragged import Ragged
-from lanewise.patterns.search.sight import sight_of
 from lanewise.patterns.search.worlds import Bounded, Open, Periodic, World
 from lanewise.records.field_values import brought
 from lanewise.runtime.devices import resolve
@@ -205,7 +204,7 @@ def _check_search(name: str, search: Any, radius: float | None, k: int | None, w
             f"{name}: {search.describe()} has all sources in it, near and far, and no list of "
             "neighbours; wanted a structure such as lw.StaticGrid(radius=...)"
         )
-    if sight_of(search) is not None:
+    if search.sees is not None:
         raise ArgumentError(
             f"{name}: {search.describe()}, and points look nowhere; wanted a search without sight"
         )

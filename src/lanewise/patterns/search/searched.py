@@ -28,6 +28,7 @@ from lanewise.patterns.search.any_size import AnySize
 from lanewise.patterns.search.base import Search, Structure
 from lanewise.patterns.search.checked_positions import Places
 from lanewise.patterns.search.elsewhere import CallElsewhere
+from lanewise.patterns.search.own_fields import own_fields
 from lanewise.patterns.search.picker import Picked
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.repeated import Kept, RepeatedSearches
@@ -206,10 +207,12 @@ class Searched:
         """What is used of the targets and of the sources, by parameter: of both where they are,
         too.
         """
-        return {
-            n: uses_of(self.lowered, n, r.record).and_reads(r.record, self.search.position)
-            for n, r in arguments.records.items()
-        }
+        return {n: self.uses(n, r.record) for n, r in arguments.records.items()}
+
+    def uses(self, name: str, record: Record) -> Uses:
+        """What the function and the search use of one of the two records."""
+        fields = own_fields(self.search, target=name == self._records[0])
+        return uses_of(self.lowered, name, record).and_reads(record, fields)
 
     def _pick_again(
         self, records: dict[str, RecordArray], sources: Points, values: Mapping[str, Any]

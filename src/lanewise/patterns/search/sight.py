@@ -91,11 +91,6 @@ def check_sight(name: str, sight: Any, radius: float | None) -> None:
         raise ArgumentError(f"{name}(sight=...): wanted a radius as well")
 
 
-def sight_of(search: Any) -> Sight | None:
-    """What the targets of a search see; None for all around."""
-    return getattr(search, "sight", None)
-
-
 def heading(axis: int, precision: Scalar) -> ir.Local:
     """A component of where the target looks."""
     return ir.Local(own(f"sight.{COMPONENTS[axis]}"), precision)

@@ -12,7 +12,7 @@ from typing import Any
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of
-from lanewise.language.record import Leaf
+from lanewise.language.record import Leaf, Record
 from lanewise.language.types import Scalar
 from lanewise.launch.arguments import Arguments, flatten_uniforms
 from lanewise.launch.support import index_type, value_type
@@ -28,7 +28,6 @@ from lanewise.patterns.search.build import (
 from lanewise.patterns.search.checked_positions import CheckedPositions, Places, check_positions
 from lanewise.patterns.search.picker import Picked, SearchPicker
 from lanewise.patterns.search.points import Points
-from lanewise.patterns.search.sight import sight_of
 from lanewise.patterns.search.tree.arguments import TreeArguments
 from lanewise.patterns.search.tree.call import FarFields
 from lanewise.patterns.search.tree.choice import TreeChoice
@@ -83,6 +82,11 @@ class Specialiser:
     ) -> None:
         self.name, self.signature, self.lowered = name, signature, lowered
         precision, axes = check_positions(signature, search.position)
+        if (sight := search.sees) is not None:
+            target = next(iter(signature.parameters.values()))
+            assert isinstance(target, Record)
+            place = [x for x in target.leaves if x.field == search.position]
+            sight.leaves(name, target.leaves, place)
         self._axes, self._fars = axes, dict[tuple[Any, ...], FarFields]()
         self.far = FarFields(signature, lowered, search, axes) if isinstance(search, Tree) else None
         self.search = search = search if self.far is None else self.far.search
@@ -195,7 +199,7 @@ class Specialiser:
         rest = (x for x in leaves if any(f"{n}.{x.name}" in used for n in names))
         looks: tuple[Leaf, ...] = ()
         target = next(iter(self.signature.parameters))
-        if (sight := sight_of(self.search)) is not None and target in names:
+        if (sight := self.search.sees) is not None and target in names:
             looks = sight.leaves(self.name, leaves, place)
         return tuple(dict.fromkeys((*place, *rest, *looks)))
 
@@ -206,7 +210,7 @@ class Specialiser:
         values: dict[str, Any] = {count_of(n): len(r) for n, r in arguments.records.items()}
         values |= flatten_uniforms(self.signature, arguments.uniforms) | arguments.lengths
         values[RADIUS2] = radius2(search, sources.precision)
-        if (sight := sight_of(search)) is not None and search.radius is not None:
+        if (sight := search.sees) is not None and search.radius is not None:
             values |= sight.values(sources.precision, search.radius)
         if isinstance(search.world, Periodic):
             for axis, size in enumerate(search.world.size):
@@ -258,7 +262,7 @@ class Specialiser:
                 pairs=structure.pairs,
             )
         assert isinstance(structure, Walked)
-        sight = sight_of(search)
+        sight = search.sees
         return SearchArguments(
             sides[target_name],
             sides[source_name],

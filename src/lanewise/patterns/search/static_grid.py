@@ -110,6 +110,10 @@ class StaticGrid(Search):
                     f"StaticGrid({name}={shown(value)}): wanted {choices[0]!r} or {choices[1]!r}"
                 )
 
+    @property
+    def sees(self) -> Sight | None:
+        return self.sight
+
     def describe(self) -> str:
         seen = "" if self.sight is None else f", {self.sight.in_words()}"
         return f"static grid: {self.in_words()}{seen}"
