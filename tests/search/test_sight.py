@@ -122,6 +122,34 @@ def test_periodic_worlds_and_other_targets(device: str) -> None:
     check(x, f, sight, device, targets, radius=0.4)
 
 
+@lw.pairwise
+def pull(target: Seer, source: Seer) -> lw.f32:
+    d = source.position - target.position
+    return lw.f32(source.number) * lw.exp(-lw.dot(d, d)) * target.position.x
+
+
+@pytest.mark.parametrize("search", [lw.AllPairs, lw.StaticGrid])
+def test_gradients_are_those_of_float64_or_refused(search: Any) -> None:
+    x, f = np.random.default_rng(1).random((120, 3)), headings(120, 3, 1)
+    flock, others = seers(x.astype("f4"), f.astype("f4")), seers(x[::-1].astype("f4"), f.astype("f4"))
+    kernel = pull.using(search(radius=0.4, sight=lw.Sight(heading="looks", cosine=0.3)))
+    off = x[None] - x[:, None]
+    d = np.linalg.norm(off, axis=2)
+    seen = (d < 0.4) & (np.einsum("ia,ija->ij", f, off) >= 0.3 * d)
+    each = seen * np.exp(-(d**2)) * np.arange(120)
+    wanted = 2 * np.einsum("ij,ija->ia", each * x[:, :1], off)
+    wanted[:, 0] += each.sum(axis=1)
+    found = kernel.gradient("target.position")(flock, flock)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
+    text = (
+        "pull.gradient: a search for sources seen from 'looks' with a cosine of 0.3 at least gives each target its own "
+        "sources, and a source does not know who sees it; take the gradient with respect to fields of target, or search without sight"
+    )
+    for wrt, sources in (("position", flock), ("source.position", flock), ("source.position", others)):
+        with pytest.raises(ArgumentError, match=text):
+            kernel.gradient(wrt)(flock, sources)
+
+
 def test_it_compiles_for_a_gpu() -> None:
     flock = seers(np.zeros((4, 3), "f4"), np.ones((4, 3), "f4"))
     sight = lw.Sight(heading="looks", cosine=-0.5)

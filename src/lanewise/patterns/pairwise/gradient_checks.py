@@ -43,6 +43,12 @@ def check_exchange(kernel: Pairwise, search: Search) -> None:
             f"whose it is; take the gradient with respect to fields of {target}, or search with "
             "lw.Neighbors(radius=...)"
         )
+    if (sight := search.sees) is not None:
+        raise ArgumentError(
+            f"{name}.gradient: a search for sources {sight.in_words()} gives each target its own "
+            "sources, and a source does not know who sees it; take the gradient with respect to "
+            f"fields of {target}, or search without sight"
+        )
     if isinstance(search.world, Periodic) and (
         leaf := _absolute(kernel, (target, source), search.position)
     ):
