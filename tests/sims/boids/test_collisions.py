@@ -84,6 +84,22 @@ def test_a_flock_keeps_its_distance(more: dict[str, Any], device: str) -> None:
     assert nearest(True) > max(0.8, nearest(False))
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("search", [lw.AllPairs, lw.StaticGrid])
+@pytest.mark.parametrize("k", [None, 5])
+def test_agents_collide_with_those_that_they_do_not_see(search: Any, k: int | None, device: str) -> None:
+    def flown(sight: lw.Sight | None) -> np.ndarray:
+        flock = boids.Flock(
+            300, world=30.0, boundary="open", seed=3, start="clusters", collide=True, device=device, agent_radius=0.5, k=k,
+            search=search(radius=9.0, k=k, sight=sight), separation_weight=0, cohesion_weight=0, alignment_weight=0,
+        )  # fmt: skip
+        flock.advance(2)
+        return flock.state.position
+
+    found = flown(lw.Sight(heading="forward", cosine=0.5))
+    np.testing.assert_allclose(found, flown(None), rtol=1e-5, atol=1e-5)
+
+
 def test_it_compiles_for_a_gpu() -> None:
     records = Boid64.array(position=np.zeros((4, 3)))  # type: ignore[attr-defined]
     program = cuda_program(make_collisions("f64", OPEN).bump, lw.DynamicGrid(radius=1.0), records, records, reach=1.0)

@@ -251,3 +251,18 @@ def test_arguments_without_a_meaning_are_refused(case: str) -> None:
 
 def test_a_small_open_world_is_only_where_agents_start() -> None:
     assert np.linalg.norm(Flock(3, world=3, boundary="open").position, axis=1).max() < 3
+
+
+@pytest.mark.parametrize("heading", ["forward", "up"])
+def test_thinkers_see_what_they_see_among_all(heading: str) -> None:
+    sight = lw.Sight(heading=heading, cosine=0.5)
+
+    def steered(think_every: int) -> State:
+        search = lw.StaticGrid(radius=9.0, sight=sight)
+        flock = Flock(300, world=30.0, boundary="open", seed=3, think_every=think_every, search=search, device="cpu")
+        flock.advance(1)
+        return flock.state
+
+    every, third = steered(1), steered(3)
+    np.testing.assert_array_equal(third.forward[::3], every.forward[::3])
+    assert (third.forward != every.forward).any()

@@ -100,6 +100,9 @@ class Synchronous:
             # Thinkers are copies, so each finds itself, too: at distance 0, where it adds nothing.
             search = replace(search, k=min(search.k + 1, len(boids)))
         self._search = search
+        # what steering reads of a thinker, and where the search looks from
+        looks = () if search.sees is None else (search.sees.heading,)
+        self._copied = tuple(dict.fromkeys(("position", "forward", *looks)))
         steer = self._rules.steer.using(search)
         values: dict[str, Any] = pair_values(settings.parameters)
         self._thinkers: lw.RecordArray | None = None
@@ -173,7 +176,7 @@ class Synchronous:
         """Copy what steering reads of the agents that think now."""
         assert self._thinkers is not None
         with on(self._boids.device):
-            for name in ("position", "forward"):
+            for name in self._copied:
                 mine = getattr(self._boids, name)[phase :: self._settings.think_every]
                 getattr(self._thinkers, name)[: len(mine)] = mine
 
