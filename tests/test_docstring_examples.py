@@ -16,6 +16,8 @@ import lanewise as lw
 from docs.generator import names
 
 EXAMPLE = re.compile(r"(?:^    .*\n?|^\s*\n(?=    ))+", re.MULTILINE)
+FENCE = re.compile(r"```(\w*)\n(.*?)\n?```\Z", re.DOTALL)
+SECTIONS = ("Args:", "Attributes:", "Returns:", "Yields:", "Raises:")  # of indented prose
 PREAMBLE = """
 import math
 import numpy as np
@@ -32,21 +34,41 @@ bodies = Body.array(position=np.eye(3), velocity=np.ones((3, 3)), mass=1.0)
 NOT_RUN = ("choose_layout", "Call")
 
 
+def blocks(text: str) -> list[str]:
+    """The indented blocks of a docstring that say to be Python: all but sections of prose, what a shell is told after
+    `$`, and what a fence says is another language.
+    """
+    found: list[str] = []
+    for block in EXAMPLE.finditer(text):
+        code = textwrap.dedent(block.group()).strip()
+        before = text[: block.start()].rstrip().rpartition("\n")[2]
+        if before in SECTIONS or code.startswith("$"):
+            continue
+        if fence := FENCE.match(code):
+            if fence[1] not in ("", "py", "python"):
+                continue
+            code = textwrap.dedent(fence[2]).strip()
+        found.append(code)
+    return found
+
+
 def examples(thing: object) -> list[str]:
-    """The indented blocks of a docstring that are Python, and define or compute something."""
+    """The blocks that define or compute something, and those that are broken."""
     if inspect.ismodule(thing):
         return []
-    text = inspect.getdoc(thing) or ""
-    found: list[str] = []
-    for block in EXAMPLE.findall(text):
-        code = textwrap.dedent(block).strip()
-        try:
-            tree = ast.parse(code)
-        except SyntaxError:
-            continue
-        if any(isinstance(n, ast.Call | ast.FunctionDef | ast.Assign) for n in ast.walk(tree)):
-            found.append(code)
-    return found
+    return [code for code in blocks(inspect.getdoc(thing) or "") if error_of(code) or computes(ast.parse(code))]
+
+
+def error_of(code: str) -> str:
+    try:
+        ast.parse(code)
+    except SyntaxError as error:
+        return f"{error}: {code}"
+    return ""
+
+
+def computes(tree: ast.AST) -> bool:
+    return any(isinstance(n, ast.Call | ast.FunctionDef | ast.Assign) for n in ast.walk(tree))
 
 
 WITH = sorted(n for n, thing in names.public().items() if not isinstance(thing, float) and examples(thing))
@@ -55,6 +77,29 @@ WITH = sorted(n for n, thing in names.public().items() if not isinstance(thing, 
 def test_decorators_have_examples() -> None:
     wanted = {"elementwise", "pairwise", "segmentwise", "threadwise", "sitewise", "stencil", "function"}
     assert wanted <= set(WITH)
+
+
+def test_examples_are_python() -> None:
+    """Those that are not run too."""
+    assert [e for name in WITH for code in examples(names.public()[name]) if (e := error_of(code))] == []
+
+
+@pytest.mark.parametrize(("block", "found", "broken"), [
+    ("x = f(1)\n\n    y = x", ["x = f(1)\n\ny = x"], False),
+    ("x = f(1", ["x = f(1"], True),
+    ("def f(:\n        pass", ["def f(:\n    pass"], True),
+    ("x: f32", [], False),
+    ("$ lanewise view (", [], False),
+    ("```text\n    x = (\n    ```", [], False),
+    ("```python\n    x = (\n    ```", ["x = ("], True),
+    ("```\n    x = 1\n    ```", ["x = 1"], False),
+])  # fmt: skip
+def test_a_broken_example_is_found(block: str, found: list[str], broken: bool) -> None:
+    def thing() -> None: ...
+
+    thing.__doc__ = f"So it is called:\n\n    {block}\n\nMore.\n\nArgs:\n    x: wanted (always).\n"
+    assert examples(thing) == found
+    assert any(map(error_of, found)) == broken
 
 
 @pytest.mark.parametrize("name", [n for n in WITH if n not in NOT_RUN])
