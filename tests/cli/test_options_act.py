@@ -88,6 +88,7 @@ NEEDED = {
     "lbm": [("--tolerance 0.9", "--until-steady --steps 4000", True), ("--walls interpolated", "--size 9", False)],
     "boids": [
         ("--agent-radius 3", "--obstacle sphere:0,0,0,3", True), ("--avoid-time 9", "--boundary inside-sphere --world 9.5", True),
+        ("--agent-radius 3", "--collide", True), ("--avoid-time 9", "--collide --boundary open", False),
         ("--agent-radius 3", "--boundary open", False), ("--avoid-time 9", "--boundary periodic", False),
         ("--cluster-radius 3", "--plot a.png", False), ("--cluster-radius 3", "--plot a.png --colour speed", False),
     ],

@@ -271,8 +271,9 @@ def _checked_length(
 
 
 def _check_about_obstacles(chosen: Mapping[str, Any], settings: Settings) -> None:
+    balls = {"agent_radius"} if settings.collide else set[str]()
     for name in ONLY_OBSTACLES:
-        if name in chosen and not settings.all_obstacles:
+        if name in chosen and name not in balls and not settings.all_obstacles:
             raise InputError(
                 f"--{name.replace('_', '-')} is about obstacles, and there are none: add "
                 "--obstacle, or choose a boundary that is one"
