@@ -88,11 +88,11 @@ def compute(
     """
     if workers is not None and workers < 1:
         raise InputError(f"{workers} workers are requested; wanted at least 1")
+    on_gpus = scan.device == CUDA.name
     if scheduler is not None:
-        with cluster_at(scheduler, folder, workers) as cluster:
+        with cluster_at(scheduler, folder, workers, on_gpus=on_gpus) as cluster:
             work = _Work(scan, folder, Conditions(1, nice), None, say, cluster)
             return _all_units(work, cluster.places)
-    on_gpus = scan.device == CUDA.name
     cards = visible_cards() if on_gpus else []
     count = workers or len(cards) or 1
     share = max(1, (os.cpu_count() or 1) // count)

@@ -24,59 +24,79 @@ from lanewise.support.attributes import frozen
 from lanewise.support.errors import InputError
 
 PATIENCE = 10.0  # seconds that workers have to come to a scheduler
-STOP = ".stop"  # the end of the name of the file that tells workers to stop
+GOING = ".going"  # the end of the name of the file without which workers stop
 
 
 @frozen
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """Workers of a scheduler: a client of it, how many units they compute at a time, and the file
-    that stops those of this command.
+    that is there as long as this command wants its units. It is not the other way round, so that a
+    unit that begins when the command has ended stops, too.
     """
 
     client: Any
     places: int
-    stop: Path
+    going: Path
 
     def run(
         self, scan: Scan, unit: ScanUnit, files: UnitFiles, nice: int, stop: threading.Event
     ) -> UnitResult | None:
         """`run_unit` on a worker; None if `stop` was set before, which leaves a checkpoint."""
         from distributed import TimeoutError as NotYet
-        from distributed.scheduler import KilledWorker
 
         wanted = {GPU: 1} if scan.device == CUDA.name else None
         arguments = (scan, unit, UnitFiles(files.folder.resolve(), files.unit, files.copy), nice)
         future = self.client.submit(
-            run_remotely, *arguments, str(self.stop.resolve()), pure=False, resources=wanted
+            run_remotely, *arguments, str(self.going.resolve()), pure=False, resources=wanted
         )
         while True:
             try:
-                return future.result(timeout=LOOK)
+                return _result(future, files, LOOK)
             except (NotYet, TimeoutError):
-                if stop.is_set() and not self.stop.exists():
-                    self.stop.touch()  # workers end after whole steps
-                if stop.is_set() and future.status == "pending" and not self._begun(future):
+                if future.done():  # meanwhile, or it is the unit's own error
+                    break
+            if stop.is_set():
+                self.going.unlink(missing_ok=True)  # workers end after whole steps
+                if not self._begun(future):
                     future.cancel()
                     return None
-            except KilledWorker as error:
-                raise UnitFailed(
-                    f"{DEATHS} workers died of it; its last checkpoint is in {files.folder}"
-                ) from error
+        try:
+            return _result(future, files, None)
+        except (NotYet, TimeoutError) as error:
+            raise UnitFailed(
+                f"on its worker: {str(error) or type(error).__name__}; its last checkpoint is in "
+                f"{files.folder}"
+            ) from error
 
     def _begun(self, future: Any) -> bool:
         """Whether a worker has the unit."""
         return any(future.key in keys for keys in self.client.processing().values())
 
 
+def _result(future: Any, files: UnitFiles, timeout: float | None) -> UnitResult | None:
+    """What a unit has become, waited for so long."""
+    from distributed.scheduler import KilledWorker
+
+    try:
+        result: UnitResult | None = future.result(timeout=timeout)
+    except KilledWorker as error:
+        raise UnitFailed(
+            f"{DEATHS} workers died of it; its last checkpoint is in {files.folder}"
+        ) from error
+    return result
+
+
 @contextmanager
-def cluster_at(scheduler: str, folder: Path, workers: int | None) -> Generator[Cluster]:
+def cluster_at(
+    scheduler: str, folder: Path, workers: int | None, *, on_gpus: bool
+) -> Generator[Cluster]:
     """The cluster of a scheduler; workers: units at a time at most. Raises InputError where nobody
-    answers, and where no worker comes or sees the folder.
+    answers, and where no worker comes, sees the folder or has a GPU that is needed.
     """
-    stop = folder / f"{uuid.uuid4().hex}{STOP}"
+    going = folder / f"{uuid.uuid4().hex}{GOING}"
     with connected_to(scheduler) as client:
-        client.wait_for_workers(1, timeout=PATIENCE)
+        _wait_for_a_worker(client, scheduler)
         there = str((folder / SCAN).resolve())
         for worker, found in client.run(os.path.exists, there).items():
             if not found:
@@ -84,25 +104,46 @@ def cluster_at(scheduler: str, folder: Path, workers: int | None) -> Generator[C
                     f"the worker {worker} does not see {folder}; wanted a folder that has one name "
                     "on all machines"
                 )
-        threads = sum(w["nthreads"] for w in client.scheduler_info()["workers"].values())
+        known = client.scheduler_info()["workers"].values()
+        if on_gpus and not any(w["resources"].get(GPU, 0) >= 1 for w in known):
+            raise InputError(
+                f"--scheduler {scheduler}: none of its {len(known)} workers announces a GPU, which "
+                f"a scan with --device cuda waits for; start them with --resources {GPU}=1"
+            )
+        threads = sum(w["nthreads"] for w in known)
+        going.touch()
         try:
-            yield Cluster(client, min(threads, workers or threads), stop)
+            yield Cluster(client, min(threads, workers or threads), going)
         finally:
-            stop.unlink(missing_ok=True)
+            going.unlink(missing_ok=True)
+
+
+def _wait_for_a_worker(client: Any, scheduler: str) -> None:
+    from distributed import TimeoutError as NotYet
+
+    try:
+        client.wait_for_workers(1, timeout=PATIENCE)
+    except (NotYet, TimeoutError) as error:
+        raise InputError(
+            f"--scheduler {scheduler}: it has no worker, and none came in {PATIENCE:g} seconds; "
+            f"start some: dask worker {scheduler}"
+        ) from error
 
 
 def run_remotely(
-    scan: Scan, unit: ScanUnit, files: UnitFiles, nice: int, stop_file: str
+    scan: Scan, unit: ScanUnit, files: UnitFiles, nice: int, going: str
 ) -> UnitResult | None:
     """On a worker: its threads share the cores of its machine, and its GPU is the one it has."""
     from distributed import get_worker
 
+    if _is_gone(going):
+        return None
     share = max(1, (os.cpu_count() or 1) // get_worker().state.nthreads)
     stop, done = threading.Event(), threading.Event()
 
     def watch() -> None:
         while not done.wait(LOOK):
-            if os.path.exists(stop_file):
+            if _is_gone(going):
                 stop.set()
                 return
 
@@ -113,3 +154,14 @@ def run_remotely(
     finally:
         done.set()
         watcher.join()
+
+
+def _is_gone(path: str) -> bool:
+    """Whether a file is surely not there: a file system that does not answer says nothing."""
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
