@@ -99,6 +99,7 @@ def test_no_page_has_them() -> None:
 def test_no_message_has_them() -> None:
     source = 'def f(n):\n    """Nobody reads this."""\n    raise ValueError(f"{n} whole numbers")\n'
     assert [words for _, words, _ in prose.found_in_strings(source)] == ["whole numbers"]
+    assert not list(prose.found_in_strings(source.replace("numbers", "number of steps")))
     messages = [(p.name, *found) for p in prose.sources() for found in prose.found_in_strings(p.read_text("utf-8"))]
     assert messages == []
 

@@ -20,7 +20,7 @@ BETTER = {
     r"\bof (one's|your|its|their) own\b": "your own ..., custom",
     r"\basked for\b": "requested",
     r"\bnow and then\b": "periodically, sometimes",
-    r"\bwhole numbers?\b": "integer",
+    r"\bwhole numbers?\b(?! of\b)": "integer (but: a whole number of steps)",
     r"\btruth values?\b": "boolean",
     r"\bin place of\b": "instead of",
     r"\bbehind the\b": "after the",

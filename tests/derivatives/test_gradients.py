@@ -32,7 +32,7 @@ def host(x: Any) -> Any:
 
 
 def floats(kernel: Any) -> dict[str, t.ValueType]:
-    """What a gradient can be requested: fields of records by their full names, and values."""
+    """What a gradient can be taken by: fields of records by their full names, and values."""
     kinds: dict[str, t.ValueType] = {}
     for n, k in kernel.signature.parameters.items():
         kinds |= {f"{n}.{f.name}": f.type for f in k} if isinstance(k, Record) else {n: k}

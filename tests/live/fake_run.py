@@ -22,7 +22,7 @@ TOKEN = "correct-horse"
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 Frames = Callable[[int, dict[str, Any]], list[bytes]]
-"""From a step and what viewers requested to the frames of it."""
+"""From a step and what viewers asked for to the frames of it."""
 
 
 def frame(kind: str, body: bytes, **values: Any) -> bytes:

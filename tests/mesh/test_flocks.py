@@ -24,7 +24,7 @@ def flock(place: Any, agents: int = 300, **chosen: Any) -> Flock:
 
 
 def left(f: Flock) -> list[Any]:
-    """Everything that a flock can be requested."""
+    """Everything that a flock can be asked for."""
     state = f.state
     arrays = [getattr(state, name) for name in FIELDS] + [np.asarray(f.position), np.asarray(f.speed), f.rows]
     return [*(array.tobytes() for array in arrays), repr(f.statistics()), f.polarisation()]

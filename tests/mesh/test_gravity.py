@@ -36,7 +36,7 @@ def simulation(place: Any, count: int = BODIES, precision: str = "f32", pull: fl
 
 
 def left(s: Simulation) -> list[bytes]:
-    """Everything that a simulation can be requested."""
+    """Everything that a simulation can be asked for."""
     fields = [np.asarray(values) for values in s.bodies.numpy().values()]
     found = [*fields, np.asarray(s.acceleration), np.array(to_row(s.diagnostics()))]
     return [array.tobytes() for array in found]

@@ -306,7 +306,7 @@ def test_few_graphs_have_events(clock: Clock, played: PlayedDevice) -> None:
     stepper = make_stepper("cuda", [NamedLaunch("forces", "g", played.kernel(clock.passing(3_000)))], profile)
     stepper.run(steps)
     every = interval(3_000, 1, DEVICE_COST)
-    graphs = -(-every // LONG_GRAPH)  # samples are an integer of graphs apart
+    graphs = -(-every // LONG_GRAPH)  # samples are a whole number of graphs apart
     sampled = profile.summary()["steps"]["sampled"]
     assert sampled == pytest.approx(4_000 / graphs, abs=2)
     device = [e for e in profile.trace()["traceEvents"] if e["tid"] == 2 and e["ph"] == "X"]

@@ -161,7 +161,7 @@ class Algebra:
         return Value(self.table.add("cast", (a.number,), kind), a.negative)
 
     def whole_quotient(self, a: Value, b: Value) -> Value:
-        """The integer of times that b goes into a: minus the derivative of `a % b` with
+        """The whole number of times that b goes into a: minus the derivative of `a % b` with
         respect to b.
         """
         return Value(self.table.add("//", (self.table.plain(a), self.table.plain(b)), self.kind(a)))

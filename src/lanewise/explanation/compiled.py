@@ -57,7 +57,7 @@ def subject_for(
     work: Work,
     requested: Plan | None = None,
 ) -> Subject:
-    """A kernel with its default plan, or what is requested of one, for the device of a model (see
+    """A kernel with its default plan, or with the requested fields, for the device of a model (see
     `Subject`); nothing is compiled.
     """
     plan = complete_plan(requested, model.machine, work)

@@ -232,7 +232,7 @@ def one_thread() -> Generator[None]:
 
 
 def duration(seconds: float) -> str:
-    """A time in words, rounded to an integer of a unit that suits it."""
+    """A time in words, rounded to a whole number of a unit that suits it."""
     for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         if seconds >= 1.5 * size:
             return f"{round(seconds / size)} {unit}s"

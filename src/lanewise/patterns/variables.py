@@ -1,4 +1,4 @@
-"""What a gradient is requested: names such as "position", "source.mass" or "softening2", found
+"""What a gradient is taken by: names such as "position", "source.mass" or "softening2", found
 among the parameters of a function.
 """
 
@@ -217,7 +217,7 @@ def _checked(v: Variable, signature: Signature, lowered: Lowered) -> Variable:
 
 
 def _read(signature: Signature, lowered: Lowered) -> list[str]:
-    """What the function reads and a gradient could be requested."""
+    """What the function reads and a gradient could be taken by."""
     used = {p.name for p in lowered.function.parameters}
     kinds: dict[str, t.ValueType] = {}
     for n, kind in signature.parameters.items():

@@ -203,7 +203,7 @@ MAKERS: dict[str, Callable[[str], Device]] = {
 
 @cache
 def get_device(name: str) -> Device:
-    """The device of a name. It is not requested whether it exists, see `runtime.devices.resolve`.
+    """The device of a name. Whether it exists is not asked, see `runtime.devices.resolve`.
 
     Raises `DeviceError` for a name that is none.
     """

@@ -96,7 +96,7 @@ def compile_cubin(text: str, name: str, arch: str, switches: Switches = NONE) ->
 def begin_cubin(text: str, name: str, arch: str, switches: Switches = NONE) -> None:
     """Begin with a kernel in a thread beside this one.
 
-    `compile_cubin` will be requested the same, and says what went wrong with it.
+    `compile_cubin` will be asked the same, and says what went wrong with it.
     """
     entry, made = _entry(text, name, arch, switches), Future[Cubin]()
     if _BEGUN.setdefault(entry, made) is not made:
@@ -213,7 +213,7 @@ def _answer(asked: dict[str, Any], text: str) -> nvrtc_child.Answer:
 
 
 def options(arch: str, switches: Switches) -> list[str]:
-    """What the compiler is requested.
+    """What the compiler is told.
 
     Its own cache is off: where a driver is present it returns code that it has made before with an
     empty log.

@@ -121,7 +121,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "start": ({"start": "x"}, "unknown start 'x'; wanted one of ball, world, cube, shell, disc, clusters"),
     "start radius": ({"start_radius": -1}, "the start radius is -1; wanted a finite length above zero"),
     "seed": ({"seed": -1}, "the seed is -1; wanted zero or more"),
-    "think": ({"think_every": 0}, "think-every is 0; wanted an integer of steps from 1 on"),
+    "think": ({"think_every": 0}, "think-every is 0; wanted a whole number of steps from 1 on"),
     "seldom": ({"think_every": 10**9}, "think-every is 1000000000; wanted at most 1024 steps"),
     "periodic radius": (
         {"boundary": "periodic", "world": 5},

@@ -146,11 +146,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "every": (
         lambda: Simulation(bodies()).run(1, 1.0, print, every=0),
-        "every=0: wanted an integer of steps from 1 on",
+        "every=0: wanted a whole number of steps from 1 on",
     ),
     "iteration": (
         lambda: next(Simulation(bodies()).steps(1.0, every=0)),
-        "every=0: wanted an integer of steps from 1 on",
+        "every=0: wanted a whole number of steps from 1 on",
     ),
     "precision": (
         lambda: bodies(precision="f16"),

@@ -88,7 +88,7 @@ class _Branches:
                 outside = self._logical("or", at_least(bottom_low, high), at_least(low, top_high))
                 inside = self._logical("and", at_least(low, bottom_high), at_least(top_low, high))
                 return self._logical("or", outside, inside)
-            case _:  # a boolean of a number
+            case _:  # a number as a boolean
                 zero = self._number(0, low)
                 return self._logical("or", is_above(low, zero), is_above(zero, high))
 
@@ -124,7 +124,7 @@ class _Branches:
             value = Value(self.table.add(node.operation, operands, node.type, node.payload))
             return value, value
         if not node.type.is_float:
-            return self._unknown(self.radial.kind)  # conditions are requested themselves
+            return self._unknown(self.radial.kind)  # conditions are looked at themselves
         match node.operation:
             case "+":
                 return algebra.add(x[0][0], x[1][0]), algebra.add(x[0][1], x[1][1])

@@ -246,7 +246,7 @@ def check_stride(settings: Settings, dt: float) -> None:
 def check_think_every(every: int) -> None:
     """Refuse less than every step, and so many that their launches fill the memory."""
     if every < 1:
-        raise InputError(f"think-every is {every}; wanted an integer of steps from 1 on")
+        raise InputError(f"think-every is {every}; wanted a whole number of steps from 1 on")
     if every > RAREST_THOUGHT:
         raise InputError(f"think-every is {every}; wanted at most {RAREST_THOUGHT} steps")
 

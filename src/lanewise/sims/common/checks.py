@@ -42,7 +42,7 @@ def known(what: str, name: str, things: Mapping[str, T]) -> T:
 def check_every(every: int) -> None:
     """Refuse an interval of no steps."""
     if every < 1:
-        raise InputError(f"every={every}: wanted an integer of steps from 1 on")
+        raise InputError(f"every={every}: wanted a whole number of steps from 1 on")
 
 
 def check_time_step(dt: float) -> None:

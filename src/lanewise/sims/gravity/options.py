@@ -1,4 +1,4 @@
-"""What a run of gravity can be requested: its settings, its files, and the command line's words for
+"""What a run of gravity can be told: its settings, its files, and the command line's words for
 them.
 """
 

@@ -275,7 +275,7 @@ class Simulation:
 
     @property
     def plan(self) -> lw.Plan:
-        """The fields that were requested of the plan of forces."""
+        """The requested fields of the plan of forces."""
         return self._law.plan
 
     # ------------------------------------------------------------ advancing

@@ -193,7 +193,7 @@ class Units:
 
     @checked(InputError)
     def steps(self, seconds: float) -> int:
-        """The nearest integer of steps to a time in seconds."""
+        """The nearest whole number of steps to a time in seconds."""
         if not math.isfinite(steps := seconds / self.step_s):
             raise InputError(f"the time is {seconds:g} s; wanted a finite number of steps")
         return round(steps)

@@ -103,7 +103,7 @@ class _Grid:
 
     @property
     def heterodyne(self) -> float:
-        """Hz, an integer of bins."""
+        """Hz, a whole number of bins."""
         return (self.first + self.middle) / self.duration
 
     @property

@@ -24,7 +24,7 @@ from lanewise.support.errors import InputError
 from lanewise.support.numerals import numeral, numerals
 
 Floats = NDArray[np.float64]
-ROUNDING = 1e-9  # of a step: a band that is an integer of steps has no step more
+ROUNDING = 1e-9  # of a step: a band that is a whole number of steps has no step more
 REACH = 0.75  # of the isotropic grid's step: no direction is farther from the grid
 MOST = 20_000_000  # directions: a gigabyte of a search's own lists
 TURN, QUARTER = 2 * math.pi, math.pi / 2

@@ -251,7 +251,7 @@ def _check_proxies(search: Tree, proof: FarProof) -> None:
             "the place of the source decides a branch, and the function is not radial "
             f"({why.text}): no few points of a group say where it goes one way and where the other",
             proof.branch,
-            found="a comparison, min, max, clamp, abs, or an integer of places",
+            found="a comparison, min, max, clamp, abs, or a rounding of places",
             wanted="a smooth function of places, or one that is radial",
             hint="lw.far_field(...) shows what is proved; use lw.AllPairs(), which meets every "
             "source",

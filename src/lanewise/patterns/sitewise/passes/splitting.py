@@ -218,7 +218,7 @@ def _simplified(block: ir.Block, constants: dict[str, ir.Expression]) -> ir.Bloc
 
 
 def _without_unread_flags(block: ir.Block) -> ir.Block:
-    """A phase without links requested the kind alone, which is known."""
+    """A phase without links asked for the kind alone, which is known."""
     _, names = _used(block)
     return flat_map(
         block,

@@ -3,9 +3,9 @@ at Re = 100.
 
 Benchmark units: the channel is 2.2 x 0.41, the cylinder has its centre at (0.2, 0.2) and the
 diameter D = 0.1, and nu = 0.001. The inflow is a parabola whose mean U is 2/3 of its maximum; Re =
-U D / nu. `size` sites are about D: the channel is an integer of sites high, and its walls lie
-half a link outside them. The density falls along the channel with the pressure; at the outlet it is
-by so much below 1 that it is about 1 at the cylinder, whose coefficients are for 1.
+U D / nu. `size` sites are about D: the channel is a whole number of sites high, and its walls
+lie half a link outside them. The density falls along the channel with the pressure; at the outlet
+it is by so much below 1 that it is about 1 at the cylinder, whose coefficients are for 1.
 """
 
 from __future__ import annotations
