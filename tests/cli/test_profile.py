@@ -134,5 +134,5 @@ def test_the_option_is_split(given: str, wanted: str) -> None:
 
 def test_the_help_shows_one_option(lanewise: Command) -> None:
     text = re.sub(r"[^\w.-]+", " ", lanewise("lbm", "run", "--help").out)
-    assert "--profile FILE.json writes a trace for Perfetto" in text
+    assert "--profile FILE.json also writes a trace for Perfetto" in text
     assert "profile-trace" not in text

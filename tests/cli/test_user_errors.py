@@ -56,7 +56,6 @@ OPTIONS: dict[str, tuple[str, str]] = {
         "unknown layout 'sao'; did you mean 'soa'? wanted aos, soa, aoas, soaoas, aosoa, or a width with it as in aosoa(16)",
     ),
     "seed": ("--seed -1", "the seed is -1; wanted zero or more"),
-    "large seed": (f"--seed {2**63}", f"the seed is {2**63}; wanted at most {2**63 - 1}"),
     "ic": (
         "--ic foo",
         "unknown initial condition 'foo'; wanted one of galaxies, figure-eight, plummer, pythagorean, two-body, "

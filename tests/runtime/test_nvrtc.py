@@ -197,7 +197,7 @@ def test_without_an_interpreter_kernels_wait_for_their_turn(
 def test_another_version_of_the_compiler_is_not_asked() -> None:
     asked = {"library": nvrtc._library(), "name": "twice.cu", "options": options("sm_90", NONE), "version": "1.0"}
     for answer in (nvrtc_apart.compile_apart(asked, TEXT), nvrtc_child.compiled(asked, TEXT.encode())):
-        assert re.fullmatch(r"NVRTC \d+\.\d+ in place of 1\.0", answer[0]["error"])
+        assert re.fullmatch(r"NVRTC \d+\.\d+ instead of 1\.0", answer[0]["error"])
 
 
 @pytest.mark.parametrize("switches", SWITCHES, ids=str)

@@ -199,6 +199,12 @@ class InSlices:
 
     def _check(self, targets: RecordArray, sources: RecordArray) -> None:
         name, lowered = self.kernel.__name__, self.kernel.lowered
+        for array in (targets, sources):
+            if not isinstance(array, RecordArray):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise ArgumentError(
+                    f"{name}: found {shown(array)}; wanted an array of records, as "
+                    "Body.array(...) makes it"
+                )
         if lowered.numbered:
             raise ArgumentError(
                 f"{name}: its function asks for the index of {', '.join(lowered.numbered)}, which "
