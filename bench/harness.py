@@ -12,10 +12,11 @@ import shutil
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 GPU_FIELDS = ("name", "driver_version", "clocks.sm", "clocks.mem", "clocks.max.sm", "power.limit")
 
@@ -82,6 +83,21 @@ def interleave(
             versions[name]()
             times[name].append(clock() - start)
     return times
+
+
+def write_rows(
+    path: Path,
+    title: str,
+    machine: dict[str, str],
+    table: Iterable[str],
+    rows: list[dict[str, Any]],
+) -> None:
+    """The rows so far as `path`.md and `path`.json, so that a run that is cut off leaves them."""
+    facts = (f"- {key}: {value}" for key, value in machine.items())
+    text = "\n".join([f"# {title}", "", *facts, "", *table, ""])
+    path.with_suffix(".md").write_text(text, encoding="utf-8")
+    content = json.dumps({"machine": machine, "rows": rows}, indent=1)
+    path.with_suffix(".json").write_text(content, encoding="utf-8")
 
 
 def describe_machine() -> dict[str, str]:

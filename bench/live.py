@@ -298,7 +298,7 @@ def table(found: list[dict[str, Any]]) -> Iterator[str]:
 
 def main() -> None:
     """Compares, prints as it goes, and writes."""
-    from bench.harness import describe_machine
+    from bench.harness import describe_machine, write_rows
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
@@ -317,14 +317,7 @@ def main() -> None:
             break
         found.append(compare(row, options.device, options.rounds, options.seconds))
         print(list(table(found))[-1], flush=True)
-        text = "\n".join(
-            ["# What a view costs the run that it shows", "",
-             *(f"- {key}: {value}" for key, value in machine.items()), "", *table(found), ""]
-        )  # fmt: skip
-        out.with_suffix(".md").write_text(text, encoding="utf-8")
-        out.with_suffix(".json").write_text(
-            json.dumps({"machine": machine, "rows": found}, indent=1), encoding="utf-8"
-        )
+        write_rows(out, "What a view costs the run that it shows", machine, table(found), found)
     if wrong := [f["row"] for f in found if not f["equal"]]:
         raise SystemExit(f"different bits: {', '.join(wrong)}")
 

@@ -117,7 +117,7 @@ def table(found: list[dict[str, Any]]) -> Iterator[str]:
 
 def main() -> None:
     """Compares, prints as it goes, and writes."""
-    from bench.harness import describe_machine
+    from bench.harness import describe_machine, write_rows
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--before", type=Path, required=True, metavar="FOLDER")
@@ -139,14 +139,7 @@ def main() -> None:
                 break
             found.append(compare(states, row, options.rounds, SECONDS[options.device]))
             print(list(table(found))[-1], flush=True)
-            text = "\n".join(
-                ["# Two states of the code in turns", "",
-                 *(f"- {key}: {value}" for key, value in machine.items()), "", *table(found), ""]
-            )  # fmt: skip
-            out.with_suffix(".md").write_text(text, encoding="utf-8")
-            out.with_suffix(".json").write_text(
-                json.dumps({"machine": machine, "rows": found}, indent=1), encoding="utf-8"
-            )
+            write_rows(out, "Two states of the code in turns", machine, table(found), found)
     wrong = [f["row"] for f in found if "apart" in f and not f["apart"] <= ALIKE]
     if wrong:
         raise SystemExit(f"different numbers: {', '.join(wrong)}")

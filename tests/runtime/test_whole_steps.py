@@ -167,7 +167,7 @@ class Paused:
     seconds = 1.0
 
     def __init__(self) -> None:
-        self.stuck = False
+        self.stuck, self.last = False, 0
 
     def due(self, step: int) -> int:
         return step + 1
@@ -176,6 +176,7 @@ class Paused:
         if step == 3:
             press()
         self.stuck |= step >= 3 and not asked()
+        self.last = step
 
 
 @pytest.mark.parametrize("around", [0, 1, 2])
@@ -194,6 +195,7 @@ def test_ctrl_c_ends_a_pause_whoever_waits_around(around: int) -> None:
     with pytest.raises(KeyboardInterrupt):
         run()
     assert not paused.stuck
+    assert paused.last == 3, "the rest of a piece is not looked at, step by step"
     assert not whole.broken
 
 

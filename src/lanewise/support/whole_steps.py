@@ -129,7 +129,9 @@ class WholeSteps:
         end = step + steps
         with deferred_interruption() as interruption:
             while step < end:
-                count = self._piece(step, end)
+                # whoever ends has no viewers to wait for, nor to stop for at every step
+                watchers = () if interruption.waits else self._watchers
+                count = self._piece(step, end, watchers)
                 begin = time.perf_counter()
                 self.begin(step, count)
                 try:
@@ -139,17 +141,17 @@ class WholeSteps:
                 self.mended()
                 self._pace = (time.perf_counter() - begin) / count
                 step += count
-                for watcher in self._watchers:
+                for watcher in watchers:
                     watcher.look(step, lambda: interruption.waits)
                 if interruption.asked:
                     interruption.deliver()
         if interruption.asked:  # between the last look and here
             interruption.deliver()
 
-    def _piece(self, step: int, end: int) -> int:
+    def _piece(self, step: int, end: int, watchers: tuple[Watcher, ...]) -> int:
         """Steps for some time; many of them end where graphs and the cycles of kernels do."""
         seconds = PIECE_SECONDS
-        for watcher in self._watchers:
+        for watcher in watchers:
             seconds = min(seconds, watcher.seconds)
             if (due := watcher.due(step)) is not None:
                 end = min(end, due)
