@@ -33,7 +33,7 @@ ERROR = re.compile(r"(?<![\w.,/^-])(\d[\d,]*(?:\.\d+)?e-\d+)(?!\w)")
 
 DURATION = r"(?:ms|us|µs|ns|milliseconds|microseconds)"
 RATE = r"(?:[GT]B/s|[GT]FLOP/s|MLUPS|pairs/s|points/s|sites/s)"
-UNIT = rf"(?:{DURATION}|{RATE}|%|times as fast)"
+UNIT = rf"(?:{DURATION}|{RATE}|%|times as (?:fast|long))"
 FIGURE = re.compile(rf"{NUMBER}(?: |&nbsp;)?({UNIT})(?!\w)")
 COLUMN = re.compile(rf"(?<!\w)({UNIT})(?!\w)")
 CONTINUED = re.compile(r"\n[ ]*")
@@ -52,7 +52,7 @@ class Figure:
         return float(self.digits.replace(",", ""))
 
     def is_by_the_clock(self) -> bool:
-        return bool(re.fullmatch(rf"{DURATION}|{RATE}|times as fast", self.unit))
+        return bool(re.fullmatch(rf"{DURATION}|{RATE}|times as (?:fast|long)", self.unit))
 
     def scales(self) -> tuple[float, ...]:
         """What the unit of a result may be, in that of the figure."""

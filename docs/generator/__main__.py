@@ -1,5 +1,6 @@
-"""Write the pages of docs/reference from the code, and the tables of measurements under the pages
-that are written by hand; or say which of them are out of date.
+"""Write the pages of docs/reference from the code, the tables of measurements under the pages that
+are written by hand, and the figures of the README and of bench/results/summary.md; or say which of
+them are out of date.
 
     python -m docs.generator [--check]
 
@@ -12,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from docs.generator import commands, examples, measurements, names, plan_fields, settings
+from docs.generator import commands, examples, figures, measurements, names, plan_fields, settings
 
 FOLDER = Path(__file__).resolve().parent.parent / "reference"
 
@@ -40,9 +41,15 @@ def stale(made: dict[str, str]) -> Iterator[str]:
         path = FOLDER / name
         if not path.exists() or path.read_text(encoding="utf-8") != made.get(name):
             yield name
-    for path, text in measurements.inserted():
+    for path, text in inserted():
         if path.read_text(encoding="utf-8") != text:
             yield path.name
+
+
+def inserted() -> Iterator[tuple[Path, str]]:
+    """Pages outside of the folder that have generated parts, with their text as it should be."""
+    yield from measurements.inserted()
+    yield from figures.inserted()
 
 
 def main() -> None:
@@ -58,7 +65,7 @@ def main() -> None:
             path.unlink()
     for name, text in made.items():
         (FOLDER / name).write_text(text, encoding="utf-8")
-    for path, text in measurements.inserted():
+    for path, text in inserted():
         path.write_text(text, encoding="utf-8")
 
 
