@@ -104,6 +104,24 @@ def test_no_message_has_them() -> None:
     assert messages == []
 
 
+COMMENTED = '''"""It hangs on the length.
+
+of its own
+"""
+x = "nobody"  # nobody reads `beside`
+def f(beside):
+    """beside: another, behind the eye."""
+    raise ValueError  # too large, too small
+'''
+
+
+def test_no_comment_and_no_docstring_has_them() -> None:
+    found = [(line, words) for line, words, _ in prose.found_in_comments(COMMENTED)]
+    assert found == [(5, "nobody"), (1, "hangs on"), (3, "of its own")]
+    files = sorted((prose.ROOT / "src/lanewise").rglob("*.py"))
+    assert [(p.name, *x) for p in files for x in prose.found_in_comments(p.read_text("utf-8"))] == []
+
+
 def test_a_page_that_is_out_of_date_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generator, "FOLDER", tmp_path)
     (tmp_path / "plan.md").write_text("older", encoding="utf-8")

@@ -2,19 +2,21 @@
 `python -m docs.generator.prose` lists them.
 
 `make style` runs it. Of documents, blocks of code and what commands print are not read; of the
-source, strings are, without docstrings.
+source, strings, docstrings and comments are read.
 """
 
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BETTER = {
-    r"\bhangs?\b( on)?": "depends on",
+    r"(?<!crash or )\bhangs?\b( on)?": "depends on",
     r"\brests on\b": "depends on, requires",
     r"\b(nobody|somebody|whoever)\b": "name the thread, the call, the user; or 'no ...'",
     r"\bof (one's|your|its|their) own\b": "your own ..., custom",
@@ -23,11 +25,11 @@ BETTER = {
     r"\bwhole numbers?\b(?! of\b)": "integer (but: a whole number of steps)",
     r"\btruth values?\b": "boolean",
     r"\bin place of\b": "instead of",
-    r"\bbehind the\b": "after the",
+    r"\bbehind the\b(?! (?:body|caller's back|eye|selected)\b)": "after the",
     r"\bbeside\b": "alongside, next to, besides, compared with",
     r"\bgo(es)? on\b": "continues",
     r"\b(is|are) told\b": "reports",
-    r", too\b": "also",
+    r", too\b(?! (?:few|large|many|small)\b)": "also",
 }
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`[^`\n]*`")
@@ -82,6 +84,27 @@ def found_in_strings(source: str) -> Iterator[tuple[int, str, str]]:
                     yield n.lineno, match[0], better
 
 
+PARAMETER = re.compile(r"\bbeside(?=[:,] )")
+"""A parameter of that name, where a docstring explains it."""
+
+
+def found_in_comments(source: str) -> Iterator[tuple[int, str, str]]:
+    """Line, words, and what to write instead, for each of the words in the comments and docstrings
+    of a file.
+    """
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            for _, words, better in found(token.string):
+                yield token.start[0], words, better
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                for number, words, better in found(PARAMETER.sub("parameter", text)):
+                    yield node.lineno + number - 1, words, better
+            case _:
+                pass
+
+
 def main() -> None:
     """List them; the exit code is 1 if there are any."""
     lines = [
@@ -92,6 +115,11 @@ def main() -> None:
         f"{path.relative_to(ROOT)}:{number}: {words!r}: write {better}"
         for path in sources()
         for number, words, better in found_in_strings(path.read_text(encoding="utf-8"))
+    ]
+    lines += [
+        f"{path.relative_to(ROOT)}:{number}: {words!r}: write {better}"
+        for path in sorted((ROOT / "src/lanewise").rglob("*.py"))
+        for number, words, better in found_in_comments(path.read_text(encoding="utf-8"))
     ]
     if lines:
         raise SystemExit("\n".join([*lines, f"{len(lines)} words to replace"]))

@@ -168,7 +168,7 @@ WORTH_DIVIDING = 0.02  # a field in two arrays is no view any more: that must pa
 
 
 def by_frequency(leaves: Sequence[Leaf], accesses: Sequence[ArrayUse]) -> list[Group]:
-    """Whole fields with the same role in every access, in order of declaration; fields that nobody
+    """Whole fields with the same role in every access, in order of declaration; fields that nothing
     uses come last.
     """
     groups: dict[tuple[tuple[bool, bool], ...], list[Leaf]] = {}

@@ -144,7 +144,7 @@ def _plain() -> Any:
 
 
 def _touched(use: Use, reference: Any, roles: dict[str, Role]) -> list[ArrayUse]:
-    """The leaves of each array that the kernel loads and stores once what nobody needs is gone."""
+    """The leaves of each array that the kernel loads and stores once what nothing needs is gone."""
     from lanewise.analysis.instructions import count_operations
     from lanewise.ir import nodes as ir
     from lanewise.ir.traverse import statements

@@ -172,7 +172,7 @@ class ArrayTraffic:
     """Bytes that a launch moves for one array of global memory.
 
     `useful` are wanted; `requested` are those of the loads and stores, with lanes of vector loads
-    that nobody wants; `moved` are whole sectors of 32 bytes between the L1 and L2 caches, a sector
+    that nothing wants; `moved` are whole sectors of 32 bytes between the L1 and L2 caches, a sector
     that a warp touches twice counted once.
     """
 

@@ -1,4 +1,4 @@
-"""Accesses that lie beside each other in memory, for all values of the indices."""
+"""Accesses that are adjacent in memory, for all values of the indices."""
 
 from __future__ import annotations
 

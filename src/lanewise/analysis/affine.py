@@ -31,7 +31,7 @@ class Affine:
 
     coefficients: of indices of threads and variables of loops, none of them 0. terms: of
     expressions that all threads share and no round changes. scaled: variables whose coefficient is
-    such an expression, beside those of `coefficients`.
+    such an expression, besides those of `coefficients`.
     """
 
     coefficients: tuple[tuple[str, int], ...] = ()

@@ -1,8 +1,8 @@
 """Arithmetic on the values of a table, simplified as it is built: zeros and ones vanish, factors
 that are numbers come together.
 
-It is for derivatives, whose rounding nobody has written down: 2 * (x * 0.5) may become x. A zero is
-a derivative that is not there, so zero times anything is zero.
+It is for derivatives, whose rounding no text fixes: 2 * (x * 0.5) may become x. A zero
+is a derivative that is not there, so zero times anything is zero.
 """
 
 from __future__ import annotations
@@ -113,7 +113,9 @@ class Algebra:
         return Value(self.table.add("*", _sorted(a, b), self.kind(a)), a.negative != b.negative)
 
     def product(self, a: Value, b: Value) -> Value:
-        """The product of two values that are used elsewhere, too: numbers stay in their factors."""
+        """The product of two values that are used elsewhere as well: numbers stay in their
+        factors.
+        """
         if self.literal(a) is not None or self.literal(b) is not None:
             return self.times(a, b)
         return Value(self.table.add("*", _sorted(a, b), self.kind(a)), a.negative != b.negative)

@@ -28,7 +28,7 @@ LEAST_SAVING = (
 
 @dataclass(frozen=True, slots=True)
 class BothWays:
-    """The combined function, and how many operations it has beside two calls of the original.
+    """The combined function, and its operations compared with two calls of the original.
 
     same_bits: also where a compiler fuses multiplications and additions, each direction has the
     bits that the function gives alone.

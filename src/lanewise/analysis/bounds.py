@@ -194,7 +194,7 @@ class _Walk:
             side = assume(s.condition, state.copy(), true=true)
             whole = sure and leaves_a_box(s.condition, state, self.sparse, true=true)
             ends.append(None if side is None else self.block(block, side, sure=whole))
-            if any(map(returns, block)):  # then those of the other side alone go on
+            if any(map(returns, block)):  # then those of the other side alone continue
                 kept = kept and (ends[-1] is None)
             elif returns(s):
                 kept = kept and whole

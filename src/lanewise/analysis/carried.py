@@ -1,7 +1,7 @@
 """Extremes that carry values along: the place of the largest element, and what else belongs to it.
 
     for k in range(n): if a[y, k] > most: most = a[y, k]; where = k
-Threads that share the rounds keep the round beside each value: of equal ones the first round has
+Threads that share the rounds keep the round with each value: of equal ones the first round has
 it, or with `>=` the last one, as it has in a loop that runs alone.
 """
 

@@ -21,7 +21,7 @@ ROUND = "@round"  # of a loop without a variable
 
 @dataclass(slots=True)
 class Dependence:
-    """`of[name]`: the indices of threads, and the variables of loops, that a variable may hang
+    """`of[name]`: the indices of threads, and the variables of loops, that a variable may depend
     on.
     """
 

@@ -36,7 +36,7 @@ class Instructions:
 
     Kinds of arithmetic are those of `operation_cost`; of memory "shared load", "shared store",
     "global load", "global store", "local load", "local store", each with the bytes of one thread
-    behind it ("shared load 16"); beside them "branch", "barrier" and "shuffle".
+    behind it ("shared load 16"); in addition "branch", "barrier" and "shuffle".
     """
 
     counts: Mapping[str, float] = field(default_factory=dict[str, float])

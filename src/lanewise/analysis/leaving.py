@@ -11,7 +11,7 @@ from lanewise.ir.traverse import blocks
 
 
 def leaves(s: ir.Statement, known: Callable[[ir.Expression], bool]) -> bool:
-    """Whether a statement may return from its function, or break or go on with the loop that it
+    """Whether a statement may return from its function, or break or continue with the loop that it
     stands in.
 
     A branch whose condition is `known` counts as part of the path that is followed.

@@ -42,7 +42,7 @@ def _statement(s: ir.Statement, known: dict[int, int]) -> int:
 
 def _copies(s: ir.For) -> int:
     """How often the body of a loop is written out. One that is written out completely, but whose
-    rounds nobody knows, is left to the compiler.
+    an unknown number of rounds, is left to the compiler.
     """
     if s.unroll:
         return s.unroll

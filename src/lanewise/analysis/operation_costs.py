@@ -134,7 +134,7 @@ _FLOAT: dict[str, Cost] = {
         "select": 6,
         "branch": 9,
     },
-    "min": {"compare": 1},  # an instruction of its own
+    "min": {"compare": 1},  # a separate instruction
     "max": {"compare": 1},
     "clamp": {"compare": 2},
     "mix": {"fp32 add": 1, "fp32 fma": 1},
@@ -350,7 +350,7 @@ LATENCY = {
 }
 
 
-# of a sequence: they run beside its arithmetic
+# of a sequence: they run next to its arithmetic
 _CHECKS = frozenset({"integer", "compare", "select"})
 
 

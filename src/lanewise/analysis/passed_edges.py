@@ -1,4 +1,5 @@
-"""Accesses as they are away from the edges: where sums that wrap, or that are kept inside, go on.
+"""Accesses as they are away from the edges: where sums that wrap, or that are kept inside,
+continue.
 
 load u[(y + h - 1) % h, x]                     ->  load u[y + h - 1, x]
 load u[y, clamp(x - 1, 0, w - 1)]              ->  load u[y, x - 1]
@@ -18,7 +19,7 @@ from lanewise.ir.traverse import rewrite_block
 SHORT = 32  # what wraps after fewer elements has no inside to speak of
 
 Edge = Literal["wraps", "ends"]
-"""At the edges an index goes on at the other side, or stays."""
+"""At the edges an index continues at the other side, or stays."""
 
 
 @dataclass(frozen=True, slots=True)

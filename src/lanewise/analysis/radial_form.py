@@ -3,7 +3,7 @@ elements through their difference alone.
 
     field of the source * value of the target * product of components of d * value of s
 with d = source.position - target.position and s = d.d. Values of s, of the target and of what is
-one value for all stand in a table of their own, simplified as they are built (`algebra`). Three
+one value for all stand in a separate table, simplified as they are built (`algebra`). Three
 equal squares are s, in whatever order they are added. What has no such form says why, and where.
 """
 
@@ -234,7 +234,7 @@ class Forms:
         return self._with_squares({p: v for p, v in total.items() if not self._is_zero(v)})
 
     def _with_squares(self, form: Form) -> Form:
-        """With s in place of the sum of the squares of all components."""
+        """With s instead of the sum of the squares of all components."""
         for part in list(form):
             rest = tuple(p - 2 * (a == 0) for a, p in enumerate(part.powers))
             if min(rest) < 0 or part not in form:

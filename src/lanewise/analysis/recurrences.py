@@ -4,8 +4,8 @@ Part of it can be done ahead.
 
     for i in range(n): s = b[i, x]; for k in range(i): s -= l[i, k] * b[k, x]; b[i, x] = s / l[i, i]
 From round `first` on, the rounds k < first of the inner loop read rows that are finished. For all i
-of a panel of rounds they hang on nothing that the panel computes: they can run before it, for all i
-at once. What is left of the inner loop is inside the panel.
+of a panel of rounds they depend on nothing that the panel computes: they can run before it, for all
+i at once. What is left of the inner loop is inside the panel.
 
 The proof. Rounds go by the outer variable v; let w be v, or -v where it counts down. The inner loop
 ends at w + e, so that later rounds only add to its end, or begins at e - w, so that they only add

@@ -76,8 +76,8 @@ def shareable(body: ir.Block, place: int, indices: tuple[str, ...]) -> Shareable
 
 
 def folds_of(loop: ir.For, after: ir.Block, *, carrying: bool = False) -> tuple[Fold, ...] | str:
-    """The variables that a loop gathers values in, or why its rounds hang on each other. carrying:
-    whether extremes may carry values along, such as their places.
+    """The variables that a loop gathers values in, or why its rounds depend on each other.
+    carrying: whether extremes may carry values along, such as their places.
     """
     if _leaves(loop.body):
         return "a round may be the last one: it has a break"

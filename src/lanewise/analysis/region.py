@@ -75,7 +75,7 @@ class Region:
         return self.children[-1]
 
     def note_staging(self) -> None:
-        """The loop around waits for a load from global memory before it can go on."""
+        """The loop around waits for a load from global memory before it can continue."""
         region = self
         while not region.is_loop and region.parent is not None:
             region = region.parent
@@ -162,7 +162,7 @@ class Values:
     least: bool = False  # what may not run stays where it is
 
     def leaf(self, name: str, kind: Scalar, home: Region) -> Value:
-        """A value that is there without an instruction of its own."""
+        """A value that is there without a separate instruction."""
         self.fresh += 1
         value = self.table.leaf(f"{name}@{self.fresh}", kind)
         self.homes[value.number] = home

@@ -351,7 +351,7 @@ class _Walk:
     def side(
         self, block: ir.Block, condition: Sample | None, taken: bool, env: Environment, here: Region
     ) -> Returned:
-        """One side of a branch: a region of its own, run by the warps of which a thread takes
+        """One side of a branch: a separate region, run by the warps of which a thread takes
         it.
         """
         weight, active = self.weight, self.active

@@ -1,6 +1,6 @@
 """Which variables belong to a round of a loop, and which go from one round to the next.
 
-for k: u = a[k]; s = s + u   ->   u belongs to a round, s goes on
+for k: u = a[k]; s = s + u   ->   u belongs to a round, s continues
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ class _Numbering:
     def _block(self, block: ir.Block, env: dict[str, Value]) -> list[Value] | None:
         """Run statements; the results when all paths return.
 
-        What follows a branch runs for each side that goes on.
+        What follows a branch runs for each side that continues.
         """
         for place, s in enumerate(block):
             match s:

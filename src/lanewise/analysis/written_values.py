@@ -13,7 +13,7 @@ from lanewise.ir.names import own
 from lanewise.support.errors import NOWHERE
 
 FREE = frozenset({"leaf", "literal"})
-"""Operations that nobody computes."""
+"""Operations that nothing computes."""
 
 
 @dataclass

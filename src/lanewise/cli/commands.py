@@ -1,4 +1,4 @@
-"""The commands of `lanewise`: each lives in a file of its own, those of a product in its folder."""
+"""The commands of `lanewise`: each lives in its own file, those of a product in its folder."""
 
 from __future__ import annotations
 

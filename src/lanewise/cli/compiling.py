@@ -28,7 +28,7 @@ class CompilingLine:
 
     At a terminal a line that goes away when it is done; above a progress bar, which holds the last
     line, one that stays, for a kernel that takes long. In a log one line, for the first that
-    somebody waits for.
+    the user waits for.
     """
 
     def __init__(self, moment: float = MOMENT) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from lanewise.explanation.compiled import Offline
 
 BODIES = 16_384
-WIDTH = 120  # columns where nobody says how many there are
+WIDTH = 120  # columns where the number is not given
 
 
 Source = Annotated[
@@ -199,7 +199,7 @@ def _print_tables(heading: str, kernels: tuple[Offline, ...], every: bool) -> No
 
 
 def _filled(line: str) -> str:
-    """A line in the width of a table; what is indented goes on deeper."""
+    """A line in the width of a table; what is indented continues deeper."""
     deeper = line[: len(line) - len(line.lstrip())]
     return textwrap.fill(line, columns(), subsequent_indent=f"{deeper}    " if deeper else "")
 

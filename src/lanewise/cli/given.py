@@ -1,4 +1,4 @@
-"""What a command is told of the arguments of a kernel: values and sizes, by name."""
+"""What a command gets about the arguments of a kernel: values and sizes, by name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read_shapes(texts: list[str]) -> dict[str, Shape]:
 
 
 def refuse_of_files(name: str, shapes: Mapping[str, Shape], near: float | None) -> None:
-    """Raises `InputError` where a product is told what belongs to kernels of files."""
+    """Raises `InputError` where a product is given what belongs to kernels of files."""
     given = [n for n, there in (("shape", bool(shapes)), ("near", near is not None)) if there]
     if given and name in PRODUCTS:
         raise InputError(f"--{given[0]} belongs to kernels of files, and {name} is a product")

@@ -1,5 +1,5 @@
-"""`lanewise ladder`: a series of versions of one kernel, checked, timed, and shown beside a paper's
-figures.
+"""`lanewise ladder`: a series of versions of one kernel, checked, timed, and shown next to a
+paper's figures.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def _radii(chosen: Ladder, text: str | None) -> tuple[float, ...]:
 
 
 def _precision(chosen: Ladder, text: str | None) -> str:
-    """The precision that is asked for, else the ladder's first."""
+    """The precision that is requested, else the ladder's first."""
     if text is None:
         return chosen.precisions[0]
     if text not in chosen.precisions:

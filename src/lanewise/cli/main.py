@@ -50,7 +50,7 @@ class _Presses:
 
 
 def program() -> None:
-    """Run a command as a process of its own, and end it.
+    """Run a command as a separate process, and end it.
 
     What lies in memory is not taken apart first, which takes a quarter of a second with a compiler
     loaded.
@@ -85,7 +85,7 @@ def program() -> None:
         sys.stdout.flush()
         sys.stderr.flush()
     except OSError:
-        # a closed pipe, a full disk: Python ends such a process with a word and a code of its own
+        # a closed pipe, a full disk: Python ends such a process with its own word and code
         sys.exit(code)
     if ranks is not None:
         ranks.leave(code)

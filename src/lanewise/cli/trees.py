@@ -1,4 +1,4 @@
-"""Forces by all pairs or by a tree: the options of commands that are told so, and the kernel of a
+"""Forces by all pairs or by a tree: the options of commands that take them, and the kernel of a
 file over what they ask for.
 """
 

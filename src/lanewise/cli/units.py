@@ -1,5 +1,5 @@
-"""`lanewise units`: a run of a product for every point of a scan, in one folder, that goes on from
-wherever it was left.
+"""`lanewise units`: a run of a product for every point of a scan, in one folder, that continues
+from wherever it was left.
 """
 
 from __future__ import annotations
@@ -102,7 +102,9 @@ def run(
 def resume(
     folder: Folder, workers: Workers = None, nice: Nice = 0, scheduler: Scheduler = None
 ) -> None:
-    """Go on with a scan: units with a result are checked, others go on from their checkpoints."""
+    """Continue with a scan: units with a result are checked, others continue from their
+    checkpoints.
+    """
     _follow(folder, None, workers, nice, scheduler)
 
 

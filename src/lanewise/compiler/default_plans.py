@@ -1,6 +1,6 @@
 """The plan that a kernel gets when its user fixes nothing, or some of it.
 
-Each pattern has rules of thumb of its own.
+Each pattern has its own rules of thumb.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ class BuiltPrograms:
         return self._built[plan]
 
     def _beside(self, plan: CompletePlan) -> Program | None:
-        """The program of a plan that differs from another one in what the compiler does beside the
+        """The program of a plan that differs from another one in what the compiler does besides the
         passes, if that one is legal.
 
         Caps of registers stand in the grids of kernels, and nothing else depends on them; what fast
@@ -178,7 +178,7 @@ def possible(
     None when it can.
 
     A value that leaves every kernel of the program as it is without the optimisation counts as
-    refused, too. `reason_of` takes the name of the pass and of the kernel off the text.
+    refused as well. `reason_of` takes the name of the pass and of the kernel off the text.
     """
     return BuiltPrograms(reference, kind).possible(plan, name, value)
 

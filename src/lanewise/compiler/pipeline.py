@@ -109,7 +109,7 @@ def _as_it_is(stage: str, kernel: ir.Kernel) -> ir.Kernel:
 
 
 def simplified(reference: ir.Kernel, checked: Checked = _as_it_is) -> ir.Kernel:
-    """A reference kernel as every plan finds it: folded, without what nobody reads."""
+    """A reference kernel as every plan finds it: folded, without what nothing reads."""
     kernel = checked("pattern", with_distinct_functions(reference))
     kernel = checked("constant folding", constant_folding.apply(kernel))
     # after folding, which makes indices literals
@@ -156,7 +156,7 @@ def program_of(
 def _groups(
     parts: Kernels, plan: CompletePlan, target: Target, checked: Checked
 ) -> Iterator[Kernels]:
-    """The kernels in their shape: one by one those of panels, which each have passes of their own
+    """The kernels in their shape: one by one those of panels, which each have their own passes
     to go through; else all together.
     """
 

@@ -1,5 +1,5 @@
-"""Forward mode: beside every variable that depends on an input, its derivative with respect to that
-input.
+"""Forward mode: along with every variable that depends on an input, its derivative with respect to
+that input.
 
     r = sqrt(d2)   ->   $d0.r = (0.5 / sqrt(d2) if sqrt(d2) > 0.0 else 0.0) * $d0.d2;   r = sqrt(d2)
 Branches, loops, local arrays and helpers stay what they are. There is one derivative for each

@@ -30,7 +30,7 @@ class Numbers:
     rest: ir.Block
 
     def next(self, names: Callable[[str], str]) -> list[str]:
-        """The lines that go on to the next block."""
+        """The lines that continue to the next block."""
         lines, pad = list[str](), ""
         for number, count in self.counted:
             name = names(number)

@@ -3,7 +3,7 @@
 The text carries the user's names, and `#line` points into the user's file.
 
 A thread of an inlined function has the user's statements and lanewise's own side by side, where
-`#line` would point there and back again at almost every line: comments behind the statements say
+`#line` would point there and back again at almost every line: comments after the statements say
 where they come from.
 """
 
@@ -111,7 +111,7 @@ class _Writer:
         return f"  // {self.noted}:{line}" if line and line != before else ""
 
     def put_note(self, note: str, first: int) -> None:
-        """Behind the first line of a statement."""
+        """After the first line of a statement."""
         while first < len(self.lines) and self.lines[first].lstrip().startswith("#"):
             first += 1
         if note and first < len(self.lines):

@@ -58,7 +58,7 @@ class Declarations:
         return self._inline.get(id(s), {}).get(name, False)
 
     def is_unread(self, s: ir.Statement, name: str) -> bool:
-        """Whether nobody reads the variable that this statement declares: another block has one of
+        """Whether nothing reads the variable that this statement declares: another block has one of
         the same name.
         """
         return (id(s), name) in self._unread

@@ -54,7 +54,7 @@ class LaneChoices:
         loaded = {s.buffer for s in statements(threads.body) if isinstance(s, ir.Load)}
         ordered = {b.name for b in kernel.buffers if b.ordered}
         kept = loaded | self._written_in_part(threads.body, 0) - ordered
-        # Nobody reads them here: they need not stay in the caches.
+        # Nothing reads them here: they need not stay in the caches.
         self.streamed = {
             b.name
             for b in kernel.buffers
@@ -64,7 +64,7 @@ class LaneChoices:
         self.ordered = ordered & self.streamed
         # Squares that ask for what comes next themselves, and write pieces of many rows at once.
         self.in_squares = any(isinstance(s, ir.Prefetch) for s in statements(kernel.body))
-        # integers that are assigned once, whatever they hang on
+        # integers that are assigned once, whatever they depend on
         self.whole: Mapping[str, IndexSum] = {}
         self.past = set[str]()  # buffers written past the caches
         self.in_rows = set[str]()  # of these: whose registers follow each other in memory
@@ -107,7 +107,7 @@ class LaneChoices:
         return buffers
 
     def differs(self, e: ir.Expression) -> bool:
-        """Whether lanes have values of their own."""
+        """Whether lanes have their own values."""
         return any(n in self.varying for n in reads(e))
 
     def is_beside(self, index: ir.Expression) -> bool:
@@ -138,7 +138,7 @@ class LaneChoices:
         return rewrite(e, change)
 
     def is_square(self, moves: Sequence[ir.Load | ir.Store]) -> bool:
-        """Whether what each lane moves lies beside what it moves next."""
+        """Whether what each lane moves lies next to what it moves next."""
         first = moves[0]
         if not self.differs(first.index) or self.is_beside(first.index):
             return False

@@ -29,7 +29,7 @@ NEIGHBOURS = 3  # elements of an array that a point reads where their lines come
 
 
 class LanePrefetches:
-    """Which memory loads ask for, beside their own."""
+    """Which memory loads ask for, besides their own."""
 
     def __init__(self, lanes: LaneChoices, threads: ir.Parallel) -> None:
         self.lanes = lanes
@@ -43,7 +43,7 @@ class LanePrefetches:
         looks = bool(lanes.bodies) and not lanes.in_squares
         # bytes, by loads
         self.far = dict[int, int]()
-        # At the edges, too: a gap of one line misleads what caches ask for themselves.
+        # At the edges as well: a gap of one line misleads what caches ask for themselves.
         for body in lanes.bodies if looks else ():
             self.far |= self._far_ahead(body, own_memory=own_memory)
         # Rows of this block, or of this point of it: the next one has the next.
@@ -132,7 +132,7 @@ class LanePrefetches:
 
         Of squares that a tile gathers all rows: there are more than a core follows. Of neighbours
         those of the last row or plane, which come from memory: the others found their lines when
-        they were the last. Of other planes the last of several rows, too.
+        they were the last. Of other planes the last of several rows as well.
         """
         ahead, sums = dict[int, int](), lane_sums(block, self.lanes.varying, self.lanes.around)
         straight = block if block is self.lanes.bodies[0] else tuple(_straight(block))
@@ -155,7 +155,7 @@ class LanePrefetches:
             distances = _last_rows([p for _, p in known])
             rows = dict[tuple[int, object], int]()
             for s, p in known:
-                # one register of each row: a core goes on with the lines behind it
+                # one register of each row: a core continues with the lines behind it
                 if p in distances:
                     rows.setdefault(
                         (distances[p], frozenset(index_sum(s.index, sums).terms.items())), id(s)

@@ -302,7 +302,7 @@ class _EntryWriter(Writer):
         return name
 
     def named_for_people(self) -> str:
-        """In place of what Python calls, of which most is the same for all kernels."""
+        """Instead of what Python calls, of which most is the same for all kernels."""
         return f"; {self.name}, which Python calls, unpacks its arguments for {self.run_name}\n"
 
     def called_from_outside(self) -> str:
@@ -336,7 +336,7 @@ class _EntryWriter(Writer):
 
 
 def _next(numbers: Numbers, kind: Scalar) -> ir.Block:
-    """What goes on to the numbers of the next block, see `emit.block_numbers.py`."""
+    """What continues to the numbers of the next block, see `emit.block_numbers.py`."""
     inner: ir.Block = ()
     for name, count in reversed(numbers.counted):
         number = ir.Local(name, kind)

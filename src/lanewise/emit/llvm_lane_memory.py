@@ -31,7 +31,7 @@ class LaneMemory:
         self.lanes, self.vectors = values.lanes, values.vectors
 
     def rooms(self) -> None:
-        """Where the answers lie until it is known what they hang on, see `settle`."""
+        """Where the answers lie until it is known what they depend on, see `settle`."""
         for b in sorted(self.lanes.streamed):
             self.code.room(self.far_room(b), "i1")
 
@@ -272,9 +272,9 @@ class LaneMemory:
 
     def unbroken(self, buffer: str) -> ir.Expression | None:
         """That rows are whole registers, or long: a stream into a line of memory that a masked
-        store writes, too, waits for it.
+        store writes waits for it as well.
 
-        Where registers are stored in the order of memory masked ones are streams, too, but for
+        Where registers are stored in the order of memory masked ones are streams as well, but for
         short rows.
         """
         lanes = self.lanes

@@ -265,7 +265,7 @@ finite:
 
 
 def _scatter_extreme(operation: str, kind: Scalar) -> Parts:
-    """Put a float in place of an element until it no longer has to, or does."""
+    """Replace an element by a float until it no longer has to, or does."""
     t, letter = TYPES[kind], "f32" if kind == F32 else "f64"
     word, nan = _LIMITS[kind]
     size, smaller = kind.size, operation == "min"

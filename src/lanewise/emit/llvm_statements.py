@@ -273,7 +273,7 @@ class Writer:
             self.counted(s, bounds, kind, body)
 
     def counted(self, s: ir.For, bounds: list[str], kind: Scalar, body: Callable[[], None]) -> None:
-        """The rounds are counted down and the variable goes on beside them, without a word on
+        """The rounds are counted down while the variable counts up, without a word on
         overflow: what LLVM knows of a variable decides how it takes several rounds at once, and so
         in which order sums are added.
         """

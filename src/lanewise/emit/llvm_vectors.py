@@ -271,7 +271,7 @@ class Vectors:
         """A store past the caches where `far` says so and a line of memory is written whole: the
         line is not read before.
 
-        parts: whether a register that lies in two lines is stored so, too: where the next one
+        parts: whether a register that lies in two lines is also stored so: where the next one
         follows at once, and completes the second.
         """
         code, v = self.code, self.kind(kind)
@@ -297,7 +297,7 @@ class Vectors:
 
     def stream_some(self, pointer: str, kind: Scalar, mask: str, value: str, far: str) -> None:
         """A store in some lanes, past the caches where `far` says so: pieces of `EVEN` bytes, and
-        single elements beside them.
+        single elements next to them.
 
         A core puts together what follows each other: a line whose first part ends a row goes to
         memory whole with what begins the next row. Through a cache the second part would wait until

@@ -14,7 +14,7 @@ is one at most at either end, nothing is tested in a row:
       for x_number in range(x_inner, x_outer): x_first = ...; A
       if x_outer < end: x_number = x_outer; x_first = ...; B
     else: as above
-A core foresees such rows, and goes on to the next one while memory is waited for.
+A core foresees such rows, and continues to the next one while memory is waited for.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class SplitWalk:
 
 def walk_of(s: ir.For) -> SplitWalk | None:
     """A loop whose last branch has tests that hold from one round to another; None for others, and
-    for blocks with loops of their own.
+    for blocks with their own loops.
     """
     if not s.body or s.step != ir.Literal(1, s.step.type):
         return None

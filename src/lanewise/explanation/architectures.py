@@ -1,5 +1,5 @@
 """The same call for several architectures, side by side, and what copies from and to the host would
-take beside it.
+take as well.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lanewise.models.devices import DeviceModel, table_archs
 from lanewise.models.roofline import length_of
 
 ALL = "all"
-NOTABLE = 1.0  # copies that take so many times the kernel are said in a line of their own
+NOTABLE = 1.0  # copies that take so many times the kernel are reported in a separate line
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ def explain(
 
 
 def _launches(s: Subject, estimates: Estimates) -> tuple[LaunchRow, ...]:
-    """Of the kernels of the plan; of steps over sites a line of their own says what they move."""
+    """Of the kernels of the plan; of steps over sites a separate line says what they move."""
     if s.model is None or s.traffic is not None:
         return ()
     return rows_of_program(estimates.program(s.plan), s.environment, estimates.each(s.plan))
@@ -218,7 +218,7 @@ def explain_compiled(
 
 
 def _check_made_up(compiled: Compiled) -> None:
-    """Refuse to measure a kernel with arguments that nobody gave, where none can be made up."""
+    """Refuse to measure a kernel with arguments that were not given, where none can be made up."""
     pattern = compiled.reference.pattern
     if pattern.over_items or pattern.inlined:
         kind, why = (

@@ -117,7 +117,7 @@ def measured(
     environment: Mapping[str, Any],
     device: str,
 ) -> tuple[LaunchRow, ...]:
-    """The same with the seconds of each kernel, launch by launch, on memory that nobody else
+    """The same with the seconds of each kernel, launch by launch, on memory that nothing else
     uses.
     """
     clock = get_device(device).seconds

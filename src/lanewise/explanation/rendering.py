@@ -112,7 +112,7 @@ def _sections(e: Explanation) -> list[tuple[str, list[str]]]:
 
 
 def made_up(values: dict[str, Any], sizes: dict[str, tuple[int, ...]]) -> list[str]:
-    """Values and sizes that nobody gave, and how to choose them."""
+    """Values and sizes that were not given, and how to choose them."""
     said = ", ".join(f"{n} = {_short(v)}" for n, v in values.items())
     listed = ", ".join(f"{n} {' x '.join(map(str, shape))}" for n, shape in sizes.items())
     lines = [
@@ -216,7 +216,7 @@ def _resource(name: str, value: object) -> str:
     return f"{value:.0%}" if name == "occupancy" and isinstance(value, float) else str(value)
 
 
-# columns: of a text, at least, of a reason beside its row at least
+# columns: of a text, at least, of a reason next to its row at least
 WIDTH, NARROWEST, REASON = 120, 60, 36
 INDENT = "    "
 
@@ -242,7 +242,7 @@ def as_text(e: Explanation, width: int = WIDTH, *, every: bool = False) -> str:
 
 
 def _table(titles: list[str], rows: list[list[str]], width: int) -> list[str]:
-    """The reasons in a column of their own, or below each row where that would be too narrow."""
+    """The reasons in a separate column, or below each row where that would be too narrow."""
     widths = [max(len(row[k]) for row in [titles, *rows]) for k in range(len(titles) - 1)]
     room, beside = width - sum(widths) - 2 * len(widths), "  "
     if below := room < REASON:

@@ -115,7 +115,7 @@ class Explanation:
 
     origin: of the plan: "default", "tune()" or "given". bound: None for the interpreter.
     measured_seconds: of one call, None where nothing was measured; measured_by: "tune()" or "now".
-    invented, shapes: values and sizes that nobody gave. launches: of one call, in their order.
+    invented, shapes: values and sizes that were not given. launches: of one call, in their order.
 
     `str()` is a table of at most 120 columns, a notebook and a rich console show one, `json()` is
     for programs. The table has the optimisations that such a kernel can have on this kind of

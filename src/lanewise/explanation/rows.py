@@ -158,7 +158,7 @@ class RowMaker:
     def _candidates(self, o: Optimisation, value: Any) -> tuple[dict[Any, CompletePlan], str]:
         """Legal plans with this optimisation by its value, and the first refusal.
 
-        A value that the plan as it is cannot have may have a plan of its own: the default one for
+        A value that the plan as it is cannot have may have a plan of itself: the default one for
         it.
         """
         kind, pattern, plan = self.subject.kind, self.subject.reference.pattern, self.subject.plan
@@ -191,7 +191,7 @@ class RowMaker:
             return None
 
     def _dropped(self, o: Optimisation, other: CompletePlan) -> str:
-        """The optimisations that a plan of its own does not have."""
+        """The optimisations that a separate plan does not have."""
         kind, plan = self.subject.kind, self.subject.plan
         fields = [x.field for x in OPTIMISATIONS if x.field not in (LAYOUT, o.field)]
         gone = [f for f in fields if _is_off(other, f, kind) and not _is_off(plan, f, kind)]

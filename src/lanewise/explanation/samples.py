@@ -34,13 +34,15 @@ from lanewise.runtime.devices import resolve
 from lanewise.runtime.reserved import reserved
 from lanewise.support.errors import InputError
 
-SMALL = 0.01  # a made-up softening: small beside distances of about 1, large beside rounding
+SMALL = 0.01  # a made-up softening: small compared with distances, large compared with rounding
 WHOLE_NUMBERS = 8  # made-up integers are below it
 
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Made-up arguments by name, the values among them that nobody gave, and the sizes of all."""
+    """Made-up arguments by name, the values among them that were not given, and the sizes of
+    all.
+    """
 
     named: dict[str, Any]
     values: tuple[str, ...]
@@ -112,7 +114,7 @@ def unfilled_arguments(
     layout: Layout | None = None,
 ) -> Samples:
     """The same for a call that is described and not run: arrays on the host, in the layouts of the
-    device, whose memory nobody touches.
+    device, whose memory nothing touches.
     """
 
     def fill(shape: Shape, kind: t.ValueType, below: int) -> Any:
@@ -133,12 +135,12 @@ def unfilled_arguments(
 
 
 def plain_values(samples: Samples) -> dict[str, Any]:
-    """The values that nobody gave: numbers, and lists of the numbers of vectors."""
+    """The values that were not given: numbers, and lists of the numbers of vectors."""
     return {n: _plain(samples.named[n]) for n in samples.values}
 
 
 def refused(error: Exception, samples: Samples) -> InputError:
-    """What a made-up call is refused for, with what nobody gave."""
+    """What a made-up call is refused for, with what was not given."""
     lines = made_up(plain_values(samples), samples.shapes.made_up)
     return InputError("\n  made up: ".join((str(error), *lines)))
 

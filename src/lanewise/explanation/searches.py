@@ -2,7 +2,7 @@
 
 The shape of a tree follows from the number of its elements, wherever they are. What other searches
 cost follows from how many sources lie within the radius: in a world with borders that is known, in
-an open one it is made up, unless somebody says it.
+an open one it is made up, unless the user says it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lanewise.patterns.search.tree.search import Tree
 from lanewise.patterns.search.worlds import Bounded, Open, Periodic, World
 from lanewise.support.errors import InputError
 
-NEAR = 32.0  # sources within the radius of a search, where nobody says how many
+NEAR = 32.0  # sources within the radius of a search, where the number is not given
 
 Ranges = tuple[tuple[float, float], ...]
 

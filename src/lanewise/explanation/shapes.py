@@ -1,14 +1,14 @@
 """What the parameters of a kernel are in a made-up call, and how large its arrays are.
 
 A user names sizes by the names of a call's arguments (`--shape a=512x512`, `--shape
-grid=512x512`); what nobody names is made up and said to be:
+grid=512x512`); what is not named is made up and said to be:
 
     elements, records   `count` of them
     an array            the shape that was given of arrays of as many dimensions, if it is one; else
                         every dimension is of one length: the longest that was given, or that with
                         which the array of the most dimensions has about `count` elements
     a grid              each index runs over the shortest dimension that it indexes by itself
-    lists               32 items each: 16 lists beside records of a dense axis, `count` without
+    lists               32 items each: 16 lists next to records of a dense axis, `count` without
     a row of an item    16 values
 """
 
@@ -36,7 +36,7 @@ from lanewise.support.errors import InputError
 Kernel = Pairwise | Elementwise | Segmentwise | Threadwise
 Shape = tuple[int, ...]
 GRID = "grid"  # the argument of a call that says how many values each index has
-LISTS, ITEMS, ROW = 16, 32, 16  # where nobody says how many
+LISTS, ITEMS, ROW = 16, 32, 16  # where the number is not given
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Roles:
 @dataclass(frozen=True, slots=True)
 class Shapes:
     """The sizes of the arrays of a call by parameter, and those of its grid; of lists how many
-    there are of each level, and how many items each has. invented: what nobody requested.
+    there are of each level, and how many items each has. invented: what was not requested.
     """
 
     sizes: Mapping[str, Shape]
@@ -71,7 +71,7 @@ class Shapes:
 
     @property
     def made_up(self) -> dict[str, Shape]:
-        """The sizes that nobody requested."""
+        """The sizes that were not requested."""
         return {n: self.sizes[n] for n in self.invented}
 
 

@@ -30,9 +30,9 @@ class Subject:
     "cuda:1"; model: of that device, None for the interpreter; environment: counts and uniform
     arguments by their IR names; counts: the same counts by the names of the parameters; layouts: of
     the record parameters. taken: what the compiler says of the kernels of the plan (CUDA).
-    invented, shapes: values and sizes that nobody gave. traffic, box: what a step over sites moves,
-    and which sites. search: the structure that sources are found by, and why. requested: the plan
-    that was requested; capped: the one that was chosen, where its cap of registers was lifted.
+    invented, shapes: values and sizes that were not given. traffic, box: what a step over sites
+    moves, and which sites. search: the structure that sources are found by, and why. requested: the
+    plan that was requested; capped: the one that was chosen, where its cap of registers was lifted.
     """
 
     name: str

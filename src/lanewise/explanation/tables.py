@@ -1,4 +1,4 @@
-"""Where the reads of tables go, beside the lines that make them: what decides the place, and which
+"""Where the reads of tables go, next to the lines that make them: what decides the place, and which
 memory holds the table.
 """
 
@@ -75,7 +75,7 @@ def table_accesses(
 
 
 def _alike(a: dict[str, Any], b: dict[str, Any]) -> bool:
-    """Whether two reads are told together: those of one interpolation are."""
+    """Whether two reads are reported together: those of one interpolation are."""
     return all(a[name] == b[name] for name in ("array", "line", "pattern", "by"))
 
 
@@ -117,7 +117,7 @@ def _applied(reference: ir.Kernel) -> list[tuple[ir.Function, dict[str, ir.Expre
 
 
 def _deciding(f: ir.Function, arguments: Mapping[str, ir.Expression], reference: ir.Kernel) -> Any:
-    """What tells which fields and which indices of elements an expression of a function hangs
+    """What tells which fields and which indices of elements an expression of a function depends
     on.
     """
     shared = {p.name for p in (*reference.uniforms, *reference.counts)}

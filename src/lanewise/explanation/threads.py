@@ -1,4 +1,4 @@
-"""The accesses of a threadwise kernel beside the lines that make them: what threads and rounds
+"""The accesses of a threadwise kernel next to the lines that make them: what threads and rounds
 share, what lies side by side.
 """
 

@@ -225,7 +225,7 @@ def both(
     lower_right: Callable[[], ir.Expression],
     node: ast.AST,
 ) -> ir.Expression:
-    """`and` and `or`. When the right side needs statements of its own (a helper call), it moves
+    """`and` and `or`. When the right side needs its own statements (a helper call), it moves
     under an `if`.
     """
     where = scope.location(node)
@@ -261,7 +261,7 @@ def _logical(scope: Scope, node: ast.BoolOp) -> Number:
 
 
 def _conditional(scope: Scope, node: ast.IfExp) -> Number:
-    """`a if c else b`; an `if` statement when a side needs statements of its own."""
+    """`a if c else b`; an `if` statement when a side needs its own statements."""
     check_nesting(scope, node)
     test = scope.bind(condition(scope, node.test))
     if isinstance(test, ir.Literal) and scope.decides:

@@ -95,7 +95,7 @@ def _coordinate(scope: Scope, value: Value, table: ElementsReference, node: ast.
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """The two elements beside a coordinate, how far it lies from the first, and tests of whether
+    """The two elements next to a coordinate, how far it lies from the first, and tests of whether
     they are in the table, if any.
     """
 
@@ -188,7 +188,7 @@ class _Writer:
     def between(
         self, ends: list[_Ends], chosen: tuple[ir.Expression, ...], inside: ir.Expression | None
     ) -> ir.Expression:
-        """The value of the table, along the dimensions behind the chosen ones."""
+        """The value of the table, along the dimensions after the chosen ones."""
         if len(chosen) == len(ends):
             return self.read(chosen, inside)
         e = ends[len(chosen)]

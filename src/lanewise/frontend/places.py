@@ -1,4 +1,4 @@
-"""Give a variable, a field or an array a value of its own type, and find the types of variables.
+"""Give a variable, a field or an array a value of the same type, and find the types of variables.
 
 A variable has one type. Its first assignment gives it, unless only Python numbers are assigned
 first: then it is open, and the first value that has a type decides (`total = 0.0`, later `total +=

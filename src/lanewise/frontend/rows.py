@@ -96,7 +96,7 @@ def _place(scope: Scope, row: RowReference, index: Number, size: int, node: ast.
     """Where `size` values from an index on lie: within the row, or behind all rows."""
     where, k = scope.location(node), scope.bind(index.parts[0], row.name)
     length: ir.Expression = ir.Local(f"{row.name}.length", t.I32, where)
-    if k.type != t.I32:  # a wide index: the comparison is wide, too
+    if k.type != t.I32:  # a wide index: the comparison is wide as well
         k, length = _wide(k), _wide(length)
     behind = ir.Binary(
         "-", length, ir.Literal(size - 1, length.type), length.type, where, bounded=True

@@ -197,7 +197,7 @@ def _described(function: Any) -> str:
 
 
 _MISSING = object()
-_STEADY = frozenset({"lanewise", "math", "numpy"})  # modules whose members nobody assigns to
+_STEADY = frozenset({"lanewise", "math", "numpy"})  # modules whose members are never assigned to
 
 
 class Surroundings:

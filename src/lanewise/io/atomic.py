@@ -1,9 +1,9 @@
-"""Files that are there whole or not at all: written under another name beside the target, then
+"""Files that are there whole or not at all: written under another name next to the target, then
 renamed.
 
 A reader, a crash or `kill -9` at any moment sees the old file or the new one, never a part. What a
-killed process leaves behind is a hidden `.NAME.XXXXXXXX.tmp` beside the target, safe to delete; the
-next run that claims NAME does (see `claims`).
+killed process leaves behind is a hidden `.NAME.XXXXXXXX.tmp` next to the target, safe to delete;
+the next run that claims NAME does (see `claims`).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def unwritable(path: FilePath, folder: Path, error: OSError) -> InputError:
 
 @contextmanager
 def writing(path: FilePath) -> Generator[None]:
-    """What the system refuses within the block, of whatever file beside `path`, is an InputError
+    """What the system refuses within the block, of whatever file next to `path`, is an InputError
     that says so of `path`.
     """
     try:

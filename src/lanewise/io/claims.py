@@ -1,7 +1,7 @@
 """One run a file: who writes results claims their names first, so that two runs never write one
 file.
 
-A claim on NAME is the file `.NAME.lock` beside it: JSON that says which process of which machine
+A claim on NAME is the file `.NAME.lock` next to it: JSON that says which process of which machine
 holds it, and since when. It appears whole and only where there is none (a hard link; where the file
 system has none, exclusive creation), which also holds on network file systems; advisory locks
 (flock) do not on all of them. The claim ends with the run, also with one that SIGTERM ends. What a
@@ -102,7 +102,7 @@ def claimed(paths: Iterable[Path | None]) -> Generator[list[str]]:
 
 
 def holder_of(path: Path) -> Owner | None:
-    """Who holds a file; None for nobody, or for a process that is gone."""
+    """Who holds a file; None if it is free, or the process is gone."""
     owner = _read(lock_of(path.resolve()))
     return None if owner is None or owner.is_gone else owner
 
@@ -132,7 +132,7 @@ def _claim(path: Path, target: Path, notes: list[str]) -> Claim:
         datetime.now().isoformat(" ", "seconds"),
     )
     lock = lock_of(target)
-    # whoever finds a claim of the dead may be overtaken by another who does
+    # a process that finds a claim of the dead may be overtaken by another one that does
     for attempt in range(ATTEMPTS):
         try:
             if _create(lock, owner):
@@ -192,7 +192,7 @@ def _write_new(path: Path, text: bytes) -> None:
 
 
 def _take_away(lock: Path, holder: Owner | None) -> bool:
-    """Remove the claim of a process that is gone; False when somebody else did, or has claimed
+    """Remove the claim of a process that is gone; False when another process did, or has claimed
     since.
 
     Renaming is what only one can do: whose name it then has may be looked at in peace.
@@ -241,7 +241,7 @@ def _start_of(process: int) -> float | None:
 
 
 def _clear_leftovers(target: Path) -> None:
-    """Remove what killed runs have left of writing this file and the numbered ones beside it (see
+    """Remove what killed runs have left of writing this file and the numbered ones next to it (see
     `atomic.atomic_path`).
     """
     stem, suffix = re.escape(target.stem), re.escape(target.suffix)

@@ -75,7 +75,7 @@ def _unreadable(path: Path, error: OSError) -> InputError:
 
 
 def _finite(value: Any) -> bool:
-    """Whether JSON's numbers are numbers: Python reads NaN and Infinity, too."""
+    """Whether JSON's numbers are numbers: Python reads NaN and Infinity as well."""
     match value:
         case float():
             return math.isfinite(value)

@@ -215,7 +215,7 @@ def _counts(file: Any, header: Mapping[str, Any]) -> list[int]:
 
 
 def _kind_of(name: str) -> int:
-    """The type of a group; another way to write one may stand beside it, and hold other bodies."""
+    """The type of a group; another way to write one may stand next to it, and hold other bodies."""
     if not re.fullmatch(r"PartType(0|[1-9]\d{0,3})", name):
         raise InputError(
             f"there is a group {name}; wanted PartType0 to PartType{COMPONENTS - 1}, written so"

@@ -20,7 +20,7 @@ from lanewise.io.particles import COMPONENTS, Particles, as_float32, check_any
 from lanewise.io.source import FilePath
 
 ORDER = "LanewiseOrder"
-"""Dataset of ours beside ParticleIDs, (n,) int64.
+"""Dataset of ours besides ParticleIDs, (n,) int64.
 
 Where a body stood before the bodies were sorted by type.
 """
@@ -43,7 +43,7 @@ def write_gadget(
     """Write one snapshot file in one step: whole or not at all.
 
     `precision` is that of the coordinates, velocities and masses. `extra` gets the open h5py.File
-    before it is put in place, to add groups of its own (other readers pass over groups that they do
+    before it is put in place, to add its own groups (other readers pass over groups that they do
     not know). Raises InputError as `atomic_path`, for no bodies, and for values too large for
     float32.
     """

@@ -2,7 +2,7 @@
 library. h5py is imported at first use.
 
 What lanewise writes is in the file format of HDF5 1.10 (2016): its headers, links, attributes and
-indices carry checksums of their own. Data get one by `fletcher32`, which needs chunks, and text has
+indices carry their own checksums. Data get one by `fletcher32`, which needs chunks, and text has
 a fixed length, since text of variable length lies in a heap that has none. So other programs, h5py
 for one, notice most damage; what Fletcher sums cannot see is noticed by the CRC-32 of every dataset
 (`sums`).
@@ -205,7 +205,7 @@ def add_rows(
     pieces: Iterable[NDArray[Any]],
     **options: Any,
 ) -> Any:
-    """`add_dataset` for values that come in pieces, one behind the other along the first axis."""
+    """`add_dataset` for values that come in pieces, one after the other along the first axis."""
     dataset = _created(group, name, shape, dtype, **options)
     put_rows(dataset, pieces)
     return dataset
@@ -247,7 +247,8 @@ class _Sink(RawIOBase):
     """A file that takes everything and keeps what went wrong as `error`.
 
     HDF5's library does not survive a write that fails: it keeps half of the file open, and ends the
-    process with a segmentation fault. So it never learns of one; whoever closes the file does.
+    process with a segmentation fault. So it never learns of one; the code that closes the file
+    does.
     """
 
     def __init__(self, raw: Any) -> None:
@@ -259,7 +260,7 @@ class _Sink(RawIOBase):
         if self.error is None:
             try:
                 action()
-            except BaseException as error:  # Ctrl-C, too, has to wait until HDF5 is done
+            except BaseException as error:  # Ctrl-C also has to wait until HDF5 is done
                 self.error = error
 
     def write(self, data: Any, /) -> int:

@@ -125,7 +125,7 @@ def concatenate(parts: Sequence[Particles]) -> Particles:
 
 def check_any(path: object, particles: Particles) -> None:
     """Refuse to write a file that no reader would take: what has no bodies is mostly a mistake, or
-    an end that nobody saw.
+    an end that no reader saw.
     """
     if not len(particles):
         raise InputError(

@@ -1,5 +1,5 @@
-"""The sum of every dataset of an HDF5 file of lanewise, beside HDF5's own: what is read is what was
-written, or an error.
+"""The sum of every dataset of an HDF5 file of lanewise, besides HDF5's own: what is read is what
+was written, or an error.
 
 Fletcher sums of HDF5 add words modulo 65,535, so words of zeros and of ones are the same to them.
 So a dataset has two CRC-32 as its attribute `lanewise_crc32`: that of its bytes, in the order of C;
@@ -51,7 +51,7 @@ def put_sum(dataset: Any, values: NDArray[Any]) -> None:
 
 
 def put_rows(dataset: Any, pieces: Iterable[NDArray[Any]]) -> None:
-    """Fill a dataset with pieces, one behind the other along its first axis, which together are all
+    """Fill a dataset with pieces, one after the other along its first axis, which together are all
     of it.
     """
     first, crc = 0, 0
@@ -64,8 +64,8 @@ def put_rows(dataset: Any, pieces: Iterable[NDArray[Any]]) -> None:
 
 
 def append_rows(dataset: Any, values: NDArray[Any]) -> None:
-    """Make a dataset longer by these rows; its sum goes on from that of the earlier ones, which are
-    not read.
+    """Make a dataset longer by these rows; its sum continues from that of the earlier ones, which
+    are not read.
     """
     before = len(dataset)
     crc = int(dataset.attrs[SUM][0]) if before else 0

@@ -91,8 +91,8 @@ def write_vti(
 
 
 def _lattice_shape(arrays: Mapping[str, NDArray[Any]]) -> tuple[int, ...]:
-    """The smallest number of axes is that of a scalar: (nz, ny, nx, 3) has four, (ny, nx, 2) beside
-    it needs (ny, nx).
+    """The smallest number of axes is that of a scalar: (nz, ny, nx, 3) has four, (ny, nx, 2)
+    besides it needs (ny, nx).
     """
     candidates = [array.shape for array in arrays.values() if array.ndim in (2, 3)]
     shape = min(candidates, key=len, default=None)
@@ -163,7 +163,7 @@ def _shown_first(arrays: Mapping[str, NDArray[Any]], shape: tuple[int, ...]) -> 
 
 
 def _declared(arrays: Mapping[str, NDArray[Any]], shape: tuple[int, ...]) -> Iterator[str]:
-    """A line for each array, with the place of its length behind the underscore."""
+    """A line for each array, with the place of its length after the underscore."""
     offset, sites = 0, math.prod(shape)
     for name, array in arrays.items():
         components = 1 if array.ndim == len(shape) else 3

@@ -1,5 +1,5 @@
 """Statements that touch memory: records and elements of arrays, until layouts are lowered, and then
-scalars of buffers; copies within a block, too.
+scalars of buffers; copies within a block as well.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class ScatterElement(StatementNode):
     Many threads may do so with one element at the same time: the result has the same bits whatever
     their order, for `language.scatter` says what is combined how. The kernel neither reads nor
     stores elements of the array. Of a sum of floats the array has words of
-    `lanewise.language.exact_sums` in place of its elements; indices are those of the elements.
+    `lanewise.language.exact_sums` instead of its elements; indices are those of the elements.
     """
 
     form: ClassVar[str] = "scatter {operation} {array}[{indices}], {value}"

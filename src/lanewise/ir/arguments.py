@@ -1,4 +1,4 @@
-"""What a kernel has around its statements: parameters, arrays and buffers, memory of its own, and
+"""What a kernel has around its statements: parameters, arrays and buffers, its own memory, and
 how it is launched.
 """
 
@@ -96,7 +96,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """Memory that a kernel needs beside its arguments: `length` elements of an array, all zero at
+    """Memory that a kernel needs besides its arguments: `length` elements of an array, all zero at
     first if `zeroed`.
     """
 

@@ -30,7 +30,7 @@ __all__ = [
 @dataclass(frozen=True, slots=True)
 class Barrier(StatementNode):
     """All threads of the block, or of the warp, arrive and see each other's shared memory before
-    any goes on.
+    any continues.
     """
 
     scope: Choice["block", "warp"] = "block"

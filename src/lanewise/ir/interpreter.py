@@ -272,7 +272,7 @@ class Interpreter:
         return int(place[0])
 
     def _parallel(self, s: ir.Parallel, env: Environment) -> Running:
-        """Elements one after the other; those with barriers of their own are the threads of one
+        """Elements one after the other; those with their own barriers are the threads of one
         block, and run together.
         """
         kind = s.extent.type.dtype.type

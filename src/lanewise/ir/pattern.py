@@ -31,9 +31,10 @@ class HostCode:
     """How the code for a CPU is written.
 
     inline: put the function into the loop, however long it is: a call is not vectorised, and LLVM
-    finds a collision, or all that an agent does in a step, too long. branchless: write conditions
-    without jumps, where no one can guess them. widest_stride: up to which distance between
-    neighbouring elements a loop may gather; None for any. separate: its arrays never share memory.
+    finds a collision, or all that an agent does in a step, to be long. branchless: write
+    conditions without jumps, where no one can guess them. widest_stride: up to which distance
+    between neighbouring elements a loop may gather; None for any. separate: its arrays never share
+    memory.
     reassociate: sums may be added in any order.
     """
 
@@ -50,7 +51,7 @@ class Rounds:
 
     of: how many there are, by the counts and uniforms of a call. columns: their loads are coalesced
     when neighbouring threads are neighbouring points. kept: bytes of the elements that a round
-    reads in several loops. divided: parts of them can run in blocks of their own. alone: there is
+    reads in several loops. divided: parts of them can run in their own blocks. alone: there is
     one point, which sums over an index space. reused: several points read the same elements in
     them. panels: they are those of a recurrence, which panels of them shorten. count: `of` a
     call.
@@ -193,23 +194,23 @@ class Pattern:
     """One way to run a function over many elements. Patterns are compared by identity.
 
     name: in texts for people, and in keys. over_pairs: each element sums a function of itself and
-    each of the sources. over_items: each element sums a function over a list of its own.
+    each of the sources. over_items: each element sums a function over its own list.
     over_points: each element is a point of an index space, and reads arrays where it likes.
     in_boxes: elements lie in a box, and a thread of a GPU may have several of them along each axis.
-    one_record: each element has a record of its own, which is used once.
+    one_record: each element has its own record, which is used once.
     inlined: the user's function is not called but is the body of the loops, with its variables and
     its accesses to arrays.
     default_plan: of a machine, the work and the caller's requests. plan_class: of a machine, the
     work and a number of targets: equal classes have equal default plans, where nothing is
     requested; None where more than that number decides.
     grain: elements of a CPU's pieces of work, given the kernel's last count. slabs: on a CPU the
-    kernels of a program run one slab of elements after the other. divide: the kernels in place of
+    kernels of a program run one slab of elements after the other. divide: the kernels instead of
     one whose branches stand apart, told whether arithmetic is fast_math; None for a kernel for each
     side of the function's branch.
     merging: how a thread of a GPU computes several elements, where no sources are shared.
     no_sums: why float64 accumulation does not apply, for patterns that sum nothing. whole: why the
     results of a kernel are one whole, which loop splitting cannot divide, or None. shape: how a
-    plan shapes the loops of a kernel, for patterns with loops of their own.
+    plan shapes the loops of a kernel, for patterns with their own loops.
     suggest: plans for a kind of device that are read off a kernel's accesses, those with the
     largest blocks first. describe: what default plans ask of a reference kernel besides.
     """

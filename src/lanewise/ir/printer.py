@@ -110,7 +110,7 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
     def nested(head: str, body: ir.Block) -> list[str]:
         return [pad + head, print_block(body, indent + 1)] if body else [pad + head, pad + "  pass"]
 
-    match s:  # a row for each statement with a form of its own: a table
+    match s:  # a row for each statement with its own form: a table
         case ir.Assign():
             return [f"{pad}{s.name}: {s.value.type} = {p(s.value)}"]
         case ir.If():

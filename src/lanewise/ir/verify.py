@@ -318,7 +318,7 @@ def _breaks(block: ir.Block) -> bool:
 
 
 def _ends(s: ir.Statement) -> bool:
-    """Whether no path goes on after this statement."""
+    """Whether no path continues after this statement."""
     match s:
         case ir.Return():
             return True

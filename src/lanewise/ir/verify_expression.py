@@ -1,4 +1,4 @@
-"""What can be wrong with one expression node: types that do not agree, names that nobody gave a
+"""What can be wrong with one expression node: types that do not agree, names that were not given a
 value.
 """
 

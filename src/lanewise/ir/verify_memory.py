@@ -152,7 +152,7 @@ def _scatter(s: ir.ScatterElement | ir.Scatter, kernel: ir.Kernel) -> str:
     kind, written, rank = places.get(name, (s.value.type, False, 1))
     if not written or len(indices) != rank or not all(i.type.is_integer for i in indices):
         return f"no written array {name} in global memory with {len(indices)} dimensions"
-    if s.operation == "sum":  # the words of exact sums stand in place of the array
+    if s.operation == "sum":  # the words of exact sums replace the array
         fits = kind == I64 and s.value.type in (F32, F64)
     else:
         fits = s.value.type == kind != BOOL

@@ -1,5 +1,5 @@
-"""Ladders: series of versions of one kernel, each a plan of the same user function, measured beside
-a paper's figures.
+"""Ladders: series of versions of one kernel, each a plan of the same user function, measured
+besides a paper's figures.
 
 rung.py is what a ladder consists of and how it is shown, run.py how a rung is checked and timed;
 every other file is of one ladder. The text for users is docs/ladders.md.
@@ -21,7 +21,7 @@ LADDERS: Mapping[str, tuple[str, ...]] = {
     "tutorial": (), "layouts": ("bodies",), "memory": (), "lbm": ("solid",), "boids": ("cells",),
     "waves": (), "compiler": (), "tree": (), "gravity-mesh": (),
 }  # fmt: skip
-"""All ladders, and of each the settings along which it has a series of its own: its axes.
+"""All ladders, and of each the settings along which it has its own series: its axes.
 
 Said here, so that a shell completes them without an import of ladders, which takes seconds.
 """

@@ -164,7 +164,7 @@ def climb(options: Options) -> Iterator[Rung]:
 
 
 def is_limited(options: Options) -> bool:
-    """Whether the flocks are those that nobody requested, on a GPU, which somebody pays for."""
+    """Whether the flocks are the default ones, on a GPU, for which users pay."""
     return options.on_gpu and not options.worlds and options.bodies == SIZES(options.device, False)
 
 

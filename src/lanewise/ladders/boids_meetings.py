@@ -63,7 +63,7 @@ def met(search: lw.Search, agents: int, world: float) -> Met | None:
             side = (CURVE_LEAF / density) ** (1 / 3)
             return Met(around(side), FAN_OUT * around(side) / CURVE_LEAF * FAN_OUT / (FAN_OUT - 1))
         case lw.DynamicGrid(order=order):
-            # "3-D" divides along one axis, too: see patterns/search/builders/ordering.py
+            # "3-D" divides along one axis as well: see patterns/search/builders/ordering.py
             members = THESIS_LEAF if order == "sort" else FILLED * THESIS_LEAF
             inside = min(agents, agents * SLICE * reach / world + 2 * members)
             listed = agents / members if search.leaves == "all" else inside / members

@@ -95,8 +95,8 @@ def make_truth_in_turn(state: State, parameters: Parameters, world_radius: float
 
 
 class _World:
-    """A state in float64, with the order of its agents along x: whoever is near lies within a short
-    piece of it.
+    """A state in float64, with the order of its agents along x: what is near lies within a
+    short piece of it.
     """
 
     def __init__(self, state: State) -> None:

@@ -25,7 +25,7 @@ class LibraryNames:
 
 
 def by_whole_arrays(call: Callable[[Any, Arrays], Any]) -> tuple[LibraryNames, ...]:
-    """Expressions of whole arrays, where a library has no call of its own."""
+    """Expressions of whole arrays, where a library has no call for them."""
     return (LibraryNames("CuPy", "NumPy", call),)
 
 

@@ -1,6 +1,6 @@
 """The naive kernels of the ladder `compiler`, one thread an output, as one writes them first.
 
-`bench/gpu_threadwise.py` uses them, too.
+`bench/gpu_threadwise.py` uses them as well.
 
 Windows and stencils write the points whose neighbours are all there: `a` is larger than `c` by the
 edges. Without `from __future__ import annotations`: a kernel's types are read where it is defined.

@@ -1,7 +1,7 @@
 """From the naive plan of a kernel to its default plan, one pass after the other.
 
 The plans are derived from the default one: its fields are turned on in the order below, those of a
-pass together. Fields that are not listed come first, each as a pass of its own, as arithmetic and
+pass together. Fields that are not listed come first, each as its own pass, as arithmetic and
 the division into kernels do in the compiler: a default plan with a new decision has a rung for it.
 """
 
@@ -53,7 +53,7 @@ ON_A_CPU = (
     ),  # squares have as many rows as lanes
     Pass("packing", ("tile",)),
 )
-"""The same on a CPU, whose plans have no blocks: packing rests on rows, and rows on lanes."""
+"""The same on a CPU, whose plans have no blocks: packing requires rows, and rows on lanes."""
 
 
 def every_pass() -> tuple[Pass, ...]:

@@ -102,7 +102,7 @@ class Runner:
         )
 
     def naive(self, name: str) -> Rung:
-        """The benchmark as it is written: its naive plan, or launches of its own."""
+        """The benchmark as it is written: its naive plan, or its own launches."""
         plan, own = naive_plan(self.device), self.case.benchmark.naive
         if own is None:
             return self.plan(name, plan, None, None)

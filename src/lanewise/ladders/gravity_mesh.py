@@ -1,7 +1,7 @@
 """The ladder `gravity-mesh`: a step of a star cluster on one device and on two, over sizes.
 
 A step is the sum over all pairs, a kick and a drift. As in the Gravit study every device gets the
-positions and masses of all bodies, and the velocities of its own. The first step counts with what
+positions and masses of all bodies, and its own velocities. The first step counts with what
 comes before it: arrays are made from those of the host and divided, calls and loops are made.
 Kernels are compiled before. Where there is one device, two virtual parts share it: that measures
 what a mesh costs, and no gain.
@@ -185,7 +185,7 @@ def _measured(
         )
         return skipped(blank, "wrong", wrong), found
     del compiled
-    if once >= LONG:  # what was compiled in it is short beside it
+    if once >= LONG:  # what was compiled in it is short compared with it
         seconds, first, runs = once, once + _step(problem, place).making, 1
     else:
         starts: list[float] = []

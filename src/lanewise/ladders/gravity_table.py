@@ -1,4 +1,4 @@
-"""What the two gravity ladders show beside the columns of all ladders."""
+"""What the two gravity ladders show besides the columns of all ladders."""
 
 from __future__ import annotations
 

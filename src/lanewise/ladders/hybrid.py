@@ -1,4 +1,4 @@
-"""Bodies divided among a GPU and the CPU beside it: the tutorial's "hybrid execution".
+"""Bodies divided among a GPU and its CPU: the tutorial's "hybrid execution".
 
 In every step the CPU needs all positions, computes its share of the targets while the GPU computes
 the others, and sends its results. The tutorial judges that 10 % on the CPU is hardly worth it; here
@@ -28,7 +28,7 @@ NAMES = ("hybrid, 10 % on the CPU", "hybrid, both finish together")
 
 @dataclass(frozen=True, slots=True)
 class HybridStep:
-    """The first targets on a device, the others on the CPU, each beside all sources."""
+    """The first targets on a device, the others on the CPU, each with all sources."""
 
     whole: Any  # of the device: all bodies, and their results (n, 3)
     result: Any
@@ -55,7 +55,7 @@ class HybridStep:
     def step(self) -> None:
         """Both compute at the same time; the CPU has to have the positions first."""
         self.positions.position = to_host(self.whole.position)
-        self.here()  # goes on while the CPU computes
+        self.here()  # continues while the CPU computes
         self.there()
         self.result[self.first :] = bring(self.share, self.device)
         get_device(self.device).synchronize()

@@ -153,7 +153,7 @@ def _climb(options: Options, runner: Runner) -> Iterator[Rung]:
 
 
 def _with_totals(rung: Rung, serial: Rung, base: Rung | None) -> Rung:
-    """The factors over the serial CPU code and over the GPU baseline beside the factor of one
+    """The factors over the serial CPU code and over the GPU baseline next to the factor of one
     decision.
     """
     if rung.seconds is None:
@@ -167,7 +167,7 @@ def _with_totals(rung: Rung, serial: Rung, base: Rung | None) -> Rung:
 
 
 def summary(rungs: list[Rung]) -> list[str]:
-    """For every size: the fastest version, and its factors beside the study's."""
+    """For every size: the fastest version, and its factors next to the study's."""
     lines: list[str] = []
     for bodies in dict.fromkeys(r.bodies for r in rungs):
         timed = [

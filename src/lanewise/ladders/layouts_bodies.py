@@ -2,7 +2,7 @@
 levels of optimisation, each on top of the one before, over its sizes.
 
 The study's time of a step has copies in it: bodies to the device, forces back. So has this one, on
-a GPU; what the kernel alone takes stands beside it. Every point is checked against float64.
+a GPU; what the kernel alone takes stands next to it. Every point is checked against float64.
 """
 
 from __future__ import annotations

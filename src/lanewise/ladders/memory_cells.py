@@ -85,7 +85,7 @@ class MemoryCell:
 
 
 def predicted_seconds(cell: MemoryCell, device: str, count: int, *, cached: bool) -> float:
-    """The time of a pass by the model of `choose_layout`: the records, and beside them sums and
+    """The time of a pass by the model of `choose_layout`: the records, and besides them sums and
     indices. On a CPU one thread runs. cached: whether all of that fits the last-level cache.
     """
     model = memory_model(device)

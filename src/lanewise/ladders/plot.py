@@ -1,4 +1,4 @@
-"""A ladder as bars: the factor of every rung here, at each size, beside the paper's machines; and
+"""A ladder as bars: the factor of every rung here, at each size, next to the paper's machines; and
 the rates reached.
 
 The axis of factors is logarithmic and starts at 1, so that a loss is as long as the gain that
@@ -213,7 +213,7 @@ def _draw_factors(
 ) -> None:
     axes.set_xscale("log")
     low, high = limits
-    axes.set_xlim(low, high * (high / low) ** 0.2)  # room for the number behind the longest bar
+    axes.set_xlim(low, high * (high / low) ** 0.2)  # room for the number after the longest bar
     ticks = factor_ticks(*axes.get_xlim())
     axes.set_xticks(ticks, [f"{t:,g}" for t in ticks])
     axes.set_xticks([], minor=True)
@@ -232,10 +232,10 @@ def _bar(
     axes: Axes, y: float, thick: float, series: _Series, name: str, limits: tuple[float, float]
 ) -> None:
     """One bar from 1 on with its number at its end, in its colour; the model as a diamond, with a
-    number of its own beside the bar.
+    its own number next to the bar.
 
-    An arrow stands where a bar goes on beyond the edge. Numbers of losses stand left of their bars,
-    where there is room.
+    An arrow stands where a bar continues beyond the edge. Numbers of losses stand left of their
+    bars, where there is room.
     """
     factor, model, (low, high) = series.factors[name], series.model.get(name), limits
     end = min(max(factor, low), high)
@@ -288,7 +288,7 @@ def _number(axes: Axes, text: str, x: float, y: float, colour: str, *, left: boo
 
 
 def _wide(text: str) -> float:
-    """Inches of a number with what stands beside it."""
+    """Inches of a number with what stands next to it."""
     return 0.065 * len(text) + 0.14
 
 

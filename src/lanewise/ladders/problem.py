@@ -64,8 +64,8 @@ def attracting_force(
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """A user function of two bodies, the values that it takes beside them (G = 1), whether it gives
-    forces or accelerations, and in which precision.
+    """A user function of two bodies, the values that it takes besides them (G = 1), whether it
+    gives forces or accelerations, and in which precision.
     """
 
     kernel: lw.Pairwise
@@ -154,7 +154,7 @@ class Problem:
         """The largest relative error that sums of this length explain in their precision.
 
         Rounding errors of n additions grow like sqrt(n) u with u = 2^-24, in float64 2^-53, where
-        the answer has as many of its own (Higham and Mary, SIAM
+        the answer has as many itself (Higham and Mary, SIAM
         Journal on Scientific Computing 41, A2815, 2019). One after the other they reach half of
         that here; 8 times it, and 64 u for a pair's own arithmetic, is allowed. A body left out or
         met twice changes a result by about 1/n, a wrong term by its size.

@@ -25,7 +25,8 @@ from lanewise.support.errors import PlanError
 RUNS = 3  # the median of three, as the tutorial; one of a run that is long
 LIMIT, QUICK_LIMIT = 60.0, 3.0  # seconds that one run may take: a rung above it is skipped
 LEAST, QUICK_LEAST = 0.05, 0.01  # seconds of one timed run: short kernels are repeated within it
-# seconds of measuring after which a rung is not run again: what disturbs a run is short beside it
+# seconds of measuring after which a rung is not run again: what disturbs a run is short compared
+# with it
 ENOUGH = 1.0
 # bodies of the run that tells how long a larger one takes
 PILOT = {"serial": 512, "cpu": 2048, "cuda": 65_536}

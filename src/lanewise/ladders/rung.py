@@ -41,7 +41,7 @@ class Rung:
         device: where it ran.
         layout: how the records lie in memory.
         plan: what differs from the neutral plan.
-        extra: further numbers and words of this ladder, keys of their own in the JSON.
+        extra: further numbers and words of this ladder, their own keys in the JSON.
     """
 
     name: str
@@ -157,12 +157,12 @@ class Ladder:
         source: the paper that the figures come from.
         sizes: the numbers of bodies when the user gives none, for (device, quick).
         climb: makes the rungs, one after the other, each as soon as it is known.
-        columns: what the table has beside the columns of all ladders.
+        columns: what the table has besides the columns of all ladders.
         summary: lines below the table: totals, shares of a bound, the paper's totals.
         elements: what the numbers of bodies count.
-        rate: what a picture shows beside the factors, where rungs have it.
+        rate: what a picture shows besides the factors, where rungs have it.
         expected: factors that something else than the model expects of a rung, which a picture
-        shows as bars of their own: what that is, by the key of an extra number.
+        shows as their own bars: what that is, by the key of an extra number.
         draw: writes the picture of (path, ladder, rungs, machine); None: bars of factors.
         parts: names of its parts, which can be climbed alone.
         precisions: of numbers that it can be climbed in.
@@ -226,7 +226,7 @@ def _columns(ladder: Ladder, rungs: list[Rung]) -> list[Column]:
 
 
 def _fitting(columns: list[Column], rungs: list[Rung], width: int) -> list[list[Column]]:
-    """The columns of the tables that show all of them within a width, each behind the names: one
+    """The columns of the tables that show all of them within a width, each after the names: one
     where they fit side by side.
 
     In a narrow terminal headings and names take several lines, and columns that find no room come

@@ -4,7 +4,7 @@ expansions of order 6.
 Every rung is the same user function (`problem.attraction`) over another search: all pairs, and
 trees whose groups are one body at their centre of mass (order 1, as order 0 with its centre there:
 Barnes and Hut 1986), quadrupoles (order 2), and expansions of orders 3 to 6 that are derived from
-the function. From order 3 on there are rungs where groups of sources meet groups of targets, too
+the function. From order 3 on there are rungs where groups of sources meet groups of targets as well
 (Dehnen 2002). Times are of whole calls, the order of the bodies and the groups included. Errors are
 those of |a| for 256 bodies against all pairs in float64.
 """
@@ -34,7 +34,7 @@ ANGLES, QUICK_ANGLES = (0.8, 0.6, 0.4), (0.6,)
 ORDERS = {
     1: "monopoles", 2: "quadrupoles", 3: "order 3", 4: "order 4", 5: "order 5", 6: "order 6",
 }  # fmt: skip
-PAIRS = ", pairs of groups"  # behind the name of an order
+PAIRS = ", pairs of groups"  # after the name of an order
 PAIRED = (3, 4, 5, 6)  # orders that have such rungs; below them pairs of groups are too wrong
 LIMIT = 0.5  # of the 99 % error: what is worse is no force
 

@@ -2,7 +2,7 @@
 what it proposed.
 
 All versions call the same kernel. The time of a rung is that of one spin-down, with its share of
-what was prepared for its direction. Rungs from the fifth on have Hough maps, too: what they are
+what was prepared for its direction. Rungs from the fifth on have Hough maps as well: what they are
 faster than is the fifth, not the F-statistic alone.
 """
 
@@ -196,7 +196,7 @@ def _timed(version: Version, data: Data, blank: Rung, device: str) -> Rung:
 
 def _too_long(version: Version, data: Data, options: Options) -> str | None:
     """Why a spin-down would take more than a rung gets, by a run with one stack and few
-    frequencies; it compiles, too.
+    frequencies; it compiles as well.
     """
     size = replace(data.size, stacks=1, frequencies=min(20, data.size.frequencies))
     pilot = Data(size, options.seed)

@@ -17,7 +17,7 @@ from lanewise.sims.waves.kernels import NEAR
 Floats = NDArray[np.float64]
 DTERMS = 8
 DURATION, FIRST, LOW = 1800.0, 100.0, 30  # s of an SFT; Hz; bins below the first frequency
-SPARE = 60  # bins of an SFT beside those of the band
+SPARE = 60  # bins of an SFT besides those of the band
 CHECKED = 48  # templates that are compared with float64
 
 

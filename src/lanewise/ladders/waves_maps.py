@@ -1,5 +1,5 @@
 """The rungs of the ladder `waves` that are whole maps: F of a spin-down and its Hough map, as the
-thesis proposed to go on.
+thesis proposed to continue.
 
 The data are noise in SFTs of stacks and detectors, on an Earth that moves in circles: times and
 responses are computed as in a search.
@@ -195,7 +195,7 @@ def _beside(data: MapData, points: list[Point], device: str) -> Iterator[Candida
 
 @dataclass(frozen=True, slots=True)
 class _Statistic:
-    """2F of all stacks at a point (stacks, frequencies), and what its map needs beside it."""
+    """2F of all stacks at a point (stacks, frequencies), and what its map needs besides it."""
 
     two_f: Floats
     patch: Any
@@ -309,7 +309,7 @@ def climb_maps(cells: int, options: Options) -> Iterator[Rung]:
 def measure_maps(
     version: MapVersion, data: MapData, cells: int, options: Options, expected: Candidates
 ) -> Rung:
-    """The rung of a version: checked, then timed; skipped with the reason where it is wrong, too
+    """The rung of a version: checked, then timed; skipped with the reason where it is wrong as well
     long, or has no device.
     """
     blank = _blank(version, data, cells, options)

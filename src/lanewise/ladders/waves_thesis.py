@@ -1,7 +1,8 @@
 """What the thesis says of its versions of the F-statistic.
 
 J. Breitbart, Case studies on GPU usage and data structure design, University of Kassel (2008),
-chapter 4: HierarchicalSearch of Einstein@Home on a GeForce 8800 GTS, beside an Athlon 64 3700+. Its
+chapter 4: HierarchicalSearch of Einstein@Home on a GeForce 8800 GTS, next to an Athlon 64 3700+.
+Its
 data: 45 directions, 9 spin-downs, 84 stacks of about 45 SFTs of two detectors, about 161
 frequencies.
 """

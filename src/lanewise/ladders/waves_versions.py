@@ -1,8 +1,8 @@
 """The versions of the ladder `waves`: the same kernel, called for more and more at a time.
 
 A version prepares a direction, which it does once for all of its spin-downs, and then computes the
-amplitudes of a spin-down. What it does is told to a clock by its kind: "memory" (allocating and
-packing), "transfer" (copies to and from the device), "kernel" (calls and waiting).
+amplitudes of a spin-down. A clock gets what it does by its kind: "memory" (allocating
+and packing), "transfer" (copies to and from the device), "kernel" (calls and waiting).
 """
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ VERSIONS = (
         sample=_all_frequencies, kernel=dirichlet_kernel64,
     ),
 )  # fmt: skip
-"""In the order of the ladder. One that goes on from here is one more entry.
+"""In the order of the ladder. One that continues from here is one more entry.
 
 What it prepares, runs and calls.
 """

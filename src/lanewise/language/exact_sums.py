@@ -2,14 +2,14 @@
 additions does not matter.
 
 A finite float is an integer of units, 2^-150 of float32 and 2^-1075 of float64. The sum of an
-element is an integer, too, cut into words of 64 bits that stand for 2^0, 2^32, 2^64, ... units.
+element is an integer as well, cut into words of 64 bits that stand for 2^0, 2^32, 2^64, ... units.
 A float32, moved to its place, fits one word, a float64 two. Words overlap, and one that wraps is
 paid back two words higher, so that no number of additions is too large. The last word has a bit for
 each kind of value that is no finite number. At the end the words are one number again, which is
 rounded once.
 
 On a CPU all words of one weight lie side by side, and behind them are flags, one for each weight
-that was used: the others are memory that nobody touched, and which the system does not even
+that was used: the others are memory that nothing touched, and which the system does not even
 provide.
 
 This is the definition, in Python's integers: `emit.cuda_prelude`, `emit.llvm_prelude` and

@@ -75,7 +75,7 @@ def _floats(x: Any, kind: np.dtype[Any]) -> Any:
 
 
 Ends = tuple[Any, Any, Any, Any, Any]
-"""The two elements beside a coordinate, how far it lies from the first, and whether either is in
+"""The two elements next to a coordinate, how far it lies from the first, and whether either is in
 the table.
 """
 

@@ -100,7 +100,7 @@ def _whole(name: str, value: Any) -> Any:
     except Exception as error:  # of the user's class, or of NumPy
         raise ArgumentTypeError(f"lw.{name} takes integers, found {shown(value)}") from error
     if isinstance(value, int) and not isinstance(value, bool):
-        return array  # of any size: what does not fit is told apart
+        return array  # of any size: what does not fit is distinguished
     if array.dtype.kind not in "iu":
         raise ArgumentTypeError(f"lw.{name} takes integers, found {shown(value)}")
     return array

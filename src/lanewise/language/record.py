@@ -94,7 +94,7 @@ class _Structure:
     """`Body.dtype`: the dtype of a structured array of such records, as they lie in AoS."""
 
     def __get__(self, record: object, owner: type[RecordValue]) -> np.dtype[Any]:
-        if record is not None:  # single records have fields, and nothing beside them
+        if record is not None:  # single records have fields, and nothing besides them
             raise AttributeError("dtype")
         from lanewise.facade import structure_of
 
@@ -292,7 +292,7 @@ RESERVED = frozenset(
 
 
 class _NoFields:
-    """In place of the description of a record class that describes none."""
+    """Instead of the description of a record class that describes none."""
 
     def __get__(self, record: object, owner: type[Any]) -> Record:
         raise RecordError(

@@ -4,8 +4,8 @@ same bits in every run.
 Sums of integers wrap, so that their order does not matter. Minima and maxima of floats have an
 order of all numbers: -0.0 is smaller than 0.0, and what is not a number wins against any number and
 stays, as NumPy's `nan`. Sums of floats are exact while a kernel
-runs, in words beside the array (`lanewise.language.exact_sums`), and are rounded once behind it: in
-kernels they are the operation "sum".
+runs, in words next to the array (`lanewise.language.exact_sums`), and are rounded once behind it:
+in kernels they are the operation "sum".
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ NO_NUMBERS = "cmMSUV"  # of NumPy, which would drop an imaginary part, read a te
 def convert(value: Any, scalar: Scalar) -> Any:
     """A NumPy scalar or array as `scalar`: the one meaning of a conversion, on every device.
 
-    Integers wrap. Floats lose what stands behind the point; beyond the limits of a whole
+    Integers wrap. Floats lose what stands after the point; beyond the limits of a whole
     number they become the nearest limit, and NaN becomes 0. To a narrower float they are rounded,
     to infinity beyond its largest number. Raises `TypeError` for what is no real number.
     """
@@ -223,7 +223,7 @@ def convert(value: Any, scalar: Scalar) -> Any:
 
 def holds(wide: Scalar, narrow: Scalar) -> bool:
     """Whether a value of type `narrow` may be stored in `wide` without being asked (promotion
-    changes nothing; what is in memory only holds values of its own type, and narrower ones whose
+    changes nothing; what is in memory only holds values of that type, and narrower ones whose
     limits it has).
     """
     if wide not in STORED:

@@ -245,7 +245,7 @@ class VectorValue:
 
 
 def _arrays_by_component(parts: tuple[Any, ...], length: int) -> bool:
-    """Whether each part is a component of its own, some of them arrays: many vectors at once."""
+    """Whether each part is a separate component, some of them arrays: many vectors at once."""
     return len(parts) == length and any(isinstance(p, np.ndarray) and p.ndim for p in parts)
 
 
@@ -396,7 +396,7 @@ VECTOR_NAMES = {c.type.name: c for (e, _), c in _CLASSES.items() if e in (t.F32,
 
 
 def vector_class(element: t.Scalar, length: int) -> type[VectorValue]:
-    """The class of vectors of this type, also of those that have no name of their own."""
+    """The class of vectors of this type, also of those that have no name."""
     return _CLASSES[element, length]
 
 
@@ -444,7 +444,7 @@ def to_python_value(value: Any, value_type: t.ValueType) -> Any:
 class _RowVector(VectorValue):
     """A vector as it was when it was read from a row of an array.
 
-    What is assigned to its components is written there, too.
+    What is assigned to its components is written there as well.
     """
 
     __slots__ = ("_write",)

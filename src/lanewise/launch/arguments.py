@@ -35,7 +35,7 @@ from lanewise.support.errors import ArgumentError
 class Tests(Protocol):
     """The tests of a call's indices, which give each element the number of its first failure.
 
-    within: the kernel makes them as it runs, not a kernel of their own before it.
+    within: the kernel makes them as it runs, not a separate kernel before it.
     """
 
     @property
@@ -58,7 +58,7 @@ class Arguments:
     their axes, and `axes` are those of the results' elements, where the pattern gives them any.
     `added` are arrays that the pattern makes of them, and arrays that have indices, each with the
     type of a value; `shaped` are the latter as the caller has them, `lengths` those of their
-    dimensions; `summed` are those, in one row each, that words of exact sums stand in place of
+    dimensions; `summed` are those, in one row each, that words of exact sums replace
     while a kernel runs; `beyond` says of rows how many values all of them have, `totals` what a
     pattern counts besides, `variant` what else a kernel is specialised to. `options` are keywords
     of the call that belong to no parameter; `tests` are those of indices that nothing proves;
@@ -130,7 +130,7 @@ def classify_arguments(
 
     Arrays of values come to the device of the records.
 
-    any_shape: without records they may have several axes of elements, which results have, too.
+    any_shape: without records they may have several axes of elements, which results have as well.
     """
     kernel, result = signature.source.name, Arguments()
     for name, kind in signature.parameters.items():
@@ -161,7 +161,7 @@ def classify_arguments(
 def _lay_out(signature: Signature, arguments: Arguments) -> None:
     """Values of any shape, which all of them have, as values of one element after the other.
 
-    What differs in length is told elsewhere.
+    Differences in length are found elsewhere.
     """
     parameters = signature.parameters.items()
     kinds = {
@@ -282,7 +282,7 @@ def _dimensions(value: Any) -> int:
 
 
 def _other(value: Any, kind: Record) -> str:
-    """What was given in place of an array of this record."""
+    """What was given instead of an array of this record."""
     if isinstance(value, RecordArray) and value.record.name == kind.name:
         return (
             f"an array of another {kind.name}: its record is {value.record}, and that of the "

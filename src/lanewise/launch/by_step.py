@@ -92,7 +92,7 @@ class StepArguments:
         return values
 
     def filled(self, values: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """All arguments, with these values in place of those that change."""
+        """All arguments, with these values instead of those that change."""
         names = [*self.names, *[""] * len(self.positional)]  # a call checks how many there are
         positional = tuple(
             values[n] if isinstance(a, ByStep) else a

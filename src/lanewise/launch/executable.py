@@ -250,7 +250,7 @@ def generated_text(
 
 
 def _check_apart(program: Program, arrays: Arrays) -> None:
-    """Several kernels in place of one read what earlier ones may have written: no array may lie in
+    """Several kernels that replace one read what earlier ones may have written: no array may lie in
     the memory of another.
     """
     fields = _parted(program)
@@ -280,7 +280,7 @@ def _check_apart(program: Program, arrays: Arrays) -> None:
 
 
 def _parted(program: Program) -> list[str]:
-    """The decisions by which several kernels stand in place of one."""
+    """The decisions by which several kernels replace one."""
     if len(program.kernels) < 2:
         return []
     return [

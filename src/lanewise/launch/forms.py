@@ -324,12 +324,12 @@ def device_form(launch: Launch, device: Device, compiled: LoadedKernel) -> Devic
     )
 
 
-# ------------------------------------------------------------ beside the arguments
+# ------------------------------------------------------------ besides the arguments
 
 
 @dataclass(frozen=True, slots=True)
 class BesideForm:
-    """A buffer that a call has beside its arguments."""
+    """A buffer that a call has besides its arguments."""
 
     name: str
     buffer: Buffer
@@ -361,7 +361,7 @@ class BesideForm:
 
 
 def beside_forms(sequence: Sequence) -> tuple[BesideForm, ...]:
-    """What a call has beside its arguments."""
+    """What a call has besides its arguments."""
     forms: list[BesideForm] = []
     for buffer in sequence.beside:
         assert buffer.count is not None

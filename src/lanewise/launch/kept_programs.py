@@ -188,7 +188,7 @@ Accessors = tuple[Callable[[Any], Any], Callable[[Any, Any], None]]
 @cache
 def _slots(kind: type[Any]) -> tuple[Accessors, ...] | None:
     """The slots of a dataclass in the order of its fields; None for a class that is none, or that
-    is pickled in a way of its own.
+    is pickled in its own way.
 
     A program has tens of thousands of nodes: `dataclasses` asks for the fields of a frozen class
     anew for each of them.

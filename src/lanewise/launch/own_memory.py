@@ -1,8 +1,8 @@
-"""The memory that launches of a program have beside their arguments: partial sums, counters.
+"""The memory that launches of a program have besides their arguments: partial sums, counters.
 
 It grows and never shrinks.
 
-Launches of any size share it, one at a time: kernels are told how much of it is theirs.
+Launches of any size share it, one at a time: kernels get how much of it is theirs.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class OwnMemory:
             return kept
         if get_device(self._device).is_capturing():  # then nothing runs
             return self._grow(name, nbytes, what, zeroed=zeroed)
-        with self.lease:  # one after the other, behind the stream that used it last
+        with self.lease:  # one after the other, after the stream that used it last
             return self._grow(name, nbytes, what, zeroed=zeroed)
 
     def _grow(self, name: str, nbytes: int, what: str, *, zeroed: bool) -> Any:

@@ -46,7 +46,7 @@ class Programs:
         if whole not in self._known:
             made = compile_kernel(reference(), plan, device, requested=requested, arch=self._arch)
             self._known[whole] = made
-            # for whoever asks for just this, such as calls that are bound to a compiled kernel
+            # for code that asks for just this, such as calls that are bound to a compiled kernel
             alone = (key, made.program.plan, None, device)
             self._known.setdefault(alone, replace(made, capped=None) if made.capped else made)
         return self._known[whole]

@@ -243,7 +243,7 @@ class Repeatable:
             if sized is None:
                 return None
             if len(self._sizes) >= MOST_SIZES:
-                for oldest in [*self._sizes][:1]:  # other threads may let it go, too
+                for oldest in [*self._sizes][:1]:  # other threads may let it go as well
                     self._sizes.pop(oldest, None)
             self._sizes[sizes] = sized
         return sized

@@ -56,8 +56,8 @@ def _check_in_place(kernel: str, results: Sequence[Any], values: Mapping[str, An
     """Refuse results that share memory with each other, or with values of other elements: those are
     read while they are written.
 
-    A result may replace a value of its own element: then the two arrays begin together and are as
-    long.
+    A result may replace the value of the same element: the two arrays then begin together and are
+    as long.
     """
     if len(results) > 1 and any(_meet(a, b) for a, b in itertools.combinations(results, 2)):
         raise ArgumentError(f"{kernel}: two arrays of out share memory; give each its own memory")

@@ -25,7 +25,7 @@ EXACT = 2**53  # integers up to here are floats
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 _ALIGNED = 16  # bytes
 MOST_SEEN = 64  # arrays of CuPy that a slot knows, as they come in turn
-_UNLIKE: Any = object()  # in place of a number: the way of a first call
+_UNLIKE: Any = object()  # instead of a number: the way of a first call
 
 
 class Given:

@@ -206,7 +206,7 @@ class TaskList:
     """The parts of a call, in their order.
 
     buffers: those that none of the parts has, or that are something else to the whole call.
-    counts: numbers that it knows beside those of its kernels.
+    counts: numbers that it knows besides those of its kernels.
     """
 
     name: str
@@ -240,11 +240,11 @@ class TaskList:
         return beside_forms(self.sequence)
 
     def memory(self, environment: Environment) -> int:
-        """The bytes that it takes beside its arguments and results."""
+        """The bytes that it takes besides its arguments and results."""
         return sum(form.nbytes(environment) for form in self._beside)
 
     def needs(self, environment: Environment, own: OwnMemory | None = None) -> tuple[Need, ...]:
-        """What it allocates beside its arguments and results. own: what it has already."""
+        """What it allocates besides its arguments and results. own: what it has already."""
         if not self._beside:
             return ()
         sizes = [(b, b.nbytes(environment)) for b in self._beside]
@@ -253,7 +253,9 @@ class TaskList:
         return tuple(Need(self.device, nbytes, b.what) for b, nbytes in sizes)
 
     def own_memory(self, grown: Callable[[], None] = nothing) -> OwnMemory | None:
-        """Room for what it has beside its arguments, if it has anything. grown: see `OwnMemory`."""
+        """Room for what it has besides its arguments, if it has anything. grown: see
+        `OwnMemory`.
+        """
         what = f"a bound call of {self.name}"
         return OwnMemory(what, self.device, grown) if self._beside else None
 
@@ -274,7 +276,7 @@ class TaskList:
         return Flat(pieces, own.lease, self._mender(own, {}))
 
     def reserved(self, environment: Environment, own: OwnMemory) -> dict[str, tuple[Shape, Any]]:
-        """Room for what it has beside its arguments, and how that lies, by name."""
+        """Room for what it has besides its arguments, and how that lies, by name."""
         return {b.buffer.name: b.reserve(environment, own) for b in self._beside}
 
     def _pieces(
@@ -293,8 +295,8 @@ class TaskList:
     def bound(
         self, arrays: Arrays, environment: Environment, lease: Lease | None = None
     ) -> Prepared:
-        """The launches on these arrays, with these values. lease: of memory that somebody else
-        owns, where it has none of its own.
+        """The launches on these arrays, with these values. lease: of memory that someone else
+        owns, where it has none.
         """
         shapes = {n: (b.arrangement, b.count) for n, b in arrays.items()}
         data = {n: b.data for n, b in arrays.items()}
@@ -318,7 +320,7 @@ class TaskList:
     def _mender(self, own: OwnMemory | None, arrays: Arrays) -> Callable[[], None] | None:
         """What follows an exception: all that is zero before a run is so again.
 
-        arrays: have the clean memory that belongs to somebody else, such as a structure.
+        arrays: have the clean memory that belongs to another owner, such as a structure.
         """
         owned = {} if own is None else own.clean
         clean = [n for n, b in self.sequence.buffers.items() if b.clean]

@@ -42,8 +42,8 @@ class Buffer:
     """Memory by name.
 
     arrangement: None where no kernel says how it lies. count: of its elements; None: as many as
-    the caller's array has, or as whoever owns it made. clean: zero before and after a run. what: it
-    is, for errors; "" for partial sums of kernels.
+    the caller's array has, or as its owner made it. clean: zero before and after a run.
+    what: it is, for errors; "" for partial sums of kernels.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Launch:
     def accesses(self) -> tuple[Access, ...]:
         """What it does with the memory of the device.
 
-        It is read off its statements when somebody asks.
+        It is read off its statements on demand.
         """
         return _named(accesses_of(self.kernel), self.names)
 
@@ -201,7 +201,7 @@ def changing(*buffers: str) -> tuple[Access, ...]:
 class Sequence:
     """Tasks in their order, and the buffers that they touch.
 
-    changed: arguments that a call may write. counts: numbers that a call knows beside those that
+    changed: arguments that a call may write. counts: numbers that a call knows besides those that
     its kernels take.
     """
 
@@ -218,7 +218,7 @@ class Sequence:
 
     @property
     def beside(self) -> tuple[Buffer, ...]:
-        """What a call needs beside its arguments and results, and allocates by counts."""
+        """What a call needs besides its arguments and results, and allocates by counts."""
         return tuple(b for b in self.buffers.values() if b.count is not None)
 
 

@@ -2,9 +2,9 @@
 for each kind of call and process.
 
 A plan is used for calls with an equal key, and for no others. The store has one JSON file a key,
-written whole or not at all. It lies in the folder `tuned` beside the caches of compiled kernels
+written whole or not at all. It lies in the folder `tuned` next to the caches of compiled kernels
 (`$LANEWISE_CACHE_DIR/tuned`, or `~/.cache/lanewise/tuned`): deleting the cache of a version loses
-no measurements. Whatever is wrong with a file, a call goes on with the default plan; the file is
+no measurements. Whatever is wrong with a file, a call continues with the default plan; the file is
 set aside as `*.damaged` with a `StoreWarning`.
 """
 
@@ -46,7 +46,7 @@ F = TypeVar("F")
 class Recalled(Generic[F]):
     """What the store says for the calls of one kernel, remembered.
 
-    Another process may tune meanwhile: this one goes on as it began. read: what an entry says;
+    Another process may tune meanwhile: this one continues as it began. read: what an entry says;
     raises `ValueError` for one that lacks it.
     """
 
@@ -92,7 +92,7 @@ class Key:
     threads: see `runtime.device_facts.Identity`; version: of lanewise; targets, sources: classes of
     size (see `size_class`);
     wanted: the fields of the plan that the caller fixes; search: the kind of call of a kernel over
-    a search, whose structure is chosen, too (see `search_kinds.kind_of_call`), empty for all
+    a search, whose structure is chosen as well (see `search_kinds.kind_of_call`), empty for all
     others.
     """
 
@@ -289,7 +289,7 @@ def entry_from(data: dict[str, Any]) -> Entry:
 
 
 def write_entry(key: Key, entry: Entry) -> Path | None:
-    """Put an entry in place of an earlier one; of two writers the last one wins, and a reader sees
+    """Replace an earlier entry; of two writers the last one wins, and a reader sees
     one of them whole.
 
     Returns the file, or None with a `StoreWarning` when it cannot be written.

@@ -179,7 +179,7 @@ class Layout(ABC):
 def place_structure(
     name: str, leaves: Sequence[Leaf], buffer: int, align: int | None = None
 ) -> tuple[list[Slot], Buffer]:
-    """Lay leaves one behind the other, each on a multiple of its size, and round the whole up to
+    """Lay leaves one after the other, each on a multiple of its size, and round the whole up to
     `align` bytes.
     """
     slots: list[Slot] = []

@@ -1,6 +1,6 @@
 """SoAoAS: a structure of arrays of aligned structures.
 
-The leaves are grouped, each group is an array of its own.
+The leaves are grouped, each group is its own array.
 """
 
 from __future__ import annotations

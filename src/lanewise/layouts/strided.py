@@ -16,7 +16,7 @@ from lanewise.support.attributes import frozen
 @frozen
 @dataclass(frozen=True, slots=True)
 class Strided(Layout):
-    """Elements of `layout`, `step` of them apart. Views have it; an array of its own has no use for
+    """Elements of `layout`, `step` of them apart. Views have it; a whole array has no use for
     it.
 
     Only layouts without blocks of several elements have such views: within blocks there is no

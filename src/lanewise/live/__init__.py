@@ -1,1 +1,1 @@
-"""A run watched in the browser while it goes on: frames, feed, server, page."""
+"""A run watched in the browser while it runs: frames, feed, server, page."""

@@ -1,7 +1,7 @@
 """Between the run and the server: what is due, the frames that were made, and what viewers asked.
 
-The run's thread looks at it between steps, makes a frame when one is due, and goes on; it waits for
-a viewer only where one has paused it. The server's thread takes what is there.
+The run's thread looks at it between steps, makes a frame when one is due, and continues; it waits
+for a viewer only where one has paused it. The server's thread takes what is there.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ import json
 import sys
 import threading
 import time
-from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,7 +21,7 @@ from lanewise.live.scenes import Asked, FrameOrLater, Scene, finished
 from lanewise.profiling import Profile
 from lanewise.profiling.profile import span
 
-WATCHED_SECONDS = 0.02  # of steps between two looks while somebody watches
+WATCHED_SECONDS = 0.02  # of steps between two looks while a viewer watches
 ALONE_SECONDS = 0.2
 ALONE_AFTER = 10.0  # seconds without a viewer, after which a paused run says so
 UNDER_WAY = 2  # looks whose frames are still to be finished, before others are left out
@@ -42,28 +41,17 @@ class FrameSet:
         return sum(map(len, self.frames))
 
 
-def towards(kept: Sequence[int], sequence: int, shown: int) -> int:
-    """Of rising numbers the last one up to `sequence`; the next one where that leads nowhere from
-    the one that is shown, as numbers between two that are kept do.
-    """
-    k = bisect_right(kept, sequence) - 1
-    if k >= 0 and kept[k] <= shown < sequence and k + 1 < len(kept):
-        k = bisect_right(kept, shown)
-    return kept[max(k, 0)] if kept else sequence
-
-
 class Feed:
     """A watcher of the steps of a run (see `support.whole_steps.Watcher`).
 
-    rate: frames a second at most. history: bytes of frames that are kept; where they are full the
-    oldest ones go, or, with `thin`, every other one. notify: called, from a thread of the feed or
-    the run's, when there is something new.
+    rate: frames a second at most. history: bytes of frames that are kept. notify: called, from the
+    run's thread, when there is something new.
     """
 
     def __init__(
         self, scene: Scene, *, rate: float = 30.0, points: int = 1_000_000,
-        history: int = 512 << 20, thin: bool = False,
-        record: Callable[[FrameSet], None] | None = None, profile: Profile | None = None,
+        history: int = 512 << 20, record: Callable[[FrameSet], None] | None = None,
+        profile: Profile | None = None,
     ) -> None:  # fmt: skip
         self._profile = profile
         self.scene, self.rate, self._room, self._record = scene, rate, history, record
@@ -76,7 +64,7 @@ class Feed:
         self.calls = 0  # looks, for tests of what a run without viewers costs
         self.made = 0  # frames
         self.history: deque[FrameSet] = deque()
-        self._bytes, self._thin = 0, thin
+        self._bytes = 0
         self._under_way: deque[tuple[int, int, list[FrameOrLater]]] = deque()
         self._finisher = ThreadPoolExecutor(1, "lanewise view frames")
         self._changed = threading.Condition()
@@ -142,7 +130,7 @@ class Feed:
             self._keep(self.made, step, seen)
 
     def _finish(self) -> None:
-        """Keep the frames that have been under way for longest; in a thread of its own."""
+        """Keep the frames that have been under way for longest; in a separate thread."""
         with self._changed:
             first = self._under_way[0]
         try:
@@ -165,22 +153,13 @@ class Feed:
             self.history.append(moment)
             self._bytes += moment.nbytes
             while self._bytes > self._room and len(self.history) > 1:
-                self._make_room()
+                self._bytes -= self.history.popleft().nbytes
         if self._record is not None:
             self._record(moment)
         self.notify()
 
-    def _make_room(self) -> None:
-        """Leave out the oldest frames, or every other one; the newest one stays."""
-        if self._thin and len(self.history) > 2:
-            *older, newest = self.history
-            self.history = deque([*older[::2], newest])
-            self._bytes = sum(m.nbytes for m in self.history)
-        else:
-            self._bytes -= self.history.popleft().nbytes
-
     def _attempt(self) -> None:
-        """Make frames; what goes wrong there is said, and the run goes on."""
+        """Make frames; what goes wrong there is said, and the run continues."""
         try:
             self.make()
         except Exception as error:
@@ -201,16 +180,13 @@ class Feed:
         self.notify()
 
     def wait_for_viewer(self, asked: Callable[[], bool] = lambda: False) -> None:
-        """Wait until somebody watches."""
+        """Wait until a viewer watches."""
         while not self.watched and not asked():
             with self._changed:
                 self._changed.wait(0.05)
 
     def _statistics(self, step: int) -> Frame:
-        told = {
-            "steps/s": round(self.steps_per_second, 3), "viewers": self.watched,
-            "field": self.asked.field,
-        }  # fmt: skip
+        told = {"steps/s": round(self.steps_per_second, 3), "viewers": self.watched}
         text = json.dumps(told).encode()
         return encode(FrameHeader(kind="statistics", count=len(text), step=step), text)
 
@@ -241,14 +217,9 @@ class Feed:
             found = [m for m in self.history if m.sequence <= sequence]
             return found[-1] if found else self.history[0] if self.history else None
 
-    def towards(self, sequence: int, shown: int) -> int:
-        """The kept sequence that is meant by this one where another one is shown."""
-        with self._changed:
-            return towards([m.sequence for m in self.history], sequence, shown)
-
     @property
     def state(self) -> dict[str, Any]:
-        """What all viewers are told when it changes."""
+        """What all viewers get when it changes."""
         with self._changed:
             kept = [self.history[0], self.history[-1]] if self.history else []
         a = self.asked

@@ -59,10 +59,10 @@ SCHEMA: Mapping[str, tuple[Mapping[str, Check], ...]] = {
     "pick": ({"row": _whole(0, MOST_SEQUENCE)},),
     "shot": ({},),
 }  # fmt: skip
-"""What each message has beside "do", in one of its forms, and nothing else."""
+"""What each message has besides "do", in one of its forms, and nothing else."""
 
 COMMANDS = frozenset({"pause", "run", "step"})
-"""Those that say how the run goes on."""
+"""Those that say how the run continues."""
 
 
 def read_message(data: str | bytes) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from lanewise.live.feed import FrameSet, towards
+from lanewise.live.feed import FrameSet
 from lanewise.live.scenes import Asked
 from lanewise.support.errors import InputError
 
@@ -30,7 +30,7 @@ class Replayed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RecordedScene:
-    """What the page is told of a recording. Its frames are as they were made."""
+    """What the page gets about a recording. Its frames are as they were made."""
 
     about: Mapping[str, Any]
     moment: tuple[int, float] = (0, 0.0)
@@ -57,7 +57,7 @@ class RecordedFeed:
         self._loaded: tuple[int, FrameSet | None] = (-1, None)
 
     def play(self, over: Callable[[], bool] = lambda: False) -> None:
-        """Go on while somebody watches, until `over`."""
+        """Continue while a viewer watches, until `over`."""
         while not over():
             time.sleep(1 / self.rate)
             if self.watched and (not self.paused or self._left):
@@ -74,10 +74,6 @@ class RecordedFeed:
         looks = self.recording.looks
         found = [n for n, (s, _) in enumerate(looks) if s <= sequence]
         return self._load(found[-1] if found else 0)
-
-    def towards(self, sequence: int, shown: int) -> int:
-        """See `Feed.towards`."""
-        return towards([s for s, _ in self.recording.looks], sequence, shown)
 
     def _load(self, number: int) -> FrameSet | None:
         with self._lock:

@@ -38,7 +38,7 @@ class Scene(Protocol):
 
     @property
     def about(self) -> Mapping[str, Any]:
-        """What the page is told at first: title, product, kinds, fields, up, flat and so on."""
+        """What the page gets at first: title, product, kinds, fields, up, flat and so on."""
         ...
 
     @property
@@ -57,7 +57,7 @@ class Scene(Protocol):
 
 @runtime_checkable
 class ChangingScene(Scene, Protocol):
-    """A scene of what somebody else changes, such as files of a search that goes on."""
+    """A scene of what another program changes, such as files of a search that runs."""
 
     @property
     def changed(self) -> bool:

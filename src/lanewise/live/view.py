@@ -74,7 +74,7 @@ class LiveView:
             self._stack.callback(self._feed.flush)  # before: frames may be on their way still
         self._server.start()
         self._stack.callback(self._server.stop)
-        self._feed.make()  # compiles, and whoever opens the address sees something at once
+        self._feed.make()  # compiles, and a viewer who opens the address sees something at once
         if isinstance(what, Viewable | Sites):
             self._stack.enter_context(what.whole.watched(self._feed))
 

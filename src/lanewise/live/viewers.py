@@ -26,7 +26,7 @@ CHUNK_BYTES = 1 << 20
 TELLS = 0.25  # seconds between two states that differ by their steps
 RESTS = 0.5  # seconds without a new frame after which what was left out follows
 MESSAGES_A_SECOND = 100
-LOGGED = 5  # refusals that a viewer is told of a second
+LOGGED = 5  # refusals that a viewer receives per second
 
 
 @dataclass(slots=True, eq=False)
@@ -102,7 +102,7 @@ class Viewer:
             case {"do": "slice", "axis": axis, "place": place}:
                 feed.ask(axis=axis, place=float(place))
             case {"do": "seek", "frame": frame}:
-                self.sought = None if frame < 0 else feed.towards(frame, self._sent)
+                self.sought = None if frame < 0 else frame
             case {"do": "rate", "n": rate}:
                 self.rate = max(float(rate), 0.1)
             case {"do": "pick", "row": row}:

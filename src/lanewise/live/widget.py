@@ -1,7 +1,7 @@
-"""A view in a notebook: the page in a frame, and the kernel's comm in place of the connection.
+"""A view in a notebook: the page in a frame, and the kernel's comm instead of the connection.
 
 No port is needed for it, so it works behind JupyterHub. While a cell runs the kernel hears nothing,
-so what is sent has a rate of its own and waits for no credit.
+so what is sent has its own rate and waits for no credit.
 """
 
 from __future__ import annotations

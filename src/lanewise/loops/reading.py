@@ -33,7 +33,7 @@ class Bindable(Protocol):
 
 @runtime_checkable
 class Loop(Protocol):
-    """A loop, which runs steps of its own."""
+    """A loop, which runs its own steps."""
 
     def run(self, steps: int) -> object: ...
     def prepare(self) -> None: ...

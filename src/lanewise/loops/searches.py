@@ -45,7 +45,7 @@ def why_alone(launch: SearchedLaunch, structures: Structures) -> str:
 
 
 class Searching:
-    """A call over a search as one function. numbers: in place of those that it was bound with."""
+    """A call over a search as one function. numbers: instead of those that it was bound with."""
 
     __slots__ = ("_clock", "_fill", "_follows", "_kernel", "_launch")
 
@@ -171,7 +171,7 @@ class DeviceLooks:
 def in_graph(
     launch: SearchedLaunch, name: str, looks: DeviceLooks | None = None, walk: Work | None = None
 ) -> list[NamedLaunch]:
-    """The launches of a call on a GPU, for a graph: nothing waits for the host. walk: in place of
+    """The launches of a call on a GPU, for a graph: nothing waits for the host. walk: instead of
     its own.
     """
     calls = [

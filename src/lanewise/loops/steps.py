@@ -68,7 +68,7 @@ class Steps:
         return f"<loop of {names} on {self._device}, step {self.step:,}>"
 
     def __reduce__(self) -> NoReturn:
-        """Copies would step the same arrays, each with a count of its own."""
+        """Copies would step the same arrays, each with its own count."""
         raise ArgumentError(
             "a loop of lw.steps is bound to its arrays, and cannot be copied or pickled: save the "
             "arrays and loop.step, bind the calls anew, and set loop.step"

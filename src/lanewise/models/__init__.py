@@ -50,4 +50,4 @@ __getattr__, __dir__ = at_first_use(
         "predict": ("ALONE_SECONDS", "Prediction"),
     },
 )
-"""Whoever asks for a device's model loads no more than that."""
+"""Asking for a device's model loads no more than that."""

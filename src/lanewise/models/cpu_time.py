@@ -14,7 +14,7 @@ from lanewise.models.roofline import bound_of, footprint
 
 # Calibrated with bench/results/cpu_gravity.md: 16,384 bodies, float32, one and two threads of an
 # AMD EPYC 9004 at 3.7 GHz.
-# of an addition that the pipes for multiplications see, which have others beside them (SoA)
+# of an addition that the pipes for multiplications see, which have others next to them (SoA)
 ADD_SHARE = 0.5
 ROOT_OPERATIONS = 4.0  # multiplications that refine an estimated reciprocal root of float32 (SoA)
 GATHERED_CYCLES = 1.05  # for a scalar that a SIMD lane must load by itself (AoS, AoAS, AoSoA)
@@ -78,7 +78,7 @@ def cpu_units(work: KernelWork, device: DeviceModel, vector_bits: int = 0) -> di
 
 
 def _grain(work: KernelWork, counts: dict[str, float]) -> int:
-    """Elements that are worth a thread of their own, as `launch.executable` divides them."""
+    """Elements that are worth a separate thread, as `launch.executable` divides them."""
     kernel = work.kernel
     last = kernel.counts[-1].name if kernel.counts else ""
     grain = kernel.pattern.grain(max(1, int(counts.get(WORK, counts.get(last, UNKNOWN_COUNT)))))

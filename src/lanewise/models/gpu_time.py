@@ -43,7 +43,7 @@ PART_OF_A_SECTOR = 1.5
 # Not fitted:
 # cycles of a load that a loop starts with, here or in the L1 cache
 LOAD_LATENCY = {"shared": 30.0, "global": 40.0}
-BASE_REGISTERS = 23  # addresses and temporaries, beside the values that a loop holds
+BASE_REGISTERS = 23  # addresses and temporaries, besides the values that a loop holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def _store_sectors(work: KernelWork, region: Region, key: str) -> float:
     stores = [
         a for a in region.accesses if a.write and a.space == "global" and keys[a.buffer] == key
     ]
-    # Places that data tell have a price of their own (`CACHED_GATHER`).
+    # Places that depend on data have a separate price (`CACHED_GATHER`).
     filled = (
         1.0 if a.pattern == "gathered" else min(1.0, a.bytes * WARP / (a.sectors * SECTOR))
         for a in stores
@@ -162,7 +162,7 @@ def kernel_time(
     registers: int,
     shared_bytes: int,
 ) -> KernelTime:
-    """The time of one kernel: what its busiest multiprocessor does, wave by wave, beside what
+    """The time of one kernel: what its busiest multiprocessor does, wave by wave, besides what
     memory does.
     """
     warps_per_block = -(-work.threads // WARP)

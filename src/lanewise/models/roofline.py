@@ -3,7 +3,7 @@ and the bytes that it touches.
 
 A step over the sites of a lattice takes what it moves through memory, over the bandwidth that such
 kernels reach. That is a model of what sites do, not of the text of their kernels: there the
-branches of special sites stand beside those of the bulk, and counting both would count every
+branches of special sites stand next to those of the bulk, and counting both would count every
 population twice.
 """
 
@@ -113,7 +113,7 @@ class SiteTraffic:
     storage: bytes of each. copies: of all populations. flags: every site reads 4 bytes about
     itself; bits: or that many bits, and a special site 4 bytes. values: bytes of values that vary
     from site to site. dense: many sites are special. axes: of the box of a stencil, whose sites
-    hold fields in place of populations; 0 for all others.
+    hold fields instead of populations; 0 for all others.
     """
 
     sites: int

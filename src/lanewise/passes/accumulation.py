@@ -70,7 +70,7 @@ def apply(kernel: ir.Kernel) -> ir.Kernel:
 
 
 def _widened(a: Accumulator, wide: dict[str, ir.Local]) -> Accumulator:
-    """The totals in place of the sums, for passes that merge what threads have."""
+    """The totals instead of the sums, for passes that merge what threads have."""
     if not any(x.name in wide for x in a.state):
         return a
     state = tuple(wide[x.name] for x in a.state)

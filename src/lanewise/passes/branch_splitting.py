@@ -1,4 +1,4 @@
-"""Give each side of a branch a kernel of its own (Carrillo, Siegel and Li, 2009).
+"""Give each side of a branch its own kernel (Carrillo, Siegel and Li, 2009).
 
     for i: load cell[i]; f(cell): a = ...; if a > 0: <then> else: <otherwise>; store cell[i]
 ->  for i: load what a > 0 needs; if a > 0: load the rest of cell[i]; f(cell): a = ...; <then>;
@@ -117,7 +117,7 @@ def _changed(split: _Branch, side: bool) -> set[str]:
 
 
 def _condition(kernel: ir.Kernel, split: _Branch) -> ir.Function:
-    """A function of its own that computes the condition and nothing else."""
+    """A separate function that computes the condition and nothing else."""
     f, result = split.call.function, ir.Return((split.branch.condition,), split.branch.location)
     name = f"{f.name}_condition"
     while any(other.name == name for other in functions(kernel.body)):

@@ -1,9 +1,9 @@
-"""Write out the loops whose rounds the text counts, so that each access has a place of its own.
+"""Write out the loops whose rounds the text counts, so that each access has its own place.
 
 for v in range(3): load a[y + v, x]: a_1; s = s + a_1   ->   load a[y, x]: a_1.0; s = s + a_1.0
                                                              load a[y + 1, x]: a_1.1; ...
 A window in loops is a stencil then: passes see which elements neighbouring threads share, tests of
-edges are conditions of their own, and local arrays with literal places are registers. The order of
+edges are conditions of each, and local arrays with literal places are registers. The order of
 the arithmetic stays, and so does every bit.
 """
 
@@ -83,7 +83,7 @@ class _Writer:
         return (rewrite_statement(s, lambda e: e, inside),), longest
 
     def written_out(self, s: ir.For, values: range) -> tuple[ir.Block, int]:
-        """Every round, with names of its own for what belongs to it, and how many rounds those of
+        """Every round, with its own names for what belongs to it, and how many rounds those of
         inner loops come to.
         """
         inside = _read_in(s.body)

@@ -1,5 +1,5 @@
-"""Drop what nobody reads: assignments, parameters of functions, and the leaves that were loaded for
-them; and what no path reaches.
+"""Drop what nothing reads: assignments, parameters of functions, and the leaves that were loaded
+for them; and what no path reaches.
 
 unused = source.mass * 2.0; return d.x; d.x = 0.0   ->   return d.x
 load source[j]: position.x, mass                   ->   load source[j]: position.x
@@ -33,7 +33,7 @@ def apply(kernel: ir.Kernel) -> ir.Kernel:
 
 
 def _loaded(s: ir.Statement, used: set[str]) -> ir.Block:
-    """A statement; of a load those leaves that somebody reads."""
+    """A statement; of a load those leaves that are read."""
     if not isinstance(s, ir.LoadRecord):
         return (s,)
     kept = tuple((leaf, v) for leaf, v in s.reads if v in used)

@@ -1,4 +1,4 @@
-"""Give each independent group of results a kernel of its own (loop splitting).
+"""Give each independent group of results its own kernel (loop splitting).
 
     for i: load body[i]: x, v; f(mutable x, mutable v); store body[i]: x, v
 ->  for i: load body[i]: x, v; f(mutable x, v); store body[i]: x          then
@@ -9,7 +9,7 @@ whole: a field of a record, or an array that the function returns.
 
 Every kernel has to find the values that the function was written for, so the kernels stand in an
 order in which none overwrites what a later one reads. Results that read each other's old values
-stay together, and so do results that hang on one test of rounded values.
+stay together, and so do results that depend on one test of rounded values.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class _Rearrangement:
         return _chain(terms, e)
 
     def _seen(self, e: ir.Expression) -> ir.Expression:
-        """What a name stands for, when it is a sum or a product that nobody else reads."""
+        """What a name stands for, when it is a sum or a product that nothing else reads."""
         value = self.new.get(e.name) if isinstance(e, ir.Local) else None
         return value if value is not None and (_is_sum(value) or _is_product(value)) else e
 

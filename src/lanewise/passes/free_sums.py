@@ -4,7 +4,7 @@ SIMD registers.
     for k in range(n): s = s + a * x    ->   the same, with a sum that may be added in any order
 Only the sum itself: what is added is computed as it is written. Legal where rounds can be shared
 (analysis/reductions.py), and of use where the loop runs along rows alone. A loop in loops may do
-other things in its rounds, too: what gathers there is read by its own updates alone.
+other things in its rounds as well: what gathers there is read by its own updates alone.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def legal(kernel: ir.Kernel) -> str | None:
 
 def apply(kernel: ir.Kernel) -> ir.Kernel:
     """The kernel with its loops divided; inner loops first, so that loops around them may be
-    divided, too. Raises `PlanError` for a kernel without such a loop.
+    divided as well. Raises `PlanError` for a kernel without such a loop.
     """
     if reason := legal(kernel):
         raise refuse("loop splitting", kernel, reason)
@@ -95,7 +95,7 @@ def _groups(loop: ir.For) -> list[list[int]] | str:
         return _reason(parts, copied)
     ordered = sorted(sorted(p.place for p in g) for g in groups)
     whole = [{*g, *_needed(g, parts, copied)} for g in ordered]
-    rest = copied.difference(*whole)  # of values that are read behind the loop
+    rest = copied.difference(*whole)  # of values that are read after the loop
     whole[0] |= rest | _needed([*rest], parts, copied)
     return [sorted(g) for g in whole]
 

@@ -5,7 +5,7 @@ load a[i + 1]: a_1   ->   a_1 = 0; if i + 1 < $a.shape0: load a[i + 1]: a_1
                           else: $outside = min($outside, 3 << 51 + 1 << 50 + (i + 1))
 Each thread or element keeps the first of its failures, by the number of the access in the text, the
 dimension and the index, as one integer. The minimum of such numbers is a fold like any other,
-so that every pass goes on as before.
+so that every pass continues as before.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OUTSIDE = own("outside")
 NONE = 2**63 - 1  # nothing was outside
 # of an index in the number of a failure; the others are for the access and its dimension
 INDEX_BITS = 51
-MOST = 2 ** (INDEX_BITS - 1) - 1  # what an index is told as, where it is larger
+MOST = 2 ** (INDEX_BITS - 1) - 1  # what is reported of an index that is larger
 RANK = 3
 
 Side = Literal["below", "beyond"]
@@ -88,7 +88,7 @@ def guarded(
 def testing(
     f: ir.Function, guards: Guards, kinds: Mapping[str, Scalar], wide: Container[str]
 ) -> ir.Function:
-    """A function that returns the number of its first failure in place of its results, and changes
+    """A function that returns the number of its first failure instead of its results, and changes
     nothing: it does not scatter.
 
     wide: the arrays whose lengths have 64 bits.
@@ -158,7 +158,7 @@ class _Guarding:
             return self.access(s) if id(s) in self.numbers else (s,)
         inside = any(id(x) in self.numbers for x in statements((s,)))
         done = rewrite_statement(s, lambda e: e, self.block)
-        # a zero in place of an element must not keep a thread for ever
+        # a zero instead of an element must not keep a thread for ever
         if isinstance(done, ir.While) and inside:
             fine = ir.Compare("==", ir.Local(OUTSIDE, I64), ir.Literal(NONE, I64))
             done = replace(done, condition=ir.Logical("and", fine, done.condition))

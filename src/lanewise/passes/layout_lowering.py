@@ -369,7 +369,7 @@ def _keeps_names(s: ir.LoadRecord) -> bool:
 
 def _alike(to: _Group, lane: int, source: _Group, source_lane: int, lanes: int) -> bool:
     """Whether that many lanes of one group may be copied from those of the other: the same leaves,
-    or lanes that nobody reads.
+    or lanes that nothing reads.
     """
     pieces = to.slots[lane : lane + lanes], source.slots[source_lane : source_lane + lanes]
     if any(len(piece) < lanes for piece in pieces):

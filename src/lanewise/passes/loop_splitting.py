@@ -121,7 +121,7 @@ def _second(
     at: int,
     parts: int,
 ) -> ir.Kernel:
-    """The kernel that joins the parts, and goes on with what follows the loop."""
+    """The kernel that joins the parts, and continues with what follows the loop."""
     _, body = nest_of(kernel)
     (points, _), index = nest(kernel), nest_index(kernel)
     place, part = tuple(ir.Local(p.variable, index) for p in points), ir.Local(PART, index)

@@ -35,7 +35,7 @@ def apply(kernel: ir.Kernel, target: Target, plan: CompletePlan | None = None) -
 
 
 def points_of(kernel: ir.Kernel, normal: ir.Kernel) -> ir.Expression | None:
-    """How many points a kernel's normal form has for each of its own, by counts and uniforms; None
+    """How many points a kernel's normal form has for each point, by counts and uniforms; None
     for one.
     """
     return next((x.extent for x in _added(kernel, normal)), None)

@@ -6,7 +6,7 @@ slice).
                                                                      only v:    function f(mutable
                                                                      v, a): v = v + a
 Loops and conditions stay where something in them is kept. `dead_code` alone would not do: a sum
-that nobody wants reads itself.
+that is not wanted reads itself.
 
 What two kernels compute both may come out in two ways where it decides something: tests of floats,
 and steps from floats to integers, of rounded arithmetic.
@@ -39,7 +39,7 @@ from lanewise.ir.traverse import (
 
 def keep_outputs(f: ir.Function, results: list[int], changed: set[str]) -> ir.Function:
     """The function that gives these results (by position) and changes these parameters; others are
-    parameters of its own use.
+    its own parameters use.
     """
 
     def trim(block: ir.Block) -> ir.Block:
@@ -138,7 +138,7 @@ def sliced(block: ir.Block, outputs: set[str], root: Callable[[ir.Statement], bo
 @dataclass(frozen=True, slots=True)
 class _Slice:
     """Walks backwards with the variables whose values are still wanted (`live`); `loop` are those
-    wanted where a loop goes on or ends.
+    wanted where a loop continues or ends.
     """
 
     outputs: frozenset[str]

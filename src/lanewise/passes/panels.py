@@ -228,7 +228,7 @@ def _without(block: ir.Block, names: set[str]) -> ir.Block:
 
 
 def with_value(e: ir.Expression, name: str, value: ir.Expression) -> ir.Expression:
-    """An expression with a value in place of a variable."""
+    """An expression in which a value replaces a variable."""
     if name not in reads(e):
         return e
     return rewrite(e, lambda x: value if isinstance(x, ir.Local) and x.name == name else x)

@@ -10,9 +10,9 @@ async
 ->  copy async tile_source[thread] <- source[thread]
     for tile: wait; barrier; copy async tile_source[other half + thread] <- source[(tile + 1) * T +
     thread]; compute this half
-Nothing is loaded behind the last source, or behind the last tile of a part. `registers` costs as
+Nothing is loaded after the last source, or after the last tile of a part. `registers` costs as
 many of them as a thread stages scalars; `async` costs a second tile of shared memory, and saves one
-barrier a tile, since nobody writes into the half that is being read.
+barrier a tile, since nothing writes into the half that is being read.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class _Prefetch:
         return (*block[:first], *bound, *begin, *rest)
 
     def _end(self, last: ir.For) -> tuple[ir.Expression, ir.Block]:
-        """The number of the first source that is not to be loaded: behind the last one, or behind
+        """The number of the first source that is not to be loaded: after the last one, or behind
         the last tile of a part.
         """
         count = ir.Local(count_of(_pieces(last)[0].load.array), last.stop.type)

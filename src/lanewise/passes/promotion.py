@@ -1,4 +1,4 @@
-"""Make an index of threads of the loop that writes: its rounds are points of their own.
+"""Make an index of threads of the loop that writes: its rounds are separate points.
 
 parallel for y: for j in range(n):                parallel for y: parallel for j in range(n):
     s = 0                                             s = 0

@@ -6,7 +6,7 @@
     rsqrt(x) rsqrt(x)                         "exact"     ->  1 / sqrt(x)
 `rsqrt` is one instruction on a GPU and an estimate with refinements on a CPU: off by a few units in
 the last place; on a GPU a subnormal float32 counts as zero. A variable that holds a square root, or
-a product of them, gets a second one beside it that holds its inverse; what is no longer read then
+a product of them, gets a second one next to it that holds its inverse; what is no longer read then
 goes. What else stands below a fraction stays there.
 """
 

@@ -4,7 +4,7 @@
 "loops"  ->  for j in range(0, min(i, m)): sum += f(t, s, same = False)
              for j in range(i + 1, m):     sum += f(t, s, same = False)
 "drop"   ->  for j in range(m): sum += f(t, s, same = False) Both need a proof that the term with
-the test is zero, because the sum goes on without it. "drop" also needs a proof that it is zero
+the test is zero, because the sum continues without it. "drop" also needs a proof that it is zero
 without the test (softening does that), so that adding it changes nothing. A proof may hold for some
 values of the uniforms only: `proof` gives the conditions, which are checked when the arguments of a
 call are bound.
@@ -32,7 +32,7 @@ SAME = own("same")
 
 
 def proof(kernel: ir.Kernel, choice: Choice) -> Proof | str:
-    """The proof that the choice rests on, or why there is none."""
+    """The proof that the choice requires, or why there is none."""
     if choice == "test":
         return Proof()
     if choice not in ("loops", "drop"):

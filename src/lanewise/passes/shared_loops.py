@@ -130,7 +130,7 @@ def rows_of(kernel: ir.Kernel, loops: dict[int, Shareable]) -> tuple[ElementRow,
 
 
 def with_inner(loop: ir.For, inner: ir.For, rounds: ir.Block) -> ir.Block:
-    """A nest of loops with others in place of its inner one."""
+    """A nest of loops whose inner one is replaced by others."""
 
     def visit(block: ir.Block) -> ir.Block:
         new: list[ir.Statement] = []

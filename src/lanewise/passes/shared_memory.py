@@ -3,7 +3,7 @@ read them all.
 
     for tile: for k: s = load source[tile * T + k]; ...
 ->  for tile: tile_source[thread] = load source[tile * T + thread]; barrier; for k: s = load
-tile_source[k]; ...; barrier The tile is a record array of its own, grouped into 16-byte pieces, so
+tile_source[k]; ...; barrier The tile is a separate record array, grouped into 16-byte pieces, so
 that one shared load brings a whole group.
 """
 

@@ -126,7 +126,7 @@ class ThreadWriter:
     def alone(self, block: ir.Block, *, ends: bool) -> ir.Block:
         """What every slice computes and the first one stores.
 
-        Behind the last loop (`ends`) it alone reads what the kernel writes.
+        After the last loop (`ends`) it alone reads what the kernel writes.
         """
         first = build.equal(self.slice, 0) if self.sharing.slices > 1 else None
         storing = _both(self.inside, first)
@@ -321,7 +321,7 @@ class ThreadWriter:
         self, mine: tuple[ir.Local, ...], others: tuple[ir.Local, ...], joining: ir.Block
     ) -> ir.Block:
         """Every thread joins the values of all slices, or of all warps of the point, in their
-        order; nothing where these are one. joining: what makes of its own values and another's
+        order; nothing where these are one. joining: what makes its own values and another's
         those of both.
         """
         among = self.sharing.slices // self.neighbours

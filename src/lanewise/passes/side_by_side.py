@@ -122,7 +122,7 @@ def over_lanes(
 
 
 def _varying(outer: ir.Parallel, states: set[str]) -> set[str]:
-    """The variables that hang on the target, the states among them."""
+    """The variables that depend on the target, the states among them."""
     varying = {outer.variable, *states}
     while True:
         before = len(varying)

@@ -70,7 +70,7 @@ def _sliced(
     end_of: Callable[[ir.Block], int],
     share: Callable[[ir.For, ir.Local], ir.For],
 ) -> ir.Kernel:
-    """end_of: the place behind the loops that are shared. share: what a slice has of one."""
+    """end_of: the place after the loops that are shared. share: what a slice has of one."""
     loop = find_parallel(kernel, LANE)
     assert loop is not None
     assert isinstance(loop.extent, ir.Literal)

@@ -87,7 +87,7 @@ def apply(kernel: ir.Kernel, parts: int) -> tuple[ir.Kernel, ir.Kernel]:
 
 
 def _state_writes(kernel: ir.Kernel, s: ir.StoreRecord) -> tuple[tuple[str, ir.Expression], ...]:
-    """The states in place of the results that are made of them."""
+    """The states instead of the results that are made of them."""
     reductions = of_array(kernel, s.array)
     if is_plain(reductions):
         return s.writes

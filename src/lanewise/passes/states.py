@@ -1,7 +1,7 @@
 """Where the states of a result lie in memory when one kernel leaves them for another to merge.
 
 A sum, a count and the extremes of integers are states themselves: the array of states looks
-like that of the result. The others have an array of their own, with one field for each scalar of
+like that of the result. The others have their own array, with one field for each scalar of
 the state.
 """
 
@@ -25,7 +25,7 @@ def of_array(kernel: ir.Kernel, name: str) -> tuple[Accumulator, ...]:
 
 
 def is_plain(reductions: tuple[Accumulator, ...]) -> bool:
-    """Whether the result is the state: sums, and what has no reductions of its own."""
+    """Whether the result is the state: sums, and what reduces nothing itself."""
     return all(a.finish() == a.state for a in reductions)
 
 

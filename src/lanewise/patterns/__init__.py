@@ -1,3 +1,3 @@
 """Patterns: all that belongs to one lies in its folder: builder, kernel, calls, passes and
-structures of its own.
+its own structures.
 """

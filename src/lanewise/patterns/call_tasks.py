@@ -1,4 +1,4 @@
-"""What a call runs beside its kernel: tests of indices before it, buckets in its place, and the
+"""What a call runs besides its kernel: tests of indices before it, buckets in its place, and the
 rounding of exact sums behind it.
 """
 
@@ -34,8 +34,8 @@ def task_list(
     runs: bool = True,
 ) -> TaskList:
     """The tasks of a call. counts: names of its numbers of elements, first of those that have
-    results. tests: the kernel that makes the tests of indices, where it is one of its own. Buckets
-    run in place of the kernel where `arguments` say so. runs: without it the tasks are described,
+    results. tests: the kernel that makes the tests of indices, where it is a separate one. Buckets
+    run instead of the kernel where `arguments` say so. runs: without it the tasks are described,
     and nothing is loaded on their device.
     """
     if arguments.tests is None and arguments.buckets is None and not arguments.summed:

@@ -89,7 +89,7 @@ class Calls:
 
     @property
     def kept(self) -> dict[Hashable, Any]:
-        """What the kernel makes beside these calls."""
+        """What the kernel makes besides these calls."""
         return self.subject.kept
 
     def notice(self) -> None:
@@ -276,7 +276,7 @@ class Calls:
     def outputs(
         self, arguments: Arguments, out: Any
     ) -> tuple[tuple[Any, ...], dict[str, BoundArray]]:
-        """The results of a call, in memory of their own or the caller's, and as kernels take them.
+        """The results of a call, in their own memory or the caller's, and as kernels take them.
 
         Raises `ArgumentError` for memory of the caller's that no result can lie in.
         """

@@ -88,7 +88,7 @@ class CallSignature:
 
 
 class AbstractKernel(ABC):
-    """What all kernels have that a decorator makes of a function, with `engine` in place of their
+    """What all kernels have that a decorator makes of a function, with `engine` instead of their
     own calls where one is given.
     """
 
@@ -153,7 +153,7 @@ class AbstractKernel(ABC):
         plan: Plan | None,
         checks: bool = False,
     ) -> Any:
-        """A call. Kernels that have `checks` say so in a `__call__` of their own, and every call
+        """A call. Kernels that have `checks` say so in their own `__call__`, and every call
         counts: nothing is handed on twice.
         """
         if checks is False and checks_everywhere():
@@ -273,7 +273,7 @@ class AbstractKernel(ABC):
         self, arguments: tuple[Any, ...], named: Mapping[str, Any], plan: Plan | None
     ) -> Arguments:
         """Arguments of what runs nothing; raises `ArgumentError` where tests of indices were asked
-        for that are a kernel of their own.
+        for that are a separate kernel.
         """
         given = self._given(arguments, named, plan)
         if given.tests is not None and not self._calls.skeleton.threads:

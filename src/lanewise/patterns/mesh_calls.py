@@ -223,7 +223,7 @@ def _rows_on(calls: Calls, mesh: Mesh, name: str, value: Any) -> SplitRows:
 
 
 def _parts_of(array: RecordArray, rows: SplitRows) -> Iterator[RecordArray]:
-    """The records of each part, as an array of its own."""
+    """The records of each part, as its own array."""
     return (RecordArray(part, class_of(array)) for part in rows.parts)
 
 
@@ -273,7 +273,7 @@ def _own_rows(
 
 
 def _over_all(parts: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The arguments of parts of pairs of one array, with all rows as targets, too."""
+    """The arguments of parts of pairs of one array, with all rows as targets as well."""
     for part in parts:
         target, source, *_ = part
         yield part | {target: part[source]}
@@ -325,7 +325,7 @@ def _share(target: RecordArray, source: RecordArray) -> bool:
 
 
 def _outputs(calls: Calls, mesh: Mesh, lengths: tuple[int, ...], out: Any) -> list[Any]:
-    """What each part writes its results to; None where it has memory of its own."""
+    """What each part writes its results to; None where it has its own memory."""
     if out is None:
         return [None] * len(mesh.devices)
     outs = out if isinstance(out, tuple) else (out,)

@@ -1,7 +1,7 @@
 """Pairs of one array on a mesh, each computed once for both bodies.
 
 Every part has a copy of all rows, and takes some groups of tasks (`passes/reciprocity/groups.py`)
-for all of them. What it leaves are sums of each group for all rows. Each part gets those of its own
+for all of them. What it leaves are sums of each group for all rows. Each part gets those of its
 rows, of all groups, and adds them in the order of groups. Groups do not depend on the parts, so
 neither do bits.
 """
@@ -158,7 +158,7 @@ def shared_rounds(
     plan: Plan,
     sources: Brought,
 ) -> tuple[MeshRound, MeshRound]:
-    """A call whose parts share pairs: tasks behind the sources, and sums behind the sums of others.
+    """A call whose parts share pairs: tasks after the sources, and sums after the sums of others.
 
     wholes: the arguments of each part of this process, over all rows, see `of_part`. rows: those of
     a call for its own rows. Raises `DeviceError` where sums do not fit.

@@ -81,7 +81,7 @@ def _layout_on(device: str, storage: Storage) -> Layout:
 
 
 def _parts_of(source: RecordArray) -> Iterator[RecordArray]:
-    """The memory that sources lie in, each as an array of its own."""
+    """The memory that sources lie in, each as its own array."""
     places = storage_of(source).places
     if isinstance(places, SplitRows):
         yield from (RecordArray(part, class_of(source)) for part in places.parts)

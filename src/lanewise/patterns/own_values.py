@@ -1,4 +1,4 @@
-"""Arguments that a function assigns to: each element, or thread, has a copy of its own."""
+"""Arguments that a function assigns to: each element, or thread, has its own copy."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ class Sizing:
             return sized
         counts, axes = found
         count = next(iter(counts.values()))
-        # Tuned plans are known by classes of sizes, too.
+        # Tuned plans are known by classes of sizes as well.
         key = (plain.plan_class(max(1, count)), *[size_class(n) for n in counts.values()])
         known = self._known.get(key)
         if known is None:
@@ -222,7 +222,7 @@ class Sizing:
         self.met.clear()
 
     def _memory(self, tasks: TaskList) -> OwnMemory | None:
-        """What calls have beside their arguments, of all sizes that run these tasks."""
+        """What calls have besides their arguments, of all sizes that run these tasks."""
         kept = self._own.get(id(tasks))
         if kept is None:  # launches whose memory has moved are made anew
             kept = self._own[id(tasks)] = tasks, tasks.own_memory(self._moved)

@@ -113,7 +113,7 @@ class Skeleton:
     all elements. options: keywords of a call that belong to no parameter. prove: what is proved of
     a call, or refused, before anything is compiled for it; it may add to the arguments. elements:
     its functions may read tables, and ask for the indices of these parameters; scatters: they may
-    scatter to arrays, too. elsewhere: what arguments on the host would be on another device.
+    scatter to arrays as well. elsewhere: what arguments on the host would be on another device.
     tested: the kernel that tests a call's indices before it runs.
     division: how calls over a mesh are divided; None where they cannot be.
     """
@@ -147,7 +147,7 @@ class Skeleton:
 
 class Derived(Protocol):
     """What makes another kernel of a function: its name, its parameters, and the typed function
-    that runs in place of the user's.
+    that runs instead of the user's.
     """
 
     @property
@@ -159,7 +159,7 @@ class Derived(Protocol):
 class KernelFunction:
     """A function under its skeleton, and what a call of it is made of.
 
-    derived: what another kernel is made of it by. kept: what the kernel makes beside its calls.
+    derived: what another kernel is made of it by. kept: what the kernel makes besides its calls.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Words of exact sums in place of arrays of floats that elements are added to."""
+"""Words of exact sums instead of arrays of floats that elements are added to."""
 
 from __future__ import annotations
 

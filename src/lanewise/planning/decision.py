@@ -51,7 +51,7 @@ class Optimisation:
     other decisions. on_request: it changes results by more than rounding in another order, or costs
     accuracy, so that it is never chosen unless the user asks for it. limits: the smallest and the
     largest integer that a plan may have; beyond them code is too long or memory too small for
-    any kernel. needs, shape: for an optimisation that gives a kernel a shape of its own, the fields
+    any kernel. needs, shape: for an optimisation that gives a kernel its own shape, the fields
     about which it leaves no choice, and those from which it starts.
     """
 

@@ -2,7 +2,7 @@
 
 Each field is the option of exactly one pass.
 
-`Plan` is what somebody asks for, or what tuning keeps, and may leave fields open; of a
+`Plan` is what a caller requests, or what tuning keeps, and may leave fields open; of a
 `CompletePlan` none is, which type checkers know. The fields are declared once: the type parameter
 is what a field holds that is left open, None in general, and nothing at all in a complete plan.
 What was decided, with the reasons, are `Decisions` (`planning/decisions.py`), which have such a

@@ -201,7 +201,7 @@ class Mp4Encoder:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=self._messages,
-            # Ctrl-C in the terminal is for the run; the encoder is told by the end of its input.
+            # Ctrl-C in the terminal is for the run; the encoder sees the end of its input.
             start_new_session=True,
         )
 

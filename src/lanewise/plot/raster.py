@@ -5,7 +5,7 @@ The colours are perceptually uniform, made in the colour space OKLab: equal step
 equally large. `speed` goes from the dark of the figure through blue to a pale gold, `vorticity`
 from the same dark, where nothing turns, to a pale blue on one side and a pale gold on the other.
 Lightness grows in proportion to the value, so both are right in grey too, and blue against orange
-is told apart by colour-blind people. Source of the space and of its matrices: Björn Ottosson, A
+is distinguished by colour-blind people. Source of the space and of its matrices: Björn Ottosson, A
 perceptual color space for image processing (2020), https://bottosson.github.io/posts/oklab/.
 """
 
@@ -61,7 +61,7 @@ def resample(
     """The field (ny, nx) on `size` pixels, and how much of each pixel is fluid (None: all of it).
 
     Means of the sites of a pixel where there are more sites than pixels, else bilinear. Solid sites
-    do not mix into the fluid beside them, whatever their values are.
+    do not mix into the fluid next to them, whatever their values are.
     """
     if solid is None or not solid.any():
         return _resized(field, size), None

@@ -41,7 +41,7 @@ def check_row(place: str, array: Any, types: tuple[str, ...], advice: str) -> No
 
 def check_out(call: str, out: Any, beside: Any, dtype: Any, shape: tuple[int, ...]) -> None:
     """Refuse an array for results that has another type or shape, lies elsewhere than the one
-    beside it, or is read-only.
+    besides it, or is read-only.
     """
     check_unmasked(f"{call}: out", out)
     if (place_of(out), out.dtype, out.shape) != (place_of(beside), dtype, shape):

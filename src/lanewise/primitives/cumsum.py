@@ -14,7 +14,7 @@ order, follows from the number of the tile alone, and not from what is published
 decoupled look-back (D. Merrill and M. Garland 2016). No tile waits for one that has not begun,
 since tiles are handed out in the order in which blocks begin.
 
-A word of 64 bits holds 32 bits of a number and whether they are there, so that nobody sees one
+A word of 64 bits holds 32 bits of a number and whether they are there, so that no reader sees one
 without the other. Of float32 all that lies beyond 128 neighbours is added in float64.
 """
 

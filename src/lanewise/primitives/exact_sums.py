@@ -1,4 +1,4 @@
-"""The sums of floats that kernels scatter to: words beside an array while a kernel runs, and the
+"""The sums of floats that kernels scatter to: words next to an array while a kernel runs, and the
 rounding of them after it.
 
 Words become floats on a CPU by a loop over the planes that are used, on a GPU by a thread for each

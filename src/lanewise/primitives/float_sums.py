@@ -4,21 +4,21 @@ buckets, on a CPU and on a GPU.
 On a CPU an element has two whole numbers of 64 bits, which most values are split into by additions.
 
 A value x is split at two weights, top and low: `x + 1.5 * 2^52 * top` is rounded to a multiple of
-`top`, which the last bits of the sum say as a whole number; what is left over is split at `low` in
+`top`, which the last bits of the sum say as an integer; what is left over is split at `low` in
 the same way, and has to have nothing left over then. So a value takes five additions of floats,
-which go over several values at once, and two of whole numbers to the element, which need no test of
+which go over several values at once, and two of integers to the element, which need no test of
 a carry: after `MOST` values of a bucket its numbers go to the words of `language.exact_sums`. There
-go also values that are too large, too small or not finite. Both are exact, so where a value ends up
-changes no bit. The weights are chosen by the largest of a sample of the values.
+go also values that are too large, too small or not finite. Both are exact, so where a value ends
+up changes no bit. The weights are chosen by the largest of a sample of the values.
 
 At the end the two numbers of an element, and the element, are three floats whose sum is rounded
 once; what is left over of adding two of them exactly tells whether that is so. Where it is not, and
 in buckets of which something went to the words, all of it goes there.
 
 On a GPU values are float32, and elements up to a million. Values go to buckets first
-(`primitives.buckets`); then blocks add up what is in a bucket. A block counts in units of its own,
-by the largest of the values that it sees first: whole numbers of 64 bits, too many bits apart for
-the others, which go to the words of the exact sums (`language.exact_sums`), as do the block's
+(`primitives.buckets`); then blocks add up what is in a bucket. A block counts in its own units,
+by the largest of the values that it sees first: whole numbers of 64 bits, too many bits apart
+for the others, which go to the words of the exact sums (`language.exact_sums`), as do the block's
 totals and what a bucket has no room for. All of it is exact, so that no order matters.
 """
 

@@ -1,6 +1,6 @@
 """`lw.histogram`, how often each integer occurs: what it takes, and how a CPU and a GPU do it.
 
-On a CPU a thread counts a part of the values in bins of its own, and adds these to those of all.
+On a CPU a thread counts a part of the values in its own bins, and adds these to those of all.
 Parts are longer than there are bins, so that adding up takes less time than counting. Without that
 a thread would take the atomic operations for every value, each of which takes as long as twenty
 additions. Bins that are more than the caches of a core hold are counted in buckets of neighbours.

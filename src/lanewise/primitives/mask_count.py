@@ -1,5 +1,5 @@
 """How many elements a mask on a GPU keeps, and where those of each tile go: one kernel, then the
-host is told.
+host gets.
 
 A thread looks at sixteen flags at once and leaves them as bits, an eighth of the bytes, for the
 kernel that copies. The block that ends last adds up groups of tiles, and writes the sum of all to

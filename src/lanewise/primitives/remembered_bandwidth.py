@@ -1,7 +1,7 @@
 """The bandwidth of a copy as it was measured on this machine within the last week: measuring takes
 a fifth of a second of every run.
 
-What was measured beside other work is too small. So it is measured again where a flow turns out to
+What was measured next to other work is too small. So it is measured again where a flow turns out to
 be faster than the copy, and the larger figure stays; a flow that fits the caches is faster than any
 copy, so there are a few such looks and no more.
 """

@@ -30,7 +30,7 @@ GOLDEN_SECTION = 0.6180339887498949
 # from 0 to 1, with nearly the same gaps, and no period
 _STEPS = np.sort(np.arange(SAMPLE) * GOLDEN_SECTION % 1)
 THREADS = 256
-NONE = 0xFFFFFFFF  # in place of an element, where there is none: more than any index
+NONE = 0xFFFFFFFF  # instead of an element, where there is none: more than any index
 _HEAD = 16  # bytes of the result before the sample
 
 _TEXT = """// The first position that is not finite and the first outside the bounds; some of the positions, side by side.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lanewise.profiling.profile import Profile
 
 STAGE = "copies"
-# The profile whose span is open, in this thread or task: a copy happens where somebody reads, who
+# The profile whose span is open, in this thread or task: a copy happens where a caller reads, which
 # knows of no profile.
 _OPEN: ContextVar[Profile | None] = ContextVar("lanewise_profile", default=None)
 
@@ -41,7 +41,7 @@ def copying(record: str, field: str, direction: str, nbytes: int) -> AbstractCon
 
 
 def converting(direction: str) -> AbstractContextManager[Any]:
-    """A context for what turns one form of a value into the other one, beside the copies."""
+    """A context for what turns one form of a value into the other one, besides the copies."""
     profile = _OPEN.get()
     if profile is None:
         return nullcontext()

@@ -1,4 +1,4 @@
-"""Work of several devices or parts, each of which has a row of its own in a trace."""
+"""Work of several devices or parts, each of which has its own row in a trace."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Total:
 
 
 class Collector(Protocol):
-    """Somebody who records samples on a device."""
+    """What records samples on a device."""
 
     def collect(self) -> None:
         """Give the profile what was recorded."""
@@ -221,7 +221,7 @@ class Profile:
 def span(
     profile: Profile | None, stage: str, *, name: str = "", nbytes: int = 0
 ) -> AbstractContextManager[None]:
-    """`profile.span(...)`, or a context that does nothing when nobody asks where the time goes."""
+    """`profile.span(...)`, or a context that does nothing when no profile is requested."""
     return nullcontext() if profile is None else profile.span(stage, name=name, nbytes=nbytes)
 
 

@@ -17,7 +17,7 @@ SHARE = 0.005  # of the time of the steps that sampling may take
 
 @dataclass(frozen=True, slots=True)
 class SampleCost:
-    """What a sample costs beside its launches, in nanoseconds: once, and for every launch of the
+    """What a sample costs besides its launches, in nanoseconds: once, and for every launch of the
     sequence.
     """
 
@@ -27,7 +27,7 @@ class SampleCost:
 
 # Measured, and rounded up: design/0005-profile.md.
 HOST_COST = SampleCost(2_500, 700)
-# An event in a graph, and asking for its time later; asking runs beside the device's work, but a
+# An event in a graph, and asking for its time later; asking runs next to the device's work, but a
 # loop of short graphs has no time of the host to spare.
 DEVICE_COST = SampleCost(30_000, 4_000)
 
@@ -107,7 +107,7 @@ class ProfiledLoop:
 
     nanoseconds: of all together.
 
-    On a GPU the next one is launched before the last one is done, so nobody could measure them
+    On a GPU the next one is launched before the last one is done, so they could not be measured
     apart without waiting.
     """
 

@@ -1,4 +1,4 @@
-"""A call of a list under a stage of its own in profiles, such as "forces"."""
+"""A call of a list under its own stage in profiles, such as "forces"."""
 
 from __future__ import annotations
 

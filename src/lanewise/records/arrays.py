@@ -241,7 +241,7 @@ class RecordArray(Generic[B]):
         moves.assign(storage, several, self._rows(value, len(several)))
 
     def _rows(self, value: Any, count: int) -> Storage:
-        """`count` records of a value that is assigned, in memory of their own."""
+        """`count` records of a value that is assigned, in their own memory."""
         if isinstance(value, RecordValue):
             return assigning.repeated(self._storage, value, count)
         values = storage_alike(self, value)
@@ -407,7 +407,7 @@ class RecordArray(Generic[B]):
     def host(self) -> None:
         """Let the host's side go, and its memory.
 
-        An array of it that somebody has becomes one of its own.
+        An array of it that a caller holds becomes independent.
         """
         self._storage.owner.drop_host()
 

@@ -121,7 +121,7 @@ class FieldViews:
         return view, divmod(self.first + index * self.step, view.shape[1])
 
     def gathered(self, field: Field) -> Any:
-        """A copy of shape (count,) or (count, components), read-only: nobody should hope that
+        """A copy of shape (count,) or (count, components), read-only: no caller should hope that
         writes go through.
         """
         columns = [self.column(leaf) for leaf in t.leaves(field.name, field.type)]
@@ -174,7 +174,7 @@ class FieldViews:
         return Staying(kept.count, lambda to: kept.move(self, in_one_memory(to)))
 
     def fill(self, leaf: str, values: Any) -> None:
-        """Assign a leaf of all records, and nothing beside it."""
+        """Assign a leaf of all records, and nothing else."""
         if not self.count:
             return
         with on(self.device):

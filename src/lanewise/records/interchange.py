@@ -107,7 +107,7 @@ def _fields(record: Record, values: Any, device: str) -> dict[str, Any]:
 
 def _table(record: Record, values: Any) -> tuple[list[Any], Callable[[str], Any]]:
     """The names of the columns of a table, and what gives one of them."""
-    pandas: Any = sys.modules.get("pandas")  # whoever has one of its tables has imported it
+    pandas: Any = sys.modules.get("pandas")  # a caller with one of its tables has imported it
     if isinstance(values, np.ndarray) and values.dtype.names is not None:
         if values.ndim != 1:
             raise ArgumentError(

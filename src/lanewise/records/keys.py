@@ -148,8 +148,8 @@ def _checked_places(name: str, array: Any, count: int) -> Indices:
 
 
 def check_distinct(name: str, places: Indices) -> None:
-    """Refuse to assign to a record twice: which of the values it would hold is nobody's choice on a
-    GPU.
+    """Refuse to assign to a record twice: which of the values it would hold is undefined on
+    a GPU.
     """
     if places.distinct or not len(places):
         return

@@ -47,9 +47,9 @@ class Population:
     def __init__(self, records: RecordArray, *, ids: str, next_id: int | None = None) -> None:
         """Keep up `records`, in place.
 
-        ids: the field of type i64 with a number of its own in each record. next_id: the number of
-        the next one that is born; by default one more than the largest. A run that goes on after a
-        checkpoint hands over the old one.
+        ids: the field of type i64 with its own number in each record. next_id: the number of
+        the next one that is born; by default one more than the largest. A run that continues after
+        a checkpoint hands over the old one.
 
         Raises `ArgumentError` for a field of another type, for ids that are used twice, and for a
         `next_id` that is taken.
@@ -229,7 +229,7 @@ def _free(records: RecordArray, ids: str) -> int:
 
 
 def _above(records: RecordArray, given: Any, ids: str) -> int:
-    # as they are where nobody else writes ids: no need to sort
+    # as they are where nothing else writes ids: no need to sort
     if bool((given[1:] > given[:-1]).all()):
         return int(given[-1]) + 1
     numbers = array_module(records.device).sort(given)

@@ -58,7 +58,7 @@ def are_parts(one: RecordArray, other: RecordArray) -> bool:
 
 
 def stand_for(copy: RecordArray, original: RecordArray) -> None:
-    """Say of a new copy that its elements are those of the original: a kernel gets it in place of
+    """Say of a new copy that its elements are those of the original: a kernel gets it instead of
     that.
     """
     storage_of(copy).stands_for = storage_of(original)
@@ -109,7 +109,7 @@ def _progressions(target: Storage, source: Storage) -> tuple[tuple[int, int], tu
 
 def _in_bytes(storage: Storage) -> tuple[int, int]:
     """The address of the first record, and how far apart they are; (0, 0) of records that do not
-    lie one behind the other.
+    lie one after the other.
     """
     places = storage.memory
     buffers = places.arrangement.buffers

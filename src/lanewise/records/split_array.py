@@ -1,4 +1,4 @@
-"""Values on a mesh: what a call over arrays on a mesh returns, and takes beside them."""
+"""Values on a mesh: what a call over arrays on a mesh returns, and also takes."""
 
 from __future__ import annotations
 

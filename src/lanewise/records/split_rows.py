@@ -24,7 +24,7 @@ ON_A_MESH = "its rows lie on a mesh"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitRows:
-    """Rows one part behind the other.
+    """Rows one part after the other.
 
     parts: the storage of the records of each part of this process, some of which may have none.
     lengths: how many rows each part of the mesh has.
@@ -196,7 +196,7 @@ def _lengths(mesh: Mesh, count: int) -> tuple[int, ...]:
 
 
 def copied(rows: SplitRows) -> Storage:
-    """The same rows in memory of their own, divided alike."""
+    """The same rows in their own memory, divided alike."""
     return _over(replace(rows, parts=tuple(on_device(p, p.device) for p in rows.parts)))
 
 

@@ -33,8 +33,8 @@ class Storage:
     length. capacity: how many records there is memory for; of a view how many it has. fixed: why
     the length cannot be changed, if so. whole: of a view the storage that owns the memory, and
     where its records were. side: which side it is, if there are two; that of the whole for a view.
-    host: the array of the host's side, once somebody has requested it. stands_for: of a copy that a
-    kernel gets in place of an array: that array's.
+    host: the array of the host's side, once a caller has requested it. stands_for: of a copy that a
+    kernel gets instead of an array: that array's.
     """
 
     __slots__ = (
@@ -98,7 +98,7 @@ class Storage:
         return self.side.field(self.record, self.places, field)
 
     def on_host(self, field: Field) -> Any:
-        """A field as an array of NumPy, for reading at once: nobody is lent the memory."""
+        """A field as an array of NumPy, for reading at once: the memory is lent to no caller."""
         return on_host(self.side, self.record, self.places, field)
 
     # ------------------------------------------------------------ where the records are
@@ -117,14 +117,14 @@ class Storage:
 
     @property
     def read(self) -> RecordPlacement:
-        """For whoever reads them."""
+        """For a caller that reads them."""
         places = self.places
         self.side.read(EVERY)
         return places
 
     @property
     def written(self) -> RecordPlacement:
-        """For whoever changes some of them."""
+        """For a caller that changes some of them."""
         places = self.read
         self.side.write(EVERY)
         return places
@@ -245,7 +245,7 @@ class Storage:
 
     @property
     def layout_of_host(self) -> Layout | None:
-        """That of the host's side, where there is one beside this."""
+        """That of the host's side, where there is one next to this."""
         sides = self.side.sides
         return None if sides is None or self.side.number == HOST else sides.layouts[HOST]
 
@@ -281,7 +281,7 @@ class Storage:
         return made
 
     def drop_host(self) -> None:
-        """Let the host's side go. An array of it that somebody has becomes one of its own."""
+        """Let the host's side go. An array of it that a caller holds becomes independent."""
         sides = self.side.sides
         if sides is None:
             return

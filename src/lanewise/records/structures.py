@@ -1,7 +1,7 @@
 """Records in the forms of other libraries: NumPy's structured arrays, pandas' tables, contiguous
 arrays of one field.
 
-A structured array is a view where the layout is one structure behind the other, as in AoS and AoAS.
+A structured array is a view where the layout is one structure after the other, as in AoS and AoAS.
 Tables and the rest are copies, and say so.
 """
 
@@ -39,7 +39,7 @@ def dtype_of(storage: Storage) -> np.dtype[Any]:
 
 
 def _own_structure(storage: Storage) -> np.dtype[Any] | None:
-    """The dtype of the records as they lie, where that is one structure behind the other."""
+    """The dtype of the records as they lie, where that is one structure after the other."""
     places = storage.places
     known = isinstance(places, FieldViews)
     return _structure(storage.record, places.arrangement) if known else None

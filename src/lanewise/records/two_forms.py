@@ -2,7 +2,7 @@
 user's turn one into the other, when one is requested and the other has changed.
 
 What kernels change is known of the arrays themselves: who changes records, or lends their memory to
-somebody who may, says so to their `MemorySide`. A kernel that only reads says nothing, so nothing
+a caller who may, says so to their `MemorySide`. A kernel that only reads says nothing, so nothing
 is turned back.
 """
 
@@ -44,7 +44,7 @@ class TwoForms(Generic[H, D]):
         """value: the host's form. to_device: makes of it an array of records, a ragged array, or a
         tuple, list or dict of them. to_host: makes the host's form of that.
 
-        Neither is called before somebody asks for the other form. Raises `ArgumentError` for what
+        Neither is called before a caller asks for the other form. Raises `ArgumentError` for what
         is no function.
         """
         for name, function in (("to_device", to_device), ("to_host", to_host)):
@@ -80,7 +80,7 @@ class TwoForms(Generic[H, D]):
         """The host's form, for reading. Assigning another one makes the device's old."""
         if not self._current[1]:
             self._forms[1] = self._turn(1, self._forms[0])
-            # whoever has an array of its memory may change it at any time
+            # a caller with an array of its memory may change it at any time
             self._current[1] = not self._is_lent
         return self._forms[1]
 
@@ -122,7 +122,7 @@ class TwoForms(Generic[H, D]):
                 "TwoForms: to_device returned an array that another TwoForms has; return an "
                 "independent one, such as a .copy()"
             )
-        # without a circle: memory of a GPU is free when nobody has this any more
+        # without a circle: memory of a GPU is free when this is no longer referenced
         told = partial(_device_changed, weakref.ref(self))
         for side in sides:
             side.tell(told)

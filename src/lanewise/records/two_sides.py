@@ -91,7 +91,7 @@ class MemorySide:
 
     @property
     def is_lent(self) -> bool:
-        """Whether somebody has an array of its memory, and may change it without a word."""
+        """Whether a caller has an array of its memory, and may change it without a word."""
         lent = self._lent if self.sides is None else self.sides.lent
         return any(loan() is not None for loan in lent.values())
 
@@ -148,7 +148,7 @@ class MemorySide:
 
 
 def _frozen(data: Any) -> Any:
-    """The same bytes as an array that nobody can make writable."""
+    """The same bytes as an array that nothing can make writable."""
     return np.frombuffer(memoryview(data).toreadonly(), np.uint8)
 
 
@@ -231,7 +231,7 @@ class Sides:
                 self.late[HOST] |= bit & self._open()
 
     def _open(self) -> int:
-        """The fields that somebody may change on the device without a word."""
+        """The fields that a caller may change on the device without a word."""
         fields = self._always
         for lent, loan in self.lent.items():
             if loan() is not None:
@@ -253,8 +253,8 @@ class Sides:
         """All records of one side lie elsewhere, or are others; the other side gets memory for as
         many, and is late.
 
-        Returns the storage of the other side, which is to lie at `places`, or None where nobody has
-        it.
+        Returns the storage of the other side, which is to lie at `places`, or None where nothing
+        has it.
         """
         other = 1 - side
         data = (
@@ -326,7 +326,7 @@ def _up(leaf: str, source: FieldViews, to: FieldViews) -> None:
         column = to.column(leaf)
         if column.flags.c_contiguous and overlap(column, to.data):
             stream = array_module(to.device).cuda.get_current_stream()
-            column.set(values, stream)  # behind the kernels that may still read it
+            column.set(values, stream)  # after the kernels that may still read it
             stream.synchronize()
         else:
             to.fill(leaf, array_module(to.device).asarray(values))

@@ -1,6 +1,6 @@
-"""Work on a device beside what runs there, and its results on the host when they have come.
+"""Work on a device next to what runs there, and its results on the host when they have come.
 
-On a GPU it has a stream of its own, so that whoever goes on with the state waits until the state
+On a GPU it has its own stream, so that what continues with the state waits until the state
 was read, and not for what is made of it, nor for copies.
 """
 
@@ -17,7 +17,7 @@ from lanewise.runtime.memory import address, allocate
 
 class OnTheWay:
     """Bytes of a device, `there`, that come to memory of the host. Used again once they are taken:
-    fresh memory would be slow to write for whoever fills it.
+    fresh memory would be slow to write for code that fills it.
     """
 
     def __init__(self, device: str, nbytes: int, what: str) -> None:
@@ -42,8 +42,8 @@ class OnTheWay:
             self._event = cuda.passed()
 
     def taken(self, begin: bytearray) -> bytearray:
-        """Wait for the bytes, and have them, behind `begin`, in memory of one's own. In any thread,
-        once.
+        """Wait for the bytes, and have them, after `begin`, in memory that the caller owns. In any
+        thread, once.
         """
         try:
             if self._event is not None:
@@ -65,7 +65,7 @@ class Aside:
     @contextmanager
     def reading(self) -> Generator[None]:
         """In the block, read a state, behind all that was launched before. At its end that is done:
-        whoever follows may overwrite the state.
+        what follows may overwrite the state.
         """
         with get_device(self._device).use():
             if self._on_host:
@@ -86,10 +86,10 @@ class Aside:
 
     @contextmanager
     def going_on(self) -> Generator[None]:
-        """In the block, compute with what was read, and send it. Nobody waits at its end.
+        """In the block, compute with what was read, and send it. Nothing waits at its end.
 
-        All memory is that of the stream: CuPy gives it to nobody else before the stream is past its
-        last use.
+        All memory is that of the stream: CuPy gives it to nothing else before the stream is past
+        its last use.
         """
         with get_device(self._device).use():
             if self._on_host:
@@ -112,7 +112,7 @@ class Aside:
         return way
 
     def _way(self, nbytes: int) -> OnTheWay:
-        """Memory on both sides that nobody waits for."""
+        """Memory on both sides that nothing waits for."""
         free = [w for w in self._ways if w.free]
         found = next((w for w in free if w.nbytes >= nbytes), None)
         if found is None:

@@ -1,7 +1,7 @@
 """The disk cache of machine code: one folder a version, one file an entry, and nothing in it is
 believed unseen.
 
-An entry is read when its folders and its file belong to this user (or root) and nobody else may
+An entry is read when its folders and its file belong to this user (or root) and no one else may
 write them, and when its bytes fit the checksum that was written with them. Anything else is made
 again. A cache that cannot be used is said once, and then machine code lasts as long as the process
 (`design/0011-compile-cache.md`).
@@ -63,7 +63,7 @@ def sources_key(root: Path, without: Collection[str] = ()) -> str | None:
     cannot be read.
 
     Times and sizes satisfy Python for its own compiled files, but builds that give all files one
-    time share a cache, too.
+    time share a cache as well.
     without: folders directly in `root` to leave out.
     """
     texts: list[str] = []
@@ -106,7 +106,7 @@ def has_entry(name: str) -> bool:
 
 
 def write_entry(name: str, content: bytes) -> None:
-    """Put an entry in place of what may be there: a reader sees all of it or none.
+    """Replace the entry that may be there: a reader sees all of it or none.
 
     Where that fails it is said, once.
     """
@@ -133,7 +133,7 @@ def _digest(name: str, content: bytes) -> bytes:
 
 
 def read_own(path: Path) -> bytes | None:
-    """The bytes of a plain file that nobody but this user (or root) can have written; None for any
+    """The bytes of a plain file that none but this user (or root) can have written; None for any
     other.
     """
     flags = (

@@ -20,7 +20,7 @@ def keep_over_forks() -> None:
     """A fork waits until no thread compiles: the child would find the compiler locked, half way
     through something, for ever.
 
-    Ctrl-C waits until the locks are free again: Python goes on after an exception of these
+    Ctrl-C waits until the locks are free again: Python continues after an exception of these
     functions, and the locks would stay taken.
     """
     from llvmlite.binding import ffi

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import pairwise
-from math import isqrt
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -28,17 +27,14 @@ SLAB_UNIT = (
     4096
 )
 
-# Nanoseconds that one more thread costs all of them: it is woken, and waits for Python's lock
-# before and after each of its pieces. The host's builders of searches with 15 more: about 45 us.
-HAND_OVER = 50_000
 
-# the kernels that somebody holds, by what they are made of
+# the kernels that a caller holds, by what they are made of
 _LOADED: WeakValueDictionary[str, LlvmKernel] = WeakValueDictionary()
 
 
 def load_kernel(text: str, name: str) -> LlvmKernel:
     """The function `<name>_kernel` of a generated text; equal code gives one function as long as
-    somebody holds it. Its machine code is kept in the cache of compiled kernels.
+    a caller holds it. Its machine code is kept in the cache of compiled kernels.
     """
     key = content_key(code_of(text), name)
     with LOADING:
@@ -71,7 +67,7 @@ def own_kernel(text: str, name: str) -> TextKernel:
 @interrupts_wait()
 def prepare(kernel: RangeKernel) -> None:
     """Compile a generated kernel. Within `compile_workers.side_by_side` a worker does it, and this
-    process goes on.
+    process continues.
     """
     if not isinstance(kernel, LlvmKernel):
         return
@@ -157,34 +153,10 @@ def run_range(kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grai
 
     Elements are independent: the split changes no bits.
     """
-    # asking how many there are takes longer than few elements
-    _run_on(1 if extent <= grain else cpu_threads(), kernel, arguments, extent, grain)
-
-
-def run_priced(
-    kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, nanoseconds: float
-) -> None:
-    """Run elements 0..extent, each of which takes one thread so long, on as many threads as pay.
-
-    For passes of a millisecond or less, which all threads of a large machine make slower.
-    """
-    threads, grain = threads_worth(extent * nanoseconds), max(1, int(HAND_OVER / nanoseconds))
-    _run_on(threads, kernel, arguments, extent, grain)
-
-
-def threads_worth(nanoseconds: float) -> int:
-    """How many threads end work first that takes one of them so long: `n` of them take 1 / n of it
-    and n times `HAND_OVER`.
-    """
-    return max(1, min(cpu_threads(), isqrt(int(nanoseconds / HAND_OVER))))
-
-
-def _run_on(
-    threads: int, kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grain: int
-) -> None:
     compile_workers.need((kernel,))
     kernel = function_of(kernel, arguments)
-    if threads == 1:
+    # asking how many there are takes longer than few elements
+    if extent <= grain or (threads := cpu_threads()) == 1:
         kernel(*arguments, 0, extent)
         return
     # `next` of a list's iterator is atomic

@@ -42,7 +42,7 @@ def cupy() -> Any:
     return module
 
 
-# so that a child is told, and nobody has to ask for the process in every call
+# so that a child learns of it, and no call has to ask for the process
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=cupy.cache_clear)
 
@@ -102,8 +102,8 @@ def together(devices: Iterable[str]) -> Generator[None]:
     """A context in which several devices work at the same time.
 
     All of them are behind what the current stream had to do, and after it the current stream is
-    behind all of them. Within, `use` of one of them waits for no other: whoever reads what another
-    one writes says so with events of its own (`runtime/exchange.py`).
+    behind all of them. Within, `use` of one of them waits for no other: code that reads what
+    another one writes says so with its own events (`runtime/exchange.py`).
     """
     outer, here = _together(), int(cupy().cuda.runtime.getDevice())
     wanted = frozenset(map(cuda_number, devices))
@@ -257,7 +257,7 @@ class CudaKernel:
     """One compiled kernel on one device."""
 
     def __init__(self, device: str, cubin: Cubin, name: str, threads: int, shared: int = 0) -> None:
-        """shared: bytes of shared memory that a launch gives a block, beside those that the text
+        """shared: bytes of shared memory that a launch gives a block, besides those that the text
         declares.
         """
         core = cuda_core()

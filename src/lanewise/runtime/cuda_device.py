@@ -43,7 +43,7 @@ ATTRIBUTES = {
 
 
 class Loan:
-    """Memory of a device that somebody was given.
+    """Memory of a device that a caller holds.
 
     It lives as long as any array has a part of it, of CuPy or of another library.
     """

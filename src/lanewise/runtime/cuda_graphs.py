@@ -43,7 +43,7 @@ class Graph:
 class Replay:
     """Launches that are captured once and put on whatever stream is the current one, with one call.
 
-    They are captured on a stream of their own: other threads may use theirs meanwhile
+    They are captured on a separate stream: other threads may use theirs meanwhile
     (`cudaStreamCaptureModeRelaxed`).
     """
 

@@ -32,7 +32,7 @@ class CudaStopwatch:
                     works[turn % len(works)]()
             finally:
                 self._graph = self._stream.end_capture()
-        # The first guess held Python's own time for a launch, too: now the device's is known.
+        # The first guess held Python's own time for a launch as well: now the device's is known.
         self._turns = max(1, min(MOST_LAUNCHES, round(LEAST / max(self() * self._launches, 1e-7))))
 
     def __call__(self) -> float:

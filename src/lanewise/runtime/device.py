@@ -43,7 +43,7 @@ class LoadedKernel(WrittenKernel, Protocol):
 
 
 class Device(Protocol):
-    """One device. Arrays are those of its own library; sizes are in bytes, times in seconds."""
+    """One device. Arrays are those of its library; sizes are in bytes, times in seconds."""
 
     @property
     def name(self) -> str:
@@ -95,7 +95,9 @@ class Device(Protocol):
 
     @property
     def asks_from(self) -> int:
-        """Bytes beyond which asking for free memory takes little beside using what is allocated."""
+        """Bytes beyond which asking for free memory takes little compared with using what is
+        allocated.
+        """
         ...
 
     def free_memory(self) -> int:
@@ -145,7 +147,7 @@ class Device(Protocol):
         ...
 
     def is_busy(self) -> bool:
-        """Whether the current stream has work that is not done; nobody waits."""
+        """Whether the current stream has work that is not done; nothing waits."""
         ...
 
     def replay(self, work: Work) -> Work:
@@ -175,7 +177,7 @@ class Device(Protocol):
         ...
 
     def begin(self, text: str, name: str, arch: str | None, asked: Switches) -> None:
-        """Begin to compile a generated text while the caller goes on, where that is possible.
+        """Begin to compile a generated text while the caller continues, where that is possible.
 
         arch: another architecture than its own.
         """

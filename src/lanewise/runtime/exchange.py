@@ -2,7 +2,7 @@
 
 Devices run their own streams, which do not wait for each other. A copy runs on the stream of its
 target. It comes behind what the source's stream had to do, so that it reads what was written there,
-and what the source's stream does after it comes behind the copy, so that nothing is overwritten
+and what the source's stream does after it comes after the copy, so that nothing is overwritten
 before it was read. The target was read by its own stream alone. Events say so; the host waits for
 nothing. Where the host takes part, the copies run one after the other.
 """
@@ -96,7 +96,7 @@ class Moves:
                 with on(m.target):
                     m.to[...] = bring(m.take(), m.target)
             return
-        taken: dict[int, Any] = {}  # held until the sources' streams are behind the copies
+        taken: dict[int, Any] = {}  # held until the sources' streams have passed the copies
         events: dict[str, Any] = {}
         with cuda.together(self._devices):
             for act in self._order:

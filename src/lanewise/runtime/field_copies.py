@@ -1,5 +1,5 @@
 """Fields that are read-only: copies where the layout has no view of them, and those of the host's
-side. Writers are told what to do.
+side. Errors tell writers what to do.
 
 NumPy has arrays that are read-only. CuPy has none, so on a GPU a copy is of a subclass of CuPy's
 arrays that refuses what would write to it.
@@ -124,7 +124,7 @@ def device_copy_class(base: type[Any]) -> type[Any]:
 
     A copy and its views refuse methods and operators that write, and calls of the library with one
     of them among the arguments and as `out`. What they are computed to is an ordinary array: it has
-    memory of its own. Not seen are raw kernels, and calls with such an array as a keyword `out` and
+    its own memory. Not seen are raw kernels, and calls with such an array as a keyword `out` and
     nothing else of this class.
     """
 
@@ -226,8 +226,8 @@ def field_copy(values: Any, advice: str) -> Any:
     if isinstance(values, np.ndarray):
         locked: Any = values.view()
         locked.flags.writeable = False
-        # Whoever has memory of NumPy may make it writable again (`setflags(write=True)`), of a
-        # buffer that is read-only nobody may.
+        # Code that has memory of NumPy may make it writable again (`setflags(write=True)`), of a
+        # buffer that is read-only no code may.
         copy = np.asarray(memoryview(locked)).view(FieldCopy)
         copy.advice = advice
         return copy
@@ -250,7 +250,7 @@ def is_writable(array: Any) -> bool:
 
 
 def advice_of(array: Any) -> str:
-    """What to do about an array that is read-only, behind the words that say so."""
+    """What to do about an array that is read-only, after the words that say so."""
     advice = getattr(array, "advice", "")
     return f": {advice}" if advice else ""
 

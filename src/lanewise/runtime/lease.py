@@ -11,7 +11,7 @@ from typing import Any
 
 from lanewise.support.errors import ArgumentError
 
-_RENEWING = [threading.Lock()]  # held while a forked child makes locks of its own
+_RENEWING = [threading.Lock()]  # held while a forked child makes its own locks
 
 
 def _in_child() -> None:
@@ -61,7 +61,7 @@ class Lease:
         return self._of_process().__exit__
 
     def _of_process(self) -> threading.Lock:
-        """The lock of this process: a forked child has one of its own."""
+        """The lock of this process: a forked child has its own."""
         if self._process != os.getpid():
             with _RENEWING[0]:
                 if self._process != os.getpid():  # several threads of the child may come here

@@ -172,7 +172,7 @@ def _machine() -> Any:
 @cache
 def _jit() -> Any:
     """What links objects. Each has its sections in one block of memory: where a process has mapped
-    much, as CUDA does, blocks of their own may lie farther apart than addresses of 32 bits reach.
+    much, as CUDA does, separate blocks may lie farther apart than addresses of 32 bits reach.
     """
     binding = _llvmlite()[0]
     return binding.create_lljit_compiler(_machine(), use_jit_link=True, suppress_errors=True)

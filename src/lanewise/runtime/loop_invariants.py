@@ -4,8 +4,8 @@ LLVM's vectoriser moves such values before the loop. Where it interleaves rounds
 each of them whether its operands stay the same, theirs and so on, and remembers no answer: it asks
 as often as paths lead there. A value that the next one uses twice, which a third one uses twice,
 has four. Clamps, `lw.min` and branches use what they are given twice or more, so that a chain of a
-dozen takes minutes. Where there are too many paths LLVM is told not to interleave; it vectorises
-all the same.
+dozen takes minutes. Where there are too many paths LLVM is instructed not to interleave; it
+vectorises all the same.
 
 What stays the same and lies behind no branch has left a loop before the vectoriser comes. The
 module is looked at earlier, so the number is an upper estimate.
@@ -127,7 +127,7 @@ def _statements(text: str) -> list[_Statement]:
 
 
 def _is_counted(function: _Function, head: str, inside: set[str]) -> bool:
-    """Whether a loop asks of numbers alone if it goes on: LLVM knows its rounds, and may write it
+    """Whether a loop asks of numbers alone if it continues: LLVM knows its rounds, and may write it
     out.
     """
     phis = [s for s in function.blocks[head] if s.operation == "phi"]
@@ -293,7 +293,7 @@ class _Round:
             self.memory[variable] = self.memory.get(variable, 0.0) + value
 
     def _joined(self, block: str, s: _Statement) -> float:
-        """A value that hangs on where a round came from: on conditions, too."""
+        """A value that depends on where a round came from: on conditions as well."""
         value = 0.0
         for arm, source in _ARM.findall(s.rest):
             if source in self.conditions and source != block:

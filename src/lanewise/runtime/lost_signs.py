@@ -8,7 +8,7 @@ runs.
 
 So the assembler's input is looked at. A kernel that has the pattern is compiled again with minima
 and maxima that the compiler cannot turn round; if the pattern is still there, because the text
-itself negates, the assembler is told not to optimise.
+itself negates, the assembler is instructed not to optimise.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ NAMED = 3  # pieces of memory that a refusal names, the largest ones
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Memory that somebody is about to allocate: what for, in words."""
+    """Memory that a caller is about to allocate: what for, in words."""
 
     device: str
     nbytes: int
@@ -50,7 +50,7 @@ def require_together(who: str, needs: Iterable[Need], remedy: str) -> None:
     """Refuse, before any of it is allocated, memory that does not fit together, on each device.
 
     Raises `DeviceError` with the sum, the largest pieces, what there is, and the remedy. Where the
-    sum is so small that asking would cost more than using it, nobody asks.
+    sum is so small that asking would cost more than using it, it is not requested.
     """
     by_device: dict[str, list[Need]] = {}
     for need in needs:
@@ -90,7 +90,7 @@ def allocate(device: str, nbytes: int, what: str, *, zeroed: bool = True) -> Any
     except DeviceError:
         require_memory(device, nbytes, what)  # which says what there is
         raise
-    except MemoryError as error:  # a limit of the process, which nobody says beforehand
+    except MemoryError as error:  # a limit of the process, which is not known beforehand
         raise DeviceError(
             f"{what} needs {nbytes:,} bytes on {device!r}, which cannot be allocated"
         ) from error
@@ -136,7 +136,7 @@ def _nothing(pieces: Pieces) -> None:
 class Reserve(Protocol):
     """At least that many bytes by name, the same ones until more are requested.
 
-    zeroed: they are zero at first, and whoever uses them leaves them so.
+    zeroed: they are zero at first, and their users leave them so.
     """
 
     def __call__(self, name: str, nbytes: int, what: str, /, *, zeroed: bool) -> Any: ...
@@ -156,7 +156,7 @@ class Room:
 
 
 class PlannedPieces:
-    """Pieces of memory whose sizes are known, and which are allocated together when somebody first
+    """Pieces of memory whose sizes are known, and which are allocated together when a caller first
     asks for one; aligned for every layout, and not zeroed on a GPU.
 
     fill: what has to be in them before anybody uses them. clean: pieces that are zero before and
@@ -179,7 +179,7 @@ class PlannedPieces:
         self._room: Room | None = None
 
     def share(self, room: Room) -> None:
-        """Lie in memory that others have, too, in place of an own one: `settle` before each use."""
+        """Lie in memory that others have as well: `settle` before each use."""
         reserve, clean, what = room.reserve, self._clean, self._what
         self._made = Pieces.of(
             {
@@ -194,7 +194,7 @@ class PlannedPieces:
         room, made = self._room, self._made
         if room is None or made is None or room.holder is self:
             return
-        room.holder = None  # what is half filled is nobody's
+        room.holder = None  # what is half filled is of no use
         self._fill(made)
         room.holder = self
 
@@ -425,7 +425,7 @@ def unlocked(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def read_only(array: Any) -> Any:
-    """An array that was made for its reader: on the host nobody can write to it and hope for an
+    """An array that was made for its reader: on the host no caller can write to it and hope for an
     effect. CuPy has no such arrays.
     """
     if isinstance(array, np.ndarray):

@@ -1,6 +1,6 @@
 """A mesh: the devices that the rows of one array lie on, part by part.
 
-The parts of a mesh on a CPU are virtual: each has memory of its own. Everything that divides work
+The parts of a mesh on a CPU are virtual: each has its own memory. Everything that divides work
 is so tested in one process without a GPU, and several parts may lie on one GPU.
 """
 

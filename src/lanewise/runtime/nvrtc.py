@@ -5,7 +5,7 @@ Needs NVRTC, no GPU and no driver.
 A cubin is an ELF file (Tool Interface Standard, "Executable and Linking Format", 64 bits). What a
 kernel takes stands in attributes of the section `.nv.info`, as NVIDIA's `cuobjdump
 --dump-resource-usage` prints them: EIATTR_REGCOUNT, EIATTR_FRAME_SIZE, each with the number of the
-kernel's symbol. Its shared memory is the size of a section of its own. The driver reads the same,
+kernel's symbol. Its shared memory is the size of a section. The driver reads the same,
 so this is the truth; the compiler's log is only a report about it, and may be missing.
 """
 
@@ -31,7 +31,7 @@ from lanewise.support.installation import install
 from lanewise.support.interrupts import interrupts_wait
 
 _IMPORTING = threading.RLock()
-# kernels that nobody has requested yet, by their entry in the cache
+# kernels that nothing has requested yet, by their entry in the cache
 _BEGUN: dict[str, Future[Cubin]] = {}
 _COMPILING = threading.Lock()  # as NVRTC has one: who finds it taken need not wait
 os.register_at_fork(after_in_child=_BEGUN.clear)  # whose threads are the parent's
@@ -55,7 +55,7 @@ class Resources:
 
 @dataclass(frozen=True, slots=True)
 class Switches:
-    """What the compiler may do with a kernel, beside its text.
+    """What the compiler may do with a kernel, besides its text.
 
     fast_math: every algebraic shortcut. in_order: its assembler leaves instructions near the order
     in which they come (its first level of optimisation), where it else looks for an order of its
@@ -94,7 +94,7 @@ def compile_cubin(text: str, name: str, arch: str, switches: Switches = NONE) ->
 
 
 def begin_cubin(text: str, name: str, arch: str, switches: Switches = NONE) -> None:
-    """Begin with a kernel in a thread beside this one.
+    """Begin with a kernel in a thread next to this one.
 
     `compile_cubin` will be asked the same, and says what went wrong with it.
     """
@@ -165,7 +165,7 @@ def _read(entry: str, name: str) -> Cubin | None:
 
 def _compile(text: str, name: str, arch: str, switches: Switches) -> tuple[bytes, str]:
     """The machine code and what the compiler and its assembler said: in this process, or while that
-    compiles in one of its own.
+    compiles in its own.
     """
     asked = {
         "library": _library(),
@@ -213,7 +213,7 @@ def _answer(asked: dict[str, Any], text: str) -> nvrtc_child.Answer:
 
 
 def options(arch: str, switches: Switches) -> list[str]:
-    """What the compiler is told.
+    """What the compiler gets.
 
     Its own cache is off: where a driver is present it returns code that it has made before with an
     empty log.
@@ -329,7 +329,7 @@ def code_resources(code: bytes, entry: str) -> CodeResources:
     try:
         return _resources(code, entry.encode())
     except (struct.error, IndexError, OverflowError) as error:
-        # an offset behind the end, or beyond any file
+        # an offset beyond the end, or beyond any file
         raise ValueError(f"damaged machine code: {error}") from error
 
 

@@ -1,4 +1,4 @@
-"""NVRTC in processes of their own.
+"""NVRTC in separate processes.
 
 It holds one lock for all that it compiles, so that threads of one process wait for each other.
 
@@ -26,7 +26,7 @@ _INTERPRETER = re.compile("python")  # python3.12, python.exe
 
 
 class NoProcess(Exception):
-    """There is no compiler in a process of its own; the reason is its text."""
+    """There is no compiler in a separate process; the reason is its text."""
 
 
 @cache
@@ -54,7 +54,7 @@ def _answer(message: bytes) -> bytes:
         ) as process:
             try:
                 output, said = process.communicate(message)
-            except BaseException:  # Ctrl-C: nobody waits for it any more
+            except BaseException:  # Ctrl-C: nothing waits for it any more
                 process.kill()
                 raise
     except OSError as error:

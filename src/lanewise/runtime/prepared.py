@@ -19,7 +19,7 @@ from lanewise.runtime.programs import Work
 
 Arguments = tuple[Any, ...]
 Mend = Callable[[], None] | None
-_ANY_TIME = nullcontext()  # in place of a lease
+_ANY_TIME = nullcontext()  # instead of a lease
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,7 +138,7 @@ class Piece:
 class Flat:
     """Launches that wait for arrays and values.
 
-    They keep no memory alive but what a program has beside its arguments. first: those that wait
+    They keep no memory alive but what a program has besides its arguments. first: those that wait
     for nothing, where they need a lease. mend: is done after an exception.
     """
 
@@ -227,7 +227,7 @@ class Prepared:
     def check(self) -> None:
         """Raise `ArgumentError` where an array was changed in length.
 
-        Graphs ask this before they launch, too.
+        Graphs ask this before they launch as well.
         """
         for check in self.checks:
             check()
@@ -247,14 +247,14 @@ class Prepared:
         return self._work[0]
 
     def part(self, begin: int, end: int | None = None) -> Work:
-        """Some of the launches as a function, for whoever has the lease.
+        """Some of the launches as a function, for code that has the lease.
 
         An exception within them is mended like one within all of them.
         """
         return at_a_stretch([p.work() for p in self.pieces[begin:end]], None, self.mend)
 
     def elsewhere(self, views: Views, memory: Mapping[str, Any]) -> Prepared:
-        """The same launches with these arrays in place of those of their names."""
+        """The same launches with these arrays instead of those of their names."""
         pieces = tuple(
             replace(p, kept=tuple(k for k in p.kept if k[0] not in memory)).bound(views, memory)
             for p in self.pieces

@@ -95,8 +95,8 @@ class Checks:
     """What is asked before a schedule runs: whether the memory that launches are bound to is still
     that of their arrays.
 
-    A graph would go on with the memory of before. Which launches know is found out once for a part,
-    since a schedule has a part often.
+    A graph would continue with the memory of before. Which launches know is found out once for a
+    part, since a schedule has a part often.
     """
 
     __slots__ = ("_of", "_parts")

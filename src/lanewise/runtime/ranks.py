@@ -347,7 +347,7 @@ def _loaded() -> Any:
 
 
 def join_program() -> Ranks | None:
-    """Join the processes of a program of one's own: all end where one ends by an exception, which
+    """Join the processes of your program: all end where one ends by an exception, which
     is said once.
     """
     before = joined()
@@ -362,7 +362,7 @@ def join_program() -> Ranks | None:
 def _noting(
     ranks: Ranks,
 ) -> Callable[[type[BaseException], BaseException, TracebackType | None], Any]:
-    """In place of the text of an exception that ends a program: it is kept for the end."""
+    """Instead of the text of an exception that ends a program: it is kept for the end."""
 
     def note(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if issubclass(kind, KeyboardInterrupt):

@@ -15,7 +15,7 @@ _NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" el
 
 
 def reserved(nbytes: int) -> Any:
-    """Bytes of the host, zeros, which take addresses and no memory until somebody touches them.
+    """Bytes of the host, zeros, which take addresses and no memory until they are touched.
 
     Raises `DeviceError` where there are not so many addresses.
     """

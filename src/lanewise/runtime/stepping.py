@@ -68,7 +68,7 @@ def _as_graphs(parts: Parts, schedule: Schedule) -> list[tuple[Hashable, int, in
 
 
 class _PartGraph:
-    """A graph of some repetitions of a part, launched behind the values that it reads."""
+    """A graph of some repetitions of a part, launched after the values that it reads."""
 
     __slots__ = ("_graph", "_rows", "_size")
 
@@ -300,7 +300,7 @@ class ProfiledGraphProgram:
     """Graphs of many repetitions for the bulk, of one for the rest.
 
     The events of a sample are read when the device has other work, in the next run at the latest,
-    or when somebody looks at the profile.
+    or when the profile is read.
     """
 
     def __init__(self, device: str, parts: Parts, profile: Profile) -> None:

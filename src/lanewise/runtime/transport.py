@@ -32,7 +32,7 @@ class Transport(Protocol):
     def size(self) -> int: ...
 
     def gather(self, own: Rows, counts: Sequence[int], /) -> Rows:
-        """The rows of all ranks, one behind the other. counts: how many each has."""
+        """The rows of all ranks, one after the other. counts: how many each has."""
         ...
 
     def exchange(self, sent: Iterable[tuple[int, Rows]], into: Iterable[tuple[int, Rows]]) -> None:

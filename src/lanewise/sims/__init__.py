@@ -1,4 +1,4 @@
-"""Simulations that people use as they are. Each lives in a folder of its own: its physics, files,
+"""Simulations that people use as they are. Each lives in its own folder: its physics, files,
 views, and its command.
 """
 

@@ -36,7 +36,7 @@ def near(name: str, names: Iterable[str]) -> str:
 
 def unknown(what: str, name: object, names: Iterable[str], *, more: str = "") -> str:
     """`unknown integrator 'leepfrog'; did you mean 'leapfrog'? wanted one of euler, leapfrog`;
-    more: what stands behind the names.
+    more: what stands after the names.
     """
     listed = list(names)
     asked = near(name, listed) if isinstance(name, str) else ""
@@ -218,7 +218,7 @@ def _refusal(cls: type[Any], name: str, reasons: Mapping[str, str], made: str) -
 
 
 def describe(thing: object, about: str) -> None:
-    """Give an object that users name a docstring of its own, beside that of its class: `help` shows
+    """Give an object that users name its own docstring, besides that of its class: `help` shows
     it.
     """
     if about:

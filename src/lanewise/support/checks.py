@@ -104,7 +104,7 @@ def _fit(
     function: Callable[..., Any],
     kinds: Mapping[str, Kind],
 ) -> None:
-    """Put values that fit in place of the arguments."""
+    """Replace the arguments by values that fit."""
     for name, value in bound.arguments.items():
         kind = kinds[name]
         match bound.signature.parameters[name].kind:

@@ -1,4 +1,4 @@
-"""Which things hang together through pairs of them: connected components, over whole arrays."""
+"""Which things are connected through pairs of them: connected components, over whole arrays."""
 
 from __future__ import annotations
 

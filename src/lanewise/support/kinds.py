@@ -31,7 +31,7 @@ class Kind:
     wanted: str
     many: str
     fit: Callable[[Any], Any]
-    optional: bool = False  # None is one, too
+    optional: bool = False  # None is one as well
 
 
 @functools.cache

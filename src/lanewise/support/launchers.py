@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-ALONE = "LANEWISE_RANKS"  # a variable: "alone" makes each process a run of its own
+ALONE = "LANEWISE_RANKS"  # a variable: "alone" makes each process its own run
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from lanewise.support.errors import InputError, LanewiseError
 
 
 def run_file(path: Path) -> ModuleType:
-    """Run a Python file as a module of its own name, with its folder first on the path, as `python
+    """Run a Python file as a module of its name, with its folder first on the path, as `python
     file.py` has it.
     """
     if not path.exists():

@@ -84,7 +84,7 @@ class WholeSteps:
         )
 
     def check_idle(self) -> None:
-        """Raise `StateError` within steps, to whoever is called by them or runs beside them."""
+        """Raise `StateError` within steps, to code that they call or that runs meanwhile."""
         if not self._running:
             return
         are, their, they = ("are", "their", "they") if self._plural else ("is", "its", "it")
@@ -129,7 +129,7 @@ class WholeSteps:
         end = step + steps
         with deferred_interruption() as interruption:
             while step < end:
-                # whoever ends has no viewers to wait for, nor to stop for at every step
+                # a run that ends has no viewers to wait for, nor to stop for at every step
                 watchers = () if interruption.waits else self._watchers
                 count = self._piece(step, end, watchers)
                 begin = time.perf_counter()
@@ -185,8 +185,8 @@ class Interruption:
         return self.asked or (isinstance(around, Interruption) and around.waits)
 
     def note(self, number: int, frame: FrameType | None) -> None:
-        """The first Ctrl-C is kept; with a second one both go on at once, for whoever cannot wait
-        for the step to end.
+        """The first Ctrl-C is kept; with a second one both continue at once, for users who cannot
+        wait for the step to end.
         """
         self._kept.append((number, frame))
         if len(self._kept) > 1:
@@ -196,7 +196,7 @@ class Interruption:
 
     def deliver(self) -> None:
         """Hand on what was kept. Python's own handler raises KeyboardInterrupt; another one may
-        return, and work goes on.
+        return, and work continues.
         """
         kept, self._kept = self._kept, []
         for number, frame in kept:
@@ -229,7 +229,7 @@ class _Deferral:
 
 
 def deferred_interruption() -> AbstractContextManager[Interruption, None]:
-    """Within the block Ctrl-C is kept back until somebody calls `deliver`.
+    """Within the block Ctrl-C is kept back until `deliver` is called.
 
     In another thread than the main one nothing changes, as Python runs handlers in the main thread;
     nor where Ctrl-C is ignored, or handled by no function of Python.

@@ -141,7 +141,7 @@ def margins(
     from what is expected.
 
     That is an estimate, and never taken for more than the relative error of the largest value.
-    sizes: the sums of magnitudes, of which the relative error is explained, too.
+    sizes: the sums of magnitudes, of which the relative error is explained as well.
     """
     found: list[HostArray] = []
     for number, e in enumerate(expected):

@@ -102,7 +102,7 @@ def check_tunable(name: str, device: str, counts: Mapping[str, int]) -> None:
             )
 
 
-POISON = 0xFF  # NaN as a float, -1 as an integer: a result that nobody wrote is found
+POISON = 0xFF  # NaN as a float, -1 as an integer: a result that was not written is found
 
 
 def make_workload(
@@ -118,7 +118,7 @@ def make_workload(
 ) -> Workload:
     """A workload of a call.
 
-    With `fresh` every array is a copy of its own, else only what the kernel writes.
+    With `fresh` every array is its own copy, else only what the kernel writes.
 
     records, arrays: by parameter; results: name and type of each result, of length `count`.
     """

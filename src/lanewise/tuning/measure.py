@@ -316,7 +316,7 @@ def misfit(executable: Executable, device: DeviceModel) -> Failure | None:
 
 def attempted(run: Callable[[], R]) -> R | Failure:
     """What this gives, or why nothing: a candidate that is refused, or of whose launch a driver
-    says whatever it likes, is out, and the search goes on.
+    says whatever it likes, is out, and the search continues.
     """
     try:
         return run()

@@ -73,7 +73,7 @@ class Outcome(Generic[C]):
 
 @dataclass
 class Race(Generic[C]):
-    """The measurements of one search: candidates are added as it goes on, the default first."""
+    """The measurements of one search: candidates are added as it continues, the default first."""
 
     default: C
     measurer: Measurer[C]

@@ -183,7 +183,7 @@ def _kind(reason: str) -> str:
 def tuning_of(
     outcome: Outcome[CompletePlan], log: Mapping[str, Any], path: Path | None = None
 ) -> Tuning:
-    """The report of a search; `log` is what the entry of the store says beside the plans."""
+    """The report of a search; `log` is what the entry of the store says besides the plans."""
     order = sorted(
         outcome.trials.values(), key=lambda t: (t.status != "measured", t.seconds or 0.0)
     )

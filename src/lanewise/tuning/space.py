@@ -151,7 +151,7 @@ class KernelSpace:
         program = self._programs.get(plan)
         if isinstance(program, str):
             return Examined(program)
-        # What the compiler is told beside the kernels makes a difference, too.
+        # What else than kernels the compiler gets makes a difference as well.
         same = (program.kernels, plan.vector_bits, plan.registers, plan.fast_math, plan.schedule)
         first = self._seen.setdefault(same, plan)
         if first != plan:
@@ -171,7 +171,7 @@ class KernelSpace:
         own = self.default.reciprocity
         ways: tuple[Any, ...] = (own,)
         if job.work.pattern.over_pairs and job.requested.reciprocity is None:
-            # on a CPU, too, where the report has the words that refuse them
+            # on a CPU as well, where the report has the words that refuse them
             every = optimisation("reciprocity").cuda
             ways = (own, *(way for way in every if way != own))
         return tuple(f for way in ways if (f := self._family(job, way)) is not None)
@@ -203,7 +203,7 @@ class KernelSpace:
         return (plan.slices, plan.parts) != (1, 1)
 
     def _points(self, job: Job) -> Family | None:
-        """Plans whose threads have points of their own, or None where the caller has them
+        """Plans whose threads have their own points, or None where the caller has them
         shared.
         """
         if job.requested.slices not in (None, 1) or job.requested.parts not in (None, 1):

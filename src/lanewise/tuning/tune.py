@@ -57,7 +57,7 @@ class Described(Protocol):
 
 
 class TuningSubject(Described, Protocol):
-    """The same, as far as the store asks, too."""
+    """The same, as far as the store asks."""
 
     @property
     def adopt(self) -> Callable[[CompletePlan], None]: ...

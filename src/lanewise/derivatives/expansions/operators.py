@@ -230,7 +230,7 @@ def _local(number: int, k: Index) -> str:
 class OperatorBuilder:
     """The values of one operator, its parameters and its results.
 
-    kind: of all floats, in place of the function's own types.
+    kind: of all floats, instead of the function's own types.
     """
 
     def __init__(self, operators: Operators, name: str, kind: Scalar | None = None) -> None:

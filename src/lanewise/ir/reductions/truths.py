@@ -15,7 +15,7 @@ class TruthReduction(Reduction):
     """`decisive` is the boolean that decides the result as soon as one source has it: True for
     any, False for all.
 
-    The state is an integer, 0 or 1: booleans have no registers of their own on a GPU, and
+    The state is an integer, 0 or 1: booleans have no registers on a GPU, and
     no SIMD registers to be added in.
     """
 

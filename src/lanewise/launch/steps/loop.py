@@ -205,7 +205,7 @@ def loop_of(task: Task, profile: Profile | None = None) -> StepLoop:
 
 
 def take(loop: StepLoop, steps: int, counted: Counted | None = None) -> None:
-    """So many steps of a loop of one call, which goes on where that stands."""
+    """So many steps of a loop of one call, which continues where that stands."""
     check_steps(loop.rhythm.tasks[0].name, steps)
     loop.step = loop.rhythm.stepped[0].step
     loop.advance(steps, counted)

@@ -24,7 +24,7 @@ MOST_KEPT = 64  # schedules: few lengths of runs come again and again
 class Rhythm:
     """The lists of a loop, one for each step of a cycle.
 
-    cut: whether steps that no graph can hold make parts of their own.
+    cut: whether steps that no graph can hold make separate parts.
     """
 
     lists: tuple[tuple[Timed, ...], ...]
@@ -109,7 +109,7 @@ class Rhythm:
 
     @cached_property
     def turns(self) -> int:
-        """After how many of its own steps each thing that is stepped stands as before."""
+        """After how many steps each thing that is stepped stands as before."""
         return lcm(*(s.cycle for s in self.stepped))
 
     def _turns(self, kinds: Iterable[int]) -> int:

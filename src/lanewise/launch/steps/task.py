@@ -91,7 +91,7 @@ class Task:
     name: of the kernel or function. launches: those of a step, by the states of what is stepped.
     device: None for a function of Python. stepped: what a step of it advances. counted: whether it
     wants to know the step. alone: why no CUDA graph can hold it, and what to do; "" where one can.
-    costs: whether that costs time on a CPU, too.
+    costs: whether that costs time on a CPU as well.
     before: a task that runs before it, each `kept` times that it runs. orders: those that it makes
     and others keep for some steps, int32 on the device.
     divided: of a call on a mesh.

@@ -30,7 +30,7 @@ from lanewise.runtime.memory import address, device_of, module_of, on, overlap
 from lanewise.support.errors import ArgumentError
 
 # Words that repeat, which no computation leaves: NaN as float32 and, two of them, as float64. An
-# integer may be any word, and is unwritten where another one is beside it.
+# integer may be any word, and is unwritten where another one is next to it.
 _WORDS: NDArray[np.uint32] = np.array([0x7FF8A5C3, 0x7FF95A3C, 0x7FFAC35A, 0x7FFB3CA5], "<u4")
 MARK: NDArray[np.uint8] = _WORDS.view(np.uint8)
 _WORD = 4  # bytes

@@ -3,9 +3,9 @@ which tests.
 
     load a[$y.first + $thread // 8, $k.start + $thread % 8]: $next.0.0.0; ...; store $tile.a[$thread
     % 8, $thread // 8] = $next.0.0.0; ...
-Neighbouring threads bring neighbours in memory, whoever reads them. Several loads come before the
-first store, so that they are on their way together. What lies outside of the array is not brought:
-no point that exists reads it.
+Neighbouring threads bring neighbours in memory, whichever threads read them. Several loads come
+before the first store, so that they are on their way together. What lies outside of the array is
+not brought: no point that exists reads it.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Bringing:
     def _all(
         self, p: Tile, number: int, moves: list[_Move], *, guarded: bool, half: ir.Expression | None
     ) -> ir.Block:
-        """Both halves of moves: one by one where each has tests of its own."""
+        """Both halves of moves: one by one where each has its own tests."""
         if guarded:
             return tuple(
                 s

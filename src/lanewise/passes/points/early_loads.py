@@ -5,9 +5,9 @@ once, as those in the inside do.
 ->  $test.1 = 0 < x; $test.2 = x < w - 1
     load a[x - 1] early: u; load a[x + 1] early: v
     if $test.1 and $test.2: store c[x] = u + v
-A point that fails the test loads a value that nobody reads, at a place that may be beyond a row and
-in the next one. That it lies within the array is tested once for a block, at the lowest and at the
-highest indices of its points.
+A point that fails the test loads a value that nothing reads, at a place that may be beyond a row
+and in the next one. That it lies within the array is tested once for a block, at the lowest and at
+the highest indices of its points.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def _is_plain(body: ir.Block) -> bool:
 
 
 def _is_short(s: ir.Statement) -> bool:
-    """Whether a function may be applied to any values: no loops, which may go on, and no arrays of
-    its own, whose ends are not tested.
+    """Whether a function may be applied to any values: no loops, which may continue, and no arrays
+    of the function, whose ends are not tested.
     """
     return isinstance(s, ir.Apply) and all(
         isinstance(x, ir.Assign | ir.If) or _is_short(x) for x in statements(s.function.body)

@@ -337,7 +337,7 @@ class _Tiles:
     def several(self, loop: ir.For, rounds: int) -> ir.Block:
         """The body of so many rounds.
 
-        Each has variables of its own, but for those that go from round to round.
+        Each has its own variables, except for those that go from round to round.
         """
         copies = [self.copy(loop, n) if rounds > 1 else loop.body for n in range(rounds)]
         is_steady = [self.thread.is_steady(s) for s in loop.body]

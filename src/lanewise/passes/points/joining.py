@@ -88,8 +88,8 @@ class _Joining:
         return tuple(done)
 
     def _differing(self, one: Sequence[ir.Statement], other: Sequence[ir.Statement]) -> ir.Block:
-        """Statements around the first two that have the same head are told apart, and their bodies
-        are joined.
+        """Statements around the first two that have the same head are split, and their
+        bodies are joined.
         """
         for i, a in enumerate(one):
             for k, b in enumerate(other):

@@ -8,7 +8,7 @@ registers and rows of points in each.
         for k: load a[y#0, k]: u#0; load a[y#1, k]: u#1; load b[k, x#0]: v#0; load b[k, x#1]: v#1;
         s#0#0 = s#0#0 + u#0 * v#0; ...
 The points of a block are those of a GPU's (merging.py): a SIMD register is a warp whose lanes run
-together. What is different is who comes next: a thread of a CPU goes on to the following block
+together. What is different is who comes next: a thread of a CPU continues to the following block
 along one index, whose lines are still in its cache. Points beyond the end of the last index are
 lanes that a mask leaves out. Blocks that a test of an edge cuts through load before it
 (early_loads.py), without masks. What all rows of a block read of an array in a loop is packed side

@@ -41,7 +41,7 @@ def line_starts(kernel: ir.Kernel, shape: Shape) -> LineStarts | None:
 
     Registers that are stored past the caches are lines then, where they would be parts of two.
     Legal for any kernel; it helps one that writes every element of a row of a single array, which
-    nobody reads. Elements may be left out where blocks are in order.
+    nothing reads. Elements may be left out where blocks are in order.
     """
     loops, body = merging.nest(kernel)
     kind, last = loops[-1].extent.type, loops[-1].variable
@@ -115,7 +115,7 @@ def _is_at_its_indices(a: AffineAccess, indices: tuple[str, ...]) -> bool:
 
 def in_order(kernel: ir.Kernel, shape: Shape) -> bool:
     """Whether blocks of this shape write one after the other, in the order of memory: then edges
-    are streams, too.
+    are streams as well.
     """
     begun = line_starts(kernel, shape)
     return begun is not None and begun.ordered is not None

@@ -103,7 +103,7 @@ def points_of_a_block(
 
     masked: the position of an index along which points beyond the end stay where they are, and read
     nothing. early: see `apply`. before: the positions of indices along which there may be points
-    before the first one, too.
+    before the first one as well.
     """
     loops, body = nest(kernel)
     written = {a.name: a.leaves[0].type for a in kernel.arrays if a.written and a.space == "global"}
@@ -128,7 +128,7 @@ def points_of_a_block(
     others = _copies(loops, body, shape, tested, masked, layered=layered, before=before)
     if moved is not None:
         tests, loaded = moved
-        # Points beyond the end of a masked index load, too, what nobody reads.
+        # Points beyond the end of a masked index load as well, which are not read.
         there = [test for d, test in enumerate(inside) if d != masked] + [
             test for d, test in begun.items() if d != masked
         ]

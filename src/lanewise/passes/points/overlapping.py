@@ -1,4 +1,4 @@
-"""Points one behind the other, the last loop of each beside a loop of the next one: a core computes
+"""Points one after the other, the last loop of each next to a loop of the next one: a core computes
 while it writes.
 
     parallel for y: for k: t[k] = exp(a[y, k] - m), s += t[k]; for k: c[y, k] = t[k] / s
@@ -9,7 +9,7 @@ while it writes.
 A core that only stores waits for memory, and memory waits for a core that only computes. The last
 loop of a point reads variables of its point, which are kept until the next one has come to its own,
 elements of arrays that the kernel does not write, and memory of the core (kept_values.py), of which
-there are two halves. What it writes nobody reads, so that it may come later, and its rounds in any
+there are two halves. What it writes is not read, so that it may come later, and its rounds in any
 order: in long rows they begin with lines of memory (`$skip`), whatever the others begin with, whose
 sums keep their bits.
 """
@@ -61,7 +61,7 @@ def legal(kernel: ir.Kernel, points: int) -> str | None:
 
 def apply(kernel: ir.Kernel, points: int) -> ir.Kernel:
     """The kernel with so many points in a block; raises `PlanError` where their loops cannot run
-    beside each other.
+    side by side.
     """
     found = _find(kernel, points)
     if isinstance(found, str):
@@ -81,7 +81,7 @@ class _Pair:
 
 
 def _find(kernel: ir.Kernel, points: int) -> _Pair | str:
-    """The loops that go beside each other, or why there are none."""
+    """The loops that go side by side, or why there are none."""
     if points < 1:
         return f"{points} points were requested"
     _, threads = _nest(kernel)
@@ -147,7 +147,7 @@ def _is_late(kernel: ir.Kernel, body: ir.Block, n: int) -> bool:
 
 def _goes_on(last: ir.For, s: ir.Statement) -> bool:
     """Whether a statement is a loop over the rounds that another one leaves out (kept_values.py),
-    with an element for each, too.
+    with an element for each as well.
     """
     if not isinstance(s, ir.For):
         return False
@@ -197,7 +197,7 @@ def _steady(body: ir.Block) -> list[ir.Assign]:
 
 
 class _Writer:
-    """Writes the points of a block one behind the other.
+    """Writes the points of a block one after the other.
 
     `late` writes the last loop in the words of the point before.
     """

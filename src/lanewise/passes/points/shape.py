@@ -13,7 +13,7 @@ from lanewise.planning.plan import CompletePlan
 from lanewise.support.errors import PlanError
 
 BLOCK, THREAD = own("block"), own("thread")
-POINT = own("point")  # of a block whose points come one behind the other
+POINT = own("point")  # of a block whose points come one after the other
 
 
 def first_of(index: str) -> str:

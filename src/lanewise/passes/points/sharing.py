@@ -41,7 +41,7 @@ def _ways(
     kernel: ir.Kernel, split: ir.If, shape: Shape, indices: tuple[str, ...], kinds: Kinds
 ) -> ir.If:
     """The bodies of blocks in the inside, of those that load early, and of all others; each has
-    definitions of its own.
+    its own definitions.
     """
     match split.otherwise:
         case (ir.If() as second,):

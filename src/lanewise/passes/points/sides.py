@@ -1,4 +1,4 @@
-"""Give each side of the branch of a threadwise kernel a kernel of its own (Carrillo, Siegel and Li,
+"""Give each side of the branch of a threadwise kernel its own kernel (Carrillo, Siegel and Li,
 2009, figure 2).
 
     parallel for i: load mask[i]: m; if m == 0: <then> else: <otherwise>

@@ -16,8 +16,8 @@ Where rows begin anywhere in a line no square writes whole lines. Then what a ti
 gathered in memory of the core's own:
     for the squares of a tile, along the rows that are read: load 16 rows of a; turn; store 16 rows
     of $tile.c for each row of the tile: load $tile.c; store c
-    its registers one behind the other
-Legal where every point writes its element of an array once and nobody reads that array: then it
+    its registers one after the other
+Legal where every point writes its element of an array once and nothing reads that array: then it
 does not matter when it is written.
 """
 
@@ -44,7 +44,7 @@ LONG, SHORT = 512, 128  # bytes of the sides of a tile whose squares write to me
 # points of the long side of a tile in memory of the core's own: more do not fit its caches
 MOST = 1024
 FLAT = 8  # times as many points as on its short side
-# tiles beside each other: the pages that they write are few enough for a core to remember where
+# tiles side by side: the pages that they write are few enough for a core to remember where
 # they lie
 PANEL = 16
 PADDING = 16  # elements between its rows, which else would share few lines of a cache
@@ -227,7 +227,7 @@ class _Tiles:
     def in_panels(
         self, tile: ir.Expression, down: ir.Local, along: ir.Local, which: str
     ) -> ir.Block:
-        """The numbers of a tile where `PANEL` of them lie beside each other, then those below them,
+        """The numbers of a tile where `PANEL` of them lie side by side, then those below them,
         before the next panel begins.
         """
         panel, number, width = (
@@ -238,7 +238,7 @@ class _Tiles:
         return (
             ir.Assign(panel.name, build.divide(tile, tiles)),
             ir.Assign(number.name, build.subtract(tile, build.multiply(panel, tiles))),
-            # behind the last tile there is none
+            # after the last tile there is none
             ir.Assign(width.name, build.maximum(build.minimum(left, PANEL), 1)),
             ir.Assign(down.name, build.divide(number, width)),
             ir.Assign(
@@ -382,7 +382,7 @@ class _Tiles:
 
     def in_any_case(self, block: ir.Block) -> ir.Block:
         """A square at an end without the tests of its stores: a tile has room for what lies beyond,
-        and nobody reads it.
+        and nothing reads it.
         """
         slow, rows = self.loops[0].variable, self.shape.points[0]
         beyond = {numbered(slow, p): numbered(own(f"{slow}.at"), p) for p in range(rows)}

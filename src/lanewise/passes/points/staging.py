@@ -12,7 +12,7 @@ stored into a second half. Or asynchronous copies bring the next tiles past the 
 ring of `STAGES`:
     copy tile 0; commit; ...; for $k.tile: wait async but $STAGES - 2; barrier; copy tile $k.tile +
     $STAGES - 1; commit; for $k.round: ...
-The barrier says both that everybody's copies are there, and that nobody reads the tile any more
+The barrier says both that everybody's copies are there, and that nothing reads the tile any more
 that the next copies go over.
 """
 

@@ -168,7 +168,7 @@ class TileLoops:
         def bring(tile: ir.Expression) -> ir.Block:
             to = tile if isinstance(tile, ir.Literal) else build.remainder(tile, stages)
             there = ir.If(build.less(tile, tiles), (*start(tile), *copies(to)))
-            return (there, *commit)  # a group of its own for each tile, there or not
+            return (there, *commit)  # its own group for each tile, there or not
 
         begin = (s for n in range(stages - 1) for s in bring(ir.Literal(n, kind)))
         cycle = (

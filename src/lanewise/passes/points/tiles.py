@@ -32,7 +32,7 @@ GROUP, PHASES = 4, 8  # elements that a swizzle keeps together; groups that are 
 class Tile:
     """A box with its place in shared memory. across: elements that a thread brings at once.
 
-    folded: where tiles have so many dimensions that a ring of them has none of its own: the extent
+    folded: where tiles have so many dimensions that a ring of them has none: the extent
     of the first, in which they follow each other.
     """
 
@@ -100,7 +100,7 @@ class BoxWalk:
     @staticmethod
     def over(box: ReadBox, across: int, threads: int) -> BoxWalk:
         """The one with the fewest loads of a thread; with neighbours of a power of two, or of a
-        whole row: nobody divides then.
+        whole row: nothing divides then.
         """
         groups, rows = box.extents[-1] // across, prod(box.extents[:-1])
         powers = [1 << n for n in range(threads.bit_length()) if threads % (1 << n) == 0]

@@ -34,7 +34,7 @@ def apply(kernel: ir.Kernel, factor: int, *, joined: bool = True) -> ir.Kernel:
     """Write the innermost loops over the rounds of whole tiles out `factor` times, completely for
     0; raises `PlanError` without one.
 
-    Blocks at the edges are few. Where they have a body of their own (not `joined`) its loops are
+    Blocks at the edges are few. Where they have a separate body (not `joined`) its loops are
     written out a few times at most, which spares the compiler half of its time.
     """
     if reason := legal(kernel, factor):

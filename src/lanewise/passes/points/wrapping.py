@@ -24,7 +24,7 @@ from lanewise.passes.points.guards import LARGE
 from lanewise.passes.points.shape import Shape, first_of
 
 Ranges = Mapping[str, tuple[int, int]]  # the smallest and the largest values of variables
-SMALL = LARGE // 4  # constants and short loops, beside which other terms have room in 32 bits
+SMALL = LARGE // 4  # constants and short loops, next to which other terms have room in 32 bits
 
 
 @dataclass(frozen=True, slots=True)

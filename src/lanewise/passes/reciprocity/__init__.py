@@ -8,7 +8,7 @@ a, and for each slice of 32 sources of
 A lane meets each source of a slice once; the sums for the sources travel around the warp and are
 home after 32 steps. Tasks with a == b are computed from one side. Every tile takes one contribution
 for each tile there is, in a fixed order, so the bits do not depend on timing: "scratch" writes each
-to memory of its own, and a second kernel adds them; "ordered" adds them to the result in turn;
+to its own memory, and a second kernel adds them; "ordered" adds them to the result in turn;
 "grouped" adds those of a group of tasks in turn, and a second kernel adds the groups.
 
 Sums stand for any reduction: its state takes the place of the sum. Every pair of two elements is in

@@ -1,4 +1,4 @@
-"""Tasks in groups, each with sums of its own, so that the devices of a mesh can share them.
+"""Tasks in groups, each with its own sums, so that the devices of a mesh can share them.
 
 Task (d, a) has the tiles a and a + d. Groups are ranges of d, as many for every number of devices;
 each device takes some groups that follow each other, and leaves for each of them the sums of all
@@ -118,7 +118,7 @@ def first_task(shape: PairShape) -> ir.Expression:
 
 
 def last_task(shape: PairShape) -> ir.Expression:
-    """The one behind the last."""
+    """The one after the last."""
     return _tasks_before(shape.tiles, _local(shape, STOP))
 
 

@@ -32,7 +32,7 @@ class PairShape:
     kernel: ir.Kernel
     reference: Reference
     targets: int
-    warps: int  # of a block: each has a task of its own
+    warps: int  # of a block: each has its own task
     mode: Mode
     unroll: int
     wide: bool  # add the sums of tasks in float64

@@ -129,7 +129,7 @@ class KeptStates:
 
 def keeping(shape: PairShape) -> list[KeptStates]:
     """For each result: itself, where sums are added to it in turn; states that it is not, and
-    float64 sums, have an array of their own.
+    float64 sums, have their own array.
     """
     return [_kept(shape, a) for a in results(shape)]
 
@@ -155,7 +155,7 @@ def _kept(shape: PairShape, result: ir.ArrayArgument) -> KeptStates:
 
 
 def memory(shape: PairShape) -> tuple[tuple[ir.ArrayArgument, ...], tuple[ir.Scratch, ...]]:
-    """Arrays beside the kernel's own, and how long those in global memory are.
+    """Arrays besides the kernel's own, and how long those in global memory are.
 
     A slice lies in shared memory twice, so that lane l finds source (l + step) % 32 at l + step.
     """

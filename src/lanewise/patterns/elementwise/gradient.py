@@ -56,7 +56,7 @@ class _Part:
         return derived_function(self.gradient(lowered).function, self.asked)
 
     def signature(self, written: Signature, /) -> Signature:
-        """The cotangents are parameters behind the others."""
+        """The cotangents are parameters after the others."""
         added = cotangent_kinds(written.results) if self.weighed else {}
         return replace(
             written,

@@ -188,7 +188,7 @@ class Elementwise(AbstractKernel):
         """Run on all elements: an array of results, of shape (n,) or (n, components), a tuple of
         them, or None.
 
-        Without records the elements have the shape of the arrays in place of (n,).
+        Without records the elements have the shape of the arrays instead of (n,).
 
         checks: test before the run that every index into a table or of a scatter is inside, as far
         as nothing proves it; raises `VerificationError` with the first element that is not, and

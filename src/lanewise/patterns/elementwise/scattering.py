@@ -1,8 +1,8 @@
-"""elementwise functions that scatter to arrays beside their element.
+"""elementwise functions that scatter to arrays besides their element.
 
 def deposit(p: Particle, density: lw.Array1[lw.f32]): lw.scatter_add(density, p.cell, p.mass) ->
 parallel for $i in range($count): load p[$i]; scatter sum density[p.cell], p.mass The function is no
-function any more but the body of the loop, as in threadwise kernels: it touches memory of its own.
+function any more but the body of the loop, as in threadwise kernels: it touches its own memory.
 """
 
 from __future__ import annotations

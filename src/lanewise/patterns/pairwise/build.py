@@ -256,7 +256,7 @@ def build_pairwise(lowered: Lowered, arguments: PairwiseArguments, index: Scalar
     results = [ir.Local(own(r.name), r.type) for r in f.results]
     reduced = [a for group in accumulators(lowered) for a in group]
     # A thread of a GPU whose target is past the end computes along, with the last one's values: so
-    # with its index, too.
+    # with its index as well.
     inside = build.minimum(i, build.subtract(ir.Local(target_count.name, index), 1))
     index_of = numbers(lowered, {target.name: inside, source.name: j})
     parameters: list[ir.Expression] = [

@@ -26,13 +26,13 @@ from lanewise.runtime.memory import Need, allocate, require_together
 from lanewise.support.errors import ArgumentError
 
 COPY, ORIGINAL = "copy", "original"
-# bytes of a copy that is kept for later calls; beside more the host's time is little
+# bytes of a copy that is kept for later calls; next to more the host's time is little
 MOST_HELD = 1 << 20
 MOST_IDLE, MOST_KINDS = 2, 4
 
 
 def _unwritten(value: f64) -> f64:
-    """In place of a user's function: the kernel that copies is written as IR."""
+    """Instead of a user's function: the kernel that copies is written as IR."""
     return value
 
 
@@ -136,7 +136,7 @@ class Cotangent:
             held = idle.pop()
         except IndexError:
             held = self._make(target, made)
-            if parts:  # a copy of its own: repeated calls know arrays by what they are
+            if parts:  # its own copy: repeated calls know arrays by what they are
                 stand_for(held.copy, target)
         try:
             with held.lease:

@@ -28,7 +28,7 @@ from lanewise.support.errors import ArgumentError, DeviceError
 from lanewise.support.numerals import counted
 
 GROUP = 65_536  # elements: pairs of two groups take a GPU milliseconds, more than a launch
-SHARE = 0.9  # of the memory that is free, where nobody says how much there may be
+SHARE = 0.9  # of the memory that is free, where no limit is given
 PLAN = Plan(reciprocity="off")  # keeps no sums besides the results
 ADDED: Mapping[Reduction, Any] = {
     SUM: np.add,

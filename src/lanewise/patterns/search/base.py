@@ -171,7 +171,7 @@ class Structure(ABC):
 
     @property
     def planned(self) -> tuple[PlannedPieces, ...]:
-        """Its memory, which is there when somebody first asks for its arrays or orders."""
+        """Its memory, which is there when its arrays are first requested or orders."""
         return ()
 
     @property
@@ -181,7 +181,7 @@ class Structure(ABC):
 
     @property
     def ordered(self) -> bool:
-        """Whether it puts sources in an order of its own."""
+        """Whether it puts sources in its own order."""
         return True
 
     @property

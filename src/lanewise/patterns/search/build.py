@@ -341,7 +341,7 @@ class _SearchBuilder:
         )
 
     def taken_from(self, j: ir.Local) -> Place:
-        """The source as the caller counts. A walk meets sources in an order of its own."""
+        """The source as the caller counts. A walk meets sources in its own order."""
         if not self.a.ordered:
             in_order = isinstance(self.a.walk, AllWalk) and self.best is None
             return Place(j if self.index == I32 else ir.Cast(j, I32), in_order=in_order)

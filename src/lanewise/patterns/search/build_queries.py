@@ -36,7 +36,7 @@ NOBODY = -1
 class QueryArguments:
     """What a query kernel is specialised to.
 
-    identical: the targets are the sources, and nobody is a neighbour of itself. ordered: sources
+    identical: the targets are the sources, and none is a neighbour of itself. ordered: sources
     lie in sorted places (`$order`).
     turned: other targets are looked at in the order of `$turns`. limited: there is a radius.
     numbered: rows are filled with 64-bit keys, the target's number above the source's, for those
@@ -209,7 +209,7 @@ class _QueryBuilder:
         )
 
     def store(self, best: Nearest, m: int, first: ir.Local) -> ir.Block:
-        """The m-th nearest, or nobody, infinitely far."""
+        """The m-th nearest, or none, infinitely far."""
         place, kind, index = best.place(m), self.a.precision, self.index
         taken, source = ir.Compare(">=", place, ir.Literal(0, index)), ir.Local(own("found"), I32)
         read: ir.Statement = ir.Assign(source.name, ir.Cast(place, I32))

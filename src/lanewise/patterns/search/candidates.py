@@ -118,7 +118,7 @@ class Candidates:
         return walk.around(self.place, bound2, lambda j: (*self.look(j), ir.If(keep(j), visit(j))))
 
 
-EMPTY = -1  # in place of a source that nobody took
+EMPTY = -1  # instead of a source that was not taken
 
 
 @dataclass(frozen=True, slots=True)

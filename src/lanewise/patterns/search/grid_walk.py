@@ -37,7 +37,7 @@ class GridWalk(CellWalk):
     """The cells within the radius of a target.
 
     Rows of which every cell is farther away than the bound are left out. sighted: also what lies
-    behind the target (see `sight.py`).
+    after the target (see `sight.py`).
     """
 
     periodic: bool

@@ -1,8 +1,8 @@
 """How a kernel runs through the leaves of the thesis's dynamic grids.
 
 "all":     for every leaf: if its box is near: for its sources: visit "range":   leaves are slices
-in the order of x: find the first that is near by halving, go on to the last "listed":  go down the
-planes to the cell that the target is in; for the leaves that are listed around it: as above The
+in the order of x: find the first that is near by halving, continue to the last "listed":  go down
+the planes to the cell that the target is in; for the leaves that are listed around it: as above The
 last is the thesis's optimised variant, which looks only at the grid cells around. Its lists hold
 every leaf within the radius of the cell, so that no neighbour is missed, and with the k nearest the
 bound leaves out those that are not needed.

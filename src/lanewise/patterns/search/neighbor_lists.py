@@ -1,5 +1,5 @@
 """Lists of neighbours with a skin: all sources within the radius and the skin of each, which serve
-until somebody has moved by half of the skin.
+until an element has moved by half of the skin.
 
 Lists are in the order of the sources, and a kernel meets those of a list that are within the radius
 now. So what it meets, and in which order, does not depend on when lists were made. (L. Verlet,
@@ -195,7 +195,7 @@ class _Lists(Walked):
         return (Primitive("neighbor_lists", self._refresh, touched, waits=waits, read=read),)
 
     def _refresh(self, points: Points | None = None) -> None:
-        """Make lists anew, where somebody has moved too far since."""
+        """Make lists anew, where an element has moved too far since."""
         with on(self._sources.device):
             self._renew(points or self._sources)
 
@@ -217,7 +217,7 @@ class _Lists(Walked):
         self._then, self._first, self.made = now, None, self.made + 1
 
     def _farthest(self, now: Any) -> float:
-        """How far somebody is from where it was; what is no number is near nobody, and stays."""
+        """How far an element is from where it was; what is no number is near nothing, and stays."""
         away = now - self._then
         if isinstance(self._search.world, Periodic):
             size = self._module.asarray(self._search.world.size)

@@ -160,7 +160,7 @@ class SearchPicker:
         values: Mapping[str, Any] | None = None,
     ) -> tuple[str, tuple[Any, ...]]:  # fmt: skip
         """What decides the tree of a call: the function (in the key) with its values, and where
-        sources are; targets that are other elements, too.
+        sources are; targets that are other elements as well.
         """
         flat = self._flat(arguments.uniforms) if values is None else values
         target, source = arguments.records.values()
@@ -305,12 +305,12 @@ def crowding_of(points: Points) -> str:
 
 
 def kind_of_call(requested: Search, points: Points, outlook: Outlook | None) -> str:
-    """What of a search decides which structure is best, beside numbers of elements: calls with
+    """What of a search decides which structure is best, besides numbers of elements: calls with
     equal texts are of one kind.
 
     How crowded cells are counts in powers of four, and how wide they are in powers of two: a sample
     tells no more, and a flock that moves stays of one kind for long. outlook: of the sources; None
-    for few of them, which nobody looks at.
+    for few of them, which no search visits.
     """
     which = "all" if requested.k is None else f"{requested.k} nearest"
     within = "" if requested.radius is None else " within a radius"

@@ -41,7 +41,7 @@ from lanewise.patterns.search.search_tasks import complete_search_plan
 from lanewise.patterns.search.worlds import Periodic
 from lanewise.runtime.memory import Need, allocate, require_together
 
-# targets from which on an order of their own pays: fewer find what they read in the caches anyway
+# targets from which on their own order pays: fewer find what they read in the caches anyway
 TURNING = 4096
 
 
@@ -193,7 +193,7 @@ def _turned_name(buffer: str) -> str:
 
 
 def _bound(array: Any, kind: Scalar) -> BoundArray:
-    """A contiguous array of scalars, which nobody else writes or has frozen."""
+    """A contiguous array of scalars, which nothing else writes or has frozen."""
     return BoundArray(array.reshape(-1).view("uint8"), _arrangement(kind), len(array))
 
 

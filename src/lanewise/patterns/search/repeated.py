@@ -38,7 +38,7 @@ from lanewise.records.field_views import FieldViews
 SOON, RARELY = 3, 64
 LEAST, MOST = 2, 64  # calls that a kernel remembers: each has a structure and a sorted copy
 MOST_BYTES = 1 << 24  # of all these, where there are more than the least
-WORKING = 4  # numbers of cells, keys and places that a build has beside its order
+WORKING = 4  # numbers of cells, keys and places that a build has besides its order
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +46,7 @@ class Kept:
     """A call that can be made again.
 
     places, sources: what it searches for and among, as they were. arrays: those of its user and
-    where their records were, neither of which it keeps alive. own: bytes that it has beside its
+    where their records were, neither of which it keeps alive. own: bytes that it has besides its
     arguments and its structure: sorted copies, the groups of a tree. watched: its quick way, where
     the structure fits wherever the elements are and no choice depends on it.
     """
@@ -183,7 +183,7 @@ class RepeatedSearches:
         """Keep a call for those like it, where they can be recognised.
 
         looks: what is looked at in every call, where nothing else has to be asked. uses: of
-        records. own: bytes beside arguments and structure.
+        records. own: bytes besides arguments and structure.
         """
         values = frozenset(flatten_uniforms(signature, arguments.uniforms))
         tables = frozenset(signature.arrays)
@@ -193,7 +193,7 @@ class RepeatedSearches:
         sized = [Sized.of(opened, results, own=True)]
 
         def once(*_: Any) -> Sized | None:
-            """Of its own sizes alone."""
+            """Of these sizes alone."""
             return sized.pop() if sized else None
 
         call = Repeatable.of(

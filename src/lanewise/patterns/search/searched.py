@@ -55,12 +55,12 @@ if TYPE_CHECKING:
 
 class Searched:
     """What a pairwise kernel over a search compiles and binds. Compiled kernels are kept; each
-    bound call has a structure of its own.
+    bound call has its own structure.
     """
 
     def __init__(self, calls: Calls, search: Search, lowered: Lowered | None = None) -> None:
         """calls: of the same function over all pairs, with which those over a tree are compared.
-        lowered: in place of that function.
+        lowered: instead of that function.
         """
         self.name, self.signature, self.kernel = calls.name, calls.signature, calls.kernel
         self.lowered = calls.lowered if lowered is None else lowered

@@ -115,7 +115,7 @@ class SearchedLaunch:
         )
 
     def unguarded(self) -> SearchedLaunch:
-        """The same launches without a look at positions, for whoever looks at them afterwards."""
+        """The same launches without a look at positions, for code that looks at them afterwards."""
         return replace(self, guards=(), looked=None, looks=())
 
 
@@ -139,7 +139,7 @@ def structure_of(call: Call) -> Structure:
 
 
 def without_look(call: Call) -> Call:
-    """A bound call over a search that looks at no positions, for whoever does so afterwards."""
+    """A bound call over a search that looks at no positions, for code that does so afterwards."""
     launch: Any = call.launch
     if isinstance(launch, MeshLaunch):
         parts = tuple(

@@ -5,8 +5,8 @@
         for the leaves that wait: for their sources: visit while node < nodes and fewer than
         `waiting` leaves wait:  near? node + 1, and a leaf waits : link
 A node that is near is followed by its first child, which is the next in memory; from one that is
-not the walk goes on where the node's subtree ends, which is its link. A leaf (its link is -1 - its
-number) is followed by the next node either way.
+not the walk continues where the node's subtree ends, which is its link. A leaf (its link is -1 -
+its number) is followed by the next node either way.
 
 On a GPU. Neighbouring threads have neighbouring targets along the curve, so a warp reads nearly the
 same nodes: two loads of 16 bytes that the first-level cache serves, three or four lines of it for

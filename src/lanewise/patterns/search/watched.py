@@ -3,7 +3,7 @@ the launches that follow it.
 
 On a CPU compiled code says whether all positions can be used. On a GPU a graph looks at them, says
 so to the host, and fills the structure; the kernel is launched behind it while the host waits for
-the answer. Where the look finds something, nobody gets the results: the call goes the way that
+the answer. Where the look finds something, the results are dropped: the call goes the way that
 looks at each position, and says which one it is.
 """
 
@@ -40,7 +40,7 @@ SPINS = 300  # questions before other threads are let through, about 15 microsec
 
 
 class Unsound(Exception):
-    """Some position cannot be used; what was launched meanwhile is nobody's."""
+    """Some position cannot be used; what was launched meanwhile is of no use."""
 
 
 # ------------------------------------------------------------ on the host
@@ -72,7 +72,7 @@ def _within_text(axes: int) -> str:
 def _host_look(
     points: Points, bounds: Bounds
 ) -> tuple[Callable[..., bool], tuple[Any, ...]] | None:
-    """None for positions in blocks, whose columns are copies, and for memory that nobody may
+    """None for positions in blocks, whose columns are copies, and for memory that nothing may
     write.
     """
     columns = points.columns()
@@ -110,7 +110,7 @@ class Guard:
         if look is not None and look[0](*look[1]):
             return
         self.check()
-        if self._looked == 1:  # whoever calls twice calls often
+        if self._looked == 1:  # a second call means that there will be many
             self._look = _host_look(*self.look)
         self._looked += 1
 
@@ -131,7 +131,7 @@ class DeviceLook:
     through memory of the host.
 
     Looks are counted on both sides, so that no answer is taken for that of another look. One at a
-    time: whoever owns it has its lease.
+    time: its owner has its lease.
     """
 
     __slots__ = ("_answer", "_begun", "_device", "_lost", "_replay", "_state")

@@ -103,7 +103,7 @@ def _sums(
     f: ir.Function, arguments: SegmentwiseArguments, segment: ir.Local
 ) -> tuple[list[ir.ArrayArgument], ir.Block]:
     """What a function gives for the items of a segment, summed up in their order; and the arrays
-    that this reads beside the segment's ends.
+    that this reads in addition to the segment's ends.
     """
     index, item = segment.type, ir.Local(ITEM, segment.type)
     arrays = [_array(arguments.item)]

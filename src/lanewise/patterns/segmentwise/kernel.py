@@ -284,7 +284,7 @@ class Segmentwise(AbstractKernel):
         return (len(arguments.records[dense]), *outer) if dense else outer
 
     def _check_apart(self, out: Any, read: Mapping[str, Any]) -> None:
-        """A cell is written while others read: results have memory of their own."""
+        """A cell is written while others read: results have their own memory."""
         if out is None:
             return
         for o in out if isinstance(out, tuple) else (out,):

@@ -59,7 +59,7 @@ def apply(kernel: ir.Kernel, width: int) -> ir.Kernel:
     )
     at = next(n for n, s in enumerate(element) if is_source_loop(s))
     sums = _sums(element[:at])
-    # Every cell has a sum of its own, also where all add the same: what a function makes of the
+    # Every cell has its own sum, also where all add the same: what a function makes of the
     # item alone is computed once.
     varying = varying_names(ir.Parallel(PLACE, dense, element)) | sums.keys()
     of_cell = tuple(

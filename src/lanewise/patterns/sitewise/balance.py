@@ -6,7 +6,7 @@ to be nothing: it is, exactly, where walls move along themselves (`resting.py` s
 their ends), and it is not where a wall moves along its own normal. The same holds for every part of
 a box that walls close off from the rest: what one part gains is no help to another that loses it.
 
-Only sites beside moving walls are looked at. Neighbours among them lie in one part; where the sum
+Only sites next to moving walls are looked at. Neighbours among them lie in one part; where the sum
 over each such group is nothing already, it does not matter which groups the fluid connects.
 """
 
@@ -38,8 +38,8 @@ class Part:
 
     sums: by the number of a wall, sum of w e over the links that it moves: its velocity times six
     of that is what it adds in a step.
-    place: the first of its sites that lie beside a moving wall, as an index of the mask; None where
-    the part is all of the box.
+    place: the first of its sites that lie next to a moving wall, as an index of the mask; None
+    where the part is all of the box.
     """
 
     sums: Mapping[int, tuple[Fraction, ...]]
@@ -171,7 +171,7 @@ def _unbalanced(
 ) -> Iterator[Part]:
     """The closed parts of a box that walls add something to.
 
-    numbers: of the sites beside moving walls, in order; gains: what each of them has of w e, times
+    numbers: of the sites next to moving walls, in order; gains: what each of them has of w e, times
     `scale`, by wall.
     """
 
@@ -210,7 +210,7 @@ class _Box:
         return tuple(reversed(self.kinds.shape))
 
     def beside(self, moving: frozenset[int]) -> Whole:
-        """(n,): the numbers, in order, of the sites that are no walls and may lie beside one of
+        """(n,): the numbers, in order, of the sites that are no walls and may lie next to one of
         these walls.
         """
         shape, dimension = self.kinds.shape, self.kinds.ndim

@@ -62,7 +62,7 @@ def _kernel(b: SiteBuilder) -> ir.Kernel:
 
 
 def _work(b: SiteBuilder) -> ir.Block:
-    """Everything behind the bits of a site: nothing but zeros for a wall."""
+    """Everything after the bits of a site: nothing but zeros for a wall."""
     a = b.a
     if a.collects:
         values = tuple((f"q{q}", b.value(q)) for q in range(a.lattice.size))

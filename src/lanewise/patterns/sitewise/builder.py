@@ -215,8 +215,8 @@ class SitewiseArguments:
     read. row_block: rows along x are whole blocks of that many sites (0: not known), which makes
     places cheap.
     moving_sites: walls that move may be sites of the mask. fields: what sites read at their
-    neighbours, and hold in arrays of their own.
-    state: what sites hold in place of populations, and read at their neighbours. tables: arrays
+    neighbours, and hold in their own arrays.
+    state: what sites hold instead of populations, and read at their neighbours. tables: arrays
     that functions read by index.
     """
 
@@ -277,7 +277,7 @@ def head(b: SiteBuilder) -> ir.Block:
     body: list[ir.Statement] = []
     if b.placed:
         body += (*b.links.coordinates(), *b.links.distances())
-    # places are chosen by where the site lies: no class of sites has a branch of its own
+    # places are chosen by where the site lies: no class of sites has its own branch
     if b.framed:
         return (*body, *((ir.Assign(KIND, ir.Literal(0, I32)),) if b.kinds else ()))
     if not b.a.marked and (b.has_flags or b.a.solids):

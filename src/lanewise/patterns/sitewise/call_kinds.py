@@ -178,7 +178,7 @@ class SiteKinds:
 
     @property
     def versions(self) -> tuple[int, ...]:
-        """What kernels of these functions are known by, beside their numbers."""
+        """What kernels of these functions are known by, besides their numbers."""
         return (
             *[f.version for _, f in self.functions.values()],
             *[f.version for f in self.fields.values()],
@@ -260,7 +260,7 @@ class SiteKinds:
     def notice(self) -> list[int]:
         """Start anew with functions whose surroundings have changed.
 
-        What kernels of all of them are known by, beside their numbers.
+        What kernels of all of them are known by, besides their numbers.
         """
         versions = [f.notice() for _, f in self.functions.values()]
         if self.fields:

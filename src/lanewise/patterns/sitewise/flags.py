@@ -3,10 +3,10 @@
     bits 0..25   links q = 1..26 that a wall cuts where they ARRIVE at the site
     bits 26..30  the kind of the site
     bit 31       the site lies at a face whose links wrap or are mirrored
-Where many sites are special, all links of a wall site are cut: whoever computes it along with its
-neighbours stays where it is. There bit 31 says that it shares a sector of memory with a site that
-is updated. A flags of 0 belongs to a bulk site: kind 0, all links lead to the neighbours at their
-fixed distances. The marks are one bit a site.
+Where many sites are special, all links of a wall site are cut: what computes it along with
+its neighbours stays where it is. There bit 31 says that it shares a sector of memory with a site
+that is updated. A flags of 0 belongs to a bulk site: kind 0, all links lead to the neighbours at
+their fixed distances. The marks are one bit a site.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def make_marks(sites: npt.NDArray[np.uint32] | npt.NDArray[np.bool_]) -> npt.NDA
 
 
 def make_spans(chosen: npt.NDArray[np.bool_], longest: int) -> npt.NDArray[np.int64]:
-    """(first, behind the last) of the runs of neighbouring chosen sites, none longer than
+    """(first, after the last) of the runs of neighbouring chosen sites, none longer than
     `longest`; shape (spans, 2).
     """
     padded = np.concatenate([[False], chosen, [False]])

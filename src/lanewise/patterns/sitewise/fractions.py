@@ -92,7 +92,7 @@ class Interpolation:
 
     places: the sites; weights: a record a site, k and s of every direction but 0. links: how many
     have a weight; left: how many fractions stay half-way, since a wall cuts the link on the other
-    side of the site, too.
+    side of the site as well.
     """
 
     places: Any

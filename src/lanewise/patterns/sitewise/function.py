@@ -26,9 +26,9 @@ CALL_ARGUMENTS = frozenset(
 
 No value can have one of these names.
 """
-# beside the values that a wall has of fields
+# besides the values that a wall has of fields
 _WALL_ARGUMENTS = frozenset({"number", "name", "velocity"})
-# beside what the fields of a stencil begin with
+# besides what the fields of a stencil begin with
 _SITES_ARGUMENTS = frozenset({"shape", "mask", "edges", "storage", "layout", "device"})
 
 
@@ -84,7 +84,7 @@ class SiteFunction:
 
     @property
     def parameters(self) -> dict[str, t.ValueType]:
-        """The parameters behind the populations."""
+        """The parameters after the populations."""
         kinds: dict[str, t.ValueType] = {}
         for name, kind in self.signature.parameters.items():
             if not isinstance(kind, t.Scalar | t.Vector):
@@ -168,8 +168,8 @@ def _checked_stencil(signature: Signature) -> Signature:
 
 
 def _checked(signature: Signature) -> Signature:
-    """Values are given by name, beside what the call itself takes, and fields of walls beside what
-    a wall takes.
+    """Values are given by name, besides what the call itself takes, and fields of walls besides
+    what a wall takes.
     """
     values = signature.parameters.keys() | signature.fields.keys() | signature.arrays.keys()
     _refuse(signature, CALL_ARGUMENTS & values, "an argument of the call itself")

@@ -53,7 +53,7 @@ def leaves_needed(lattice: Lattice, phase: Phase, steps: int) -> tuple[int, ...]
     """The populations of a ghost layer that a phase needs, `steps` layers from those that a part
     owns.
 
-    A step that puts along links updates the first ghosts, too, which reads all of them.
+    A step that puts along links updates the first ghosts as well, which reads all of them.
     """
     if phase.put_links:
         if abs(steps) == 1:

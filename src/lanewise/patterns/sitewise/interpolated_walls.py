@@ -5,8 +5,8 @@
 for the links of a list of sites with their weights k and s (`fractions.py`); a arrives from the
 wall, o is opposite to it, and half-way is what was put there, with the moving wall's 6 w (e_a . u).
 As with
-outflow, the reflected population lies in a place that nobody else reads, and the other two are
-populations of the site, too: the one arrives at it, the other leaves it, both on the link on its
+outflow, the reflected population lies in a place that nothing else reads, and the other two are
+populations of the site as well: the one arrives at it, the other leaves it, both on the link on its
 other side, which no wall cuts.
 """
 

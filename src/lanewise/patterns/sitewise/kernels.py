@@ -362,7 +362,7 @@ class SiteKernels:
         return compile_phase(self.programs, whole_key, build, sites, None)
 
     def specialisation(self, sites: Sites, values: SiteValues) -> tuple[Any, ...]:
-        """All that decides about kernels beside what they do."""
+        """All that decides about kernels besides what they do."""
         return (
             sites.device,
             sites.count < LEAST_MERGED,

@@ -20,7 +20,7 @@ Face = Literal["periodic", "slip"] | int  # a number is a kind of wall
 RULES: Mapping[str, Face] = MappingProxyType(
     {"periodic": "periodic", "slip": "slip", "outflow": OUTFLOW}
 )
-"""Of the edges, beside the names of walls."""
+"""Of the edges, besides the names of walls."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ class Links:
     lattice: Lattice
     edges: Edges
     walls: tuple[Wall, ...]
-    solids: bool  # the mask has walls, too
+    solids: bool  # the mask has walls as well
     site: ir.Local
     real: Scalar
     placed: bool = False  # every site computes where it lies: faces that wrap need no test

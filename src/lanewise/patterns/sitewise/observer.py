@@ -244,7 +244,7 @@ class Observer:
         return given
 
     def _made_of(self, sites: Sites, plan: Plan | None) -> tuple[Any, ...]:
-        """What decides about a look beside its values."""
+        """What decides about a look besides its values."""
         kinds = self.kernels.kinds
         return (
             plan,

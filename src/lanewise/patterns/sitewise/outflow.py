@@ -5,7 +5,7 @@
 for the directions q that come in through the face (Z. Yang, Lattice Boltzmann outflow treatments:
 convective conditions and others, Computers and Mathematics with Applications 65 (2013), 160-171).
 The links of the face are cut, as by a wall, and what would be the reflected population lies in a
-place that nobody else reads: this kernel overwrites it between two steps. `$before` keeps f_q(x,
+place that nothing else reads: this kernel overwrites it between two steps. `$before` keeps f_q(x,
 t).
 """
 
@@ -113,7 +113,7 @@ def _arriving(builder: SiteBuilder, q: int) -> ir.Block:
 
 
 def _cut_beside(builder: SiteBuilder, outlet: Outlet, q: int) -> ir.Expression | None:
-    """Whether a wall beside the face cuts the link, too: then it stays one of the wall."""
+    """Whether a wall next to the face cuts the link as well: then it stays one of the wall."""
     condition: ir.Expression | None = None
     for axis, component in enumerate(builder.a.lattice.velocities[q]):
         if (

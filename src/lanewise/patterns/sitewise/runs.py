@@ -66,7 +66,7 @@ def make_classes(
 
 
 def make_runs(of_site: npt.NDArray[np.int32], longest: int) -> Whole:
-    """(first, behind the last, class) of the runs of neighbouring sites of one class, none longer
+    """(first, after the last, class) of the runs of neighbouring sites of one class, none longer
     than `longest`; shape (runs, 3).
 
     In each group of `longest` sites the short runs come last: single sites at faces find their

@@ -1,5 +1,5 @@
 """What sites hold, as one array of bytes on the host, and back: on any number of parts the same
-bytes, in which a run goes on wherever its sites then lie.
+bytes, in which a run continues wherever its sites then lie.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _whole(sites: SplitSites) -> RecordArray:
 
 
 def _pieces(sites: SplitSites) -> list[tuple[Sites, slice, slice]]:
-    """Each part, where its sites lie in the whole, and which of its own they are."""
+    """Each part, where its sites lie in the whole, and which of its sites they are."""
     plane = sites.plane
     return [
         (part, slice(s.layers.start * plane, s.layers.stop * plane), s.own(plane))

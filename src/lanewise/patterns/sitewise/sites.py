@@ -67,7 +67,7 @@ class Sites(Standing):
         record: Record | None = None,
         slab: Slab | None = None,
     ) -> None:
-        """`record`: what a site holds in place of populations. slab: of a part of a larger box,
+        """`record`: what a site holds instead of populations. slab: of a part of a larger box,
         which layers of it these are.
         """
         self.lattice = lattice
@@ -248,7 +248,7 @@ class Sites(Standing):
         return self._classes
 
     def runs(self) -> Any:
-        """The runs (n, 3) of sites of one class, on the device: first, behind the last, class."""
+        """The runs (n, 3) of sites of one class, on the device: first, after the last, class."""
         of_site = self.classes.of_site
         if self.slab is not None:
             of_site = np.where(self._stepped(np.ones(self.count, np.bool_)), of_site, -1)

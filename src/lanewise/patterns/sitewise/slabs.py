@@ -1,8 +1,8 @@
 """Slabs: a box of sites cut along its slowest axis, one slab for each part of a mesh.
 
 A part is a box of sites like any other: the layers that it owns, and ghost layers, copies of those
-that its neighbours own. Its edges are those of the whole box, so its kernels are, too. What a face
-does to the outermost ghosts is wrong there, and is not read: ghosts are brought anew before
+that its neighbours own. Its edges are those of the whole box, so its kernels are as well. What a
+face does to the outermost ghosts is wrong there, and is not read: ghosts are brought anew before
 every step that looks at them.
 
 How many layers of ghosts there are follows from the streaming form. A step that only loads along

@@ -26,7 +26,7 @@ Work = Callable[[], None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitCall:
-    """What the parts of a mesh run, one work after the other; parts beside each other."""
+    """What the parts of a mesh run, one work after the other; parts side by side."""
 
     name: str
     stage: str

@@ -44,7 +44,7 @@ from lanewise.support.whole_steps import WholeSteps
 
 
 class SplitSites(Standing):
-    """The sites of a box on a mesh: each part has a slab of layers, as sites of its own.
+    """The sites of a box on a mesh: each part has a slab of layers, as its own sites.
 
     Make one with `flow.sites(..., device=mesh)`. parts: the sites of each, with ghost layers, which
     stand where the whole stands in a cycle of steps.

@@ -1,4 +1,4 @@
-"""Steps and looks of sites on a mesh: the calls of all parts, behind the ghosts that they read."""
+"""Steps and looks of sites on a mesh: the calls of all parts, after the ghosts that they read."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def split_force(
     *,
     weights: bool,
 ) -> Any:
-    """The momentum that walls take in this step: what sites beside walls have, brought together
+    """The momentum that walls take in this step: what sites next to walls have, brought together
     and summed as on one device.
     """
     step, fresh = sites.step, sites.fresh

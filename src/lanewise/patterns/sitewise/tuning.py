@@ -3,7 +3,7 @@ and the fastest is remembered.
 
 What is timed are whole steps, with what corrects populations between them. Sites are computed one
 by one, so plans seldom change a bit; where a compiler fuses other products with sums, one does, and
-is refused: a flow goes on with the same bits after it was tuned. The caller's populations stay as
+is refused: a flow continues with the same bits after it was tuned. The caller's populations stay as
 they are.
 """
 

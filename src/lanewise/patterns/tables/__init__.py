@@ -1,4 +1,4 @@
 """Tables: arrays that the functions of elements, pairs and sites read by index.
 
-Threadwise functions have arrays of their own.
+Threadwise functions have their own arrays.
 """

@@ -11,8 +11,8 @@ from lanewise.support.errors import CompileError
 
 
 def refuse_races(indices: tuple[str, ...], body: ir.Block) -> None:
-    """Raise `CompileError` for a store whose place does not hang on one of the indices, and neither
-    does whether it happens.
+    """Raise `CompileError` for a store whose place does not depend on one of the indices, and
+    neither does whether it happens.
 
     So for an array that is scattered to and read or written otherwise, or scattered to in two ways,
     whose order would matter.

@@ -1,7 +1,7 @@
 """Indices into tables that are proved to be inside, or refused because they surely are not; the
 others are tested with `checks=True`.
 
-The tests are a kernel of their own, which runs before the call's: where one fails nothing has been
+The tests are a separate kernel, which runs before the call's: where one fails nothing has been
 changed yet.
 """
 

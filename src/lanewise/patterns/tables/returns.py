@@ -34,7 +34,7 @@ def _without(block: ir.Block) -> tuple[ir.Block, bool]:
             continue
         before, rest = block[:n], block[n + 1 :]
         ends = _ends(s.then), _ends(s.otherwise)
-        if any(ends) or not rest:  # the rest belongs to the side that goes on
+        if any(ends) or not rest:  # the rest belongs to the side that continues
             then, one = _without(s.then if ends[0] else (*s.then, *rest))
             otherwise, other = _without(
                 s.otherwise if ends[1] or not ends[0] else (*s.otherwise, *rest)

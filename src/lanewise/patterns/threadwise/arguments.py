@@ -149,7 +149,7 @@ def _host_device() -> str:
 
 
 def _check_apart(kernel: str, arrays: Mapping[str, Any], written: tuple[str, ...]) -> None:
-    """Threads write while others read, in any order: what is written has memory of its own."""
+    """Threads write while others read, in any order: what is written has its own memory."""
     for name in written:
         for other in arrays:
             if other != name and overlap(arrays[name], arrays[other]):

@@ -24,7 +24,7 @@ from lanewise.passes.shared_loops import Sharing
 from lanewise.planning.plan import NEUTRAL, CompletePlan
 from lanewise.support.errors import PlanError
 
-HOST_PARTS = 64  # of a sum on a CPU, whose bits do not hang on the threads there are
+HOST_PARTS = 64  # of a sum on a CPU, whose bits do not depend on the threads there are
 SLICES = (4, 8, 16, 32, 64)  # lanes of one register or several
 NO_TILES = "on a CPU rounds go together in tiles of points, and no loop is cut into such"
 SHAPING = ("targets", "rows", "layers", "tile")  # of points in lanes
@@ -161,7 +161,7 @@ def sliced_problem(kernel: ir.Kernel, plan: CompletePlan) -> str | None:
 
 
 def writes_rounds(kernel: ir.Kernel) -> bool:
-    """Whether loops whose rounds lanes share write elements: points then come one behind the other,
+    """Whether loops whose rounds lanes share write elements: points then come one after the other,
     and not side by side.
     """
     return any(x.stores for x in shared_loops.shareable_loops(kernel).values())

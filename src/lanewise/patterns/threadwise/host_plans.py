@@ -6,8 +6,8 @@ ask for loops that change places with their points, so that rows are read in lon
 many registers where there are few of them; windows and stencils ask for a line of memory at once,
 row by row. Rows that are another array's columns are turned in squares, in tiles of a core's own
 where rows begin anywhere in a line of memory. Where a point's own loop runs along memory its rounds
-are the lanes, what several such loops compute is kept, and a loop that writes runs beside one of
-the next point.
+are the lanes, what several such loops compute is kept, and a loop that writes runs along with one
+of the next point.
 """
 
 from __future__ import annotations
@@ -47,11 +47,12 @@ TILES = (1 << 12, 1 << 11)
 KEPT = 16_384
 # registers whose functions are computed at once: one alone waits for each of its operations
 SEVERAL = 4
-# rows that are read together: what all of them read beside is read once, and a core follows as many
+# rows that are read together: what else all of them read is read once, and a core follows as
+# many
 SIDE_BY_SIDE = 8
 # points whose loops overlap: what is left of the first and the last one is then a sixteenth
 BEHIND = 16
-# rounds, of more than which that is worth it: what a row begins and ends with takes time of its own
+# rounds, of more than which that is worth it: what a row begins and ends with takes its own time
 OVERLAPPED = 2048
 PACKED = 2048  # rounds: what is packed of them fits half of a core's second cache
 # 32 registers, or 16
@@ -183,8 +184,8 @@ def _of_width(kernel: ir.Kernel, bits: int, *, is_window: bool) -> tuple[Plan, .
 
 
 def _read_alike(kernel: ir.Kernel) -> bool:
-    """Whether neighbours along the last index read the same elements in shared loops, beside rows
-    of their own.
+    """Whether neighbours along the last index read the same elements in shared loops, besides their
+    own rows.
     """
     indices, body = nest_of(kernel)
     shared = shared_loops.shareable_loops(kernel).values()

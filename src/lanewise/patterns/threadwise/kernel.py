@@ -41,7 +41,7 @@ def build(
             found="a threadwise function", wanted="a comparison of indices",
         )  # fmt: skip
     kernel = build_kernel(lowered, signature, classified)
-    refuse_races(*nest_of(kernel))  # before tests of indices, which hang on threads
+    refuse_races(*nest_of(kernel))  # before tests of indices, which depend on threads
     guards: Any = classified.variant[-1] if classified.options.get(CHECKS) else ()
     return build_kernel(lowered, signature, classified, guards=guards) if guards else kernel
 

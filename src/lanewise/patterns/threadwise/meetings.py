@@ -3,9 +3,9 @@
 Two witnesses, found among some of the threads of a call.
 
     c[i] = c[i + 1]    grid=4  ->  i = 0 reads c[1], and i = 1 writes it
-Indices are evaluated with the numbers of a call, for all threads of a box at once, where they hang
-on nothing else and no condition or loop is around them. What is found is a race. What is not found
-may be one: threads that are not in the sample, places that data decide. Those are the
+Indices are evaluated with the numbers of a call, for all threads of a box at once, where they
+depend on nothing else and no condition or loop is around them. What is found is a race. What is not
+found may be one: threads that are not in the sample, places that data decide. Those are the
 interpreter's.
 """
 

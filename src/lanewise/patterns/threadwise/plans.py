@@ -76,7 +76,7 @@ BATCHES = (
     Plan(block=256, across=16, down=16, rows=4, targets=4, tile=16, unroll=0),
     Plan(block=64, across=4, down=4, rows=4, targets=4, tile=16, unroll=0),
 )
-# windows around a point, and weights that hang on another index: what each reads is used again by
+# windows around a point, and weights that depend on another index: what each reads is used again by
 # the other's points, and a tile would bring it no nearer
 CHANNELS = (
     Plan(block=128, across=32, down=4, rows=2, targets=4, layers=8, min_blocks=1),
@@ -166,7 +166,9 @@ def _copies(plan: Plan) -> bool:
 
 
 def _waves(plan: Plan) -> int:
-    """Blocks of a multiprocessor, at least: one that waits at its barriers has others beside it."""
+    """Blocks of a multiprocessor, at least: one that waits at its barriers has others besides
+    it.
+    """
     return MANY if (plan.block or 0) > LARGE else 1
 
 
@@ -188,7 +190,7 @@ def suggested(kernel: ir.Kernel, target: Target) -> Suggestions:
     if any(isinstance(s, ir.While) for s in statements(body)) or any(
         not x.shared for a in all_accesses for x in a.loops
     ):
-        return Suggestions((), lambda plan: False)  # threads go ways of their own
+        return Suggestions((), lambda plan: False)  # threads go their own ways
     sizes = [a.leaves[0].type.size for a in kernel.arrays]
     family = _family(all_accesses, indices)
     if family is TURNED and all(

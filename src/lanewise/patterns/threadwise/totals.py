@@ -18,7 +18,7 @@ from lanewise.ir.traverse import flat_map, statements
 from lanewise.language.types import Scalar
 from lanewise.patterns.results import total_type
 
-RESULT, POINT, ROW = own("result"), own("point"), own("plane.row")  # passes have rows, too
+RESULT, POINT, ROW = own("result"), own("point"), own("plane.row")  # passes have rows as well
 _VALUE, _SUM = own("value"), own("sum")
 
 
@@ -40,7 +40,7 @@ def with_value(body: ir.Block, kind: Scalar) -> ir.Block:
 
 
 def summed(body: ir.Block, kind: Scalar, indices: tuple[str, ...], index: Scalar) -> ir.Block:
-    """The reference of a sum: loops over the index space in place of its threads.
+    """The reference of a sum: loops over the index space instead of its threads.
 
     `body` is that of `with_value`, without returns.
     """

@@ -65,7 +65,7 @@ def _counting(
 ) -> Callable[[Mapping[str, Any]], int]:
     """The rounds of the longest of some loops.
 
-    Where their ends hang on more than a call's numbers, the longest row of an array.
+    Where their ends depend on more than a call's numbers, the longest row of an array.
     """
     kinds = {p.name: p.type for p in reference.counts + reference.uniforms}
     shapes = [n for a in reference.arrays for n in a.shape if isinstance(n, str)]

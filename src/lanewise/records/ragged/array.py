@@ -57,7 +57,7 @@ class RaggedArray:
     )
 
     _count: int | None  # of values or records, where it is whole
-    _outer: tuple[int, ...] | str | None  # UNKNOWN until somebody asks
+    _outer: tuple[int, ...] | str | None  # UNKNOWN until a caller asks
     _views: tuple[Any, Any, Any] | None
     # what is on the other side: the host's, or of that the device's, which it does not keep alive
     _beside: RaggedArray | weakref.ref[RaggedArray] | None
@@ -153,7 +153,7 @@ class RaggedArray:
         part = self._offsets[0][place : place + 2]
         inner: list[Any] = []
         for outer, offsets in pairwise(self._offsets):
-            begin = int(outer[0])  # a part of another array has the offsets of its own lists alone
+            begin = int(outer[0])  # a part of another array has the offsets of these lists alone
             part = offsets[int(part[0]) - begin : int(part[-1]) - begin + 1]
             inner.append(part)
         if inner:
@@ -193,7 +193,7 @@ class RaggedArray:
         return [(part := np.asarray(to_host(offsets))) - part[0] for offsets in self._offsets]
 
     def _range(self) -> tuple[int, int]:
-        """The first and the last place of its own in the flat array."""
+        """Its first and its last place in the flat array."""
         return int(self._offsets[-1][0]), int(self._offsets[-1][-1])
 
     def _entries(self) -> int:
@@ -304,7 +304,7 @@ class RaggedArray:
         if not self._has_sides:
             storage.make_host()
             self._flat.pad()
-        if not self._whole:  # a part, made where somebody asks
+        if not self._whole:  # a part, made where a caller asks
             return RaggedArray(self._flat.host, self._on_host(), CPU.name, None, False)
         if not isinstance(self._beside, RaggedArray):
             made = RaggedArray(self._flat.host, self._on_host(), CPU.name, None, True)
@@ -315,7 +315,7 @@ class RaggedArray:
 
     @host.deleter
     def host(self) -> None:
-        """Let the host's side go, and its memory. An array of it that somebody has becomes one of
+        """Let the host's side go, and its memory. An array of it that a caller holds becomes one of
         its own.
         """
         self._flat.storage.drop_host()
@@ -324,7 +324,7 @@ class RaggedArray:
             self._beside = None
 
     def _on_host(self) -> tuple[Any, ...]:
-        """Its offsets in memory of their own on the host."""
+        """Its offsets in their own memory on the host."""
         with self._copied(self._offsets, "to host"):
             return tuple(read_only(np.array(to_host(o))) for o in self._offsets)
 
@@ -442,7 +442,7 @@ def made_of(
     flat: FlatValues, ends: Sequence[Any], device: str, like: Any, *, filled: bool = True
 ) -> RaggedArray:
     """An array with these values and offsets. filled: without it the values may be anything, for
-    arrays that nobody reads.
+    arrays that nothing reads.
     """
     host = host_layout_of(flat.values) or host_layout_of(like)
     made = empty(flat, [len(e) for e in ends], device, like, host)

@@ -15,7 +15,7 @@ from lanewise.support.errors import ArgumentError
 
 
 def padding(array: RaggedArray) -> Any:
-    """The values behind the last list, flat: what kernels read in place of a value outside of a
+    """The values after the last list, flat: what kernels read instead of a value outside of a
     list. Integers have none.
     """
     flat = array._flat  # pyright: ignore[reportPrivateUsage]

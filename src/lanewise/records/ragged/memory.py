@@ -25,7 +25,7 @@ from lanewise.records.storage import Storage
 from lanewise.records.two_sides import EVERY
 from lanewise.runtime.memory import allocate_pieces, on
 
-# values behind the last list of floats that are not numbers: what kernels read in place of a value
+# values after the last list of floats that are not numbers: what kernels read instead of a value
 # outside of a list
 PAD = WINDOW
 LEVEL = "level {}"
@@ -50,7 +50,7 @@ def record_of_values(kind: t.ValueType) -> Record:
 
 
 def spare(kind: Record | t.ValueType) -> int:
-    """How many values there are behind the last list: of integers and records none."""
+    """How many values there are after the last list: of integers and records none."""
     return PAD if not isinstance(kind, Record) and t.scalar_of(kind).is_float else 0
 
 
@@ -89,7 +89,7 @@ class FlatMemory:
         return FlatMemory(self.kind, self.storage.other(), array)
 
     def raw(self, side: Storage | None = None) -> Any:
-        """The memory of the values with those behind the last one, of shape (n,) or (n,
+        """The memory of the values with those after the last one, of shape (n,) or (n,
         components).
         """
         assert not isinstance(self.kind, Record)
@@ -99,7 +99,7 @@ class FlatMemory:
         return data.view(t.scalar_of(self.kind).dtype).reshape(-1, *t.shape_of(self.kind))
 
     def pad(self) -> None:
-        """What lies behind the last value is not a number, on either side."""
+        """What lies after the last value is not a number, on either side."""
         if not spare(self.kind):
             return
         sides = self.storage.side.sides

@@ -10,7 +10,7 @@ from lanewise.runtime.mathematics.registers import Kind, Register, fma, select
 
 @dataclass(frozen=True)
 class BinaryFormat:
-    """A format. fraction: how many bits its numbers have behind the first one. bias: of exponents.
+    """A format. fraction: how many bits its numbers have after the first one. bias: of exponents.
     raised: the power of two that makes its subnormal numbers normal.
     """
 

@@ -46,7 +46,9 @@ class TextExpressions:
         self._choices = 0
 
     def condition(self, test: ast.expr, yes: str, no: str) -> None:
-        """Go on here or there. What stands behind `and` and `or` is computed where it is needed."""
+        """Continue here or there. What stands behind `and` and `or` is computed where it is
+        needed.
+        """
         match test:
             case ast.BoolOp(op=operator, values=values):
                 for v in values[:-1]:

@@ -1,7 +1,7 @@
 """The end of the world, and the scenes of OpenSteerDemo: its boundary conditions for a world of any
 radius.
 
-Its scenes wrap around at the sphere, too, should an agent get past what it was meant to avoid.
+Its scenes wrap around at the sphere as well, should an agent get past what it was meant to avoid.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
         head = schema.read(group, HEAD)
         check_format(head["@format"], FORMATS)
         warn_without_sums(file, path)
-        check_sums(file)  # the frames are carried on from file to file, and read by nobody here
+        check_sums(file)  # the frames are carried on from file to file, and read by nothing here
         settings = settings_from_json(head["@settings"])
         check_settings(settings)
         world = partial(world_of, settings)
@@ -260,7 +260,7 @@ def resumed(flock: type[Flock], path: Path, *, device: str | None) -> Flock:
 
 
 def other_order(path: Path, before: str, after: str) -> str:
-    """Why a flock that goes on on a mesh, or leaves one, differs; "" of others."""
+    """Why a flock that continues on a mesh, or leaves one, differs; "" of others."""
     if is_mesh(before) == is_mesh(after):
         return ""
     return (

@@ -18,7 +18,7 @@ from lanewise.support.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The search of a flock with a structure of its own, and why it is that one; the plan of its
+    """The search of a flock with its own structure, and why it is that one; the plan of its
     kernel, where tuning decided it.
     """
 
@@ -71,7 +71,7 @@ def search_world(end_of_world: int, radius: float, thick: float | None = None) -
 
 def check_k(k: int | None, agents: int, think_every: int) -> None:
     """Refuse no neighbours, more than there are agents, and more than kernels are made for."""
-    # who thinks now and then finds itself among its neighbours
+    # who thinks sometimes finds itself among its neighbours
     most = MOST_NEIGHBORS - (think_every > 1)
     if k is None:
         return

@@ -26,7 +26,7 @@ ASKED = "requested"
 def choose_search(
     settings: Settings, boids: lw.RecordArray, asked: str | lw.Search | Chosen
 ) -> Chosen:
-    """The search with a structure of its own, and why it is that one."""
+    """The search with its own structure, and why it is that one."""
     check_k(settings.k, len(boids), settings.think_every)
     radius, flat = settings.parameters.radius, settings.dimension == FLAT
     if settings.semantics == "seq":
@@ -47,7 +47,7 @@ def choose_search(
 def _automatic(settings: Settings, boids: lw.RecordArray, search: lw.Search) -> Chosen:
     """What was tuned for such a flock, or the choice by rules.
 
-    Who thinks now and then is not who is measured.
+    Who thinks sometimes is not who is measured.
     """
     steer, values = rules_of(settings).steer, pair_values(settings.parameters)
     tuned = settings.think_every == 1

@@ -1,6 +1,6 @@
 """Agents that touch: each is a ball of the agent radius, and two that overlap move apart.
 
-Behind the update of a step, each agent moves by the mean of what its contacts ask of it: half of
+After the update of a step, each agent moves by the mean of what its contacts ask of it: half of
 the overlap, away from the other one. Two alone touch afterwards; in a crowd it takes some steps.
 Headings and speeds stay what they are. Agents at one place know no way apart, and stay there until
 their headings part them.

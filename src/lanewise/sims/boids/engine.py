@@ -71,7 +71,7 @@ class FlockEngine:
         memory, where that is known.
 
         laid_before: the search with its cells where they were laid for earlier positions, which a
-        resumed flock goes on with.
+        resumed flock continues with.
         """
         search = laid_before or laid(chosen.search, in_one_place(self.boids))
         try:
@@ -93,7 +93,8 @@ class FlockEngine:
         self.storage = storage
 
     def change(self, settings: Settings, search: str | lw.Search | None = None) -> None:
-        """Go on by other settings; the search stays where nothing that it follows from changes.
+        """Continue with other settings; the search stays where nothing that it follows from
+        changes.
 
         search: another one, as it was requested.
         """

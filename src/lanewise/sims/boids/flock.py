@@ -141,7 +141,7 @@ class Flock:
     # ------------------------------------------------------------ settings
 
     def _change(self, *, search: str | lw.Search | None = None, **changed: Any) -> None:
-        """Go on by other settings, from the next step on."""
+        """Continue with other settings, from the next step on."""
         self._steps.whole.check()
         if search is not None:
             changed["search"] = spelled_search(search)

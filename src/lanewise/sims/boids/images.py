@@ -3,7 +3,7 @@ images.
 
 A path that leaves the box comes back at the other side, so an obstacle stands at its place and at
 all places whole sides of the box away. Those that an agent somewhere in the box meets within its
-look-ahead are few, and each is an obstacle of its own for the kernels.
+look-ahead are few, and each is its own obstacle for the kernels.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ DT = 1 / 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the command is told of a flock: arguments of `Flock`, with its defaults, beside a table
+    """What the command gets about a flock: arguments of `Flock`, with its defaults, also a table
     of agents and a checkpoint.
     """
 
@@ -129,7 +129,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Length:
-    """How far a run goes on, and in which steps."""
+    """How far a run continues, and in which steps."""
 
     steps: int = setting(
         1000, Option(METHOD, "N", "steps to take (default {default}; with --resume what is left)")
@@ -223,7 +223,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed:
-    """The checkpoint that a run goes on from."""
+    """The checkpoint that a run continues from."""
 
     resume: Path | None = setting(None, RESUME)
 

@@ -24,7 +24,7 @@ PLACES: dict[str, Any] = {"start": "ball", "start_radius": None, "seed": 0}
 
 
 def check_placed(**places: Any) -> None:
-    """Refuse what says where agents start, beside a state that says it."""
+    """Refuse what says where agents start, next to a state that says it."""
     for name, value in places.items():
         if value != PLACES[name]:
             raise InputError(

@@ -208,8 +208,8 @@ def world_rules(end_of_world: int) -> tuple[Any, Any]:
 
     @lw.function
     def inside(p, world):  # type: ignore[no-untyped-def]
-        """Whether an agent may go on: one that has left a bounded world stays where it is, so that
-        it is found.
+        """Whether an agent may continue: one that has left a bounded world stays where it is, so
+        that it is found.
         """
         if end_of_world == BOUNDED:
             return lw.dot(p, p) <= world * world

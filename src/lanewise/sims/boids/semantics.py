@@ -97,7 +97,8 @@ class Synchronous:
     ) -> None:
         self._settings, self._boids, self._rules = settings, boids, rules_of(settings)
         if settings.think_every > 1 and search.k is not None:
-            # Thinkers are copies, so each finds itself, too: at distance 0, where it adds nothing.
+            # Thinkers are copies, so each finds itself as well: at distance 0, where it adds
+            # nothing.
             search = replace(search, k=min(search.k + 1, len(boids)))
         self._search = search
         # what steering reads of a thinker, and where the search looks from
@@ -141,7 +142,7 @@ class Synchronous:
         return phases
 
     def _moves(self, dt: float) -> list[Staged]:
-        """What steps have behind the steering: obstacles, and the update."""
+        """What steps have after the steering: obstacles, and the update."""
         s, boids = self._settings, self._boids
         values: dict[str, Any] = {**move_values(s.parameters, dt), "world": s.world}
         if not s.all_obstacles:

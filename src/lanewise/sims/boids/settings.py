@@ -1,4 +1,4 @@
-"""Everything that decides how a flock goes on, but for its agents: what a checkpoint keeps."""
+"""Everything that decides how a flock continues, but for its agents: what a checkpoint keeps."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from lanewise.support.attributes import frozen
 from lanewise.support.errors import InputError
 
 FLAT = 2  # the dimension of a flock in the plane
-RAREST_THOUGHT = 1024  # steps, each of which has launches of its own
+RAREST_THOUGHT = 1024  # steps, each of which has its own launches
 
 
 @frozen

@@ -154,7 +154,7 @@ def observer_of(flock: "Flock") -> FlockObserver:
     """For many looks at one flock."""
     s = flock.settings
     world = search_world(find_boundary(s.boundary).end, s.world)
-    # Without a radius nobody is too far; a periodic world needs one, or all pairs would have to be
+    # Without a radius nothing is too far; a periodic world needs one, or all pairs would have to be
     # looked at.
     within = s.parameters.radius if isinstance(world, lw.Periodic) else None
     return FlockObserver(

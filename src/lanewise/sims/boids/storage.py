@@ -1,4 +1,4 @@
-"""Where agents lie in memory: now and then they are brought into the order in which their search
+"""Where agents lie in memory: sometimes they are brought into the order in which their search
 lists them.
 
 Neighbours in the world are then neighbours in memory, and what a search gathers comes in whole

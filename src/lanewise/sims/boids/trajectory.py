@@ -101,7 +101,7 @@ class Trajectory:
         *,
         overwrite: bool,
     ) -> None:
-        """Write everything: the waiting frames behind the earlier ones, and the state as it is now.
+        """Write everything: the waiting frames after the earlier ones, and the state as it is now.
 
         extra: called with the open h5py.File at the end. Raises `InputError`, and leaves the file
         as it was, when it cannot be written.

@@ -1,3 +1,3 @@
-"""What the products have in common: how a run goes on, what its command can be told, and the files
-that it writes.
+"""What the products have in common: how a run continues, which options its command has, and the
+files that it writes.
 """

@@ -30,7 +30,7 @@ from lanewise.support.checks import plain_zero
 
 _AS_DECLARED: Mapping[str, str] = MappingProxyType({})
 LARGEST = 2**63 - 1  # an integer that a checkpoint can keep
-USAGE_ERROR: Any = typer.BadParameter.__bases__[0]  # typer brings a click of its own
+USAGE_ERROR: Any = typer.BadParameter.__bases__[0]  # typer brings its own click
 
 
 class _Plain:

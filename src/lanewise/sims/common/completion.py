@@ -1,5 +1,5 @@
 """What a shell completes behind an option: the values that it takes, from where they are declared,
-looked up when somebody presses tab.
+looked up when the user presses tab.
 """
 
 from __future__ import annotations

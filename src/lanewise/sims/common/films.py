@@ -31,7 +31,7 @@ FILM_SIZE = {".gif": (450, 800), ".mp4": (720, 1280)}
 
 FPS = {".gif": 25.0, ".mp4": 30.0}
 MOST_FRAMES = {".gif": 250, ".mp4": 900}
-"""Of a film without an interval of its own."""
+"""Of a film without its own interval."""
 
 M = TypeVar("M")
 S = TypeVar("S")

@@ -35,7 +35,7 @@ S = TypeVar("S", bound="Simulated")
 class Product(Generic[S]):
     """What is a product's own about its command.
 
-    name: of `lanewise NAME run`. title, rate: what stands before and behind the progress bar.
+    name: of `lanewise NAME run`. title, rate: what stands before and after the progress bar.
     say: prints the machine-readable result for people.
     """
 
@@ -114,7 +114,7 @@ def _how_to_go_on(name: str, run: Run[Any]) -> str:
 
 
 class Followed(Protocol):
-    """What goes on from `first_step` to `steps`, and is at `step` now."""
+    """What continues from `first_step` to `steps`, and is at `step` now."""
 
     @property
     def first_step(self) -> int: ...

@@ -60,7 +60,7 @@ def lies_on(array: lw.RecordArray) -> str:
 
 
 def parts_of(array: lw.RecordArray) -> list[lw.RecordArray]:
-    """The rows of each device as an array of its own, in their order."""
+    """The rows of each device as its own array, in their order."""
     rows = split_rows(storage_of(array))
     if rows is None:
         return [array]

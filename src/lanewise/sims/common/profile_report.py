@@ -39,7 +39,7 @@ def split_trace(args: list[str]) -> list[str]:
 class ProfileReport:
     """The profile of a command, from here to `finish`.
 
-    `profile` is None when nobody requested one.
+    `profile` is None when none was requested.
     """
 
     def __init__(

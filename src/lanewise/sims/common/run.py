@@ -87,7 +87,7 @@ class Checkpoints:
 
     @property
     def exists(self) -> bool:
-        """Whether the run goes on in the file from which it was resumed."""
+        """Whether the run continues in the file from which it was resumed."""
         path, resumed = self.path, self.resumed
         return path is not None and resumed is not None and path.resolve() == resumed.resolve()
 
@@ -129,11 +129,11 @@ class Simulated(Protocol):
         ...
 
     def save(self, path: Path, run: Run[Any], /) -> None:
-        """Write the checkpoint whole, in place of an earlier one."""
+        """Write the checkpoint whole, instead of an earlier one."""
         ...
 
     def write_results(self, run: Run[Any], /) -> None:
-        """Write what the run was made for beside its checkpoint, before any picture."""
+        """Write what the run was made for next to its checkpoint, before any picture."""
         ...
 
     def finish(self, run: Run[Any], /) -> None:
@@ -191,10 +191,10 @@ class Run(Generic[S]):
         """Advance to the end, measuring, writing and reporting on the way.
 
         Ctrl-C ends it after whole steps, with a checkpoint and KeyboardInterrupt; pressed again, at
-        once and without. A host program's own handler is called there, and may let it go on. Raises
-        `InputError` when the state breaks; the last checkpoint is then unchanged. What fails beside
-        a state that holds, a measurement or a frame, ends the run with a checkpoint and, after the
-        last step, with the results.
+        once and without. A host program's own handler is called there, and may let it continue.
+        Raises `InputError` when the state breaks; the last checkpoint is then unchanged. What fails
+        besides a state that holds, a measurement or a frame, ends the run with a checkpoint and,
+        after the last step, with the results.
         """
         with ExitStack() as files, deferred_interruption() as interruption:
             self.state.prepare(self)

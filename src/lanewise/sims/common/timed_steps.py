@@ -70,7 +70,7 @@ class TimedSteps:
         return self.loop
 
     def end(self) -> None:
-        """The next steps have a loop of their own."""
+        """The next steps have a separate loop."""
         self.loop = None
 
     def take(self, steps: int) -> None:

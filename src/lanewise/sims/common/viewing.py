@@ -1,4 +1,4 @@
-"""`--view`: a run watched in a browser while it goes on. Options of every product that has a module
+"""`--view`: a run watched in a browser while it runs. Options of every product that has a module
 `live`, which gives a `Scene` of what its runs simulate.
 """
 
@@ -28,7 +28,7 @@ ALL = 1 << 62  # bytes: an infinite history is no number of them
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewSettings:
-    """What a view is told on the command line."""
+    """What a view gets on the command line."""
 
     view: bool = setting(
         False, Option(VIEW, "", "show the run in a browser while it continues; prints the address")
@@ -50,9 +50,6 @@ class ViewSettings:
     )
     view_history: float = setting(
         512.0, Option(VIEW, "X", "MB of frames to go back in (default {default})", minimum=1)
-    )
-    view_history_thin: bool = setting(
-        False, Option(VIEW, "", "when that is full, leave out every other frame, not the oldest")
     )
     view_record: Path | None = setting(
         None, Option(VIEW, "FILE.lwv", "record the frames, for `lanewise view FILE.lwv`")
@@ -105,14 +102,14 @@ def served(
         recorder = Recorder(path, scene.about, overwrite=bool(given["overwrite"]))
     feed = Feed(
         scene, rate=settings.view_rate, points=settings.view_points,
-        history=int(min(settings.view_history * 1e6, ALL)), thin=settings.view_history_thin,
-        record=recorder and recorder.add, profile=profile,
+        history=int(min(settings.view_history * 1e6, ALL)), record=recorder and recorder.add,
+        profile=profile,
     )  # fmt: skip
     server = Server(feed, serving)
     try:
         server.start()
         print(server.lines, file=sys.stderr, flush=True)
-        feed.make()  # compiles, and whoever opens the address sees something at once
+        feed.make()  # compiles, and a viewer who opens the address sees something at once
         if settings.view_wait:
             feed.wait_for_viewer()
         yield feed

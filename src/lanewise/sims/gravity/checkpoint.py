@@ -6,7 +6,7 @@ measurement (columns in its attribute), `ic_script`, the bytes of the script tha
 where one did, and `tree_order`, where there is a tree. A checkpoint is written whole or not at
 all, so the last one stays valid whatever happens to the run.
 
-Numbered snapshots (`--snapshot-every`) are written beside a run's own file. They are archives; no
+Numbered snapshots (`--snapshot-every`) are written next to a run's own file. They are archives; no
 resumed run writes to one. A snapshot is a checkpoint that keeps the name of its run's file as the
 attribute `snapshot_of` of `/lanewise`; that of the run's own file is empty. Before 0.2 there was no
 such attribute, and a file is a snapshot if its name ends in the step that it holds.
@@ -77,7 +77,7 @@ def run_file(path: Path) -> Path | None:
 
 
 def resumed_target(path: Path, out: Path | None, overwrite: bool) -> Path:
-    """Where a run that is resumed from `path` goes on: in `out`, or in `path`; from a snapshot in
+    """Where a run that is resumed from `path` continues: in `out`, or in `path`; from a snapshot in
     the run's own file.
 
     Raises `InputError` where that would replace a snapshot, or another file, without `overwrite`.
@@ -141,7 +141,7 @@ SCHEMA = {
     f"{GROUP}@{FILM}": Text(needed=False),
     **PACE,
 }
-"""What is in the group, beside what is in every Gadget snapshot."""
+"""What is in the group, besides what is in every Gadget snapshot."""
 
 
 def check_names(settings: Settings) -> None:
@@ -202,7 +202,7 @@ def write_checkpoint(
     disk, for one). Of several processes the first one writes.
 
     script: the text of the script that made the bodies. film: how that of the run looks.
-    snapshot_of: the name of the run's own file, for a numbered snapshot beside it.
+    snapshot_of: the name of the run's own file, for a numbered snapshot next to it.
     """
     simulation.check_whole()
     plans = simulation.plans

@@ -1,4 +1,4 @@
-"""Custom forces beside the gravity of the bodies: bound calls that give accelerations."""
+"""Custom forces besides the gravity of the bodies: bound calls that give accelerations."""
 
 from __future__ import annotations
 

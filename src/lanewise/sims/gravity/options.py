@@ -21,7 +21,7 @@ INITIAL_CONDITIONS = "plummer, uniform-sphere, two-body, figure-eight, pythagore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything that decides how a run goes on.
+    """Everything that decides how a run continues.
 
     `steps` is the number of steps at which it is complete, `start_time` that of step 0. method:
     "direct" or "tree", once a run has begun. opening: see `patterns.search.tree.choice`.
@@ -262,7 +262,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the command alone is told: how many bodies, and the checkpoint to go on from."""
+    """What the command alone gets: how many bodies, and the checkpoint to continue from."""
 
     bodies: int | None = setting(
         None,

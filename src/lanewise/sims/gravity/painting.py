@@ -172,7 +172,7 @@ def surface(
     rows, columns = size
     kept = chosen(shot.show, then.component)
     right, up = PROJECTIONS[shot.projection]
-    scale, edge = columns / shot.width, CELL  # what is beside the picture shines into it
+    scale, edge = columns / shot.width, CELL  # what is next to the picture shines into it
     wide, high = (-(-(n + 2 * edge) // CELL) * CELL for n in (columns, rows))
     x = (then.position[kept, right].astype(np.float64) - shot.centre[0]) * scale + columns / 2
     y = rows / 2 - (then.position[kept, up].astype(np.float64) - shot.centre[1]) * scale

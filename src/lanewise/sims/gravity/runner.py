@@ -272,14 +272,14 @@ def _script_changed(saved: Checkpoint) -> str:
 
 
 def _film_left(saved: Checkpoint, output: Output) -> str:
-    """What is said where a run had a film and goes on without one."""
+    """What is said where a run had a film and continues without one."""
     if saved.film is None or output.pictures.movie is not None:
         return ""
     return "the film of this run ends here; --movie FILE makes one of the rest, on its scale"
 
 
 def _pace(output: Output, before: Pace | None, steps: int) -> Pace:
-    """How often a run of that many steps measures and writes: as it is told, else as before, else
+    """How often a run of that many steps measures and writes: as requested, else as before, else
     by default.
     """
     every = output.diagnostics_every
@@ -297,7 +297,7 @@ def _pace(output: Output, before: Pace | None, steps: int) -> Pace:
 
 
 def _continued_history(saved: Checkpoint, pace: Pace) -> list[Diagnostics]:
-    """The measurements that an uninterrupted run has by then: the last one of a run that goes on
+    """The measurements that an uninterrupted run has by then: the last one of a run that continues
     may be between two of them.
     """
     last = saved.history[-1]

@@ -238,7 +238,7 @@ class Simulation:
         self._steps.profile = value
 
     def _end_loop(self) -> None:
-        """The next steps have a loop of their own, and the order of this one."""
+        """The next steps have a separate loop, and the order of this one."""
         self._order = self.tree_order
         self._steps.end()
 
@@ -329,7 +329,7 @@ class Simulation:
             self._watch.settle(self.step)
 
     def _notice(self) -> None:
-        """Where somebody has written to the bodies, compute what was computed from them again."""
+        """Where a caller has written to the bodies, compute what was computed from them again."""
         if places_of(self._bodies) is not self._places:
             raise InputError(
                 f"the bodies were {self._places.count:,} when the simulation was made, and are "

@@ -1,4 +1,4 @@
-"""What nobody tells a simulation: that its bodies were written to between steps, and that one of
+"""What a simulation is not notified of: bodies that were written to between steps, and one of
 them left the finite numbers.
 
 Both are looked at once for each call that takes steps, however short that is. So on a GPU one
@@ -39,7 +39,7 @@ class Watch:
         self.counts: Any = counts[0] if mesh is None else lw.SplitArray(mesh, counts)
 
     def changed(self) -> bool:
-        """Whether somebody has written to the bodies since `settle`."""
+        """Whether a caller has written to the bodies since `settle`."""
         return any(self._transport.agree(any(part.memory.changed() for part in self._parts)))
 
     def restart(self, step: int) -> None:

@@ -23,7 +23,7 @@ def check_asked(case: Case, request: Request, method: Method, end: End) -> None:
         check_steps(end.steps)
     check_mach([request.speed], f"speed of the case, {case.speed_of},")
     if end.tolerance is not None:
-        # a case that is never steady by itself is told by its setup
+        # the setup says of a case that it is never steady by itself
         check_tolerance(end.tolerance, end.until_steady or end.steps is None)
     device = method.device or CPU.name
     chosen_numbers(method.precision, method.storage, device)

@@ -122,7 +122,7 @@ def write_checkpoint(
 def _add_group(
     simulation: Simulation, attributes: Mapping[str, str], arrays: Mapping[str, Any], file: Any
 ) -> None:
-    """All that the run needs to go on, beside the fields that others read."""
+    """All that the run needs to continue, besides the fields that others read."""
     group, geometry = file.create_group(GROUP), simulation.geometry
     texts = {
         "settings": settings_to_json(simulation.settings),

@@ -119,7 +119,7 @@ class FlowEngine:
         return _Bound(settings, flow, look, openings, forced, walls, values)
 
     def change(self, settings: Settings) -> None:
-        """Go on by other settings of the collision, the force or outflows, with the same
+        """Continue with other settings of the collision, the force or outflows, with the same
         populations.
         """
         bound = self._bind(settings, self._bound)
@@ -156,7 +156,7 @@ class FlowEngine:
 
     @property
     def bytes_per_site(self) -> float:
-        """Every population is read and written once; beside them a bit, or in place the flags of
+        """Every population is read and written once; in addition a bit, or in place the flags of
         every second step.
         """
         part = parts_of(self._sites)[0]

@@ -9,9 +9,9 @@ h5dump read, time series as CSV.
 | history/NAME | (n,) | columns of the force history, if there is one |
 
 Every parameter of the run (text: UTF-8 of fixed length) is an attribute of the file (see
-`parameters.attributes`), beside those in `OWN`.
+`parameters.attributes`), besides those in `OWN`.
 
-A series is written while the run goes on: a line of column names, then a line a measurement. The
+A series is written during the run: a line of column names, then a line a measurement. The
 first column is `step`, growing from line to line. Each line goes to the system in one piece as soon
 as it is measured, so that `tail -f` shows it and a killed run leaves whole lines, but for perhaps
 the last one. `sync` before each checkpoint makes sure that a checkpoint never knows of a step that
@@ -52,7 +52,7 @@ FORMAT = "lanewise flow 1"
 """The attribute `format`, by which the file is recognised."""
 
 OWN = {"format": FORMAT, "lanewise_version": lw.__version__, "field_units": "lattice"}
-"""Attributes of the file itself, beside the parameters of the run."""
+"""Attributes of the file itself, besides the parameters of the run."""
 
 COMPRESSED: dict[str, Any] = {"compression": "gzip", "compression_opts": 1}
 """For long runs of equal bytes, of which nearly nothing is left."""
@@ -106,7 +106,7 @@ def write_flow(
         parameters: whatever decides the run; nested dictionaries and dataclasses are flattened.
         solid: bool, as density; True where there is no fluid.
         history: columns of equal length, such as step, time, force_x.
-        extra: called with the open h5py.File at the end, to add groups of its own.
+        extra: called with the open h5py.File at the end, to add its own groups.
         overwrite: whether an existing file is replaced.
 
     Raises:
@@ -251,7 +251,7 @@ class TimeSeries:
     def add(self, step: int, *values: float) -> None:
         """Write one line; numbers keep all their digits.
 
-        A step that is not behind the last one is an ArgumentError.
+        A step that is not after the last one is an ArgumentError.
         """
         if len(values) != len(self.columns) - 1:
             raise ArgumentError(

@@ -137,5 +137,5 @@ def _check_places(
 
 
 def _names(number: int, opening: Open) -> dict[str, str]:
-    """Parameters of one name are one value in all kinds: each opening has names of its own."""
+    """Parameters of one name are one value in all kinds: each opening has its own names."""
     return {name: f"{name}_{number}" for name in find_boundary(opening.boundary).parameters}

@@ -26,7 +26,7 @@ WALLS = (INTERPOLATED, HALF_WAY) = ("interpolated", "half-way")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the command is told of the flow: the case, arguments of `Case.request`, and an obstacle
+    """What the command gets about the flow: the case, arguments of `Case.request`, and an obstacle
     of the user's own.
     """
 
@@ -213,7 +213,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed:
-    """The checkpoint that a run goes on from."""
+    """The checkpoint that a run continues from."""
 
     resume: Path | None = setting(None, RESUME)
 

@@ -32,7 +32,7 @@ class RememberedState:
 
     compared: the velocity that the next look for a steady flow compares with, None before the
     first; compared_step: its step;
-    change: what came of its own comparison.
+    change: the result of its comparison.
     """
 
     case: str

@@ -59,7 +59,7 @@ class Measurements:
         if not self._wanted(step):
             return
         if self.probe.paired:
-            assert before is not None  # `Probe.next` stops at the step before, too
+            assert before is not None  # `Probe.next` stops at the step before as well
             assert before[0] == step - 1
             values = tuple((a + b) / 2 for a, b in zip(before[1], values, strict=True))
         self.rows.append((step, values))

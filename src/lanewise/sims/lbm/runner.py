@@ -1,4 +1,4 @@
-"""Runs as the command line makes them: a case with the user's wishes, or a checkpoint to go on
+"""Runs as the command line makes them: a case with the user's wishes, or a checkpoint to continue
 from.
 
 Whether a case fits the memory is asked before any of its arrays is made: masks and initial fields
@@ -186,7 +186,7 @@ def _checkpoints(output: Output, resumed: Path | None = None) -> Checkpoints:
 
 
 def _refuse_settled(path: Path, step: int, before: RememberedState) -> None:
-    """Refuse to go on to where the flow is steady from where it is."""
+    """Refuse to continue to where the flow is steady from where it is."""
     if before.change < before.tolerance:
         raise InputError(
             f"{path} {COMPLETE} {step:,}, where the flow is steady; say with --steps how many more"

@@ -1,4 +1,6 @@
-"""Everything that decides how a flow goes on, but for its populations: what a checkpoint keeps."""
+"""Everything that decides how a flow continues, but for its populations: what a checkpoint
+keeps.
+"""
 
 from __future__ import annotations
 

@@ -251,7 +251,7 @@ def _stagger_of(velocity: Any, solid: NDArray[np.bool_], device: str) -> Stagger
 def _slabs(
     shape: tuple[int, ...], along: int
 ) -> Iterator[tuple[tuple[slice, ...], tuple[int, ...]]]:
-    """Parts of a box that are whole along an axis and small enough to be looked at beside a flow,
+    """Parts of a box that are whole along an axis and small enough to be checked during a flow,
     with their first sites.
     """
     across = 0 if along else 1

@@ -1,5 +1,5 @@
 """Work units of any product: a run for every point of a scan of parameters, in one folder, that
-goes on from wherever it was left.
+continues from wherever it was left.
 
 `Scan` is what is computed; `compute` has its units done by processes of this machine or of a
 cluster, `status` reads how far they are. Results do not depend on who computed them when, to the

@@ -1,4 +1,4 @@
-"""One computation of a unit: a process of its own, from its last checkpoint or from the start."""
+"""One computation of a unit: its own process, from its last checkpoint or from the start."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _process(
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
-            start_new_session=True,  # Ctrl-C is for whoever started it, which passes it on once
+            start_new_session=True,  # Ctrl-C is for its parent, which passes it on once
         ) as child,
     ):
         assert child.stdout is not None

@@ -1,7 +1,7 @@
 """GPUs for units: one is taken when a unit's process begins, and given back when it ends.
 
-The claims lie in one folder of the machine, so all scans of a user share its GPUs, whoever started
-them. Claims of processes that are gone are taken over.
+The claims lie in one folder of the machine, so all scans of a user share its GPUs, no matter who
+started them. Claims of processes that are gone are taken over.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def a_card(
             for card in cards:
                 try:
                     held.enter_context(claimed([place / card.replace("/", "_")]))
-                except InputError:  # somebody else's
+                except InputError:  # another process's
                     continue
                 yield card
                 return

@@ -1,5 +1,5 @@
 """A unit's process: `lanewise` as users start it, with less priority if that is requested, and gone
-when whoever started it is: its standard input ends then.
+when its parent is: its standard input ends then.
 
     python -m lanewise.sims.units.child NICE gravity run ...
 """

@@ -84,7 +84,7 @@ def compute(
     """Compute all units that have no result yet, `workers` at a time.
 
     None: one on a CPU, one a GPU on GPUs. scheduler: the address of a Dask scheduler whose workers
-    compute, all at a time. say: is told what became of each unit. Ctrl-C leaves checkpoints.
+    compute, all at a time. say: gets what became of each unit. Ctrl-C leaves checkpoints.
     """
     if workers is not None and workers < 1:
         raise InputError(f"{workers} workers are requested; wanted at least 1")
@@ -108,7 +108,7 @@ def _all_units(work: _Work, count: int) -> Done:
         try:
             for job in as_completed(jobs):
                 job.result()
-        except BaseException:  # Ctrl-C, too: processes are told once, and waited for
+        except BaseException:  # Ctrl-C as well: processes are stopped once, and waited for
             work.stop.set()
             pool.shutdown(cancel_futures=True)
             raise

@@ -1,7 +1,7 @@
 """Units on workers of a Dask cluster: machines that see the folder of the scan under its own name.
 
-Each worker computes a unit in a process of its own, as on this machine. The scheduler gives the
-unit of a worker that died to another one, which goes on from its checkpoint.
+Each worker computes a unit in a separate process, as on this machine. The scheduler gives the
+unit of a worker that died to another one, which continues from its checkpoint.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ GOING = ".going"  # the end of the name of the file without which workers stop
 class Cluster:
     """Workers of a scheduler: a client of it, how many units they compute at a time, and the file
     that is there as long as this command wants its units. It is not the other way round, so that a
-    unit that begins when the command has ended stops, too.
+    unit that begins when the command has ended stops as well.
     """
 
     client: Any
@@ -91,7 +91,7 @@ def _result(future: Any, files: UnitFiles, timeout: float | None) -> UnitResult 
 def cluster_at(
     scheduler: str, folder: Path, workers: int | None, *, on_gpus: bool
 ) -> Generator[Cluster]:
-    """The cluster of a scheduler; workers: units at a time at most. Raises InputError where nobody
+    """The cluster of a scheduler; workers: units at a time at most. Raises InputError where nothing
     answers, and where no worker comes, sees the folder or has a GPU that is needed.
     """
     going = folder / f"{uuid.uuid4().hex}{GOING}"

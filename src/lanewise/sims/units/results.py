@@ -79,7 +79,7 @@ def write_result(
 
 def read_result(files: UnitFiles, scan: Scan, unit: ScanUnit) -> UnitResult | None:
     """The result of a unit, or None where there is none; raises InputError for one that is damaged,
-    of another scan, or beside another state than its own.
+    of another scan, or next to another state than its own.
     """
     path = files.result
     if not path.exists():

@@ -23,7 +23,7 @@ from lanewise.support.errors import InputError
 from lanewise.support.interrupts import imported
 
 SCAN, KIND = "units.json", "lanewise scan"
-_TYPED = "COMMANDLINE"  # by name, as typer brings a click of its own
+_TYPED = "COMMANDLINE"  # by name, as typer brings its own click
 MOST_COPIES = 9
 
 

@@ -13,7 +13,7 @@ from lanewise.support.numerals import numeral
 
 Times = NDArray[np.int64]
 SECOND = 1_000_000_000  # nanoseconds
-# of times, and -LATEST the earliest: their differences are int64, too
+# of times, and -LATEST the earliest: their differences are int64 as well
 LATEST = 4_000_000_000 * SECOND
 
 LEAPS = (

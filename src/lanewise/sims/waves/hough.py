@@ -254,7 +254,7 @@ def number_counts(
     offsets   (s, rows, columns) of `pixel_offsets`; drifts: (r, s) of `drift_offsets`
     weights   (s)
 
-    Raises InputError where `peaks` has too few bins beside the frequencies.
+    Raises InputError where `peaks` has too few bins besides the frequencies.
     """
     margin = needed_margin(offsets, drifts)
     if start < margin or start + count + margin > peaks.shape[1]:

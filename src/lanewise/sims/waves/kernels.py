@@ -83,7 +83,7 @@ def rotated(turns: lw.f32, x: lw.f32, y: lw.f32) -> lw.vec2:
 @lw.function
 def sine(q: lw.f32) -> lw.f32:
     """sin(pi kappa) / pi for kappa from 0 to 1, given q = kappa^2 - kappa: exact to float32 at both
-    ends, too, where it is 0.
+    ends also where it is 0.
     """
     return -q * ((((0.00769275 * q - 0.06511913) * q + 0.35507298) * q - 0.99999978) * q + 1.0)
 

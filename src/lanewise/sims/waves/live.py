@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.io.columns import names_at_top
 from lanewise.live.boxes import FrameBox
 from lanewise.live.frame import Frame, FrameHeader, encode
 from lanewise.live.scenes import Asked, FrameOrLater
@@ -37,7 +36,7 @@ class SearchScene:
     """The best candidates so far by their place in the sky, and the curve of 2F over frequency.
 
     sky: the spans of alpha and delta, in radians. maps: of the whole search; 0: not known. counts:
-    what is counted in place of steps.
+    what is counted instead of steps.
     """
 
     def __init__(
@@ -61,7 +60,7 @@ class SearchScene:
 
     @property
     def moment(self) -> tuple[int, float]:
-        """The maps that were made, which are its time, too."""
+        """The maps that were made, which are its time as well."""
         return self._done, float(self._done)
 
     def add(self, maps: int, rows: Candidates) -> None:
@@ -92,7 +91,7 @@ class SearchScene:
         return numbers[0] * CELLS[1] + numbers[1]
 
     def frames(self, asked: Asked) -> Sequence[FrameOrLater]:
-        """Points in alpha and delta, and what is told beside them: the curve among it."""
+        """Points in alpha and delta, and what is reported with them: the curve among it."""
         rows = self._best[self._order][: asked.points]
         header = FrameHeader(kind="points", components=8, step=self._done, time=float(self._done))
         told: dict[str, Any] = {}
@@ -172,7 +171,10 @@ def scene_of_rows(rows: Candidates, title: str, counts: str = "candidates") -> S
 
 def is_table(path: Path) -> bool:
     """Whether it is a table of templates or candidates: text with columns of these names."""
-    return {"freq", "alpha", "delta", "twoF"} <= names_at_top(path)
+    with path.open("rb") as file:
+        lines = file.read(4096).decode("utf-8", "replace").splitlines()
+    head = next((line for line in lines if line and not line.startswith("#")), "")
+    return {"freq", "alpha", "delta", "twoF"} <= {name.strip() for name in head.split(",")}
 
 
 def scene_of_table(path: Path) -> SearchScene:

@@ -8,7 +8,7 @@ quadratic phase that this adds within T has the variance
     mu = (pi (f A W^2 + |f1dot|))^2 T^4 / 180 = (pi f A W^2 T^2 / 6)^2 / 5  (without a spin-down),
 
 which is the fraction of the squared signal-to-noise ratio that is lost; it is LALPulsar's rule for
-the largest T, too, which allows 0.05.
+also the largest T, which allows 0.05.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def warn_of_loss(
 def said() -> Generator[None]:
     """Within the block, losses are said on standard error, each once: what commands do.
 
-    Other warnings go on their way behind it.
+    Other warnings continue behind it.
     """
     warned: list[warnings.WarningMessage] = []
     try:

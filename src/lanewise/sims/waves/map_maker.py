@@ -52,7 +52,7 @@ class MapMaker:
     computed once.
 
     method: "demod", or "resamp", which computes F on the host in float64, by Fourier transforms.
-    part: the first frequency's number and that behind the last; without it all. Raises InputError
+    part: the first frequency's number and that after the last; without it all. Raises InputError
     for a part that there is not.
     """
 

@@ -160,7 +160,7 @@ def _covering(
 def _normalised(
     d: DetectorSfts, window: int, sqrt_s: Mapping[str, float] | None
 ) -> tuple[NDArray[np.complex64], Floats]:
-    """The SFTs of one detector in units of their noise, one behind the other, and their weights
+    """The SFTs of one detector in units of their noise, one after the other, and their weights
     before all have a mean of one.
     """
     floor = noise_floor(d.data, d.duration, window, None if sqrt_s is None else sqrt_s[d.detector])

@@ -204,7 +204,7 @@ def _resampled(data: SearchData, band: Band, ephemeris: Ephemeris, dterms: int) 
 
 def _check_frequencies(data: SearchData, band: Band, seen: Geometry, dterms: int) -> None:
     """Refuse a band whose ends, as a detector receives them in some SFT, have not `dterms` bins of
-    the data beside them: what lies beyond is cut off, and the signal with it.
+    the data next to them: what lies beyond is cut off, and the signal with it.
     """
     since, t = seen.arrival.since(band.reference)[0], data.duration
     drift = since * (band.f1dot + since * (band.f2dot / 2 + since * band.f3dot / 6))

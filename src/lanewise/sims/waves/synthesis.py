@@ -268,7 +268,7 @@ def _transforms(
         tone = np.exp(2j * np.pi * (slow[part] @ matrix.T + fraction * x / 2))
         spectrum = np.fft.fft((amplitude[part] @ matrix.T) * tone, axis=1) * (duration / samples)
         k = first + np.arange(bins) - k_near[part, None]
-        # Samples lie half a step behind the points of the transform; x = 0, where the phase is
+        # Samples lie half a step after the points of the transform; x = 0, where the phase is
         # counted from, is half an SFT on.
         late = np.exp(-1j * np.pi * k / samples)
         begin = np.exp(2j * np.pi * np.mod(cycles[part] - k_near[part] / 2, 1.0))[:, None] * np.exp(

@@ -73,7 +73,7 @@ def device_curve(points: Points, world: World, leaf: int) -> DeviceCurve:
 
 
 class DeviceCurve:
-    """The order and the tree, in memory of their own where the points are, filled by these
+    """The order and the tree, in their own memory where the points are, filled by these
     kernels.
     """
 

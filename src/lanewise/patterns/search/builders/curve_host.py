@@ -162,7 +162,7 @@ def _link(arrangement: Arrangement, tree: BoxTree, memory: Pieces) -> None:
 
 
 class HostCurve:
-    """The order and the tree on a CPU, in memory of their own."""
+    """The order and the tree on a CPU, in their own memory."""
 
     def __init__(self, points: Points, world: World, leaf: int) -> None:
         self._points, self._world, self.tree = points, world, BoxTree(points.count, leaf)

@@ -14,8 +14,6 @@ from lanewise.runtime import cpu
 
 RUN = 32_768  # numbers that one thread sorts at a time
 PIECE = 8192  # numbers that one thread merges at a time: runs are multiples
-# nanoseconds that a number takes of the sort of its chunk, and of one merge
-SORTED, MERGED = 70.0, 4.0
 
 MERGE = """def merge_runs_kernel(keys, order, other_keys, other_order, run, piece, begin, end):
     for p in range(begin, end):
@@ -45,21 +43,20 @@ def order_of(values: NDArray[Any]) -> NDArray[np.int32]:
     """The places of values, shape (n,), float32 or float64, from the smallest to the largest."""
     keys, order = _keys(values), np.empty(len(values), np.int32)
     runs = -(-len(values) // RUN)
-    cpu.run_priced(_sort_runs, (keys, order), runs, SORTED * RUN)
+    cpu.run_range(_sort_runs, (keys, order), runs, 1)
     if runs == 1:
         return order
     other_keys, other_order = np.empty_like(keys), np.empty_like(order)
     merge, pieces, run = cpu.own_kernel(MERGE, "merge_runs"), -(-len(values) // PIECE), RUN
     while run < len(values):
-        arguments = (keys, order, other_keys, other_order, run, PIECE)
-        cpu.run_priced(merge, arguments, pieces, MERGED * PIECE)
+        cpu.run_range(merge, (keys, order, other_keys, other_order, run, PIECE), pieces, 1)
         keys, other_keys, order, other_order = other_keys, keys, other_order, order
         run *= 2
     return order
 
 
 def _keys(values: NDArray[Any]) -> NDArray[Any]:
-    """Integers in the order of these, both zeros alike: what is no number has a place, too."""
+    """Integers in the order of these, both zeros alike: NaN has a place as well."""
     kind = np.dtype(f"i{values.dtype.itemsize}")
     bits = (values + values.dtype.type(0)).view(kind)
     return bits ^ (bits >> (8 * kind.itemsize - 1) & np.iinfo(kind).max)

@@ -7,7 +7,7 @@ Parts of "1-D" and "3-D" are partly empty: about 40 % of threads idle. Elements 
 (they are in one place) are halved by number, which the thesis leaves open.
 
 A part that was cut is nearer to its border along that axis than along the others, so the rule of
-"3-D" goes on along the axis that it began with: its leaves are slices of a flock, too, along an
+"3-D" continues along the axis that it began with: its leaves are slices of a flock as well, along an
 axis that the elements choose, and as many threads idle as in "1-D".
 
 For walks that look only at the leaves around a target, "3-D" keeps its planes: they lead from a
@@ -31,7 +31,7 @@ from lanewise.runtime import cpu
 Recursive = Literal["sort", "1-D", "3-D"]
 Whole = NDArray[np.int32]
 LIST = 64  # leaves around a cell that its list has room for
-PLACE = 5.0  # nanoseconds that an element takes of its box
+GRAIN = 64  # leaves worth handing to another thread
 
 BOXES = """def part_boxes_kernel(places, margins, order, starts, boxed, nodes, halves, margin, begin, end):
     real = places.dtype
@@ -111,24 +111,13 @@ def draw_boxes(
     boxed, halves = places.shape[1] if order == "3-D" else 1, 4 if places.shape[1] == 3 else 2
     room = places.dtype.type(margin(precision))
     arguments = (places, margins, parts.order, parts.starts, boxed, nodes, halves, room)
-    each = PLACE * len(places) / parts.leaves
-    cpu.run_priced(cpu.own_kernel(BOXES, "part_boxes"), arguments, parts.leaves, each)
-
-
-WIDE = 256  # elements of a row
+    cpu.run_range(cpu.own_kernel(BOXES, "part_boxes"), arguments, parts.leaves, GRAIN)
 
 
 def world_box(places: NDArray[Any]) -> NDArray[np.float64]:
     """The borders of all places, shape (axes, 2)."""
-    count, axes = places.shape
-    whole = count - count % WIDE
-    # NumPy takes rows of three numbers one by one, and long ones many at a time
-    rows = places[:whole].reshape(-1, WIDE * axes)
-    ends: list[NDArray[Any]] = []
-    for extreme in (np.min, np.max):
-        found = [extreme(rows, axis=0).reshape(WIDE, axes)] if whole else []
-        ends.append(extreme(np.concatenate([*found, places[whole:]]), axis=0))
-    return np.array(ends, np.float64).T.copy()
+    # an axis at a time: rows are too short for one pass over all
+    return np.array([(x.min(), x.max()) for x in places.T], np.float64)
 
 
 WARP = 32  # threads that run together
@@ -136,7 +125,7 @@ WARP = 32  # threads that run together
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Threads without work when each leaf has a block of its own, as in table 7.1: all, and those
+    """Threads without work when each leaf has its own block, as in table 7.1: all, and those
     in warps that run.
     """
 

@@ -2,7 +2,7 @@
 
     radius < theta * distance of its centre from the nearest of them, squared on both sides
 A function with branches on the distance has an expansion only where all pairs of the two take the
-same side. Where an accuracy is requested, the estimate of the node's error has to be small, too.
+same side. Where an accuracy is requested, the estimate of the node's error has to be small as well.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a call over a tree runs beside the order and the sorted copies: moments, and the walk."""
+"""What a call over a tree runs next to the order and the sorted copies: moments, and the walk."""
 
 from __future__ import annotations
 

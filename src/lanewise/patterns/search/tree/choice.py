@@ -37,7 +37,7 @@ class TreeChoice:
         return f"{self.method}(order={self.order}, leaf={self.leaf}, opening={self.opening:.3g})"
 
     def search(self, asked: Tree) -> Tree:
-        """The tree that a call gets in place of the one that was requested."""
+        """The tree that a call gets instead of the one that was requested."""
         own: dict[str, Any] = {"method": self.method, "order": self.order, "leaf": self.leaf}
         if self.method == "dual":
             return replace(asked, accuracy=None, theta=self.opening, **own)
@@ -137,7 +137,7 @@ def sizes_of(value: Any) -> list[tuple[int, bool]]:
 
 
 def kind_of_tree(asked: Tree, axes: int, values: Mapping[str, Any], places: Sequence[str]) -> str:
-    """What decides which tree is best, beside numbers of elements and layouts. values: of a call,
+    """What decides which tree is best, besides numbers of elements and layouts. values: of a call,
     each to a power of two; places: how crowded the sources are, and targets that are others.
     """
     numbers = ", ".join(f"{n} {size}" for n, size in values.items())

@@ -15,7 +15,7 @@ where more is requested. All of it is in powers of two:
 The first order left out tells little of a node whose sources lie at its centre and one far outside,
 nearly at the target: the rest of the series is larger. An angle (`search.WIDEST`) keeps these near.
 
-The strength of a group is what far sources give its first target, by a walk of its own at a wide
+The strength of a group is what far sources give its first target, by its own walk at a wide
 angle, in which such targets are neighbours: it costs less than a thirty-second part of a walk. Near
 sources are left out: a close companion of this one target says nothing about the others.
 """
@@ -160,7 +160,7 @@ class Spread:
         )
 
     def leaf(self) -> ir.Block:
-        """Behind the sources of a leaf."""
+        """After the sources of a leaf."""
         return self._finish(build.cast(self.record.local("scale"), self.kind), self.power)
 
     def parent(self, ways: dict[str, ir.Expression]) -> ir.Block:

@@ -23,14 +23,14 @@ GROUP_SIZE = 32  # targets: a warp of a GPU, and on a CPU the lanes of a few SIM
 
 @dataclass(frozen=True, slots=True)
 class OwnPlace:
-    """A target that takes a way of its own. place: its position, in variables."""
+    """A target that takes its own way. place: its position, in variables."""
 
     number: ir.Local
     place: tuple[ir.Local, ...]
 
     @property
     def members(self) -> tuple[ir.Expression, ir.Expression]:
-        """The number of the first target, and the one behind the last."""
+        """The number of the first target, and the one after the last."""
         return self.number, build.add(self.number, 1)
 
     @property
@@ -59,7 +59,7 @@ class GroupBox:
 
     @property
     def members(self) -> tuple[ir.Local, ir.Local]:
-        """The number of the first target, and the one behind the last."""
+        """The number of the first target, and the one after the last."""
         index = self.group.type
         return ir.Local(own("group.first"), index), ir.Local(own("group.last"), index)
 
@@ -107,7 +107,7 @@ class GroupBox:
         return (*body, ir.Assign(self.gap2.name, self._squares(gaps)))
 
     def begin(self, target: str, step: int) -> ir.Block:
-        """Every thread begins with the place of the first target; threads behind the last one keep
+        """Every thread begins with the place of the first target; threads after the last one keep
         it, so that none of them is nearer to a node than the targets are.
         """
         first, place = build.multiply(self.group, GROUP_SIZE * step), self._reals("first")

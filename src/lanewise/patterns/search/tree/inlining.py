@@ -43,7 +43,7 @@ def _is_straight(f: ir.Function) -> bool:
 def written_out(
     f: ir.Function, given: Mapping[str, ir.Expression], results: Sequence[str], prefix: str
 ) -> ir.Block:
-    """A straight function in place of its call. given: by the names of its parameters, which stand
+    """A straight function instead of its call. given: by the names of its parameters, which stand
     for themselves else. prefix: of the names of its variables.
     """
     own_names = {s.name for s in f.body if isinstance(s, ir.Assign)}

@@ -245,7 +245,7 @@ class _Builder:
         return [self.record.local(n, prefix) for n in getattr(self.record, which)]
 
     def widened(self, lows: list[ir.Local], highs: list[ir.Local]) -> ir.Block:
-        """The box, so that it holds this one, too."""
+        """The box, so that it holds this one as well."""
         least = zip(self.corner("low"), lows, strict=True)
         most = zip(self.corner("high"), highs, strict=True)
         return (

@@ -263,7 +263,7 @@ class _WalkBuilder:
         return LocalRecord(self.operators)
 
     def nothing(self) -> ir.Block:
-        """What threads behind the last target have of one, besides a place."""
+        """What threads after the last target have of one, besides a place."""
         kinds = {x.name: x.type for x in self.a.target.leaves}
         places = {x.name for x in self.a.position}
         rest = {

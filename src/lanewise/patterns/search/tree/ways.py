@@ -1,4 +1,4 @@
-"""The two patterns of a walk: targets that take ways of their own, and groups that take one."""
+"""The two patterns of a walk: targets that take their own ways, and groups that take one."""
 
 from __future__ import annotations
 

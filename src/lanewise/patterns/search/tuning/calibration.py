@@ -38,7 +38,7 @@ from lanewise.tuning.tune import about_of, time_limit
 
 MARGIN = 0.8  # of the accuracy, that the 99 % error of the sample may be
 WALKS, FINE_WALKS, DUALS = (2, 3, 4), (3, 4, 5), (3, 4, 5)  # orders
-LEAVES = (16, 64)  # beside the default
+LEAVES = (16, 64)  # besides the default
 NARROWEST, FIRST, WIDEST = 0.3, 0.6, MOST_THETA  # angles of pairs of groups
 STEP = 4.0  # of a walk's openings
 RUNS, CONTENDERS = 2, 3
@@ -50,7 +50,7 @@ class CalibrationJob:
     """What is calibrated.
 
     asked: the tree, with an accuracy; counts: elements by the names of the parameters; pairs: pairs
-    of groups are possible. bind: a call of a choice, with memory of its own; wanted: results of all
+    of groups are possible. bind: a call of a choice, with its own memory; wanted: results of all
     pairs for the targets `some`, each of shape (n, components). adopt: called with what was chosen.
     """
 

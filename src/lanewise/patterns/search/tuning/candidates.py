@@ -32,7 +32,7 @@ from lanewise.patterns.search.worlds import Periodic
 from lanewise.support.errors import ArgumentError
 
 SIDES = (0.5, 0.7, 1.4, 2.0)  # of cells, in radii (without a radius: in sides of the default cells)
-LEAVES = (4, 16, 32)  # beside the default, 8
+LEAVES = (4, 16, 32)  # besides the default, 8
 # times the limit of the automatic choice: there the curve is 12 times as fast and more (table of
 # patterns/search/automatic.py)
 CLEAR = 64

@@ -31,7 +31,7 @@ class SearchJob:
 
     requested: what is searched for; sources: where; counts: elements by the names of the
     parameters; asked: the fields of the plan that the caller fixes; default: the complete plan
-    without tuning. bind: a call of a choice, with memory of its own; magnitudes: the same for the
+    without tuning. bind: a call of a choice, with its own memory; magnitudes: the same for the
     kernel that adds the magnitudes of what this one adds; adopt: called with what was chosen, so
     that later calls in this process use it.
     """

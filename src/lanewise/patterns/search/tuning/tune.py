@@ -141,7 +141,7 @@ def _entry(outcome: Outcome[Choice], space: SearchSpace, about: Mapping[str, Any
 def _search_report(
     outcome: Outcome[Choice], log: Mapping[str, Any], path: Path | None = None
 ) -> Tuning:
-    """The report of a search; `log` is what the entry of the store says beside the plans."""
+    """The report of a search; `log` is what the entry of the store says besides the plans."""
     order = sorted(
         outcome.trials,
         key=lambda c: (
@@ -184,7 +184,7 @@ class _Ready:
 
 
 class CallMeasurer:
-    """A `Measurer` of choices. Every one has a structure and results of its own; all of them read
+    """A `Measurer` of choices. Every one has a structure and its own results; all of them read
     the caller's arrays.
     """
 
@@ -245,7 +245,7 @@ class CallMeasurer:
         return self._margins
 
     def _first_run(self, choice: Choice, call: Call) -> list[HostArray]:
-        """The results, which nobody but the call may have written; a second run that is warm tells
+        """The results, which none but the call may have written; a second run that is warm tells
         how often to repeat it.
         """
         once, results = self._run(call)

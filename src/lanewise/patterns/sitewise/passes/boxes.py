@@ -6,7 +6,7 @@ directions.
 ->  parallel for $z.group: parallel for $y.group: parallel for $x.group:
         y#0 = min(2 $y.group, ny - 2); y#1 = ...; n#0#0 = (z * ny + y#0) * nx + 4 $x.group; ...
         load t[n#0#0, 4 records]: ...; load t[n#0#1, 4 records]: ...; ...
-A row is read for the row itself and for both beside it, and so is a layer. Threads that have
+A row is read for the row itself and for both next to it, and so is a layer. Threads that have
 several of them read it once, threads of a block read it from the cache of their multiprocessor:
 what is left to read is the surface of a block. The last rows and layers go with the last whole
 group of them: some sites are then updated twice, with the same result, for they read one copy and

@@ -8,7 +8,7 @@ is theirs alone is moved together.
         f.q3#1 = ... apply#0; apply#1; store next[n#0, 2 records]
 Rows are whole blocks of sites, so the sites of a thread lie in one row: only the first of them can
 be the first site of the row, and only the last one the last. Populations that come straight from
-beside the row, or from the sites themselves, are loaded with one access for all of them, and all
+besides the row, or from the sites themselves, are loaded with one access for all of them, and all
 are stored so: with two bytes a population, single accesses are too small to reach the bandwidth of
 memory.
 

@@ -47,7 +47,7 @@ def legal(kernel: ir.Kernel) -> str | None:
 
 
 def apply(kernel: ir.Kernel) -> ir.Kernel:
-    """The kernel over runs in place of spans."""
+    """The kernel over runs instead of spans."""
     if reason := legal(kernel):
         raise refuse("runs of sites", kernel, reason)
     populations = _populations(kernel)

@@ -54,7 +54,7 @@ class _Loaded:
     branch: bool = False
 
     def inside(self) -> _Loaded:
-        """The same within a branch, where more becomes known that nobody knows behind it."""
+        """The same within a branch, where more becomes known than holds behind it."""
         return _Loaded(dict(self.values), True)
 
 
@@ -141,7 +141,7 @@ def _copies(name: str) -> str:
 
 
 def _first(e: ir.Expression) -> ir.Expression | None:
-    """The place of the first site of a row in place of that of another one, or of a step along the
+    """The place of the first site of a row instead of that of another one, or of a step along the
     row.
     """
     match e:

@@ -1,4 +1,4 @@
-"""Give each class of sites a kernel of its own: the bulk, fluid sites at walls and faces, and every
+"""Give each class of sites its own kernel: the bulk, fluid sites at walls and faces, and every
 other kind.
 
     parallel for n: load mark; <load neighbours>; if special: <correct by the flags>; apply by kind;
@@ -218,7 +218,7 @@ def _simplified(block: ir.Block, constants: dict[str, ir.Expression]) -> ir.Bloc
 
 
 def _without_unread_flags(block: ir.Block) -> ir.Block:
-    """A phase without links asked for the kind alone, which is known."""
+    """A phase without links needs the kind alone, which is known."""
     _, names = _used(block)
     return flat_map(
         block,

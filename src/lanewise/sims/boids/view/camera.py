@@ -1,8 +1,8 @@
 """Where a flock is seen from: OpenSteerDemo's cameras, and one that flies around it.
 
 fixed: from one side, far enough to see the flock. orbit: around it, once a minute of its time.
-offset: beside one agent, always in the same direction. follow: behind one agent. pov: from its nose
-(point of view).
+offset: next to one agent, always in the same direction. follow: behind one agent. pov: from its
+nose (point of view).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from lanewise.sims.common.checks import check_known
 COLOURINGS = ("heading", "speed", "cluster")
 
 FEWEST = 3
-"""Agents of a cluster with a colour of its own; smaller ones are pale."""
+"""Agents of a cluster that has its own colour; smaller ones are pale."""
 
 PALE = np.array((118, 128, 148), np.float32)
 

@@ -112,7 +112,7 @@ class Painter:
             isinstance(o, Sphere) and o.seen == "inside" and o.radius >= view.world
             for o in view.obstacles
         ):
-            # A room as large as the world is its edge, too.
+            # A room as large as the world is its edge as well.
             canvas.draw(
                 lines(world_lines(view.edge, view.world), WORLD, 0.55, 1.3 * thin, camera, size),
                 solid=False,
@@ -226,7 +226,7 @@ class View:
     title: above the numbers. world, edge: the radius of the world, and what its end looks like.
     colour: "heading", "speed" or "cluster". cluster_radius: agents nearer than this are of one
     cluster. camera: see `flock_camera`. select: the number (id) of the agent that the camera goes
-    with, and that is marked; None: nobody, or the one in the middle of the largest cluster where
+    with, and that is marked; None: no agent, or the one in the middle of the largest cluster where
     the camera needs one. max_speed: at the end of the colours of speed. size: height and width in
     pixels.
     """

@@ -3,7 +3,7 @@
 
 The function gives `position` and `velocity`, (n, 3), and `mass`, (n,) or one number, of real
 numbers: by name, in a dictionary or in an array of records, or as three arrays in this order. By
-name it may give `ids`, `component`, `time` and `softening`, too (see `Particles`). A parameter
+name it may give `ids`, `component`, `time` and `softening` as well (see `Particles`). A parameter
 `bodies` of the function is given how many are requested, and `seed` the seed.
 """
 

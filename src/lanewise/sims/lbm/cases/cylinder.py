@@ -153,7 +153,7 @@ def pressure_difference(density: Any, scale: CylinderScale) -> float:
 def _pressure_at(
     density: Any, scale: CylinderScale, place: tuple[float, float], side: int
 ) -> float:
-    """From the three fluid sites beside the point, in the two rows around it."""
+    """From the three fluid sites next to the point, in the two rows around it."""
     x, y = scale.site(place)
     first = int(np.floor(x)) if side < 0 else int(np.ceil(x))
     columns = np.sort(first + side * np.arange(1, 4))  # one site off: the next one may be solid

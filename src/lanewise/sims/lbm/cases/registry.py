@@ -306,7 +306,7 @@ def between_walls(
 
 def middle(field: Any, axis: int) -> NDArray[np.float64]:
     """The field on the plane in the middle of an axis: a plane of sites, or the mean of the two
-    beside it.
+    besides it.
     """
     n = field.shape[axis]
     a, b = np.take(field, (n - 1) // 2, axis), np.take(field, n // 2, axis)

@@ -1,7 +1,7 @@
 """A sphere, or a body from a mesh, in a uniform stream. `size` sites are the diameter.
 
-The drag coefficient stands beside the correlation of Schiller and Naumann (1935), good to about 5 %
-in an unbounded
+The drag coefficient stands next to the correlation of Schiller and Naumann (1935), good to about 5
+% in an unbounded
 flow: 24 / Re (1 + 0.15 Re^0.687), for Re below about 800. A sphere of so few sites is rough, and
 has more drag than that: at Re 20 and 8 sites 2.9 to 3.1 by the size of the box, against 2.6.
 """

@@ -1,7 +1,7 @@
 """Masks that come as arrays: bool (True is solid) or integers, the kinds of the sites; and the
 files that hold them.
 
-Files are told apart by suffix, and refused where they are not found.
+Files are distinguished by suffix, and refused where they are not found.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def cut_links(
     Of sites on a surface (see `on_surface`) those on an upper side of the body are walls and those
     on a lower one fluid, whatever the mask or rounding says: links are cut at 1 before an upper
     side and at 0 on a lower one. So a body has as many sites as one that lies a little further. A
-    site stays fluid if the other fluid beside it were a gap of one site, in which nothing can be
+    site stays fluid if the other fluid next to it were a gap of one site, in which nothing can be
     interpolated. Links of sites of other kinds, such as openings, and those through slip faces stay
     half-way, and so do the few that miss the surface by rounding. Raises InputError for a surface
     that meets none of its wall's links.
@@ -201,7 +201,7 @@ def _changed(mask: Kinds, sites: Whole, kinds: Kinds) -> Kinds:
 def _roomy(
     lattice: lw.Lattice, mask: Kinds, edges: Edges, places: Whole, walls: frozenset[int]
 ) -> NDArray[np.bool_]:
-    """Whether the fluid beside a place, along every axis, is two sites wide or more."""
+    """Whether the fluid next to a place, along every axis, is two sites wide or more."""
     solid = np.isin(mask, sorted(walls)).reshape(-1)
     roomy = np.ones(len(places), np.bool_)
     for velocity in lattice.velocities:
@@ -242,8 +242,8 @@ def _starts(
 
 
 def _numbers(mask: Kinds, edges: Edges, places: Whole) -> tuple[NDArray[np.bool_], Whole]:
-    """Whether places, (n, D), lie in the box, which goes on behind periodic faces, and the numbers
-    of the sites there.
+    """Whether places, (n, D), lie in the box, which continues behind periodic faces, and the
+    numbers of the sites there.
     """
     sizes = np.array(mask.shape[::-1])
     periodic = np.array([edges.get(a, "periodic") == "periodic" for a in AXES[: mask.ndim]])

@@ -218,7 +218,7 @@ def read_mesh(path: FilePath) -> Mesh:
 @contextmanager
 def _strictly(log: Logger) -> Generator[None]:
     """Numbers that NumPy reads in part are damage, and what trimesh makes of broken normals, which
-    nobody uses, is not told.
+    are not used is not reported.
     """
     before = log.disabled
     log.disabled = True

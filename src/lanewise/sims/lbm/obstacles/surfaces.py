@@ -134,7 +134,7 @@ def repeated_fractions(
 
     Of a bounded body the nearest image counts. Another surface, such as a distance that the user
     defines everywhere, is requested an image only where it meets no link itself: it may be periodic
-    already, or go on as it likes.
+    already, or continue as it likes.
     """
     found = surface.fractions(starts, step)
     bounded = bool(getattr(surface, "bounded", False))

@@ -1,7 +1,7 @@
 """Sitewise functions put together from others: switches decided, one after the other, parameters
 named anew.
 
-The compiler reads the text of a function, so a function that is put together has a text of its own:
+The compiler reads the text of a function, so a function that is put together has its own text:
 `inspect.getsource` shows it, and errors point into it.
 """
 

@@ -8,16 +8,16 @@ equilibrium, beta = omega / 2. The stabiliser gamma = 1 / beta - (2 - 1 / beta) 
 natural moments: half of its diagonal entries on the directions along axes, a quarter of the others,
 with their signs, on those across edges; h is all the rest, the trace included.
 
-That estimate has no bound where h is small beside s, and then h grows: with beta gamma above 2 it
-changes its sign in every step and comes back larger, so that a steady flow alternates for good, by
-some 1e-4 of its speed about corners at an opening. Here beta gamma stays between 0 and 2, where no
-collision lets h grow. This limit is lanewise's own.
+That estimate has no bound where h is small compared with s, and then h grows: with beta gamma above
+2 it changes its sign in every step and comes back larger, so that a steady flow alternates for
+good, by some 1e-4 of its speed about corners at an opening. Here beta gamma stays between 0 and 2,
+where no collision lets h grow. This limit is lanewise's own.
 
 Populations are taken in pairs of opposite directions. A pair has the halves (g_q +- g_opposite) /
 2. With v = 3 u, base = density - 1 - density u . u 3/2 and c = c_q . v the equilibrium has the even
 half w (base + density c^2 / 2) and the odd half w density c. Of a body force n of `moments` takes
 the place of g - g_eq: S / 2 is added to the halves of g. For operators that need them more than
-once: a helper is a function of its own for every pair, and bgk, trt and mrt, which write them out,
+once: a helper is its own function for every pair, and bgk, trt and mrt, which write them out,
 compile on a CPU in 0.7 to 0.8 of the time that they would take with it.
 """
 

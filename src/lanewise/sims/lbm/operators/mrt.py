@@ -1,5 +1,5 @@
 """Multiple relaxation times in the moment space of Hermite polynomials: rates of shear, bulk and
-ghosts of their own.
+their own ghosts.
 
 The moments are orthogonal under the weights of the lattice (Dellar 2003, J. Comput. Phys. 190, 351;
 the method: d'Humières et al. 2002, Phil. Trans. R. Soc. A 360, 437). What is neither density,

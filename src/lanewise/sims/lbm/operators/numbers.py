@@ -22,7 +22,7 @@ class NumberTypes:
 
 
 def number_types(lattice: lw.Lattice, precision: str) -> NumberTypes:
-    """The types of "f32" (which is the arithmetic of float16 storage, too) or "f64"; raises
+    """The types of "f32" (which is the arithmetic of float16 storage as well) or "f64"; raises
     `InputError` for another.
     """
     match precision, lattice.dimension:

@@ -125,7 +125,7 @@ def _across(
     axes = {0: ("z", "y"), 1: ("x", "z"), 2: ("x", "y")}[axis]
     plane = np.take(values, middle - start, place)
     blocked = None if solid is None else np.take(solid, middle, place)
-    if axis == 0:  # (nz, ny), drawn beside the plane across z, with which it shares y
+    if axis == 0:  # (nz, ny), drawn next to the plane across z, with which it shares y
         plane, blocked = plane.T, None if blocked is None else blocked.T
     return Slice(axes, plane, blocked, f"{'xyz'[axis]} = {middle}", "xyz"[axis])
 
@@ -201,7 +201,7 @@ def vorticity(
 ) -> NDArray[np.floating[Any]]:
     """The curl of the velocity, by central differences.
 
-    Beside a solid site, and at the edges of the box that are not periodic, the difference is
+    Next to a solid site, and at the edges of the box that are not periodic, the difference is
     one-sided (order 1). It is 0 at solid sites, and where a site has no fluid neighbour along an
     axis.
 

@@ -101,7 +101,7 @@ def units_folder(out: Path) -> Path:
 
 
 def follow_up_file(out: Path) -> Path:
-    """Beside the list: top.csv, top.follow-up.csv."""
+    """Next to the list: top.csv, top.follow-up.csv."""
     return out.with_name(f"{out.stem}.follow-up{out.suffix}")
 
 
@@ -148,7 +148,7 @@ def _asked(matched: GivenOptions) -> _Asked:
             f"--follow-up is {where.follow_up}; wanted a number of candidates, 0 for none"
         )
     device, gpus = gpus_of(inputs.device, kept.scheduler)
-    # else its workers have the device, and nobody here needs it
+    # else its workers have the device, and nothing here needs it
     if kept.scheduler is None or where.follow_up:
         check_device(device)
     followed = follow_up_file(where.out) if where.follow_up else None
@@ -200,7 +200,7 @@ def _searched(
     announce: Callable[[Memory], None],
     matched: GivenOptions,
 ) -> Found:
-    """The search in its units, followed to the end; one that is stopped says how to go on."""
+    """The search in its units, followed to the end; one that is stopped says how to continue."""
     kept, search = asked.kept, asked.job
     place = opened(
         search,
@@ -225,7 +225,7 @@ def _searched(
 def _viewed(
     search: Opened, matched: GivenOptions, profile: Profile | None
 ) -> Generator[Callable[[int, Candidates], None]]:
-    """What is told of maps and their candidates; with --view a browser shows it. Workers go on
+    """What is reported of maps and candidates; with --view a browser shows it. Workers continue
     whatever viewers say.
     """
     if not matched["view"]:
@@ -259,7 +259,7 @@ def _ends_within(outcome: Found) -> str:
 
 @contextmanager
 def _going_on(asked: _Asked) -> Generator[None]:
-    """A search that is stopped says how it goes on."""
+    """A search that is stopped says how it continues."""
     try:
         yield
     except KeyboardInterrupt:

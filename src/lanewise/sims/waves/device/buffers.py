@@ -42,7 +42,7 @@ class MapShape:
     """Sizes of maps that are computed together.
 
     directions, spins     maps are directions times spin-downs frequencies, block    of a map, and
-    of these as many at a time margin                bins of F beside the frequencies chosen
+    of these as many at a time margin                bins of F besides the frequencies chosen
     pixels of a map, with their residual spin-downs, whose frequencies are looked at one by one
     """
 
@@ -282,7 +282,7 @@ class Buffers:
         self._f1dots = f1dots
 
     def f_of(self, batch: Batch) -> None:
-        """F of every stack at the maps' frequencies and beside them, and its peaks."""
+        """F of every stack at the maps' frequencies and next to them, and its peaks."""
         if batch.f is None:
             for d, direction in enumerate(batch.directions):
                 self.spectra.look_at(self.views[d], *direction.patch.centre)

@@ -91,7 +91,7 @@ class DoubleBuffer:
 
     `start(job, slot)` puts work on a device, `finish(started)` makes its result on the host.
 
-    finish runs in a thread of its own, one job at a time and in order, while the next job starts.
+    finish runs in a separate thread, one job at a time and in order, while the next job starts.
     slot is 0 or 1 in turn: memory of a slot is free again, because the job before the last is
     finished before the next one starts. An error of either step ends it. With `buffers=1` each job
     is finished before the next one starts: the results are the same.

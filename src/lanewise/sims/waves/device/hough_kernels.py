@@ -8,7 +8,7 @@ spin-down (Krishnan et al., Phys. Rev. D 70, 082001 (2004), as `hough.pixel_offs
 same pixels.
 
 Number counts of several neighbouring frequencies are one sum: the word of a bin holds the peaks of
-this bin and the next ones, each in digits of its own, wide enough for all stacks, of one float64,
+this bin and the next ones, each in its own digits, wide enough for all stacks, of one float64,
 whose sums of integers below 2^53 are exact. A pixel keeps the best of its frequencies only.
 Weighted counts have one frequency a word.
 """

@@ -37,7 +37,7 @@ class Memory:
         return self.data + self.vectors + self.maps
 
     def less(self, there: Memory) -> Memory:
-        """What is needed beside that which is there already."""
+        """What is needed in addition to what is there."""
         data, vectors, maps = (
             max(0, x - y)
             for x, y in (

@@ -39,7 +39,7 @@ VIEW_BYTES = 28 + 8  # of an SFT, and of where its bins begin
 CELLS = 1 << 22  # amplitudes of a part of the work: 64 MiB
 KEPT = 1 << 28  # bytes of rows on the host that are kept for the next search of the same data
 
-# rows on the host, of data that nobody can change
+# rows on the host, of data that nothing can change
 _KEPT: WeakKeyDictionary[SearchData, dict[tuple[str, int, Method], lw.RaggedArray]] = (
     WeakKeyDictionary()
 )

@@ -26,7 +26,7 @@ class MapField:
     farthest             of the pixels from the centre, as vectors start, frequencies   number of
     the first frequency, and how many; frequency i is first + resolution i, Hz centre
     Hz, that shifts of pixels are computed at reference            GPS nanoseconds of all
-    frequencies and spin-downs residuals            (r) spin-downs beside that of a map, Hz/s,
+    frequencies and spin-downs residuals            (r) spin-downs besides that of a map, Hz/s,
     rising; drifts: (r, s) see `hough.drift_offsets` threshold            of F; weighted: whether
     stacks have weights
     """
@@ -59,7 +59,7 @@ class MapField:
         return np.stack(every) / self.resolution
 
     def margin(self, f1dots: Sequence[float]) -> int:
-        """Bins of F beside the frequencies that the pixels of no direction leave; rounded up, so
+        """Bins of F besides the frequencies that the pixels of no direction leave; rounded up, so
         that buffers fit more than one map.
         """
         largest = float(np.linalg.norm(self.shifts(f1dots), axis=2).max()) * self.farthest

@@ -1,4 +1,4 @@
-"""How much of the F-statistic is lost beside a signal: the metric of its parameters."""
+"""How much of the F-statistic is lost next to a signal: the metric of its parameters."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _SHIFTS = tuple(np.uint64(8 * k) for k in range(8))
 
 def crc64(words: Words, state: int = START) -> int:
     """The state after `words` ((n,) uint64, the bytes of the file in little-endian words), which
-    goes on at `state`.
+    continues at `state`.
 
     All parts of an SFT are multiples of eight bytes: header 48, comment padded, bins of 8.
     """

@@ -25,7 +25,7 @@ UNIT, WHOLE = "lanewise waves unit", "lanewise waves search"
 class State:
     """How far a unit is: the direction and the spin-down that come next, and the candidates so far.
 
-    digest: of the configuration. At the end `sky` is the number behind the unit's last direction.
+    digest: of the configuration. At the end `sky` is the number after the unit's last direction.
     """
 
     unit: Unit

@@ -11,7 +11,7 @@ from math import ceil
 from lanewise.support.attributes import frozen
 from lanewise.support.errors import InputError
 
-Part = tuple[int, int]  # the first number and that behind the last
+Part = tuple[int, int]  # the first number and that after the last
 
 
 @frozen
@@ -42,7 +42,7 @@ def divide(
     """At least `least` units, of parts that differ by one at most.
 
     Directions are divided first, then spin-downs, then frequencies: parts of a band compute F
-    beside their ends twice. whole_bands: they are not divided. Raises InputError where there are
+    besides their ends twice. whole_bands: they are not divided. Raises InputError where there are
     fewer parts of a search than units.
     """
     if least < 1:

@@ -1,4 +1,4 @@
-"""A search in units: divided, computed by whoever there is, checked, merged."""
+"""A search in units: divided, computed by all available workers, checked, merged."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Workers:
     """Who computes. Neither: this process.
 
     count       processes of this machine, started and ended with the search; for jobs of the device
-    "cuda" each has a GPU of its own scheduler   address of a Dask scheduler, whose workers have
+    "cuda" each has its own GPU scheduler   address of a Dask scheduler, whose workers have
     lanewise and see the files and the folder of checkpoints
     gpus        numbers of the GPUs of this machine that have a worker each, if not the first ones
     """
@@ -117,10 +117,10 @@ class Opened:
         report: Report = lambda steps, rows: None,
         announce: Announce = None,
     ) -> Found:
-        """Go on to the end, with a checkpoint of each unit every `seconds`.
+        """Continue to the end, with a checkpoint of each unit every `seconds`.
 
         report: called with steps that are done and their candidates, those of checkpoints first.
-        announce: is told the memory that a device takes, where this process computes.
+        announce: gets the memory that a device takes, where this process computes.
         """
         return Found(_merge(self, seconds, report, announce), self.ready, self.units)
 
@@ -135,7 +135,7 @@ def opened(
     resume: bool = False,
     overwrite: bool = False,
 ) -> Generator[Opened]:
-    """A search that nobody else computes within the block; for the arguments and errors see
+    """A search that no other process computes within the block; for the arguments and errors see
     `search_in_units`.
     """
     workers.check(job)
@@ -178,7 +178,7 @@ def search_in_units(
     """Search in work units, whose checkpoints are in `folder`, which is made.
 
     units       how many at least; None: those of the folder, else 4 a worker, or 1 seconds     from
-    one checkpoint of a unit to the next resume      go on from the checkpoints; overwrite: begin
+    one checkpoint of a unit to the next resume      continue from the checkpoints; overwrite: begin
     anew where there are some. Without either they are refused
 
     The list is the same for all numbers of units and workers, and for resumed searches, to the bit.

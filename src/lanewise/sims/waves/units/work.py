@@ -73,7 +73,7 @@ def process(
     announce: Callable[[Memory], None] | None = None,
     searches: Searches | None = None,
 ) -> State:
-    """The unit's complete state, which is in its checkpoint, too.
+    """The unit's complete state, which is in its checkpoint as well.
 
     seconds: from one checkpoint to the next. report: called with steps that are done and
     their candidates, those of the checkpoint first; announce: of memory.
@@ -107,7 +107,7 @@ def _after(state: State, rows: Candidates) -> State:
 def _loaded(job: Job) -> Ready:
     """A worker's data: read once for all its units."""
     with warnings.catch_warnings():
-        # whoever divided the search has been warned
+        # whichever command divided the search has warned
         warnings.simplefilter("ignore", SignalLossWarning)
         return job.load()
 
