@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import typer
 
+from docs.generator.scenes import SCENES
 from lanewise.cli.main import app
 from tests.markdown import commands, differences, run_blocks
 
@@ -57,9 +58,11 @@ def test_python_blocks_print_what_is_shown(document: str, tmp_path: Path) -> Non
 
 
 def _command_lines() -> list[str]:
+    scenes = {line for s in SCENES.values() for line in (s.before, s.command) if line}
     texts = ((ROOT / document).read_text(encoding="utf-8") for document in ("README.md", *DOCUMENTS))
     return sorted(
-        {line for text in texts for line in commands(text, "lanewise")}
+        scenes
+        | {line for text in texts for line in commands(text, "lanewise")}
         - {f"lanewise {s} run --help" for s in ("gravity", "lbm", "boids")}
     )
 

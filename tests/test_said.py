@@ -14,9 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 import lanewise as lw
+from docs.generator import pictures
+from docs.generator.scenes import SCENES
 from lanewise.compiler.optimisations import OPTIMISATIONS, Optimisation
 from lanewise.planning.plan import NEUTRAL
 from tests.markdown import blocks
@@ -80,6 +83,21 @@ def test_every_example_is_in_the_index() -> None:
     index = (ROOT / "docs/reference/examples.md").read_text(encoding="utf-8")
     named = re.findall(r"\]\(\.\./\.\./examples/(\w+\.py)\)", index)
     assert sorted(named) == sorted(p.name for p in (ROOT / "examples").glob("*.py"))
+
+
+def test_every_example_and_every_scene_has_a_small_picture() -> None:
+    """`python -m docs.generator.pictures` draws them; the page shows each once."""
+    page = (ROOT / "docs/reference/examples.md").read_text(encoding="utf-8")
+    shown = re.findall(r"\]\(\.\./pictures/((?:examples|products)/\w+\.png)\)", page)
+    wanted = {f"examples/{n}.png" for n in pictures.names()} | {f"products/{n}.png" for n in SCENES}
+    assert sorted(shown) == sorted(wanted)
+    there = {p.relative_to(pictures.PICTURES).as_posix(): p for p in pictures.PICTURES.glob("*/*.png")}
+    assert set(there) == wanted
+    for path in there.values():
+        assert path.stat().st_size <= pictures.LARGEST, path.name
+        with Image.open(path) as picture:
+            assert picture.size == pictures.SIZE, path.name
+    assert set(pictures.ARGUMENTS) | set(pictures.drawings.DRAWINGS) <= set(pictures.names())
 
 
 def test_every_ladder_has_a_section() -> None:

@@ -1,9 +1,13 @@
-"""The programs of examples/, by what their docstrings say."""
+"""The page of the programs of examples/, by what their docstrings say, and of the products, with
+pictures.
+"""
 
 from __future__ import annotations
 
 import ast
 from pathlib import Path
+
+from docs.generator.scenes import SCENES, Scene
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -13,17 +17,40 @@ def pages() -> dict[str, str]:
     lines = [
         "# Examples",
         "",
-        "Programs of the checkout that run as they are: `python examples/NAME.py`.",
+        "Programs of the checkout that run unchanged: `python examples/NAME.py`. Their first lines "
+        "say which arguments they take.",
         "",
-        "| program | what it shows | names it uses |",
+        "| picture or output | program | names it uses |",
         "| --- | --- | --- |",
+        *(_row(path) for path in sorted((ROOT / "examples").glob("*.py"))),
+        "",
+        "## Simulations",
+        "",
+        "With `--plot FILE.png` the commands draw these pictures at the end "
+        "([gravity](../gravity.md), [flow](../lbm.md), [flocks](../flocks.md), "
+        "[gravitational waves](../waves.md)).",
+        "",
+        "| picture | command |",
+        "| --- | --- |",
+        *(_row_of_scene(name, scene) for name, scene in SCENES.items()),
+        "",
+        "`python -m docs.generator.pictures` draws all of these pictures anew.",
     ]
-    for path in sorted((ROOT / "examples").glob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        about = " ".join((ast.get_docstring(tree) or "").partition("\n\n")[0].split())
-        used = ", ".join(f"`lw.{n}`" for n in _used(tree))
-        lines.append(f"| [{path.name}](../../examples/{path.name}) | {about} | {used} |")
     return {"examples.md": "\n".join(lines) + "\n"}
+
+
+def _row(path: Path) -> str:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    about = " ".join((ast.get_docstring(tree) or "").partition("\n\n")[0].split())
+    used = ", ".join(f"`lw.{n}`" for n in _used(tree))
+    picture = f"![What {path.name} shows](../pictures/examples/{path.stem}.png)"
+    return f"| {picture} | [{path.name}](../../examples/{path.name}): {about} | {used} |"
+
+
+def _row_of_scene(name: str, scene: Scene) -> str:
+    commands = "<br>".join(f"`{line}`" for line in (scene.before, scene.command) if line)
+    picture = f"![{scene.title}](../pictures/products/{name}.png)"
+    return f"| {picture} | {scene.title}: {commands} |"
 
 
 def _used(tree: ast.Module) -> list[str]:
