@@ -14,7 +14,9 @@ from lanewise.emit.llvm_expressions import Expressions
 from lanewise.emit.llvm_instructions import LETTERS, TYPES, in_memory, quoted
 from lanewise.emit.llvm_lanes import LaneWriter
 from lanewise.emit.llvm_prelude import WHOLE_SCATTERS
+from lanewise.emit.llvm_rounds import counted_rounds
 from lanewise.emit.names import Names
+from lanewise.emit.neighbour_loads import Places, odd_neighbours, rounds_at_once
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import buffers_read
 from lanewise.ir.names import is_own, own
@@ -49,6 +51,8 @@ class Writer:
         self.simd: LaneWriter | None = None
         self.loops: list[tuple[str, str]] = []  # where `break` and `continue` lead
         self.depth = 0  # of blocks in blocks
+        # what a loop reads through other pointers, see `emit/neighbour_loads.py`
+        self.odd: Places = frozenset()
         self.mutable: list[ir.Parameter] = []
         # pointers to local arrays, which a caller lends
         self.expressions = Expressions(
@@ -187,7 +191,18 @@ class Writer:
             negative = give(f"icmp slt i64 {place}, 0")
             place = give(f"select i1 {negative}, i64 {behind}, i64 {place}")
         kind = in_memory(self.kinds[buffer])
-        return give(f"getelementptr inbounds {kind}, ptr {self.buffer(buffer)}, i64 {place}")
+        array = self.aside(buffer) if (buffer, index) in self.odd else self.buffer(buffer)
+        return give(f"getelementptr inbounds {kind}, ptr {array}, i64 {place}")
+
+    def aside(self, buffer: str) -> str:
+        """Another pointer to a buffer, of which LLVM does not know that it is the same."""
+        name = self.local(own(f"{buffer}.aside"))
+        hidden = "@llvm.launder.invariant.group.p0(ptr"
+        line = f"  {name} = call ptr {hidden} {self.buffer(buffer)})"
+        if line not in self.code.rooms:
+            self.code.needs.add(f"declare ptr {hidden})")
+            self.code.rooms.append(line)
+        return name
 
     def scatter(self, s: ir.Scatter) -> None:
         kind, number = s.value.type, self.expressions.value(s.value)
@@ -262,7 +277,10 @@ class Writer:
         body = body or partial(self.block, s.body)
         bounds = [self.expressions.value(e) for e in (s.start, s.stop, s.step)]
         kind, fits = s.start.type, is_own(s.variable) or is_counted(s)
-        if kind in (I32, U32) and not fits:
+        odd = odd_neighbours(s, self.host.separate) if fits and self.simd is None else None
+        if odd:
+            self.in_two_parts(s, bounds, odd, body)
+        elif kind in (I32, U32) and not fits:
             bounds = [self.expressions.cast(b, kind, I64) for b in bounds]
             self.counted(s, bounds, I64, body)
         elif fits and isinstance(s.step, ir.Literal):
@@ -279,29 +297,27 @@ class Writer:
         """
         start, stop, step = bounds
         give, t = self.code.give, TYPES[kind]
-        way = give(f"sub {t} {stop}, {start}")
-        ahead = give(f"icmp sgt {t} {way}, 0")
-        by = s.step.value if isinstance(s.step, ir.Literal) else None
-        if by == 1:
-            rounds = give(f"select i1 {ahead}, {t} {way}, {t} 0")
-        else:
-            up = "true" if by is not None and by > 0 else "false"
-            if by is None:
-                up = give(f"icmp sgt {t} {step}, 0")
-            apart = give(f"xor i1 {ahead}, {up}")
-            rest = give(f"srem {t} {way}, {step}")
-            minus = give(f"sub {t} 0, {rest}")
-            size = give(f"select i1 {ahead}, {t} {rest}, {t} {minus}")
-            uneven = give(f"icmp sgt {t} {size}, 0")
-            more = give(f"zext i1 {uneven} to {t}")
-            whole = give(f"sdiv {t} {way}, {step}")
-            all_of = give(f"add {t} {whole}, {more}")
-            rounds = give(f"select i1 {apart}, {t} 0, {t} {all_of}")
+        rounds = counted_rounds(give, t, start, stop, s.step, step)
 
         def value(now: str) -> str:
             return now if s.start.type.size == kind.size else give(f"trunc {t} {now} to i32")
 
         self.rounds(s, t, rounds, (start, step), value, body)
+
+    def in_two_parts(
+        self, s: ir.For, bounds: list[str], odd: Places, body: Callable[[], None]
+    ) -> None:
+        """Whole vectors, and a rest that reads some neighbours through other pointers."""
+        start, stop, step = bounds
+        give, t, unit = self.code.give, TYPES[s.start.type], rounds_at_once(s, self.kinds)
+        way = give(f"sub {t} {stop}, {start}")
+        rest = give(f"srem {t} {way}, {unit}")
+        middle = give(f"sub {t} {stop}, {rest}")
+        self.counted(s, [start, middle, step], s.start.type, body)
+        self.note(f"the last rounds, fewer than {unit}:")
+        around, self.odd = self.odd, odd
+        self.counted(s, [middle, stop, step], s.start.type, body)
+        self.odd = around
 
     def by_rounds(self, s: ir.For, bounds: list[str], body: Callable[[], None]) -> None:
         """A user's loop whose variable may wrap on its way."""

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -56,7 +55,7 @@ class SlabLaunch:
             cpu.Slabbed(k.function, arguments[k.where], k.bounds(arguments, self.units))
             for k in self.kernels
         ]
-        return partial(cpu.run_slabs, work)
+        return cpu.slab_run(work)
 
     def prepare(self) -> None:
         """Compile the kernels."""

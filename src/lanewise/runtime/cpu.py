@@ -214,6 +214,26 @@ class Slabbed:
     bounds: Sequence[int]
 
 
+def slab_run(work: Sequence[Slabbed]) -> Callable[[], None]:
+    """What `run_slabs` does, as one function; of one slab it is the calls themselves."""
+    if not work or len(work[0].bounds) != 2:
+        return partial(run_slabs, work)
+    compile_workers.need([w.kernel for w in work])
+    calls = [
+        partial(function_of(w.kernel, w.arguments), *w.arguments, *w.bounds)
+        for w in work
+        if w.bounds[0] < w.bounds[1]
+    ]
+    if len(calls) == 1:
+        return calls[0]
+
+    def run() -> None:
+        for call in calls:
+            call()
+
+    return run
+
+
 def run_slabs(work: Sequence[Slabbed]) -> None:
     """Run all kernels on one slab after the other: what one of them leaves in the caches the next
     one finds there.
