@@ -169,7 +169,8 @@ def put(data: FlatMemory, flat: FlatValues) -> None:
     storage = data.storage
     if not isinstance(flat.kind, Record):
         storage.side.write(EVERY)
-        storage.memory.strided(storage.record.fields[0])[...] = flat.values
+        with on(storage.device):
+            storage.memory.strided(storage.record.fields[0])[...] = flat.values
     elif flat.count:
         array = RecordArray(storage, RecordValue) if data.array is None else data.array
         records = isinstance(flat.values, RecordArray)
