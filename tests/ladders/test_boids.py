@@ -16,9 +16,11 @@ from lanewise.ladders.boids import LADDER, MILLIONS, SIZES, THESIS_AGENTS, climb
 from lanewise.ladders.boids_run import FlockRunner
 from lanewise.ladders.boids_truth import TOLERANCE
 from lanewise.ladders.boids_versions import (
+    AHEAD,
     ALL,
     AROUND,
     AUTOMATIC,
+    COLUMNS,
     CONSTANT,
     CURVE,
     DEVICE,
@@ -26,6 +28,7 @@ from lanewise.ladders.boids_versions import (
     GPU,
     HOST,
     IN_TURN,
+    LISTS,
     ONE,
     OWN_CELLS,
     SORT,
@@ -96,7 +99,7 @@ def test_all_versions() -> None:
     rungs = climbed(*(v.name for v in versions(WORLD, "cpu")), agents=3000)
     known = {short(r): r for r in rungs}
     assert set(EIGHT) < set(known)
-    for name in (ALL, HOST, SORT, ONE, THREE, AROUND, CURVE, IN_TURN):
+    for name in (ALL, HOST, SORT, ONE, THREE, AROUND, CURVE, COLUMNS, LISTS, AHEAD, IN_TURN):
         check(known[name])
     assert known[AROUND].over == known[HOST].name
     assert known[IN_TURN].over is None
@@ -111,6 +114,19 @@ def test_all_versions() -> None:
             0 <= float(known[name].extra["active_idle_threads"] or 0) <= float(known[name].extra["idle_threads"] or 0)
         )
     assert summary(rungs)[0].startswith(f"3,000 agents, world {WORLD:g}: fastest is ")
+
+
+def test_a_rung_is_compared_with_the_one_that_its_base_is() -> None:
+    """On a CPU the cells that the device builds are the host's: a rung over them has a factor all the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        plain = {v.name: v for v in versions(WORLD, "cpu")}
+        two = [plain[HOST], plain[DEVICE], replace(plain[AHEAD], over=DEVICE)]
+        patch.setattr(boids, "versions", lambda world, device: iter(two))
+        host, device, ahead = climb(Options("cpu", (AGENTS,), quick=True, worlds=(WORLD,)))
+    assert device.extra["skip"] == "same code"
+    assert ahead.over == host.name
+    assert ahead.speedup == pytest.approx((host.seconds or 0) / (ahead.seconds or 1))
+    check(ahead)
 
 
 def test_report_and_picture(rungs: list[Rung], tmp_path: Path) -> None:
@@ -220,7 +236,7 @@ def test_what_would_take_too_long() -> None:
 def test_a_ladder_on_a_gpu_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boids, "GPU_SECONDS", -1.0)
     rungs = list(climb(Options("cuda", SIZES("cuda", False))))
-    assert len(rungs) == len(flocks(Options("cuda", SIZES("cuda", False)))) * 11
+    assert len(rungs) == len(flocks(Options("cuda", SIZES("cuda", False)))) * 14
     assert all(r.extra["skip"] == "too long" for r in rungs)
     assert all(f"--agents {r.bodies} --world {r.extra['world']:g} measures it" in str(r.skipped) for r in rungs)
 
@@ -251,7 +267,7 @@ def test_versions() -> None:
         assert v.over is None or v.over in names[: names.index(v.name)]
     assert [thesis_cells(w) for w in (1.0, 50.0, 100.0, 200.0)] == [1, 23, 25, 25]
     built = {v.name for v in versions(200.0, "cuda") if v.search is not None and is_host_built(v.search)}
-    assert built == {HOST, CONSTANT, SORT, ONE, THREE, AROUND}
+    assert built == {HOST, CONSTANT, SORT, ONE, THREE, AROUND, COLUMNS}
 
 
 def test_figures_of_the_thesis() -> None:

@@ -47,6 +47,23 @@ def test_one_step_in_float64(state: State) -> None:
     assert truth.error(flock.run(1)) < 1e-10
 
 
+@pytest.mark.parametrize("cosine", [-0.6, 0.0, 0.4])
+def test_one_step_of_agents_that_do_not_see_behind_them(state: State, cosine: float) -> None:
+    """Right for the cosine of its flock, and wrong for one that is a little different and for who sees all."""
+    sight = lw.Sight(heading="forward", cosine=cosine, near=THESIS.near_radius)
+    truth = make_truth(state, THESIS, THESIS_K, 0, sight)
+    assert len(truth.rows) > 0.9 * AGENTS
+
+    def error(seen: lw.Sight | None) -> float:
+        search = lw.StaticGrid(radius=THESIS.radius, k=THESIS_K, sight=seen)
+        flock = Flock(state=state, semantics="thesis", k=THESIS_K, world=WORLD, search=search, precision="f64")
+        return truth.error(flock.run(1))
+
+    assert error(sight) < 1e-10
+    assert error(None) > 1e-3
+    assert error(lw.Sight(heading="forward", cosine=cosine + 0.05, near=THESIS.near_radius)) > 1e-3
+
+
 def test_one_step_in_turn_in_float64(state: State) -> None:
     parameters = make_parameters("seq")
     truth = make_truth_in_turn(state, parameters, WORLD)

@@ -58,7 +58,17 @@ def met(search: lw.Search, agents: int, world: float) -> Met | None:
         case lw.StaticGrid():
             cells = search.cells if isinstance(search.cells, int) else own_cells(agents, world)
             side = 2 * world / cells
-            return Met(around(side), min(cells, reach / side + 1) ** 2)
+            rows = min(cells, reach / side + 1) ** 2
+            # with a cosine of -1 a target sees the whole ball, with 0 half of it
+            seen = 1.0 if search.sight is None else (1 - search.sight.cosine) / 2
+            return Met(seen * around(side), rows)
+        case lw.CellArray():
+            # columns as wide as the radius, of which a piece as long as the search reaches is met
+            across = reach + THESIS.radius
+            return Met(min(agents, density * across**2 * reach), (across / THESIS.radius) ** 2)
+        case lw.NeighborLists():
+            ball = 4 / 3 * math.pi * (THESIS.radius + search.skin) ** 3
+            return Met(min(agents, density * ball))
         case lw.DynamicGrid(order="curve"):
             side = (CURVE_LEAF / density) ** (1 / 3)
             return Met(around(side), FAN_OUT * around(side) / CURVE_LEAF * FAN_OUT / (FAN_OUT - 1))

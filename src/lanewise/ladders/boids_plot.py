@@ -32,6 +32,9 @@ COLOURS = (
     "#7ee0a0",
     "#d96c8f",
     "#7d879c",
+    "#b8f04f",
+    "#f09fd0",
+    "#3fbfa8",
 )
 PARTS = dict(zip(STAGES, ("#ffab4a", "#4f9df0", "#7ee0a0"), strict=True))
 USUAL = 200.0  # the world of the thesis's figures of agents

@@ -22,10 +22,12 @@ from lanewise.ladders.boids_versions import (
     ALL,
     BOUNDARY,
     IN_TURN,
+    SIGHT,
     Version,
     as_extra,
     is_host_built,
     paper_of,
+    sight_of,
     versions,
 )
 from lanewise.ladders.run import clock, duration, skipped
@@ -59,6 +61,8 @@ class FlockRunner:
     world: float
     pairs: dict[bool, float]
     seen: dict[lw.Search, str] = field(default_factory=dict[lw.Search, str])
+    # the rungs that are another one's search on this device, and whose
+    same: dict[str, str] = field(default_factory=dict[str, str])
 
     @cached_property
     def state(self) -> State:
@@ -70,6 +74,10 @@ class FlockRunner:
     @cached_property
     def truth(self) -> Truth:
         return make_truth(self.state, THESIS, THESIS_K, self.options.seed)
+
+    @cached_property
+    def truth_ahead(self) -> Truth:
+        return make_truth(self.state, THESIS, THESIS_K, self.options.seed, SIGHT)
 
     @cached_property
     def truth_in_turn(self) -> Truth:
@@ -195,9 +203,10 @@ class FlockRunner:
         if version.search is not None:
             same = _built_alike(flock.search, flock.describe_search(), self.options.on_gpu)
             if (first := self.seen.setdefault(same, version.name)) != version.name:
+                self.same[version.name] = first
                 return skipped(blank, "same code", f"on this device it is {first!r}")
         first_seconds = clock(lambda: flock.run(1))
-        truth = self.truth if version.search is not None else self.truth_in_turn
+        truth = self._truth_of(version)
         if not len(truth.rows):
             return skipped(
                 blank, "wrong", "nothing can be checked: rounding decides what every agent does"
@@ -230,6 +239,11 @@ class FlockRunner:
             **_idle(flock),
         }
         return replace(rung, extra=extra)
+
+    def _truth_of(self, version: Version) -> Truth:
+        if version.search is None:
+            return self.truth_in_turn
+        return self.truth if sight_of(version.search) is None else self.truth_ahead
 
     def _seconds(self, flock: Flock, first: float) -> tuple[float, int]:
         """The median time of a step, and of how many runs.
@@ -280,7 +294,8 @@ class FlockRunner:
         seconds = rung.seconds
         if seconds is None or version.search is None:
             return rung
-        every, base = rungs.get(ALL), rungs.get(version.over or "")
+        over = version.over or ""
+        every, base = rungs.get(ALL), rungs.get(self.same.get(over, over))
         over_all = None if every is None or every.seconds is None else every.seconds / seconds
         expected = self._predicted(version.search)
         rung = replace(

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import lanewise as lw
 from lanewise.sims.boids import Flock, Parameters, State
 from lanewise.sims.boids.options import DT
 from lanewise.sims.common.devices import to_host
@@ -48,8 +49,13 @@ class Truth:
         return difference / largest if largest else difference
 
 
-def make_truth(state: State, parameters: Parameters, k: int, seed: int) -> Truth:
-    """One step in which all steer and then all move; all agents are checked if they are few."""
+def make_truth(
+    state: State, parameters: Parameters, k: int, seed: int, sight: lw.Sight | None = None
+) -> Truth:
+    """One step in which all steer and then all move; all agents are checked if they are few.
+
+    sight: which others an agent can have as neighbours; None: all.
+    """
     n = len(state)
     most = MANY if n <= LARGE else FEW
     rows = (
@@ -60,7 +66,7 @@ def make_truth(state: State, parameters: Parameters, k: int, seed: int) -> Truth
     world = _World(state)
     velocity, sure, neighbours = np.empty((len(rows), 3)), np.ones(len(rows), np.bool_), 0
     for at, row in enumerate(rows.tolist()):
-        mates, sure[at] = world.nearest(row, parameters, k)
+        mates, sure[at] = world.nearest(row, parameters, k, sight)
         wish, clear = _wish(world, row, mates, parameters)
         sure[at] &= clear
         velocity[at] = _velocity(world, row, wish, parameters)
@@ -112,9 +118,11 @@ class _World:
     def velocity(self, rows: NDArray[np.int64]) -> Floats:
         return self.forward[rows] * self.speed[rows, None]
 
-    def nearest(self, row: int, p: Parameters, k: int) -> tuple[NDArray[np.int64], bool]:
-        """The k nearest within the radius but for the agent itself, and whether rounding cannot
-        change them.
+    def nearest(
+        self, row: int, p: Parameters, k: int, sight: lw.Sight | None
+    ) -> tuple[NDArray[np.int64], bool]:
+        """The k nearest of those that it sees within the radius, but for the agent itself, and
+        whether rounding cannot change them.
         """
         x, reach = self.place[row, 0], p.radius * (1 + EDGE)
         first, last = np.searchsorted(self.sorted_x, (x - reach, x + reach))
@@ -123,6 +131,16 @@ class _World:
         d2 = ((self.place[near] - self.place[row]) ** 2).sum(axis=1)
         within = d2 < p.radius**2
         sure = not _near(d2, p.radius**2).any()
+        if sight is not None:
+            ahead, distance = (self.place[near] - self.place[row]) @ self.forward[row], np.sqrt(d2)
+            side = ahead - sight.cosine * distance
+            sure = (
+                sure
+                and not (
+                    within & ((np.abs(side) < EDGE * distance) | _near(d2, sight.near**2))
+                ).any()
+            )
+            within &= (side >= 0) | (d2 < sight.near**2)
         near, d2 = near[within], d2[within]
         chosen = np.argsort(d2, kind="stable")
         if len(near) > k:

@@ -1,5 +1,5 @@
-"""The searches that the ladder `boids` climbs: the thesis's eight, ours, and OpenSteer's own loop;
-and the thesis's figures for them.
+"""The searches that the ladder `boids` climbs: the thesis's eight, ours, those that it left to the
+future, and OpenSteer's own loop; and the thesis's figures for them.
 
 J. Breitbart, Case studies on GPU usage and data structure design, University of Kassel (2008),
 chapters 5 to 7: a GeForce 8800 GTS with 96 processors, an Athlon 64 3700+. Most of its measurements
@@ -19,10 +19,16 @@ from lanewise.sims.boids.parameters import THESIS, THESIS_K
 from lanewise.sims.common.devices import CPU, target_of
 
 OWN_CELLS, CURVE, AUTOMATIC = "static grid, own cells", "dynamic grid, curve", "automatic"
+COLUMNS, LISTS, AHEAD = "cell array", "lists with a skin", "static grid, cells behind left out"
 IN_TURN = "one after another"
 BOUNDARY = "wrap"
 # along an axis: the starts of 25^3 cells are the most that constant memory holds, as in the thesis
 MOST_CELLS = 25
+# How much farther than the radius lists look: an agent moves by half of it in two steps, and lists
+# of a wider skin are longer than they save.
+SKIN = 0.5
+# Who is not behind an agent, or so near that it is seen in every direction.
+SIGHT = lw.Sight(heading="forward", cosine=0.0, near=THESIS.near_radius)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,9 @@ def versions(world: float, device: str) -> Iterator[Version]:
         (AROUND, HOST, lambda: lw.DynamicGrid(order="3-D", leaves="around", **common)),
         (OWN_CELLS, ALL, lambda: lw.StaticGrid(**common)),
         (CURVE, ALL, lambda: lw.DynamicGrid(order="curve", **common)),
+        (COLUMNS, HOST, lambda: lw.CellArray(**common)),
+        (LISTS, OWN_CELLS, lambda: lw.NeighborLists(skin=SKIN, **common)),
+        (AHEAD, OWN_CELLS, lambda: lw.StaticGrid(sight=SIGHT, **common)),
         (AUTOMATIC, ALL, lambda: lw.Nearest(**common)),
     )
     yield from (Version(name, over, search()) for name, over, search in make)
@@ -73,6 +82,11 @@ def thesis_cells(world: float) -> int:
     return max(1, min(MOST_CELLS, int(2 * world / THESIS.radius)))
 
 
+def sight_of(search: lw.Search | None) -> lw.Sight | None:
+    """Whom a target sees; None: all."""
+    return search.sight if isinstance(search, lw.AllPairs | lw.StaticGrid) else None
+
+
 def is_host_built(search: lw.Search) -> bool:
     """Whether the structure is built by the host wherever the agents are."""
     match search:
@@ -80,6 +94,8 @@ def is_host_built(search: lw.Search) -> bool:
             return True
         case lw.DynamicGrid(order=order):
             return order != "curve"
+        case lw.CellArray():
+            return True
         case _:
             return False
 
