@@ -127,6 +127,39 @@ def test_columns_of_any_origin(layout: lw.Layout) -> None:
     assert Grain.array({"kind": [1, 2]}).mass.tolist() == [0, 0]
 
 
+@pytest.mark.parametrize("layout", ALL, ids=str)
+def test_records_within_records_of_a_table_are_laid_flat(layout: lw.Layout) -> None:
+    class Body(lw.Record):
+        shape_axis: lw.vec3
+        shape_skin_width: lw.f64
+        mass: lw.f32
+
+    skin = np.dtype([("width", "f8")])
+    shape = np.dtype([("axis", "f4", 3), ("skin", skin)])
+    table = np.zeros(5, np.dtype([("mass", "f4"), ("shape", shape)]))
+    table["shape"]["axis"] = np.arange(15).reshape(5, 3)
+    table["shape"]["skin"]["width"], table["mass"] = np.arange(5) / 3, np.arange(5)
+    bodies = Body.array(table[::-1], layout=layout)
+    assert bodies.shape_axis.tolist() == table["shape"]["axis"][::-1].tolist()
+    assert bodies.shape_skin_width.tolist() == table["shape"]["skin"]["width"][::-1].tolist()
+    assert bodies.mass.tolist() == [4, 3, 2, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("columns", "text"),
+    [
+        ([("kind", [("of", "i4")])], "Grain.kind: an array of numbers is needed, found ndarray with dtype [('of', '<i4')]; give one of its columns, 'of'"),
+        ([("shape", [("of", "i4")])], "Grain has no column 'shape_of'; wanted position"),
+        ([("a", [("x", "f4")]), ("a_x", "f4")], "Grain.array: the table has two columns 'a_x', one of them in a record within its records"),
+    ],
+    ids=range(3),
+)  # fmt: skip
+def test_records_within_records_that_do_not_fit(columns: Any, text: str) -> None:
+    with pytest.raises(ArgumentError) as error:
+        Grain.array(np.zeros(2, np.dtype(columns)))
+    assert text in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("table", "text"),
     [

@@ -16,6 +16,7 @@ from lanewise.ladders.boids_versions import (
     ALL,
     AROUND,
     AUTOMATIC,
+    BOUNDARY,
     CONSTANT,
     CURVE,
     HOST,
@@ -26,6 +27,8 @@ from lanewise.ladders.boids_versions import (
     versions,
 )
 from lanewise.models.devices import device_model, table_model
+from lanewise.sims.boids.boundaries import find_boundary
+from lanewise.sims.boids.choice import search_world
 from lanewise.sims.boids.flock import Flock
 from lanewise.sims.boids.initial import make_state
 from lanewise.sims.boids.parameters import THESIS, THESIS_K, make_parameters
@@ -55,8 +58,11 @@ def test_one_step_of_agents_that_do_not_see_behind_them(state: State, cosine: fl
     assert len(truth.rows) > 0.9 * AGENTS
 
     def error(seen: lw.Sight | None) -> float:
-        search = lw.StaticGrid(radius=THESIS.radius, k=THESIS_K, sight=seen)
-        flock = Flock(state=state, semantics="thesis", k=THESIS_K, world=WORLD, search=search, precision="f64")
+        world = search_world(find_boundary(BOUNDARY).end, WORLD)
+        search = lw.StaticGrid(radius=THESIS.radius, k=THESIS_K, world=world, sight=seen)
+        flock = Flock(
+            state=state, semantics="thesis", k=THESIS_K, world=WORLD, boundary=BOUNDARY, search=search, precision="f64"
+        )
         return truth.error(flock.run(1))
 
     assert error(sight) < 1e-10

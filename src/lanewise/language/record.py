@@ -394,6 +394,12 @@ def _check_plain(cls: type[Any], base: type[Any]) -> None:
 def _field(cls: type[Any], name: str, annotation: Any) -> Field:
     value_type = type_of_annotation(annotation)
     if value_type is None:
+        if (inner := record_of(annotation)) is not None:
+            flat = ", ".join(f"{name}_{f.name}: lw.{f.type}" for f in inner)
+            raise RecordError(
+                f"{cls.__name__}.{name} is a {inner.name}, and a record within a record is not "
+                f"supported; write its fields in {cls.__name__}: {flat}"
+            )
         raise RecordError(
             f"{cls.__name__}.{name} is annotated with {annotation!r}; a record holds lanewise "
             "types: lw.f32, f64, i32, i64, u32, bool, vec2..4, dvec2..4 or ivec2..4"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lanewise.language import types as t
 from lanewise.language.record import Field, Record
@@ -105,6 +106,24 @@ def _fields(record: Record, values: Any, device: str) -> dict[str, Any]:
     return found
 
 
+def _flat(record: Record, values: NDArray[Any], prefix: str = "") -> dict[str, NDArray[Any]]:
+    """The columns of a structured array. Those of a record within its records have the names of
+    both, as `shape_radius`: a record of lanewise has no others in it.
+    """
+    found: dict[str, NDArray[Any]] = {}
+    for inner in values.dtype.names or ():
+        name, column = f"{prefix}{inner}", values[inner]
+        whole = column.dtype.names is None or record.field(name) is not None
+        columns = {name: column} if whole else _flat(record, column, f"{name}_")
+        if twice := [n for n in columns if n in found]:
+            raise ArgumentError(
+                f"{record.name}.array: the table has two columns {twice[0]!r}, one of them in a "
+                "record within its records"
+            )
+        found |= columns
+    return found
+
+
 def _table(record: Record, values: Any) -> tuple[list[Any], Callable[[str], Any]]:
     """The names of the columns of a table, and what gives one of them."""
     pandas: Any = sys.modules.get("pandas")  # a caller with one of its tables has imported it
@@ -114,7 +133,8 @@ def _table(record: Record, values: Any) -> tuple[list[Any], Callable[[str], Any]
                 f"{record.name}.array takes a structured array of shape (n,), found shape "
                 f"{values.shape}; .reshape(-1) makes one"
             )
-        return list(values.dtype.names), cast("Callable[[str], Any]", values.__getitem__)
+        flat = _flat(record, values)
+        return list(flat), flat.__getitem__
     if pandas is not None and isinstance(values, pandas.DataFrame):
         frame: Any = values
         names = list(frame.columns)

@@ -342,9 +342,17 @@ def bring(value: Any, device: str) -> Any:
     result = np.asarray(value)
     if result.dtype.kind not in "biuf":
         raise ArgumentError(
-            f"an array of numbers is needed, found {type(value).__name__} with dtype {result.dtype}"
+            f"an array of numbers is needed, found {type(value).__name__} with dtype "
+            f"{result.dtype}{_instead(result.dtype)}"
         )
     return result
+
+
+def _instead(dtype: np.dtype[Any]) -> str:
+    """What to do with records where numbers are wanted."""
+    if dtype.names is None:
+        return ""
+    return f"; give one of its columns, {', '.join(map(repr, dtype.names))}"
 
 
 def _of_gpu(value: Any) -> Any:
