@@ -212,6 +212,7 @@ def test_lists_one_by_one_cost_some_copies_of_all() -> None:
         ([samples(1)], "append: lw.ragged: kind is for values, and these are records of Sample"),
         (lw.ragged(samples(1), counts=[1]), "append: wanted lists of f32, found some of Sample"),
         (3, "append: lw.ragged takes nested lists"),
+        ([], "append: found [], which has no list in it, so its depth is unknown; [[]] is one empty list"),
     ],
 )
 def test_what_does_not_fit_is_refused(lists: Any, text: str) -> None:

@@ -89,6 +89,11 @@ def run(
     """
     from lanewise.sims.units import Scan, axis_of
 
+    if not scan:
+        _say(
+            "note: without --scan this is one unit; --scan NAME=VALUES makes one for each value, "
+            "as --scan seed=1..4"
+        )
     asked = Scan(
         product=product,
         options=tuple(context.args),

@@ -67,19 +67,20 @@ def climb(options: Options) -> Iterator[Rung]:
     for sites in options.bodies:
         for box in boxes(sites):
             for share in QUICK if options.quick else ALONG:
-                yield from _at(options, replace(box, solid=share), share)
+                yield from _at(options, replace(box, solid=share))
 
 
-def _at(options: Options, box: SiteBox, share: float) -> Iterator[Rung]:
+def _at(options: Options, box: SiteBox) -> Iterator[Rung]:
     runner, earlier = SiteRunner(options, box), dict[str, Rung]()
-    solid = float(np.mean(box.mask("together") == SOLID))
+    # discs are made of whole sites, and the edges are not solid: it differs from the requested one
+    share = float(np.mean(box.mask("together") == SOLID))
     steps = _until_steady(box, options)
     for form, under in _forms(options.device):
         rung = runner.measure(form, earlier.get(under or ""))
         earlier[form.name] = rung
         whole = None if steps.count is None or rung.seconds is None else steps.count * rung.seconds
         along = {
-            **rung.extra, "share": share, "solid_fraction": solid, "steady_steps": steps.count,
+            **rung.extra, "share": share, "share_requested": box.solid, "steady_steps": steps.count,
             "steady_seconds": whole, "curve": f"{box.lattice.name}, {form.name}",
         }  # fmt: skip
         yield _named(replace(rung, extra=along), box, share)
@@ -96,7 +97,7 @@ def _forms(device: str) -> Iterator[tuple[FlowForm, str | None]]:
 
 
 def _named(rung: Rung, box: SiteBox, share: float) -> Rung:
-    place = f"{box.lattice.name}, {share:.0%} solid"
+    place = f"{box.lattice.name}, {share:.1%} solid"
     over = None if rung.over is None else f"{place}, {rung.over}"
     return replace(rung, name=f"{place}, {rung.name}", over=over)
 
@@ -136,8 +137,8 @@ def summary(rungs: list[Rung]) -> list[str]:
         }
         if split:
             best = max(split, key=split.__getitem__)
-            gains = ", ".join(f"{factor_text(f)} at {share:.0%}" for share, f in split.items())
-            lines.append(f"{sites:,} sites: splitting gains {gains}; most at {best:.0%}")
+            gains = ", ".join(f"{factor_text(f)} at {share:.1%}" for share, f in split.items())
+            lines.append(f"{sites:,} sites: splitting gains {gains}; most at {best:.1%}")
         own = {
             number(r, "share") or 0.0: r
             for r in rungs
@@ -146,7 +147,7 @@ def summary(rungs: list[Rung]) -> list[str]:
         if own:
             share, slowest = max(own.items(), key=lambda p: number(p[1], "steady_seconds") or 0.0)
             lines.append(
-                f"{sites:,} sites: longest until steady at {share:.0%} solid, "
+                f"{sites:,} sites: longest until steady at {share:.1%} solid, "
                 f"{seconds_text(number(slowest, 'steady_seconds'))} in "
                 f"{digits(number(slowest, 'steady_steps') or 0)} steps"
             )
@@ -168,7 +169,6 @@ LADDER = Ladder(
     sizes=SIZES,
     climb=climb,
     columns=(
-        Column("solid", number_text("solid_fraction", "{:.1%}".format)),
         Column("MLUPS", number_text("mlups", digits)),
         Column("steps", number_text("steady_steps", "{:,.0f}".format)),
         Column("until steady", lambda r: seconds_text(number(r, "steady_seconds"))),

@@ -47,6 +47,8 @@ def test_factors_are_equal_and_ends_are_exact(first: float, last: float, count: 
         ("dt=1,2,1", "--scan dt=1,2,1: the value 1 is there twice; wanted it once"),
         ("seed=4..1", "--scan seed=4..1: wanted a first number that is no larger than the last, and at most 1,000,000 of them"),
         ("dt=1:2:1", "--scan dt=1:2:1: wanted FIRST:LAST:COUNT of two finite numbers and at least 2 values"),
+        ("dt=0.1:1", "--scan dt=0.1:1: FIRST:LAST without a count; wanted FIRST:LAST:COUNT, as dt=0.1:1:5 for five values"),
+        ("seed=1:5", "--scan seed=1:5: FIRST:LAST without a count; wanted FIRST:LAST:COUNT, as seed=1:5:5 for five values, or seed=1..5 for all integers"),
         ("dt=a:2:3", "--scan dt=a:2:3: wanted FIRST:LAST:COUNT of two finite numbers and at least 2 values"),
         ("dt=-1:2:3log", "--scan dt=-1:2:3log: steps by factors want two numbers of one sign, not zero"),
     ],

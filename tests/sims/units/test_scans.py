@@ -16,7 +16,9 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
+from typer.testing import CliRunner
 
+from lanewise.cli.main import app
 from lanewise.sims.gravity import runner
 from lanewise.sims.units import Done, Scan, axis_of, compute, opened, read_scan, status
 from lanewise.sims.units.cards import a_card
@@ -298,11 +300,22 @@ def test_a_value_is_there_once_however_it_is_written(text: str) -> None:
         axis_of(text)
 
 
+def test_one_unit_without_an_axis_is_said(tmp_path: Path) -> None:
+    words = ["units", "run", str(tmp_path / "scan"), "gravity", "--device", "gpu", "--bodies", "5", "--steps", "1"]
+    said = CliRunner().invoke(app, words).stderr
+    assert said.startswith("note: without --scan this is one unit; --scan NAME=VALUES makes one for each value")
+    assert "note" not in CliRunner().invoke(app, [*words, "--scan", "seed=1..2"]).stderr
+
+
 def test_a_folder_has_one_scan(tmp_path: Path) -> None:
     folder = tmp_path / "scan"
-    with pytest.raises(InputError, match="there is no scan; lanewise units run begins one"):
+    with pytest.raises(
+        InputError, match="there is no such folder; lanewise units run begins one, as lanewise units run"
+    ):
         run(None, folder)
     run(small(), folder)
+    with pytest.raises(InputError, match=r"there is no scan; wanted the folder of one, as .*scan$"):
+        run(None, tmp_path)
     with pytest.raises(InputError, match=r"a scan was begun there; lanewise units resume .* continues it"):
         run(small("seed=1"), folder)
 

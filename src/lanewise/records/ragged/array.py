@@ -375,6 +375,11 @@ class RaggedArray:
             flat, ends = whole._values(), whole._ends()
         else:
             kind = None if isinstance(self.kind, Record) else self.kind
+            if counts is None and isinstance(lists, list) and not lists:
+                raise ArgumentError(
+                    "append: found [], which has no list in it, so its depth is unknown; [[]] is "
+                    "one empty list, and nothing is appended by leaving the call out"
+                )
             try:
                 read = read_lists(lists, counts, kind, self._device)
             except ArgumentError as error:

@@ -19,6 +19,7 @@ from lanewise.support.errors import InputError
 
 MOST_UNITS = 1_000_000
 _WHOLE = re.compile(r"(-?\d+)\.\.(-?\d+)")
+_PAIR = re.compile(r"([-+\d.eE]+):([-+\d.eE]+)")
 _SPACED = re.compile(r"([^:]+):([^:]+):(\d+)(log)?")
 
 
@@ -69,6 +70,14 @@ def _values(text: str, listed: str) -> tuple[str, ...]:
         except ValueError:
             ends = math.nan, math.nan
         return _between(text, *ends, int(spaced[3]), by_factors=spaced[4] is not None)
+    if pair := _PAIR.fullmatch(listed):
+        ways = [f"{text}:5 for five values"]
+        if all(re.fullmatch(r"-?\d+", end) for end in pair.groups()):
+            ways.append(f"{text.replace(':', '..')} for all integers")
+        raise InputError(
+            f"--scan {text}: FIRST:LAST without a count; wanted FIRST:LAST:COUNT, as "
+            + ", or ".join(ways)
+        )
     values = tuple(v.strip() for v in listed.split(","))
     if not all(values):
         raise InputError(f"--scan {text}: a value is empty; wanted one between any two commas")

@@ -25,6 +25,7 @@ from lanewise.support.interrupts import imported
 SCAN, KIND = "units.json", "lanewise scan"
 _TYPED = "COMMANDLINE"  # by name, as typer brings its own click
 MOST_COPIES = 9
+MOST_NAMED = 5  # scans that an error lists
 
 
 @frozen
@@ -139,13 +140,26 @@ def write_scan(folder: Path, scan: Scan) -> None:
     write_document(folder / SCAN, KIND, content)
 
 
+def _without(folder: Path) -> str:
+    """Why there is no scan in a folder, and what to do."""
+    inside = sorted(p.parent.name for p in folder.glob(f"*/{SCAN}"))[:MOST_NAMED]
+    if inside:
+        names = ", ".join(str(folder / name) for name in inside)
+        return f"there is no scan; wanted the folder of one, as {names}"
+    what = "there is no scan" if folder.is_dir() else "there is no such folder"
+    return (
+        f"{what}; lanewise units run begins one, as lanewise units run {folder} gravity "
+        "--bodies 1000 --steps 100 --scan seed=1..4"
+    )
+
+
 def read_scan(folder: Path) -> Scan:
     """What is computed in a folder; raises InputError where there is none, or where a file that
     its units read has changed.
     """
     path = folder / SCAN
     if not path.exists():
-        raise InputError(f"{folder}: there is no scan; lanewise units run begins one")
+        raise InputError(f"{folder}: {_without(folder)}")
     saved = read_document(path, KIND)
     try:
         c: dict[str, Any] = saved["configuration"]
