@@ -81,7 +81,7 @@ def flow(size: int, device: str) -> Subject:
 
     case = find_case("cavity")
     made = runner.start(
-        case, case.request(size=size), Method(device=device), End(steps=1), Output()
+        case, case.request(size=size, re=size), Method(device=device), End(steps=1), Output()
     )  # fmt: skip
     simulation = made.state.simulation
 

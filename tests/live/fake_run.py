@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import lanewise.live
-from lanewise.live.protocol import CLOSED, FLAGS, HEADER, HEADER_BYTES, KINDS, MAGIC, PATH
+from lanewise.live.protocol import CLOSED, FLAGS, GONE, HEADER, HEADER_BYTES, KINDS, MAGIC, PATH
 
 STATIC = Path(lanewise.live.__file__).parent / "static"
 TOKEN = "correct-horse"
@@ -94,6 +94,15 @@ class FakeRun:
     def drop(self) -> None:
         """Cuts every connection, as a network does."""
         self._loop.call_soon_threadsafe(lambda: [c.transport.abort() for c in self._server.connections])
+
+    def leave(self) -> None:
+        """Closes every connection, as a run that ends does."""
+
+        async def close() -> None:
+            for c in self._server.connections:
+                await c.close(GONE)
+
+        asyncio.run_coroutine_threadsafe(close(), self._loop).result(5)
 
     def tell(self, message: dict[str, Any]) -> None:
         async def send() -> None:

@@ -73,8 +73,26 @@ def test_a_history_may_have_no_end(lanewise: Command) -> None:  # noqa: F811
 
 
 def test_files_that_show_nothing_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such file; wanted a recording, a checkpoint, bodies or cand"):
+    with pytest.raises(InputError, match="no such file; wanted a recording, a checkpoint, bodies, agents or cand"):
         feed_of(tmp_path / "none.h5", 30)
+
+
+def test_agents_of_a_table_are_shown(lanewise: Command) -> None:  # noqa: F811
+    assert lanewise(*RUNS["boids"], "--dimension", "2", "--final", "plane.csv", "--quiet").code == 0
+    shown = feed_of(Path("plane.csv"), 30)
+    assert isinstance(shown, Feed)
+    header, body = decode(finished(shown.scene.frames(shown.asked))[0])
+    assert (header.kind, header.count) == ("arrows", 60)
+    rows = np.frombuffer(body, "<u2").reshape(60, 6)[:, :3] / 65535 * header.extent + header.origin
+    placed = np.genfromtxt("plane.csv", delimiter=",", names=True, skip_header=1)
+    for k, name in enumerate(("px", "py", "pz")):
+        seen, wanted = np.sort(rows[:, k]), np.sort(placed[name])
+        assert seen == pytest.approx(wanted, abs=max(header.extent[k] / 65535, 1e-7))
+
+
+def test_the_history_of_a_run_may_be_thinned(lanewise: Command) -> None:  # noqa: F811
+    done = lanewise(*RUNS["gravity"], "--view", "--view-port", "0", "--view-history", "1", "--view-history-thin")
+    assert done.code == 0, done.err
 
 
 def test_ten_taken_ports_are_said() -> None:

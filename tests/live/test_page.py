@@ -475,6 +475,42 @@ def test_the_end_of_the_run_is_said(opened: Opened) -> None:
         assert lit(pixels(page)).any()
 
 
+def test_a_run_that_takes_leave_has_ended(opened: Opened) -> None:
+    """Whatever it said last may be behind a frame that was still on its way."""
+    with crossed() as run:
+        page = opened(first(run).url)
+        run.leave()
+        page.get_by_text("the run has ended").wait_for()
+        page.wait_for_timeout(900)
+        assert run.connections == 1, "it does not try again"
+        assert page.get_by_role("button", name="Ended").is_disabled()
+
+
+def test_a_frame_says_what_colours_it(opened: Opened) -> None:
+    """As those of recordings do, whose fields cannot be chosen."""
+
+    def frames(step: int, asked: Any) -> list[bytes]:
+        told = json.dumps({"field": "warmth", "steps/s": 5}).encode()
+        return [*cross_frames(step, asked), frame("statistics", told, count=len(told))]
+
+    with FakeRun(frames, {**POINTS, "fields": [], "replay": True}) as run:
+        page = opened(run.url)
+        until(page, "lanewise.look().legend.field === 'warmth'")
+        assert "warmth" not in page.locator("#statistics").inner_text()
+
+
+@pytest.mark.parametrize("thin", range(3))
+@pytest.mark.parametrize("up", [[0, 1, 0], [0, 0, 1]])
+def test_what_lies_in_a_plane_is_faced(opened: Opened, thin: int, up: list[int]) -> None:
+    places = np.random.default_rng(1).uniform(-1, 1, (500, 3))
+    places[:, thin] = 0
+    body = cloud(places, np.full(500, 0.5), *BOX)
+    with FakeRun(lambda *_: [body], {**POINTS, "up": up}) as run:
+        page = opened(run.url)
+        out = page.evaluate("lanewise.camera.basis().out")
+        assert abs(out[thin]) == pytest.approx(1)
+
+
 def test_the_page_within_a_notebook(opened: Opened) -> None:
     """A document in one piece, in the frame that the widget makes, whose model passes messages on."""
     welcome = {"is": "welcome", **POINTS, "paused": True, "history": [1, 1]}

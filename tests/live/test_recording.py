@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lanewise.cli.view import _say_damage
 from lanewise.live.feed import Feed
 from lanewise.live.frame import decode
 from lanewise.live.recording import ABOUT, INDEX, Recorder, read_recording
@@ -55,6 +56,45 @@ def test_what_a_killed_run_left_is_read_to_its_last_whole_look(tmp_path: Path) -
         assert len(whole) >= 3
         for mine, theirs in zip(whole, frames, strict=False):
             assert mine == theirs[: len(mine)]
+
+
+def damage(path: Path, places: dict[int, bytes]) -> None:
+    data = bytearray(path.read_bytes())
+    for at, bytes_ in places.items():
+        data[at : at + len(bytes_)] = bytes_
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("field", [0, 4, 8], ids=["kind", "sequence", "size"])
+@pytest.mark.parametrize("value", [0, 2, 7, 0xFFFFFFF0])
+def test_behind_a_frame_that_is_damaged_all_is_read(tmp_path: Path, field: int, value: int) -> None:
+    """Whatever its head says that it is, how long, and of which moment."""
+    frames = recorded(path := tmp_path / "run.lwv")
+    at = read_recording(path).looks[2][1][0]
+    damage(path, {at + field: struct.pack("<I", value)})
+    found = read_recording(path)
+    read = {}
+    for number, (sequence, _) in enumerate(found.looks):
+        try:
+            read[sequence] = found.frames(number).frames
+        except InputError:
+            continue
+    said = list(found.damaged())
+    same = [k + 1 for k, f in enumerate(frames) if read.get(k + 1) == f]
+    assert set(same) >= {1, 2, 4, 5, 6} - ({value} if field == 4 else set())
+    assert said == ([] if 3 in same else [f"{path}: damaged at byte {at:,}: its checksum does not hold"])
+    assert [s for s, _ in found.looks] == sorted(s for s, _ in found.looks)
+
+
+def test_damaged_frames_are_counted_and_said_where(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recorded(path := tmp_path / "run.lwv", looks=30)
+    looks = read_recording(path).looks
+    places = [looks[n][1][0] for n in (3, 4, 9, 10, 17, 20, 25)]
+    damage(path, {at + 200: b"spoilt" for at in places})
+    _say_damage(read_recording(path))
+    *each, all_of_them = capsys.readouterr().out.splitlines()
+    assert each == [f"note: {path}: damaged at byte {at:,}: its checksum does not hold" for at in places[:5]]
+    assert all_of_them == "note: 7 of 30 moments are damaged, and left out"
 
 
 def test_every_changed_byte_of_a_frame_is_found(tmp_path: Path) -> None:

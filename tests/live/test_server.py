@@ -20,8 +20,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from lanewise.live.feed import Feed
+from lanewise.live.feed import Feed, towards
 from lanewise.live.frame import FrameHeader, encode
 from lanewise.live.messages import SCHEMA, read_message
 from lanewise.live.scenes import Asked
@@ -402,6 +404,34 @@ def test_a_frame_that_fails_is_said_once_and_ends_nothing() -> None:
     feed.end()
     assert said == ["view: no frame: nothing to see"]
     assert feed.newest() is None
+
+
+@given(st.sets(st.integers(1, 60), min_size=1), st.integers(-5, 70), st.integers(0, 65))
+def test_whoever_goes_on_or_back_gets_on(kept: set[int], wanted: int, shown: int) -> None:
+    """Between two that are kept, too."""
+    found = towards(sorted(kept), wanted, shown)
+    assert found in kept
+    if wanted > shown and max(kept) > shown:
+        assert shown < found <= max(wanted, min(k for k in kept if k > shown))
+    elif wanted < shown and min(kept) <= wanted:
+        assert found == max(k for k in kept if k <= wanted)
+
+
+@pytest.mark.parametrize("thin", [False, True])
+def test_a_full_history_leaves_out_the_oldest_frames_or_every_other_one(thin: bool) -> None:
+    scene = Counting(1000)
+    feed = Feed(scene, history=20 * 8200, thin=thin)
+    for scene.step in range(1, 501):
+        feed.make()
+        kept = [m.sequence for m in feed.history]
+        assert kept[-1] == scene.step
+        assert sum(m.nbytes for m in feed.history) == feed._bytes <= 20 * 8200
+        assert kept == sorted(set(kept))
+        if thin:
+            assert kept[0] == 1
+            assert len(kept) >= min(scene.step, 9)
+        else:
+            assert kept == list(range(kept[0], scene.step + 1))
 
 
 def test_the_end_is_said(server: Server, scene: Counting) -> None:

@@ -146,7 +146,9 @@ def test_a_search_that_is_watched_finds_the_same(lanewise: Command, pattern: str
 
 def test_the_checkpoints_of_a_search_are_seen_as_they_come(pattern: str, tmp_path: Path) -> None:
     job, folder = a_job(pattern), tmp_path / "top.csv.units"
-    with pytest.raises(InputError, match="no such file; wanted a recording, a checkpoint, bodies or candidates"):
+    with pytest.raises(
+        InputError, match="no such file; wanted a recording, a checkpoint, bodies, agents or candidates"
+    ):
         feed_of(folder, 30)
     folder.mkdir()
     with pytest.raises(InputError, match="there are no checkpoints of a search to show; wanted the folder"):

@@ -13,10 +13,12 @@ from lanewise.support.interrupts import interrupts_wait
 
 if TYPE_CHECKING:
     from lanewise.live.feed import Feed
+    from lanewise.live.recording import Recording
     from lanewise.live.replay import RecordedFeed, Replayed
     from lanewise.live.scenes import ChangingScene, Scene
 
 RECORDING = ".lwv"
+NAMED = 5  # places of damage
 REREAD = 1.0  # seconds between two looks at files that are being written
 
 
@@ -26,7 +28,7 @@ def view(
         typer.Argument(
             metavar="FILE",
             show_default=False,
-            help="a recording (.lwv), a checkpoint, bodies, or candidates",
+            help="a recording (.lwv), a checkpoint, bodies, agents, or candidates",
         ),
     ],
     port: Annotated[
@@ -43,6 +45,7 @@ def view(
     ] = None,
 ) -> None:
     """Show a recording of a run, or the state that a file holds; Ctrl-C ends it."""
+    from lanewise.live.recording import Recording
     from lanewise.live.replay import RecordedFeed
     from lanewise.live.scenes import ChangingScene
     from lanewise.live.server import Server, Serving
@@ -56,6 +59,8 @@ def view(
         if isinstance(shown, RecordedFeed):
             if shown.note:
                 print(f"note: {file}: {shown.note}", flush=True)
+            if isinstance(recording := shown.recording, Recording):
+                threading.Thread(target=_say_damage, args=(recording,), daemon=True).start()
             shown.play()
         else:
             shown.pause()
@@ -68,6 +73,16 @@ def view(
     finally:
         over.set()
         server.stop()
+
+
+def _say_damage(recording: Recording) -> None:
+    """Read all of a recording while it plays: say which frames are left out."""
+    found = list(recording.damaged())
+    for text in found[:NAMED]:
+        print(f"note: {text}", flush=True)
+    if found:
+        total = len(recording.looks) + len(recording.lost)
+        print(f"note: {len(found)} of {total:,} moments are damaged, and left out", flush=True)
 
 
 def _follow(shown: Feed, scene: ChangingScene, over: threading.Event) -> None:
@@ -85,7 +100,7 @@ def feed_of(file: Path, rate: float) -> Feed | RecordedFeed:
 
     if not file.exists():
         raise InputError(
-            f"{file}: no such file; wanted a recording, a checkpoint, bodies or candidates"
+            f"{file}: no such file; wanted a recording, a checkpoint, bodies, agents or candidates"
         )
     if file.suffix.lower() == RECORDING:
         return RecordedFeed(read_recording(file), rate)
@@ -94,8 +109,8 @@ def feed_of(file: Path, rate: float) -> Feed | RecordedFeed:
 
 
 def _scene_of(file: Path) -> Scene | Replayed:
-    """A trajectory, which plays, the state in a checkpoint, the candidates of a search, or the
-    bodies of any file that has some.
+    """A trajectory, which plays, the state in a checkpoint, the candidates of a search, the agents
+    of a table, or the bodies of any file that has some.
     """
     from lanewise.io import read_particles
     from lanewise.sims import boids, lbm
@@ -115,6 +130,8 @@ def _scene_of(file: Path) -> Scene | Replayed:
             return flows.scene(lbm.Simulation.resume(file))
         case _ if searches.is_table(file):
             return searches.scene_of_table(file)
+        case _ if flocks.is_table(file):
+            return flocks.scene_of_table(file)
         case _:
             particles = read_particles(file)
             return bodies.scene_of_bodies(make_bodies(particles), particles.time)

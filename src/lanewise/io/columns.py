@@ -7,12 +7,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.support.errors import InputError
+
+
+def names_at_top(path: Path) -> frozenset[str]:
+    """The words between commas in the first line that is neither blank nor a comment, whatever the
+    file is.
+    """
+    with path.open("rb") as file:
+        lines = file.read(4096).decode("utf-8", "replace").splitlines()
+    head = next((line for line in lines if line and not line.startswith("#")), "")
+    return frozenset(name.strip() for name in head.split(","))
 
 
 def column_names(

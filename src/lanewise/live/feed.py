@@ -10,8 +10,9 @@ import json
 import sys
 import threading
 import time
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -41,17 +42,28 @@ class FrameSet:
         return sum(map(len, self.frames))
 
 
+def towards(kept: Sequence[int], sequence: int, shown: int) -> int:
+    """Of rising numbers the last one up to `sequence`; the next one where that leads nowhere from
+    the one that is shown, as numbers between two that are kept do.
+    """
+    k = bisect_right(kept, sequence) - 1
+    if k >= 0 and kept[k] <= shown < sequence and k + 1 < len(kept):
+        k = bisect_right(kept, shown)
+    return kept[max(k, 0)] if kept else sequence
+
+
 class Feed:
     """A watcher of the steps of a run (see `support.whole_steps.Watcher`).
 
-    rate: frames a second at most. history: bytes of frames that are kept. notify: called, from the
-    run's thread, when there is something new.
+    rate: frames a second at most. history: bytes of frames that are kept; where they are full the
+    oldest ones go, or, with `thin`, every other one. notify: called, from a thread of the feed or
+    the run's, when there is something new.
     """
 
     def __init__(
         self, scene: Scene, *, rate: float = 30.0, points: int = 1_000_000,
-        history: int = 512 << 20, record: Callable[[FrameSet], None] | None = None,
-        profile: Profile | None = None,
+        history: int = 512 << 20, thin: bool = False,
+        record: Callable[[FrameSet], None] | None = None, profile: Profile | None = None,
     ) -> None:  # fmt: skip
         self._profile = profile
         self.scene, self.rate, self._room, self._record = scene, rate, history, record
@@ -64,7 +76,7 @@ class Feed:
         self.calls = 0  # looks, for tests of what a run without viewers costs
         self.made = 0  # frames
         self.history: deque[FrameSet] = deque()
-        self._bytes = 0
+        self._bytes, self._thin = 0, thin
         self._under_way: deque[tuple[int, int, list[FrameOrLater]]] = deque()
         self._finisher = ThreadPoolExecutor(1, "lanewise view frames")
         self._changed = threading.Condition()
@@ -153,10 +165,19 @@ class Feed:
             self.history.append(moment)
             self._bytes += moment.nbytes
             while self._bytes > self._room and len(self.history) > 1:
-                self._bytes -= self.history.popleft().nbytes
+                self._make_room()
         if self._record is not None:
             self._record(moment)
         self.notify()
+
+    def _make_room(self) -> None:
+        """Leave out the oldest frames, or every other one; the newest one stays."""
+        if self._thin and len(self.history) > 2:
+            *older, newest = self.history
+            self.history = deque([*older[::2], newest])
+            self._bytes = sum(m.nbytes for m in self.history)
+        else:
+            self._bytes -= self.history.popleft().nbytes
 
     def _attempt(self) -> None:
         """Make frames; what goes wrong there is said, and the run continues."""
@@ -186,7 +207,10 @@ class Feed:
                 self._changed.wait(0.05)
 
     def _statistics(self, step: int) -> Frame:
-        told = {"steps/s": round(self.steps_per_second, 3), "viewers": self.watched}
+        told = {
+            "steps/s": round(self.steps_per_second, 3), "viewers": self.watched,
+            "field": self.asked.field,
+        }  # fmt: skip
         text = json.dumps(told).encode()
         return encode(FrameHeader(kind="statistics", count=len(text), step=step), text)
 
@@ -216,6 +240,11 @@ class Feed:
         with self._changed:
             found = [m for m in self.history if m.sequence <= sequence]
             return found[-1] if found else self.history[0] if self.history else None
+
+    def towards(self, sequence: int, shown: int) -> int:
+        """The kept sequence that is meant by this one where another one is shown."""
+        with self._changed:
+            return towards([m.sequence for m in self.history], sequence, shown)
 
     @property
     def state(self) -> dict[str, Any]:

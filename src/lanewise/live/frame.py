@@ -94,7 +94,7 @@ def body_bytes(header: FrameHeader) -> int:
         case "suffix":
             return h.components * h.count
         case "slice":
-            return h.first * h.total * max(1, h.components)
+            return h.first * h.total
         case "volume":
             return h.first * h.total * h.count
         case _:

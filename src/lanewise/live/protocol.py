@@ -6,9 +6,9 @@ endian. After the header of a frame come its rows:
 points: u16 x, y, z as fractions of the box, u16 value as a fraction of the range. arrows: the same
 and u16 x 2, the heading on an octahedron. suffix: rows `first` to `first + count` of the frame
 before; `components` is the bytes of a row. slice: `first` by `total` values, x fastest, u8 as
-fractions of the range or, with 2 components, f16; its box is flat along its axis. volume: u8,
-`first` by `total` by `count` values, x fastest. statistics: JSON, numbers and texts by name, and
-perhaps "curve": a function as columns, {"x": [low, high], "y": heights, "names": [of x, of y]}.
+fractions of the range; its box is flat along its axis. volume: u8, `first` by `total` by `count`
+values, x fastest. statistics: JSON, numbers and texts by name; "field": what colours; and perhaps
+"curve": a function as columns, {"x": [low, high], "y": heights, "names": [of x, of y]}.
 """
 
 from __future__ import annotations
@@ -58,10 +58,12 @@ rows lie outside the box and are drawn on its faces.
 
 CLOSED = {
     4401: "wrong token: open the whole address that the run printed",
-    4403: "refused: this page is not the run's own",
     4429: "the run has as many viewers as it takes",
 }
 """Codes of a connection that the server closes for good, and what the page says then."""
+
+GONE = 1001
+"""The code with which a run that ends, or a view that is closed, takes leave (RFC 6455, 7.4.1)."""
 
 BACK_OFF = (500, 8000)
 """Milliseconds until a lost connection is tried again: at first, at most."""
@@ -82,6 +84,7 @@ def page_table() -> str:
         "STRIDES": STRIDES,
         "FLAGS": FLAGS,
         "CLOSED": CLOSED,
+        "GONE": GONE,
         "BACK_OFF": BACK_OFF,
         "MAPS": {name: "".join(colours(name)) for name in MAPS},
     }

@@ -5,8 +5,9 @@ end.
     records: u32 kind, u32 sequence, u32 bytes, u32 CRC-32 of all of these and of the bytes, bytes
 
 The first record is what the page gets, as JSON; the last one of a finished recording is the
-index: u64 places of the frames. One that was killed has none, and is read by looking for the
-records from the beginning, up to the first that is not whole.
+index: u64 places of the frames. Records are found from one to the next; where one does not say how
+long it is, as in a damaged file, the index leads on. A recording that was killed has none, and ends
+with the last record that is whole.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -29,6 +31,8 @@ MAGIC, VERSION = b"LWVR", 1
 ABOUT, FRAME, INDEX = 1, 2, 3
 _HEAD, _RECORD = struct.Struct("<4sI"), struct.Struct("<4I")
 MOST_BYTES = 1 << 30  # of a record: a larger number is damage
+_INDEX = struct.pack("<2I", INDEX, 0)  # how an index begins
+LONGEST_INDEX = 1 << 26  # bytes, of eight million frames
 SUFFIX = ".lwv"  # by which `lanewise view` knows recordings
 
 
@@ -76,13 +80,24 @@ class Recorder:
 class Recording:
     """What a recording has: what the page gets, and the places of the frames of each look.
 
-    whole: whether it was finished; else it ends with the last frame that is whole.
+    whole: whether it was finished; else it ends with the last frame that is whole. lost: what is
+    wrong with frames that do not even say which they are.
     """
 
     path: Path
     about: Mapping[str, Any]
     looks: tuple[tuple[int, tuple[int, ...]], ...]  # sequence, places
     whole: bool
+    lost: tuple[str, ...] = ()
+
+    def damaged(self) -> Iterator[str]:
+        """What is wrong with each moment that is damaged, and so is left out: reads all frames."""
+        yield from self.lost
+        for number in range(len(self.looks)):
+            try:
+                self.frames(number)
+            except InputError as error:
+                yield str(error)
 
     def frames(self, number: int) -> FrameSet:
         """Those of a look, checked. Raises `InputError` for damage."""
@@ -109,17 +124,22 @@ def read_recording(path: Path) -> Recording:
         kind, _, about = _record_at(file, _HEAD.size, path)
         if kind != ABOUT:
             raise InputError(f"{path}: damaged: it does not begin with what it shows")
+        told = _told(about, path)
         looks: dict[int, list[int]] = {}
-        whole = False
-        for place, kind, sequence in _records(file):
-            whole = kind == INDEX
-            if kind == FRAME:
-                looks.setdefault(sequence, []).append(place)
+        places = _index(file, path)
+        lost, last = list[str](), 0
+        for place in _places(file) if places is None else places:
+            try:
+                last = _sequence(file, place, path, last)
+                looks.setdefault(last, []).append(place)
+            except InputError as error:
+                lost.append(str(error))
     if not looks:
         raise InputError(f"{path}: a recording without a whole frame")
     return Recording(
-        path, _told(about, path), tuple((s, tuple(p)) for s, p in looks.items()), whole
-    )
+        path, told, tuple((s, tuple(p)) for s, p in looks.items()),
+        places is not None, tuple(lost),
+    )  # fmt: skip
 
 
 def _told(about: bytes, path: Path) -> Mapping[str, Any]:
@@ -133,17 +153,45 @@ def _told(about: bytes, path: Path) -> Mapping[str, Any]:
     return cast("dict[str, Any]", told)
 
 
-def _records(file: BinaryIO) -> Iterator[tuple[int, int, int]]:
-    """Place, kind and sequence of each record, up to the first that is not whole."""
+def _index(file: BinaryIO, path: Path) -> tuple[int, ...] | None:
+    """The places of frames that the index at the end has; None where there is none."""
+    end = file.seek(0, os.SEEK_END)
+    first = max(_HEAD.size, end - LONGEST_INDEX)
+    file.seek(first)
+    tail, at = file.read(), -1
+    while (at := tail.find(_INDEX, at + 1)) >= 0:
+        if at + _RECORD.size + int.from_bytes(tail[at + 8 : at + 12], "little") == len(tail):
+            with suppress(InputError, struct.error):  # other bytes that look like one
+                return struct.unpack(
+                    f"<{(len(tail) - at - _RECORD.size) // 8}Q",
+                    _record_at(file, first + at, path)[2],
+                )
+    return None
+
+
+def _places(file: BinaryIO) -> Iterator[int]:
+    """The place of each frame, up to the first record that is not whole."""
     end = file.seek(0, os.SEEK_END)
     place = _HEAD.size
     while place + _RECORD.size <= end:
         file.seek(place)
-        kind, sequence, size, _ = _RECORD.unpack(file.read(_RECORD.size))
+        kind, _, size, _ = _RECORD.unpack(file.read(_RECORD.size))
         if kind not in (ABOUT, FRAME, INDEX) or place + _RECORD.size + size > end:
             return
-        yield place, kind, sequence
+        if kind == FRAME:
+            yield place
         place += _RECORD.size + size
+
+
+def _sequence(file: BinaryIO, place: int, path: Path, last: int) -> int:
+    """The number of a frame behind one of number `last`. Raises `InputError` for one that goes back
+    or far on, and is damaged.
+    """
+    file.seek(place)
+    kind, sequence, *_ = _RECORD.unpack(file.read(_RECORD.size).ljust(_RECORD.size, b"\0"))
+    if kind != FRAME or sequence not in (last, last + 1):
+        _record_at(file, place, path)
+    return sequence
 
 
 def _record_at(file: BinaryIO, place: int, path: Path) -> tuple[int, int, bytes]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from lanewise.live.feed import FrameSet
+from lanewise.live.feed import FrameSet, towards
 from lanewise.live.scenes import Asked
 from lanewise.support.errors import InputError
 
@@ -74,6 +74,10 @@ class RecordedFeed:
         looks = self.recording.looks
         found = [n for n, (s, _) in enumerate(looks) if s <= sequence]
         return self._load(found[-1] if found else 0)
+
+    def towards(self, sequence: int, shown: int) -> int:
+        """See `Feed.towards`."""
+        return towards([s for s, _ in self.recording.looks], sequence, shown)
 
     def _load(self, number: int) -> FrameSet | None:
         with self._lock:

@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 
 from lanewise.live.feed import Feed
 from lanewise.live.messages import LONGEST, read_message
-from lanewise.live.protocol import PATH
+from lanewise.live.protocol import GONE, PATH
 from lanewise.live.replay import RecordedFeed
 from lanewise.live.viewers import Viewer
 from lanewise.support.errors import InputError
@@ -43,7 +43,7 @@ VIEWERS = 8
 WRONG, CLOSED_SECONDS = 3, 10.0  # tokens of a peer, and how long it is not heard then
 HELLO_SECONDS = 5.0
 END_SECONDS = 0.5
-WRONG_TOKEN, FOREIGN, TOO_MANY, GONE = 4401, 4403, 4429, 1001
+WRONG_TOKEN, TOO_MANY = 4401, 4429
 POLICY = (
     "default-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; style-src 'self'; "
     "object-src 'none'; base-uri 'none'"

@@ -102,7 +102,7 @@ class Viewer:
             case {"do": "slice", "axis": axis, "place": place}:
                 feed.ask(axis=axis, place=float(place))
             case {"do": "seek", "frame": frame}:
-                self.sought = None if frame < 0 else frame
+                self.sought = None if frame < 0 else feed.towards(frame, self._sent)
             case {"do": "rate", "n": rate}:
                 self.rate = max(float(rate), 0.1)
             case {"do": "pick", "row": row}:

@@ -39,6 +39,15 @@ export class Camera {
     this.elevation = flat ? 0 : ELEVATION;
   }
 
+  // A scene that is thin along an axis is seen along it, as agents in a plane.
+  face(extent) {
+    const thin = extent.findIndex((x) => x < 1e-3 * Math.max(...extent));
+    if (this.flat || thin < 0) return;
+    const aside = Math.abs(this.side[thin]) > 0.9;
+    this.azimuth = aside ? Math.PI / 2 : 0;
+    this.elevation = aside || Math.abs(this.front[thin]) > 0.9 ? 0 : STEEPEST;
+  }
+
   resize(width, height) {
     this.width = width;
     this.height = height;

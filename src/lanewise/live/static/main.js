@@ -61,7 +61,7 @@ function legend() {
   const frame = scene.cloud() ?? slice ?? volume;
   if (!frame?.count || !(frame.high >= frame.low)) return null;
   const { low, high, scale } = frame;
-  const field = settings.field || "value";
+  const { field = "value" } = run;
   return { palette: palette(settings.map, settings.reversed), field, low, high, scale };
 }
 
@@ -112,6 +112,7 @@ function arrived() {
     followed.place = placeOf(cloud, followed.row);
     camera.target = followed.place;
   }
+  if (!fitted && cloud) camera.face(scene.bounds()[1]);
   if (!fitted || settings.fitting) fit();
   fitted = true;
   Object.assign(run, { past: frame.past, frame: frame.sequence });
@@ -149,8 +150,9 @@ const on = {
     counted.frames += frame.kind !== "suffix" && frame.kind !== "statistics";
     counted.bytes += frame.body.byteLength;
     if (frame.kind === "statistics") {
-      const { curve, ...told } = JSON.parse(new TextDecoder().decode(frame.body));
+      const { curve, field, ...told } = JSON.parse(new TextDecoder().decode(frame.body));
       run.statistics = { ...run.statistics, ...told };
+      run.field = field ?? run.field;
       if (curve) {
         if (!run.curve) fitted = false;
         run.curve = curve;
@@ -205,7 +207,7 @@ function state(values) {
   }
   panel.state({ ...about, ...run });
   feed.over = run.ended;
-  if (run.ended) on.link("ended", "the run has ended");
+  if (run.ended) on.link("ended", `the ${about.replay ? "view" : "run"} has ended`);
   wanted = true;
 }
 

@@ -1,5 +1,5 @@
 // The feed: frames out of bytes, messages, credits, and a connection that is taken up again.
-import { BACK_OFF, CLOSED, FLAGS, HEADER, HEADER_BYTES, KINDS, MAGIC, PATH, STRIDES }
+import { BACK_OFF, CLOSED, FLAGS, GONE, HEADER, HEADER_BYTES, KINDS, MAGIC, PATH, STRIDES }
   from "./table.js";
 
 const READ = {
@@ -45,10 +45,9 @@ function shape(frame) {
   }
   if (frame.kind === "slice") {
     [frame.width, frame.height] = [frame.first, frame.total];
-    frame.halves = frame.components === 2;
     frame.axis = frame.extent.indexOf(0);
     if (frame.axis < 0) frame.axis = 2;
-    return frame.width * frame.height * (frame.halves ? 2 : 1);
+    return frame.width * frame.height;
   }
   if (frame.kind === "volume") {
     [frame.width, frame.height, frame.depth] = [frame.first, frame.total, frame.count];
@@ -155,6 +154,8 @@ export class Feed {
 
   closed(code) {
     if (this.over) return;
+    // what the run has said last may be behind a frame that was still on its way
+    if (code === GONE) return this.on.text({ is: "state", ended: true });
     if (code in CLOSED) {
       this.on.link("refused", CLOSED[code]);
       return;

@@ -21,7 +21,6 @@ void main() {
   float here = texelFetch(field, min(ivec2(at * vec2(size)), size - 1), 0).r;
   if (walls > 0.5 && here == 0.0) { ink = vec4(solid, 1.0); return; }
   if (walls > 0.5) raw = max(raw, 1.0 / 255.0);
-  if (isnan(here)) { ink = vec4(solid, 1.0); return; }
   float value = clamp((raw - low) * scale, 0.0, 1.0);
   ink = vec4(shade(value), 1.0);
 }`;
@@ -40,12 +39,7 @@ export class Slice {
     const [w, h] = [frame.width, frame.height];
     gl.bindTexture(gl.TEXTURE_2D, this.texture);
     gl.pixelStorei(gl.UNPACK_ALIGNMENT, 1);
-    if (frame.halves) {
-      const half = new Uint16Array(frame.body.buffer, frame.body.byteOffset, w * h);
-      gl.texImage2D(gl.TEXTURE_2D, 0, gl.R16F, w, h, 0, gl.RED, gl.HALF_FLOAT, half);
-    } else {
-      gl.texImage2D(gl.TEXTURE_2D, 0, gl.R8, w, h, 0, gl.RED, gl.UNSIGNED_BYTE, frame.body);
-    }
+    gl.texImage2D(gl.TEXTURE_2D, 0, gl.R8, w, h, 0, gl.RED, gl.UNSIGNED_BYTE, frame.body);
   }
 
   draw(look, frame) {
@@ -58,10 +52,9 @@ export class Slice {
     gl.bindTexture(gl.TEXTURE_2D, this.texture);
     for (const which of [gl.TEXTURE_MAG_FILTER, gl.TEXTURE_MIN_FILTER])
       gl.texParameteri(gl.TEXTURE_2D, which, look.smooth ? gl.LINEAR : gl.NEAREST);
-    const first = frame.walls ? 1 / 255 : 0;
-    const [low, high] = frame.halves ? [frame.low, frame.high] : [first, 1];
+    const low = frame.walls ? 1 / 255 : 0;
     const values = { origin, across: side(u), along: side(v), walls: frame.walls,
-      solid: look.solid, low, scale: 1 / (high - low || 1) };
+      solid: look.solid, low, scale: 1 / (1 - low) };
     this.layer.draw(look, values, null, () => gl.drawArrays(gl.TRIANGLE_STRIP, 0, 4));
   }
 }

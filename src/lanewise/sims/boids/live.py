@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import lanewise as lw
+from lanewise.io.columns import names_at_top
 from lanewise.io.hdf5 import open_hdf5
 from lanewise.live.clouds import CloudScene, Shown
 from lanewise.live.feed import FrameSet
 from lanewise.live.frame import stamp
 from lanewise.live.scenes import Asked, Scene, finished
+from lanewise.sims.boids.parameters import Parameters
+from lanewise.sims.boids.settings import FLAT
+from lanewise.sims.boids.state import REQUIRED, read_state
 from lanewise.support.whole_steps import WholeSteps
 
 if TYPE_CHECKING:
@@ -28,15 +32,16 @@ AGENTS = Shown(
     values={"speed": "e.speed", "climb": "e.forward.z"},
 )
 LENGTH = 1.5  # of an arrow, in radii of an agent
+ABOUT = {"title": "flock", "product": "boids", "up": [0, 0, 1], "flat": False}
 
 
 def scene(flock: Flock) -> Scene:
     """The agents of a flock."""
-    world = flock.settings.world
-    domain = [[-world] * 3, [world] * 3]
-    about: dict[str, Any] = {
-        "title": "flock", "product": "boids", "up": [0, 0, 1], "flat": False, "domain": domain,
-        "arrow": LENGTH * flock.settings.parameters.agent_radius,
+    s = flock.settings
+    high = [s.world, 0.0 if s.dimension == FLAT else s.world, s.world]
+    about = {
+        **ABOUT, "domain": [[-x for x in high], high],
+        "arrow": LENGTH * s.parameters.agent_radius,
     }  # fmt: skip
     return CloudScene(
         flock.boids, AGENTS, about, lambda: (flock.step, flock.time), lambda: flock.places
@@ -54,7 +59,7 @@ def steps_of(state: SimulatedFlock) -> WholeSteps:
 
 
 class SeenAgent(lw.Record):
-    """What a trajectory keeps of an agent."""
+    """What a file keeps of an agent."""
 
     position: lw.vec3
     forward: lw.vec3
@@ -78,7 +83,7 @@ class Flight:
             position=np.zeros((count, 3)), forward=np.zeros((count, 3)), speed=np.zeros(count)
         )
         self._scene = CloudScene(self._agents, AGENTS, about, self._moment)
-        self.about = self._scene.about
+        self.about = {**self._scene.about, "field": "speed"}
         self.looks = tuple((n + 1, ()) for n in range(len(self._steps)))
 
     def _moment(self) -> tuple[int, float]:
@@ -101,3 +106,16 @@ def flight_of(path: Path, flock: Flock) -> Flight | None:
     with open_hdf5(path) as file:
         frames = len(file["trajectory/step"]) if "trajectory/step" in file else 0
     return Flight(path, scene(flock).about) if frames > 1 else None
+
+
+def is_table(path: Path) -> bool:
+    """Whether it is a table of agents: text with columns of these names."""
+    return set(REQUIRED) <= names_at_top(path)
+
+
+def scene_of_table(path: Path) -> Scene:
+    """The agents of a table that `--final` has written."""
+    state = read_state(path)
+    agents = SeenAgent.array(position=state.position, forward=state.forward, speed=state.speed)
+    about = {**ABOUT, "title": path.name, "arrow": LENGTH * Parameters().agent_radius}
+    return CloudScene(agents, AGENTS, about, lambda: (0, 0.0))

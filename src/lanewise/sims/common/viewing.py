@@ -51,6 +51,9 @@ class ViewSettings:
     view_history: float = setting(
         512.0, Option(VIEW, "X", "MB of frames to go back in (default {default})", minimum=1)
     )
+    view_history_thin: bool = setting(
+        False, Option(VIEW, "", "when that is full, leave out every other frame, not the oldest")
+    )
     view_record: Path | None = setting(
         None, Option(VIEW, "FILE.lwv", "record the frames, for `lanewise view FILE.lwv`")
     )
@@ -102,8 +105,8 @@ def served(
         recorder = Recorder(path, scene.about, overwrite=bool(given["overwrite"]))
     feed = Feed(
         scene, rate=settings.view_rate, points=settings.view_points,
-        history=int(min(settings.view_history * 1e6, ALL)), record=recorder and recorder.add,
-        profile=profile,
+        history=int(min(settings.view_history * 1e6, ALL)), thin=settings.view_history_thin,
+        record=recorder and recorder.add, profile=profile,
     )  # fmt: skip
     server = Server(feed, serving)
     try:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.io.columns import names_at_top
 from lanewise.live.boxes import FrameBox
 from lanewise.live.frame import Frame, FrameHeader, encode
 from lanewise.live.scenes import Asked, FrameOrLater
@@ -171,10 +172,7 @@ def scene_of_rows(rows: Candidates, title: str, counts: str = "candidates") -> S
 
 def is_table(path: Path) -> bool:
     """Whether it is a table of templates or candidates: text with columns of these names."""
-    with path.open("rb") as file:
-        lines = file.read(4096).decode("utf-8", "replace").splitlines()
-    head = next((line for line in lines if line and not line.startswith("#")), "")
-    return {"freq", "alpha", "delta", "twoF"} <= {name.strip() for name in head.split(",")}
+    return {"freq", "alpha", "delta", "twoF"} <= names_at_top(path)
 
 
 def scene_of_table(path: Path) -> SearchScene:
