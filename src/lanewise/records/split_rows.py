@@ -178,7 +178,7 @@ def split(storage: Storage, mesh: Mesh) -> Storage:
         on_device(storage.cut(rows.start, 1, len(rows)), device)
         for rows, device in zip(mesh.own_rows(lengths), mesh.devices, strict=True)
     )
-    return _over(SplitRows(mesh, tuple(parts), lengths))
+    return over_mesh(SplitRows(mesh, tuple(parts), lengths))
 
 
 def split_zeros(record: Record, count: int, layout: Layout, mesh: Mesh) -> Storage:
@@ -188,7 +188,7 @@ def split_zeros(record: Record, count: int, layout: Layout, mesh: Mesh) -> Stora
         Storage.zeros(record, len(rows), layout, device)
         for rows, device in zip(mesh.own_rows(lengths), mesh.devices, strict=True)
     )
-    return _over(SplitRows(mesh, tuple(parts), lengths))
+    return over_mesh(SplitRows(mesh, tuple(parts), lengths))
 
 
 def _lengths(mesh: Mesh, count: int) -> tuple[int, ...]:
@@ -197,15 +197,16 @@ def _lengths(mesh: Mesh, count: int) -> tuple[int, ...]:
 
 def copied(rows: SplitRows) -> Storage:
     """The same rows in their own memory, divided alike."""
-    return _over(replace(rows, parts=tuple(on_device(p, p.device) for p in rows.parts)))
+    return over_mesh(replace(rows, parts=tuple(on_device(p, p.device) for p in rows.parts)))
 
 
 def in_layout(rows: SplitRows, layout: Layout) -> Storage:
     """The same rows in another layout, divided alike."""
-    return _over(replace(rows, parts=tuple(relaid(p, layout) for p in rows.parts)))
+    return over_mesh(replace(rows, parts=tuple(relaid(p, layout) for p in rows.parts)))
 
 
-def _over(rows: SplitRows) -> Storage:
+def over_mesh(rows: SplitRows) -> Storage:
+    """The storage of an array whose rows lie there."""
     first = rows.parts[0]
     return Storage(first.record, first.layout, rows, fixed=ON_A_MESH)
 

@@ -46,7 +46,7 @@ from lanewise.sims.boids.statistics import Statistics
 from lanewise.sims.boids.trajectory import STATE, Trajectory
 from lanewise.sims.common.checks import MOST_STEPS, check_format, readable
 from lanewise.sims.common.clock import Clock
-from lanewise.sims.common.devices import first_of, is_mesh, place_of, same_kind, to_host
+from lanewise.sims.common.devices import first_of, place_of, same_kind, to_host
 from lanewise.sims.common.meshes import spelled
 from lanewise.sims.common.plan_text import from_json, to_json
 from lanewise.support.errors import InputError, LanewiseWarning
@@ -257,16 +257,6 @@ def resumed(flock: type[Flock], path: Path, *, device: str | None) -> Flock:
     if note := other_cells(saved):
         warn_user(note, ResumeWarning)
     return restored(flock, saved, device=device)
-
-
-def other_order(path: Path, before: str, after: str) -> str:
-    """Why a flock that continues on a mesh, or leaves one, differs; "" of others."""
-    if is_mesh(before) == is_mesh(after):
-        return ""
-    return (
-        f"{path} was computed on {before}; on {after} agents lie in another order, and the last "
-        "places differ"
-    )
 
 
 def other_cells(saved: Checkpoint) -> str:

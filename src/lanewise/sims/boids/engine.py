@@ -17,10 +17,16 @@ from lanewise.sims.boids.rules import FIELDS
 from lanewise.sims.boids.semantics import Semantics, make_semantics
 from lanewise.sims.boids.settings import Settings, check_extent, check_fit
 from lanewise.sims.boids.state import State, check_state
-from lanewise.sims.boids.storage import REORDER, AgentStorage, make_storage
-from lanewise.sims.common.devices import bring, is_mesh, on, to_host
+from lanewise.sims.boids.storage import REORDER, AgentPlaces, make_mesh_storage, make_storage
+from lanewise.sims.common.devices import bring, is_mesh, on
 from lanewise.sims.common.loops import product_loop
-from lanewise.sims.common.meshes import copied, in_one_place, mesh_of, parts_of, values_on_host
+from lanewise.sims.common.meshes import (
+    copied,
+    in_one_place,
+    in_rooms,
+    parts_of,
+    values_on_host,
+)
 from lanewise.sims.common.searches import laid
 from lanewise.support.errors import ArgumentError, InputError
 
@@ -32,7 +38,7 @@ class FlockEngine:
     settings, choice: as they are now; laid: the search with its cells where they lie.
     """
 
-    __slots__ = ("boids", "choice", "ids", "laid", "semantics", "settings", "storage")
+    __slots__ = ("_rooms", "boids", "choice", "ids", "laid", "semantics", "settings", "storage")
 
     def __init__(
         self,
@@ -53,10 +59,11 @@ class FlockEngine:
         check_places(settings, state.position, state.ids)
         check_plane(settings, state)
         with span(profile, "transfer", name="agents to the device"):
-            if is_mesh(settings.device):  # agents keep the caller's order there
-                rows = None
             self.boids = make_boids(state if rows is None else placed(state, rows), settings)
-        self.storage: AgentStorage | None = None
+            self._rooms = in_rooms(self.boids) if is_mesh(settings.device) else None
+            if self._rooms is not None:
+                self.boids = self._rooms.array
+        self.storage: AgentPlaces | None = None
         chosen = choose_search(settings, in_one_place(self.boids), search)
         self._bind(settings, chosen, rows, laid_before)
 
@@ -75,15 +82,12 @@ class FlockEngine:
         """
         search = laid_before or laid(chosen.search, in_one_place(self.boids))
         try:
-            semantics = make_semantics(settings, self.boids, search, chosen.plan)
+            semantics = make_semantics(settings, self.boids, search, chosen.plan, self._rooms)
         except ArgumentError as error:
             raise InputError(str(error)) from error
-        storage = None
-        if not is_mesh(settings.device):
-            storage = make_storage(self.boids, semantics.structure, settings.think_every)
+        storage = self._storage(settings, semantics)
         if storage is not None and rows is not None:
-            with on(settings.device):
-                storage.rows[...] = bring(rows, settings.device)
+            storage.set(rows)
         # from now on agents lie in the caller's order
         if storage is None and self.storage is not None:
             for name in FIELDS:
@@ -91,6 +95,11 @@ class FlockEngine:
         self.settings, self.choice, self.laid = settings, chosen, search
         self.semantics: Semantics = semantics
         self.storage = storage
+
+    def _storage(self, settings: Settings, semantics: Semantics) -> AgentPlaces | None:
+        if self._rooms is None:
+            return make_storage(self.boids, semantics.structure, settings.think_every)
+        return make_mesh_storage(self._rooms, semantics.structures, semantics.forget)
 
     def change(self, settings: Settings, search: str | lw.Search | None = None) -> None:
         """Continue with other settings; the search stays where nothing that it follows from
@@ -107,14 +116,18 @@ class FlockEngine:
             before = self.choice.search if settings.search == "given" else settings.search
             asked = before if search is None else search
             chosen = choose_search(settings, in_one_place(self.boids), asked)
-        if mesh_of(self.boids) is not None:  # where no step reads the urges of the one before
-            self._bind(settings, chosen)
+        if self._rooms is not None:  # where no step reads the urges of the one before
+            self._bind(settings, chosen, self.rows)
             return
         with on(settings.device):
             urges = [u.copy() for u in self.semantics.urges]
             self._bind(settings, chosen, self.rows)
             for mine, kept in zip(self.semantics.urges, urges, strict=True):
                 mine[...] = kept
+
+    def begin(self) -> None:
+        """Somebody may have written to agents since the last step."""
+        self.semantics.forget()
 
     def make_loop(self, dt: float, step: int, profile: Profile | None) -> lw.Steps:
         """Compile the steps of `dt`, of which `step` were taken."""
@@ -132,7 +145,9 @@ class FlockEngine:
         changed: dict[str, Any] = {"agents": first}
         changed |= {f"agents of part {n}": part for n, part in enumerate(others, 1)}
         if self.storage is not None:
-            changed["rows"] = self.storage.rows
+            rows = self.storage.rows
+            parts = rows if isinstance(rows, tuple) else (rows,)
+            changed |= {f"rows of part {n}" if n else "rows": own for n, own in enumerate(parts)}
         return changed
 
     @property
@@ -140,7 +155,7 @@ class FlockEngine:
         """Of the agent at each place of `boids`."""
         if self.storage is None:
             return np.arange(len(self.boids), dtype=np.int32)
-        return np.array(to_host(self.storage.rows))
+        return self.storage.numbers
 
     def by_row(self, values: Any) -> Any:
         """Values of agents in the caller's order: a copy where they lie."""

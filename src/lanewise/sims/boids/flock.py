@@ -296,6 +296,7 @@ class Flock:
         check_steps(steps, least=0)
         self._steps.whole.check()
         self.prepare(dt)
+        self._engine.begin()
         self._steps.take(steps)
         with span(self._steps.profile, "check"):
             check_survival(self, self._checked)

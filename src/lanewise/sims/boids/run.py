@@ -13,7 +13,6 @@ import lanewise as lw
 from lanewise.profiling.profile import Profile, span
 from lanewise.sims.boids.checkpoint import (
     other_cells,
-    other_order,
     read_checkpoint,
     restored,
     write_checkpoint,
@@ -321,11 +320,7 @@ def resume(
         last_frame=plan.last_frame,
     )  # fmt: skip
     device_before = saved.settings.device
-    note = (
-        other_device(path, device_before, flock.settings.device)
-        or other_order(path, device_before, flock.settings.device)
-        or other_cells(saved)
-    )
+    note = other_device(path, device_before, flock.settings.device) or other_cells(saved)
     note = "; ".join(text for text in (repeated(place), note) if text)
     return Run(
         state=flight,

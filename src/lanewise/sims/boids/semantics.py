@@ -22,13 +22,20 @@ from lanewise.sims.boids.avoidance import kernel_of, make_avoidance
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.choice import collision_search
 from lanewise.sims.boids.collisions import make_collisions
+from lanewise.sims.boids.mesh_steering import MeshSteering
 from lanewise.sims.boids.parameters import move_values, pair_values
 from lanewise.sims.boids.rules import Rules, make_rules
 from lanewise.sims.boids.settings import FLAT, Settings
 from lanewise.sims.common.devices import array_module, on
 from lanewise.sims.common.loops import Task, device_call
-from lanewise.sims.common.meshes import parts_of, values_on_host
-from lanewise.sims.common.searches import Structure, structure_of, without_look
+from lanewise.sims.common.meshes import Rooms, parts_of, values_on_host
+from lanewise.sims.common.searches import (
+    Structure,
+    over_parts,
+    structure_of,
+    structures_over,
+    without_look,
+)
 from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
@@ -56,10 +63,19 @@ class Semantics(Protocol):
         ...
 
     @property
+    def structures(self) -> tuple[Structure, ...]:
+        """Of every part of a mesh one over all agents."""
+        ...
+
+    @property
     def urges(self) -> tuple[Any, ...]:
         """The sums over pairs of the last step, (n, 3) each on the device; nothing where they are
         never in memory.
         """
+        ...
+
+    def forget(self) -> None:
+        """Agents may be anywhere now: what follows from where they are is found out anew."""
         ...
 
 
@@ -74,14 +90,18 @@ def rules_of(settings: Settings) -> Rules:
 
 
 def make_semantics(
-    settings: Settings, boids: lw.RecordArray, search: lw.Search, plan: lw.Plan | None = None
+    settings: Settings,
+    boids: lw.RecordArray,
+    search: lw.Search,
+    plan: lw.Plan | None = None,
+    rooms: Rooms | None = None,
 ) -> Semantics:
     """Compile and bind everything that does not depend on the time step. plan: of the search, if
-    not its default one.
+    not its default one. rooms: of agents on a mesh.
     """
     if settings.semantics == "seq":
         return InTurn(settings, boids)
-    return Synchronous(settings, boids, search, plan)
+    return Synchronous(settings, boids, search, plan, rooms)
 
 
 class Synchronous:
@@ -93,7 +113,12 @@ class Synchronous:
     """
 
     def __init__(
-        self, settings: Settings, boids: lw.RecordArray, search: lw.Search, plan: lw.Plan | None
+        self,
+        settings: Settings,
+        boids: lw.RecordArray,
+        search: lw.Search,
+        plan: lw.Plan | None,
+        rooms: Rooms | None,
     ) -> None:
         self._settings, self._boids, self._rules = settings, boids, rules_of(settings)
         if settings.think_every > 1 and search.k is not None:
@@ -107,9 +132,18 @@ class Synchronous:
         steer = self._rules.steer.using(search)
         values: dict[str, Any] = pair_values(settings.parameters)
         self._thinkers: lw.RecordArray | None = None
+        self._steer: lw.Call
+        self._urges: tuple[Any, ...]
+        over_all = () if rooms is None else structures_over(search, rooms)
+        self.structures: tuple[Structure, ...] = over_all
+        self._near: MeshSteering | None = None
+        if rooms is not None and (over := over_parts(search, rooms)) is not None:
+            self._near = MeshSteering(settings, rooms, self._rules.steer, over, plan, values)
+            self._urges = self._near.urges
+            return
         if settings.think_every == 1:
-            self._steer: lw.Call = steer.bind(boids, boids, plan=plan, **values)
-            self._urges: tuple[Any, ...] = self._steer.results
+            self._steer = steer.bind(boids, boids, plan=plan, **values)
+            self._urges = self._steer.results
             return
         module, count = array_module(boids.device), len(boids)
         shape, kind = (count, 3), boids.position.dtype
@@ -125,8 +159,10 @@ class Synchronous:
         self._steer = steer.bind(self._thinkers, boids, plan=plan, **values)
 
     def calls(self, dt: float) -> Sequence[Sequence[Task | Staged]]:
-        steer = Staged("search", without_look(self._steer))
         moves = [*self._moves(dt), *self._collisions()]
+        if self._near is not None:
+            return [[self._near.task(dt), *moves]]
+        steer = Staged("search", without_look(self._steer))
         if self._thinkers is None:
             return [[steer, *moves]]
         device, boids, thinkers = self._boids.device, [self._boids], [self._thinkers]
@@ -193,11 +229,15 @@ class Synchronous:
 
     @property
     def structure(self) -> Structure | None:
-        return structure_of(self._steer)
+        return structure_of(self._steer) if self._near is None else self.structures[0]
 
     @property
     def urges(self) -> tuple[Any, ...]:
         return self._urges
+
+    def forget(self) -> None:
+        if self._near is not None:
+            self._near.forget()
 
 
 class InTurn:
@@ -243,8 +283,15 @@ class InTurn:
         return None
 
     @property
+    def structures(self) -> tuple[Structure, ...]:
+        return ()
+
+    @property
     def urges(self) -> tuple[Any, ...]:
         return ()
+
+    def forget(self) -> None:
+        """Nothing follows from where agents are."""
 
 
 def check_survival(flock: Flock, before: int) -> None:

@@ -5,15 +5,17 @@ product's own in it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import lanewise as lw
-from lanewise.launch.steps.task import Task
+from lanewise.launch.steps.task import Task, has_graphs
+from lanewise.loops.bound import ON_A_MESH
 from lanewise.loops.functions import device_task
 from lanewise.loops.steps import make_loop
 from lanewise.runtime.programs import NamedLaunch
 
-__all__ = ["Task", "device_call", "product_loop"]
+__all__ = ["Task", "device_call", "mesh_call", "product_loop"]
 
 
 def product_loop(calls: Any, cycle: int | None, profile: lw.Profile | None, *, of: str) -> lw.Steps:
@@ -36,3 +38,17 @@ def device_call(
     reads, writes: the arrays that it touches.
     """
     return device_task(NamedLaunch(stage, name, call), device, reads=reads, writes=writes)
+
+
+def mesh_call(
+    stage: str,
+    name: str,
+    call: Callable[[], None],
+    devices: Sequence[str],
+    *,
+    reads: Sequence[Any],
+    writes: Sequence[Any],
+) -> Task:
+    """The same of what `call` puts on the devices of a mesh: the host does so in every step."""
+    made = device_call(stage, name, call, devices[0], reads=reads, writes=writes)
+    return replace(made, alone=ON_A_MESH if has_graphs(devices[0]) else "")

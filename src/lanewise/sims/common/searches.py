@@ -18,6 +18,8 @@ from lanewise.patterns.search import World
 from lanewise.patterns.search.automatic import choose
 from lanewise.patterns.search.base import MOST_NEIGHBORS, Structure
 from lanewise.patterns.search.builders.geometry import ends_of
+from lanewise.patterns.search.near_rows import NearRows, over_parts
+from lanewise.patterns.search.part_orders import PartOrders, structures_over
 from lanewise.patterns.search.picker import Picked
 from lanewise.patterns.search.points import points_of
 from lanewise.patterns.search.reordering import Moved, reorder_task
@@ -28,6 +30,8 @@ from lanewise.sims.common.loops import Task
 
 __all__ = [
     "MOST_NEIGHBORS",
+    "NearRows",
+    "PartOrders",
     "Structure",
     "TreeChoice",
     "World",
@@ -36,9 +40,11 @@ __all__ = [
     "is_order",
     "laid",
     "order_of",
+    "over_parts",
     "picked",
     "reorder_call",
     "structure_of",
+    "structures_over",
     "without_look",
 ]
 
