@@ -1,6 +1,6 @@
 """Memory of each part of a mesh for all rows of an array, in which its own rows are the array.
 
-What a part gets of others lies beside its own rows, behind or before them, in the order of all
+What a part gets of others lies next to its own rows, behind or before them, in the order of all
 rows. So own rows and those that are near are one array, and no step moves own rows.
 """
 

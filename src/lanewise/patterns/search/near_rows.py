@@ -3,7 +3,7 @@
     rows of others before the own | own rows | rows of others behind
 
 All are in the order of all rows, so that a search meets neighbours in the order in which it would
-among all rows: sums have the same bits for any number of parts. The others are listed now and then,
+among all rows: sums have the same bits for any number of parts. The others are listed periodically,
 and brought before every step. Lists keep their lengths while these fit, as calls are bound to them:
 what is too much in one are rows that are too far away to be met.
 """
@@ -98,7 +98,7 @@ class NearRows:
         return [n for n, rows in enumerate(self.rooms.own) if rows]
 
     def of_part(self, part: int) -> range:
-        """Which rows of its room a part searches: its own, and those of others beside them."""
+        """Which rows of its room a part searches: its own, and those of others next to them."""
         before = sum(lot.count for (p, q), lot in self._lots.items() if q == part and p < part)
         behind = sum(lot.count for (p, q), lot in self._lots.items() if q == part and p > part)
         own = self.rooms.own[part]

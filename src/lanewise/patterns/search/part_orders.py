@@ -88,7 +88,7 @@ class PartOrders:
 
     def __call__(self) -> None:
         """Bring all rows into the order in which the search would list them now."""
-        if not self._parts:  # compiled, and memory allocated, when it is first asked for
+        if not self._parts:  # compiled, and memory allocated, when it is first requested
             parts = (n for n, rows in enumerate(self._rooms.own) if rows)
             self._parts = [self._ordering(n) for n in parts]
         with together(self._rooms.devices):

@@ -126,7 +126,7 @@ class FlockEngine:
                 mine[...] = kept
 
     def begin(self) -> None:
-        """Somebody may have written to agents since the last step."""
+        """The user may have written to agents since the last step."""
         self.semantics.forget()
 
     def make_loop(self, dt: float, step: int, profile: Profile | None) -> lw.Steps:

@@ -1,8 +1,8 @@
 """The steering of a flock on a mesh: every part finds flockmates among its own agents and those of
 other parts that may come near.
 
-They are listed when agents have been brought into the order of their search, and whenever somebody
-may have written to them; and brought before every step.
+They are listed when agents have been brought into the order of their search, and whenever the
+user may have written to them; and brought before every step.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class MeshSteering:
         self.urges = tuple(self._urge(n) for n in range(URGES))
         self._end = find_boundary(settings.boundary).end
         self._reach = make_reach(settings.precision, self._end)
-        # among all agents, for when nobody knows who may come near
+        # among all agents, for when it is unknown who may come near
         self._all = [self._bound(n, range(len(rooms.array))) for n in self._near.parts]
         self._bring_all = rooms.everything()
         self._calls: list[lw.Call] = []
@@ -68,8 +68,8 @@ class MeshSteering:
         return lw.SplitArray(self._rooms.mesh, own, tuple(map(len, self._rooms.own)))
 
     def _bound(self, n: int, rows: range) -> lw.Call:
-        """The sums of some rows of the room of a part, over these. Others than own ones are wrong
-        near the ends, and nobody reads them.
+        """The sums of some rows of the room of a part, over these. Those of other agents
+        are incomplete, and are not read.
         """
         agents = self._rooms.wholes[n][rows.start : rows.stop]
         out = tuple([sums[rows.start : rows.stop] for sums in self._sums[n]])
@@ -120,7 +120,7 @@ class MeshSteering:
         self._run = partial(self._step, self._near.bring, self._calls)
 
     def _boxes(self, drift: float) -> dict[int, Within] | None:
-        """What agents of each part may come near to; None where nobody knows."""
+        """What agents of each part may come near to; None where that is unknown."""
         boxes: dict[int, Within] = {}
         world, radius = self._settings.world, self._settings.parameters.radius
         for n in self._near.parts:

@@ -1,7 +1,7 @@
 """Which agents may come near to others within some steps, wherever these fly.
 
-Nobody flies farther than `drift`, the way at full speed: two agents meet only if they are nearer
-than the radius and twice the drift now. In a periodic box this holds for images, too. Who leaves a
+No agent flies farther than `drift`, the way at full speed: two of them meet only if they are nearer
+than the radius and twice the drift now. In a periodic box this also holds for images. Who leaves a
 sphere comes back at the opposite side, as the mirror image of where it would be: so agents near its
 surface may meet those that are near to their mirror images.
 
@@ -93,7 +93,7 @@ class Within:
 
 def box_of(part: lw.RecordArray, reach: Reach, end: int, world: float) -> Any:
     """The corners of the box of some agents; None where one of them is not where its world lets it
-    be, or nowhere: then nobody knows who may come near.
+    be, or nowhere: then it is unknown who may come near.
     """
     low, high, away2 = (np.asarray(v, np.float64) for v in reach.ends.min(part))
     corners = np.stack([low, -high])
