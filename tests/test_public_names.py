@@ -36,8 +36,9 @@ PRODUCTS: Inside = {
     "sims.common.searches": (
         "the structure of a call and its order of elements, which no public object holds",
         (
-            "launch.tuned_plans", "loops.orders", "patterns.search", "patterns.search.automatic", "patterns.search.base",
-            "patterns.search.builders.geometry", "patterns.search.picker", "patterns.search.points", "patterns.search.reordering",
+            "launch.tuned_plans", "loops.orders", "patterns.part_rooms", "patterns.search", "patterns.search.automatic",
+            "patterns.search.base", "patterns.search.builders.geometry", "patterns.search.near_rows", "patterns.search.part_orders",
+            "patterns.search.picker", "patterns.search.points", "patterns.search.reordering",
             "patterns.search.searched_launch", "patterns.search.tree.choice", "runtime.memory",
         ),
     ),

@@ -12,6 +12,7 @@ from lanewise.launch.steps.rows import InRows, rows_of
 from lanewise.launch.steps.task import Clock, States, Task, bound_each_step, has_graphs
 from lanewise.loops.by_steps import InSteps
 from lanewise.loops.flat import flat
+from lanewise.loops.functions import ON_A_MESH
 from lanewise.loops.orders import OwnOrder, keeping_order, order_task, searched_launch
 from lanewise.loops.searches import (
     FOLLOWS,
@@ -36,8 +37,6 @@ BY_STEP = (
     "open "
     '(uniforms="global"), and where the call is a launch of its kernel and nothing else'
 )
-
-ON_A_MESH = "its parts lie on a mesh, and the host puts the launches of each on its device"
 
 
 @dataclass(frozen=True, slots=True)

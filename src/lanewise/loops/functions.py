@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lanewise.launch.joined import by_hand
-from lanewise.launch.steps.task import Task
+from lanewise.launch.steps.task import Task, has_graphs
 from lanewise.runtime.programs import NamedLaunch, Work
 
 HOST = (
     "a function of Python, which the GPU's work waits for; lw.every(k, function) calls it less "
     "often"
 )
+ON_A_MESH = "its parts lie on a mesh, and the host puts the launches of each on its device"
 
 
 class Called:
@@ -61,6 +63,14 @@ def device_task(
     """A launch that waits for nothing, as a call of a loop, with the arrays that it touches."""
     bound = (by_hand(launch.name, launch.call, reads, writes),)
     return Task(launch.name, "launch", lambda _: (launch,), device, bound=lambda _: bound)
+
+
+def mesh_task(
+    launch: NamedLaunch, devices: Sequence[str], *, reads: Sequence[Any], writes: Sequence[Any]
+) -> Task:
+    """The same over the devices of a mesh."""
+    made = device_task(launch, devices[0], reads=reads, writes=writes)
+    return replace(made, alone=ON_A_MESH if has_graphs(devices[0]) else "")
 
 
 def end_called(tasks: Iterable[Task], checks: tuple[Work, ...], wait: Work | None) -> None:

@@ -23,11 +23,10 @@ from lanewise.sims.common.loops import product_loop
 from lanewise.sims.common.meshes import (
     copied,
     in_one_place,
-    in_rooms,
     parts_of,
     values_on_host,
 )
-from lanewise.sims.common.searches import laid
+from lanewise.sims.common.searches import in_rooms, laid
 from lanewise.support.errors import ArgumentError, InputError
 
 

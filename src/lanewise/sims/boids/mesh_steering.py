@@ -16,10 +16,9 @@ from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.reach import Within, box_of, make_reach, within
 from lanewise.sims.boids.settings import Settings
 from lanewise.sims.boids.storage import REORDER
-from lanewise.sims.common.devices import array_module
+from lanewise.sims.common.devices import array_module, together
 from lanewise.sims.common.loops import Task, mesh_call
-from lanewise.sims.common.meshes import Rooms, together
-from lanewise.sims.common.searches import NearRows, without_look
+from lanewise.sims.common.searches import NearRows, Rooms, without_look
 
 READ = ("position", "forward")
 URGES = 3
@@ -68,8 +67,8 @@ class MeshSteering:
         return lw.SplitArray(self._rooms.mesh, own, tuple(map(len, self._rooms.own)))
 
     def _bound(self, n: int, rows: range) -> lw.Call:
-        """The sums of some rows of the room of a part, over these. Those of other agents
-        are incomplete, and are not read.
+        """The sums of some rows of the room of a part, over these. Those of others are
+        incomplete, and are not read.
         """
         agents = self._rooms.wholes[n][rows.start : rows.stop]
         out = tuple([sums[rows.start : rows.stop] for sums in self._sums[n]])
@@ -77,7 +76,7 @@ class MeshSteering:
 
     @property
     def counts(self) -> dict[tuple[int, int], int]:
-        """How many agents each part gets of each other one before a step, by both."""
+        """How many agents each part gets of each other one before a step."""
         return self._near.counts
 
     def forget(self) -> None:

@@ -28,8 +28,9 @@ from lanewise.sims.boids.rules import Rules, make_rules
 from lanewise.sims.boids.settings import FLAT, Settings
 from lanewise.sims.common.devices import array_module, on
 from lanewise.sims.common.loops import Task, device_call
-from lanewise.sims.common.meshes import Rooms, parts_of, values_on_host
+from lanewise.sims.common.meshes import parts_of, values_on_host
 from lanewise.sims.common.searches import (
+    Rooms,
     Structure,
     over_parts,
     structure_of,

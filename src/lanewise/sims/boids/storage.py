@@ -18,8 +18,8 @@ import lanewise as lw
 from lanewise.records.arrays import class_of
 from lanewise.sims.common.devices import array_module, bring, on, to_host
 from lanewise.sims.common.loops import Task, mesh_call
-from lanewise.sims.common.meshes import Rooms, split_values, values_on_host
-from lanewise.sims.common.searches import PartOrders, Structure, reorder_call
+from lanewise.sims.common.meshes import split_values, values_on_host
+from lanewise.sims.common.searches import PartOrders, Rooms, Structure, reorder_call
 
 REORDER = (
     # steps: as many as a graph holds; at full speed an agent flies 4.8 in them, half of OpenSteer's

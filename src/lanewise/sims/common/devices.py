@@ -26,6 +26,7 @@ from lanewise.runtime.memory import (
     read_only,
     require_memory,
     to_host,
+    together,
 )
 from lanewise.runtime.mesh import device_of_rank, first_of, is_mesh, place_of
 from lanewise.support.errors import DeviceError
@@ -61,6 +62,7 @@ __all__ = [
     "side_by_side",
     "target_of",
     "to_host",
+    "together",
     "visible_cards",
 ]
 

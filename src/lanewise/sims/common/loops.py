@@ -5,13 +5,11 @@ product's own in it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import lanewise as lw
-from lanewise.launch.steps.task import Task, has_graphs
-from lanewise.loops.bound import ON_A_MESH
-from lanewise.loops.functions import device_task
+from lanewise.launch.steps.task import Task
+from lanewise.loops.functions import device_task, mesh_task
 from lanewise.loops.steps import make_loop
 from lanewise.runtime.programs import NamedLaunch
 
@@ -50,5 +48,4 @@ def mesh_call(
     writes: Sequence[Any],
 ) -> Task:
     """The same of what `call` puts on the devices of a mesh: the host does so in every step."""
-    made = device_call(stage, name, call, devices[0], reads=reads, writes=writes)
-    return replace(made, alone=ON_A_MESH if has_graphs(devices[0]) else "")
+    return mesh_task(NamedLaunch(stage, name, call), devices, reads=reads, writes=writes)

@@ -7,11 +7,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 import lanewise as lw
-from lanewise.patterns.part_rooms import Rooms, in_rooms
 from lanewise.records.arrays import class_of, storage_of
 from lanewise.records.split_array import split_values
 from lanewise.records.split_rows import split_rows
-from lanewise.runtime.memory import together
 from lanewise.sims.common.devices import (
     CUDA,
     array_module,
@@ -28,12 +26,10 @@ from lanewise.sims.common.processes import Alone, Transport, joined
 from lanewise.support.errors import InputError
 
 __all__ = [
-    "Rooms",
     "check_parts",
     "copied",
     "first_rows",
     "in_one_place",
-    "in_rooms",
     "lies_on",
     "mesh_of",
     "one_process",
@@ -43,7 +39,6 @@ __all__ = [
     "require_divided",
     "spelled",
     "split_values",
-    "together",
     "transport_of",
     "values_in_one_place",
     "values_on_host",

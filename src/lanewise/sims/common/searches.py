@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 import lanewise as lw
 from lanewise.launch.tuned_plans import has_entries
 from lanewise.loops.orders import is_order, searched_launch
+from lanewise.patterns.part_rooms import Rooms, in_rooms
 from lanewise.patterns.search import World
 from lanewise.patterns.search.automatic import choose
 from lanewise.patterns.search.base import MOST_NEIGHBORS, Structure
@@ -32,11 +33,13 @@ __all__ = [
     "MOST_NEIGHBORS",
     "NearRows",
     "PartOrders",
+    "Rooms",
     "Structure",
     "TreeChoice",
     "World",
     "choice_from",
     "choice_of",
+    "in_rooms",
     "is_order",
     "laid",
     "order_of",
