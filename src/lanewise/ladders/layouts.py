@@ -166,20 +166,23 @@ def _with_totals(rung: Rung, serial: Rung, base: Rung | None) -> Rung:
     return replace(rung, extra={**rung.extra, **totals})
 
 
-def summary(rungs: list[Rung]) -> list[str]:
-    """For every size: the fastest version, and its factors next to the study's."""
-    lines: list[str] = []
+def fastest(rungs: list[Rung]) -> Iterator[tuple[Rung, str]]:
+    """For every size the fastest rung but the serial one, and the beginning of a line about it."""
     for bodies in dict.fromkeys(r.bodies for r in rungs):
         timed = [
             r for r in rungs if r.bodies == bodies and r.seconds is not None and r.name != SERIAL
         ]
-        if not timed:
-            continue
-        best = min(timed, key=lambda r: r.seconds or 0.0)
-        line = (
-            f"{bodies:,} bodies: fastest is {best.name!r} with {seconds_text(best.seconds)}, "
-            f"{rate_text(best)}"
-        )
+        if timed:
+            best = min(timed, key=lambda r: r.seconds or 0.0)
+            time = seconds_text(best.seconds)
+            yield best, f"{bodies:,} bodies: fastest is {best.name!r} with {time}"
+
+
+def summary(rungs: list[Rung]) -> list[str]:
+    """For every size: the fastest version, and its factors next to the study's."""
+    lines: list[str] = []
+    for best, line in fastest(rungs):
+        line += f", {rate_text(best)}"
         for key, what in (("over_baseline", f"{BASE.name!r}"), ("over_serial", SERIAL)):
             if (factor := number(best, key)) is not None:
                 line += f"; {digits(factor)} times {what}"

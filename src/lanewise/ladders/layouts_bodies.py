@@ -21,6 +21,7 @@ from lanewise.ladders.layouts import (
     SOURCE,
     TOTAL,
     Combination,
+    fastest,
     forces,
 )
 from lanewise.ladders.problem import Problem
@@ -128,14 +129,7 @@ def _copies(problem: Problem, version: Version) -> tuple[float, float]:
 def summary(rungs: list[Rung]) -> list[str]:
     """What all levels together gain over one CPU thread at each size, and what copies take."""
     lines: list[str] = []
-    for bodies in dict.fromkeys(r.bodies for r in rungs):
-        timed = [
-            r for r in rungs if r.bodies == bodies and r.seconds is not None and r.name != SERIAL
-        ]
-        if not timed:
-            continue
-        best = min(timed, key=lambda r: r.seconds or 0.0)
-        line = f"{bodies:,} bodies: fastest is {best.name!r} with {seconds_text(best.seconds)}"
+    for best, line in fastest(rungs):
         if best.speedup is not None:
             line += f"; {digits(best.speedup)} times one CPU thread"
         if share := number(best, "copies_share"):

@@ -53,7 +53,7 @@ def sizes(device: str, quick: bool) -> tuple[int, ...]:
     """
     held = _last_level_bytes(device) / RECORD_BYTES
     least = (
-        (20_000_000 if quick else 64_000_000)
+        (8_000_000 if quick else 64_000_000)
         if not target_of(device).host_memory
         else (3_000_000 if quick else 8_000_000)
     )

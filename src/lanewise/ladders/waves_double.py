@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import lanewise as lw
-from lanewise.sims.waves.kernels import NEAR, Sft, Template
+from lanewise.sims.waves.kernels import NEAR, Sft, Template, arrival
 
 PI = math.pi
 
@@ -22,18 +22,10 @@ def dirichlet_kernel64(dterms: int) -> Any:
 
     @lw.segmentwise
     def amplitudes64(template: Template, sft: Sft, bins: lw.Row[lw.dvec2]) -> lw.dvec4:
-        dt = sft.delay
-        phase = dt * (
-            template.frequency
-            + dt * (0.5 * template.f1dot + dt * (template.f2dot * 0.16666666666666666))
-        )
-        place = sft.bins_per_hertz * (
-            template.frequency + dt * (template.f1dot + dt * (0.5 * template.f2dot))
-        )
+        turns, place = arrival(template, sft)
         whole = lw.floor(place)
         k = lw.i32(whole)
         kappa = place - whole
-        turns = phase - lw.floor(phase + 0.5)
         x = lw.window(bins, k - sft.first_bin - before, terms)
         total = lw.dvec2(0)
         for j in range(terms):

@@ -68,6 +68,22 @@ class Sft:
 
 
 @lw.function
+def arrival(template: Template, sft: Sft) -> tuple[lw.f64, lw.f64]:
+    """The template's phase in the middle of an SFT, in turns from -1/2 to 1/2, and its frequency
+    there, in bins.
+    """
+    dt = sft.delay
+    phase = dt * (
+        template.frequency
+        + dt * (0.5 * template.f1dot + dt * (template.f2dot * 0.16666666666666666))
+    )
+    place = sft.bins_per_hertz * (
+        template.frequency + dt * (template.f1dot + dt * (0.5 * template.f2dot))
+    )
+    return phase - lw.floor(phase + 0.5), place
+
+
+@lw.function
 def rotated(turns: lw.f32, x: lw.f32, y: lw.f32) -> lw.vec2:
     """(x + i y) exp(-2 pi i turns) for turns from -1/2 to 1/2, by polynomials for half the
     angle.
@@ -97,18 +113,10 @@ def dirichlet_kernel(dterms: int) -> Any:
 
     @lw.segmentwise
     def amplitudes(template: Template, sft: Sft, bins: lw.Row[lw.vec2]) -> lw.vec4:
-        dt = sft.delay
-        phase = dt * (
-            template.frequency
-            + dt * (0.5 * template.f1dot + dt * (template.f2dot * 0.16666666666666666))
-        )
-        place = sft.bins_per_hertz * (
-            template.frequency + dt * (template.f1dot + dt * (0.5 * template.f2dot))
-        )
+        turns, place = arrival(template, sft)
         whole = lw.floor(place)
         k = lw.i32(whole)
         kappa = lw.f32(place - whole)
-        turns = lw.f32(phase - lw.floor(phase + 0.5))
         x = lw.window(bins, k - sft.first_bin - before, terms)
         q = kappa * kappa - kappa
         real, imaginary = 0.0, 0.0
@@ -137,7 +145,7 @@ def dirichlet_kernel(dterms: int) -> Any:
             value = lw.vec2(nearest.x - nearest.y * angle, nearest.y + nearest.x * angle)
         if k & 1 != 0:
             value = -value
-        y = rotated(turns, value.x, value.y)
+        y = rotated(lw.f32(turns), value.x, value.y)
         return lw.vec4(sft.a * y.x, sft.a * y.y, sft.b * y.x, sft.b * y.y)
 
     return amplitudes
@@ -152,17 +160,9 @@ def interpolated_kernel(degree: int = DEGREE) -> Any:
 
     @lw.segmentwise
     def amplitudes(template: Template, sft: Sft, table: lw.Row[lw.vec4]) -> lw.vec4:
-        dt = sft.delay
-        phase = dt * (
-            template.frequency
-            + dt * (0.5 * template.f1dot + dt * (template.f2dot * 0.16666666666666666))
-        )
-        place = sft.bins_per_hertz * (
-            template.frequency + dt * (template.f1dot + dt * (0.5 * template.f2dot))
-        )
+        turns, place = arrival(template, sft)
         whole = lw.floor(place)
         u = lw.f32(place - whole) * 2.0 - 1.0
-        turns = lw.f32(phase - lw.floor(phase + 0.5))
         c = lw.window(table, (lw.i32(whole) - sft.first_bin) * quads, quads)
         top = c[last]
         real, imaginary = top.z * u + top.x, top.w * u + top.y
@@ -172,7 +172,7 @@ def interpolated_kernel(degree: int = DEGREE) -> Any:
                 (real * u + pair.z) * u + pair.x,
                 (imaginary * u + pair.w) * u + pair.y,
             )
-        y = rotated(turns, real, imaginary)
+        y = rotated(lw.f32(turns), real, imaginary)
         return lw.vec4(sft.a * y.x, sft.a * y.y, sft.b * y.x, sft.b * y.y)
 
     return amplitudes
