@@ -13,10 +13,12 @@ from lanewise.analysis.instructions import count_operations
 from lanewise.analysis.regions import KernelWork
 from lanewise.analysis.simd_operations import scalar_calls
 from lanewise.compiler.pipeline import Program
+from lanewise.explanation.partitions import partition_facts
 from lanewise.explanation.report import Analysis
 from lanewise.explanation.subject import Subject
 from lanewise.explanation.tables import table_accesses
 from lanewise.explanation.threads import body_function, thread_accesses
+from lanewise.explanation.timeline import timeline_facts
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.ir.series import typical
@@ -63,6 +65,11 @@ def analyse(subject: Subject, program: Program, analyses: Analyses) -> Analysis:
     texts, rows = [*texts, *of_tables], [*rows, *read]
     facts: dict[str, Any] = {"operations": operations, "accesses": rows}
     lines += [("accesses", text) for text in texts]
+    if inlined and not target_of(subject.device).host_memory:
+        of_blocks, facts["partitions"] = partition_facts(
+            subject.reference, subject.environment, program.plan
+        )
+        lines += [("partitions", text) for text in of_blocks]
     normal = normal_form.apply(program.reference, target_of(subject.device), program.plan)
     if rewritten := normal_form.sentences(program.reference, normal):
         lines += [("as if written", text) for text in rewritten]
@@ -73,6 +80,11 @@ def analyse(subject: Subject, program: Program, analyses: Analyses) -> Analysis:
         for k in program.kernels
         for w in _launched(k, subject.environment, analyses, fast_math=fast)
     ]
+    if inlined and subject.model is not None and subject.model.target.has_blocks:
+        of_rounds, facts["timeline"] = timeline_facts(
+            works[0], subject.model, program.plan.prefetch
+        )
+        lines += [("timeline", text) for text in of_rounds]
     pattern = subject.reference.pattern
     per = (
         "pair"

@@ -238,9 +238,14 @@ def _numbers(
         return numbers, tuple(extra)
     x, y = name(numbers[-1], "block.x"), name(numbers[-2], "block.y")
     width = ir.Local(own(f"{loops[-1].variable}.blocks"), kind)
-    if order == "diagonal":
-        return [*numbers[:-2], y, build.remainder(build.add(x, y), width)], tuple(extra)
     height = name(counts[-2], "block.rows")
+    if order == "diagonal":
+        # consecutive blocks differ in both: the first ones are the diagonal itself
+        number = name(build.add(build.multiply(y, width), x), "block.number")
+        along = name(build.divide(number, height), "block.diagonal")
+        down = name(build.subtract(number, build.multiply(along, height)), "block.down")
+        across = build.remainder(build.add(along, down), width)
+        return [*numbers[:-2], down, across], tuple(extra)
     place = build.add(build.multiply(build.remainder(y, PANEL), width), x)
     first = name(build.multiply(build.divide(y, PANEL), PANEL), "panel.first")
     rows = name(build.minimum(build.subtract(height, first), PANEL), "panel.rows")
