@@ -330,7 +330,7 @@ WHOLE_SCATTERS = {
 def prelude(needs: set[str], *, fast: bool) -> str:
     """The declarations and functions of these names, each once."""
     flags = "fast " if fast else "contract "
-    parts = dict.fromkeys(n for n in sorted(needs) if n.startswith(("declare ", "define ")))
+    parts = dict.fromkeys(n for n in sorted(needs) if n.startswith(("declare ", "define ", "!")))
     for name in sorted(needs - parts.keys()):
         parts |= dict.fromkeys(part.replace("FLAGS", flags) for part in DEFINITIONS[name])
     declared = [p for p in parts if p.startswith("declare ")]

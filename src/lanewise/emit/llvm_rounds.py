@@ -1,4 +1,4 @@
-"""How many rounds a loop has, in LLVM's language."""
+"""How many rounds a loop has, in LLVM's language, and what LLVM may do with them."""
 
 from __future__ import annotations
 
@@ -31,3 +31,15 @@ def counted_rounds(
     whole = give(f"sdiv {t} {way}, {step}")
     all_of = give(f"add {t} {whole}, {more}")
     return give(f"select i1 {apart}, {t} 0, {t} {all_of}")
+
+
+NOT_UNROLLED = '!0 = !{!"llvm.loop.unroll.disable"}'
+
+
+def kept_whole(needs: set[str]) -> str:
+    """What the end of a loop says whose few rounds LLVM shall not write out one by one, as it does
+    before it looks for vectors. needs: of the text, by which the words have numbers.
+    """
+    number = sum(n.startswith("!") for n in needs | {NOT_UNROLLED})
+    needs |= {NOT_UNROLLED, f"!{number} = distinct !{{!{number}, !0}}"}
+    return f", !llvm.loop !{number}"

@@ -14,7 +14,7 @@ from lanewise.emit.llvm_expressions import Expressions
 from lanewise.emit.llvm_instructions import LETTERS, TYPES, in_memory, quoted
 from lanewise.emit.llvm_lanes import LaneWriter
 from lanewise.emit.llvm_prelude import WHOLE_SCATTERS
-from lanewise.emit.llvm_rounds import counted_rounds
+from lanewise.emit.llvm_rounds import counted_rounds, kept_whole
 from lanewise.emit.names import Names
 from lanewise.emit.neighbour_loads import Places, odd_neighbours, rounds_at_once
 from lanewise.ir import nodes as ir
@@ -360,7 +360,7 @@ class Writer:
         self.loops.append((behind, test))
         inside()
         self.loops.pop()
-        code.jump(test)
+        code.jump(test, kept_whole(code.needs) if s.role == "lanes" else "")
         code.begin(behind)
 
     # ------------------------------------------------------------ functions

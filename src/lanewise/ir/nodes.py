@@ -73,8 +73,8 @@ class If(StatementNode):
 
 @dataclass(frozen=True, slots=True)
 class For(StatementNode):
-    """`for variable in range(start, stop, step)`. `role` tells passes what the loop runs over;
-    `unroll` is a factor, 0 means fully.
+    """`for variable in range(start, stop, step)`. `role` tells passes what the loop runs over, and
+    of "lanes" that its rounds go together; `unroll` is a factor, 0 means fully.
     """
 
     variable: Declared
@@ -82,7 +82,7 @@ class For(StatementNode):
     stop: Expression
     step: Expression
     body: Block
-    role: Choice["user", "sources", "tiles", "slices", "points", "late"] = "user"
+    role: Choice["user", "sources", "tiles", "slices", "points", "late", "lanes"] = "user"
     unroll: int = 1
     location: Location = field(default=NOWHERE, compare=False, repr=False)
 

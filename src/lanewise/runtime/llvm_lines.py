@@ -71,9 +71,10 @@ class FunctionLines:
         self.lines.append(f"{label}:")
         self.ended = False
 
-    def jump(self, label: str) -> None:
+    def jump(self, label: str, said: str = "") -> None:
+        """said: what LLVM is told of the loop that ends here."""
         if not self.ended:
-            self.end(f"br label %{label}")
+            self.end(f"br label %{label}{said}")
 
     def branch(self, condition: str, yes: str, no: str) -> None:
         self.end(f"br i1 {condition}, label %{yes}, label %{no}")

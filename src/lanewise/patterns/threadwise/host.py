@@ -7,7 +7,7 @@ from dataclasses import replace
 from lanewise.analysis.affine import nest
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked
-from lanewise.passes import free_sums, loop_sharing, loop_splitting, shared_loops
+from lanewise.passes import free_sums, functions_apart, loop_sharing, loop_splitting, shared_loops
 from lanewise.passes.base import refuse
 from lanewise.passes.points import (
     grouping,
@@ -50,14 +50,24 @@ def on_cpu(kernel: ir.Kernel, plan: CompletePlan, checked: Checked) -> tuple[ir.
     (outer,) = kernel.body
     assert isinstance(outer, ir.Parallel)
     if not isinstance(outer.extent, ir.Literal):
-        freed = free_sums.apply(kernel)
-        return (
-            checked(
-                "rows", mapping.rows(kernel if freed == kernel else checked("free sums", freed))
-            ),
-        )
-    parts = [free_sums.apply(k) for k in loop_splitting.apply(kernel, HOST_PARTS, neighbours=True)]
-    return tuple(checked("splitting of loops", mapping.rows(k)) for k in parts)
+        return (checked("rows", mapping.rows(_as_written(kernel, checked))),)
+    parts = loop_splitting.apply(kernel, HOST_PARTS, neighbours=True)
+    return tuple(
+        checked("splitting of loops", mapping.rows(_as_written(k, checked))) for k in parts
+    )
+
+
+def _as_written(kernel: ir.Kernel, checked: Checked) -> ir.Kernel:
+    """A kernel whose loops run as they are written, but for what changes no bits or only how sums
+    are added.
+    """
+    for name, change in (
+        ("free sums", free_sums.apply),
+        ("functions apart", functions_apart.apply),
+    ):
+        done = change(kernel)
+        kernel = kernel if done == kernel else checked(name, done)
+    return kernel
 
 
 def _in_lanes(kernel: ir.Kernel, plan: CompletePlan) -> ir.Kernel:
@@ -103,7 +113,10 @@ def _sliced(kernel: ir.Kernel, plan: CompletePlan, checked: Checked) -> tuple[ir
     done = [checked("SIMD lanes", sliced(first, plan.slices, plan.tile))]
     if behind:
         done = [checked("overlapping of points", overlapping.apply(done[0], plan.targets))]
-    return (*done, *(checked("splitting of loops", mapping.rows(free_sums.apply(k))) for k in rest))
+    return (
+        *done,
+        *(checked("splitting of loops", mapping.rows(_as_written(k, checked))) for k in rest),
+    )
 
 
 def _parts(kernel: ir.Kernel) -> tuple[ir.Kernel, ...]:
