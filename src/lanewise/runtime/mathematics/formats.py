@@ -112,6 +112,16 @@ def as_number(n: Register) -> Register:
     return (n + (0x4330000000000000 + 4096)).as_float - (2.0**52 + 4096)
 
 
+def is_unusual(x: Register) -> Register:
+    """Whether a number is none of the positive normal ones, whose bits are whole numbers from those
+    of the least one on and below those of infinity.
+    """
+    form = format_of(x)
+    one, sign = 1 << form.fraction, 1 << (31 if form is F32 else 63)
+    infinity = (2 * form.bias + 1) * one
+    return (x.bits + (sign - one)) >= infinity - one - sign
+
+
 @dataclass(frozen=True)
 class Normalised:
     """A positive number as 2^k (1 + f), of which 1 + f lies between the root of 1/2 and that of 2;

@@ -17,7 +17,7 @@ from lanewise.runtime.mathematics import (
     trigonometry,
 )
 from lanewise.runtime.mathematics.reduction import reduction
-from lanewise.runtime.mathematics.registers import Code, Kind, Register
+from lanewise.runtime.mathematics.registers import Code, Kind, Rare, Register
 
 FUNCTIONS: dict[str, Callable[..., Register]] = {
     "exp": exponentials.exp,
@@ -132,7 +132,26 @@ def _definition(name: str, count: int, letters: str, scales: bool) -> tuple[str,
     listed = ", ".join(f"{t} {n}" for n in names)
     code.body.end(f"ret {made}")
     text = f"{head}({listed}) alwaysinline {_ATTRIBUTES} {{\n{code.body.text()}\n}}\n"
-    extra = [part for _ in code.calls for part in reduction(count, kind)]
+    extra = [
+        part
+        for called_for, rare in code.calls.items()
+        for part in (
+            reduction(count, kind)
+            if rare is None
+            else _rare(called_for, rare, Code(count, scales), kind)
+        )
+    ]
     declared = [line for part in extra for line in part.splitlines() if line.startswith("declare ")]
     plain = ["\n".join(x for x in p.splitlines() if not x.startswith("declare ")) for p in extra]
     return (*sorted(code.body.needs), *declared, *plain, text)
+
+
+def _rare(name: str, rare: Rare, code: Code, kind: Kind) -> tuple[str, ...]:
+    """A function that few numbers need, which is called; and what it declares."""
+    t = code.type(kind)
+    made = rare(Register(code, kind, "%x"))
+    whole = code.body.give(f"insertvalue {{ {t} }} poison, {made}, 0")
+    code.body.end(f"ret {{ {t} }} {whole}")
+    head = f"define internal {{ {t} }} @lw.{name}.{code.letter(kind)}({t} %x)"
+    text = f"{head} noinline cold {_ATTRIBUTES} {{\n{code.body.text()}\n}}\n"
+    return (*sorted(code.body.needs), text)

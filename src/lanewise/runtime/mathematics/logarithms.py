@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import math
+import struct
+from collections.abc import Callable
 
 from lanewise.runtime.mathematics.coefficients import LOG
-from lanewise.runtime.mathematics.formats import F32, Normalised, format_of, power, split
+from lanewise.runtime.mathematics.formats import (
+    F32,
+    Normalised,
+    format_of,
+    is_unusual,
+    power,
+    split,
+)
 from lanewise.runtime.mathematics.registers import (
     Register,
     fma,
@@ -38,34 +47,59 @@ def _natural(parts: Normalised) -> Register:
     return fma(k, form["LN2H"], f + rest(f, k * form["LN2L"]))
 
 
+def _of_any(x: Register, name: str, of_parts: Callable[[Normalised], Register]) -> Register:
+    """A logarithm. What is no normal positive number goes another way, which is called: there are
+    few of these.
+    """
+    usual = of_parts(split(x, subnormal=False))
+    return x.code.where_any(
+        is_unusual(x), f"{name}_unusual", x, (usual,), (x.kind,),
+        lambda y: special(y, of_parts(split(y))),
+    )[0]  # fmt: skip
+
+
 def log(x: Register) -> Register:
     """The natural logarithm of x."""
-    return special(x, _natural(split(x)))
+    return _of_any(x, "log", _natural)
 
 
 def _to_base(
-    parts: Normalised, high: Register, low: Register | float, base: tuple[float, float]
+    f: Register, high: Register, low: Register | None, base: tuple[float, float]
 ) -> Register:
-    """high, low: the logarithm of 2^k to the base. base: that of e."""
-    f, t = parts.f, rest(parts.f, 0.0)
-    p, lost = product(f, base[0])
-    total, also = quick_sum(high, p)
-    return total + (also + (fma(t, base[0], fma(f, base[1], lost)) + low))
+    """high, low: the logarithm of 2^k to the base. base: that of e, in two parts."""
+    p, missed = product(f, base[0])
+    total, lost = quick_sum(high, p)
+    missed = fma(f, base[1], missed)
+    if format_of(f) is F32:
+        squared = f * f
+        factors = [_float32(c * base[0]) for c in (-0.5, *LOG["float"])]
+        small = lost + fma(squared, horner(f, factors), missed)
+    else:
+        small = lost + fma(rest(f, 0.0), base[0], missed)
+    return total + (small if low is None else small + low)
+
+
+def _float32(number: float) -> float:
+    return float(struct.unpack("<f", struct.pack("<f", number))[0])
 
 
 def log2(x: Register) -> Register:
     """The logarithm of x to base 2."""
-    form, parts = format_of(x), split(x)
-    return special(x, _to_base(parts, parts.k, 0.0, (form["LOG2E"], form["LOG2EL"])))
+    form = format_of(x)
+    base = form["LOG2E"], form["LOG2EL"]
+    return _of_any(x, "log2", lambda parts: _to_base(parts.f, parts.k, None, base))
 
 
 def log10(x: Register) -> Register:
     """The logarithm of x to base 10."""
-    form, parts = format_of(x), split(x)
-    low = parts.k * form["LOG10_2L"]
-    return special(
-        x, _to_base(parts, parts.k * form["LOG10_2H"], low, (form["LOG10E"], form["LOG10EL"]))
-    )
+    form = format_of(x)
+    base = form["LOG10E"], form["LOG10EL"]
+
+    def of_parts(parts: Normalised) -> Register:
+        high, low = (parts.k * form[n] for n in ("LOG10_2H", "LOG10_2L"))
+        return _to_base(parts.f, high, low, base)
+
+    return _of_any(x, "log10", of_parts)
 
 
 def log1p(x: Register) -> Register:

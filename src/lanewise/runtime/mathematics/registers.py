@@ -8,7 +8,7 @@ registers of any width. No instruction has a flag, so that all of them give the 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -25,13 +25,14 @@ class Code:
     """The instructions of a function of `count` numbers at once; 0 for plain numbers.
 
     scales: whether registers are scaled by powers of two in one instruction, as AVX-512 does.
-    calls: the functions of this package that it calls.
+    calls: the functions of this package that it calls where few lanes need them, each with what
+    writes it, unless it is written as text.
     """
 
     count: int
     scales: bool = False
     body: FunctionLines = field(default_factory=FunctionLines)
-    calls: dict[str, None] = field(default_factory=dict[str, None])
+    calls: dict[str, Rare | None] = field(default_factory=dict[str, "Rare | None"])
     _block: str = "entry"
 
     def type(self, kind: Kind) -> str:
@@ -90,9 +91,10 @@ class Code:
         x: Register,
         values: tuple[Register, ...],
         kinds: tuple[Kind, ...],
+        rare: Rare | None = None,
     ) -> tuple[Register, ...]:
         """Values, which in lanes of a mask are those that another function has for x. It is called
-        where the mask has a lane, which is rare.
+        where the mask has a lane, which is rare. rare: what writes it.
         """
         body, some = self.body, mask.name
         if self.count:
@@ -103,7 +105,7 @@ class Code:
         weights = '!prof !{!"branch_weights", i32 1, i32 4000}'
         body.end(f"br i1 {some}, label %far.{name}, label %with.{name}, {weights}")
         body.begin(f"far.{name}")
-        self.calls[name] = None
+        self.calls[name] = rare
         made = f"{{ {', '.join(self.type(k) for k in kinds)} }}"
         full = f"@lw.{name}.{self.letter(x.kind)}"
         body.do(f"%made.{name} = call {made} {full}({x})")
@@ -241,6 +243,10 @@ class Register:
     def signed(self, sign: Register) -> Register:
         """Its size with the sign of another number."""
         return self.code.intrinsic("copysign", self, sign)
+
+
+Rare = Callable[[Register], Register]
+"""What writes a function that is called for few numbers."""
 
 
 def fma(a: Register, b: Register | float, c: Register | float) -> Register:

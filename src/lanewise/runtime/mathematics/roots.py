@@ -4,17 +4,32 @@ from __future__ import annotations
 
 import math
 
-from lanewise.runtime.mathematics.formats import F32, format_of
+from lanewise.runtime.mathematics.formats import F32, as_number, format_of, is_unusual
 from lanewise.runtime.mathematics.registers import Register, fma, product, select, size, sqrt
 
 
 def cbrt(x: Register) -> Register:
-    """By the root of the inverse, whose first guess is a third of the exponent."""
+    """The cube root of x. 0, subnormal, infinite and no numbers go another way, which is called."""
+    a = size(x)
+    usual = _of_normal(a).signed(x)
+    return x.code.where_any(is_unusual(a), "cbrt_unusual", x, (usual,), (x.kind,), _of_any)[0]
+
+
+def _of_any(x: Register) -> Register:
     form, a = format_of(x), size(x)
     low = a < form.least
-    a = select(low, a * 2.0**form.raised, a)
+    y = _of_normal(select(low, a * 2.0**form.raised, a))
+    y = select(low, y * 2.0 ** -(form.raised // 3), y).signed(x)
+    kept = x.equals(0.0) | a.equals(math.inf) | x.is_nan
+    return select(kept, x, y)
+
+
+def _of_normal(a: Register) -> Register:
+    """By the root of the inverse, whose first guess is a third of the exponent."""
+    form = format_of(a)
     if form is F32:
-        g = (0x548C0000 - a.bits // 3).as_float
+        third = fma(as_number(a.bits), -_third(form.kind, 1), float(0x548C0000))
+        g = third.code.give(f"fptosi {third} to {third.code.type('i32')}", "i32").as_float
     else:
         third = ((a.bits >> 32) * 0x55555556) >> 32
         g = ((0x55400000 - third) << 32).as_float
@@ -25,10 +40,7 @@ def cbrt(x: Register) -> Register:
     y = a * square
     s, lost = product(y, y)
     residual = fma(lost, y, fma(s, y, -a))
-    y = y - residual * (square * _third(form.kind, 1))
-    y = select(low, y * 2.0 ** -(form.raised // 3), y).signed(x)
-    kept = x.equals(0.0) | a.equals(math.inf) | x.is_nan
-    return select(kept, x, y)
+    return y - residual * (square * _third(form.kind, 1))
 
 
 def _third(kind: str, power: int) -> float:
