@@ -72,7 +72,7 @@ class FunctionLines:
         self.ended = False
 
     def jump(self, label: str, said: str = "") -> None:
-        """said: what LLVM is told of the loop that ends here."""
+        """said: metadata of the loop that ends here."""
         if not self.ended:
             self.end(f"br label %{label}{said}")
 

@@ -113,7 +113,7 @@ def as_number(n: Register) -> Register:
 
 
 def is_unusual(x: Register) -> Register:
-    """Whether a number is none of the positive normal ones, whose bits are whole numbers from those
+    """Whether a number is none of the positive normal ones, whose bits are integers from those
     of the least one on and below those of infinity.
     """
     form = format_of(x)
