@@ -227,7 +227,7 @@ class _Writer:
         return self.kept[key]
 
     def put(self, value: ir.Expression, part: list[ir.Statement]) -> ir.Element:
-        """A value of every round in an array ."""
+        """A value of every round, in an array."""
         name = own(f"apart.{next(self.numbers)}")
         self.arrays.append(ir.DeclareArray(name, LocalArray(value.type, ROUNDS)))
         part.append(ir.SetElement(name, self.round, value))

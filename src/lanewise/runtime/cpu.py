@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -9,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import pairwise
+from time import perf_counter
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -148,8 +150,35 @@ def function_of(kernel: RangeKernel, arguments: tuple[Any, ...]) -> RangeKernel:
             return kernel
 
 
+HANDING_OVER = 50e-6  # seconds that it takes to hand work over to other threads, and to wait for it
+SURE = 256  # pieces that are worth handing over, whatever they compute
+READABLE = 2e-6  # seconds that a clock tells apart
+SAMPLES = 3  # runs whose first slab is timed: the first ones find nothing in the caches
+
+
+def pays(seconds: float) -> bool:
+    """Whether work that takes so long alone is worth sharing with other threads: half of it is
+    longer than handing it over.
+    """
+    return seconds > 2 * HANDING_OVER
+
+
+def _begin(
+    kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grain: int
+) -> tuple[int, bool]:
+    """Run the first elements, a piece at most. How many, and whether to share the others."""
+    first, start = max(1, grain // 16), perf_counter()
+    kernel(*arguments, 0, first)
+    spent = perf_counter() - start
+    if spent < READABLE and first < grain:
+        kernel(*arguments, first, grain)
+        first, spent = grain, perf_counter() - start
+    return first, pays(spent / first * (extent - first))
+
+
 def run_range(kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grain: int) -> None:
-    """Run elements 0..extent on all threads, in pieces of at least `grain` elements.
+    """Run elements 0..extent on all threads, in pieces of at least `grain` elements; on one, where
+    few pieces are done before others had them.
 
     Elements are independent: the split changes no bits.
     """
@@ -159,13 +188,19 @@ def run_range(kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grai
     if extent <= grain or (threads := cpu_threads()) == 1:
         kernel(*arguments, 0, extent)
         return
+    done = 0
+    if extent < SURE * grain:
+        done, worth = _begin(kernel, arguments, extent, grain)
+        if not worth:
+            kernel(*arguments, done, extent)
+            return
     # `next` of a list's iterator is atomic
-    shares = [iter(pieces) for pieces in spans(extent, threads, grain)]
+    shares = [iter(pieces) for pieces in spans(extent - done, threads, grain)]
 
     def work(first: int) -> None:
         for share in (*shares[first:], *shares[:first]):
             for begin, end in share:
-                kernel(*arguments, begin, end)
+                kernel(*arguments, done + begin, done + end)
 
     others = [_pool(threads - 1).submit(work, n) for n in range(1, len(shares))]
     try:
@@ -216,8 +251,10 @@ class Slabbed:
 
 def slab_run(work: Sequence[Slabbed]) -> Callable[[], None]:
     """What `run_slabs` does, as one function; of one slab it is the calls themselves."""
-    if not work or len(work[0].bounds) != 2:
-        return partial(run_slabs, work)
+    if not work:
+        return partial(run_slabs, work, 1, range(0))
+    if len(work[0].bounds) != 2:
+        return SharedSlabs(work)
     compile_workers.need([w.kernel for w in work])
     calls = [
         partial(function_of(w.kernel, w.arguments), *w.arguments, *w.bounds)
@@ -234,7 +271,32 @@ def slab_run(work: Sequence[Slabbed]) -> Callable[[], None]:
     return run
 
 
-def run_slabs(work: Sequence[Slabbed]) -> None:
+@dataclass(slots=True, eq=False)
+class SharedSlabs:
+    """Slabs that threads share where that pays, by how long the first one takes.
+
+    seconds: the least that it took. samples: how often it was timed.
+    """
+
+    work: Sequence[Slabbed]
+    seconds: float = math.inf
+    samples: int = 0
+
+    def __call__(self) -> None:
+        first, threads = 0, cpu_threads()
+        if threads > 1 and self.samples < SAMPLES:
+            start = perf_counter()
+            run_slabs(self.work, 1, range(1))
+            self.seconds = min(self.seconds, perf_counter() - start)
+            self.samples += 1
+            first = 1
+        slabs = len(self.work[0].bounds) - 1
+        if not pays(self.seconds * (slabs - 1)):
+            threads = 1
+        run_slabs(self.work, threads, range(first, slabs))
+
+
+def run_slabs(work: Sequence[Slabbed], threads: int, slabs: range) -> None:
     """Run all kernels on one slab after the other: what one of them leaves in the caches the next
     one finds there.
 
@@ -244,11 +306,8 @@ def run_slabs(work: Sequence[Slabbed]) -> None:
     if not work:
         return
     compile_workers.need([w.kernel for w in work])
-    slabs = len(work[0].bounds) - 1
-    # asking how many there are takes longer than a slab of few sites
-    threads = cpu_threads() if slabs > 1 else 1
     runs = [(function_of(w.kernel, w.arguments), w.arguments, w.bounds) for w in work]
-    todo = iter(range(slabs))  # `next` of a range's iterator is atomic
+    todo = iter(slabs)  # `next` of a range's iterator is atomic
 
     def run() -> None:
         for slab in todo:
@@ -257,7 +316,7 @@ def run_slabs(work: Sequence[Slabbed]) -> None:
                 if begin < end:
                     kernel(*arguments, begin, end)
 
-    others = [_pool(threads - 1).submit(run) for _ in range(min(threads, slabs) - 1)]
+    others = [_pool(threads - 1).submit(run) for _ in range(min(threads, len(slabs)) - 1)]
     try:
         run()
     finally:

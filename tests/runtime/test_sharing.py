@@ -1,0 +1,95 @@
+"""Whether a run is shared with other threads: decided by how long its first part takes, here by a clock of the test."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from lanewise.runtime import cpu
+
+
+@dataclass
+class Clock:
+    """A clock that goes on as elements are computed, each in so many seconds."""
+
+    each: float
+    now: float = 0.0
+    elements: list[tuple[int, int]] = field(default_factory=list)
+    threads: set[int] = field(default_factory=set)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self) -> float:
+        return self.now
+
+    def kernel(self, begin: int, end: int) -> None:
+        with self.lock:
+            self.elements.append((begin, end))
+            self.now += (end - begin) * self.each
+
+    def counts(self, extent: int) -> np.ndarray:
+        counts = np.zeros(extent, int)
+        for begin, end in self.elements:
+            assert begin < end
+            counts[begin:end] += 1
+        return counts
+
+
+@pytest.fixture
+def shared(monkeypatch):
+    """How many other threads were asked."""
+    asked = []
+    pool = cpu._pool
+
+    def counted(threads):
+        asked.append(threads)
+        return pool(threads)
+
+    monkeypatch.setattr(cpu, "_pool", counted)
+    monkeypatch.setattr(cpu, "cpu_threads", lambda: 2)
+    return asked
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_second_thread_runs_where_it_pays(seed, shared, monkeypatch):
+    """Each element is computed once, whoever does it; work that takes less than handing it over stays here."""
+    rng = np.random.default_rng(seed)
+    grain, pieces = int(rng.integers(1, 20_000)), 10 ** rng.uniform(-1, 2.6)
+    extent = max(1, int(grain * pieces))
+    clock = Clock(10 ** rng.uniform(-10.5, -5))
+    monkeypatch.setattr(cpu, "perf_counter", clock)
+    cpu.run_range(clock.kernel, (), extent, grain)
+    assert (clock.counts(extent) == 1).all()
+    if extent <= grain:
+        assert not shared
+    elif extent >= cpu.SURE * grain:
+        assert shared
+    else:
+        first = clock.elements[0][1]
+        if first * clock.each < cpu.READABLE and first < grain:
+            first = grain
+        assert bool(shared) == cpu.pays((extent - first) * clock.each)
+
+
+def test_what_is_short_is_not_shared(shared, monkeypatch):
+    """250,000 elements in 60 microseconds: most of that would be handing over."""
+    clock = Clock(60e-6 / 250_000)
+    monkeypatch.setattr(cpu, "perf_counter", clock)
+    cpu.run_range(clock.kernel, (), 250_000, 16_384)
+    assert not shared
+    assert len(clock.elements) == 3
+
+
+@pytest.mark.parametrize("slabs", [2, 3, 8, 64])
+@pytest.mark.parametrize("each", [1e-6, 20e-6, 101e-6, 1e-3])
+def test_slabs_are_shared_where_it_pays(slabs, each, shared, monkeypatch):
+    clock = Clock(each)
+    monkeypatch.setattr(cpu, "perf_counter", clock)
+    run = cpu.slab_run([cpu.Slabbed(clock.kernel, (), tuple(range(slabs + 1)))])
+    for n in range(1, 6):
+        run()
+        assert (clock.counts(slabs) == n).all()
+    # of two slabs one is left, as long as the first one is timed
+    assert bool(shared) == cpu.pays(each * (slabs - 1))
