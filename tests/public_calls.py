@@ -214,6 +214,7 @@ CALLS: dict[str, Callable[[], Good]] = {
     "Mesh": lambda: (lw.Mesh, ["cpu"], {"parts": 2}),
     "Mesh.over_ranks": lambda: (lw.Mesh.over_ranks, ["cpu"], {"parts": 2}),
     "Mesh.rows": lambda: (lw.Mesh("cpu", parts=2).rows, [5], {}),
+    "SplitArray.copy": lambda: (lw.SplitArray(lw.Mesh("cpu", parts=1), [np.ones(2)]).copy, [], {}),
     "SplitArray.numpy": lambda: (lw.SplitArray(lw.Mesh("cpu", parts=1), [np.ones(2)]).numpy, [], {}),
     "SplitArray": lambda: (lw.SplitArray, [lw.Mesh("cpu", parts=2), [np.ones(2), np.ones(1)]], {}),
     "device": lambda: (_within, ["cpu"], {}),

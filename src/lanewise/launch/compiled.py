@@ -7,7 +7,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from lanewise.frontend.function import Signature
 from lanewise.ir import nodes as ir
@@ -23,6 +23,7 @@ from lanewise.support.attributes import frozen
 from lanewise.support.checks import refuse_given
 from lanewise.support.errors import brief
 from lanewise.support.html_tables import html_table
+from lanewise.support.uncopied import uncopied
 
 if TYPE_CHECKING:
     from lanewise.facade import Explanation, Job
@@ -64,6 +65,9 @@ class Call:
 
     def __repr__(self) -> str:
         return f"<bound call of {self.compiled.name} on {self.compiled.executable.device}>"
+
+    def __reduce__(self) -> NoReturn:
+        uncopied("a bound call", "bind its arguments again, or copies of them")
 
     def __call__(self, *given: Any, **named: Any) -> Any:
         if given or named:

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from numbers import Integral
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, NoReturn, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from lanewise.runtime.memory import device_of
 from lanewise.support.attributes import unknown
 from lanewise.support.checks import checked, shown
 from lanewise.support.errors import InputError
+from lanewise.support.uncopied import uncopied
 from lanewise.support.whole_steps import WholeSteps
 
 Fields: TypeAlias = Mapping[str, Callable[[], Any]]
@@ -77,6 +78,9 @@ class LiveView:
         self._feed.make()  # compiles, and a viewer who opens the address sees something at once
         if isinstance(what, Viewable | Sites):
             self._stack.enter_context(what.whole.watched(self._feed))
+
+    def __reduce__(self) -> NoReturn:
+        uncopied("a view", "show the same again with another lw.view(...)")
 
     def _scene_of(self, what: Any, shown: Mapping[str, Any], read: Fields | None) -> Scene:
         about: dict[str, Any] = {

@@ -33,6 +33,7 @@ from lanewise.runtime.programs import Work
 from lanewise.support.attributes import sealed, settings_by_name
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, brief
+from lanewise.support.uncopied import uncopied
 from lanewise.support.whole_steps import WholeSteps
 
 LONGEST_CYCLE = 1024  # steps: each of them has a list of launches
@@ -68,10 +69,9 @@ class Steps:
         return f"<loop of {names} on {self._device}, step {self.step:,}>"
 
     def __reduce__(self) -> NoReturn:
-        """Copies would step the same arrays, each with its own count."""
-        raise ArgumentError(
-            "a loop of lw.steps is bound to its arrays, and cannot be copied or pickled: save the "
-            "arrays and loop.step, bind the calls anew, and set loop.step"
+        uncopied(
+            "a loop of lw.steps",
+            "save the arrays and loop.step, bind the calls anew, and set loop.step",
         )
 
     @property

@@ -68,6 +68,12 @@ class SplitArray(NDArrayOperatorsMixin):
         own = np.concatenate([to_host(part) for part in self.parts])
         return self.mesh.gather(own, self.lengths)
 
+    def copy(self) -> SplitArray:
+        """An independent copy of all rows, part by part."""
+        return SplitArray(self.mesh, [part.copy() for part in self.parts], self.lengths)
+
+    __copy__ = copy
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:
             raise ValueError(f"the rows lie on a mesh ({self.mesh}): an array of NumPy is a copy")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
@@ -58,6 +59,17 @@ class TwoForms(Generic[H, D]):
         self._current = [False, True]
         self._calls = [0, 0]
         self._sides: tuple[MemorySide, ...] = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy has the host's form, and makes a form for the device from it."""
+        return _made_again, (self.host, *self._made)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TwoForms[H, D]:
+        return _made_again(deepcopy(self.host, memo), *self._made)
+
+    def __copy__(self) -> TwoForms[H, D]:
+        """Nothing is shared: neither would learn what the other one changes."""
+        return deepcopy(self)
 
     @property
     def device(self) -> D:
@@ -136,6 +148,10 @@ class TwoForms(Generic[H, D]):
     def __repr__(self) -> str:
         old = [n for n, c in zip(("device", "host"), self._current, strict=True) if not c]
         return f"<two forms{f', {old[0]} old' if old else ''}>"
+
+
+def _made_again(value: H, to_device: Callable[[H], D], to_host: Callable[[D], H]) -> TwoForms[H, D]:
+    return TwoForms(value, to_device=to_device, to_host=to_host)
 
 
 def _device_changed(forms: weakref.ref[TwoForms[Any, Any]]) -> None:

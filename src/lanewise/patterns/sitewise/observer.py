@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from lanewise.ir import nodes as ir
 from lanewise.language import types as t
@@ -47,6 +47,7 @@ from lanewise.planning.plan import Plan, check_plan
 from lanewise.runtime.memory import array_module, module_of
 from lanewise.runtime.prepared import Flat, Prepared
 from lanewise.support.errors import ArgumentError, brief
+from lanewise.support.uncopied import uncopied
 
 # Bytes of results that a look keeps whose launches are bound to them; with more, binding is the
 # smaller part.
@@ -92,6 +93,9 @@ class Observer:
     kernels: SiteKernels
     function: SiteFunction
     programs: Programs = field(default_factory=Programs)
+
+    def __reduce__(self) -> NoReturn:
+        uncopied("an observer of sites", "make another one of the same function")
 
     @brief
     def __call__(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC
+from typing import NoReturn
 
 from lanewise.launch.steps.task import StepState
 from lanewise.patterns.sitewise.streaming import Form, Phase
+from lanewise.support.uncopied import uncopied
 from lanewise.support.whole_steps import WholeSteps
 
 
@@ -14,6 +16,12 @@ class Standing(ABC):
 
     form: Form
     state: StepState
+
+    def __reduce__(self) -> NoReturn:
+        uncopied(
+            "an array of sites",
+            "make others of the same kind, and set their populations or fields to those of these",
+        )
 
     @property
     def phase(self) -> Phase:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
+from typing import NoReturn
 
 from lanewise.launch.joined import Bound, Owned, joined, memory_of
 from lanewise.launch.steps.loop import Counted, StepLoop, bound_in, loop_of, rhythm_of, take
@@ -23,6 +24,7 @@ from lanewise.patterns.sitewise.values import Observed, in_order
 from lanewise.profiling.profile import Profile
 from lanewise.runtime.device import get_device
 from lanewise.support.errors import ArgumentError, brief
+from lanewise.support.uncopied import uncopied
 
 # Updates of sites, a tenth of a second on an NVIDIA H200: from then on loading less gains more than
 # asking for it costs, which are two calls of 0.2 ms and what follows them.
@@ -69,6 +71,9 @@ class SiteStepper:
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
+
+    def __reduce__(self) -> NoReturn:
+        uncopied("a stepper of sites", "make another one of the same sites")
 
     def profiled(self, profile: Profile | None) -> SiteStepper:
         """The same steps, of which the profile records where their time goes."""

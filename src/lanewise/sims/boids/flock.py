@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,7 @@ from lanewise.sims.common.timed_steps import TimedSteps, run_steps
 from lanewise.support.attributes import sealed
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
+from lanewise.support.uncopied import uncopied
 from lanewise.support.whole_steps import WholeSteps
 
 if TYPE_CHECKING:
@@ -88,6 +89,9 @@ class Flock:
     """
 
     __slots__ = ("__weakref__", "_checked", "_engine", "_steps")
+
+    def __reduce__(self) -> NoReturn:
+        uncopied("a flock", "write flock.checkpoint(path), and Flock.resume(path) continues there")
 
     @checked(InputError)
     def __init__(

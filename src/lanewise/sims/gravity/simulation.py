@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,7 @@ from lanewise.sims.gravity.watch import Watch
 from lanewise.support.attributes import sealed
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
+from lanewise.support.uncopied import uncopied
 from lanewise.support.whole_steps import WholeSteps
 
 if TYPE_CHECKING:
@@ -126,6 +127,12 @@ class Simulation:
         "_steps",
         "_watch",
     )  # fmt: skip
+
+    def __reduce__(self) -> NoReturn:
+        uncopied(
+            "a simulation",
+            "copy its bodies, and make another one with time=, step= and the same settings",
+        )
 
     @checked(InputError)
     def __init__(

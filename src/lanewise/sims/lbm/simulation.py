@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,7 @@ from lanewise.sims.lbm.watch import Stagger, find_stagger
 from lanewise.support.attributes import near, sealed
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
+from lanewise.support.uncopied import uncopied
 from lanewise.support.whole_steps import WholeSteps
 
 if TYPE_CHECKING:
@@ -148,6 +149,12 @@ class Simulation:
         "_settings",
         "_step",
     )
+
+    def __reduce__(self) -> NoReturn:
+        uncopied(
+            "a simulation",
+            "write simulation.checkpoint(path), and Simulation.resume(path) continues there",
+        )
 
     @checked(InputError)
     def __init__(
