@@ -208,7 +208,7 @@ def test_a_search_is_watched_paused_picked_and_ended(opened: Opened, pattern: st
         process.send_signal(signal.SIGINT)
         page.get_by_text("the run has ended").wait_for()
         _, said = process.communicate(timeout=20)
-        assert "the same command with --resume goes on" in said
+        assert "the same command with --resume continues it" in said
     finally:
         process.kill()
     done = start_search(pattern, sky, out, "--resume")
