@@ -63,6 +63,39 @@ def test_run_range_gives_each_element_to_one_thread(threads: str, monkeypatch: p
     assert sorted(seen) == list(range(1003))
 
 
+@given(
+    extent=st.integers(1, 3000),
+    nanoseconds=st.floats(0.5, 1e6),
+    threads=st.integers(1, 40),
+    hand_over=st.sampled_from([1e-9, 5e-7, 5e-5]),
+)
+def test_priced_runs_give_each_element_to_one_thread(
+    extent: int, nanoseconds: float, threads: int, hand_over: float
+) -> None:
+    seen = np.zeros(extent, np.int64)
+
+    def kernel(begin: int, end: int) -> None:
+        seen[begin:end] += 1
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cpu, "HANDING_OVER", hand_over)
+        patch.setenv("LANEWISE_THREADS", str(threads))
+        cpu.run_priced(kernel, (), extent, nanoseconds)
+    assert (seen == 1).all()
+
+
+@given(work=st.floats(0, 1e12), most=st.integers(1, 200))
+def test_more_threads_or_fewer_would_end_later(work: float, most: int) -> None:
+    """Of the times work / n + n hand-overs, that of the chosen number is the least to a whole number; little work
+    is handed to nobody."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LANEWISE_THREADS", str(most))
+        n = cpu.threads_worth(work)
+    assert 1 <= n <= most
+    assert n == 1 or n * n * int(cpu.HANDING_OVER * 1e9) <= work
+    assert n == most or (n + 1) ** 2 * int(cpu.HANDING_OVER * 1e9) > work
+
+
 def test_an_error_in_any_thread_reaches_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANEWISE_THREADS", "2")
 

@@ -27,20 +27,17 @@ ORDERS: tuple[Recursive, ...] = ("sort", "1-D", "3-D")
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few points are many pieces."""
     for module, name, value in (
-        (dividing, "CHUNK", 16),
         (dividing, "TASK", 40),
         (merging, "RUN", 32),
         (merging, "PIECE", 8),
-        (around, "GRAIN", 2),
-        (counting, "SHARE", 8),
+        (cpu, "HANDING_OVER", 1e-9),
         (counting, "CELLS", 8),
     ):
         monkeypatch.setattr(module, name, value)
 
 
 def of_threads(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
-    for module in (cpu, counting):
-        monkeypatch.setattr(module, "cpu_threads", lambda: threads)
+    monkeypatch.setattr(cpu, "cpu_threads", lambda: threads)
 
 
 def bits(parts: Parts) -> list[bytes]:
@@ -59,6 +56,25 @@ def test_leaves_are_the_same_for_any_number_of_threads(
         of_threads(monkeypatch, threads)
         made.append(bits(make_parts(x, order, 9, world_box(x))))
     assert made[0] == made[1] == made[2]
+
+
+def test_a_build_of_a_large_machine_hands_over_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass over few elements is of one thread, however many there are: 64 threads took longer than two."""
+    handed: list[int] = []
+
+    def counted(threads: int, *run: Any) -> None:
+        handed.append(threads)
+        plain(threads, *run)
+
+    plain: Any = cpu._share  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(cpu, "_share", counted)
+    of_threads(monkeypatch, 64)
+    for count, most in ((2_000, 1), (262_144, 14)):
+        handed.clear()
+        x = np.random.default_rng(0).random((count, 3), np.float32)
+        make_parts(x, "3-D", 128, world_box(x))
+        assert max(handed) <= most
+        assert len(handed) <= 7
 
 
 @pytest.mark.usefixtures("small_pieces")

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import pairwise
+from math import isqrt
 from time import perf_counter
 from typing import Any
 from weakref import WeakValueDictionary
@@ -28,7 +29,6 @@ SLAB_UNIT = (
     # multiples
     4096
 )
-
 
 # the kernels that a caller holds, by what they are made of
 _LOADED: WeakValueDictionary[str, LlvmKernel] = WeakValueDictionary()
@@ -194,6 +194,44 @@ def run_range(kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grai
         if not worth:
             kernel(*arguments, done, extent)
             return
+    _share(threads, kernel, arguments, (done, extent), grain)
+
+
+def run_priced(
+    kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, nanoseconds: float
+) -> None:
+    """Run elements 0..extent, each of which takes one thread so long, on as many threads as pay.
+
+    For passes of a millisecond or less, which all threads of a large machine make slower.
+    """
+    compile_workers.need((kernel,))
+    grain = max(1, int(HANDING_OVER * 1e9 / nanoseconds))
+    threads = threads_worth(extent * nanoseconds)
+    _share(threads, function_of(kernel, arguments), arguments, (0, extent), grain)
+
+
+def threads_worth(nanoseconds: float) -> int:
+    """How many threads end work first that takes one of them so long: `n` of them take 1 / n of it
+    and n times `HANDING_OVER`.
+
+    Each one that is woken waits for Python's lock around each of its pieces: the builders of
+    searches on 16 cores lose about 45 us to each.
+    """
+    return max(1, min(cpu_threads(), isqrt(int(nanoseconds / (HANDING_OVER * 1e9)))))
+
+
+def _share(
+    threads: int,
+    kernel: RangeKernel,
+    arguments: tuple[Any, ...],
+    span: tuple[int, int],
+    grain: int,
+) -> None:
+    """Run the elements of a span on so many threads."""
+    done, extent = span
+    if threads == 1:
+        kernel(*arguments, done, extent)
+        return
     # `next` of a list's iterator is atomic
     shares = [iter(pieces) for pieces in spans(extent - done, threads, grain)]
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lanewise.runtime import cpu
 
-GRAIN = 64  # cells worth handing to another thread
+CELL = 1000.0  # nanoseconds that the list of a cell takes
 DEEP = (
     192  # divisions that wait while one side is looked at; a cell that needs more asks all leaves
 )
@@ -120,4 +120,4 @@ def list_leaves(
     borders(planes, links, divisions, nodes, halves, axes, low, high, lows, highs, hulls)
     around = cpu.own_kernel(LISTS, "list_around")
     arguments = (links, divisions, leaves, nodes, halves, axes, radius2, low, high, hulls, lists)
-    cpu.run_range(around, arguments, min(leaves, len(lists)), GRAIN)
+    cpu.run_priced(around, arguments, min(leaves, len(lists)), CELL)

@@ -19,10 +19,10 @@ from lanewise.patterns.search.builders.counting import sort_by_cell
 from lanewise.patterns.search.builders.geometry import Geometry
 from lanewise.patterns.search.grid_expressions import STARTS
 from lanewise.patterns.search.points import Points
-from lanewise.runtime.cpu import own_kernel, run_range
+from lanewise.runtime.cpu import own_kernel, run_priced
 from lanewise.runtime.memory import PlannedPieces
 
-GRAIN = 16_384  # sources worth handing to another thread
+NUMBERED = 3.0  # nanoseconds that the number of a cell takes
 
 _NUMBERS = '''"""The cell of every source."""
 
@@ -99,7 +99,7 @@ def host_cells(geometry: Geometry, sources: Points) -> CellBuilder:
     def fill(points: Points = sources) -> None:
         columns = [host_column(c) for c in points.columns()]
         starts, order, cells = (host[name].view(np.int32) for name in ("starts", "order", "cells"))
-        run_range(numbers, (*columns, cells, *values), n, GRAIN)
+        run_priced(numbers, (*columns, cells, *values), n, NUMBERED)
         sort_by_cell(cells, starts, order)
 
     touched, read = (*reading(POSITIONS), *writing(STARTS, ORDER)), ((POSITIONS, sources.lying_in),)
@@ -121,7 +121,7 @@ def cells_of(geometry: Geometry, sources: Points, columns: list[Any]) -> NDArray
     cells = np.empty(sources.count, np.int32)
     numbers = own_kernel(_numbers_text(sources.dimension), "cell_numbers")
     arguments = (*columns, cells, *axis_values(geometry, sources))
-    run_range(numbers, arguments, sources.count, GRAIN)
+    run_priced(numbers, arguments, sources.count, NUMBERED)
     return cells
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.runtime.cpu import own_kernel, run_range
-from lanewise.runtime.devices import cpu_threads
+from lanewise.runtime.cpu import own_kernel, run_priced, run_range, threads_worth
 
-SHARE = 8192  # sources that are worth a share
+COUNTED = 2.0  # nanoseconds that a source takes to be counted, and as many to be placed
+SUMMED = 1.0  # those of a cell of one share
 CELLS = 4096  # of them a thread merges at a time
 # cells at most for each source, those of all shares together: more take longer than the sources
 MERGED = 4
@@ -82,7 +82,7 @@ def sort_by_cell(
     """
     count, total = len(cells), len(starts) - 1
     if shares is None:
-        shares = min(cpu_threads(), count // SHARE, MERGED * count // max(1, total))
+        shares = min(threads_worth(COUNTED * count), MERGED * count // max(1, total))
     if shares <= 1:
         own_kernel(ALONE, "counting_sort")(cells, starts, order)
         return
@@ -92,9 +92,10 @@ def sort_by_cell(
     run_range(own_kernel(COUNT, "count_shares"), (cells, ends, places), shares, 1)
     pieces = -(-total // CELLS)
     totals: NDArray[Any] = np.empty(pieces, np.int64)
-    run_range(own_kernel(TOTALS, "total_cells"), (places, CELLS, totals), pieces, 1)
+    each = SUMMED * CELLS * shares
+    run_priced(own_kernel(TOTALS, "total_cells"), (places, CELLS, totals), pieces, each)
     firsts = np.cumsum(totals) - totals
     merge = own_kernel(MERGE, "merge_shares")
-    run_range(merge, (places, CELLS, firsts, starts), pieces, 1)
+    run_priced(merge, (places, CELLS, firsts, starts), pieces, each)
     starts[total] = count
     run_range(own_kernel(FILL, "fill_shares"), (cells, ends, places, order), shares, 1)

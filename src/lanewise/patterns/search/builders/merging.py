@@ -14,6 +14,8 @@ from lanewise.runtime import cpu
 
 RUN = 32_768  # numbers that one thread sorts at a time
 PIECE = 8192  # numbers that one thread merges at a time: runs are multiples
+# nanoseconds that a number takes of the sort of its chunk, and of one merge
+SORTED, MERGED = 70.0, 4.0
 
 MERGE = """def merge_runs_kernel(keys, order, other_keys, other_order, run, piece, begin, end):
     for p in range(begin, end):
@@ -43,13 +45,14 @@ def order_of(values: NDArray[Any]) -> NDArray[np.int32]:
     """The places of values, shape (n,), float32 or float64, from the smallest to the largest."""
     keys, order = _keys(values), np.empty(len(values), np.int32)
     runs = -(-len(values) // RUN)
-    cpu.run_range(_sort_runs, (keys, order), runs, 1)
+    cpu.run_priced(_sort_runs, (keys, order), runs, SORTED * RUN)
     if runs == 1:
         return order
     other_keys, other_order = np.empty_like(keys), np.empty_like(order)
     merge, pieces, run = cpu.own_kernel(MERGE, "merge_runs"), -(-len(values) // PIECE), RUN
     while run < len(values):
-        cpu.run_range(merge, (keys, order, other_keys, other_order, run, PIECE), pieces, 1)
+        arguments = (keys, order, other_keys, other_order, run, PIECE)
+        cpu.run_priced(merge, arguments, pieces, MERGED * PIECE)
         keys, other_keys, order, other_order = other_keys, keys, other_order, order
         run *= 2
     return order
