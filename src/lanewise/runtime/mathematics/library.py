@@ -138,7 +138,7 @@ def _definition(name: str, count: int, letters: str, scales: bool) -> tuple[str,
         for part in (
             reduction(count, kind)
             if rare is None
-            else _rare(called_for, rare, Code(count, scales), kind)
+            else _rare(called_for, rare, Code(count, scales), kind, names)
         )
     ]
     declared = [line for part in extra for line in part.splitlines() if line.startswith("declare ")]
@@ -146,12 +146,13 @@ def _definition(name: str, count: int, letters: str, scales: bool) -> tuple[str,
     return (*sorted(code.body.needs), *declared, *plain, text)
 
 
-def _rare(name: str, rare: Rare, code: Code, kind: Kind) -> tuple[str, ...]:
+def _rare(name: str, rare: Rare, code: Code, kind: Kind, names: tuple[str, ...]) -> tuple[str, ...]:
     """A function that few numbers need, which is called; and what it declares."""
     t = code.type(kind)
-    made = rare(Register(code, kind, "%x"))
+    made = rare(*(Register(code, kind, n) for n in names))
     whole = code.body.give(f"insertvalue {{ {t} }} poison, {made}, 0")
     code.body.end(f"ret {{ {t} }} {whole}")
-    head = f"define internal {{ {t} }} @lw.{name}.{code.letter(kind)}({t} %x)"
+    listed = ", ".join(f"{t} {n}" for n in names)
+    head = f"define internal {{ {t} }} @lw.{name}.{code.letter(kind)}({listed})"
     text = f"{head} noinline cold {_ATTRIBUTES} {{\n{code.body.text()}\n}}\n"
     return (*sorted(code.body.needs), text)

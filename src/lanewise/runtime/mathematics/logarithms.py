@@ -51,11 +51,12 @@ def _of_any(x: Register, name: str, of_parts: Callable[[Normalised], Register]) 
     """A logarithm. What is no normal positive number goes another way, which is called: there are
     few of these.
     """
+
+    def rare(y: Register) -> Register:
+        return special(y, of_parts(split(y)))
+
     usual = of_parts(split(x, subnormal=False))
-    return x.code.where_any(
-        is_unusual(x), f"{name}_unusual", x, (usual,), (x.kind,),
-        lambda y: special(y, of_parts(split(y))),
-    )[0]  # fmt: skip
+    return x.code.where_any(is_unusual(x), f"{name}_unusual", x, (usual,), (x.kind,), rare)[0]
 
 
 def log(x: Register) -> Register:

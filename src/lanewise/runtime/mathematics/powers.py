@@ -10,6 +10,7 @@ from lanewise.runtime.mathematics.formats import (
     F64,
     Normalised,
     format_of,
+    is_unusual,
     nearest_whole,
     power,
     scaled,
@@ -28,10 +29,16 @@ from lanewise.runtime.mathematics.registers import (
 
 
 def pow_(x: Register, y: Register) -> Register:
-    """X to the power of y, with the special values of C."""
-    form, a = format_of(x), size(x)
-    result = _short(a, y) if form is F32 else _long(a, y)
-    return _special(x, y, result)
+    """X to the power of y, with the special values of C, where another function is called."""
+    power_of = _short if format_of(x) is F32 else _long
+    unusual = is_unusual(x) | ~(size(y) < math.inf)
+    usual = power_of(x, y, special=False)
+    return x.code.where_any(unusual, "pow_unusual", (x, y), (usual,), (x.kind,), _of_any)[0]
+
+
+def _of_any(x: Register, y: Register) -> Register:
+    power_of = _short if format_of(x) is F32 else _long
+    return _special(x, y, power_of(size(x), y, special=True))
 
 
 def _special(x: Register, y: Register, result: Register) -> Register:
@@ -59,14 +66,16 @@ def _ends(a: Register, w: Register, y: Register) -> Register:
     return select(zero | infinite, end, w)
 
 
-def _short(a: Register, y: Register) -> Register:
-    """In float64, rounded once."""
+def _short(a: Register, y: Register, *, special: bool) -> Register:
+    """In float64, rounded once. special: whether a may be 0 or infinite, and y infinite."""
     a, y = a.to("double"), y.to("double")
     parts = split(a, subnormal=False)
     s = parts.f / (parts.f + 2.0)
     logarithm = fma(horner(s * s, LQ["double"]), s, parts.k)
-    w = _ends(a, y * logarithm, y)
-    w = select(w.is_nan, 0.0, w)
+    w = y * logarithm
+    if special:
+        w = _ends(a, w, y)
+        w = select(w.is_nan, 0.0, w)
     w = select(w < -400.0, -400.0, select(w > 400.0, 400.0, w))
     n = nearest_whole(w, 1.0)
     r = w - n.number
@@ -99,14 +108,16 @@ def _logarithm(parts: Normalised) -> tuple[Register, Register]:
     return quick_sum(total, lost + low)
 
 
-def _long(a: Register, y: Register) -> Register:
-    high, low = _logarithm(split(a))
+def _long(a: Register, y: Register, *, special: bool) -> Register:
+    """special: whether a may be 0, subnormal or infinite, and y infinite."""
+    high, low = _logarithm(split(a, subnormal=special))
     most = 2.0**70
     bound = select(y > most, most, select(y < -most, -most, y))
     w = high * bound
     rest = fma(high, bound, -w) + low * bound
-    w = _ends(a, w, y)
-    w = select(w.is_nan, 0.0, w)
+    if special:
+        w = _ends(a, w, y)
+        w = select(w.is_nan, 0.0, w)
     far = size(w) >= 1100.0
     rest = select(far | rest.is_nan, 0.0, rest)
     w = select(w < -1100.0, -1100.0, select(w > 1100.0, 1100.0, w))

@@ -88,14 +88,15 @@ class Code:
         self,
         mask: Register,
         name: str,
-        x: Register,
+        given_to: Register | tuple[Register, ...],
         values: tuple[Register, ...],
         kinds: tuple[Kind, ...],
         rare: Rare | None = None,
     ) -> tuple[Register, ...]:
-        """Values, which in lanes of a mask are those that another function has for x. It is called
-        where the mask has a lane, which is rare. rare: what writes it.
+        """Values, which in lanes of a mask are those that another function gives for `given_to`.
+        It is called where the mask has a lane, which is rare. rare: what writes it.
         """
+        arguments = given_to if isinstance(given_to, tuple) else (given_to,)
         body, some = self.body, mask.name
         if self.count:
             lanes = f"i{self.count}"
@@ -107,8 +108,8 @@ class Code:
         body.begin(f"far.{name}")
         self.calls[name] = rare
         made = f"{{ {', '.join(self.type(k) for k in kinds)} }}"
-        full = f"@lw.{name}.{self.letter(x.kind)}"
-        body.do(f"%made.{name} = call {made} {full}({x})")
+        full = f"@lw.{name}.{self.letter(arguments[0].kind)}"
+        body.do(f"%made.{name} = call {made} {full}({', '.join(map(str, arguments))})")
         far = [
             select(mask, self.give(f"extractvalue {made} %made.{name}, {n}", k), values[n])
             for n, k in enumerate(kinds)
@@ -245,7 +246,7 @@ class Register:
         return self.code.intrinsic("copysign", self, sign)
 
 
-Rare = Callable[[Register], Register]
+Rare = Callable[..., Register]
 """What writes a function that is called for few numbers."""
 
 
