@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lanewise.support.interrupts import imported
 
 if TYPE_CHECKING:
+    from lanewise.advice.auto import settle_layouts as settle_layouts
     from lanewise.advice.choose import layout_advice as layout_advice
     from lanewise.explanation import Explanation as Explanation
     from lanewise.explanation.build import explain_compiled as explain_compiled
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from lanewise.patterns.search.tuning.tune import replay_search as replay_search
     from lanewise.records.arrays import RecordArray as RecordArray
     from lanewise.records.interchange import array_of as array_of
+    from lanewise.records.open_layout import LayoutArgument as LayoutArgument
     from lanewise.records.pickled import restored_array as restored_array
     from lanewise.records.pickled import restored_row as restored_row
     from lanewise.records.structures import structure_of as structure_of
@@ -51,6 +53,7 @@ class Above(NamedTuple):
 
 NAMES = {
     "layout_advice": Above("advice.choose", "kernel.tune() names a faster layout"),
+    "settle_layouts": Above("advice.auto", "calls on arrays that were made with layout='auto'"),
     "Explanation": Above("explanation", "what .explain() returns"),
     "explain_compiled": Above("explanation.build", "call.explain()"),
     "launches_of": Above("explanation.loops", "loop.explain() has the launches of a step"),
@@ -66,6 +69,7 @@ NAMES = {
     "replay_search": Above(
         "patterns.search.tuning.tune", "lanewise.tuning.replay repeats every recorded search"
     ),
+    "LayoutArgument": Above("records.open_layout", "Body.array(..., layout='auto')"),
     "RecordArray": Above("records.arrays", "Body.array(...), Body.zeros(...)"),
     "array_of": Above("records.interchange", "Body.array(...)"),
     "restored_array": Above("records.pickled", "pickle.dumps(array)"),

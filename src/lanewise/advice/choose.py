@@ -71,10 +71,24 @@ def choose_layout(
     before: Layout = current or (array.layout if array is not None else default_layout(own, where))
     accesses, model = accesses_of(own, kernels), memory_model(where)
     layouts = candidates(own.leaves, accesses, model, number, before)
+    return choice_among(layouts, own, where, accesses, model, number, before)
+
+
+def choice_among(
+    layouts: Sequence[Layout],
+    record: Record,
+    device: str,
+    accesses: Sequence[ArrayUse],
+    model: MemoryModel,
+    count: int,
+    current: Layout,
+) -> LayoutChoice:
+    """Every candidate with its cost, the best first."""
     rows = sorted(
-        (evaluate(x, own.leaves, accesses, model, number) for x in layouts), key=Candidate.rank
+        (evaluate(x, record.leaves, accesses, model, count) for x in layouts), key=Candidate.rank
     )
-    return LayoutChoice(own.name, where, model.name, number, tuple(accesses), before, tuple(rows))
+    named = record.name, device, model.name, count
+    return LayoutChoice(*named, tuple(accesses), current, tuple(rows))
 
 
 def candidates(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from lanewise.advice.cost import ArrayUse, Role
+from lanewise.frontend.function import Lowered, Signature
 from lanewise.language.record import Record
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError
@@ -89,6 +90,27 @@ def _accesses(record: Record, use: Use) -> list[ArrayUse]:
                 "choose_layout takes kernels made by @lw.elementwise or @lw.pairwise, found "
                 f"{shown(other)}"
             )
+
+
+def used_leaves(
+    name: str, lowered: Lowered, signature: Signature, record: Record, weight: float
+) -> list[ArrayUse]:
+    """The accesses of a kernel of any other pattern, which goes through its records in turn: by the
+    leaves that its function reads and writes.
+    """
+    found: list[ArrayUse] = []
+    for parameter, kind in signature.parameters.items():
+        if kind != record:
+            continue
+        own = {
+            p.name.partition(".")[2]: p.mutable
+            for function in (lowered.function, lowered.indexed)
+            for p in (() if function is None else function.parameters)
+            if p.name.partition(".")[0] == parameter
+        }
+        written = tuple(leaf for leaf, changed in own.items() if changed)
+        found.append(ArrayUse(f"{name}({parameter})", "streamed", tuple(own), written, weight))
+    return [a for a in found if a.read]
 
 
 def _elementwise(record: Record, use: Use, kernel: Any) -> list[ArrayUse]:

@@ -92,6 +92,7 @@ def explain(
         shapes=dict(subject.shapes),
         warnings=tuple(_warnings(subject, estimates)),
         launches=launches(_launches(subject, estimates)),
+        layout_reasons=dict(subject.layout_reasons),
     )
 
 
@@ -292,6 +293,7 @@ def subject_of(compiled: Compiled) -> Subject:
         search=compiled.search,
         requested=compiled.requested or OPEN,
         capped=compiled.executable.capped,
+        layout_reasons=compiled.layout_reasons,
     )
 
 

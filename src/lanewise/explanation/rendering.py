@@ -145,7 +145,10 @@ def _layouts(e: Explanation) -> list[str]:
                 drawn if more <= 2 else [*drawn[:SHOWN], f"... and {more} lines like these"]
             )
         ]
-    return lines
+    whys: dict[str, list[str]] = {}
+    for name, why in e.layout_reasons.items():
+        whys.setdefault(why, []).append(name)
+    return [*lines, *(f"{', '.join(names)} by layout='auto': {why}" for why, names in whys.items())]
 
 
 def _launches(e: Explanation) -> list[str]:

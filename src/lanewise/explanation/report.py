@@ -116,6 +116,7 @@ class Explanation:
     origin: of the plan: "default", "tune()" or "given". bound: None for the interpreter.
     measured_seconds: of one call, None where nothing was measured; measured_by: "tune()" or "now".
     invented, shapes: values and sizes that were not given. launches: of one call, in their order.
+    layout_reasons: why records lie as they do, by parameter, where kernels chose (layout="auto").
 
     `str()` is a table of at most 120 columns, a notebook and a rich console show one, `json()` is
     for programs. The table has the optimisations that such a kernel can have on this kind of
@@ -141,6 +142,7 @@ class Explanation:
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict[str, "tuple[int, ...]"])
     warnings: tuple[str, ...] = ()
     launches: tuple[LaunchRow, ...] = ()
+    layout_reasons: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
     def plan(self) -> CompletePlan:
@@ -201,6 +203,7 @@ class Explanation:
             "counts": dict(self.counts),
             "layout": dict(self.layouts),
             "drawing": dict(self.drawings),
+            **({"layout_reasons": dict(self.layout_reasons)} if self.layout_reasons else {}),
             "plan": self.plan.as_dict(),
             "plan_origin": self.origin,
             "plan_reasons": dict(self.decisions.reasons),

@@ -52,6 +52,7 @@ class Subject:
     search: str = ""
     requested: Plan = OPEN
     capped: CompletePlan | None = None
+    layout_reasons: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def chosen(self) -> CompletePlan:

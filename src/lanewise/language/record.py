@@ -24,7 +24,7 @@ from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, RecordError, brief
 
 if TYPE_CHECKING:
-    from lanewise.facade import Layout, Mesh, RecordArray
+    from lanewise.facade import Layout, LayoutArgument, Mesh, RecordArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ class RecordValue:
         table: Any = None,
         /,
         *,
-        layout: Layout | None = None,
+        layout: LayoutArgument | None = None,
         device: str | Mesh | None = None,
         copy: bool = True,
         host_layout: Layout | None = None,
@@ -217,7 +217,7 @@ class RecordValue:
         cls,
         count: int,
         *,
-        layout: Layout | None = None,
+        layout: LayoutArgument | None = None,
         device: str | Mesh | None = None,
         host_layout: Layout | None = None,
     ) -> RecordArray[Self]:

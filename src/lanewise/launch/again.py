@@ -132,6 +132,8 @@ class Again:
             if type(array) is not RecordArray or (side := side_at(array, places())) is None:
                 return None
             if side.followed:
+                if side.is_asked_first:
+                    return None
                 side.read(reads)
                 matched.complete()  # of what has two sides is said what a launch writes
         for position, slot, _ in self._others:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from lanewise.frontend.function import Signature
@@ -132,6 +132,8 @@ class Compiled(Inspectable):
     turns: Callable[[], Mapping[str, float]] = dict[str, float]
     requested: Plan | None = None  # with what it leaves open
     divided: Divided | None = None  # of a call on a mesh, whose first part this is
+    # why records lie as they do, by parameter, where that was left to the kernels (layout="auto")
+    layout_reasons: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def __repr__(self) -> str:
         return f"<{self.name}, compiled for {self.executable.device}: {self.plan.short()}>"

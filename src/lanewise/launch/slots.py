@@ -87,6 +87,8 @@ class SameRecords:
         ):
             return False
         if (side := side_of(value)).followed:
+            if side.is_asked_first:
+                return False
             side.read(self.reads)
         matched.arrays[self.name] = value
         return True
@@ -123,6 +125,8 @@ class RecordSlot:
             size = _size(value)
             self._seen = weakref.ref(value), weakref.ref(places_of(value)), size
         if (side := side_of(value)).followed:
+            if side.is_asked_first:
+                return False
             side.read(self.reads)
         matched.sizes.append(size)
         matched.arrays[self.name] = value

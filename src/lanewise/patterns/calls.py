@@ -40,6 +40,7 @@ from lanewise.patterns.sizing import Classify, Program, ResultsOf, Sizing, plain
 from lanewise.patterns.skeleton import Derived, KernelFunction, Skeleton, pair_of
 from lanewise.patterns.tuning_jobs import key_of, specialisation_of, tuning_job
 from lanewise.planning.plan import CompletePlan, Plan, neutral_plan
+from lanewise.records.binding import layout_reasons, open_owners
 from lanewise.runtime.memory import on
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Calls:
     ) -> None:
         self.subject = KernelFunction(skeleton, function, derived)
         self.kernel, self.bound_by, self.name = kernel, bind, self.subject.name
+        self.made = 0  # calls
         self._begin()
 
     def _begin(self) -> None:
@@ -101,9 +103,14 @@ class Calls:
             self._begin()
 
     def given(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Arguments:
-        """The arguments of a call, checked."""
+        """The arguments of a call, checked. Arrays that leave their layout to kernels get one."""
         self.notice()
-        return self.subject.given(arguments, named)
+        given = self.subject.given(arguments, named)
+        if given.records and open_owners(given.records.values()):
+            from lanewise.facade import settle_layouts
+
+            settle_layouts(self, given.records)
+        return given
 
     # ------------------------------------------------------------ calls
 
@@ -111,6 +118,7 @@ class Calls:
         self, arguments: tuple[Any, ...], named: Mapping[str, Any], out: Any
     ) -> tuple[Any, ...]:
         """Run with the default or the tuned plan; the results."""
+        self.made += 1
         if self.subject.changed():
             self._begin()
         calls = self.repeated[None]
@@ -271,7 +279,12 @@ class Calls:
             *arguments.asked,
             *(writable_checks(f"{self.name}: out", *results) if out is not None else ()),
         )
-        return Call(launch, results, replace(compiled, environment=environment), asked)
+        compiled = replace(
+            compiled,
+            environment=environment,
+            layout_reasons=layout_reasons(arguments.records),
+        )
+        return Call(launch, results, compiled, asked)
 
     def outputs(
         self, arguments: Arguments, out: Any
@@ -307,7 +320,9 @@ class Calls:
     def compile(self, arguments: Arguments, plan: Plan | None) -> Compiled:
         """The kernel for these arguments, without running it."""
         return replace(
-            self.specialise(arguments, plan), environment=self.subject.environment(arguments)
+            self.specialise(arguments, plan),
+            environment=self.subject.environment(arguments),
+            layout_reasons=layout_reasons(arguments.records),
         )
 
     def specialise(self, arguments: Arguments, plan: Plan | None) -> Compiled:

@@ -30,11 +30,13 @@ from lanewise.launch.copied import copied_arrays
 from lanewise.launch.steps.unwritten import marked_unwritten
 from lanewise.launch.support import Uses
 from lanewise.patterns.calls import Calls
+from lanewise.patterns.known_kernels import add_kernel
 from lanewise.patterns.mesh_calls import bind_on_mesh, mesh_of, refuse_mesh
 from lanewise.patterns.no_gradient import no_gradient
 from lanewise.patterns.skeleton import CHECKS, Derived, Skeleton, checks_everywhere
 from lanewise.planning.plan import Plan, check_plan
 from lanewise.records.arrays import RecordArray
+from lanewise.records.binding import keep_layouts
 from lanewise.support.attributes import sealed
 from lanewise.support.checks import plain_function
 from lanewise.support.errors import ArgumentError, LanewiseError, PlanError, brief, shortened
@@ -105,6 +107,8 @@ class AbstractKernel(ABC):
         self.__doc__ = function.__doc__
         self.__module__, self.__qualname__ = function.__module__, function.__qualname__
         self._calls = Calls(skeleton, function, self, self.bind, derived)
+        if derived is None:
+            add_kernel(self._calls)
         self._engine: Engine = self._calls if engine is None else engine(self._calls)
 
     @property
@@ -167,7 +171,7 @@ class AbstractKernel(ABC):
                 raise
         if checks is not False:
             named[CHECKS] = checks
-        return self.bind(*arguments, out=out, plan=plan, **named)()
+        return self._bind(arguments, named, out, plan)()
 
     @brief
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
@@ -182,6 +186,15 @@ class AbstractKernel(ABC):
         self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any
     ) -> Call:
         """A call with its memory bound, to run many times."""
+        call = self._bind(arguments, named, out, plan)
+        bound = [a for a in (*arguments, *named.values()) if isinstance(a, RecordArray)]
+        keep_layouts(bound, f"a call of {self.__name__} was bound to it")
+        return call
+
+    def _bind(
+        self, arguments: tuple[Any, ...], named: dict[str, Any], out: Any, plan: Plan | None
+    ) -> Call:
+        """`bind`, of a call that may run but once."""
         mesh = mesh_of((*arguments, *named.values()))
         if has_by_step(arguments, named):
             if mesh is not None:

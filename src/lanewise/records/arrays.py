@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.language.record import Record, RecordValue
-from lanewise.layouts import Arrangement, Layout, default_layout, packed
+from lanewise.layouts import Arrangement, Layout, packed
 from lanewise.records import assigning, moves, structures
 from lanewise.records.keys import Key, read_key
+from lanewise.records.open_layout import AUTO, LayoutArgument, checked_layout, read_layout
 from lanewise.records.rows import ArrayRow
 from lanewise.records.split_array import SplitArray
 from lanewise.records.split_rows import copied, in_layout, split, split_rows, split_zeros
-from lanewise.records.storage import Storage, check_number, checked_layout
+from lanewise.records.storage import Storage, check_number
 from lanewise.runtime.memory import bring
 from lanewise.runtime.mesh import Mesh, first_of, place_of
 from lanewise.support.attributes import settings_by_name
@@ -71,7 +72,7 @@ class RecordArray(Generic[B]):
         record: Record,
         count: int,
         *,
-        layout: Layout | None,
+        layout: LayoutArgument | None,
         device: str | Mesh | None,
         python_class: type[B],
         host_layout: Layout | None = None,
@@ -83,15 +84,19 @@ class RecordArray(Generic[B]):
         count = check_number(f"{record.name}: the number of records", count)
         place = place_of(device)
         where = first_of(place)
-        layout = default_layout(record, where) if layout is None else checked_layout(layout)
+        begun, left_open = read_layout(layout, record, where)
         if isinstance(place, Mesh):
+            if left_open:
+                raise refuse_auto(record, place)
             if host_layout is not None:
                 raise ArgumentError(
                     f"an array of {record.name} on a mesh ({place}) has no side on the host; "
                     "leave host_layout= out, and take .numpy()"
                 )
-            return cls(split_zeros(record, count, layout, place), python_class)
-        made = Storage.zeros(record, count, layout, where)
+            return cls(split_zeros(record, count, begun, place), python_class)
+        made = Storage.zeros(record, count, begun, where)
+        if left_open:
+            made.leave_open()
         if host_layout is not None:
             made.make_host(checked_layout(host_layout))
         return cls(made, python_class)
@@ -103,7 +108,7 @@ class RecordArray(Generic[B]):
         record: Record,
         fields: Mapping[str, Any],
         *,
-        layout: Layout | None,
+        layout: LayoutArgument | None,
         device: str | Mesh | None,
         python_class: type[B],
         host_layout: Layout | None = None,
@@ -306,7 +311,7 @@ class RecordArray(Generic[B]):
         """Its rows. Raises `ArgumentError` where the length has changed since the last one."""
         views = self._storage.places
         for i in range(views.count):
-            if self._storage.places is not views:
+            if not self._storage.same_records(views):
                 raise ArgumentError(
                     f"an array of {self.record.name} was changed in length while a loop ran over "
                     f"its {views.count:,} rows; loop over a "
@@ -353,11 +358,17 @@ class RecordArray(Generic[B]):
         return {f.name: np.array(storage_of(array).on_host(f)) for f in self.record}
 
     @brief
-    def with_layout(self, layout: Layout) -> RecordArray[B]:
+    def with_layout(self, layout: LayoutArgument) -> RecordArray[B]:
         """The same records in another layout, on the same device, or mesh."""
         if (rows := split_rows(self._storage)) is not None:
+            if layout == AUTO:
+                raise refuse_auto(self.record, rows.mesh)
             return self._of(in_layout(rows, checked_layout(layout)))
-        return self._of(moves.relaid(self._storage, checked_layout(layout)))
+        begun, left_open = read_layout(layout, self.record, self.device)
+        made = moves.relaid(self._storage, begun)
+        if left_open:
+            made.leave_open()
+        return self._of(made)
 
     @brief
     def to(self, device: str | Mesh) -> RecordArray[B]:
@@ -372,7 +383,9 @@ class RecordArray(Generic[B]):
         place = place_of(device)
         if isinstance(place, Mesh):
             return self._of(split(self._storage, place))
-        return self._of(moves.on_device(self._storage, place))
+        made = moves.on_device(self._storage, place)
+        made.leave_open_like(self._storage)
+        return self._of(made)
 
     def copy(self) -> RecordArray[B]:
         """A new array, with as many sides, or on the same mesh."""
@@ -428,7 +441,9 @@ class RecordArray(Generic[B]):
             cls.__module__,
             cls.__qualname__,
             self.record,
-            packed(self.layout),
+            packed(self.layout)
+            if (left := self._storage.owner.open) is None or left.decided
+            else AUTO,
             self.device if rows is None else rows.mesh,
             self.numpy(),
             *host,
@@ -450,7 +465,17 @@ class RecordArray(Generic[B]):
         spare = f", memory for {self.capacity:,}" if self.capacity != len(self) else ""
         rows = split_rows(self._storage)
         where = self.device if rows is None else f"a mesh ({rows.mesh})"
-        return f"<{len(self):,} {self.record} as {self.layout} on {where}, {kind}{spare}>"
+        left = self._storage.owner.open
+        lies = f"auto ({self.layout} so far)" if left and not left.decided else self.layout
+        return f"<{len(self):,} {self.record} as {lies} on {where}, {kind}{spare}>"
+
+
+def refuse_auto(record: Record, mesh: Mesh) -> ArgumentError:
+    """Of arrays on a mesh."""
+    return ArgumentError(
+        f"layout='auto' is for arrays of {record.name} in one memory, and this one is on a mesh "
+        f"({mesh}); give a layout: lw.choose_layout({record.name}, [kernels]) finds one"
+    )
 
 
 def storage_of(array: RecordArray) -> Storage:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from lanewise.records.arrays import RecordArray, storage_of
 from lanewise.records.field_views import FieldViews
+from lanewise.records.storage import Storage
 from lanewise.records.two_sides import MemorySide
 from lanewise.support.errors import ArgumentError
 
@@ -32,6 +35,24 @@ def side_at(array: RecordArray, places: FieldViews | None) -> MemorySide | None:
     storage = array._storage  # pyright: ignore[reportPrivateUsage]
     seen = storage.placement if storage.whole is None else storage.places
     return storage.side if seen is places else None
+
+
+def open_owners(arrays: Iterable[RecordArray]) -> list[Storage]:
+    """The storages of these arrays, each once, about whose layout something is open."""
+    owners = {id(s): s for r in arrays if (s := storage_of(r).owner).open is not None}
+    return [s for s in owners.values() if s.open is not None and not s.open.settled]
+
+
+def keep_layouts(arrays: Iterable[RecordArray], why: str) -> None:
+    """Never move these arrays to another layout from now on."""
+    for storage in open_owners(arrays):
+        storage.settle(why)
+
+
+def layout_reasons(records: Mapping[str, RecordArray]) -> dict[str, str]:
+    """Of arrays whose layout kernels chose: why it is as it is, by parameter."""
+    left = {n: storage_of(r).owner.open for n, r in records.items()}
+    return {n: o.reason for n, o in left.items() if o is not None}
 
 
 def check_usable(array: RecordArray, kernel: str, name: str) -> None:

@@ -27,10 +27,11 @@ from lanewise.io.source import FilePath
 from lanewise.io.sums import read_array
 from lanewise.language import types as t
 from lanewise.language.record import Record, record_of
-from lanewise.layouts import Layout, layout_by_name, packed
+from lanewise.layouts import layout_by_name, packed
 from lanewise.records.arrays import RecordArray, class_of, storage_of
 from lanewise.records.field_values import brought
 from lanewise.records.held_records import as_list, class_held, record_held, text_of, type_of, whole
+from lanewise.records.open_layout import AUTO, LayoutArgument
 from lanewise.records.ragged import RaggedArray
 from lanewise.records.ragged.array import made_of
 from lanewise.records.ragged.memory import FlatValues
@@ -170,7 +171,11 @@ def _record(name: str, array: RecordArray) -> dict[str, Any]:
 @settings_by_name
 @checked(InputError)
 def load(
-    path: FilePath, record: Any = None, *, layout: Layout | None = None, device: str | None = None
+    path: FilePath,
+    record: Any = None,
+    *,
+    layout: LayoutArgument | None = None,
+    device: str | None = None,
 ) -> Any:
     """What `lw.save` has written: an array, or a dict of arrays where they were saved by names.
 
@@ -244,7 +249,7 @@ def _classes(record: Any, names: list[str]) -> dict[str, Any]:
 
 
 def _check_asked(
-    file: Any, names: list[str], record: Any, classes: dict[str, Any], layout: Layout | None
+    file: Any, names: list[str], record: Any, classes: dict[str, Any], layout: LayoutArgument | None
 ) -> None:
     """Refuse a class for an array that holds no records; one class for all is that of those that
     do. So is a layout.
@@ -263,7 +268,7 @@ def _check_asked(
         )
 
 
-def _array(group: Any, name: str, cls: Any, layout: Layout | None, device: str) -> Any:
+def _array(group: Any, name: str, cls: Any, layout: LayoutArgument | None, device: str) -> Any:
     match text_of(group, "kind"):
         case "records":
             return _records(group, name, cls, layout, device)
@@ -275,7 +280,9 @@ def _array(group: Any, name: str, cls: Any, layout: Layout | None, device: str) 
             raise InputError(f"damaged file: {name!r} is of the unknown kind {other!r}")
 
 
-def _records(group: Any, name: str, cls: Any, layout: Layout | None, device: str) -> RecordArray:
+def _records(
+    group: Any, name: str, cls: Any, layout: LayoutArgument | None, device: str
+) -> RecordArray:
     record, count = record_held(group, name), whole(group, "count", MOST)
     cls = class_held(group, name, record, cls)
     held = {f.name: _dataset(group, f"fields/{f.name}") for f in record}
@@ -294,7 +301,13 @@ def _records(group: Any, name: str, cls: Any, layout: Layout | None, device: str
     )
 
 
-def _ragged(group: Any, name: str, cls: Any, layout: Layout | None, device: str) -> RaggedArray:
+def _ragged(
+    group: Any, name: str, cls: Any, layout: LayoutArgument | None, device: str
+) -> RaggedArray:
+    if layout == AUTO:
+        raise InputError(
+            f"layout='auto' is for arrays of records, and {name!r} is a ragged array; give a layout"
+        )
     ends = [read_array(_dataset(group, f"offsets/{n}")) for n in range(whole(group, "levels", 64))]
     values: Any
     if "fields" in group.attrs:

@@ -17,6 +17,7 @@ from lanewise.language.target import CPU, where_arrays_lie
 from lanewise.layouts import AoS, Layout
 from lanewise.records.arrays import RecordArray
 from lanewise.records.field_values import brought
+from lanewise.records.open_layout import AUTO, LayoutArgument
 from lanewise.records.storage import OF_ANOTHER, Storage
 from lanewise.records.structures import column_names, layout_of, structure_of, unknown_name
 from lanewise.runtime.devices import resolve
@@ -35,7 +36,7 @@ def array_of(
     cls: type[Any],
     values: Any,
     fields: Mapping[str, Any],
-    layout: Layout | None,
+    layout: LayoutArgument | None,
     device: str | Mesh | None,
     copy: bool,
     host_layout: Layout | None = None,
@@ -164,7 +165,7 @@ def _over(
     cls: type[Any],
     values: Any,
     fields: Mapping[str, Any],
-    layout: Layout | None,
+    layout: LayoutArgument | None,
     device: str | None,
 ) -> RecordArray:
     """An array whose memory is that of a structured array, or of the array of its only field."""
@@ -191,6 +192,11 @@ def _over(
     lies = "cpu" if isinstance(memory, np.ndarray) else device_of(memory)
     if lies != where_arrays_lie(where):
         raise _elsewhere(place, lies, where)
+    if layout == AUTO:
+        raise ArgumentError(
+            f"{place}: layout='auto' moves records to another layout, and the memory is that of "
+            "another array; leave layout= or copy=False out"
+        )
     if layout is not None and layout != found:
         raise ArgumentError(f"{place}: the memory lies as {found}, and {layout} is requested")
     if memory.dtype.names is not None and memory.ndim != 1:

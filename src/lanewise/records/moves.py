@@ -137,6 +137,7 @@ def on_device(storage: Storage, device: str) -> Storage:
 def own(storage: Storage) -> Storage:
     """A copy, with as many sides."""
     made = on_device(storage, storage.device)
+    made.leave_open_like(storage)
     if (layout := storage.layout_of_host) is not None:
         made.make_host(layout)
     return made

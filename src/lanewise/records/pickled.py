@@ -11,6 +11,7 @@ from typing import Any
 from lanewise.language.record import Record, RecordValue, make_class
 from lanewise.layouts import Layout
 from lanewise.records.arrays import RecordArray
+from lanewise.records.open_layout import LayoutArgument
 from lanewise.runtime.mesh import Mesh
 from lanewise.support.errors import RecordError
 from lanewise.support.naming import named_object
@@ -20,7 +21,7 @@ def restored_array(
     module: str,
     qualname: str,
     record: Record,
-    layout: Layout,
+    layout: LayoutArgument,
     device: str | Mesh,
     fields: Mapping[str, Any],
     host_layout: Layout | None = None,

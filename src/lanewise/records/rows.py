@@ -27,7 +27,7 @@ class ArrayRow:
 
     def _places(self, field: Field) -> RecordPlacement:
         places, record = self.storage.places, self.storage.record
-        if places is not self.seen:
+        if places is not self.seen and not self.storage.same_records(self.seen):
             raise ArgumentError(
                 f"this row of {record.name} was taken when its array had {self.seen.count:,} "
                 "records, and the array was changed in length since; take it again: "

@@ -14,6 +14,7 @@ from lanewise.language.record import Field, Record
 from lanewise.language.target import CPU, target_of
 from lanewise.layouts import Arrangement, Layout, default_layout, packed, strided
 from lanewise.records.field_views import FieldViews, in_one_memory
+from lanewise.records.open_layout import OpenLayout
 from lanewise.records.placement import RecordPlacement
 from lanewise.records.two_sides import DEVICE, EVERY, HOST, MemorySide, on_host
 from lanewise.runtime.memory import allocate
@@ -34,7 +35,8 @@ class Storage:
     the length cannot be changed, if so. whole: of a view the storage that owns the memory, and
     where its records were. side: which side it is, if there are two; that of the whole for a view.
     host: the array of the host's side, once a caller has requested it. stands_for: of a copy that a
-    kernel gets instead of an array: that array's.
+    kernel gets instead of an array: that array's. open: of an array whose layout kernels choose:
+    what is open about it, and why it is as it is.
     """
 
     __slots__ = (
@@ -44,6 +46,7 @@ class Storage:
         "fixed",
         "host",
         "layout",
+        "open",
         "placement",
         "record",
         "side",
@@ -68,6 +71,7 @@ class Storage:
         self.side = MemorySide() if side is None else side
         self.host: Any = None
         self.stands_for: Storage | None = None
+        self.open: OpenLayout | None = None
         self._parts: dict[int, tuple[Places, list[Any]]] = {}
 
     @classmethod
@@ -86,7 +90,9 @@ class Storage:
 
     def alike(self, count: int) -> Storage:
         """As many zeros like these, without the gaps of a view."""
-        return Storage.zeros(self.record, count, packed(self.layout), self.placement.device)
+        made = Storage.zeros(self.record, count, packed(self.layout), self.placement.device)
+        made.leave_open_like(self)
+        return made
 
     def __len__(self) -> int:
         return self.placement.count
@@ -175,7 +181,7 @@ class Storage:
         layout = self.layout
         if step > 1 and all(b.width == 1 for b in self._arranged.buffers):
             layout = strided(layout, step)
-        return Storage(
+        part = Storage(
             self.record,
             layout,
             places.cut(start, step, count, layout.arrange(self.record.leaves)),
@@ -183,6 +189,9 @@ class Storage:
             side=self.side,
             whole=self.whole or (self, places),
         )
+        if (left := self.owner.open) is not None:
+            left.add_part(part)
+        return part
 
     def parts_at(self, places: Places) -> list[Any]:
         """Parts of the allocation as numbers, on the host.
@@ -227,6 +236,67 @@ class Storage:
 
     def _move_to(self, views: FieldViews, capacity: int) -> None:
         self.placement, self.capacity, self._parts = views, capacity, {}
+        if self.open is not None:
+            self.open.forget_former()
+
+    # ------------------------------------------------------------ a layout that kernels choose
+
+    def leave_open(self) -> None:
+        """Have the layout that kernels choose."""
+        self.open = left = OpenLayout()
+        self.side.ask(left.asks)
+
+    def leave_open_like(self, other: Storage) -> None:
+        """Do so if no kernel has used yet what this is a copy of."""
+        left = other.owner.open
+        if left is not None and not left.decided:
+            self.leave_open()
+
+    def settle(self, why: str = "") -> None:
+        """Keep the layout that this has, for good."""
+        if self.open is not None and not self.open.settled:
+            self.open.settle(why)
+            self.side.ask(None)
+
+    def same_records(self, seen: RecordPlacement) -> bool:
+        """Whether the records that lay there are these, also if they were moved to another layout
+        since.
+        """
+        places = self.places
+        left = self.owner.open
+        return seen is places or (left is not None and left.was(seen))
+
+    def lie_as(self, layout: Layout) -> None:
+        """Move the records to another layout; views of them move along. What is late on this side
+        stays so.
+        """
+        left, before = self.open, self.memory
+        assert left is not None and self.whole is None
+        parts = [(p, p.progression()) for p in left.parts if p.places_are(before)]
+        self.layout = layout
+        arrangement = self._arranged
+        if self.capacity != before.count:
+            arrangement = arrangement.at(arrangement.starts(self.capacity))
+        views = FieldViews(self.allocated(self.capacity), self.device, arrangement, before.count)
+        copy_columns(self.record, before, views)
+        self.placement, self._parts = views, {}
+        if self.side.sides is not None:
+            self.side.sides.relaid(self.side.number, views, layout)
+        left.moved(before)
+        for part, (start, step) in parts:
+            left.moved(part.placement)
+            part.follow(self, start, step)
+
+    def places_are(self, places: RecordPlacement) -> bool:
+        """Whether this is a view of what lies there."""
+        return self.whole is not None and self.whole[1] is places
+
+    def follow(self, whole: Storage, start: int, step: int) -> None:
+        """Be the view of these records again, which lie elsewhere now."""
+        count = self.placement.count
+        again = whole.cut(start if count else 0, step if count > 1 else 1, count)
+        self.layout, self.whole, self._parts = again.layout, again.whole, {}
+        self.placement = again.placement
 
     # ------------------------------------------------------------ the side on the host
 
@@ -314,13 +384,3 @@ def check_number(what: str, number: Any) -> int:
     if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0:
         raise ArgumentError(f"{what} must be an integer from 0 on, found {shown(number)}")
     return int(number)
-
-
-def checked_layout(layout: Any) -> Layout:
-    """A layout; raises `ArgumentError` for anything else."""
-    if isinstance(layout, Layout):
-        return layout
-    described = layout.__name__ if isinstance(layout, type) else shown(layout)
-    raise ArgumentError(
-        f"a layout is lw.AoS(), lw.SoA(), lw.AoAS(), lw.SoAoAS() or lw.AoSoA(8), found {described}"
-    )

@@ -53,15 +53,16 @@ class MemorySide:
     """What an array of records and its views know of the other side, if there is one.
 
     Sets of fields are bits, see `bits_of`. followed: whether anybody has to hear of what is read
-    and changed: the other side, or who follows the array. Where there are two sides, `Sides` tells
-    of the changes of both.
+    and changed: the other side, who follows the array, or who chooses its layout. Where there are
+    two sides, `Sides` tells of the changes of both.
     """
 
-    __slots__ = ("_lent", "_told", "followed", "number", "sides")
+    __slots__ = ("_asks", "_lent", "_told", "followed", "number", "sides")
 
     def __init__(self, number: int = DEVICE, sides: Sides | None = None) -> None:
         self.number, self.sides, self.followed = number, sides, sides is not None
         self._told: Callable[[], None] | None = None
+        self._asks: Callable[[], bool] | None = None
         self._lent: dict[int, weakref.ref[Any]] = {}  # the last loan of a set of fields
 
     # ------------------------------------------------------------ what kernels and methods say
@@ -80,9 +81,23 @@ class MemorySide:
 
     def tell(self, told: Callable[[], None] | None) -> None:
         """Call this whenever anything is changed from now on, on either side; None for nothing."""
-        self._told, self.followed = told, told is not None or self.sides is not None
+        self._told = told
+        self._follow()
         if self.sides is not None:
             self.sides.told = told
+
+    def ask(self, asks: Callable[[], bool] | None) -> None:
+        """Ask before every call like an earlier one whether it goes the way of a first call."""
+        self._asks = asks
+        self._follow()
+
+    @property
+    def is_asked_first(self) -> bool:
+        """Whether a call like an earlier one goes the way of a first call, see `ask`."""
+        return self._asks is not None and self._asks()
+
+    def _follow(self) -> None:
+        self.followed = not (self._told is self._asks is self.sides is None)
 
     @property
     def told(self) -> Callable[[], None] | None:
@@ -136,13 +151,15 @@ class MemorySide:
 
     def forget(self) -> None:
         """Have one side. Who was told to follow the other one does not follow this."""
-        self.number, self.sides, self.followed = DEVICE, None, self._told is not None
+        self.number, self.sides = DEVICE, None
+        self._follow()
 
     def make_two(
         self, record: Record, places: FieldViews, capacity: int, layouts: tuple[Layout, Layout]
     ) -> Sides:
         """Have a host's side, which has nothing yet."""
-        self.sides, self.followed = Sides(record, places, capacity, layouts, self._lent), True
+        self.sides = Sides(record, places, capacity, layouts, self._lent)
+        self._follow()
         self.sides.told = self._told
         return self.sides
 
@@ -266,6 +283,12 @@ class Sides:
         self.places[other] = self._laid(other, data, capacity, places.count)
         self.late[side], self.late[other] = 0, self.every
         return self.storage(other)
+
+    def relaid(self, side: int, places: FieldViews, layout: Layout) -> None:
+        """The records of one side were moved to another layout; both sides have what they had."""
+        layouts = [*self.layouts]
+        layouts[side], self.places[side] = layout, places
+        self.layouts = layouts[DEVICE], layouts[HOST]
 
     def _laid(self, side: int, data: Any, capacity: int, count: int) -> FieldViews:
         arrangement = self.layouts[side].arrange(self._record.leaves)

@@ -228,6 +228,7 @@ class Elementwise(AbstractKernel):
         self, operation: Operation, arguments: tuple[Any, ...], named: dict[str, Any]
     ) -> Any:
         calls = self._calls
+        calls.made += 1
         calls.notice()
         repeated, checked = calls.repeated[operation], CHECKS in named
         if not checked and (match := repeated.find(arguments, named)):

@@ -43,6 +43,7 @@ from lanewise.patterns.search.watched import Unsound
 from lanewise.patterns.tables.ranges import proved_with_values
 from lanewise.planning.plan import Plan
 from lanewise.records.arrays import RecordArray
+from lanewise.records.binding import layout_reasons
 from lanewise.records.same_elements import copied_part
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import on
@@ -93,6 +94,7 @@ class Searched:
         self, arguments: tuple[Any, ...], named: Mapping[str, Any], out: Any
     ) -> tuple[Any, ...]:
         """Run with the default or the tuned plan; the results."""
+        self._calls.made += 1
         points: Places | None = None
         repeatable = out is None or not self.signature.arrays
         match = self._repeated.find(arguments, named) if repeatable else None
@@ -378,6 +380,7 @@ class Searched:
             s.picked.tuned,
             s.structure.turns,
             requested,
+            layout_reasons=layout_reasons(s.classified.records),
         )
 
 

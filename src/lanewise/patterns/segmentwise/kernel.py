@@ -33,7 +33,7 @@ from lanewise.patterns.segmentwise.repeated import Places, ragged_slots
 from lanewise.patterns.skeleton import Skeleton
 from lanewise.planning.plan import Plan
 from lanewise.records.arrays import RecordArray
-from lanewise.records.binding import places_of
+from lanewise.records.binding import keep_layouts, places_of
 from lanewise.records.ragged import RaggedArray, check_of, entries, views
 from lanewise.runtime.memory import overlap
 from lanewise.support.attributes import sealed
@@ -212,6 +212,7 @@ class Segmentwise(AbstractKernel):
         if plan is not None:
             return self.bind(*arguments, out=out, plan=plan, **named)()
         calls = self._calls
+        calls.made += 1
         calls.notice()
         repeated = calls.repeated[None]
         if match := repeated.find(arguments, named):
@@ -247,6 +248,7 @@ class Segmentwise(AbstractKernel):
         if has_by_step(arguments, named):
             return self._bind_by_step(arguments, named, out, plan)
         classified = self._given(arguments, named, plan)
+        keep_layouts(classified.records.values(), f"a call of {self.__name__} was bound to it")
         classified.axes = self._axes(classified, arguments, named)
         return marked_unwritten(self._bound(classified, out, plan), out)
 

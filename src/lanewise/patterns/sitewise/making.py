@@ -23,7 +23,7 @@ from lanewise.patterns.sitewise.sites import DENSE, solid_sites
 from lanewise.patterns.sitewise.slabs import check_one_process
 from lanewise.patterns.sitewise.streaming import Form, form_by_name
 from lanewise.records.field_values import brought
-from lanewise.records.storage import checked_layout
+from lanewise.records.open_layout import checked_layout
 from lanewise.runtime.memory import require_memory
 from lanewise.runtime.mesh import Mesh, first_of
 from lanewise.support.checks import host_array, shown

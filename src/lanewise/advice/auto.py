@@ -1,0 +1,138 @@
+"""The layout of arrays that were made with `layout="auto"`: what the kernels want that name their
+record.
+
+At the first call all kernels of the program that name the record have a say, each as often as it
+was called so far, and once where it was not. Later the calls since then count, and the records move
+once more where a model says that this would have saved more than it costs: never where somebody has
+memory of the array, or a call is bound to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lanewise.advice.choice import LayoutChoice
+from lanewise.advice.choose import candidates, choice_among
+from lanewise.advice.cost import ArrayUse, MemoryModel, memory_model
+from lanewise.advice.uses import Use, accesses_of, used_leaves
+from lanewise.language.record import Record
+from lanewise.language.target import is_compiled
+from lanewise.layouts import Layout, default_layout
+from lanewise.patterns.calls import Calls
+from lanewise.patterns.elementwise.kernel import Elementwise
+from lanewise.patterns.known_kernels import kernels_naming
+from lanewise.patterns.pairwise.kernel import Pairwise
+from lanewise.records.arrays import RecordArray, class_of, storage_of
+from lanewise.records.open_layout import THREADS, OpenLayout
+from lanewise.records.storage import Storage
+from lanewise.runtime.device import get_device
+from lanewise.support.errors import LanewiseError
+
+NEIGHBORS = 32  # that a search finds for an element, where nobody has counted
+COPIES = 4  # times as long as streaming both layouts: a column of one is spread in the other
+NEW_CODE = 0.1  # seconds: what compiling each kernel once more takes
+LENT = "arrays of its memory are out"
+
+Votes = Mapping[Calls, float]
+"""The kernels that have a say, and how often each is called."""
+
+
+def settle_layouts(calls: Calls, records: Mapping[str, RecordArray]) -> None:
+    """Choose the layout of arrays of a call that leave it open."""
+    arrays = {id(storage_of(r).owner): r for r in records.values()}
+    for array in arrays.values():
+        storage = storage_of(array).owner
+        if (left := storage.open) is None or left.settled:
+            continue
+        with left.lock:
+            _settle(calls, storage, left, class_of(array))
+
+
+def _settle(calls: Calls, storage: Storage, left: OpenLayout, cls: type[Any]) -> None:
+    if left.is_elsewhere():
+        storage.settle(THREADS)
+    elif not is_compiled(storage.device):
+        left.reason = f"{storage.layout}: the interpreter is as fast in every layout"
+        storage.settle()
+    elif get_device(storage.device).is_capturing():
+        return
+    elif not left.decided:
+        _decide(calls, storage, left, cls)
+    elif left.is_due or calls not in left.users:
+        _look_again(calls, storage, left)
+
+
+def _decide(calls: Calls, storage: Storage, left: OpenLayout, cls: type[Any]) -> None:
+    """At the first call."""
+    known = dict.fromkeys([*kernels_naming(cls), calls])
+    votes: dict[Calls, float] = {c: max(1, c.made) for c in known}
+    choice = _choice(storage, votes, default_layout(storage.record, storage.device))
+    for c in known:
+        left.users[c] = c.made
+    left.users[calls] = max(0, calls.made - 1)  # this call is the first one of those after it
+    left.reason = _reason(choice, storage.layout, votes)
+    if choice is not None and choice.layout != storage.layout:
+        if storage.side.is_lent:
+            left.reason += f"; not moved, as {LENT}"
+        else:
+            storage.lie_as(choice.layout)
+    left.looked()
+
+
+def _look_again(calls: Calls, storage: Storage, left: OpenLayout) -> None:
+    """At later calls, ever more seldom."""
+    if calls not in left.users:
+        left.users[calls] = max(0, calls.made - 1)
+    since: dict[Calls, float] = {c: c.made - before for c, before in left.users.items()}
+    votes = {c: times for c, times in since.items() if times > 0}
+    choice = _choice(storage, votes, storage.layout)
+    left.looked()
+    if choice is None or not choice.worth_changing or storage.side.is_lent:
+        return
+    saved = choice.before.seconds - choice.best.seconds
+    if saved > _cost_of_moving(choice, memory_model(storage.device), len(votes)):
+        left.reason = f"{_reason(choice, choice.current, votes)}, moved once more"
+        storage.lie_as(choice.layout)
+        storage.settle()
+
+
+def _cost_of_moving(choice: LayoutChoice, model: MemoryModel, kernels: int) -> float:
+    """Seconds."""
+    moved = choice.before.memory + choice.best.memory
+    return COPIES * moved / model.streamed + NEW_CODE * kernels
+
+
+def _choice(storage: Storage, votes: Votes, current: Layout) -> LayoutChoice | None:
+    """Among layouts in which every field has a view; None where nothing is known of the kernels."""
+    record, number = storage.record, max(1, len(storage))
+    uses = [a for calls, times in votes.items() for a in _uses(calls, record, times)]
+    if not uses:
+        return None
+    model = memory_model(storage.device)
+    layouts = candidates(record.leaves, uses, model, number, current)
+    choice = choice_among(layouts, record, storage.device, uses, model, number, current)
+    return choice.with_views()
+
+
+def _uses(calls: Calls, record: Record, times: float) -> list[ArrayUse]:
+    """What a kernel does with the records, by its pattern; nothing where it cannot be read, as it
+    says itself when it is called.
+    """
+    kernel, name = calls.kernel, calls.name
+    try:
+        if isinstance(kernel, Elementwise | Pairwise) and not calls.signature.scattered:
+            return accesses_of(record, [Use(kernel, weight=times, neighbors=NEIGHBORS)])
+        return used_leaves(name, calls.lowered, calls.signature, record, times)
+    except LanewiseError:
+        return []
+
+
+def _reason(choice: LayoutChoice | None, layout: Layout, votes: Votes) -> str:
+    """Why records lie as they do, a clause."""
+    if choice is None:
+        return f"{layout}, the default: nothing is known of the kernels"
+    named = ", ".join(f"{c.name} x {times:g}" for c, times in votes.items())
+    if not choice.worth_changing:
+        return f"{choice.current} for {named}: no other layout is 5 % faster by the model"
+    return f"{choice.best.layout} for {named}: {1 + choice.gain:.2f} times as fast as {choice.current} by the model"
