@@ -51,15 +51,22 @@ near = lw.pairwise(search=lw.Neighbors(radius=0.3))(attraction)
 class Wide(lw.Record):
     position: lw.vec3
     mass: lw.f32
-    a: lw.vec4
-    b: lw.vec4
-    c: lw.vec4
+    a: lw.vec3
+    b: lw.vec3
+    c: lw.vec3
 
 
 @lw.pairwise(search=lw.Neighbors(radius=0.1))
 def density(target: Wide, source: Wide) -> lw.f32:
     d = source.position - target.position
     return source.mass * lw.dot(d, d)
+
+
+@lw.elementwise
+def swim(w: Wide, dt: lw.f32):
+    w.a += w.b * dt
+    w.b += w.c * dt
+    w.c *= 0.5
 
 
 def grains(layout: Any = "auto", n: int = N, **options: Any) -> Any:
@@ -358,18 +365,23 @@ def test_a_kernel_that_knows_such_calls_decides_all_the_same(wanted: lw.Layout) 
     assert array.layout == wanted
 
 
-def test_a_choice_of_the_model() -> None:
-    """What a search finds here and there lies together, in layouts in which every field has a view."""
-    array = Wide.zeros(1_000_000, layout="auto")
-    choice = auto._choice(storage_of(array), {density._calls: 1.0}, lw.SoA())
-    assert choice is not None
-    assert choice.worth_changing
-    assert all(c.copies == 0 for c in choice.reasons)
-    slots = choice.layout.arrange(Wide.__record__.leaves)
-    assert slots.slot("position.x").buffer == slots.slot("position.y").buffer
-    reason = auto._reason(choice, lw.SoA(), {density._calls: 1.0})
-    assert "density x 1" in reason
-    assert "times as fast as SoA by the model" in reason
+def test_choices_of_the_model() -> None:
+    """Wide records that are streamed lie in arrays of scalars, on a GPU as well, whose default is another one; searches
+    compute more than they read; and every field has a view in what is chosen.
+    """
+    default = lw.SoAoAS()
+    for kernels in ([swim], [swim, density], [density]):
+        votes = {k._calls: 1.0 for k in kernels}
+        choice = auto.layout_wanted(Wide.__record__, 4_000_000, "cuda", votes, default)
+        assert choice is not None
+        assert (choice.layout == lw.SoA()) is (kernels == [swim])
+        assert all(c.copies == 0 for c in choice.reasons)
+        on_cpu = auto.layout_wanted(Wide.__record__, 4_000_000, "cpu", votes, lw.SoA())
+        assert on_cpu is not None
+        assert on_cpu.layout == lw.SoA()
+        reason = auto._reason(choice, choice.layout, votes)
+        assert ", ".join(f"{c.name} x 1" for c in votes) in reason
+        assert ("times as fast as SoAoAS by the model" in reason) is (kernels == [swim])
 
 
 # ------------------------------------------------------------ other places

@@ -39,6 +39,10 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         [],
         ["no change worth making: SoA is", "SoAoAS(position mass | age | velocity) instead of SoA", "-> SoAoAS"],
     ),
+    "auto_layout": (
+        ["2000"],
+        ["as auto (SoA so far)", "SoA for density x 1, drift x 1", "that layout given: True", "was bound to it"],
+    ),
     "reciprocity": (
         [],
         [

@@ -10,6 +10,7 @@ memory of the array, or a call is bound to it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from lanewise.advice.choice import LayoutChoice
@@ -29,7 +30,8 @@ from lanewise.records.storage import Storage
 from lanewise.runtime.device import get_device
 from lanewise.support.errors import LanewiseError
 
-NEIGHBORS = 32  # that a search finds for an element, where nobody has counted
+VISITED = 256  # elements that a search looks at for each one, where nothing has counted them
+WALKING = 8  # times as long as the same arithmetic where neighbours read neighbours
 COPIES = 4  # times as long as streaming both layouts: a column of one is spread in the other
 NEW_CODE = 0.1  # seconds: what compiling each kernel once more takes
 LENT = "arrays of its memory are out"
@@ -104,25 +106,40 @@ def _cost_of_moving(choice: LayoutChoice, model: MemoryModel, kernels: int) -> f
 
 
 def _choice(storage: Storage, votes: Votes, current: Layout) -> LayoutChoice | None:
+    count = max(1, len(storage))
+    return layout_wanted(storage.record, count, storage.device, votes, current)
+
+
+def layout_wanted(
+    record: Record, count: int, device: str, votes: Votes, current: Layout
+) -> LayoutChoice | None:
     """Among layouts in which every field has a view; None where nothing is known of the kernels."""
-    record, number = storage.record, max(1, len(storage))
     uses = [a for calls, times in votes.items() for a in _uses(calls, record, times)]
     if not uses:
         return None
-    model = memory_model(storage.device)
-    layouts = candidates(record.leaves, uses, model, number, current)
-    choice = choice_among(layouts, record, storage.device, uses, model, number, current)
-    return choice.with_views()
+    model = memory_model(device)
+    layouts = candidates(record.leaves, uses, model, count, current)
+    choice = choice_among(layouts, record, device, uses, model, count, current)
+    kept = tuple(c for c in choice.reasons if not c.copies or c.layout == current)
+    return replace(choice, reasons=kept)
 
 
 def _uses(calls: Calls, record: Record, times: float) -> list[ArrayUse]:
     """What a kernel does with the records, by its pattern; nothing where it cannot be read, as it
     says itself when it is called.
+
+    A search copies what it reads of an element once, in the order of its structure, and computes
+    much more often: no layout makes that faster.
     """
     kernel, name = calls.kernel, calls.name
     try:
         if isinstance(kernel, Elementwise | Pairwise) and not calls.signature.scattered:
-            return accesses_of(record, [Use(kernel, weight=times, neighbors=NEIGHBORS)])
+            return [
+                replace(a, operations=VISITED * WALKING * a.operations)
+                if a.role == "gathered"
+                else a
+                for a in accesses_of(record, [Use(kernel, weight=times)])
+            ]
         return used_leaves(name, calls.lowered, calls.signature, record, times)
     except LanewiseError:
         return []
@@ -133,6 +150,8 @@ def _reason(choice: LayoutChoice | None, layout: Layout, votes: Votes) -> str:
     if choice is None:
         return f"{layout}, the default: nothing is known of the kernels"
     named = ", ".join(f"{c.name} x {times:g}" for c, times in votes.items())
+    wanted, before = choice.best.layout, choice.current
     if not choice.worth_changing:
-        return f"{choice.current} for {named}: no other layout is 5 % faster by the model"
-    return f"{choice.best.layout} for {named}: {1 + choice.gain:.2f} times as fast as {choice.current} by the model"
+        return f"{before} for {named}: no other layout is 5 % faster by the model"
+    gain = f"{1 + choice.gain:.2f} times as fast as {before} by the model"
+    return f"{wanted} for {named}: {gain}"

@@ -4,7 +4,7 @@ cost.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lanewise.advice.cost import ArrayUse
@@ -87,11 +87,6 @@ class LayoutChoice:
     def before(self) -> Candidate:
         """The candidate that lies as the current layout does."""
         return next(c for c in self.reasons if c.layout == self.current)
-
-    def with_views(self) -> LayoutChoice:
-        """Without the candidates that have fields without a view."""
-        kept = tuple(c for c in self.reasons if not c.copies or c.layout == self.current)
-        return replace(self, reasons=kept)
 
     @property
     def gain(self) -> float:

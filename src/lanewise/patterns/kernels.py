@@ -171,7 +171,7 @@ class AbstractKernel(ABC):
                 raise
         if checks is not False:
             named[CHECKS] = checks
-        return self._bind(arguments, named, out, plan)()
+        return self._bind(arguments, named, out, plan, keeps=False)()
 
     @brief
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
@@ -186,15 +186,18 @@ class AbstractKernel(ABC):
         self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any
     ) -> Call:
         """A call with its memory bound, to run many times."""
-        call = self._bind(arguments, named, out, plan)
-        bound = [a for a in (*arguments, *named.values()) if isinstance(a, RecordArray)]
-        keep_layouts(bound, f"a call of {self.__name__} was bound to it")
-        return call
+        return self._bind(arguments, named, out, plan, keeps=True)
 
     def _bind(
-        self, arguments: tuple[Any, ...], named: dict[str, Any], out: Any, plan: Plan | None
+        self,
+        arguments: tuple[Any, ...],
+        named: dict[str, Any],
+        out: Any,
+        plan: Plan | None,
+        *,
+        keeps: bool,
     ) -> Call:
-        """`bind`, of a call that may run but once."""
+        """See `bind`. keeps: the caller keeps the call, so that records stay where they are."""
         mesh = mesh_of((*arguments, *named.values()))
         if has_by_step(arguments, named):
             if mesh is not None:
@@ -207,6 +210,8 @@ class AbstractKernel(ABC):
             check_plan(self.__name__, plan)
             return bind_on_mesh(self._calls, self._engine, mesh, arguments, named, out, plan)
         given = self._given(arguments, named, plan)
+        if keeps:
+            keep_layouts(given.records.values(), f"a call of {self.__name__} was bound to it")
         call = marked_unwritten(self._engine.bind(given, out, plan), out)
         copied = (
             copied_arrays(self.signature.names, arguments, named, given)

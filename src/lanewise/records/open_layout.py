@@ -59,8 +59,9 @@ class OpenLayout:
 
     def asks(self) -> bool:
         """Whether a call like an earlier one is to go the way of a first call, which looks at the
-        layout: ever more seldom, by about how often it was asked. Launches that run in another thread cannot be seen, so that the
-        records never move again once there are two.
+        layout: ever more seldom, by about how often it was asked.
+
+        Launches of another thread cannot be seen: once there are two, the records never move again.
         """
         if self.settled:
             return False

@@ -271,7 +271,8 @@ class Storage:
         stays so.
         """
         left, before = self.open, self.memory
-        assert left is not None and self.whole is None
+        assert left is not None
+        assert self.whole is None
         parts = [(p, p.progression()) for p in left.parts if p.places_are(before)]
         self.layout = layout
         arrangement = self._arranged
