@@ -182,9 +182,9 @@ def load(
     record: the class of the records, whose fields must be those of the file, or a mapping from
     names of arrays to classes. Without it a class of the same name is taken where there is one in
     the same module, and otherwise one made of the file. layout, device: where the arrays are to
-    lie, if not in the layout that they had ("auto": kernels choose), on the current device. Raises `InputError` that names
-    the file for what is missing, damaged or of another kind, and for records with other fields,
-    with what differs.
+    lie, if not in the layout that they had ("auto": kernels choose), on the current device. Raises
+    `InputError` that names the file for what is missing, damaged or of another kind, and for
+    records with other fields, with what differs.
     """
     where = resolve(device)
     with open_hdf5(path, WANTED) as file:
