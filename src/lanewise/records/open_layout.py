@@ -53,7 +53,7 @@ class OpenLayout:
         self.users = weakref.WeakKeyDictionary[Any, int]()
         self._parts = weakref.WeakSet[Any]()
         self._former: list[weakref.ref[Any]] = []
-        self._asked, self._next, self._thread = 0, 1, 0
+        self._asked, self._next, self._thread = 0, 4, 0
 
     # ------------------------------------------------------------ calls
 

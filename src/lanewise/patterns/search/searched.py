@@ -43,7 +43,7 @@ from lanewise.patterns.search.watched import Unsound
 from lanewise.patterns.tables.ranges import proved_with_values
 from lanewise.planning.plan import Plan
 from lanewise.records.arrays import RecordArray
-from lanewise.records.binding import layout_reasons
+from lanewise.records.binding import layout_reasons, places_of
 from lanewise.records.same_elements import copied_part
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import on
@@ -123,6 +123,8 @@ class Searched:
         elif repeatable and (found := self._of_any_size(arguments, named)) is not None:
             return found[0].run(found[1], out)
         classified = self._calls.given(arguments, named)
+        if points is not None and _moved(classified, points):
+            points = None
         with on(classified.device):
             s = self.specialiser.specialise(classified, None, points=points)
             call = self._bound(s, out, None, once=True)
@@ -382,6 +384,13 @@ class Searched:
             requested,
             layout_reasons=layout_reasons(s.classified.records),
         )
+
+
+def _moved(arguments: Arguments, points: Places) -> bool:
+    """Whether records were moved to another layout since their positions were looked at."""
+    target, source = arguments.records.values()
+    there = places_of(target).data, places_of(source).data
+    return points[0].data is not there[0] or points[1].data is not there[1]
 
 
 def _builds(structure: Structure) -> int:

@@ -37,6 +37,7 @@ from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.planning.plan import NEUTRAL
 from lanewise.records.arrays import RecordArray
+from lanewise.records.binding import keep_layouts
 from lanewise.support.errors import ArgumentError
 
 
@@ -76,6 +77,7 @@ def bind_in_turn(
     )
     named = name_arguments(pair.signature, (), {target: records, source: records, **values})
     classified = classify_arguments(pair.signature, named, arrays_allowed=False)
+    keep_layouts([records], f"a loop of {pair.__name__} over one after another was bound to it")
     environment = {**flatten_uniforms(pair.signature, classified.uniforms), COUNT: len(records)}
     kinds: dict[str, t.ValueType] = {
         n: k for n, k in pair.signature.parameters.items() if not isinstance(k, Record)

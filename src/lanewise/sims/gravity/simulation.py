@@ -179,7 +179,7 @@ class Simulation:
                 "search= out, or bring them to one device with .to(device)"
             )
         check_forces(self._forces, bodies, self._pair)
-        self._bodies, self._places = bodies, places_of(bodies)
+        self._bodies = bodies
         self._integrator, self._g = find_integrator(integrator), gravitational_constant
         count = len(bodies)
         # accelerations and potential; counts of steps; what they were
@@ -188,6 +188,7 @@ class Simulation:
         require_divided(mesh_of(bodies) or bodies.device, count, row, what)
         plans = wanted_plans(self._precision, plan, potential_plan, tree=tree)
         self._law = BoundGravity(bodies, softening, self._search, *plans)
+        self._places = places_of(bodies)  # bound calls keep an array with layout="auto" there
         for force in self._forces:
             force.acceleration()
         self._watch = Watch(bodies, self.step)
