@@ -3,7 +3,7 @@ record.
 
 At the first call all kernels of the program that name the record have a say, each as often as it
 was called so far, and once where it was not. Later the calls since then count, and the records move
-once more where a model says that this would have saved more than it costs: never where somebody has
+once more where a model says that this would have saved more than it costs: never where a caller has
 memory of the array, or a call is bound to it.
 """
 

@@ -1,6 +1,6 @@
 """An array that leaves its layout to the kernels: what it knows until that is settled.
 
-A first kernel decides; the records may move once more after that, and never where somebody has
+A first kernel decides; the records may move once more after that, and never where a caller has
 memory of the array, or a call is bound to it. Views of records and rows move along.
 """
 
@@ -28,7 +28,7 @@ class OpenLayout:
     """What is open about the layout of an array.
 
     decided: by a first kernel. settled: for good. reason: of the layout that it has, a clause.
-    lock: whoever decides holds it. users: the calls of kernels that had a say, and how many each
+    lock: held by the thread that decides. users: the calls of kernels that had a say, and how many each
     had made by then.
     """
 
