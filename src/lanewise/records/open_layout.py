@@ -28,8 +28,8 @@ class OpenLayout:
     """What is open about the layout of an array.
 
     decided: by a first kernel. settled: for good. reason: of the layout that it has, a clause.
-    lock: held by the thread that decides. users: the calls of kernels that had a say, and how many each
-    had made by then.
+    lock: held by the thread that decides. users: the calls of kernels that had a say, and how many
+    each had made by then.
     """
 
     __slots__ = (
