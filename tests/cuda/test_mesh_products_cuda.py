@@ -69,10 +69,20 @@ def flown(place: str, **chosen: Any) -> list[bytes]:
 
 
 @pytest.mark.parametrize(
-    "chosen", [{}, {"search": "dynamic-grid"}, {"search": "all-pairs"}, {"k": 7}, {"boundary": "periodic"}], ids=str
+    "chosen",
+    [
+        {},
+        {"search": "dynamic-grid"},
+        {"search": "all-pairs"},
+        {"k": 7},
+        {"boundary": "periodic"},
+        {"semantics": "thesis", "search": "static-grid"},
+    ],
+    ids=str,
 )
 def test_flocks_have_the_bits_of_one_gpu(cp: Any, chosen: dict[str, Any]) -> None:
-    wanted = flown("cuda:0*2", **chosen)
+    wanted = flown("cuda:0", **chosen)
+    assert flown("cuda:0*2", **chosen) == wanted
     for number, place in ((0, PLACES[0]), (1, PLACES[0]), (0, PLACES[1])):
         with cp.cuda.Device(number):
             assert flown(place, **chosen) == wanted

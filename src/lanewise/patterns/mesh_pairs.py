@@ -20,6 +20,7 @@ from lanewise.compiler.pipeline import Program
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of
 from lanewise.ir.pattern import COMBINE
+from lanewise.language.target import target_of
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.compiled import Call, Compiled
 from lanewise.launch.executable import Executable
@@ -54,6 +55,11 @@ def shared_plan(
     whole: the arguments of a call over all rows. complete: makes a plan of a wish for such a call.
     Raises `ArgumentError` for plans whose sums would depend on the number of parts.
     """
+    if wish.reciprocity not in (None, "off") and not target_of(whole.device).has_blocks:
+        raise ArgumentError(
+            f"{calls.name}: Plan(reciprocity={wish.reciprocity!r}) is for GPUs: on a mesh of CPUs "
+            "every part computes all pairs of its own rows; leave reciprocity out"
+        )
     if wish.reciprocity in ("scratch", "ordered"):
         raise ArgumentError(
             f"{calls.name}: sums of Plan(reciprocity={wish.reciprocity!r}) are those of one GPU; "
