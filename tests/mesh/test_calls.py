@@ -407,7 +407,7 @@ def test_rows_are_divided_evenly_and_completely(count: int, parts: int) -> None:
 
 @pytest.mark.parametrize("way", ["scratch", "ordered", "grouped"])
 def test_pairs_both_ways_are_for_gpus(way: Any) -> None:
-    """What is advised is not refused in its turn."""
+    """What is advised is not refused."""
     several = bodies(64, lw.SoA(), Mesh("cpu", parts=2))
     with pytest.raises(ArgumentError, match=f"'{way}'.* is for GPUs: .*leave reciprocity out"):
         pull.bind(several, several, softening2=1e-3, plan=lw.Plan(reciprocity=way))

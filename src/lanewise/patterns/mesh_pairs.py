@@ -58,7 +58,7 @@ def shared_plan(
     if wish.reciprocity not in (None, "off") and not target_of(whole.device).has_blocks:
         raise ArgumentError(
             f"{calls.name}: Plan(reciprocity={wish.reciprocity!r}) is for GPUs: on a mesh of CPUs "
-            "every part computes all pairs of its own rows; leave reciprocity out"
+            "each row sums all of its pairs; leave reciprocity out"
         )
     if wish.reciprocity in ("scratch", "ordered"):
         raise ArgumentError(
