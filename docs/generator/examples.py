@@ -20,8 +20,8 @@ def pages() -> dict[str, str]:
         "Programs of the checkout that run unchanged: `python examples/NAME.py`. Their first lines "
         "say which arguments they take.",
         "",
-        "| picture or output | program | names it uses |",
-        "| --- | --- | --- |",
+        "| picture or output | program, and names that it uses |",
+        "| --- | --- |",
         *(_row(path) for path in sorted((ROOT / "examples").glob("*.py"))),
         "",
         "## Simulations",
@@ -44,7 +44,7 @@ def _row(path: Path) -> str:
     about = " ".join((ast.get_docstring(tree) or "").partition("\n\n")[0].split())
     used = ", ".join(f"`lw.{n}`" for n in _used(tree))
     picture = f"![What {path.name} shows](../pictures/examples/{path.stem}.png)"
-    return f"| {picture} | [{path.name}](../../examples/{path.name}): {about} | {used} |"
+    return f"| {picture} | [{path.name}](../../examples/{path.name}): {about} {used} |"
 
 
 def _row_of_scene(name: str, scene: Scene) -> str:

@@ -1,0 +1,105 @@
+"""Every page with commands can be followed from top to bottom in one empty folder; JSON that is shown has the keys that are printed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.following import NOT_HERE, ROOT, follow, is_run, lacking, short, steps_of
+from tests.markdown import Block, blocks
+
+PAGES = sorted(
+    p.relative_to(ROOT).as_posix()
+    for p in (ROOT / "docs").rglob("*.md")
+    if "reference" not in p.parts and any(s.command for s in steps_of(p.read_text(encoding="utf-8")))
+)
+
+
+def test_pages_with_commands_are_found() -> None:
+    assert {
+        "docs/gravity.md",
+        "docs/lbm.md",
+        "docs/flocks.md",
+        "docs/waves.md",
+        "docs/units.md",
+        "docs/view.md",
+    } <= set(PAGES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_can_be_followed_in_one_folder(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert follow(ROOT / page, tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "wanted"),
+    [
+        ("lanewise lbm run karman --re 150", "lanewise lbm run karman --re 150 --steps 40 --size 16"),
+        ("lanewise gravity run --bodies 100000 --steps 10", "lanewise gravity run --bodies 400 --steps 10"),
+        ("lanewise explain gravity --device cuda", "lanewise explain gravity --device cuda"),
+        ("lanewise waves run --sfts 'data/*.sft'", "lanewise waves run --sfts 'data/*.sft'"),
+    ],
+)
+def test_commands_are_made_short(command: str, wanted: str) -> None:
+    assert short(command) == wanted
+
+
+def test_what_is_not_run_has_a_reason() -> None:
+    assert not is_run("make docs")
+    assert is_run("lanewise info")
+    commands = [s.command for p in (ROOT / "docs").rglob("*.md") for s in steps_of(p.read_text(encoding="utf-8"))]
+    assert [b for b in NOT_HERE if not any(c.split(" ")[0] == b.split(" ")[0] for c in commands) and b != "make"] == []
+
+
+def of(language: str) -> list[tuple[str, Block]]:
+    pages = sorted(p for p in (ROOT / "docs").rglob("*.md") if "reference" not in p.parts)
+    return [(p.name, b) for p in pages for b in blocks(p.read_text(encoding="utf-8")) if b.language == language]
+
+
+@pytest.mark.parametrize(("page", "block"), of("py"), ids=lambda x: x if isinstance(x, str) else f"line {x.line}")
+def test_python_for_other_packages_is_python_and_runs_where_they_are(page: str, block: Block) -> None:
+    code = compile(block.text, page, "exec", dont_inherit=True)
+    whole = (
+        block.text.lstrip().startswith(("import", "from"))
+        and "simulation." not in block.text
+        and "_file" not in block.text
+    )
+    if whole and "lw." not in block.text:
+        if missing := lacking(block):
+            pytest.skip(f"{', '.join(missing)} not installed")
+        exec(code, {"__name__": "page"})
+
+
+def test_json_that_is_shown_has_the_keys_that_are_printed() -> None:
+    ((page, block),) = of("json")
+    assert page == "explain.md"
+    done = subprocess.run(
+        [sys.executable, "-m", "lanewise", "explain", "gravity", "--device", "cuda", "--bodies", "16384", "--json"],
+        capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+    )  # fmt: skip
+    printed, shown = json.loads(done.stdout), json.loads(block.text)
+    assert sorted(differing(shown, printed, "")) == []
+
+
+def differing(shown: Any, printed: Any, place: str) -> list[str]:
+    """Keys that are not printed, and values of another type."""
+    if isinstance(shown, dict) and isinstance(printed, dict):
+        return [
+            x
+            for k, v in shown.items()
+            for x in (differing(v, printed[k], f"{place}/{k}") if k in printed else [f"{place}/{k}"])
+        ]
+    if isinstance(shown, list) and isinstance(printed, list):
+        return [] if not shown else min((differing(shown[0], p, place) for p in printed), key=len, default=[place])
+    alike = (
+        None in (shown, printed) or isinstance(shown, float) == isinstance(printed, float) or isinstance(printed, int)
+    )
+    return [] if alike else [place]
