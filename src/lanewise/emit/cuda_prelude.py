@@ -4,7 +4,7 @@ kernel gets when it uses them.
 
 from __future__ import annotations
 
-from lanewise.language.types import F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, Scalar
+from lanewise.language.types import BOOL, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, Scalar
 from lanewise.runtime.cuda_spelling import TYPES
 from lanewise.runtime.exact_sums_text import SCATTER_SUM
 
@@ -15,8 +15,8 @@ C++ leaves open what a signed result beyond its type is, and compilers use that.
 """
 CONVERSIONS = {I32: "lw_to_int", U32: "lw_to_unsigned", I64: "lw_to_long"}
 _VECTORS = {
-    I8: "char", U8: "uchar", I16: "short", U16: "ushort", I32: "int", U32: "uint", I64: "longlong",
-    F16: "ushort", F32: "float", F64: "double",
+    BOOL: "uchar", I8: "char", U8: "uchar", I16: "short", U16: "ushort", I32: "int", U32: "uint",
+    I64: "longlong", F16: "ushort", F32: "float", F64: "double",
 }  # fmt: skip
 
 _EXCHANGE = """__device__ __forceinline__ void lw_scatter_{{name}}({kind} *element, {kind} value)
