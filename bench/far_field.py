@@ -57,15 +57,17 @@ class Cluster:
 def cluster(count: int, softening: float, seed: int = 1, places: str = "plummer") -> Cluster:
     """A Plummer sphere, G = M = a = 1, of which no body is farther out than EDGE; or a unit box."""
     rng = np.random.default_rng(seed)
-    if places == "uniform":
-        position = rng.random((count, 3))
-    else:
-        within = EDGE**3 / (1 + EDGE**2) ** 1.5
-        position = plummer_sphere(count, rng, within)[0]
-    position = position.astype(np.float32).astype(np.float64)
+    position = cloud(places, count, rng).astype(np.float32).astype(np.float64)
     mass = np.full(count, np.float32(1 / count), np.float64)
     sample = np.sort(rng.choice(count, min(SAMPLE, count), replace=False))
     return Cluster(position, mass, softening, sample, exact(position, mass, softening, sample))
+
+
+def cloud(places: str, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Positions (count, 3) in a Plummer sphere up to EDGE, or a unit box."""
+    if places == "uniform":
+        return rng.random((count, 3))
+    return plummer_sphere(count, rng, EDGE**3 / (1 + EDGE**2) ** 1.5)[0]
 
 
 def exact(
@@ -126,15 +128,15 @@ def lanewise_versions(bodies: Cluster, device: str) -> Own:
     direct = force.bind(records, records, **values)
     own = Own({}, {}, {})
     if len(bodies.mass) <= MOST_PAIRED:
-        own.versions[ALL_PAIRS] = partial(_run, direct, device)
+        own.versions[ALL_PAIRS] = partial(run_once, direct, device)
     model, count = device_model(device), len(bodies.mass)
     bound = predict_executable(direct.compiled.executable, model, count, values).bound
     if bound is not None and ALL_PAIRS in own.versions:
         own.bounds[ALL_PAIRS] = bound
     for name, search in trees().items():
         call = force.using(search=search).bind(records, records, **values)
-        own.versions[name] = partial(_run, call, device)
-        _run(call, device)
+        own.versions[name] = partial(run_once, call, device)
+        run_once(call, device)
         found = met(call, search, bodies.position)
         own.met[f"{name} meets"] = str(found)
         if bound is not None:
@@ -165,7 +167,7 @@ def trees() -> dict[str, lw.Tree]:
     return walks | duals
 
 
-def _run(call: lw.Call, device: str) -> Any:
+def run_once(call: lw.Call, device: str) -> Any:
     result = call()
     if device != "cpu":
         from lanewise.runtime.device import get_device

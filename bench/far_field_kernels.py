@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
-from bench.far_field_growth import cloud
+from bench.far_field import cloud
 from bench.harness import Errors, Measurement, describe_machine, interleave, write_results
 from lanewise.runtime.device import get_device
 
@@ -92,7 +92,7 @@ def main() -> None:
     count, rng = int(given.bodies), np.random.default_rng(3)
     made: Any = Particle
     particles = made.array(
-        position=cloud("plummer", count),
+        position=cloud("plummer", count, np.random.default_rng(1)),
         mass=np.full(count, 1 / count),
         softening=rng.uniform(0.5e-3, 2e-3, count),
         strength=np.array([1.0, 0.5, 0.25]) / count,

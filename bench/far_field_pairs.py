@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
-from bench.far_field_growth import cloud
+from bench.far_field import cloud
 from bench.harness import Errors, Measurement, describe_machine, interleave, write_results
 from lanewise.patterns.search.tree import call as tree_call
 from lanewise.patterns.search.tree import pairs
@@ -97,7 +97,9 @@ def main() -> None:
     errors: dict[str, Errors] = {}
     for kind in given.places:
         bodies: Any = Body.array(  # type: ignore[attr-defined]
-            position=cloud(kind, count), mass=np.full(count, 1 / count), device=given.device
+            position=cloud(kind, count, np.random.default_rng(1)),
+            mass=np.full(count, 1 / count),
+            device=given.device,
         )
         made = calls(bodies, given.queues)
         errors |= {f"{kind}: {name}": e for name, e in checked(made, bodies).items()}
