@@ -13,7 +13,7 @@ from lanewise.sims.waves.demodulation import atoms, f_statistic
 from lanewise.sims.waves.gps import SECOND
 from lanewise.sims.waves.hierarchical import Search, hierarchical_search
 from lanewise.sims.waves.prepared import prepare
-from lanewise.sims.waves.resampling import Band, f_statistic_band
+from lanewise.sims.waves.resampling import Band, f_statistic_band, interpolated
 from lanewise.sims.waves.sft import SftSet
 from lanewise.sims.waves.synthesis import Signal, make_data
 from lanewise.sims.waves.templates import Templates
@@ -181,6 +181,18 @@ def test_which_way_numbers_are_rounded(method):
         first = near[..., :1]
         # Arrivals are known to a nanosecond: 5e-6 of a phase. One sample of 12 to 22 SFTs is 1e-3 of 2F and more.
         np.testing.assert_allclose(near, first + 0 * near, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("off", [0.0, 1e-9, -1e-9], ids=["exact", "behind", "ahead"])
+@pytest.mark.parametrize("dterms", [1, 8, 32])
+def test_every_sample_of_a_series_is_found_at_its_place(dterms, off):
+    """The first and the last as well, where rounding puts a place beside it; nothing beyond them."""
+    rng = np.random.default_rng(dterms)
+    series = rng.normal(size=50) + 1j * rng.normal(size=50)
+    found = interpolated(series, np.arange(-2, 52) + off, dterms)
+    np.testing.assert_allclose(found[2:-2], series, rtol=0, atol=1e-7)
+    assert not found[:2].any()
+    assert not found[-2:].any()
 
 
 def test_atoms_at_any_reference_time():
