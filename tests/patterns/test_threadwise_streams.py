@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -19,11 +20,12 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import meaning_of
 from lanewise.ir.names import own
 from lanewise.ir.traverse import rewrite
-from lanewise.language.types import BOOL, I64
+from lanewise.language.types import BOOL, I64, STORED, Scalar
 from lanewise.passes.points import lanes, merging
 from lanewise.passes.points.shape import BLOCK
 from lanewise.planning.plan import Plan
 from tests.emit.comments import comments
+from tests.fuzz.texts import executed
 from tests.lines import part_of_memory
 
 WIDTHS = (1, 15, 16, 63, 64, 65, 100, 129, 387, 2065)
@@ -130,6 +132,30 @@ def test_what_is_stored_past_the_caches(
         for columns in WIDTHS:
             for before in (0, 1, 4, 13):
                 stored(kernel, expect, dtype, plan, 7, columns, before)
+
+
+FAR_COPY = """
+@lw.threadwise
+def far_copy(y: lw.index, x: lw.index, a: lw.Array2[lw.{kind}], c: lw.Array2[lw.{kind}]):
+    if x < a.shape[1] - 3:
+        c[y, x] = a[y, x]
+"""
+
+
+@pytest.mark.parametrize("across", [4, 8])
+@pytest.mark.parametrize("kind", STORED, ids=str)
+def test_a_register_may_be_shorter_than_a_store_past_the_caches(kind: Scalar, across: int, all_is_far: None) -> None:
+    """Four numbers of a byte are a quarter of the 16 bytes that such a store has."""
+
+    def expect(a: Any, c: Any) -> None:
+        if a.shape[1] > 3:
+            c[:, :-3] = a[:, :-3]
+
+    with executed(FAR_COPY.format(kind=kind), f"far_copy_{kind}_{across}.py") as names:
+        for columns in (5, 65, 387):
+            text = stored(names.far_copy, expect, str(kind.dtype), Plan(across=across), 7, columns, 3)
+    for place in re.finditer(r"shufflevector <(\d+) x \w+> \S+, <\d+ x \w+> poison, <\d+ x i32> <(.*)>", text):
+        assert max(int(n) for n in re.findall(r"i32 (\d+)", place[2])) < int(place[1]), place[0]
 
 
 def test_ends_of_rows_are_streams_where_blocks_follow_memory(all_is_far: None) -> None:

@@ -16,11 +16,12 @@ NONTEMPORAL = ", !nontemporal !{i32 1}"
 
 @cache
 def pieces_of(count: int, kind: Scalar) -> str:
-    """Stores some lanes past the caches; the place begins at a multiple of `EVEN` bytes.
+    """Stores some lanes past the caches; the place begins at a multiple of `EVEN` bytes. A short
+    register of small numbers is one piece of fewer bytes.
 
     A separate function, or LLVM makes all of a kernel's loops for the sake of this.
     """
-    code, t, piece = FunctionLines(), TYPES[kind], EVEN // kind.size
+    code, t, piece = FunctionLines(), TYPES[kind], min(EVEN // kind.size, count)
     bits, element = f"i{count}", f"i{8 * kind.size}"
     letter = f"v{count}{LETTERS.get(kind) or t}"
     register = code.give(f"load <{count} x {t}>, ptr %kept")
