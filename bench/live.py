@@ -1,7 +1,7 @@
 """What does a view cost the run that it shows? The same steps without a view, with one that nobody
 watches, and with a viewer that reads 30 frames a second, in turns.
 
-    python -m bench.live [--device cuda] [--rounds 7] [--seconds 1.0] [ROW ...]
+    python -m bench.live [--device cuda] [--rounds 7] [--seconds 1.0] [--apart] [ROW ...]
 
 Each of the three has a state of its own, which takes the same steps; at the end their bits are
 compared. The viewer is another process of this machine. CPU time is that of all threads of the
@@ -165,6 +165,18 @@ def read(address: str, token: str) -> None:
                 say(do="ack", sequence=header.sequence, decode=0, draw=0, queue=0)
 
 
+class Pieces:
+    """A watcher that has steps cut as a viewer does, and does nothing between them."""
+
+    seconds = 1 / RATE
+
+    def due(self, step: int) -> None:
+        """Any step may be passed."""
+
+    def look(self, step: int, asked: Callable[[], bool]) -> None:
+        """Nothing."""
+
+
 @dataclass(slots=True)
 class Shown:
     """One of the three states, and what was found of it."""
@@ -182,6 +194,9 @@ class Shown:
 def prepared(mode: str, subject: Subject, stack: ExitStack) -> Shown:
     """With a feed and a viewer as the mode says."""
     if mode == "plain":
+        return Shown(subject)
+    if mode == "pieces":
+        stack.enter_context(subject.live.steps_of(subject.state).watched(Pieces()))
         return Shown(subject)
     from lanewise.live.feed import Feed
     from lanewise.live.server import Server, Serving
@@ -206,8 +221,8 @@ def prepared(mode: str, subject: Subject, stack: ExitStack) -> Shown:
     return shown
 
 
-def take(shown: Shown, steps: int, *, counted: bool = True) -> None:
-    """So many steps, timed; the viewer reads meanwhile."""
+def take(shown: Shown, steps: int, *, counted: bool = True) -> float:
+    """So many steps and the seconds that they took; the viewer reads meanwhile."""
     if shown.viewer is not None:
         shown.viewer.ask("go")
         while not shown.feed.watched:
@@ -226,28 +241,31 @@ def take(shown: Shown, steps: int, *, counted: bool = True) -> None:
         shown.busy.append(busy / steps)
     else:
         shown.making.clear()
+    return seconds
 
 
-def compare(row: str, device: str, rounds: int, seconds: float) -> dict[str, Any]:
+def calibrated(states: dict[str, Shown], seconds: float) -> int:
+    """How many steps take the seconds; all states have taken the same ones afterwards."""
+    count = 1
+    while True:
+        # the first of two may compile
+        for _ in range(2):
+            took, *_ = [take(shown, count, counted=False) for shown in states.values()]
+        if took > seconds / 3:
+            return max(1, round(count * seconds / took))
+        count *= 4
+
+
+def compare(row: str, device: str, rounds: int, seconds: float, *, apart: bool) -> dict[str, Any]:
     """One row."""
     make, size = ROWS[row]
+    modes = ("plain", "nobody", "pieces", "viewer") if apart else MODES
     with ExitStack() as stack:
-        states = {m: prepared(m, make(size, device), stack) for m in MODES}
-        begin = time.perf_counter()
-        for shown in states.values():
-            take(shown, 1, counted=False)
-        begin, count = time.perf_counter(), 1
-        while True:  # so many steps take the seconds
-            for shown in states.values():
-                take(shown, count, counted=False)
-            took = (time.perf_counter() - begin) / len(MODES)
-            if took > seconds / 3:
-                break
-            begin, count = time.perf_counter(), 4 * count
-        steps = max(1, round(count * seconds / took))
+        states = {m: prepared(m, make(size, device), stack) for m in modes}
+        steps = calibrated(states, seconds)
         loads = [os.getloadavg()[0]]
         for turn in range(rounds):
-            for mode in MODES[:: -1 if turn % 2 else 1]:
+            for mode in modes[:: -1 if turn % 2 else 1]:
                 take(states[mode], steps)
             loads.append(os.getloadavg()[0])
         plain, viewer = states["plain"], states["viewer"]
@@ -261,7 +279,7 @@ def compare(row: str, device: str, rounds: int, seconds: float) -> dict[str, Any
         "steps": steps,
         "step": 1e3 * statistics.median(plain.seconds),
         **{m: {**ratios(states[m].seconds, plain.seconds), "cpu": ratio(states[m].busy, plain.busy)}
-           for m in MODES[1:]},
+           for m in modes[1:]},
         "frames/s": viewer.frames / total,
         "MB/s": viewer.nbytes / total / 1e6,
         "frame, ms": 1e3 * statistics.median(viewer.making) if viewer.making else float("nan"),
@@ -305,6 +323,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=1.0, help="of a measurement")
     parser.add_argument("--limit", type=float, default=float("inf"), metavar="SECONDS")
+    parser.add_argument(
+        "--apart", action="store_true",
+        help="also with steps cut as for a viewer and nothing made; prints, and writes nothing",
+    )  # fmt: skip
     parser.add_argument("rows", nargs="*", metavar="ROW")
     options = parser.parse_args()
     began, found = time.monotonic(), list[dict[str, Any]]()
@@ -315,8 +337,12 @@ def main() -> None:
         if time.monotonic() - began > options.limit:
             print(f"out of time: {len(rows) - len(found)} rows were not run", flush=True)
             break
-        found.append(compare(row, options.device, options.rounds, options.seconds))
+        one = compare(row, options.device, options.rounds, options.seconds, apart=options.apart)
+        found.append(one)
         print(list(table(found))[-1], flush=True)
+        if options.apart:
+            print(f"  of this for steps in pieces: {one['pieces']['ratio']:.4f}", flush=True)
+            continue
         write_rows(out, "What a view costs the run that it shows", machine, table(found), found)
     if wrong := [f["row"] for f in found if not f["equal"]]:
         raise SystemExit(f"different bits: {', '.join(wrong)}")

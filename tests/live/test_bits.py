@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Any
 import pytest
 
 from lanewise.live.feed import Feed
+from lanewise.live.frame import stamp
+from lanewise.live.scenes import Asked, finished
 from lanewise.live.server import Server, Serving
 from tests.live.talk import talking
 
@@ -91,6 +94,44 @@ def test_viewers_change_no_bit(product: str, device: str, tmp_path: Path) -> Non
     assert not failed, failed
     assert feed.made > 3
     assert watched.read_bytes() == alone.read_bytes()
+
+
+class Looking:
+    """Looks at a state after some of its steps, and waits for the frames."""
+
+    def __init__(self, scene: Any, wanted: Sequence[int]) -> None:
+        self.scene, self.wanted = scene, wanted
+        self.seen: dict[int, Any] = {}
+        self.seconds = 0.01
+
+    def due(self, step: int) -> int | None:
+        return next((w for w in self.wanted if w > step), None)
+
+    def look(self, step: int, asked: Any) -> None:
+        if step in self.wanted:
+            self.seen[step] = finished(self.scene.frames(Asked(field=self.scene.about["fields"][0])))
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_frames_are_of_the_steps_that_they_say(product: str, device: str, tmp_path: Path) -> None:
+    """Though the run goes on while they are made."""
+    live = import_module(f"lanewise.sims.{'gravity' if product == 'tree' else product}.live")
+    run = PRODUCTS[product](tmp_path / "run.h5", device)
+    feed = Feed(live.scene_of(run.state), rate=1e6)
+    feed.watch(1)
+    with live.steps_of(run.state).watched(feed):
+        run.execute()
+    feed.end()
+    kept = {m.step: [stamp(f, sequence=0) for f in m.frames[:-1]] for m in feed.history}
+    assert len(kept) > 2
+    again = PRODUCTS[product](tmp_path / "again.h5", device)
+    looking = Looking(live.scene_of(again.state), sorted(kept))
+    if 0 in kept:
+        looking.look(0, None)
+    with live.steps_of(again.state).watched(looking):
+        again.execute()
+    assert looking.seen == kept
 
 
 def test_without_viewers_a_look_is_a_comparison(tmp_path: Path) -> None:

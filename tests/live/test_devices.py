@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,8 +16,8 @@ from lanewise.live.feed import Feed
 from lanewise.live.fields import FieldScene
 from lanewise.live.frame import FrameHeader, decode
 from lanewise.live.scenes import Asked, finished
-from lanewise.runtime.aside import OnTheWay
 from lanewise.runtime.memory import array_module, to_host
+from lanewise.support.errors import DeviceError
 from tests.live.sparks import Spark
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
@@ -61,28 +61,34 @@ def test_frames_are_those_of_the_cpu(device: str, shown: Shown, count: int, spoi
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("fails", ["quantise_points", "send", "taken"])
+@pytest.mark.parametrize("fails", ["the copy", "quantise_points", "bound_columns", "brought"])
 def test_memory_of_frames_that_fail_is_used_again(device: str, fails: str, monkeypatch: pytest.MonkeyPatch) -> None:
     scene, asked = cloud(sparks(device, 300)), Asked(field="heat")
     wanted = finished(scene.frames(asked))
-    way = scene._aside._ways[0]
+    (memory,) = scene._aside._snapshots
 
     def failing(*_: Any, **__: Any) -> None:
         raise OSError("no such device")
 
     for _ in range(3):
         with monkeypatch.context() as patch:
-            if fails == "taken":
-                frames = scene.frames(asked)
-                patch.setattr(way, "_event", SimpleNamespace(synchronize=failing))
-                look = partial(finished, frames)
-            else:
-                patch.setattr(clouds if fails == "quantise_points" else OnTheWay, fails, failing)
-                look = partial(scene.frames, asked)
+            if fails == "the copy":
+                patch.setitem(scene._looks, "heat", failing)
+                with pytest.raises(OSError, match="no such device"):
+                    scene.frames(asked)
+                continue
+            match fails:
+                case "brought":
+                    patch.setattr(scene._aside, "brought", failing)
+                case "bound_columns":
+                    patch.setattr(clouds, "_extremes", failing)
+                case _:
+                    patch.setattr(clouds, fails, failing)
+            frames = scene.frames(asked)
             with pytest.raises(OSError, match="no such device"):
-                look()
+                finished(frames)
     assert finished(scene.frames(asked)) == wanted
-    assert scene._aside._ways == [way]
+    assert scene._aside._snapshots == [memory]
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -121,6 +127,56 @@ def test_frames_under_way_are_of_the_state_that_was_seen(device: str) -> None:
             spoil(still)
     for frames, wanted in under_way:
         assert finished(frames) == wanted
+
+
+@pytest.mark.parametrize("what", ["cloud", "field"])
+def test_memory_that_a_view_lacks_is_said_before_it_is_taken(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene: Any = cloud(sparks("cpu", 100_000))
+    if what == "field":
+        field = np.zeros((700, 1000), np.float32)
+        scene = FieldScene(field.shape, "cpu", {"heat": lambda: field}, {}, lambda: (1, 1.0))
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=5_000_000))
+    total = 2 * 2_800_000 + (1_200_000 if what == "cloud" else 700_000)
+    with pytest.raises(
+        DeviceError, match=f"a view needs {total:,} bytes on 'cpu', and 5,000,000 are available: 2,800,000"
+    ):
+        scene.frames(Asked(field="heat"))
+    assert not scene._aside._snapshots
+    monkeypatch.undo()
+    assert finished(scene.frames(Asked(field="heat")))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_look_waits_for_no_earlier_one(device: str) -> None:
+    """A frame is left out where two are being made; the last one of a run never is."""
+    scene, goes_on, made = cloud(sparks(device, 3000)), threading.Event(), list[int]()
+
+    class Held:
+        about, moment, picked = scene.about, scene.moment, scene.picked
+
+        def frames(self, asked: Asked) -> Any:
+            (later,) = scene.frames(asked)
+            made.append(len(made))
+
+            def held() -> Any:
+                assert goes_on.wait(20)
+                return later()
+
+            return [held]
+
+    feed = Feed(Held(), rate=1e6)
+    feed.watch(1)
+    for step in range(50):
+        feed.look(step)
+    assert len(made) == 2
+    assert len(scene._aside._snapshots) == 2
+    assert feed.newest() is None
+    goes_on.set()
+    feed.flush()
+    feed.look(50)
+    feed.end()
+    assert [m.sequence for m in feed.history] == [1, 2, 3, 4]
+    assert len(scene._aside._snapshots) == 2
 
 
 @pytest.mark.parametrize("device", DEVICES)

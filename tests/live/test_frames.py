@@ -251,7 +251,7 @@ def test_slices_show_their_plane(shape: tuple[int, ...]) -> None:
     scene = FieldScene(shape, "cpu", {"t": lambda: field}, {}, lambda: (1, 1.0), solid)
     deep = field.reshape((1,) * (3 - len(shape)) + shape)
     for axis in (0, 1, 2) if len(shape) == 3 else (2,):
-        frames = scene.frames(Asked(field="t", axis=axis, place=0.5, kinds=("slice",)))
+        frames = finished(scene.frames(Asked(field="t", axis=axis, place=0.5, kinds=("slice",))))
         header, body = decode(frames[0])
         k = int(0.5 * deep.shape[2 - axis])
         plane = np.take(deep, k, axis=2 - axis)
@@ -273,7 +273,7 @@ def test_fields_of_every_type_have_their_own_range(kind: str, most: float, odd: 
     field = np.linspace(0, 200 if whole else most, 256).astype(kind).reshape(16, 16)
     field.reshape(-1)[7 : 7 + len(odd)] = field[0, 7 : 7 + len(odd)] if whole else odd
     scene = FieldScene((16, 16), "cpu", {"t": lambda: field}, {}, lambda: (1, 1.0))
-    header, body = decode(scene.frames(Asked(field="t", kinds=("slice",)))[0])
+    header, body = decode(finished(scene.frames(Asked(field="t", kinds=("slice",))))[0])
     wide = field.astype(np.float64).reshape(-1)
     fine = np.isfinite(wide)
     least, largest = wide[fine].min(), wide[fine].max()
@@ -314,6 +314,7 @@ def test_rows_are_made_on_gpus_too() -> None:
     from lanewise.live.quantise import quantise_headings, quantise_points
     from lanewise.planning.plan import NEUTRAL, Plan
     from lanewise.runtime.nvrtc import compile_cubin
+    from lanewise.sims.lbm.live import lengths
 
     column, rows, place = np.zeros(64, np.float32), np.zeros((64, 3), np.uint32), np.zeros(64, np.int32)
     block = np.zeros((4, 64), np.float32)
@@ -322,6 +323,7 @@ def test_rows_are_made_on_gpus_too() -> None:
         (quantise_points, (place, *[column] * 4, rows, *uniforms), 64),
         (quantise_headings, (place, *[column] * 3, rows), 64),
         (bound_columns, (block, block[:, :8].copy(), block[:, :8].copy()), (4, 8)),
+        (lengths, (np.zeros((64, 2), np.float32), column), 64),
     ):
         calls = kernel._calls
         program = build_program(

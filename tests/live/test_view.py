@@ -15,7 +15,7 @@ from lanewise.live.feed import Feed
 from lanewise.live.frame import decode
 from lanewise.live.recording import read_recording
 from lanewise.live.scenes import Asked, finished
-from lanewise.runtime.aside import OnTheWay
+from lanewise.runtime.aside import Aside
 from lanewise.sims import gravity
 from lanewise.sims.boids import Flock
 from lanewise.sims.common.options import GivenOptions
@@ -51,9 +51,9 @@ class Slow(Counting):
     def frames(self, asked: Asked) -> Any:
         made = super().frames(asked)[0]
 
-        def later() -> bytes:
+        def later() -> list[bytes]:
             time.sleep(0.2)
-            return made
+            return [made]
 
         return [later]
 
@@ -74,21 +74,21 @@ def test_frames_that_are_on_their_way_are_recorded_when_a_run_fails(
                 view.update()
             raise ZeroDivisionError
 
-    taken = OnTheWay.taken
+    brought = Aside.brought
 
-    def slow(way: OnTheWay, begin: bytearray) -> bytearray:
+    def slow(aside: Aside, *given: Any) -> bytearray:
         time.sleep(0.2)
-        return taken(way, begin)
+        return brought(aside, *given)
 
-    monkeypatch.setattr(OnTheWay, "taken", slow)
+    monkeypatch.setattr(Aside, "brought", slow)
     for failing in (run, own_loop):
         with pytest.raises(ZeroDivisionError):
             failing()
-    for name in ("run", "own"):
+    for name, wanted in (("run", [1, 2]), ("own", [1, 2, 3])):
         found = read_recording(tmp_path / f"{name}.lwv")
         assert found.whole
-        assert [sequence for sequence, _ in found.looks] == [1, 2]
-        assert [found.frames(n).sequence for n in range(2)] == [1, 2]
+        assert [sequence for sequence, _ in found.looks] == wanted
+        assert [found.frames(n).sequence for n in range(len(wanted))] == wanted
     assert "no frame" not in capsys.readouterr().err
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lanewise.frontend.helpers import HelperFunction
 from lanewise.language import values
 from lanewise.live.boxes import FrameBox, sending_order, whole_shares, without_outliers
-from lanewise.live.frame import FrameHeader, encode
+from lanewise.live.frame import Frame, FrameHeader, encode
 from lanewise.live.protocol import FLAGS
 from lanewise.live.quantise import MOST, bound_columns, quantise_headings, quantise_points
 from lanewise.live.scenes import Asked, FrameOrLater
@@ -67,8 +67,8 @@ class CloudScene:
         self._kind, self._width = ("arrows", 3) if shown.heading else ("points", 2)  # of u32
         self._about = {"kinds": [self._kind], "fields": list(shown.values), **about}
         self._looks: dict[str, Elementwise] = {}
-        self._aside = Aside(array.device, "a frame of a view")
-        self._columns: Any = None
+        self._aside = Aside(array.device, "a view", "show a part of the records")
+        self._required = 0  # records, for whose frames there is memory
         self._box, self._range = FrameBox(), ("", math.inf, -math.inf)
         self._order = self._seen = np.empty(0, np.int32)  # all rows in order, and those last sent
         self._fine = np.empty(0, np.bool_)  # which rows those are; of one element: all
@@ -101,29 +101,55 @@ class CloudScene:
         return self._moment()
 
     def frames(self, asked: Asked) -> list[FrameOrLater]:
-        """One frame, of points or of arrows."""
+        """One frame, of points or of arrows, made of a copy of what it needs."""
         count = len(self._array)
         if not count:
             return [encode(FrameHeader(kind=self._kind, step=self.moment[0]))]
-        with self._aside.reading():
-            columns = self._looked_at(asked.field)
-            least, most = _extremes(columns)
-            fine = bool(np.isfinite(least).all() and np.isfinite(most).all())
-            place, total = self._placed(columns, all_finite=fine)
-            if 0 < total < count:
-                module = array_module(self._array.device)
-                least, most = _extremes(module.ascontiguousarray(columns[:, place >= 0]))
-            near = to_host(columns[:3, :: max(1, count // SAMPLE) | 1])
+        look, rows = self._look(asked.field), self._rows()
+        shape = 7 if self._shown.heading else 4, count
+        size = 4 * math.prod(shape)
+        nbytes = size if rows is None else size + 4 * count
+        if self._required < count:
+            self._aside.require(nbytes, 4 * self._width * min(count, asked.points))
+            self._required = count
+
+        def read(there: Any) -> None:
+            columns = there[:size].view(np.float32).reshape(shape)
+            look(self._array, out=tuple(columns))
+            if rows is not None:
+                there[size:].view(np.int32)[...] = rows
+
+        seen = self._aside.copied(nbytes, read)
+        moment = self.moment
+
+        def later() -> list[Frame]:
+            with self._aside.working(seen):
+                columns = seen.memory[:size].view(np.float32).reshape(shape)
+                kept = None if rows is None else seen.memory[size:nbytes].view(np.int32)
+                return [self._made(columns, kept, moment, asked)]
+
+        return [later]
+
+    def _made(self, columns: Any, rows: Any, moment: tuple[int, float], asked: Asked) -> Frame:
+        """The frame of records that look like that. rows: the caller's, of each place in memory."""
+        least, most = _extremes(columns)
+        fine = bool(np.isfinite(least).all() and np.isfinite(most).all())
+        place, total = self._placed(columns, rows, all_finite=fine)
+        count = columns.shape[1]
+        if 0 < total < count:
+            module = array_module(self._array.device)
+            least, most = _extremes(module.ascontiguousarray(columns[:, place >= 0]))
+        near = to_host(columns[:3, :: max(1, count // SAMPLE) | 1])
         sent = whole_shares(asked.points, total)
-        header = self._header(least, most, near, asked, sent, total)
-        with self._aside.going_on():
-            return [self._framed(header, columns, place)]
+        header = self._header(least, most, near, moment, asked, sent, total)
+        return self._framed(header, columns, place)
 
     def picked(self, place: int) -> dict[str, Any]:
         """The row and the fields of one record."""
-        if not 0 <= place < len(self._seen):
+        sent = self._seen
+        if not 0 <= place < len(sent):
             return {}
-        row = int(self._seen[place])
+        row = int(sent[place])
         where = (
             row if (rows := self._rows()) is None else int(np.flatnonzero(to_host(rows) == row)[0])
         )
@@ -132,10 +158,8 @@ class CloudScene:
             fields = {f.name: to_host(getattr(one, f.name))[0] for f in one.record.fields}
         return {"row": row, **{n: np.asarray(v).tolist() for n, v in fields.items()}}
 
-    def _looked_at(self, field: str) -> Any:
-        """What frames need of the records as they lie, float32 of shape (columns, n); written anew
-        for every frame.
-        """
+    def _look(self, field: str) -> Elementwise:
+        """The kernel that reads what frames need of the records, with this value."""
         look, shown = self._looks.get(field), self._shown
         if look is None:
             look = self._looks[field] = _reading(
@@ -145,21 +169,16 @@ class CloudScene:
                 shown.heading,
                 shown.chosen,
             )
-        shape = 7 if shown.heading else 4, len(self._array)
-        if self._columns is None or self._columns.shape != shape:
-            self._columns = array_module(self._array.device).empty(shape, np.float32)
-        look(self._array, out=tuple(self._columns))
-        return self._columns
+        return look
 
-    def _placed(self, columns: Any, *, all_finite: bool) -> tuple[Any, int]:
+    def _placed(self, columns: Any, rows: Any, *, all_finite: bool) -> tuple[Any, int]:
         """At which place each record is sent, int32, below 0 for those that are not finite; how
         many are sent.
         """
-        count, module = len(self._array), array_module(self._array.device)
+        count, module = columns.shape[1], array_module(self._array.device)
         if len(self._order) != count:
             self._order = sending_order(count)
             self._fine = np.empty(0, np.bool_)
-        rows = self._rows()
         fine = np.ones(1, np.bool_)
         if not all_finite:
             seen = to_host(module.isfinite(columns).all(axis=0))
@@ -180,13 +199,14 @@ class CloudScene:
         self._seen = rows
 
     def _header(
-        self, least: Any, most: Any, near: Any, asked: Asked, sent: int, total: int
-    ) -> FrameHeader:
+        self, least: Any, most: Any, near: Any, moment: tuple[int, float], asked: Asked,
+        sent: int, total: int,
+    ) -> FrameHeader:  # fmt: skip
         """What is said of a frame, and how its rows are made.
 
         near: positions of some of the records.
         """
-        step, time = self.moment
+        step, time = moment
         clamped, low, high = False, 0.0, 0.0
         if sent:
             clamped = self._bound(least, most, near)
@@ -197,9 +217,9 @@ class CloudScene:
             origin=self._box.origin, extent=self._box.extent, low=low, high=high,
         )  # fmt: skip
 
-    def _framed(self, header: FrameHeader, columns: Any, place: Any) -> FrameOrLater:
+    def _framed(self, header: FrameHeader, columns: Any, place: Any) -> Frame:
         """The frame of the first rows of the order."""
-        count, shape = len(self._array), (header.count, self._width)
+        count, shape = columns.shape[1], (header.count, self._width)
         per_value = MOST / (header.high - header.low) if header.high > header.low else 0.0
 
         def fill(there: Any) -> None:
@@ -214,8 +234,7 @@ class CloudScene:
 
         if not header.count:
             return encode(header)
-        begin, way = encode(header), self._aside.sent(4 * header.count * self._width, fill)
-        return lambda: way.taken(begin)
+        return self._aside.brought(encode(header), 4 * header.count * self._width, fill)
 
     def _bound(self, least: Any, most: Any, near: Any) -> bool:
         """Have a box of the positions; whether it leaves some outside."""

@@ -21,11 +21,13 @@ from lanewise.live.frame import Frame, FrameHeader, encode, stamp
 from lanewise.live.scenes import Asked, FrameOrLater, Scene, finished
 from lanewise.profiling import Profile
 from lanewise.profiling.profile import span
+from lanewise.runtime.aside import AT_ONCE
 
 WATCHED_SECONDS = 0.02  # of steps between two looks while a viewer watches
+LONGEST_SECONDS = 0.05  # of those until the next frame is due
+EARLY = 0.2  # of the time between two frames: one is made where steps end so much before it is due
 ALONE_SECONDS = 0.2
 ALONE_AFTER = 10.0  # seconds without a viewer, after which a paused run says so
-UNDER_WAY = 2  # looks whose frames are still to be finished, before others are left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +93,11 @@ class Feed:
 
     @property
     def seconds(self) -> float:
-        """See `Watcher.seconds`."""
-        return WATCHED_SECONDS if self.watched or self._record else ALONE_SECONDS
+        """See `Watcher.seconds`: until the next frame is due."""
+        if not (self.watched or self._record):
+            return ALONE_SECONDS
+        left = self._next - time.monotonic()
+        return min(left, LONGEST_SECONDS) if left > EARLY / self.rate else WATCHED_SECONDS
 
     def due(self, step: int) -> int | None:
         """The step at which a run that was requested some steps is paused again."""
@@ -109,7 +114,8 @@ class Feed:
             self._left = max(0, self._left - (step - self._last))
         self._last, self._fresh = step, False
         rests = self.paused and not self._left
-        late = time.monotonic() >= self._next and len(self._under_way) < UNDER_WAY
+        due = time.monotonic() >= self._next - EARLY / self.rate
+        late = due and len(self._under_way) < AT_ONCE
         if rests or late:
             self._attempt()
         self._answer()
@@ -127,9 +133,14 @@ class Feed:
             self._answer()
 
     def make(self) -> None:
-        """Make the frames of the state as it is, and keep them once they are on the host."""
+        """Have the frames of the state as it is made, and keep them once they are. It waits for
+        earlier ones only where as many as may be are under way.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._under_way) < AT_ONCE)
         self._stale = False
-        self._next = time.monotonic() + 1 / self.rate
+        now, between = time.monotonic(), 1 / self.rate
+        self._next = max(self._next + between, now + (1 - EARLY) * between)
         self.made += 1
         step = self.scene.moment[0]
         with span(self._profile, "view", name="frames"):

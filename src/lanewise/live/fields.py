@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 
 from lanewise.live.frame import Frame, FrameHeader, encode
 from lanewise.live.protocol import FLAGS
-from lanewise.live.scenes import Asked
+from lanewise.live.scenes import Asked, FrameOrLater
+from lanewise.runtime.aside import Aside, Snapshot
 from lanewise.runtime.memory import array_module, device_of, on, to_host
 
 VOLUME_BYTES = 4_000_000
@@ -21,8 +23,19 @@ MOST_SCALE = 1e38  # a number of float32
 Read = Callable[[], Any]
 
 
+@dataclass(frozen=True, slots=True)
+class DerivedField:
+    """A field that is made of arrays that are not written to once they are there.
+
+    read: these, of the state as it is. make: the field of them, at any time.
+    """
+
+    read: Callable[[], tuple[Any, ...]]
+    make: Callable[..., Any]
+
+
 class FieldScene:
-    """Fields of shape (ny, nx) or (nz, ny, nx) on a device, read when a frame is made.
+    """Fields of shape (ny, nx) or (nz, ny, nx) on a device, read when a frame is due.
 
     solid: sites that hold nothing, of the same shape on the host; None: no such sites.
     """
@@ -31,7 +44,7 @@ class FieldScene:
         self,
         shape: tuple[int, ...],
         device: str,
-        fields: Mapping[str, Read],
+        fields: Mapping[str, Read | DerivedField],
         about: Mapping[str, Any],
         moment: Callable[[], tuple[int, float]],
         solid: NDArray[np.bool_] | None = None,
@@ -49,6 +62,8 @@ class FieldScene:
             "kinds": ["slice"] if flat else ["slice", "volume"], "fields": list(fields),
             "flat": flat, "domain": box, **about,
         }  # fmt: skip
+        self._aside = Aside(device, "a view", "show a copy of a part of it")
+        self._required = 0  # bytes of a field, for whose frames there is memory
         self._flat, self._range = flat, ("", math.inf, -math.inf)
         self._fine = False  # all values of the field that is shown are finite
 
@@ -64,17 +79,43 @@ class FieldScene:
         """Sites are no elements."""
         return {}
 
-    def frames(self, asked: Asked) -> list[Frame]:
+    def frames(self, asked: Asked) -> list[FrameOrLater]:
         """A slice, a volume, or both."""
+        source, moment = self._fields[asked.field], self.moment
         with on(self._device):
-            field = self._fields[asked.field]().reshape(self._deep)
-            low, high = self._ranged(field, asked)
-            made: list[Frame] = []
-            if asked.wants("slice"):
-                made.append(self._slice(field, low, high, asked))
-            if asked.wants("volume") and not self._flat:
-                made.append(self._volume(field, low, high))
-            return made
+            if isinstance(source, DerivedField):
+                arrays = source.read()
+                behind, field = self._aside.kept(), lambda: source.make(*arrays)
+            else:
+                behind, field = self._copied(source())
+
+        def later() -> list[Frame]:
+            with self._aside.working(behind):
+                return self._made(field().reshape(self._deep), moment, asked)
+
+        return [later]
+
+    def _copied(self, field: Any) -> tuple[Snapshot, Read]:
+        """A copy of a field that may change."""
+        field = field.reshape(self._deep)
+        if self._required < field.nbytes:
+            self._aside.require(field.nbytes, field.nbytes // field.itemsize)
+            self._required = field.nbytes
+
+        def copy(there: Any) -> None:
+            there.view(field.dtype).reshape(self._deep)[...] = field
+
+        seen, nbytes, dtype = self._aside.copied(field.nbytes, copy), field.nbytes, field.dtype
+        return seen, lambda: seen.memory[:nbytes].view(dtype)
+
+    def _made(self, field: Any, moment: tuple[int, float], asked: Asked) -> list[Frame]:
+        low, high = self._ranged(field, asked)
+        made: list[Frame] = []
+        if asked.wants("slice"):
+            made.append(self._slice(field, low, high, asked, moment))
+        if asked.wants("volume") and not self._flat:
+            made.append(self._volume(field, low, high, moment))
+        return made
 
     def _ranged(self, field: Any, asked: Asked) -> tuple[float, float]:
         name, low, high = self._range
@@ -90,7 +131,9 @@ class FieldScene:
         self._range = asked.field, low, high
         return low if asked.low is None else asked.low, high if asked.high is None else asked.high
 
-    def _slice(self, field: Any, low: float, high: float, asked: Asked) -> Frame:
+    def _slice(
+        self, field: Any, low: float, high: float, asked: Asked, moment: tuple[int, float]
+    ) -> Frame:
         axis = 2 if self._flat else asked.axis  # of x, y, z
         count = self._deep[2 - axis]
         k = min(count - 1, int(asked.place * count))
@@ -101,22 +144,22 @@ class FieldScene:
         origin, extent = [0.0] * 3, [float(n) for n in self._deep[::-1]]
         origin[axis], extent[axis] = 0.0 if self._flat else k + 0.5, 0.0
         height, width = values.shape
-        return self._framed("slice", values, low, high, origin, extent, first=width, total=height,
-                            count=width * height)  # fmt: skip
+        return self._framed("slice", values, low, high, origin, extent, moment, first=width,
+                            total=height, count=width * height)  # fmt: skip
 
-    def _volume(self, field: Any, low: float, high: float) -> Frame:
+    def _volume(self, field: Any, low: float, high: float, moment: tuple[int, float]) -> Frame:
         small = _averaged(array_module(self._device), field, self._factor)
         values = _bytes(small, low, high, self._small, self._device, fine=self._fine)
         nz, ny, nx = values.shape
         extent = [float(n * self._factor) for n in (nx, ny, nz)]
-        return self._framed("volume", values, low, high, [0.0] * 3, extent, first=nx, total=ny,
-                            count=nz)  # fmt: skip
+        return self._framed("volume", values, low, high, [0.0] * 3, extent, moment, first=nx,
+                            total=ny, count=nz)  # fmt: skip
 
     def _framed(
         self, kind: str, values: NDArray[np.uint8], low: float, high: float, origin: list[float],
-        extent: list[float], **counts: int,
+        extent: list[float], moment: tuple[int, float], **counts: int,
     ) -> Frame:  # fmt: skip
-        step, time = self.moment
+        step, time = moment
         header = FrameHeader(
             kind=kind, flags=FLAGS["walls"], components=1, step=step, time=time, low=low, high=high,
             origin=(origin[0], origin[1], origin[2]), extent=(extent[0], extent[1], extent[2]),

@@ -6,6 +6,8 @@ import struct
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from lanewise.live.protocol import HEADER, HEADER_BYTES, KINDS, MAGIC
 from lanewise.support.errors import InputError
 
@@ -44,14 +46,16 @@ class FrameHeader:
 
 def encode(header: FrameHeader, body: bytes | memoryview = b"") -> bytearray:
     """The header and, behind it, the body."""
-    made = bytearray(HEADER_BYTES)
+    made = bytearray(HEADER_BYTES + len(body))
     made[:4] = MAGIC.encode()
     for f in fields(FrameHeader):
         value = getattr(header, f.name)
         given = (KINDS[value],) if f.name == "kind" else value
         given = given if isinstance(given, tuple) else (given,)
         _FORMAT[f.name].pack_into(made, _AT[f.name], *given)
-    return bytearray().join((made, body))
+    if len(body):  # other threads of Python run while NumPy copies
+        np.frombuffer(made, np.uint8)[HEADER_BYTES:] = np.frombuffer(body, np.uint8)
+    return made
 
 
 def stamp(frame: Frame, **values: int) -> Frame:

@@ -8,8 +8,8 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from lanewise.live.frame import Frame
 
-FrameOrLater: TypeAlias = Frame | Callable[[], Frame]
-"""A frame, or what waits for one that is on its way from a device: called once, in any thread."""
+FrameOrLater: TypeAlias = Frame | Callable[[], Sequence[Frame]]
+"""A frame, or what makes frames of what was kept of a state: called once, in any thread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,4 +67,4 @@ class ChangingScene(Scene, Protocol):
 
 def finished(frames: Sequence[FrameOrLater]) -> list[Frame]:
     """The frames of a look, all of them on the host."""
-    return [f() if callable(f) else f for f in frames]
+    return [made for f in frames for made in (f() if callable(f) else [f])]

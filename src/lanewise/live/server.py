@@ -21,6 +21,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,6 +29,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from lanewise.live.feed import Feed
+from lanewise.live.frame import Frame
 from lanewise.live.messages import LONGEST, read_message
 from lanewise.live.protocol import GONE, PATH
 from lanewise.live.replay import RecordedFeed
@@ -43,6 +45,7 @@ VIEWERS = 8
 WRONG, CLOSED_SECONDS = 3, 10.0  # tokens of a peer, and how long it is not heard then
 HELLO_SECONDS = 5.0
 END_SECONDS = 0.5
+PIECE = 1 << 19  # bytes of a message that are sent at once
 WRONG_TOKEN, TOO_MANY = 4401, 4429
 POLICY = (
     "default-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; style-src 'self'; "
@@ -289,7 +292,8 @@ class Server:
             if not await self._let_in(connection):
                 return
             s = self.serving
-            viewer = Viewer(self.feed, connection.send, s.readonly, self.feed.rate, s.budget)
+            send = partial(_send, connection)
+            viewer = Viewer(self.feed, send, s.readonly, self.feed.rate, s.budget)
             with self._counted(viewer):
                 await connection.send(self.welcome)
                 await self._follow(connection, viewer)
@@ -343,6 +347,17 @@ class Server:
             await connection.close(TOO_MANY, f"{VIEWERS} viewers already")
             return False
         return True
+
+
+async def _send(connection: Any, message: str | Frame) -> None:
+    """A long message goes in pieces, which a browser puts together: each is copied while no other
+    thread of Python can run, the run's among them.
+    """
+    if isinstance(message, str) or len(message) <= PIECE:
+        await connection.send(message)
+        return
+    view = memoryview(message)
+    await connection.send([view[k : k + PIECE] for k in range(0, len(view), PIECE)])
 
 
 def _is_address(host: str) -> bool:

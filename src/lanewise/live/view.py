@@ -76,6 +76,7 @@ class LiveView:
         self._server.start()
         self._stack.callback(self._server.stop)
         self._feed.make()  # compiles, and a viewer who opens the address sees something at once
+        self._feed.flush()
         if isinstance(what, Viewable | Sites):
             self._stack.enter_context(what.whole.watched(self._feed))
 

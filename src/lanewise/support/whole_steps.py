@@ -24,6 +24,7 @@ _get_handler: Callable[[int], Any] = _signal.getsignal
 _set_handler: Callable[[int, Any], Any] = _signal.signal
 # steps in one graph: a graph launch costs a few microseconds, a kernel inside it half of one
 LONG_GRAPH = 32
+FEWEST_ALIGNED = LONG_GRAPH * 3 // 4  # steps that may become as many as a graph has
 # how long steps run between two looks at Ctrl-C; on a GPU what is launched by then is finished
 PIECE_SECONDS = 0.2
 
@@ -149,16 +150,19 @@ class WholeSteps:
             interruption.deliver()
 
     def _piece(self, step: int, end: int, watchers: tuple[Watcher, ...]) -> int:
-        """Steps for some time; many of them end where graphs and the cycles of kernels do."""
+        """Steps for some time; many of them end where graphs and the cycles of kernels do, at the
+        nearest such step: a graph of many is launched as fast as one of a single step.
+        """
         seconds = PIECE_SECONDS
         for watcher in watchers:
             seconds = min(seconds, watcher.seconds)
             if (due := watcher.due(step)) is not None:
                 end = min(end, due)
-        count = min(end - step, int(seconds / self._pace) if self._pace else 1)
-        if step + count < end and count >= 2 * LONG_GRAPH:
-            count -= (step + count) % LONG_GRAPH
-        return max(count, 1)
+        count = min(end - step, round(seconds / self._pace) if self._pace else 1)
+        if step + count < end and count >= FEWEST_ALIGNED:
+            past = (step + count) % LONG_GRAPH
+            count -= past if past < min(count, LONG_GRAPH / 2) else past - LONG_GRAPH
+        return max(min(count, end - step), 1)
 
 
 Handler = Callable[[int, FrameType | None], Any]

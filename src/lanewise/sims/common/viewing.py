@@ -113,6 +113,7 @@ def served(
         server.start()
         print(server.lines, file=sys.stderr, flush=True)
         feed.make()  # compiles, and a viewer who opens the address sees something at once
+        feed.flush()
         if settings.view_wait:
             feed.wait_for_viewer()
         yield feed

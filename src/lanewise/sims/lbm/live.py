@@ -4,12 +4,12 @@ density, or a component of the velocity.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lanewise.live.fields import FieldScene
+import lanewise as lw
+from lanewise.live.fields import DerivedField, FieldScene
 from lanewise.live.scenes import Scene
 from lanewise.sims.common.devices import module_of
 from lanewise.support.errors import InputError
@@ -20,22 +20,44 @@ if TYPE_CHECKING:
     from lanewise.sims.lbm.simulation import Simulation
 
 
+@lw.threadwise
+def lengths(i: lw.index, velocity: lw.Array2[lw.f32], length: lw.Array1[lw.f32]):
+    """Of the rows."""
+    square = 0.0
+    for k in range(velocity.shape[1]):
+        square += velocity[i, k] * velocity[i, k]
+    length[i] = lw.sqrt(square)
+
+
+def speeds(velocity: Any) -> Any:
+    """(n,) of (n, 2) or (n, 3), in float32."""
+    module = module_of(velocity)
+    made = module.empty(len(velocity), np.float32)
+    lengths(module.asarray(velocity, np.float32), made, grid=len(velocity))
+    return made
+
+
 def scene(simulation: Simulation) -> Scene:
     """The sites of a flow."""
     if simulation.mesh is not None:
         raise InputError("a view shows a flow on one device; this one lies on a mesh")
     shape = tuple(simulation.settings.shape)
 
-    def speed() -> Any:
-        velocity = simulation.velocity
-        # by component: a sum over an axis of two or three takes ten times as long
-        squares = sum(velocity[..., k] * velocity[..., k] for k in range(len(shape)))
-        return module_of(velocity).sqrt(squares)
+    read = simulation._moments  # pyright: ignore[reportPrivateUsage]
 
-    def component(axis: int) -> Callable[[], Any]:
-        return lambda: simulation.velocity[..., axis]
+    def component(axis: int) -> DerivedField:
+        def one(_: Any, velocity: Any) -> Any:
+            return velocity[:, axis]
 
-    fields: dict[str, Callable[[], Any]] = {"speed": speed, "density": lambda: simulation.density}
+        return DerivedField(read, one)
+
+    def speed(_: Any, velocity: Any) -> Any:
+        return speeds(velocity)
+
+    def density(excess: Any, _: Any) -> Any:
+        return excess + 1
+
+    fields = {"speed": DerivedField(read, speed), "density": DerivedField(read, density)}
     fields |= {f"velocity {'xyz'[k]}": component(k) for k in range(len(shape))}
     geometry = simulation.geometry
     solid = None if geometry.mask is None else np.isin(geometry.mask, list(geometry.walls))
