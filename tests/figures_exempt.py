@@ -50,7 +50,6 @@ FIGURES: dict[tuple[str, str], str] = {
     ("searches.md", "float32, 1e-12 in float64"): SETTING,
     ("searches.md", "1e-5 in float32"): SETTING,
     ("searches.md", "5 for less than 3e-4"): SETTING,
-    ("view.md", "at most every 20 ms"): SETTING,
     ("tuning.md", "Plans that take 1.5 times as long"): SETTING,
     ("tuning.md", "0.5 % an axis"): SETTING,
     ("tuning.md", "The best five within 4 %"): SETTING,
