@@ -20,7 +20,7 @@ from lanewise.frontend.function import Lowered
 from lanewise.ir import build, folds
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, LANES, MARK, identifier, own, partial_of
-from lanewise.ir.pattern import GRAIN_ELEMENTS, Pattern
+from lanewise.ir.pattern import GRAIN_ELEMENTS, Pattern, Work
 from lanewise.ir.values import pairs, record_array, uniform_leaves, value_array
 from lanewise.language import types as t
 from lanewise.language.array_types import ArrayType
@@ -93,6 +93,13 @@ def build_elementwise(
 ELEMENTS_PER_LANE = 64  # of a total: elements whose values one thread adds
 
 REDUCTION = Pattern("reduction", grain=lambda last_count: GRAIN_ELEMENTS // ELEMENTS_PER_LANE)
+
+
+def reduction_work(elements: Work) -> Work:
+    """The work of a reduction over what an elementwise kernel computes. Its threads run through
+    many elements as it is: however many there are, none computes several side by side.
+    """
+    return replace(elements, pattern=REDUCTION, together=1)
 
 
 Operation = Literal["sum", "min", "max"]

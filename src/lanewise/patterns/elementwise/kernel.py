@@ -29,6 +29,7 @@ from lanewise.patterns.elementwise.build import (
     build_reduction,
     reduced_type,
     reduction_lanes,
+    reduction_work,
 )
 from lanewise.patterns.elementwise.scattered import (
     call_arguments,
@@ -301,7 +302,8 @@ class Elementwise(AbstractKernel):
         """The kernel that leaves partial results, by the default plan."""
         calls, device = self._calls, classified.device
         layouts = tuple((n, r.record, r.layout) for n, r in classified.records.items())
-        complete = complete_plan(None, machine_of(device), calls.subject.work(classified))
+        work = reduction_work(calls.subject.work(classified))
+        complete = complete_plan(None, machine_of(device), work)
 
         def reference() -> ir.Kernel:
             arguments = _specialised(calls.signature, classified)
