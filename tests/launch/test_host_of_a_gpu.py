@@ -27,6 +27,11 @@ class Body:
     density: lw.f32
 
 
+@lw.record
+class Mass:
+    mass: lw.f32
+
+
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Launches:
     return put_in(monkeypatch)
@@ -226,3 +231,19 @@ def test_sizes_are_numbers_of_a_launch(gpu: Launches, monkeypatch: pytest.Monkey
 def shape_of(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """The numbers among the arguments of a launch, without addresses."""
     return tuple(a for a in arguments if isinstance(a, np.generic))
+
+
+def test_parts_of_the_sources_are_counted_apart(gpu: Launches) -> None:
+    """A launch counts the sums of all parts, and the sources: not the sources of every part."""
+
+    @lw.pairwise
+    def mass_of_all(target: Mass, source: Mass) -> lw.f32:
+        return source.mass
+
+    with lw.device(DEVICE):
+        sources, targets = Mass.zeros(40_000_000, layout=lw.SoA()), Mass.zeros(1000, layout=lw.SoA())
+        gpu.since()
+        mass_of_all(targets, sources, plan=lw.Plan(parts=64))
+        assert gpu.since() == ["mass_of_all", "mass_of_all_combine"]
+        with pytest.raises(lw.PlanError, match=r"keeps 2,560,000,000 partial sums|more than 2,147,418,112 elements"):
+            mass_of_all(sources, targets, plan=lw.Plan(parts=64))

@@ -9,7 +9,7 @@ functions once, so that another size costs some microseconds.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -19,7 +19,8 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import whole_of
 from lanewise.ir.interpreter import ArrayMemory, Interpreter
 from lanewise.ir.names import WORK, identifier
-from lanewise.ir.traverse import adds_in_order, reads
+from lanewise.ir.traverse import adds_in_order, reads, rewrite
+from lanewise.language.types import I32, I64
 from lanewise.launch.own_memory import OwnMemory
 from lanewise.launch.tasks import Buffer, Launch, Sequence
 from lanewise.layouts import Arrangement
@@ -84,12 +85,17 @@ Number = Callable[[Any], Any]
 Extent = Callable[[Environment], int]
 
 
+def _wide(e: ir.Expression) -> ir.Expression:
+    """An index in 64 bits: who counts with it refuses what is too large, in words."""
+    return replace(e, type=I64) if e.type == I32 else e
+
+
 def extent_of(e: ir.Expression) -> Extent:
     """What gives a number of elements or blocks from counts, in 64 bits: so nothing overflows."""
     if isinstance(e, ir.Local):
         name = e.name
         return lambda environment: int(environment[name])
-    names, number, int64 = tuple(dict.fromkeys(reads(e))), whole_of(e), np.int64
+    names, number, int64 = tuple(dict.fromkeys(reads(e))), whole_of(rewrite(e, _wide)), np.int64
 
     def extent(environment: Environment) -> int:
         values = {n: environment[n] for n in names}
@@ -249,10 +255,9 @@ class DeviceForm:
         arguments: list[Any] = [None] * (end + len(self.constants))
         unknown = scalars.fill(arguments, environment)
         elements = self.elements(environment)
-        if (
-            max([elements, *(int(environment[n]) for n in self.counted)]) * self.parts
-            > MAX_GRID_ELEMENTS
-        ):
+        # Each part has results of all elements, and its own share of what is counted.
+        counts = (int(environment[n]) for n in self.counted)
+        if max([elements * self.parts, *counts]) > MAX_GRID_ELEMENTS:
             raise PlanError(
                 f"{self.kernel.name} has more than {MAX_GRID_ELEMENTS:,} elements; a launch on a "
                 "GPU counts them with 32 bits"
