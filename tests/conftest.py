@@ -133,6 +133,8 @@ def _set_apart() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest looks at marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if addresses := [i.nodeid for i in items if " at 0x" in i.nodeid]:  # others in every process
+        raise pytest.UsageError(f"names of tests hold addresses: {', '.join(addresses)}; give them ids")
     for item in [*left_for_slow(items), *not_quick(items)]:
         item.add_marker(pytest.mark.slow)
     for item in items:

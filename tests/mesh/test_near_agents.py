@@ -88,7 +88,9 @@ def without_mirror(corners: Any, radius: float, drift: float, world: float) -> W
     return Within(right.low, right.high, 1e30)
 
 
-@pytest.mark.parametrize(("wrong", "kind"), [(without_flight, "box"), (without_mirror, "sphere")], ids=str)
+@pytest.mark.parametrize(
+    ("wrong", "kind"), [(without_flight, "box"), (without_mirror, "sphere")], ids=["flight", "mirror images"]
+)
 def test_shorter_lists_miss_some(wrong: Any, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The flocks of these tests see what a list lacks."""
     monkeypatch.setattr(mesh_steering, "within", wrong)
