@@ -28,7 +28,14 @@ def pages() -> dict[str, str]:
 
 def index(made: dict[str, str]) -> str:
     """The list of the pages, with the first paragraph of each."""
-    lines = ["# Reference", "", "Every page here is generated from the code: `make reference`.", ""]
+    lines = [
+        "# Reference",
+        "",
+        "Every page here is generated from the code: `make reference`. Methods are listed with the "
+        "names of their arguments; `help(lw.Elementwise.tune)` prints types and defaults, and "
+        "`lw.__version__` is the version.",
+        "",
+    ]
     for name, text in made.items():
         title, _, rest = text.partition("\n\n")
         lines.append(f"- [{title.removeprefix('# ')}]({name}): {rest.partition(chr(10) * 2)[0]}")

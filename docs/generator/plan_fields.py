@@ -30,7 +30,8 @@ def pages() -> dict[str, str]:
         "To see the defaults for your call, print `kernel.compile(...).plan`. For a call that was "
         "[tuned](../tuning.md) it is the tuned plan; `LANEWISE_TUNED=off` ignores that one.",
         "",
-        "The values are those that tuning tries; the neutral one switches the optimisation off. "
+        "The values are those worth trying; `tune` tries them for every field that is not *only on "
+        "request*. The neutral one switches the optimisation off. "
         "*Only on request* means that no default has it, because it changes results by more than "
         "the order of additions, or costs accuracy. [Passes](../passes.md) describes each one.",
         "",

@@ -11,7 +11,8 @@ import lanewise
 VARIABLES = {
     "LANEWISE_CACHE_DIR": (
         "a folder",
-        "Where machine code and tuned plans are kept; `~/.cache/lanewise` by default. See "
+        "Where machine code and tuned plans are kept; by default `$XDG_CACHE_HOME/lanewise`, or "
+        "`~/.cache/lanewise` where `XDG_CACHE_HOME` is not set. See "
         "[tuning](../tuning.md).",
     ),
     "LANEWISE_CHECKS": (

@@ -154,7 +154,7 @@ def main(case: str, path: str = "") -> None:
     mesh = lw.Mesh.over_ranks("cpu", parts=parts)
     rank = mesh.rank
     b = bodies(5, lw.SoA(), mesh)
-    print(f"rank {rank} begins", flush=True)
+    print(f"rank {rank} begins\n", end="", flush=True)  # in one piece: two processes write at once
     match case:
         case "bits":
             moves(mesh)

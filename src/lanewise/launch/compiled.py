@@ -92,7 +92,7 @@ class Inspectable(ABC):
 
     @property
     def source(self) -> str:
-        """The generated text: Python for the CPU, CUDA C++ for a GPU, printed IR for the
+        """The generated text: LLVM's language for the CPU, CUDA C++ for a GPU, printed IR for the
         interpreter.
         """
         return self.executable.source
