@@ -7,6 +7,7 @@ from __future__ import annotations
 import gc
 import pickle
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,12 @@ import pytest
 
 import lanewise as lw
 from lanewise.advice import auto
+from lanewise.live.clouds import CloudScene, Shown
+from lanewise.live.scenes import Asked, finished
+from lanewise.records import storage
 from lanewise.records.arrays import storage_of
 from lanewise.records.open_layout import OpenLayout
+from lanewise.runtime.device import get_device
 
 N = 300
 
@@ -497,6 +502,71 @@ def test_a_second_thread_ends_the_moves(first: list[lw.Layout]) -> None:
         energy(array)
     assert array.layout == lw.AoS()
     assert "several threads" in left(array).reason
+
+
+def test_what_a_second_thread_writes_during_a_move_is_not_lost(
+    first: list[lw.Layout], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array, moving, copied = grains(), threading.Event(), storage.copy_columns
+
+    def slow(*arguments: Any) -> None:
+        copied(*arguments)
+        moving.set()
+        time.sleep(0.2)
+
+    def write() -> None:
+        assert moving.wait(20)
+        array.mass[...] = 7
+        part[3].charge = 5
+
+    monkeypatch.setattr(storage, "copy_columns", slow)
+    part = array[2:]
+    thread = threading.Thread(target=write)
+    thread.start()
+    energy(array)
+    thread.join()
+    assert array.layout == lw.AoS()
+    assert (array.mass == 7).all()
+    assert array[5].charge == 5
+
+
+def test_what_a_graph_has_captured_stays(first: list[lw.Layout], monkeypatch: pytest.MonkeyPatch) -> None:
+    array = grains()
+    with monkeypatch.context() as patch:
+        patch.setattr(type(get_device("cpu")), "is_capturing", lambda self: True)
+        energy(array)
+    for _ in range(70):
+        energy(array)
+        pairs(array, array, 1e-3)
+    assert array.layout == lw.SoA()
+    assert "captured in a graph" in left(array).reason
+
+
+def test_a_view_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It neither decides, nor has a say, nor counts as a call: the same layouts at the same calls."""
+
+    def run(frames: int) -> tuple[list[lw.Layout], list[dict[str, float]]]:
+        layouts, votes, wanted = list[lw.Layout](), list[dict[str, float]](), [lw.AoS(), lw.SoAoAS()]
+
+        def choice(array: Any, given: Any, current: lw.Layout) -> Any:
+            votes.append({calls.name: times for calls, times in given.items()})
+            assert "look" not in {calls.name for calls in given}
+            return Chosen(wanted.pop(0) if wanted else current, current)
+
+        monkeypatch.setattr(auto, "_choice", choice)
+        array = grains()
+        scene = CloudScene(array, Shown(position="e.position", values={"mass": "e.mass"}), {}, lambda: (0, 0.0))
+        for _ in range(40):
+            for _ in range(frames):
+                finished(scene.frames(Asked(field="mass", points=100)))
+            layouts.append(array.layout)
+            energy(array)
+        return layouts, votes
+
+    (plain, votes), (seen, others) = run(0), run(3)
+    assert seen == plain
+    assert {lw.SoA(), lw.AoS(), lw.SoAoAS()} == set(plain)
+    assert len(votes) == len(others)
 
 
 def test_a_ragged_array_has_the_layout_of_its_records(tmp_path: Path, wanted: lw.Layout) -> None:

@@ -105,6 +105,20 @@ def test_reordered_memory_is_seen_by_rows(device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
+def test_a_record_that_has_gone_since_its_frame_is_picked_as_nothing(device: str) -> None:
+    array = sparks(device, 50)
+    rows = array_module(device).arange(50, dtype=np.int32)
+    for left in (rows[:20], rows):
+        shown = [rows]
+        scene = CloudScene(array, ARROWS, {}, lambda: (3, 0.5), lambda shown=shown: shown[0])
+        finished(scene.frames(Asked(field="heat")))
+        shown[0] = left
+        picks = [scene.picked(place) for place in range(50)]
+        assert sum(bool(p) for p in picks) == len(left)
+        assert {p["row"] for p in picks if p} == set(range(len(left)))
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_frames_under_way_are_of_the_state_that_was_seen(device: str) -> None:
     """What is launched at once behind a look changes nothing of it."""
 

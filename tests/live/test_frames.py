@@ -283,6 +283,18 @@ def test_fields_of_every_type_have_their_own_range(kind: str, most: float, odd: 
     assert np.abs(np.frombuffer(body, np.uint8) - wanted).max() <= 1
 
 
+@pytest.mark.parametrize("nothing", [np.nan, np.inf, -np.inf])
+def test_a_frame_without_values_leaves_the_range_of_the_others_alone(nothing: float) -> None:
+    fields = [np.full((4, 4), nothing), np.linspace(1000, 1001, 16).reshape(4, 4)]
+    scene = FieldScene((4, 4), "cpu", {"t": lambda: fields[0]}, {}, lambda: (1, 1.0))
+    ends = []
+    for _ in range(2):
+        header, _ = decode(finished(scene.frames(Asked(field="t", kinds=("slice",))))[0])
+        ends.append((header.low, header.high))
+        fields.reverse()
+    assert ends == [(0, 1), (1000, 1001)]
+
+
 def test_volumes_are_means_of_cubes(monkeypatch: pytest.MonkeyPatch) -> None:
     from lanewise.live import fields as module
 

@@ -87,7 +87,7 @@ def test_priced_runs_give_each_element_to_one_thread(
 @given(work=st.floats(0, 1e12), most=st.integers(1, 200))
 def test_more_threads_or_fewer_would_end_later(work: float, most: int) -> None:
     """Of the times work / n + n hand-overs, that of the chosen number is the least to a whole number; little work
-    is handed to nobody."""
+    is handed to no other thread."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LANEWISE_THREADS", str(most))
         n = cpu.threads_worth(work)

@@ -93,3 +93,43 @@ def test_slabs_are_shared_where_it_pays(slabs, each, shared, monkeypatch):
         assert (clock.counts(slabs) == n).all()
     # of two slabs one is left, as long as the first one is timed
     assert bool(shared) == cpu.pays(each * (slabs - 1))
+
+
+@pytest.mark.parametrize("bounds", [(0, 0, 40, 80), (0, 1, 40, 80), (0, 40, 40, 80), (0, 0, 0, 0), (0, 80, 80)])
+def test_slabs_with_few_places_say_nothing_of_the_others(bounds, shared, monkeypatch):
+    """A first slab that is all walls takes no time; the others are shared all the same."""
+    clock = Clock(10e-6)
+    monkeypatch.setattr(cpu, "perf_counter", clock)
+    run = cpu.slab_run([cpu.Slabbed(clock.kernel, (), bounds)])
+    for n in range(1, 6):
+        run()
+        assert (clock.counts(bounds[-1]) == n).all()
+    places = np.diff(bounds)
+    assert bool(shared) == cpu.pays(clock.each * (places.sum() - places.max()))
+
+
+def test_threads_of_all_numbers_are_those_of_one_pool(monkeypatch):
+    monkeypatch.setenv("LANEWISE_THREADS", "7")
+    before = threading.active_count()
+    for extent in range(1, 200_000, 20_000):
+        cpu.run_priced(lambda begin, end: None, (), extent, 100.0)
+    assert threading.active_count() - before <= 6
+
+
+def test_a_caller_waits_for_no_thread_that_has_nothing_left_to_do(monkeypatch):
+    """The pool is busy with something else, such as a frame of a view: the caller does all of it."""
+    monkeypatch.setenv("LANEWISE_THREADS", "2")
+    goes_on, begun = threading.Event(), threading.Event()
+
+    def busy():
+        begun.set()
+        assert goes_on.wait(20)
+
+    other = cpu._pool(1).submit(busy)
+    assert begun.wait(20)
+    done = []
+    cpu.run_range(lambda begin, end: done.append((begin, end)), (), cpu.SURE * 2, 1)
+    assert sum(end - begin for begin, end in done) == cpu.SURE * 2
+    assert not other.done()
+    goes_on.set()
+    other.result()

@@ -25,7 +25,7 @@ from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.known_kernels import kernels_naming
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.records.arrays import RecordArray, class_of, storage_of
-from lanewise.records.open_layout import THREADS, OpenLayout
+from lanewise.records.open_layout import CAPTURED, THREADS, OpenLayout
 from lanewise.records.storage import Storage
 from lanewise.runtime.device import get_device
 from lanewise.support.errors import LanewiseError
@@ -58,7 +58,7 @@ def _settle(calls: Calls, storage: Storage, left: OpenLayout, cls: type[Any]) ->
         left.reason = f"{storage.layout}: the interpreter is as fast in every layout"
         storage.settle()
     elif get_device(storage.device).is_capturing():
-        return
+        storage.settle(CAPTURED)  # a graph has its addresses, and nothing says when it is launched
     elif not left.decided:
         _decide(calls, storage, left, cls)
     elif left.is_due or calls not in left.users:

@@ -20,7 +20,8 @@ Places = frozenset[tuple[str, ir.Expression]]
 
 def odd_neighbours(s: ir.For, separate: bool) -> Places:
     """Buffers and places of a loop that are neighbours, at an odd distance, of others which it
-    reads. None where rounds depend on each other, or where what is stored may lie in the same memory.
+    reads. None where rounds depend on each other, or where what is stored may lie in the same
+    memory.
 
     separate: arrays never share memory.
     """

@@ -20,8 +20,10 @@ from lanewise.live.protocol import FLAGS
 from lanewise.live.quantise import MOST, bound_columns, quantise_headings, quantise_points
 from lanewise.live.scenes import Asked, FrameOrLater
 from lanewise.patterns.elementwise.kernel import Elementwise, elementwise
+from lanewise.patterns.kernels import take_say
+from lanewise.planning.plan import Plan
 from lanewise.records.arrays import RecordArray, class_of
-from lanewise.records.binding import places_of
+from lanewise.records.binding import open_owners, places_of
 from lanewise.records.field_views import FieldViews
 from lanewise.runtime.aside import Aside
 from lanewise.runtime.memory import array_module, module_of, on, to_host
@@ -115,7 +117,9 @@ class CloudScene:
 
         def read(there: Any) -> None:
             columns = there[:size].view(np.float32).reshape(shape)
-            look(self._array, out=tuple(columns))
+            # A call with a plan is not counted, so what is open about a layout stays as it is.
+            plan = Plan() if open_owners([self._array]) else None
+            look(self._array, out=tuple(columns), plan=plan)
             if rows is not None:
                 there[size:].view(np.int32)[...] = rows
 
@@ -149,10 +153,11 @@ class CloudScene:
         sent = self._seen
         if not 0 <= place < len(sent):
             return {}
-        row = int(sent[place])
-        where = (
-            row if (rows := self._rows()) is None else int(np.flatnonzero(to_host(rows) == row)[0])
-        )
+        row, rows = int(sent[place]), self._rows()
+        found = [row] if rows is None else np.flatnonzero(to_host(rows) == row).tolist()
+        where = found[0] if found else len(self._array)
+        if where >= len(self._array):  # gone since its frame was sent
+            return {}
         with on(self._array.device):
             one = self._array[where : where + 1].copy()
             fields = {f.name: to_host(getattr(one, f.name))[0] for f in one.record.fields}
@@ -285,7 +290,9 @@ def _reading(
     names = {name: getattr(values, name) for name in ("f32", "vec3", "length", "dot", "sqrt")}
     namespace: dict[str, Any] = {**names, "record": cls, "chosen": chosen}
     exec(compile(text, file, "exec"), namespace)
-    return elementwise(namespace["look"])
+    look = elementwise(namespace["look"])
+    take_say(look)
+    return look
 
 
 def shown_by_default(record: Any) -> Shown:

@@ -126,9 +126,9 @@ class FieldScene:
         if not self._fine:
             least, most = _finite_ends(field)
         low, high = min(low, least), max(high, most)
-        if not math.isfinite(high - low):
-            low, high = 0.0, 1.0
         self._range = asked.field, low, high
+        if not math.isfinite(high - low):  # none of its values so far, or they are too far apart
+            low, high = 0.0, 1.0
         return low if asked.low is None else asked.low, high if asked.high is None else asked.high
 
     def _slice(

@@ -66,6 +66,7 @@ class Calls:
         self.subject = KernelFunction(skeleton, function, derived)
         self.kernel, self.bound_by, self.name = kernel, bind, self.subject.name
         self.made = 0  # calls
+        self.has_say = True  # about the layout of arrays that leave it open
         self._begin()
 
     def _begin(self) -> None:
@@ -106,7 +107,7 @@ class Calls:
         """The arguments of a call, checked. Arrays that leave their layout to kernels get one."""
         self.notice()
         given = self.subject.given(arguments, named)
-        if given.records and open_owners(given.records.values()):
+        if given.records and self.has_say and open_owners(given.records.values()):
             from lanewise.facade import settle_layouts
 
             settle_layouts(self, given.records)

@@ -318,3 +318,10 @@ def unpacked(results: tuple[Any, ...]) -> Any:
 def kernel_of(skeleton: Skeleton) -> Callable[[Callable[..., Any]], Kernel]:
     """The decorator of a skeleton, which makes kernels of functions."""
     return lambda function: Kernel(skeleton, plain_function(skeleton.pattern.name, function))
+
+
+def take_say(kernel: AbstractKernel) -> None:
+    """Let a kernel have no say about the layout of arrays that leave it open, nor settle it: what
+    looks at arrays is not to change them.
+    """
+    kernel._calls.has_say = False  # pyright: ignore[reportPrivateUsage]

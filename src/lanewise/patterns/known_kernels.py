@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -13,18 +14,22 @@ if TYPE_CHECKING:
 
 _numbers = itertools.count()
 _known = weakref.WeakValueDictionary[int, Any]()  # in the order in which they were made
+_adding = threading.Lock()
 
 
 def add_kernel(calls: Calls) -> None:
     """Know the calls of a function that a decorator made a kernel of."""
-    _known[next(_numbers)] = calls
+    with _adding:
+        _known[next(_numbers)] = calls
 
 
 def kernels_naming(cls: type[Any]) -> list[Calls]:
     """The calls of the kernels that have a parameter of this record class, in the order in which
     they were made.
     """
-    return [calls for calls in list(_known.values()) if _names(calls, cls)]
+    with _adding:
+        known = list(_known.values())
+    return [calls for calls in known if calls.has_say and _names(calls, cls)]
 
 
 def _names(calls: Calls, cls: type[Any]) -> bool:

@@ -200,7 +200,7 @@ class RecordArray(Generic[B]):
     @property
     def data(self) -> Any:
         """The allocation itself, as bytes on the device; views have that of their array."""
-        return self._storage.side.memory(self._storage.memory)
+        return self._storage.lent
 
     def __len__(self) -> int:
         return len(self._storage)

@@ -22,6 +22,7 @@ LayoutArgument = Layout | Literal["auto"]
 
 UNDECIDED = "no kernel has used the array yet"
 THREADS = "calls come from several threads"
+CAPTURED = "a call on it was captured in a graph"
 
 
 class OpenLayout:

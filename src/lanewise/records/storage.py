@@ -6,6 +6,7 @@ side on the host, and the array that a view is a part of.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NoReturn
 
 import numpy as np
@@ -101,7 +102,19 @@ class Storage:
 
     def field(self, field: Field) -> Any:
         """A field for the user: see `MemorySide.field`."""
-        return self.side.field(self.record, self.places, field)
+        with self._staying():
+            return self.side.field(self.record, self.places, field)
+
+    @property
+    def lent(self) -> Any:
+        """The allocation, for users: as bytes, all of whose fields may be written to."""
+        with self._staying():
+            return self.side.memory(self.memory)
+
+    def _staying(self) -> AbstractContextManager[Any]:
+        """In the block, in which memory is handed out, no other thread moves the records."""
+        left = self.owner.open
+        return nullcontext() if left is None or left.settled else left.lock
 
     def on_host(self, field: Field) -> Any:
         """A field as an array of NumPy, for reading at once: the memory is lent to no caller."""
@@ -176,7 +189,10 @@ class Storage:
 
     def cut(self, start: int, step: int, count: int) -> Storage:
         """A view of some records."""
-        step = step if count > 1 else 1
+        with self._staying():
+            return self._cut(start, step if count > 1 else 1, count)
+
+    def _cut(self, start: int, step: int, count: int) -> Storage:
         places = self.places
         layout = self.layout
         if step > 1 and all(b.width == 1 for b in self._arranged.buffers):

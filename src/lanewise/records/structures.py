@@ -106,7 +106,8 @@ def structured(storage: Storage, copy: bool | None) -> np.ndarray[Any, Any]:
     if on_host and copy is not True and _own_structure(storage) is not None:
         if not count:
             return np.zeros(0, dtype)
-        arrangement, data = storage.memory.arrangement, storage.side.memory(storage.memory)
+        data = storage.lent
+        arrangement = storage.memory.arrangement
         start, step = arrangement.starts(count)[0], arrangement.buffers[0].block
         return np.ndarray((count,), dtype, data, start, (step,))
     lies = (

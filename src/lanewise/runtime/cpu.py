@@ -7,13 +7,15 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import pairwise
 from math import isqrt
 from time import perf_counter
 from typing import Any
 from weakref import WeakValueDictionary
+
+import numpy as np
 
 from lanewise.runtime import compile_workers, llvm
 from lanewise.runtime.cache import content_key
@@ -240,12 +242,21 @@ def _share(
             for begin, end in share:
                 kernel(*arguments, done + begin, done + end)
 
-    others = [_pool(threads - 1).submit(work, n) for n in range(1, len(shares))]
+    _at_once([partial(work, n) for n in range(len(shares))])
+
+
+def _at_once(works: Sequence[Callable[[], None]]) -> None:
+    """Run these, the first one here and the others in the threads of the process. Each takes what
+    is left of the same list: one that no thread has begun when the first is done has nothing to do.
+    """
+    pool = _pool(max(len(works), cpu_threads()) - 1) if len(works) > 1 else None
+    others = [pool.submit(work) for work in works[1:]] if pool else []
     try:
-        work(0)
+        works[0]()
     finally:
         for other in others:
-            other.result()
+            if not other.cancel():
+                other.result()
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,30 +322,39 @@ def slab_run(work: Sequence[Slabbed]) -> Callable[[], None]:
 
 @dataclass(slots=True, eq=False)
 class SharedSlabs:
-    """Slabs that threads share where that pays, by how long the first one takes.
+    """Slabs that threads share where that pays, by how long the one with the most places takes.
 
-    seconds: the least that it took. samples: how often it was timed.
+    order: that one, then the others; times: how many of it the others are together. seconds: the
+    least that it took. samples: how often it was timed.
     """
 
     work: Sequence[Slabbed]
+    order: list[int] = field(init=False)
+    times: float = field(init=False)
     seconds: float = math.inf
     samples: int = 0
+
+    def __post_init__(self) -> None:
+        places = np.diff([w.bounds for w in self.work]).sum(axis=0)
+        self.order = np.argsort(-places, kind="stable").tolist()
+        self.order[1:] = sorted(self.order[1:])  # neighbours find each other's sites in the caches
+        most = int(places.max(initial=0))
+        self.times = (int(places.sum()) - most) / max(1, most)
 
     def __call__(self) -> None:
         first, threads = 0, cpu_threads()
         if threads > 1 and self.samples < SAMPLES:
             start = perf_counter()
-            run_slabs(self.work, 1, range(1))
+            run_slabs(self.work, 1, self.order[:1])
             self.seconds = min(self.seconds, perf_counter() - start)
             self.samples += 1
             first = 1
-        slabs = len(self.work[0].bounds) - 1
-        if not pays(self.seconds * (slabs - 1)):
+        if not pays(self.seconds * self.times):
             threads = 1
-        run_slabs(self.work, threads, range(first, slabs))
+        run_slabs(self.work, threads, self.order[first:])
 
 
-def run_slabs(work: Sequence[Slabbed], threads: int, slabs: range) -> None:
+def run_slabs(work: Sequence[Slabbed], threads: int, slabs: Sequence[int]) -> None:
     """Run all kernels on one slab after the other: what one of them leaves in the caches the next
     one finds there.
 
@@ -345,7 +365,7 @@ def run_slabs(work: Sequence[Slabbed], threads: int, slabs: range) -> None:
         return
     compile_workers.need([w.kernel for w in work])
     runs = [(function_of(w.kernel, w.arguments), w.arguments, w.bounds) for w in work]
-    todo = iter(slabs)  # `next` of a range's iterator is atomic
+    todo = iter(slabs)  # `next` of the iterator of a list or a range is atomic
 
     def run() -> None:
         for slab in todo:
@@ -354,9 +374,4 @@ def run_slabs(work: Sequence[Slabbed], threads: int, slabs: range) -> None:
                 if begin < end:
                     kernel(*arguments, begin, end)
 
-    others = [_pool(threads - 1).submit(run) for _ in range(min(threads, len(slabs)) - 1)]
-    try:
-        run()
-    finally:
-        for other in others:
-            other.result()
+    _at_once([run] * max(1, min(threads, len(slabs))))

@@ -50,7 +50,7 @@ _DIVIDE = """def divide(places, order, spare, begin, end, border, mean, low, hig
         for p in range(begin, end):
             element = order[p]
             below = 1 if places[element, axis] < plane else 0
-            order[left], spare[right] = element, element  # no branch: nobody guesses it
+            order[left], spare[right] = element, element  # no branch, which cannot be predicted
             left, right = left + below, right + 1 - below
         middle, cut[1] = left, plane
         for p in range(middle, end):
