@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -127,9 +128,12 @@ def test_a_caller_waits_for_no_thread_that_has_nothing_left_to_do(monkeypatch):
 
     other = cpu._pool(1).submit(busy)
     assert begun.wait(20)
-    done = []
-    cpu.run_range(lambda begin, end: done.append((begin, end)), (), cpu.SURE * 2, 1)
+    done, memory = [], np.zeros(1)
+    cpu.run_range(lambda _, begin, end: done.append((begin, end)), (memory,), cpu.SURE * 2, 1)
     assert sum(end - begin for begin, end in done) == cpu.SURE * 2
+    gone = weakref.ref(memory)
+    del memory
+    assert gone() is None, "threads that are late hold the memory of a call that is over"
     assert not other.done()
     goes_on.set()
     other.result()

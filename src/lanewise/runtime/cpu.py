@@ -248,15 +248,26 @@ def _share(
 def _at_once(works: Sequence[Callable[[], None]]) -> None:
     """Run these, the first one here and the others in the threads of the process. Each takes what
     is left of the same list: one that no thread has begun when the first is done has nothing to do.
+
+    Threads find their work in a list that is empty afterwards: one that is late, or has not let go
+    of what it ran, would hold the memory of a call that is over.
     """
+    waiting = list(works)
     pool = _pool(max(len(works), cpu_threads()) - 1) if len(works) > 1 else None
-    others = [pool.submit(work) for work in works[1:]] if pool else []
+    others = [pool.submit(_run_one, waiting, n) for n in range(1, len(works))] if pool else []
     try:
         works[0]()
     finally:
-        for other in others:
-            if not other.cancel():
+        begun = [other for other in others if not other.cancel()]
+        try:
+            for other in begun:
                 other.result()
+        finally:
+            waiting.clear()
+
+
+def _run_one(works: Sequence[Callable[[], None]], n: int) -> None:
+    works[n]()
 
 
 @dataclass(frozen=True, slots=True)
