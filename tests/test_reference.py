@@ -49,6 +49,19 @@ def test_no_value_shows_the_docstring_of_its_type() -> None:
     assert "`taylor-green`: " in made()["lbm.md"]
 
 
+def test_methods_have_their_types_and_defaults() -> None:
+    assert "**`tune(*arguments: Any, seconds: float | None = None, plan: " in made()["kernels.md"]
+    heads = re.findall(r"^\*\*`(\w+\(.*)`\*\*$", "\n".join(made().values()), re.MULTILINE)
+    assert heads
+    assert [h for h in heads if " at 0x" in h or "self" in h] == []
+
+
+def test_fields_that_tuning_leaves_alone_do_not_say_that_it_tries_them() -> None:
+    for o in OPTIMISATIONS:
+        section = made()["plan.md"].partition(f"\n## {o.field}\n")[2].partition("\n## ")[0]
+        assert not (o.on_request and "tuning tries" in section), o.field
+
+
 def test_every_field_of_a_plan_is_there() -> None:
     assert set(HEADING.findall(made()["plan.md"])) == {o.field for o in OPTIMISATIONS}
     assert {o.field for o in OPTIMISATIONS} <= set(inspect.signature(lw.Plan).parameters)

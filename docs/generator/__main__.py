@@ -31,9 +31,8 @@ def index(made: dict[str, str]) -> str:
     lines = [
         "# Reference",
         "",
-        "Every page here is generated from the code: `make reference`. Methods are listed with the "
-        "names of their arguments; `help(lw.Elementwise.tune)` prints types and defaults, and "
-        "`lw.__version__` is the version.",
+        "Every page here is generated from the code: `make reference`. `lw.__version__` is the "
+        "version.",
         "",
     ]
     for name, text in made.items():

@@ -65,6 +65,27 @@ def signature_of(name: str, thing: Any) -> str:
         signature = inspect.signature(thing)
     except (TypeError, ValueError):
         return name
+    parts, arrow = _parts(signature), "" if inspect.isclass(thing) else _arrow(signature)
+    one = f"{name}({', '.join(parts)}){arrow}"
+    if len(one) <= 96:
+        return one
+    inside = "".join(f"    {part},\n" for part in parts)
+    return f"{name}(\n{inside}){arrow}"
+
+
+def method_of(name: str, function: Any) -> str:
+    """How a method is called, on one line and without `self`."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return f"{name}()"
+    own = [p for p in signature.parameters.values() if p.name not in ("self", "cls")]
+    signature = signature.replace(parameters=own)
+    return f"{name}({', '.join(_parts(signature))}){_arrow(signature)}"
+
+
+def _parts(signature: inspect.Signature) -> list[str]:
+    """Its parameters as they are written, with the marks between their kinds."""
     parts = list[str]()
     starred = False
     for p in signature.parameters.values():
@@ -75,13 +96,12 @@ def signature_of(name: str, thing: Any) -> str:
         parts.append(_parameter(p))
         if p.kind is p.POSITIONAL_ONLY and _last_of_its_kind(p, signature):
             parts.append("/")
+    return parts
+
+
+def _arrow(signature: inspect.Signature) -> str:
     returned = signature.return_annotation
-    arrow = "" if returned in (signature.empty, None, "None") else f" -> {_written(returned)}"
-    one = f"{name}({', '.join(parts)}){'' if inspect.isclass(thing) else arrow}"
-    if len(one) <= 96:
-        return one
-    inside = "".join(f"    {part},\n" for part in parts)
-    return f"{name}(\n{inside}){'' if inspect.isclass(thing) else arrow}"
+    return "" if returned in (signature.empty, None, "None") else f" -> {_written(returned)}"
 
 
 def _last_of_its_kind(p: inspect.Parameter, signature: inspect.Signature) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import lanewise as lw
-from docs.generator.docstrings import signature_of, text_of
+from docs.generator.docstrings import method_of, signature_of, text_of
 from docs.generator.values import is_value, text_of_value
 from lanewise.language.lattices import Lattice
 
@@ -232,15 +232,5 @@ def _members(owner: type) -> Iterator[str]:
         if not text:
             continue
         is_property = isinstance(member, property)
-        head = name if is_property else _method(name, function)
+        head = name if is_property else method_of(name, function)
         yield from ("", f"**`{head}`**", "", text)
-
-
-def _method(name: str, function: Any) -> str:
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
-        return f"{name}()"
-    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
-    names = [stars.get(p.kind, "") + p.name for p in parameters if p.name not in ("self", "cls")]
-    return f"{name}({', '.join(names)})"

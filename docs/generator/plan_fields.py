@@ -60,14 +60,15 @@ def _title(o: Optimisation) -> str:
 
 
 def _values(o: Optimisation) -> list[str]:
-    """What each value does, and for which kernels tuning tries it."""
+    """What each value does, and the kernels that have it."""
     tried = {
         f"{kind} on {'a GPU' if n == 0 else 'a CPU'}": getattr(o, name)
         for kind, names in KINDS.items()
         for n, name in enumerate(names)
         if name and len(getattr(o, name)) > 1
     }
-    lines = ["| kernels over | values that tuning tries |", "| --- | --- |"]
+    head = "values" if o.on_request else "values that tuning tries"
+    lines = [f"| kernels over | {head} |", "| --- | --- |"]
     lines += [
         f"| {kind} | {', '.join(f'`{v!r}`' for v in values)} |" for kind, values in tried.items()
     ]
