@@ -530,15 +530,33 @@ def test_what_a_second_thread_writes_during_a_move_is_not_lost(
     assert array[5].charge == 5
 
 
-def test_what_a_graph_has_captured_stays(first: list[lw.Layout], monkeypatch: pytest.MonkeyPatch) -> None:
+CAPTURES: dict[str, Any] = {
+    "call": energy,
+    "call on a part": lambda a: energy(a[3:]),
+    "search": lambda a: near(a, a, 1e-3),
+    "sum": energy.sum,
+    "field": lambda a: a.mass.sum(),
+    "memory": lambda a: len(a.data),
+    "field of a part": lambda a: a[3:].mass.sum(),
+}
+
+
+@pytest.mark.parametrize("before", [0, 1, 3])
+@pytest.mark.parametrize("what", CAPTURES)
+def test_what_a_graph_has_captured_stays(
+    what: str, before: int, first: list[lw.Layout], monkeypatch: pytest.MonkeyPatch
+) -> None:
     array = grains()
+    for _ in range(before):
+        CAPTURES[what](array)
     with monkeypatch.context() as patch:
         patch.setattr(type(get_device("cpu")), "is_capturing", lambda self: True)
-        energy(array)
+        CAPTURES[what](array)
+    captured = storage_of(array).placement
     for _ in range(70):
         energy(array)
         pairs(array, array, 1e-3)
-    assert array.layout == lw.SoA()
+    assert storage_of(array).placement is captured
     assert "captured in a graph" in left(array).reason
 
 

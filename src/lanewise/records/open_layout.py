@@ -13,6 +13,7 @@ from typing import Any, Literal
 from lanewise.language.record import Record
 from lanewise.layouts import Layout, default_layout
 from lanewise.records.placement import RecordPlacement
+from lanewise.runtime.device import get_device
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError
 
@@ -36,6 +37,7 @@ class OpenLayout:
     __slots__ = (
         "__weakref__",
         "_asked",
+        "_device",
         "_former",
         "_next",
         "_parts",
@@ -47,7 +49,8 @@ class OpenLayout:
         "users",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, device: str) -> None:
+        self._device = get_device(device)
         self.decided = self.settled = False
         self.reason = UNDECIDED
         self.lock = threading.RLock()
@@ -70,8 +73,17 @@ class OpenLayout:
             return True
         if self._thread != threading.get_ident():
             return True
+        self.heed_graph()
         self._asked += 1
         return False
+
+    def heed_graph(self) -> None:
+        """Never move the records again where memory is used while a graph is captured, which keeps
+        its addresses, and nothing says when it is launched.
+        """
+        if self._device.is_capturing():
+            with self.lock:
+                self.settle(CAPTURED)
 
     @property
     def is_due(self) -> bool:

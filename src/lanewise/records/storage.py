@@ -114,7 +114,10 @@ class Storage:
     def _staying(self) -> AbstractContextManager[Any]:
         """In the block, in which memory is handed out, no other thread moves the records."""
         left = self.owner.open
-        return nullcontext() if left is None or left.settled else left.lock
+        if left is None or left.settled:
+            return nullcontext()
+        left.heed_graph()
+        return left.lock
 
     def on_host(self, field: Field) -> Any:
         """A field as an array of NumPy, for reading at once: the memory is lent to no caller."""
@@ -259,7 +262,7 @@ class Storage:
 
     def leave_open(self) -> None:
         """Have the layout that kernels choose."""
-        self.open = left = OpenLayout()
+        self.open = left = OpenLayout(self.device)
         self.side.ask(left.asks)
 
     def leave_open_like(self, other: Storage) -> None:
