@@ -47,6 +47,25 @@ def test_a_gpu_number_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> No
         devices.resolve("cuda:2")
 
 
+@pytest.mark.parametrize("name", ["cuda", "cuda:1", "cuda:*", "cuda:0,1", "cuda:0-1", "cuda*2"])
+def test_without_the_packages_every_gpu_is_refused(name: str) -> None:
+    """As after an installation without extras: with what is missing, and how to get it."""
+    call = (
+        "import sys; sys.modules |= {'cuda': None, 'cupy': None}\n"
+        "from lanewise.runtime import devices, mesh\n"
+        "assert devices.cuda_device_count() == 0\n"
+        "try:\n"
+        f"    mesh.place_of({name!r})\n"
+        "except devices.DeviceError as error:\n"
+        "    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", call], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert "cannot be used" in lines[0]
+    assert len(lines) == 1 + len(devices.CUDA_MODULES)
+
+
 def test_memory_is_refused_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "available_memory", lambda device: 2_000_000)
     with pytest.raises(DeviceError) as error:

@@ -116,8 +116,9 @@ def ladder(
     plot: Plot = None,
     seed: Seed = 0,
 ) -> None:
-    """Climb a ladder: each rung is one more optimisation of the same function, checked against
-    float64 and timed.
+    """Climb a ladder: versions of one kernel, each with one more optimisation.
+
+    Each rung is checked against float64 and timed.
     """
     from lanewise.ladders import find_ladder
     from lanewise.ladders.rung import Options, as_json

@@ -88,8 +88,9 @@ def tune(
     walk: Walk = None,
     json_: Json = False,
 ) -> None:
-    """Measure plans of a kernel on this machine, and of a tree with an accuracy what keeps it;
-    later calls like this one use the fastest.
+    """Measure plans of a kernel on this machine; later calls like this one use the fastest.
+
+    With a tree and an accuracy, measure which tree keeps it in the least time.
     """
     from lanewise.cli.products import job_of
     from lanewise.cli.target import product_kernels

@@ -22,7 +22,7 @@ from lanewise.support.numerals import counted
 if TYPE_CHECKING:
     from lanewise.sims.units import Done, Scan, UnitState
 
-HELP = "Scans of parameters: a run for every point, on all GPUs or cores, that a kill ends nowhere."
+HELP = "Scans of parameters: one run per point, on all GPUs or cores; a killed scan continues."
 SHOWN = 40  # units that the status lists; --json has all
 
 app = typer.Typer(cls=Listed, no_args_is_help=True, add_completion=False, help=HELP)

@@ -151,7 +151,9 @@ def _driver_problem() -> str:
 @cache
 @interrupts_wait()
 def cuda_device_count() -> int:
-    """How many GPUs the driver shows; 0 without driver."""
+    """How many GPUs the driver shows; 0 without driver, and without the package that asks it."""
+    if not _importable("cuda.bindings"):
+        return 0
     from cuda.bindings import driver  # pyright: ignore[reportAttributeAccessIssue]
 
     try:

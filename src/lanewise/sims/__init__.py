@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # for type checkers: what `__getattr__` imports
 
 PRODUCTS = {
     "boids": "Flocks: Reynolds' boids, as in OpenSteer.",
-    "gravity": "Gravity by direct summation.",
+    "gravity": "Gravity: star clusters and galaxies, by direct summation or trees.",
     "lbm": "Flow by the lattice Boltzmann method.",
     "waves": "Continuous gravitational waves: F-statistic, Hough search, data.",
 }
