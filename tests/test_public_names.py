@@ -39,7 +39,7 @@ PRODUCTS: Inside = {
             "launch.tuned_plans", "loops.orders", "patterns.part_rooms", "patterns.search", "patterns.search.automatic",
             "patterns.search.base", "patterns.search.builders.geometry", "patterns.search.near_rows", "patterns.search.part_orders",
             "patterns.search.picker", "patterns.search.points", "patterns.search.reordering",
-            "patterns.search.searched_launch", "patterns.search.tree.choice", "runtime.memory",
+            "patterns.search.searched_launch", "patterns.search.tree.choice", "patterns.search.tree.tail", "runtime.memory",
         ),
     ),
     # what only one product has

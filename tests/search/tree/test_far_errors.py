@@ -68,10 +68,10 @@ def test_errors_are_those_of_all_pairs_and_measured_once() -> None:
 def test_of_many_targets_some_are_looked_at_and_an_accuracy_is_what_was_predicted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    cloud = stars(1500)
+    cloud = stars(4000)
     monkeypatch.setenv("LANEWISE_TUNED", "off")
     good = lw.far_errors(pull.using(search=lw.Tree(accuracy=1e-2, order=2)), cloud, cloud, softening2=1e-4)
-    assert (good.targets, good.predicted, good.holds) == (1024, 1e-2, True)
+    assert (good.targets, good.predicted, good.holds) == (800, 1e-2, True)
     assert 0 < good.median < good.most <= 1e-2
     assert str(good).startswith("predicted 99 % below 1.0e-02; median ")
     assert not lw.far_errors(pull.using(search=lw.Tree(accuracy=1e-2, order=2)), cloud, cloud, softening2=1e-4).kept

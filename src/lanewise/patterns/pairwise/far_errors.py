@@ -1,8 +1,8 @@
 """`lw.far_errors`: how far results over a tree are from those over all pairs, measured once for
 calls of a kind.
 
-Blocks of targets, spread evenly over their array, meet every source, by the same function: a block
-is a part of the array, so an element that meets itself is known. What was measured is kept in the
+Targets, spread evenly over their array, meet every source, by the same function: they are parts of
+the array, so an element that meets itself is known. What was measured is kept in the
 store of tuned plans, for the function, its numbers, the tree, the layouts, the machine, the number
 of elements (to a power of two) and their crowding (to a power of four).
 """
@@ -10,7 +10,7 @@ of elements (to a power of two) and their crowding (to a power of four).
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -35,6 +35,7 @@ from lanewise.patterns.search.picker import kind_of_call
 from lanewise.patterns.search.points import points_of
 from lanewise.patterns.search.tree.compared import relative, rows
 from lanewise.patterns.search.tree.search import Tree
+from lanewise.patterns.search.tree.tail import errors_of_parts, spread
 from lanewise.planning.plan import Plan
 from lanewise.records.same_elements import copied_part
 from lanewise.support.attributes import frozen, settings_by_name
@@ -42,7 +43,7 @@ from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, ArgumentTypeError
 from lanewise.support.numerals import counted
 
-SAMPLE, BLOCK = 1024, 32  # targets that are looked at, and how many of them follow each other
+SAMPLE = 1024  # targets that are looked at, where no accuracy is to be judged
 
 
 @frozen
@@ -87,8 +88,8 @@ class FarErrors:
 def far_errors(
     function: Pairwise, targets: Any, sources: Any, *, again: bool = False, **named: Any
 ) -> FarErrors:
-    """How far results of a pairwise function over `lw.Tree` are from those over all pairs, for up
-    to 1,024 targets.
+    """How far results of a pairwise function over `lw.Tree` are from those over all pairs, for
+    about 1,024 targets, or as many as say whether the accuracy of the tree is kept: 768 to 6,144.
 
     targets, sources: arrays of records, as in a call, with the function's other arguments by name.
     An error is the length of the difference of two results, divided by that of the result of all
@@ -157,16 +158,20 @@ def _measured(
 ) -> FarErrors:
     found, seconds = _timed(function, targets, sources, named)
     every = function.using(search=AllPairs(position=tree.position))
-    each: list[NDArray[np.float64]] = []
-    for block in _blocks(len(targets)):
+
+    def errors_of(some: slice) -> NDArray[np.float64]:
         plan = Plan(accumulate="f64")
-        wanted = _results(every(copied_part(targets, block), sources, plan=plan, **named))
-        _check_finite(function.__name__, block.start, wanted)
+        wanted = _results(every(copied_part(targets, some), sources, plan=plan, **named))
+        _check_finite(function.__name__, some, wanted)
         both = zip(found, wanted, strict=True)
-        each.append(np.max([relative(f[block], w) for f, w in both], axis=0))
-    errors = np.concatenate(each) if each else np.zeros(0)
-    if not len(errors):
+        return np.max([relative(f[some], w) for f, w in both], axis=0)
+
+    if not len(targets):
         raise ArgumentError(f"lw.far_errors({function.__name__}): there are no targets to look at")
+    if tree.accuracy is None:
+        errors = errors_of(spread(len(targets), SAMPLE))
+    else:
+        errors = errors_of_parts(len(targets), len(sources), tree.accuracy, errors_of)
     median, most = np.percentile(errors, (50, 99))
     return FarErrors(
         tree.accuracy, float(median), float(most), float(errors.max()), len(errors), seconds
@@ -183,27 +188,20 @@ def _timed(
     return found, time.perf_counter() - start
 
 
-def _blocks(count: int) -> Iterable[slice]:
-    """Parts of an array that are spread evenly over it; all of a short one."""
-    if count <= SAMPLE:
-        return [slice(0, count)] if count else []
-    starts = np.linspace(0, count - BLOCK, SAMPLE // BLOCK).astype(int)
-    return [slice(int(start), int(start) + BLOCK) for start in starts]
-
-
 def _results(found: Any) -> list[NDArray[np.float64]]:
     """Of a call, on the host, each of shape (n, components)."""
     return [rows(r) for r in (found if isinstance(found, tuple) else (found,))]
 
 
-def _check_finite(name: str, first: int, wanted: list[NDArray[np.float64]]) -> None:
+def _check_finite(name: str, some: slice, wanted: list[NDArray[np.float64]]) -> None:
     """Refuse targets whose results are no numbers even over all pairs."""
     bad = np.any([~np.isfinite(w).all(axis=1) for w in wanted], axis=0)
     if bad.any():
-        target = int(np.argmax(bad))
-        what = ", ".join(str(w[target].tolist()) for w in wanted)
+        at = int(np.argmax(bad))
+        target = some.start + at * some.step
+        what = ", ".join(str(w[at].tolist()) for w in wanted)
         raise ArgumentError(
-            f"lw.far_errors({name}): over all pairs the result of target {first + target} is "
+            f"lw.far_errors({name}): over all pairs the result of target {target} is "
             f"{what}, and no error is relative to that; two elements in one place need a softening "
             "or a branch"
         )

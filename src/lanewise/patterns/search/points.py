@@ -30,11 +30,12 @@ from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import address, on, to_host
 from lanewise.support.errors import ArgumentError
 
-__all__ = ["SAMPLE", "Points", "extent_of", "points_of", "points_of_values"]
+__all__ = ["SAMPLE", "Points", "extent_of", "form_of", "points_of", "points_of_values"]
 
 T = TypeVar("T")
 _UNBOUNDED = (-math.inf, math.inf)
 _FEW_ROWS = 1024  # up to here one pass over short rows is quicker than one over each column
+FLAT = 2.0**-10  # of its extent, below which a form has no thickness
 Bounds = list[tuple[float, float]]  # of coordinates, one an axis
 
 
@@ -322,6 +323,19 @@ def extent_of(points: Points) -> int:
     """How far a sample of points reaches, in powers of four."""
     sides = [np.ptp(np.asarray(c, np.float64)) for c in points.sample().columns()]
     return math.frexp(max(map(float, sides)))[1] // 2
+
+
+def form_of(points: Points) -> tuple[int, ...]:
+    """How far a sample of points reaches, how thick it is across, and how far half of it lies from
+    the middle, in powers of four: a line, a sheet, a cluster and a box differ, however they lie.
+    """
+    places = np.stack([np.asarray(c, np.float64) for c in points.sample().columns()], axis=1)
+    reach = extent_of(points)
+    unit = math.ldexp(1.0, 2 * reach)
+    places = (places - np.median(places, axis=0)) / unit
+    across = np.sqrt(np.maximum(np.linalg.eigvalsh(places.T @ places / len(places)), FLAT**2))
+    half = max(float(np.median(np.linalg.norm(places, axis=1))), FLAT)
+    return (reach, *[math.frexp(x)[1] // 2 for x in (*across.tolist(), half)])
 
 
 @cache

@@ -36,7 +36,8 @@ from lanewise.patterns.search.search_tasks import complete_search_plan, tasks_of
 from lanewise.patterns.search.searched_launch import SearchedLaunch, orders_of
 from lanewise.patterns.search.specialised import Specialised, Specialiser
 from lanewise.patterns.search.tree.choice import TreeChoice
-from lanewise.patterns.search.tree.compared import MORE, Comparison, rows, spread
+from lanewise.patterns.search.tree.compared import Comparison, rows
+from lanewise.patterns.search.tree.tail import calibrated_by
 from lanewise.patterns.search.tree.ways import GROUP_WALK
 from lanewise.patterns.search.tuning.job import Choice
 from lanewise.patterns.search.watched import Unsound
@@ -206,6 +207,8 @@ class Searched:
         """Make every call anew: another structure or plan was found to be faster."""
         self._repeated.forget()
         self._kinds.forget()
+        if self._comparison is not None:
+            self._comparison.forget()
 
     def _uses(self, arguments: Arguments) -> dict[str, Uses]:
         """What is used of the targets and of the sources, by parameter: of both where they are,
@@ -353,7 +356,8 @@ class Searched:
         """What is measured to keep the accuracy of a tree."""
         far, asked = self.specialiser.far, plan or Plan()
         assert far is not None
-        some = spread(len(next(iter(arguments.records.values()))), MORE)
+        target, source = arguments.records.values()
+        some = calibrated_by(len(target), len(source))
         return self._picker.calibration_job(
             arguments,
             far,

@@ -26,6 +26,7 @@ from lanewise.patterns.search.points import points_of
 from lanewise.patterns.search.reordering import Moved, reorder_task
 from lanewise.patterns.search.searched_launch import structure_of, without_look
 from lanewise.patterns.search.tree.choice import TreeChoice, choice_from, choice_of
+from lanewise.patterns.search.tree.tail import errors_of_parts, spread
 from lanewise.runtime.memory import to_host
 from lanewise.sims.common.loops import Task
 
@@ -39,6 +40,7 @@ __all__ = [
     "World",
     "choice_from",
     "choice_of",
+    "errors_of_parts",
     "in_rooms",
     "is_order",
     "laid",
@@ -46,6 +48,7 @@ __all__ = [
     "over_parts",
     "picked",
     "reorder_call",
+    "spread",
     "structure_of",
     "structures_over",
     "without_look",

@@ -315,10 +315,13 @@ def _ready(
     resumed: Path | None = None,
 ) -> GravityRun:  # fmt: skip
     """The run, from the checkpoint `resumed` or from the start; refuses snapshots that exist."""
+    errors = None
+    if simulation.search is not None:
+        errors = simulation.force_errors(settings.accuracy)
     state = SimulatedBodies(
         simulation=simulation, labels=Labels(particles.ids, particles.component),
         settings=settings, output=output, pace=pace, history=history, script=script, film=film,
-        why=why, errors=None if simulation.search is None else simulation.force_errors(),
+        why=why, errors=errors,
     )  # fmt: skip
     for path in state.snapshots():
         writable_target(path, output.overwrite)

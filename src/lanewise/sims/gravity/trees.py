@@ -12,8 +12,14 @@ from numpy.typing import NDArray
 import lanewise as lw
 from lanewise.records.arrays import class_of
 from lanewise.sims.common.checks import check_known
-from lanewise.sims.common.devices import is_gpu, is_mesh, module_of, on, require_memory, to_host
-from lanewise.sims.common.searches import TreeChoice, choice_from, choice_of
+from lanewise.sims.common.devices import is_gpu, is_mesh, on, require_memory, to_host
+from lanewise.sims.common.searches import (
+    TreeChoice,
+    choice_from,
+    choice_of,
+    errors_of_parts,
+    spread,
+)
 from lanewise.sims.gravity.checks import self_force_vanishes
 from lanewise.sims.gravity.options import Settings
 from lanewise.sims.gravity.physics import Body64, make_physics, pair_type, precision_of
@@ -206,26 +212,32 @@ def exact_gravity(target: Body64, source: Body64, softening2: lw.f64) -> lw.dvec
     return source.mass * inverse**3 * d
 
 
-def force_errors(bodies: lw.RecordArray, acceleration: Any, softening: float) -> ForceErrors:
-    """Of accelerations (n, 3) for G = 1, by up to SAMPLE bodies; the same ones in every run of so
-    many bodies.
+def force_errors(
+    bodies: lw.RecordArray, acceleration: Any, softening: float, accuracy: float | None = None
+) -> ForceErrors:
+    """Of accelerations (n, 3) for G = 1, by about SAMPLE bodies, or by more where it is not clear
+    whether an accuracy is kept; the same ones in every run of so many bodies.
     """
     count, device = len(bodies), bodies.device
     require_memory(device, 64 * count, f"the forces of {count:,} bodies in float64")
     places, masses = to_host(bodies.position), to_host(bodies.mass)
-    chosen = np.arange(count)
-    if count > SAMPLE:
-        chosen = np.unique(np.random.default_rng(0).integers(0, count, SAMPLE))
     make: Any = Body64
     sources = make.array(position=places, mass=masses, device=device)
-    targets = make.array(position=places[chosen], mass=0.0, device=device)
-    wanted = np.asarray(to_host(exact_gravity(targets, sources, softening**2)), np.float64)
-    with on(device):
-        module = module_of(acceleration)
-        found = np.asarray(to_host(acceleration[module.asarray(chosen)]), np.float64)
-    size = np.linalg.norm(wanted, axis=1)
-    away = np.linalg.norm(found - wanted, axis=1)
-    relative = away / np.maximum(size, np.finfo(np.float64).tiny)
-    relative[(away == 0) & (size == 0)] = 0.0
-    median, most = np.percentile(relative, (50, 99))
-    return ForceErrors(float(median), float(most), float(relative.max()), len(chosen))
+
+    def errors(some: slice) -> NDArray[np.float64]:
+        targets = make.array(position=places[some], mass=0.0, device=device)
+        wanted = np.asarray(to_host(exact_gravity(targets, sources, softening**2)), np.float64)
+        with on(device):
+            found = np.asarray(to_host(acceleration[some]), np.float64)
+        size = np.linalg.norm(wanted, axis=1)
+        away = np.linalg.norm(found - wanted, axis=1)
+        relative = away / np.maximum(size, np.finfo(np.float64).tiny)
+        relative[(away == 0) & (size == 0)] = 0.0
+        return relative
+
+    if accuracy is None:
+        found = errors(spread(count, SAMPLE))
+    else:
+        found = errors_of_parts(count, count, accuracy, errors)
+    median, most = np.percentile(found, (50, 99))
+    return ForceErrors(float(median), float(most), float(found.max()), len(found))

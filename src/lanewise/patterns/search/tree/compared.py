@@ -1,11 +1,12 @@
 """The first call of a kind, compared with all pairs: no numbers that are wrong without a word.
 
 A proof says that a group of sources may stand for them, and not that an expansion converges at the
-angle of a call: that of exp(30 s) does not. So the results of 64 targets, spread evenly over their
-array, are compared with those of all pairs; where they are far off, 1,024 targets decide.
+angle of a call: that of exp(30 s) does not. And an accuracy is an aim, which places such as a line
+miss: there results cancel, and errors are relative to each. So the results of some targets, enough
+to see 1 % of them that are wrong (`tail.py`), are compared with those of all pairs.
 
 A kind is what decides errors, but for a crowd here or there: the device, numbers of elements to a
-power of two, the extent of the sources to a power of four, the values of a call to a power of two.
+power of two, the form of the sources to powers of four, the values of a call to a power of two.
 What a call gives does not follow from what was found: its bits depend on its arguments alone.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,16 +28,16 @@ from lanewise.launch.arguments import Arguments, flatten_uniforms
 from lanewise.launch.compiled import Call
 from lanewise.launch.tuned_plans import size_class
 from lanewise.patterns.search.checked_positions import Places
-from lanewise.patterns.search.points import Points, extent_of
+from lanewise.patterns.search.points import Points, form_of
 from lanewise.patterns.search.searched_launch import SearchedLaunch
 from lanewise.patterns.search.tree.call import FarFields
+from lanewise.patterns.search.tree.tail import errors_of_parts
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import on, to_host
 from lanewise.support.errors import FarFieldWarning
 from lanewise.support.numerals import counted
 from lanewise.support.warned import warn_user
 
-SAMPLE, MORE = 64, 1024  # targets
 MEDIAN, MOST = 1e-2, 5e-2  # of right results, where no accuracy was requested
 
 EveryPair = Callable[[Arguments, slice], tuple[Any, ...]]
@@ -71,11 +73,16 @@ class Comparison:
         if not self._is_new(call, points):
             return
         self._known.add(self._kind(points, flatten_uniforms(self._signature, call.uniforms)))
-        errors = self._errors(call, results, SAMPLE)
-        if self._wrong(errors) and len(errors) == SAMPLE:
-            errors = self._errors(call, results, MORE)
+        places, sources = points
+        limit = MOST if self._tree.accuracy is None else self._tree.accuracy
+        looked = partial(self._errors, call, results)
+        errors = errors_of_parts(places.count, sources.count, limit, looked)
         if self._wrong(errors):
             warn_user(self._told(errors, points[1]), FarFieldWarning)
+
+    def forget(self) -> None:
+        """Compare anew: calls get another tree, which was calibrated."""
+        self._known.clear()
 
     def compare_bound(self, arguments: Arguments, points: Places, call: Call) -> None:
         """The same of a bound call: it runs once, and its results are what they were."""
@@ -102,15 +109,14 @@ class Comparison:
             places is sources,
             size_class(places.count),
             size_class(sources.count),
-            sources.once("extent", extent_of),
+            sources.once("form", form_of),
             *[_size(values[n]) for n in self._values if n in values],
         )
 
     def _errors(
-        self, call: Arguments, results: tuple[Any, ...], targets: int
+        self, call: Arguments, results: tuple[Any, ...], some: slice
     ) -> NDArray[np.float64]:
-        """Of so many targets, or of all of fewer, but for those where all pairs have no number."""
-        some = spread(len(next(iter(call.records.values()))), targets)
+        """Of some targets, but for those where all pairs have no number."""
         with on(call.device):
             wanted = [rows(r) for r in self._every(call, some)]
             found = [rows(r[some]) for r in results]
@@ -139,14 +145,16 @@ class Comparison:
     def _told(self, errors: NDArray[np.float64], sources: Points) -> str:
         tree, name = self._tree, self._signature.source.name
         median, most = np.percentile(errors, (50, 99))
+        why = "as where a function swings or grows within a group"
         wanted = f"a median below {MEDIAN:g} and 99 % below {MOST:g}"
         ways = ["a smaller theta", "a larger order"]
         if self._far.takes_an_accuracy:
             ways.append("accuracy=")
         if tree.accuracy is not None:
             wanted = f"99 % below {tree.accuracy:g}"
-            ways = ["a smaller accuracy", "a smaller theta", "a larger order"]
-        why = "as where a function swings or grows within a group"
+            ways = [f"{name}'s tune, which looks for a tree that keeps it", "a smaller accuracy"]
+            ways += ["a smaller theta", "a larger order"]
+            why = "as where results cancel, or a function swings or grows within a group"
         if sources.precision == F32:
             why += ", or lengths are such that numbers leave the range of float32"
             ways.append("records of float64")
@@ -157,12 +165,6 @@ class Comparison:
             f"wanted {wanted}. Expansions of groups do not hold, {why}: choose {', '.join(ways)}, "
             "or lw.AllPairs(); lw.far_errors measures what that gives"
         )
-
-
-def spread(count: int, most: int) -> slice:
-    """At most so many of `count` elements, evenly from all of them."""
-    step = max(count // most, 1)
-    return slice(step // 2, step // 2 + step * min(count, most), step)
 
 
 def rows(result: Any) -> NDArray[np.float64]:

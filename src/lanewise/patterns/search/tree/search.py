@@ -44,8 +44,8 @@ class Tree(Search):
     close to those over all pairs, and not the same: the error falls with theta and with the order,
     where the function varies slowly over a group. It does not where a function swings or grows
     within one, as cos(40 r) in a unit box: the first call of a kind is compared with all pairs at
-    64 targets, and warns (`lw.FarFieldWarning`) where the median error is above 1 %, that of 99 %
-    above 5 %, or above the accuracy.
+    768 to 6,144 targets, and warns (`lw.FarFieldWarning`) where the median error is above 1 %, that
+    of 99 % above 5 %, or above the accuracy.
 
     theta: a group is far away where its radius is less than theta times its distance (None: 0.6; at
     most 0.9). order: of the expansions, from 0 (a group is one source at its centre) to 8 (None:

@@ -3,7 +3,7 @@
     for walks by estimates and pairs of groups, for every order:
         the widest opening whose errors hold, by doubling and halving
     the fastest few in turns; other leaves for the fastest
-Errors are those of up to 1,024 targets against all pairs, with a margin for those that were not
+Errors are those of about 4,096 targets against all pairs, with a margin for those that were not
 looked at. A wider opening is never slower, so an order ends where what is too wide already takes
 longer than the best tree. A tree is made, measured and dropped before the next one: they never lie
 in memory together. What was found is kept like tuned plans.
