@@ -19,7 +19,6 @@ LAUNCHERS = {
     "srun": ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
 }
 COMMANDS = {
-    "lbm": "lbm run --out run.h5",
     "boids": "boids run --agents 64 --steps 1 --out run.h5 --no-such-option",
     "waves": "waves run",
     "ladder": "ladder lbm",

@@ -38,9 +38,9 @@ def run(count: int, *command: object, options: tuple[str, ...] = (), folder: Pat
 
 
 def end_of(process: subprocess.Popen[str]) -> Any:
-    """What a launcher leaves, which may take a minute."""
+    """What a launcher leaves, which may take some time."""
     try:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=90)
     except subprocess.TimeoutExpired:
         process.terminate()
         out, err = process.communicate()

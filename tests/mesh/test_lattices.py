@@ -446,13 +446,6 @@ def plain(**given: Any) -> Any:
 OMEGA = {"omega": 1.2}
 
 
-def over_processes() -> Mesh:
-    """As one of two processes sees a mesh of both."""
-    mesh = Mesh("cpu")
-    object.__setattr__(mesh, "everywhere", (("cpu",), ("cpu",)))
-    return mesh
-
-
 LAYERS = (
     "sites of shape (23, 4) have 23 layers along y, and a mesh of 3 parts (3 x cpu) needs 8 for each: wanted a mesh"
 )
@@ -492,11 +485,6 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
             dye.sites((30, 4), edges={"y": "slip"}, device=MESH), rho=density.of(two_phases.sites((30, 4), device=MESH))
         ),
         "wanted edges along the slowest axis that are both periodic, or both not, as its reader has",
-    ),
-    (
-        lambda: plain(device=over_processes()),
-        "would lie on a mesh (2 x cpu on 2 processes), and layers are brought between the parts of one process alone: "
-        "wanted devices of this process, such as lw.Mesh('cpu*",
     ),
     (lambda: FLOW.set_populations(plain(), np.ones((9, 10, 4))), "populations have the shape (9, 30, 4), found"),
     (lambda: plain(mask=np.full((30, 4), 9)), "the mask has kind 9 120 times"),

@@ -123,6 +123,11 @@ class Mesh:
     def parts(self) -> int:
         return sum(self.counts)
 
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The rank that holds each part of all."""
+        return tuple(rank for rank, count in enumerate(self.counts) for _ in range(count))
+
     def __len__(self) -> int:
         return self.parts
 

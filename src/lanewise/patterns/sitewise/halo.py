@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,9 @@ from lanewise.patterns.sitewise.streaming import Phase
 from lanewise.records.arrays import RecordArray
 from lanewise.records.binding import places_of
 from lanewise.runtime.exchange import Move, Moves
-from lanewise.runtime.memory import array_module, bring, on
+from lanewise.runtime.memory import array_module, bring, on, to_host
+from lanewise.runtime.mesh import Mesh
+from lanewise.runtime.transport import Transport
 
 Whole = npt.NDArray[np.int64]
 
@@ -71,122 +73,181 @@ def leaves_needed(lattice: Lattice, phase: Phase, steps: int) -> tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GhostArrival:
-    """What came to a part, and where it belongs: numbers of an array, or a slice of it."""
+class GhostEnd:
+    """Elements of an array of a part: numbers, or a slice."""
 
     device: str
-    came: Any
     array: Any
-    to: Any
+    elements: Any
 
-    def __call__(self) -> None:
+    def take(self) -> Any:
+        """A copy of them, or a view."""
+        return self.array[self.elements]
+
+    def taken(self) -> Any:
+        """A copy of them on the host, or a view there."""
         with on(self.device):
-            self.array[self.to] = self.came
+            return to_host(self.take())
+
+    def put(self, values: Any) -> None:
+        """Give them the values of an array on their device."""
+        with on(self.device):
+            self.array[self.elements] = values
+
+    def room(self, module: Any) -> Any:
+        """An array for them."""
+        e = self.elements
+        count = e.stop - e.start if isinstance(e, slice) else len(e)
+        return module.empty((count, *self.array.shape[1:]), self.array.dtype)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GhostPiece:
+    """Elements of one part that become elements of another one. source, target: None where that
+    part lies in another process. ranks: those of both.
+    """
+
+    source: GhostEnd | None
+    target: GhostEnd | None
+    ranks: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GhostArrival:
+    """What comes to a part, and where it belongs. rank: from where, if from another process."""
+
+    came: Any
+    to: GhostEnd
+    rank: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GhostExchange:
     """Brings ghosts: columns of their owners to memory of the parts that need them, from where each
     part puts them where they belong. Nothing else reads or writes that memory.
+
+    Between processes they go through memory of the host. sent: what others get of this process,
+    with their ranks.
     """
 
     moves: Moves
     arrivals: tuple[GhostArrival, ...]
+    sent: tuple[tuple[int, GhostEnd], ...]
+    received: tuple[GhostArrival, ...]
+    transport: Transport
 
     @staticmethod
-    def of(pieces: Sequence[GhostPiece]) -> GhostExchange:
+    def of(pieces: Sequence[GhostPiece], transport: Transport) -> GhostExchange:
+        """pieces: of all parts, in the same order on every process."""
         moves: list[Move] = []
         arrivals: list[GhostArrival] = []
+        sent: list[tuple[int, GhostEnd]] = []
+        received: list[GhostArrival] = []
         for p in pieces:
-            rows = p.to.stop - p.to.start if isinstance(p.to, slice) else len(p.to)
-            shape = (rows, *p.target.shape[1:])
-            came = array_module(p.target_device).empty(shape, p.target.dtype)
-            moves.append(Move(p.source_device, p.take, p.target_device, came))
-            arrivals.append(GhostArrival(p.target_device, came, p.target, p.to))
-        return GhostExchange(Moves(tuple(moves)), tuple(arrivals))
+            owner, part = p.ranks
+            match p.source, p.target:
+                case GhostEnd() as source, GhostEnd() as target:
+                    came = target.room(array_module(target.device))
+                    moves.append(Move(source.device, source.take, target.device, came))
+                    arrivals.append(GhostArrival(came, target))
+                case GhostEnd() as source, None:
+                    sent.append((part, source))
+                case None, GhostEnd() as target:
+                    received.append(GhostArrival(target.room(np), target, owner))
+                case _:
+                    """Of two other processes."""
+        all_moves = Moves(tuple(moves))
+        return GhostExchange(all_moves, tuple(arrivals), tuple(sent), tuple(received), transport)
 
     @property
     def nbytes(self) -> int:
-        """What goes between parts."""
-        return self.moves.nbytes
+        """What goes to parts of this process."""
+        return self.moves.nbytes + sum(int(a.came.nbytes) for a in self.received)
 
     def __call__(self) -> None:
         self.moves()
-        for arrival in self.arrivals:
-            arrival()
+        for a in self.arrivals:
+            a.to.put(a.came)
+        if not self.sent and not self.received:
+            return
+        sent = [(rank, end.taken()) for rank, end in self.sent]
+        self.transport.exchange(sent, [(a.rank, a.came) for a in self.received])
+        for a in self.received:
+            a.to.put(bring(a.came, a.to.device))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class GhostPiece:
-    """Elements of one array that become elements of another one. of, to: which ones, as numbers or
-    a slice.
-    """
+@dataclass(frozen=True, slots=True)
+class BoxCut:
+    """How a box is cut: the slabs of all parts of a mesh. plane: the sites of a layer."""
 
-    source: Any
-    of: Any
-    source_device: str
-    target: Any
-    to: Any
-    target_device: str
+    mesh: Mesh
+    slabs: tuple[Slab, ...]
+    plane: int
 
-    def take(self) -> Any:
-        """A copy of them, or a view."""
-        return self.source[self.of]
+    def layers(self) -> Iterator[tuple[GhostLayer, int | None, int | None, tuple[int, int]]]:
+        """All ghosts, with the places of owner and part among the parts of this process, and the
+        ranks of both.
+        """
+        own, ranks = self.mesh.own, self.mesh.ranks
+        for x in ghost_layers(self.slabs):
+            owner = x.owner - own.start if x.owner in own else None
+            part = x.part - own.start if x.part in own else None
+            yield x, owner, part, (ranks[x.owner], ranks[x.part])
 
 
 def record_exchange(
     arrays: Sequence[RecordArray],
-    layers: Iterable[GhostLayer],
-    plane: int,
+    of: BoxCut,
     storage: Scalar,
     leaves_of: Callable[[int], Sequence[int]],
 ) -> GhostExchange:
-    """Brings ghost layers of records, an array for each part. leaves_of: the numbers of the leaves
-    of a layer that are wanted, by its steps from the layers that a part owns.
+    """Brings ghost layers of records, an array for each part of this process. leaves_of: the
+    numbers of the leaves of a layer that are wanted, by its steps from the layers that a part owns.
 
     What a part has of another one comes in one piece.
     """
-    pairs: dict[tuple[int, int], list[tuple[Whole, Whole]]] = {}
-    for layer in layers:
+    pairs: dict[tuple[int, int], tuple[int | None, int | None, tuple[int, int]]] = {}
+    numbers: dict[tuple[int, int], tuple[list[Whole], list[Whole]]] = {}
+    for layer, owner, part, ranks in of.layers():
         if leaves := leaves_of(layer.steps):
-            source, target = arrays[layer.owner], arrays[layer.part]
-            of = _numbers(source, leaves, layer.source * plane, plane, storage)
-            to = _numbers(target, leaves, layer.layer * plane, plane, storage)
-            pairs.setdefault((layer.owner, layer.part), []).append((of, to))
+            pair = layer.owner, layer.part
+            pairs[pair] = owner, part, ranks
+            sources, targets = numbers.setdefault(pair, ([], []))
+            for there, lies, at in ((owner, sources, layer.source), (part, targets, layer.layer)):
+                if there is not None:
+                    first = at * of.plane
+                    lies.append(_numbers(arrays[there], leaves, first, of.plane, storage))
+
+    def end(there: int | None, lies: Sequence[Whole]) -> GhostEnd | None:
+        if there is None:
+            return None
+        array = arrays[there]
+        places = bring(np.concatenate(lies), array.device)
+        return GhostEnd(array.device, _scalars(array, storage), places)
+
     pieces: list[GhostPiece] = []
-    for (owner, part), numbers in pairs.items():
-        source, target = arrays[owner], arrays[part]
-        of, to = (np.concatenate(each) for each in zip(*numbers, strict=True))
-        pieces.append(
-            GhostPiece(
-                _scalars(source, storage),
-                bring(of, source.device),
-                source.device,
-                _scalars(target, storage),
-                bring(to, target.device),
-                target.device,
-            )
-        )
-    return GhostExchange.of(pieces)
+    for pair, (owner, part, ranks) in pairs.items():
+        sources, targets = numbers[pair]
+        pieces.append(GhostPiece(end(owner, sources), end(part, targets), ranks))
+    return GhostExchange.of(pieces, of.mesh.transport)
 
 
-def array_exchange(
-    arrays: Sequence[Any], devices: Sequence[str], layers: Iterable[GhostLayer], plane: int
-) -> GhostExchange:
-    """Brings ghost layers of arrays with one row a site, one array for each part."""
-    return GhostExchange.of(
-        [
-            GhostPiece(
-                arrays[x.owner],
-                slice(x.source * plane, (x.source + 1) * plane),
-                devices[x.owner],
-                arrays[x.part],
-                slice(x.layer * plane, (x.layer + 1) * plane),
-                devices[x.part],
-            )
-            for x in layers
-        ]
-    )
+def array_exchange(arrays: Sequence[Any], of: BoxCut) -> GhostExchange:
+    """Brings ghost layers of arrays with one row a site, one array for each part of this
+    process.
+    """
+
+    def end(there: int | None, layer: int) -> GhostEnd | None:
+        if there is None:
+            return None
+        rows = slice(layer * of.plane, (layer + 1) * of.plane)
+        return GhostEnd(of.mesh.devices[there], arrays[there], rows)
+
+    pieces = [
+        GhostPiece(end(owner, x.source), end(part, x.layer), ranks)
+        for x, owner, part, ranks in of.layers()
+    ]
+    return GhostExchange.of(pieces, of.mesh.transport)
 
 
 def _scalars(array: RecordArray, storage: Scalar) -> Any:

@@ -20,7 +20,6 @@ from lanewise.layouts import AoSoA, Layout, SoA
 from lanewise.patterns.sitewise.kinds import MOST, Wall
 from lanewise.patterns.sitewise.site_records import population_record
 from lanewise.patterns.sitewise.sites import DENSE, solid_sites
-from lanewise.patterns.sitewise.slabs import check_one_process
 from lanewise.patterns.sitewise.streaming import Form, form_by_name
 from lanewise.records.field_values import brought
 from lanewise.records.open_layout import checked_layout
@@ -59,13 +58,12 @@ def site_memory(
 
 
 def _counts(size: tuple[int, ...], where: str | Mesh) -> list[tuple[str, int]]:
-    """How many sites of a box each device holds."""
+    """How many sites of a box each device of this process holds."""
     if isinstance(where, str):
         return [(where, math.prod(size))]
-    check_one_process(where, size)
-    layers = dict.fromkeys(where.devices, 0)
-    for device, rows in zip(where.devices, where.rows(size[0]), strict=True):
-        layers[device] += len(rows)
+    layers, all_rows = dict.fromkeys(where.devices, 0), where.rows(size[0])
+    for device, part in zip(where.devices, where.own, strict=True):
+        layers[device] += len(all_rows[part])
     return [(device, n * math.prod(size[1:])) for device, n in layers.items()]
 
 

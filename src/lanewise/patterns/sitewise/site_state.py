@@ -1,10 +1,12 @@
 """What sites hold, as one array of bytes on the host, and back: on any number of parts the same
 bytes, in which a run continues wherever its sites then lie.
+
+Of sites of several processes the first one has these bytes, and each puts back its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from lanewise.patterns.sitewise.site_records import zero_records
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.patterns.sitewise.split_sites import AnySites, SplitSites
 from lanewise.records.arrays import RecordArray
+from lanewise.records.split_array import SplitArray
 from lanewise.runtime.memory import bring, on, to_host
 
 Bytes = npt.NDArray[np.uint8]
@@ -23,16 +26,41 @@ Face = tuple[int, int]
 
 
 def held_bytes(sites: AnySites) -> Bytes:
-    """The memory of what the next step reads, as it lies on one device."""
+    """The memory of what the next step reads, as it lies on one device; none on the other ones of
+    several processes, which call it with the first.
+    """
     if isinstance(sites, Sites):
         return to_host(sites.current.data)
-    whole = _whole(sites)
-    for part, rows, own in _pieces(sites):
-        for leaf in part.current.record.leaves:
+    writes, transport = sites.mesh.rank == 0, sites.mesh.transport
+    whole = _whole(sites) if writes else None
+    others = [(r, rows) for r, rows in _rows_of_ranks(sites) if r != 0]
+    for leaf in sites.parts[0].current.record.leaves:
+        columns: list[Any] = []
+        for part, rows, own in _pieces(sites):
             with on(part.device):
-                column = getattr(part.current, leaf.name)[own]
-            setattr(whole[rows], leaf.name, to_host(column))
-    return whole.data
+                column = to_host(getattr(part.current, leaf.name)[own])
+            columns.append(column)
+            if whole is not None:
+                setattr(whole[rows], leaf.name, column)
+        if transport.size == 1:
+            continue
+        if whole is None:
+            transport.exchange([(0, np.concatenate(columns))], [])
+            continue
+        into = [(r, np.empty(rows.stop - rows.start, columns[0].dtype)) for r, rows in others]
+        transport.exchange([], into)
+        for (_, rows), (_, came) in zip(others, into, strict=True):
+            setattr(whole[rows], leaf.name, came)
+    return np.empty(0, np.uint8) if whole is None else whole.data
+
+
+def _rows_of_ranks(sites: SplitSites) -> list[tuple[int, slice]]:
+    """The sites of all parts of every process, in the whole."""
+    found: dict[int, slice] = {}
+    for rank, slab in zip(sites.mesh.ranks, sites.box_cut.slabs, strict=True):
+        first, stop = slab.layers.start * sites.plane, slab.layers.stop * sites.plane
+        found[rank] = slice(found[rank].start if rank in found else first, stop)
+    return list(found.items())
 
 
 def hold_bytes(sites: AnySites, data: Bytes) -> None:
@@ -60,32 +88,37 @@ def left_at_outlets(sites: AnySites) -> Mapping[Face, Any]:
     """What arrived through each outflow face, on the host."""
     if isinstance(sites, Sites):
         return {face: to_host(kept) for face, kept in sites.outflow.items()}
-    faces = sites.parts[0].outflow
     return {
-        face: np.concatenate([to_host(part.outflow[face]) for part in sites.parts])
-        for face in faces
+        face: SplitArray(sites.mesh, [part.outflow[face] for part in sites.parts]).numpy()
+        for face in sites.parts[0].outflow
     }
 
 
 def outlet_room(sites: AnySites, face: Face, real: Scalar) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """The shape and type of what is kept of a face."""
     each = [part.before(*face, real) for part in parts_of(sites)]
-    return (sum(map(len, each)), *each[0].shape[1:]), each[0].dtype
+    return (sum(_lengths(sites, each)), *each[0].shape[1:]), each[0].dtype
 
 
 def leave_at_outlet(sites: AnySites, face: Face, real: Scalar, kept: Any) -> None:
     """Put it back."""
-    first = 0
-    for part in parts_of(sites):
-        before = part.before(*face, real)
-        own = kept[first : first + len(before)]
+    each = [part.before(*face, real) for part in parts_of(sites)]
+    lengths = _lengths(sites, each)
+    own = sites.mesh.own_rows(lengths) if isinstance(sites, SplitSites) else [range(lengths[0])]
+    for part, before, rows in zip(parts_of(sites), each, own, strict=True):
         with on(part.device):
-            before[...] = bring(own, part.device)
-        first += len(before)
+            before[...] = bring(kept[rows.start : rows.stop], part.device)
+
+
+def _lengths(sites: AnySites, rows: Sequence[Any]) -> tuple[int, ...]:
+    """How many rows every part has, by those of this process."""
+    if isinstance(sites, SplitSites):
+        return sites.mesh.lengths_of_all(rows)
+    return tuple(map(len, rows))
 
 
 def parts_of(sites: AnySites) -> tuple[Sites, ...]:
-    """The sites of each part of a mesh, or those of one device."""
+    """The sites of each part of a mesh in this process, or those of one device."""
     return sites.parts if isinstance(sites, SplitSites) else (sites,)
 
 

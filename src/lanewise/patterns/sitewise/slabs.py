@@ -75,16 +75,6 @@ class Slab:
         return slice(first * plane, last * plane)
 
 
-def check_one_process(mesh: Mesh, shape: tuple[int, ...]) -> None:
-    """Refuse the devices of several processes. Raises `ArgumentError`."""
-    if mesh.everywhere:
-        raise ArgumentError(
-            f"sites of shape {shape} would lie on a mesh ({mesh}), and layers are brought between "
-            "the parts of one process alone: wanted devices of this process, such as lw.Mesh("
-            f"{mesh.spelling!r})"
-        )
-
-
 def cut(
     mesh: Mesh, shape: tuple[int, ...], form: Form, *, periodic: bool, kinds: frozenset[int]
 ) -> tuple[Slab, ...]:

@@ -10,7 +10,7 @@ from lanewise.language import types as t
 from lanewise.launch.arguments import describe
 from lanewise.patterns.sitewise.calls import SiteCall
 from lanewise.patterns.sitewise.function import SiteFunction
-from lanewise.patterns.sitewise.halo import GhostExchange, array_exchange, ghost_layers
+from lanewise.patterns.sitewise.halo import GhostExchange, array_exchange
 from lanewise.patterns.sitewise.slabs import Slab
 from lanewise.patterns.sitewise.split_sites import SplitSites
 from lanewise.patterns.sitewise.values import Observed, SiteValues, shape_of
@@ -72,7 +72,7 @@ class Beside:
 
     def watch(self, sites: SplitSites) -> list[LaneSpan]:
         """Run it on a CPU, and say when each part was at work."""
-        numbers = {id(part): n for n, part in enumerate(sites.parts)}
+        numbers = {id(part): n for n, part in zip(sites.mesh.own, sites.parts, strict=True)}
         spans: list[LaneSpan] = []
         for call in self.calls:
             begin = clock()
@@ -185,9 +185,10 @@ class SplitRoom:
 
     def exchange(self) -> GhostExchange:
         """Brings all ghosts."""
-        slabs = [wide(slab) for slab in self.sites.slabs]
-        devices, plane = self.sites.mesh.devices, self.sites.plane
-        return array_exchange(self.arrays, devices, ghost_layers(slabs), plane)
+        box_cut = self.sites.box_cut
+        return array_exchange(
+            self.arrays, replace(box_cut, slabs=tuple(wide(slab) for slab in box_cut.slabs))
+        )
 
 
 MOST_GHOSTS = 2

@@ -26,9 +26,9 @@ from lanewise.patterns.sitewise.fractions import (
     make_interpolation,
 )
 from lanewise.patterns.sitewise.halo import (
+    BoxCut,
     GhostExchange,
     array_exchange,
-    ghost_layers,
     leaves_needed,
     record_exchange,
 )
@@ -47,7 +47,8 @@ class SplitSites(Standing):
     """The sites of a box on a mesh: each part has a slab of layers, as its own sites.
 
     Make one with `flow.sites(..., device=mesh)`. parts: the sites of each, with ghost layers, which
-    stand where the whole stands in a cycle of steps.
+    stand where the whole stands in a cycle of steps; slabs: their layers. On a mesh of several
+    processes they are those of this one, and every process makes the same calls.
     """
 
     def __init__(
@@ -74,7 +75,8 @@ class SplitSites(Standing):
         self._walls = frozenset(numbers.values())
         slabs = cut_box(mesh, shape, form, self.edges, kinds)
         dense = record is None and self._dense(kinds)
-        self.slabs = tuple(replace(slab, dense=dense) for slab in slabs)
+        self.box_cut = BoxCut(mesh, tuple(replace(slab, dense=dense) for slab in slabs), self.plane)
+        self.slabs = self.box_cut.slabs[mesh.own.start : mesh.own.stop]
         self.present = slabs[0].kinds
         self.parts = tuple(
             Sites(
@@ -99,6 +101,7 @@ class SplitSites(Standing):
             part.state = self.state
         self._exchanges: dict[tuple[Phase, int], GhostExchange] = {}
         self._balances: dict[Moving, Balance] = {}
+        self._curved = False  # whether walls of any part are interpolated
         # of kernels, what they have bound to this memory
         self.kept: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
@@ -126,13 +129,16 @@ class SplitSites(Standing):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of populations, flags and marks on all devices, with the ghosts."""
+        """Bytes of populations, flags and marks on the devices of this process, with the
+        ghosts.
+        """
         return sum(part.nbytes for part in self.parts)
 
     @property
     def kinds(self) -> npt.NDArray[np.uint8]:
         """The kind of every site, in the lattice's shape."""
-        return np.concatenate([part.kinds[self.layers_of(part)] for part in self.parts])
+        own = np.concatenate([part.kinds[self.layers_of(part)] for part in self.parts])
+        return self.mesh.gather(own, self.lengths(1))
 
     @property
     def special(self) -> int:
@@ -145,6 +151,11 @@ class SplitSites(Standing):
         """The interpolated links of each part."""
         return tuple(part.interpolation for part in self.parts)
 
+    @property
+    def corrected(self) -> bool:
+        """Whether populations are corrected between two steps, in whichever part."""
+        return self._curved or bool(self.edges.outlets)
+
     def balance(self, velocities: Mapping[int, tuple[float, ...]]) -> Balance:
         """What walls that move with these velocities add to the mass of the box."""
         box = self.lattice, self.kinds, self.edges, self._walls
@@ -156,13 +167,13 @@ class SplitSites(Standing):
         """Let walls cut links at these fractions. Raises `ArgumentError` for what does not fit."""
         if fractions is None:
             return
+        self._curved = len(fractions.places) > 0
         flags = self.gathered([part.flags for part in self.parts]).numpy()
         interpolation_weights(self.lattice, fractions, flags, self._walls)  # which checks it
-        first = np.array([s.layers.start * self.plane for s in self.slabs] + [self.count])
-        ends = np.searchsorted(fractions.places, first)
-        for n, (part, slab) in enumerate(zip(self.parts, self.slabs, strict=True)):
-            here = slice(ends[n], ends[n + 1])
-            places = fractions.places[here] - first[n] + slab.own(self.plane).start
+        for part, slab in zip(self.parts, self.slabs, strict=True):
+            first, stop = slab.layers.start * self.plane, slab.layers.stop * self.plane
+            here = slice(*np.searchsorted(fractions.places, (first, stop)))
+            places = fractions.places[here] - first + slab.own(self.plane).start
             own = WallFractions(places, fractions.fractions[here])
             mine = to_host(part.flags)
             part.interpolation = make_interpolation(
@@ -182,7 +193,11 @@ class SplitSites(Standing):
         for slab, array, device in pairs:
             with on(device):
                 own.append(array[slab.own(self.plane)])
-        return SplitArray(self.mesh, own)
+        return SplitArray(self.mesh, own, self.lengths(self.plane))
+
+    def lengths(self, rows: int) -> tuple[int, ...]:
+        """How many rows all parts own, of which a layer has so many."""
+        return tuple(len(slab.layers) * rows for slab in self.box_cut.slabs)
 
     def cut(self, values: Any) -> list[Any]:
         """The rows of each part, with the ghosts, of an array with a row for each layer or site."""
@@ -220,13 +235,13 @@ class SplitSites(Standing):
                 return leaves_needed(self.lattice, phase, steps)
 
             self._exchanges[phase, copy] = record_exchange(
-                held, ghost_layers(self.slabs), self.plane, self.storage, leaves_of
+                held, self.box_cut, self.storage, leaves_of
             )
         return self._exchanges[phase, copy]
 
     def array_exchange(self, arrays: Sequence[Any]) -> GhostExchange:
         """Brings the ghosts of arrays with a row for each site of a part."""
-        return array_exchange(arrays, self.mesh.devices, ghost_layers(self.slabs), self.plane)
+        return array_exchange(arrays, self.box_cut)
 
     def __repr__(self) -> str:
         size = " x ".join(map(str, reversed(self.shape)))
@@ -263,7 +278,7 @@ def leaf_of(sites: SplitSites, name: str, real: Scalar) -> SplitArray:
         with on(part.device):
             column = getattr(part.current, name).astype(real.dtype)
             found.append(column.reshape(part.shape)[sites.layers_of(part)])
-    return SplitArray(sites.mesh, found)
+    return SplitArray(sites.mesh, found, sites.lengths(1))
 
 
 def sites_on(

@@ -23,6 +23,7 @@ from lanewise.patterns.sitewise.split_sites import AnySites, SplitSites
 from lanewise.patterns.sitewise.streaming import Phase
 from lanewise.patterns.sitewise.values import Observed, SiteValues, in_order
 from lanewise.planning.plan import Plan
+from lanewise.records.split_array import SplitArray
 from lanewise.runtime.memory import array_module, bring, on, to_host
 
 ON_A_MESH = "its sites lie on a mesh, and parts bring to each other what they read"
@@ -118,9 +119,9 @@ def split_step(
     made.append(SplitCall(update[0].name, stage, sites, (Beside(tuple(update)),)))
     if kinds.stencil:
         return made
-    between = [kernels.between(part, step + 1, own, first=fresh) for part, own in pairs]
-    if not any(between):
+    if not sites.corrected:
         return made
+    between = [kernels.between(part, step + 1, own, first=fresh) for part, own in pairs]
     following = sites.form.phase(step + 1, fresh=False)
     works: list[Callable[[], None]] = []
     if following.load_links and sites.mesh.parts > 1:
@@ -169,9 +170,18 @@ def split_force(
     pairs = zip(sites.parts, values.parts, strict=True)
     each = [kernels.momentum(p, step, fresh, v, numbers, weights=weights) for p, v in pairs]
     looking(kernels.kinds.name, sites, step, fresh, [call for call, _ in each])()
+    momenta = _in_one_place(sites, [result for _, result in each])
     with on(sites.device):
-        own = [bring(result, sites.device) for _, result in each]
-        return to_host(array_module(sites.device).concatenate(own).sum(axis=0))
+        return to_host(momenta.sum(axis=0))
+
+
+def _in_one_place(sites: SplitSites, values: Sequence[Any]) -> Any:
+    """The rows of all parts on the first device of this process."""
+    if sites.mesh.everywhere:
+        return bring(SplitArray(sites.mesh, values).numpy(), sites.device)
+    with on(sites.device):
+        own = [bring(rows, sites.device) for rows in values]
+        return array_module(sites.device).concatenate(own)
 
 
 Bind = Callable[[Sites, SiteValues, tuple[Any, ...]], SiteCall]

@@ -13,6 +13,7 @@ from lanewise.records.split_rows import split_rows
 from lanewise.sims.common.devices import (
     CUDA,
     array_module,
+    available_memory,
     bring,
     device_of_rank,
     module_of,
@@ -26,6 +27,7 @@ from lanewise.sims.common.processes import Alone, Transport, joined
 from lanewise.support.errors import InputError
 
 __all__ = [
+    "available_on",
     "check_parts",
     "copied",
     "first_rows",
@@ -35,6 +37,7 @@ __all__ = [
     "one_process",
     "parts_of",
     "place_of_run",
+    "processes_here",
     "repeated",
     "require_divided",
     "spelled",
@@ -42,6 +45,8 @@ __all__ = [
     "transport_of",
     "values_in_one_place",
     "values_on_host",
+    "writes_files",
+    "written",
 ]
 
 LEAST = 64  # elements a part, in runs
@@ -148,6 +153,42 @@ def require_divided(place: str | lw.Mesh, count: int, row: int, what: str) -> No
     for device in dict.fromkeys(place.devices):
         own = sum(len(r) for r, there in zip(rows, place.devices, strict=True) if there == device)
         require_memory(device, own * row, what)
+
+
+def available_on(place: str | lw.Mesh) -> int:
+    """Bytes that are free on a device, or on all devices of a mesh; of hosts once."""
+    if not isinstance(place, lw.Mesh):
+        return available_memory(place)
+    own = {device: available_memory(device) for device in place.devices}
+    ranks = joined()
+    if ranks is None or not place.everywhere:
+        return sum(own.values())
+    found: dict[tuple[Any, str], int] = {}
+    for rank, each in enumerate(place.transport.agree(own)):
+        for device, free in each.items():
+            shared = target_of(device).host_memory
+            found[ranks.members[rank].host if shared else rank, device] = free
+    return sum(found.values())
+
+
+def processes_here(place: str | lw.Mesh) -> int:
+    """How many processes of a mesh share the memory of this host."""
+    ranks = joined()
+    shared = ranks is not None and isinstance(place, lw.Mesh) and place.everywhere
+    return len(ranks.beside) if ranks is not None and shared else 1
+
+
+def writes_files(mesh: lw.Mesh | None) -> bool:
+    """Whether this process writes files of what lies on a mesh: of several the first one does; the
+    others take part in gathering, and wait in `written`.
+    """
+    return mesh is None or mesh.rank == 0
+
+
+def written(mesh: lw.Mesh | None) -> None:
+    """Wait until a file is there for all processes of a mesh."""
+    if mesh is not None:
+        mesh.transport.barrier()
 
 
 def check_parts(count: int, kind: str, place: str | lw.Mesh) -> None:

@@ -198,6 +198,7 @@ class Run(Generic[S]):
         """
         with ExitStack() as files, deferred_interruption() as interruption:
             self.state.prepare(self)
+            transport().barrier()  # no process writes a file before all have looked for it
             self._outputs = tuple(self.state.outputs(self, files))
             self._look()
             settle()

@@ -32,6 +32,7 @@ from lanewise.sims.common.devices import (
     same_kind,
     to_host,
 )
+from lanewise.sims.common.meshes import writes_files, written
 from lanewise.sims.lbm.arguments import MOST_KINDS, check_geometry, check_settings, chosen_lattice
 from lanewise.sims.lbm.files import COMPRESSED, write_flow
 from lanewise.sims.lbm.settings import (
@@ -93,7 +94,8 @@ def write_checkpoint(
     arrays: Mapping[str, Any] | None = None,
     history: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the current state whole, or leave the file as it was and raise `InputError`.
+    """Write the current state whole, or leave the file as it was and raise `InputError`. Of several
+    processes the first one writes.
 
     parameters become attributes of the file, `history` a group that others read; attributes and
     arrays come back from `read_checkpoint`.
@@ -108,19 +110,27 @@ def write_checkpoint(
         nbytes=density.nbytes + velocity.nbytes,
     ):
         fields = to_host(density), to_host(velocity)
-    write_flow(
-        path,
-        *fields,
-        shown,
-        solid=solid if solid.any() else None,
-        history=history,
-        extra=partial(_add_group, simulation, attributes or {}, arrays or {}),
-        overwrite=overwrite,
-    )
+    with span(simulation.profile, "transfer", name="populations to the host"):
+        saved = simulation.engine.save()
+    if writes_files(simulation.mesh):
+        write_flow(
+            path,
+            *fields,
+            shown,
+            solid=solid if solid.any() else None,
+            history=history,
+            extra=partial(_add_group, simulation, saved, attributes or {}, arrays or {}),
+            overwrite=overwrite,
+        )
+    written(simulation.mesh)
 
 
 def _add_group(
-    simulation: Simulation, attributes: Mapping[str, str], arrays: Mapping[str, Any], file: Any
+    simulation: Simulation,
+    saved: Mapping[str, Any],
+    attributes: Mapping[str, str],
+    arrays: Mapping[str, Any],
+    file: Any,
 ) -> None:
     """All that the run needs to continue, besides the fields that others read."""
     group, geometry = file.create_group(GROUP), simulation.geometry
@@ -141,12 +151,11 @@ def _add_group(
     for number, kind in geometry.openings.items():
         if kind.profile is not None:
             add_dataset(group, f"profiles/{number}", np.asarray(kind.profile, np.float64))
-    with span(simulation.profile, "transfer", name="populations to the host"):
-        saved = dict(simulation.engine.save())
     state = group.create_group("state")
-    set_attributes(state, {name: int(saved.pop(name)) for name in PHASE})
+    set_attributes(state, {name: int(saved[name]) for name in PHASE})
     for name, value in saved.items():
-        add_dataset(state, name, value)
+        if name not in PHASE:
+            add_dataset(state, name, value)
     run = group.create_group("run")
     set_attributes(run, attributes)
     for name, array in arrays.items():

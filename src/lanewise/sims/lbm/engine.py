@@ -67,7 +67,7 @@ class FlowEngine:
     """Populations of a box of sites, stored as deviations f - w, and the kernels that advance them.
 
     Populations are those that arrive next. Arrays of fields lie on the device, x fastest, one row
-    per site; sites of walls hold zeros.
+    per site; sites of walls hold zeros. interpolated_links: on which bounce-back is interpolated.
     """
 
     def __init__(
@@ -93,6 +93,7 @@ class FlowEngine:
             device=settings.device if mesh is None else mesh,
             fractions=geometry.fractions,
         )
+        self.interpolated_links = self._interpolated(mesh)
         self._stepper: lw.SiteStepper | None = None
         self._version = 0
 
@@ -163,11 +164,10 @@ class FlowEngine:
         flags = 1 / 8 if part.marks is not None else 2 if len(part.copies) == 1 else 4
         return 2 * len(self._lattice) * self._sites.storage.size + flags
 
-    @property
-    def interpolated_links(self) -> int:
-        """Links on which bounce-back is interpolated."""
+    def _interpolated(self, mesh: lw.Mesh | None) -> int:
         each = (part.interpolation for part in parts_of(self._sites))
-        return sum(i.links for i in each if i is not None)
+        own = sum(i.links for i in each if i is not None)
+        return own if mesh is None else sum(mesh.transport.agree(own))
 
     def prepare(self) -> None:
         """Compile what steps need, so that the first one costs no more than the others."""
@@ -272,7 +272,7 @@ class FlowEngine:
 
     def save(self) -> Mapping[str, Any]:
         """The bytes of the populations that the next step reads, where in its cycle of phases it
-        is, and what outflows keep.
+        is, and what outflows keep; of several processes the first one has the bytes.
         """
         sites = self._sites
         sites.whole.check()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lanewise.io.vti import write_vti
 from lanewise.sims.common.devices import to_host
+from lanewise.sims.common.processes import writes
 from lanewise.sims.lbm.cases.registry import Setup
 from lanewise.sims.lbm.kinds import Open
 from lanewise.sims.lbm.view.flow import flow_title, plot_flow
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
 def write_picture(path: Path, flow: SimulatedFlow) -> None:
     """Speed or vorticity, whichever shows the case best, at the last step."""
     simulation, setup = flow.simulation, flow.setup
-    solid = simulation.solid
+    solid, velocity = simulation.solid, to_host(simulation.velocity)
+    if not writes():  # of several processes, which have all brought it together
+        return
     plot_flow(
         path,
-        to_host(simulation.velocity),
+        velocity,
         flow_title(flow.case.name, simulation.shape, simulation.step, flow.request.re),
         quantity=setup.picture,
         solid=solid if solid.any() else None,
@@ -57,6 +60,8 @@ def write_vti_file(path: Path, flow: SimulatedFlow, *, overwrite: bool) -> None:
         "velocity": to_host(simulation.velocity),
         "solid": simulation.solid,
     }
+    if not writes():
+        return
     write_vti(path, fields, time=float(simulation.step), overwrite=overwrite)
 
 

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from lanewise.profiling.profile import Profile, span
 from lanewise.sims.common.devices import remembered_bandwidth, to_host
+from lanewise.sims.common.processes import writes
 from lanewise.sims.common.run import Every, Run
 from lanewise.sims.common.run import Output as OnTheWay
 from lanewise.sims.lbm.cases.registry import Case, Probe, Request, Series, Setup, State
@@ -117,7 +118,7 @@ class SimulatedFlow:
         simulation, probe, o = self.simulation, self.setup.probe, self.output
         yield Every(check_interval(simulation.sites), lambda: None)  # the run checks by itself
         if probe is not None:
-            if o.forces is not None:
+            if o.forces is not None and writes():  # of several processes the first one writes
                 columns, resumed = ("step", *probe.names), run.checkpoints.resumed is not None
                 step = self.step if resumed else None
                 series = TimeSeries(o.forces, columns, resume_step=step, overwrite=o.overwrite)
@@ -127,7 +128,9 @@ class SimulatedFlow:
         if self.steadiness is not None:
             yield Every(self.steadiness.every, partial(self._compare, self.steadiness, run))
         if o.movie is not None:
-            film = files.enter_context(open_movie(o.movie, self, overwrite=o.overwrite))
+            film = None
+            if writes():
+                film = files.enter_context(open_movie(o.movie, self, overwrite=o.overwrite))
             every = o.movie_every or max(1, (run.steps - run.first_step) // MOST_FRAMES)
             yield Every(every, partial(self._add_picture, film))
 
@@ -144,9 +147,11 @@ class SimulatedFlow:
         with span(self.profile, "observe", name="steadiness"):
             run.ended = steadiness.settled(self.simulation.velocity, self.step)
 
-    def _add_picture(self, film: FlowMovie) -> None:
+    def _add_picture(self, film: FlowMovie | None) -> None:
         with span(self.profile, "output", name="movie"):
-            film.add(self._on_host(self.simulation.velocity), self.step)
+            velocity = self._on_host(self.simulation.velocity)
+            if film is not None:
+                film.add(velocity, self.step)
 
     def save(self, path: Path, run: Run[Any]) -> None:
         self.simulation.check()

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import lanewise as lw
 from lanewise.io.source import reading
 from lanewise.patterns.sitewise.fractions import CENTRAL
 from lanewise.profiling.profile import Profile, span
@@ -22,14 +23,8 @@ from lanewise.sims.common.checks import (
     check_steps,
     last_step,
 )
-from lanewise.sims.common.devices import (
-    available_memory,
-    first_of,
-    other_device,
-    place_of,
-    target_of,
-)
-from lanewise.sims.common.meshes import repeated
+from lanewise.sims.common.devices import available_memory, first_of, other_device, target_of
+from lanewise.sims.common.meshes import available_on, place_of_run, processes_here, repeated
 from lanewise.sims.common.run import Checkpoints, Run
 from lanewise.sims.lbm.arguments import (
     LATTICES,
@@ -71,13 +66,14 @@ def start(
     if end.steps is not None:
         check_steps(end.steps)
     check_mach([request.speed], f"speed of the case, {case.speed_of},")
+    place = place_of_run(method.device)
     check_room(
         case,
         request,
         precision=method.precision,
         storage=method.storage,
         streaming=method.streaming,
-        device=method.device,
+        place=place,
     )
     with span(profile, "setup", name="case"):
         setup = case.make(request)
@@ -101,7 +97,7 @@ def start(
         storage=method.storage,
         streaming=method.streaming,
         layout=method.layout,
-        device=method.device,
+        device=place,
         profile=profile,
     )
     steadiness = _steadiness(setup, simulation, end)
@@ -154,7 +150,7 @@ def resume(
     simulation = restored(
         Simulation,
         saved,
-        device=method.device,
+        device=place_of_run(method.device, saved.settings.device),
         streaming=method.streaming,
         layout=method.layout,
         profile=profile,
@@ -308,27 +304,26 @@ def check_room(
     precision: str | None,
     storage: str | None,
     streaming: str | None,
-    device: str | None,
+    place: str | lw.Mesh,
 ) -> None:
     """Raise `DeviceError` for a size whose populations do not fit the device, or whose beginning
     does not fit the main memory.
     """
     if request.size <= SMALL:
         return
-    place = place_of(device)
     where = first_of(place)
-    devices = dict.fromkeys((where,) if isinstance(place, str) else place.devices)
     lattice = LATTICES[request.lattice]
     shape = foreseen_shape(case, request)
     real, stored = chosen_numbers(precision, storage, where)
     form = chosen_streaming(streaming, where)
-    check_memory(shape, lattice, stored, form, sum(map(available_memory, devices)))
+    check_memory(shape, lattice, stored, form, available_on(place))
     kept = (
         0
         if not target_of(where).host_memory
         else lattice.size * (1 if form == "in-place" else 2) * _size(stored)
     )
-    needed = math.prod(shape) * (kept + initial_bytes(case, request, _size(real)))
+    begins = initial_bytes(case, request, _size(real)) * processes_here(place)
+    needed = math.prod(shape) * (kept + begins)
     if needed > (available := available_memory("cpu")):
         raise DeviceError(
             f"--size {request.size:,} makes about {sites_text(shape)}, whose initial state takes "

@@ -29,7 +29,6 @@ from lanewise.profiling.progress import take_steps
 from lanewise.sims.common.checks import check_every, check_steps
 from lanewise.sims.common.devices import (
     array_module,
-    available_memory,
     first_of,
     module_of,
     on,
@@ -37,6 +36,7 @@ from lanewise.sims.common.devices import (
     read_only,
     target_of,
 )
+from lanewise.sims.common.meshes import available_on
 from lanewise.sims.lbm.arguments import (
     asked_settings,
     check_geometry,
@@ -125,7 +125,8 @@ class Simulation:
     "push"; layout: by default the device's best.
     device: of the populations; or a mesh (`lw.Mesh`, "cuda:*", "cpu*4"), whose parts have at least
     8 layers each along the slowest axis. Results have the same bits; what is looked at comes to the
-    first device.
+    first device. On a mesh of several processes all of them make the same calls; the first one
+    writes files.
     profile: records where the time goes (`lw.Profile()`); results keep their bits.
 
     viscosity, omega, collision, parameters, smagorinsky, force, outflow_speed and profile may be
@@ -222,14 +223,9 @@ class Simulation:
         mesh: lw.Mesh | None,
     ) -> None:
         """Compile and allocate; populations are at rest."""
-        devices = (settings.device,) if mesh is None else dict.fromkeys(mesh.devices)
-        check_memory(
-            settings.shape,
-            self._lattice,
-            settings.storage,
-            settings.streaming,
-            sum(available_memory(device) for device in devices),
-        )
+        available = available_on(settings.device if mesh is None else mesh)
+        s = settings
+        check_memory(s.shape, self._lattice, s.storage, s.streaming, available)
         self._geometry, self._mesh = geometry, mesh
         with span(profile, "setup", name="sites and kernels"):
             self._engine = FlowEngine(self._lattice, settings, geometry, profile, mesh)
