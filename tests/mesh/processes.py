@@ -48,5 +48,10 @@ def end_of(process: subprocess.Popen[str]) -> Any:
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
+def but_compiling(errors: str) -> str:
+    """What was said on standard error, but that kernels are compiled: on a busy machine that is said."""
+    return "".join(line for line in errors.splitlines(keepends=True) if not line.startswith("compiling kernel"))
+
+
 def last_json(text: str) -> dict[str, Any]:
     return json.loads(text.splitlines()[-1])
