@@ -21,7 +21,9 @@ from lanewise.support.interrupts import imported
 from lanewise.support.launchers import ALONE, started
 
 READING = ("info", "explain", "view")  # commands that write nothing
-TOGETHER = tuple((name, "run") for name in ("gravity", "lbm"))  # commands that several processes run as one
+TOGETHER = tuple(
+    (name, "run") for name in ("gravity", "lbm")
+)  # commands that several processes run as one
 
 
 class Commands(Listed):
