@@ -65,7 +65,8 @@ def test_the_flow_of_the_product(lanewise: Command) -> None:
     assert_refused(lanewise("explain", "lbm", "--set", "dimension=4"), "--set dimension=4: wanted 2 or 3")
 
 
-@pytest.mark.parametrize(("columns", "most"), [pytest.param(80, 80, marks=pytest.mark.slow), (200, 120)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("columns", "most"), [(80, 80), (200, 120)])
 def test_as_wide_as_the_terminal(columns: int, most: int, lanewise: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     lines = lanewise("explain", "gravity", "--device", "cuda", "--arch", "sm_90").out.splitlines()

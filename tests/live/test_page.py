@@ -54,6 +54,7 @@ def step_is(page: Any, step: int) -> None:
     until(page, f"document.getElementById('moment').textContent.startsWith('step {step} ')")
 
 
+@pytest.mark.quick("size1-dark")
 @pytest.mark.parametrize(("size", "theme"), list(zip(SIZES, ["light", "dark"], strict=True)))
 def test_the_cross_is_where_the_camera_says(opened: Opened, size: tuple[int, int], theme: str) -> None:
     with crossed() as run:
@@ -183,6 +184,7 @@ def heard(page: Any, run: FakeRun, message: dict[str, Any]) -> bool:
     return False
 
 
+@pytest.mark.quick("walls")
 @pytest.mark.parametrize("how", ["maximum", "emission", "walls"])
 def test_a_volume_shows_what_is_in_it(opened: Opened, how: str) -> None:
     """A bright block, and a wall in front of another one."""
@@ -226,6 +228,7 @@ def test_a_picture_is_saved_as_it_is_seen(opened: Opened) -> None:
             assert lit(picture)[y - 3 : y + 4, x - 3 : x + 4].any()
 
 
+@pytest.mark.slow
 def test_a_film_is_recorded(opened: Opened) -> None:
     with FakeRun(cross_frames, POINTS) as run:
         page = opened(run.url, (400, 700))
@@ -306,6 +309,7 @@ def test_keys_and_controls_say_it_to_the_run(opened: Opened) -> None:
         assert page.get_by_role("dialog").is_hidden()
 
 
+@pytest.mark.slow
 def test_tails_go_from_frame_to_frame(opened: Opened) -> None:
     with crossed() as run:
         page = opened(first(run).url)
@@ -348,6 +352,7 @@ def test_a_curve_is_drawn_below_a_flat_scene(opened: Opened) -> None:
         assert columns == pytest.approx([h / 10 * tall for h in heights], abs=2)
 
 
+@pytest.mark.quick("size1")
 @pytest.mark.parametrize("size", SIZES)
 def test_nothing_overflows_and_all_is_reached_by_keys(opened: Opened, size: tuple[int, int]) -> None:
     about = {**POINTS, "kinds": ["points", "slice", "volume"], "title": "galaxies, 1 000 000 bodies, tree, theta 0.6"}
@@ -373,6 +378,7 @@ def test_nothing_overflows_and_all_is_reached_by_keys(opened: Opened, size: tupl
         assert len([r for r in reached if not r.startswith(("BODY", "CANVAS", "FORM"))]) == all_of_them
 
 
+@pytest.mark.slow
 def test_a_hidden_tab_wants_no_frames(opened: Opened) -> None:
     hide = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true}); document.dispatchEvent(new Event('visibilitychange'))"
     with FakeRun(cross_frames, POINTS) as run:
@@ -397,6 +403,7 @@ def test_a_lost_connection_is_tried_again(opened: Opened) -> None:
         assert (run.connections, page.evaluate("lanewise.camera.azimuth")) == (2, 1.25)
 
 
+@pytest.mark.slow
 def test_a_reload_keeps_the_token_and_a_wrong_one_is_said(opened: Opened) -> None:
     with crossed() as run:
         page = opened(first(run).url)
@@ -409,6 +416,7 @@ def test_a_reload_keeps_the_token_and_a_wrong_one_is_said(opened: Opened) -> Non
         assert run.connections == 3, "it does not try again"
 
 
+@pytest.mark.slow
 def test_a_lost_context_is_restored(opened: Opened) -> None:
     with crossed() as run:
         page = opened(first(run).url)
@@ -462,6 +470,7 @@ def test_a_broken_frame_is_said_and_the_next_one_is_shown(opened: Opened) -> Non
         step_is(page, 2)
 
 
+@pytest.mark.slow
 def test_the_end_of_the_run_is_said(opened: Opened) -> None:
     with crossed() as run:
         page = opened(first(run).url)
@@ -475,6 +484,7 @@ def test_the_end_of_the_run_is_said(opened: Opened) -> None:
         assert lit(pixels(page)).any()
 
 
+@pytest.mark.slow
 def test_a_run_that_takes_leave_has_ended(opened: Opened) -> None:
     """Whatever it said last may be behind a frame that was still on its way."""
     with crossed() as run:
@@ -499,6 +509,7 @@ def test_a_frame_says_what_colours_it(opened: Opened) -> None:
         assert "warmth" not in page.locator("#statistics").inner_text()
 
 
+@pytest.mark.grid(every=6)
 @pytest.mark.parametrize("thin", range(3))
 @pytest.mark.parametrize("up", [[0, 1, 0], [0, 0, 1]])
 def test_what_lies_in_a_plane_is_faced(opened: Opened, thin: int, up: list[int]) -> None:

@@ -26,7 +26,7 @@ from tests.sites.fields import ATTRACTION, density, two_phases
 PARTS = (1, 2, 3, 5)
 ON_GPU = pytest.param("cuda:0", marks=pytest.mark.cuda)
 LAYOUTS = {"cpu": (None, lw.AoS(), lw.AoSoA(8), lw.SoA()), "cuda:0": (None, lw.SoA(), lw.AoSoA(32), lw.AoS())}
-QUICK = 5
+QUICK = 3
 """Seeds of the quick cases."""
 
 

@@ -140,7 +140,7 @@ def given(kernel: Any, a: Array) -> tuple[tuple[Array, Array], int]:
     return (a, np.full((points, 2), 77, F32)), points
 
 
-@pytest.mark.grid(every=3)
+@pytest.mark.grid(every=9)
 @each_kernel
 @pytest.mark.parametrize("kind", ["ties", "odd", "below"])
 @pytest.mark.parametrize("multiple", [1, 4])
@@ -154,7 +154,7 @@ def test_threads_find_what_one_thread_finds(kernel, kind, multiple):
             np.testing.assert_array_equal(found, alone, err_msg=f"{sharing} {(m, n)}")
 
 
-@pytest.mark.grid(every=3)
+@pytest.mark.grid(every=9)
 @pytest.mark.parametrize("kernel", [first_largest, several_along, of_columns], ids=lambda k: k.__name__)
 @pytest.mark.parametrize("kind", ["ties", "odd", "below"])
 def test_parts_find_what_one_thread_finds(kernel, kind):

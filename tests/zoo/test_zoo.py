@@ -23,17 +23,17 @@ from tests.patterns.reductions import reference, run
 from tests.zoo.generate import POINTS, SMALL, WAVE, Case, generate
 from tests.zoo.truth import check
 
-QUICK, MANY = 16, 400
+QUICK, FEW, MANY = 16, 6, 400
 
 
-def each(name: str) -> Any:
+def each(name: str, quick: int = FEW) -> Any:
     """Seeds, of which a few are quick."""
     return pytest.mark.parametrize(
-        name, [pytest.param(s, marks=() if s < QUICK else pytest.mark.slow) for s in range(MANY)]
+        name, [pytest.param(s, marks=() if s < quick else pytest.mark.slow) for s in range(MANY)]
     )
 
 
-@each("seed")
+@each("seed", QUICK)
 def test_a_cpu_computes_what_the_function_says(seed: int) -> None:
     case = generate(seed)
     with executed(case.text, f"zoo_{seed}.py") as names:

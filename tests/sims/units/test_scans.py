@@ -94,7 +94,7 @@ def started() -> Iterator[list[subprocess.Popen[str]]]:
         process.communicate()
 
 
-@pytest.mark.quick("gravity")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCANS)
 def test_kills_of_everything_change_no_byte(
     name: str, tmp_path: Path, undisturbed: Callable[[str], dict[str, bytes]], started: list[subprocess.Popen[str]]
