@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 import lanewise as lw
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import evaluate
+from lanewise.ir.traverse import flat_map, rewrite_statement
 from lanewise.language.types import BOOL, I32
-from lanewise.passes.points.guards import decided
+from lanewise.passes.points.guards import decided, tightest
 from lanewise.passes.points.shape import Shape, first_of
 
 COMPARISONS = ["<", "<=", ">", ">=", "==", "!="]
@@ -101,6 +102,53 @@ def test_a_block_decides_for_all_of_its_points(body: ir.Block, shape: Shape, n: 
         for point in itertools.product(*(range(f, f + s) for f, s in zip(first, sides, strict=True))):
             env = begin | {v: np.int32(p) for v, p in zip(EXTENTS, point, strict=True)}
             assert passed(plain, env) == passed(body, env)
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(branches(), index_sum(), st.sampled_from(SHAPES), st.integers(-2, 9))
+def test_variables_stand_for_their_sums(body: ir.Block, p: ir.Expression, shape: Shape, n: int) -> None:
+    """What a block decides of conditions about p, it decides of those about the sum that p is."""
+    loops = tuple(ir.Parallel(v, number(e), ()) for v, e in EXTENTS.items())
+    text = flat_map(body, lambda s: (rewrite_statement(s, lambda e: local("p") if e == local("x") else e, tuple),))
+    written = flat_map(body, lambda s: (rewrite_statement(s, lambda e: p if e == local("x") else e, tuple),))
+    found, wanted = (
+        decided(b, loops, shape, {"n"}) for b in ((ir.Assign("p", p), *text), (ir.Assign("p", p), *written))
+    )
+    assert found[0] == wanted[0]
+    sides = [shape.side(d) for d in range(len(loops))]
+    starts = (range(0, extent, side) for extent, side in zip(EXTENTS.values(), sides, strict=True))
+    for first in itertools.product(*starts):
+        begin = {first_of(v): np.int32(f) for v, f in zip(EXTENTS, first, strict=True)} | {"n": np.int32(n)}
+        if not all(evaluate(c, begin) for c in found[0]):
+            continue
+        for point in itertools.product(*(range(f, f + s) for f, s in zip(first, sides, strict=True))):
+            env = begin | {v: np.int32(i) for v, i in zip(EXTENTS, point, strict=True)}
+            env["p"] = evaluate(p, env)
+            assert passed(found[1], env) == ["p", *passed(text, env)]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(condition(), max_size=6), st.integers(-2, 9))
+def test_what_follows_from_others_is_not_tested(conditions: list[ir.Expression], n: int) -> None:
+    less = tightest(conditions)
+    assert len(less) <= len([x for c in conditions for x in _parts(c)])
+    for y, x in itertools.product(range(-3, 20, 3), range(-3, 20, 2)):
+        env = {"y": np.int32(y), "x": np.int32(x), "n": np.int32(n)}
+        assert all(evaluate(c, env) for c in less) == all(evaluate(c, env) for c in conditions)
+
+
+def test_of_neighbours_the_farthest_is_tested() -> None:
+    places = [binary("+", local("x"), number(c)) for c in (-1, 0, 1)]
+    tests: list[ir.Expression] = [
+        ir.Logical("and", ir.Compare("<=", number(0), p), ir.Compare("<", p, local("n"))) for p in places
+    ]
+    assert tightest(tests) == (ir.Compare("<=", number(0), places[0]), ir.Compare("<", places[2], local("n")))
+
+
+def _parts(e: ir.Expression) -> list[ir.Expression]:
+    if isinstance(e, ir.Logical) and e.operator == "and":
+        return [*_parts(e.left), *_parts(e.right)]
+    return [e]
 
 
 @lw.threadwise

@@ -73,7 +73,8 @@ def analyse(
     counts = known_counts(kernel, environment)
     if (grid := kernel.grid) is not None:
         across = -(-_whole(grid.extent, counts) // grid.lanes)
-        counts |= sample_threads(grid.threads, across, grid.parts)
+        rows = kernel.pattern.over_points
+        counts |= sample_threads(grid.threads, across, grid.parts, in_rows=rows)
         launched = max(across, 1) * grid.parts
         walk = _Walk(kernel, counts, "", launched * -(-grid.threads // WARP), least=least)
         root = walk.run(kernel.body, fast_math=fast_math)

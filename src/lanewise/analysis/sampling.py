@@ -19,6 +19,8 @@ Sample = np.ndarray[Any, Any]
 Known = dict[str, Sample | None]
 WARP = 32
 BLOCKS, WARPS, PARTS = 4, 4, 2  # how many of each are looked at, spread evenly
+SCATTERED = 16  # blocks of an index space
+GOLDEN = 0.6180339887498949
 
 _BINARY: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": np.add,
@@ -47,13 +49,16 @@ _BINARY: Mapping[str, Callable[[Any, Any], Any]] = {
 PLACES: Known = {"phase": np.asarray(0), "read_phase": np.asarray(0), "far": np.asarray(False)}
 
 
-def sample_threads(threads: int, blocks: int, parts: int) -> Known:
+def sample_threads(threads: int, blocks: int, parts: int, *, in_rows: bool = False) -> Known:
     """The coordinates of some warps of a launch, by the names of the IR: `@thread`, `@block`,
-    `@part`.
+    `@part`. in_rows: the blocks are those of an index space, whose rows begin and end at edges.
     """
     warps = -(-threads // WARP)
     block, part, warp = np.meshgrid(
-        _spread(blocks, BLOCKS), _spread(parts, PARTS), _spread(warps, WARPS), indexing="ij"
+        _scattered(blocks) if in_rows else _spread(blocks, BLOCKS),
+        _spread(parts, PARTS),
+        _spread(warps, WARPS),
+        indexing="ij",
     )
     lanes = np.arange(min(threads, WARP), dtype=np.int64)
     column = (-1, 1)
@@ -73,6 +78,16 @@ def _spread(count: int, most: int) -> Sample:
     """At most `most` integers below `count`, each from the middle of an equal share."""
     taken = max(1, min(count, most))
     return np.array([(2 * k + 1) * max(count, 1) // (2 * taken) for k in range(taken)], np.int64)
+
+
+def _scattered(count: int) -> Sample:
+    """Some integers below `count`, one from each equal share, now early and now late in it: at
+    equal distances they would all lie at one place of their rows.
+    """
+    if count <= SCATTERED:
+        return np.arange(max(1, count))
+    shares = np.arange(SCATTERED)
+    return ((shares + (shares + 0.5) * GOLDEN % 1) * count / SCATTERED).astype(np.int64)
 
 
 def value_of(e: ir.Expression, samples: Known) -> Sample | None:

@@ -9,7 +9,7 @@ stands under them is read and computed as if it stood alone.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from lanewise.analysis.index_sums import IndexSum, index_sum, single_definitions
@@ -56,14 +56,12 @@ class _Guards:
 
     def result(self) -> tuple[tuple[ir.Expression, ...], ir.Block]:
         body = self._block(self.body)
-        return tuple(dict.fromkeys(self.conditions)), body
+        return tightest(self.conditions), body
 
     def _block(self, block: ir.Block) -> ir.Block:
         done: list[ir.Statement] = []
         for s in block:
-            if isinstance(s, ir.If) and set(reads(self._resolved(s.condition))) & {
-                x.variable for x in self.loops
-            }:
+            if isinstance(s, ir.If) and self._differs(s.condition):
                 larger = len(list(statements(s.then))) >= len(list(statements(s.otherwise)))
                 test = self._always(s.condition, larger)
                 if test is not None:
@@ -78,6 +76,15 @@ class _Guards:
                 else s
             )
         return tuple(done)
+
+    def _differs(self, e: ir.Expression) -> bool:
+        """Whether a condition is about indices, or about variables that are sums of them."""
+        names = {x.variable for x in self.loops}
+        for name in reads(self._resolved(e)):
+            terms = self.sums[name].terms if name in self.sums else ()
+            if name in names or any(names & set(reads(x)) for x in terms):
+                return True
+        return False
 
     def _resolved(self, e: ir.Expression) -> ir.Expression:
         """A condition, for a variable that stands for one."""
@@ -149,6 +156,40 @@ class _Guards:
                 return None
         whole = rest.expression(self.kind)
         return _Range(build.subtract(whole, -low) if low else whole, build.add(whole, high))
+
+
+def tightest(conditions: list[ir.Expression]) -> tuple[ir.Expression, ...]:
+    """Conditions that all hold, without those that follow from others: of sums that differ by
+    constants one alone.
+    """
+    every = tuple(dict.fromkeys(conditions))
+    apart = [x for c in every for x in _conjuncts(c)]
+    kept: dict[object, tuple[int, ir.Expression]] = {}
+    for e in apart:
+        key, room = _room(e)
+        if key not in kept or room < kept[key][0]:
+            kept[key] = room, e
+    return tuple(e for _, e in kept.values()) if len(kept) < len(apart) else every
+
+
+def _conjuncts(e: ir.Expression) -> Iterator[ir.Expression]:
+    if isinstance(e, ir.Logical) and e.operator == "and":
+        yield from _conjuncts(e.left)
+        yield from _conjuncts(e.right)
+    else:
+        yield e
+
+
+def _room(e: ir.Expression) -> tuple[object, int]:
+    """The terms of a sum that a condition says is 0 or more, and its constant; other conditions
+    are alike where they are equal.
+    """
+    if not isinstance(e, ir.Compare) or not e.left.type.is_integer or e.operator in ("==", "!="):
+        return e, 0
+    left, right = index_sum(e.left), index_sum(e.right)
+    low, high = (left, right) if e.operator in ("<", "<=") else (right, left)
+    room = high.plus(low, -1)
+    return (e.left.type, room.key()), room.constant - (e.operator in ("<", ">"))
 
 
 def truths(body: ir.Block) -> Mapping[str, ir.Expression]:

@@ -34,7 +34,7 @@ from lanewise.ir.traverse import (
 from lanewise.language.types import Scalar
 from lanewise.passes import thread_mapping
 from lanewise.passes.base import refuse
-from lanewise.passes.points import early_loads, guards, wrapping
+from lanewise.passes.points import bringing_back, early_loads, guards, wrapping
 from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_of
 
 Order = Literal["rows", "panels", "diagonal"]
@@ -118,6 +118,8 @@ def points_of_a_block(
     inner, early = body, early and not (masked is not None and wrapping.wraps(kernel))
     if masked is not None and wrapping.wraps(kernel):
         inner, around, body = wrapping.divided(kernel, shape)
+    elif masked is None:
+        around, inner = bringing_back.divided(kernel, shape)
     conditions, plain = guards.decided(
         inner, loops, shape, {p.name for p in kernel.counts + kernel.uniforms}
     )

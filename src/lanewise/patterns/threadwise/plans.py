@@ -26,7 +26,7 @@ from lanewise.ir.shared import shared_bytes
 from lanewise.ir.traverse import reads, statements
 from lanewise.language.target import Machine, Target
 from lanewise.passes import layout_lowering, panels
-from lanewise.passes.points import unrolling
+from lanewise.passes.points import bringing_back, unrolling
 from lanewise.passes.points.boxes import WIDEST
 from lanewise.passes.points.shape import shape_of
 from lanewise.passes.points.staging import SMALLEST_COPY
@@ -107,11 +107,18 @@ NEAR = (
     Plan(block=256, across=32, targets=4),
 )
 LAYERS = (Plan(block=128, across=64, layers=4, rows=2, targets=2), *NEAR)
+# rows of which neighbours read every other element
+STRIDED = (
+    Plan(block=256, across=32, rows=4, targets=2, adjacent=1),
+    Plan(block=256, across=32, rows=2, targets=2, adjacent=1),
+    Plan(block=256, across=32, targets=2, adjacent=1),
+)
 STREAMS = (
     Plan(block=256, across=32, rows=2, targets=4),
     Plan(block=256, across=32, targets=4),
     Plan(block=256, targets=4),
 )
+GROUPED = (STREAMS, NEAR, LAYERS, CHANNELS)  # whose groups of neighbours are one access
 
 
 def default_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
@@ -185,7 +192,7 @@ def suggested(kernel: ir.Kernel, target: Target) -> Suggestions:
         return suggested_on_host(kernel)
     if panels.legal(kernel, PANEL) is None:
         kernel, _ = panels.apply(kernel, PANEL)
-    indices, body = nest_of(kernel)
+    indices, body = nest_of(bringing_back.inside(kernel))
     all_accesses = accesses(body, indices)
     if any(isinstance(s, ir.While) for s in statements(body)) or any(
         not x.shared for a in all_accesses for x in a.loops
@@ -197,6 +204,8 @@ def suggested(kernel: ir.Kernel, target: Target) -> Suggestions:
         a.multiple * a.leaves[0].type.size % WIDEST == 0 for a in kernel.arrays
     ):
         family = (TURNED_ROWS, *family)
+    elif family in GROUPED and not _is_wide(kernel, all_accesses, indices):
+        family = tuple(replace(p, adjacent=1) for p in family)
     size = max(sizes, default=4)
     small = min(sizes, default=4) < SMALLEST_COPY
     plans = tuple(_narrower(p, size) for p in family if not (small and _copies(p)))
@@ -227,6 +236,17 @@ def _suited(
     return tuple(p for p in plans if full(p) >= FULL) or (plans[-1],)
 
 
+def _is_wide(
+    kernel: ir.Kernel, accesses: tuple[AffineAccess, ...], indices: tuple[str, ...]
+) -> bool:
+    """Whether rows that neighbours read or write side by side begin at multiples of several
+    elements. If none does, neighbours of a warp take neighbouring elements, not groups of them.
+    """
+    multiples = {a.name: a.multiple for a in kernel.arrays}
+    rows = [a for a in accesses if a.way(indices[-1]) == "next" and len(a.indices) > 1]
+    return not rows or any(multiples[a.array] > 1 for a in rows)
+
+
 def _family(accesses: tuple[AffineAccess, ...], indices: tuple[str, ...]) -> tuple[Plan, ...]:
     last, rank = indices[-1], len(indices)
     loads, stores = [a for a in accesses if not a.is_store], [a for a in accesses if a.is_store]
@@ -248,7 +268,10 @@ def _family(accesses: tuple[AffineAccess, ...], indices: tuple[str, ...]) -> tup
         and all(a.way(last) in ("next", "same") for a in loads)
     ):
         return TURNED
-    if any(a.way(last) in ("row", "apart") for a in loads):
+    apart = [a for a in loads if a.way(last) in ("row", "apart")]
+    if rank > 1 and apart and not any(a.loops for a in apart):
+        return STRIDED if all(a.way(last) == "apart" for a in apart) else APART
+    if apart:
         return APART
     near = any(len(g.accesses) > 1 and g.low != g.high for g in groups(tuple(loads)))
     if not near or rank == 1:

@@ -1,0 +1,115 @@
+"""Indices that clamps and remainders bring back: blocks in the inside read as if nothing did, with the same bits."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lanewise as lw
+from lanewise.compiler.pipeline import build_program
+from lanewise.ir import nodes as ir
+from lanewise.ir.traverse import expressions, statements, subexpressions
+from lanewise.passes.points import bringing_back, merging
+from lanewise.passes.points.shape import shape_of
+from lanewise.planning.plan import NEUTRAL, Plan
+from tests.fuzz.texts import executed
+from tests.patterns.reductions import reference, run
+
+Array = np.ndarray[Any, Any]
+
+HEAD = "@lw.threadwise\ndef kernel(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):\n"
+BACK = {
+    "clamp": "lw.clamp({e}, 0, {n} - 1)",
+    "remainder": "({e} + {n}) % {n}",
+    "sign": "({e}) % {n}",
+    "extremes": "lw.max(lw.min({e}, {n} - 1), 0)",
+}
+MOVED = {"y": "y + v - 1", "x": "x + u - 1"}
+
+
+def text(rng: Random, back: str) -> str:
+    """A window in loops, whose places are variables or not, perhaps under a test."""
+    inside: list[str] = []
+    places = [BACK[back].format(e=MOVED[i], n=f"a.shape[{d}]") for d, i in enumerate("yx")]
+    if rng.random() < 0.5:
+        inside = [f"p = {places[0]}", f"q = {places[1]}"]
+        places = ["p", "q"]
+    term = f"s += a[{places[0]}, {places[1]}] * (1.0 + v * 0.5 + u)"
+    inside += ["if x > 2:", f"    {term}"] if rng.random() < 0.3 else [term]
+    loops = ["for v in range(3):", "    for u in range(3):"]
+    lines = ["s = 0.0", *loops, *(f"        {line}" for line in inside), "c[y, x] = s"]
+    return HEAD + "".join(f"    {line}\n" for line in lines)
+
+
+def returned(block: ir.Block) -> list[ir.Expression]:
+    """The remainders and clamps by which a block finds places."""
+    every = (x for s in statements(block) for e in expressions(s) for x in subexpressions(e))
+    return [
+        x
+        for x in every
+        if (isinstance(x, ir.Binary) and x.operator == "%")
+        or (isinstance(x, ir.Call) and x.intrinsic in ("clamp", "min", "max") and x.type.is_integer)
+    ]
+
+
+def divided(kernel: ir.Kernel) -> ir.If:
+    found = next(s for s in kernel.body if isinstance(s, ir.If))
+    assert found.otherwise
+    return found
+
+
+@pytest.mark.parametrize("back", BACK)
+@pytest.mark.parametrize("seed", range(4))
+def test_blocks_in_the_inside_bring_nothing_back(seed: int, back: str) -> None:
+    """And their bits are those of the function, at every size of the array."""
+    rng = Random(seed)
+    with executed(text(rng, back), f"{back}_{seed}.py") as names:
+        for shape in ((5, 7), (11, 23), (13, 41)):
+            a = np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+            arrays = [a, np.zeros_like(a)]
+            naive = reference(names.kernel, arrays, shape)
+            plan = Plan(block=32, across=8, rows=rng.choice((1, 2)), targets=rng.choice((1, 2, 4)))
+            program = build_program(naive, plan.filled(NEUTRAL), "cuda")
+            inside = divided(program.kernels[0])
+            assert not returned(inside.then)
+            assert returned(inside.otherwise)
+            wanted = run((naive,), names.kernel, arrays, shape)[1]
+            np.testing.assert_array_equal(run(program.kernels, names.kernel, arrays, shape)[1], wanted)
+
+
+@lw.threadwise
+def repeated(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], t: lw.Array1[lw.f32], c: lw.Array2[lw.f32]):
+    c[y, x] = a[y, x] * t[x % t.shape[0]]
+
+
+@lw.threadwise
+def alternating(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], t: lw.Array1[lw.f32], c: lw.Array2[lw.f32]):
+    c[y, x] = a[y, x] * t[(x + 1) % 2]
+
+
+@lw.threadwise
+def halves(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], t: lw.Array1[lw.f32], c: lw.Array2[lw.f32]):
+    c[y, x] = a[lw.min(y, a.shape[0] // 2), lw.max(x, 40)] * t[0]
+
+
+@lw.threadwise
+def looked_up(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], t: lw.Array1[lw.f32], c: lw.Array2[lw.f32]):
+    c[y, x] = t[lw.clamp(lw.i32(a[y, x]), 0, t.shape[0] - 1)]
+
+
+@pytest.mark.parametrize("kernel", [repeated, alternating, halves, looked_up], ids=lambda k: k.__name__)
+def test_what_is_no_edge_stays(kernel: Any) -> None:
+    """Most blocks would not be in the inside of short rows that repeat, nor of halves."""
+    a = np.ones((9, 50), np.float32)
+    arrays = [a, np.ones(4, np.float32), np.zeros_like(a)]
+    naive = reference(kernel, arrays, a.shape)
+    assert bringing_back.inside(naive) is naive
+    shape = shape_of(Plan(block=32, across=8, targets=2).filled(NEUTRAL), 2)
+    conditions, _ = bringing_back.divided(naive, shape)
+    assert not conditions
+    merged = merging.apply(naive, shape)
+    assert merged.grid is not None
+    np.testing.assert_array_equal(run((merged,), kernel, arrays, a.shape)[2], run((naive,), kernel, arrays, a.shape)[2])
