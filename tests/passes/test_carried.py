@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.explanation.calls import compile_call
 from lanewise.planning.plan import Plan
+from tests.fuzz.texts import executed
 
 
 @lw.threadwise
@@ -171,3 +173,39 @@ def test_other_loops_say_why_they_are_scalar(kernel):
     assert kernel.compile(a, best, grid=64).plan.slices == 1
     with pytest.raises(lw.PlanError, match="keeps a value from one round to the next"):
         kernel(a, best, grid=64, plan=Plan(slices=32))
+
+
+OF_VALUES = {
+    "absolute": "abs(a[y, k])",
+    "weighted": "a[y, k] * b[k]",
+    "square": "(a[y, k] - b[k]) * (a[y, k] - b[k])",
+    "growth": "lw.exp(a[y, k])",
+}
+PLACE = """@lw.threadwise
+def kernel(y: lw.index, a: lw.Array2[lw.f32], b: lw.Array1[lw.f32], place: lw.Array1[lw.i32], value: lw.Array1[lw.f32]):
+    m = a[y, 0]
+    w = -1
+    for k in range(a.shape[1]):
+        if {e} > m:
+            m = {e}
+            w = k
+    place[y] = w
+    value[y] = m
+"""
+
+
+@pytest.mark.parametrize("e", OF_VALUES.values(), ids=OF_VALUES)
+def test_what_is_compared_may_be_computed_twice(e: str) -> None:
+    """The text has it in the test and in the branch; it is one value."""
+    with executed(PLACE.format(e=e), "place.py") as names:
+        for n, kind in enumerate(("plain", "ties", "NaN", "infinite")):
+            a = rows(kind, (6, 130), n)
+            found = []
+            for plan in (Plan(slices=1), Plan(slices=32)):
+                place, value = np.zeros(6, "i4"), np.zeros(6, "f4")
+                names.kernel(a, rows("plain", (1, 130), 5)[0], place, value, grid=6, plan=plan)
+                found.append((place, value))
+            same(found[0][0], found[1][0])
+            same(found[0][1], found[1][1])
+        offline = compile_call(names.kernel, a, a[0].copy(), place, value, grid=6, device="cuda", arch="sm_90")
+        assert offline.executable.program.plan.slices > 1

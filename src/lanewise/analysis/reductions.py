@@ -9,7 +9,7 @@ free, but fixed for a plan.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lanewise.analysis import carried as carried_values
 from lanewise.analysis.affine import accesses
@@ -20,6 +20,7 @@ from lanewise.ir.traverse import (
     expressions,
     reads,
     rename,
+    rewrite,
     statements,
     subexpressions,
     writes,
@@ -252,8 +253,13 @@ def _extreme(s: ir.If, name: str, loads: Loads) -> tuple[Operation, Scalar] | No
 
 
 def _meant(e: ir.Expression, loads: Loads) -> object:
-    """An expression, or the element that it is."""
-    return loads.get(e.name, e) if isinstance(e, ir.Local) else e
+    """An expression, where variables that hold one element are one variable."""
+    first: dict[object, str] = {}
+    same = {n: first.setdefault(element, n) for n, element in loads.items()}
+    return rewrite(
+        e,
+        lambda x: replace(x, name=same.get(x.name, x.name)) if isinstance(x, ir.Local) else x,
+    )
 
 
 def _leaves(block: ir.Block) -> bool:

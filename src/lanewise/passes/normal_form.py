@@ -16,6 +16,7 @@ from lanewise.passes import (
     constant_loops,
     dead_code,
     promotion,
+    repeated_loads,
     scalar_replacement,
 )
 from lanewise.planning.plan import CompletePlan
@@ -31,7 +32,7 @@ def apply(kernel: ir.Kernel, target: Target, plan: CompletePlan | None = None) -
         return kernel
     if plan is not None and (plan.slices != 1 or plan.parts != 1):
         return kernel
-    return promotion.apply(_written_out(kernel))
+    return promotion.apply(repeated_loads.apply(_written_out(kernel)))
 
 
 def points_of(kernel: ir.Kernel, normal: ir.Kernel) -> ir.Expression | None:
