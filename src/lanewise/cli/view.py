@@ -43,6 +43,14 @@ def view(
             metavar="PATH", show_default=False, help="a Unix socket of this user alone, no port"
         ),
     ] = None,
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SCALE",
+            show_default=False,
+            help="of colours: linear, log or rank; a recording has its own",
+        ),
+    ] = None,
 ) -> None:
     """Show a recording of a run, or the state that a file holds; Ctrl-C ends it."""
     from lanewise.live.recording import Recording
@@ -51,6 +59,8 @@ def view(
     from lanewise.live.server import Server, Serving
 
     shown = feed_of(file, rate)
+    if scale is not None:
+        _rescale(file, shown, scale)
     server = Server(shown, Serving(port=port, path=socket))
     server.start()
     over = threading.Event()
@@ -73,6 +83,18 @@ def view(
     finally:
         over.set()
         server.stop()
+
+
+def _rescale(file: Path, shown: Feed | RecordedFeed, scale: str) -> None:
+    from lanewise.live.recording import Recording
+    from lanewise.live.replay import RecordedFeed
+
+    if isinstance(shown, RecordedFeed) and isinstance(shown.recording, Recording):
+        raise InputError(
+            f"{file}: the frames of a recording have the scale that they were made with; leave "
+            "--scale out, or record with --view-scale"
+        )
+    shown.ask(scale=scale)
 
 
 def _say_damage(recording: Recording) -> None:

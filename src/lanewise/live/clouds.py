@@ -18,7 +18,8 @@ from lanewise.live.boxes import FrameBox, sending_order, whole_shares, without_o
 from lanewise.live.frame import Frame, FrameHeader, encode
 from lanewise.live.protocol import FLAGS
 from lanewise.live.quantise import MOST, bound_columns, quantise_headings, quantise_points
-from lanewise.live.scenes import Asked, FrameOrLater
+from lanewise.live.scales import SeenRange, ValueSpan, scale_column
+from lanewise.live.scenes import Asked, FrameOrLater, tell
 from lanewise.patterns.elementwise.kernel import Elementwise, elementwise
 from lanewise.patterns.kernels import take_say
 from lanewise.planning.plan import Plan
@@ -71,7 +72,7 @@ class CloudScene:
         self._looks: dict[str, Elementwise] = {}
         self._aside = Aside(array.device, "a view", "show a part of the records")
         self._required = 0  # records, for whose frames there is memory
-        self._box, self._range = FrameBox(), ("", math.inf, -math.inf)
+        self._box, self._range = FrameBox(), SeenRange()
         self._order = self._seen = np.empty(0, np.int32)  # all rows in order, and those last sent
         self._fine = np.empty(0, np.bool_)  # which rows those are; of one element: all
         self._here: Any = None  # on the device, the place of each row; below 0: it is not sent
@@ -130,23 +131,35 @@ class CloudScene:
             with self._aside.working(seen):
                 columns = seen.memory[:size].view(np.float32).reshape(shape)
                 kept = None if rows is None else seen.memory[size:nbytes].view(np.int32)
-                return [self._made(columns, kept, moment, asked)]
+                return self._made(columns, kept, moment, asked)
 
         return [later]
 
-    def _made(self, columns: Any, rows: Any, moment: tuple[int, float], asked: Asked) -> Frame:
-        """The frame of records that look like that. rows: the caller's, of each place in memory."""
+    def _made(
+        self, columns: Any, rows: Any, moment: tuple[int, float], asked: Asked
+    ) -> list[Frame]:
+        """The frame of records that look like that, and what is said of their colours. rows: the
+        caller's, of each place in memory.
+        """
         least, most = _extremes(columns)
         fine = bool(np.isfinite(least).all() and np.isfinite(most).all())
         place, total = self._placed(columns, rows, all_finite=fine)
-        count = columns.shape[1]
+        count, module, values = columns.shape[1], array_module(self._array.device), columns[3]
         if 0 < total < count:
-            module = array_module(self._array.device)
-            least, most = _extremes(module.ascontiguousarray(columns[:, place >= 0]))
+            some = module.ascontiguousarray(columns[:, place >= 0])
+            (least, most), values = _extremes(some), some[3]
         near = to_host(columns[:3, :: max(1, count // SAMPLE) | 1])
         sent = whole_shares(asked.points, total)
-        header = self._header(least, most, near, moment, asked, sent, total)
-        return self._framed(header, columns, place)
+        if not sent:
+            step, time = moment
+            return [encode(FrameHeader(
+                kind=self._kind, components=4 * self._width, order=self._number % 256, total=total,
+                step=step, time=time, origin=self._box.origin, extent=self._box.extent,
+            ))]  # fmt: skip
+        span = self._range.span(module, values, float(least[3]), float(most[3]), asked)
+        header = self._header(least, most, near, moment, span, sent, total)
+        scale_column(columns[3], span)
+        return [self._framed(header, columns, place, span.ends), *tell(span.told)]
 
     def picked(self, place: int) -> dict[str, Any]:
         """The row and the fields of one record."""
@@ -204,7 +217,7 @@ class CloudScene:
         self._seen = rows
 
     def _header(
-        self, least: Any, most: Any, near: Any, moment: tuple[int, float], asked: Asked,
+        self, least: Any, most: Any, near: Any, moment: tuple[int, float], span: ValueSpan,
         sent: int, total: int,
     ) -> FrameHeader:  # fmt: skip
         """What is said of a frame, and how its rows are made.
@@ -212,33 +225,32 @@ class CloudScene:
         near: positions of some of the records.
         """
         step, time = moment
-        clamped, low, high = False, 0.0, 0.0
-        if sent:
-            clamped = self._bound(least, most, near)
-            low, high = self._ranged(float(least[3]), float(most[3]), asked)
+        clamped = self._bound(least, most, near)
         return FrameHeader(
             kind=self._kind, flags=FLAGS["clamped"] * clamped, components=4 * self._width,
             order=self._number % 256, count=sent, total=total, step=step, time=time,
-            origin=self._box.origin, extent=self._box.extent, low=low, high=high,
+            origin=self._box.origin, extent=self._box.extent, low=span.low, high=span.high,
+            scale=span.number,
         )  # fmt: skip
 
-    def _framed(self, header: FrameHeader, columns: Any, place: Any) -> Frame:
-        """The frame of the first rows of the order."""
+    def _framed(
+        self, header: FrameHeader, columns: Any, place: Any, ends: tuple[float, float]
+    ) -> Frame:
+        """The frame of the first rows of the order. ends: the scaled values 0 and 65535 of rows."""
         count, shape = columns.shape[1], (header.count, self._width)
-        per_value = MOST / (header.high - header.low) if header.high > header.low else 0.0
+        low, high = ends
+        per_value = MOST / (high - low) if high > low else 0.0
 
         def fill(there: Any) -> None:
             rows = there.view(np.uint32).reshape(shape)
             quantise_points(
                 place, *columns[:4], rows, grid=count, origin=header.origin,
-                per_length=tuple(MOST / e for e in header.extent), low=header.low,
+                per_length=tuple(MOST / e for e in header.extent), low=low,
                 per_value=per_value,
             )  # fmt: skip
             if self._width > 2:
                 quantise_headings(place, *columns[4:], rows, grid=count)
 
-        if not header.count:
-            return encode(header)
         return self._aside.brought(encode(header), 4 * header.count * self._width, fill)
 
     def _bound(self, least: Any, most: Any, near: Any) -> bool:
@@ -251,15 +263,6 @@ class CloudScene:
             bounds.append(kept)
         self._box = self._box.holding(tuple(bounds))
         return clamped
-
-    def _ranged(self, least: float, most: float, asked: Asked) -> tuple[float, float]:
-        """The range of values: as it was requested, else the least and greatest so far."""
-        field, low, high = self._range
-        if field != asked.field:
-            low, high = math.inf, -math.inf
-        low, high = min(low, least), max(high, most)
-        self._range = asked.field, low, high
-        return low if asked.low is None else asked.low, high if asked.high is None else asked.high
 
 
 def _extremes(columns: Any) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lanewise.live.frame import Frame, FrameHeader, encode, stamp
+from lanewise.live.scales import check_scale
 from lanewise.live.scenes import Asked, FrameOrLater, Scene, finished
 from lanewise.profiling import Profile
 from lanewise.profiling.profile import span
@@ -32,11 +33,14 @@ ALONE_AFTER = 10.0  # seconds without a viewer, after which a paused run says so
 
 @dataclass(frozen=True, slots=True)
 class FrameSet:
-    """The frames of one look, with one sequence number."""
+    """The frames of one look, with one sequence number. version: another one where they were made
+    anew.
+    """
 
     sequence: int
     step: int
     frames: tuple[Frame, ...]
+    version: int = 0
 
     @property
     def nbytes(self) -> int:
@@ -54,6 +58,15 @@ def towards(kept: Sequence[int], sequence: int, shown: int) -> int:
     return kept[max(k, 0)] if kept else sequence
 
 
+def told(asked: Asked) -> dict[str, Any]:
+    """What viewers are told of how frames are made."""
+    a = asked
+    return {
+        "field": a.field, "scale": a.scale, "range": [a.low, a.high],
+        "slice": {"axis": a.axis, "place": a.place},
+    }  # fmt: skip
+
+
 class Feed:
     """A watcher of the steps of a run (see `support.whole_steps.Watcher`).
 
@@ -63,7 +76,7 @@ class Feed:
     """
 
     def __init__(
-        self, scene: Scene, *, rate: float = 30.0, points: int = 1_000_000,
+        self, scene: Scene, *, rate: float = 30.0, points: int = 1_000_000, scale: str = "linear",
         history: int = 512 << 20, thin: bool = False,
         record: Callable[[FrameSet], None] | None = None, profile: Profile | None = None,
     ) -> None:  # fmt: skip
@@ -71,7 +84,8 @@ class Feed:
         self.scene, self.rate, self._room, self._record = scene, rate, history, record
         self.notify: Callable[[], None] = lambda: None
         fields = scene.about["fields"]
-        self.asked = Asked(field=fields[0] if fields else "", points=points)
+        self.asked = Asked(field=fields[0] if fields else "", points=points, scale=scale)
+        check_scale(self.asked)
         self.say: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True)
         self.paused = self.ended = False
         self.watched = 0  # viewers who take frames
@@ -262,17 +276,18 @@ class Feed:
         """What all viewers get when it changes."""
         with self._changed:
             kept = [self.history[0], self.history[-1]] if self.history else []
-        a = self.asked
         return {
             "paused": self.paused, "ended": self.ended, "step": kept[1].step if kept else 0,
-            "history": [m.sequence for m in kept] or [0, 0], "field": a.field,
-            "slice": {"axis": a.axis, "place": a.place},
+            "history": [m.sequence for m in kept] or [0, 0], **told(self.asked),
         }  # fmt: skip
 
     def ask(self, **changed: Any) -> None:
-        """Frames are to be made otherwise from now on."""
+        """Frames are to be made otherwise from now on. Raises `InputError` for a scale that does
+        not go with the range.
+        """
         with self._changed:
-            self.asked, self._stale, self._next = replace(self.asked, **changed), True, 0.0
+            check_scale(asked := replace(self.asked, **changed))
+            self.asked, self._stale, self._next = asked, True, 0.0
             self._changed.notify_all()
 
     def pause(self) -> None:

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from lanewise.live.frame import Frame, FrameHeader, encode
 from lanewise.live.protocol import FLAGS
-from lanewise.live.scenes import Asked, FrameOrLater
+from lanewise.live.scales import SeenRange, ValueSpan, scaled
+from lanewise.live.scenes import Asked, FrameOrLater, tell
 from lanewise.runtime.aside import Aside, Snapshot
-from lanewise.runtime.memory import array_module, device_of, on, to_host
+from lanewise.runtime.memory import array_module, on, to_host
 
 VOLUME_BYTES = 4_000_000
 STEPS = 254  # of values, which are 1 to 255: 0 is solid
@@ -64,7 +65,7 @@ class FieldScene:
         }  # fmt: skip
         self._aside = Aside(device, "a view", "show a copy of a part of it")
         self._required = 0  # bytes of a field, for whose frames there is memory
-        self._flat, self._range = flat, ("", math.inf, -math.inf)
+        self._flat, self._range = flat, SeenRange()
         self._fine = False  # all values of the field that is shown are finite
 
     @property
@@ -109,69 +110,62 @@ class FieldScene:
         return seen, lambda: seen.memory[:nbytes].view(dtype)
 
     def _made(self, field: Any, moment: tuple[int, float], asked: Asked) -> list[Frame]:
-        low, high = self._ranged(field, asked)
+        span = self._span(field, asked)
         made: list[Frame] = []
         if asked.wants("slice"):
-            made.append(self._slice(field, low, high, asked, moment))
+            made.append(self._slice(field, span, asked, moment))
         if asked.wants("volume") and not self._flat:
-            made.append(self._volume(field, low, high, moment))
-        return made
+            made.append(self._volume(field, span, moment))
+        return [*made, *tell(span.told)]
 
-    def _ranged(self, field: Any, asked: Asked) -> tuple[float, float]:
-        name, low, high = self._range
-        if name != asked.field:
-            low, high = math.inf, -math.inf
-        least, most = float(field.min()), float(field.max())
+    def _span(self, field: Any, asked: Asked) -> ValueSpan:
+        """Of the values of all sites; where their order or sign matters, without those of walls."""
+        module, least, most = array_module(self._device), float(field.min()), float(field.max())
         self._fine = math.isfinite(least) and math.isfinite(most)
-        if not self._fine:
-            least, most = _finite_ends(field)
-        low, high = min(low, least), max(high, most)
-        self._range = asked.field, low, high
-        if not math.isfinite(high - low):  # none of its values so far, or they are too far apart
-            low, high = 0.0, 1.0
-        return low if asked.low is None else asked.low, high if asked.high is None else asked.high
+        some = None if self._fine else module.isfinite(field)
+        if self._solid is not None and asked.scale != "linear":
+            fluid = module.asarray(~self._solid)
+            some = fluid if some is None else some & fluid
+        values = field if some is None else field[some]
+        if some is not None:
+            least, most = math.inf, -math.inf
+            if values.size:
+                least, most = float(values.min()), float(values.max())
+        return self._range.span(module, values, least, most, asked)
 
-    def _slice(
-        self, field: Any, low: float, high: float, asked: Asked, moment: tuple[int, float]
-    ) -> Frame:
+    def _slice(self, field: Any, span: ValueSpan, asked: Asked, moment: tuple[int, float]) -> Frame:
         axis = 2 if self._flat else asked.axis  # of x, y, z
         count = self._deep[2 - axis]
         k = min(count - 1, int(asked.place * count))
         cut: list[Any] = [slice(None)] * 3
         cut[2 - axis] = k
         solid = None if self._solid is None else self._solid[tuple(cut)]
-        values = _bytes(field[tuple(cut)], low, high, solid, self._device, fine=self._fine)
+        values = _bytes(field[tuple(cut)], span, solid, self._device, fine=self._fine)
         origin, extent = [0.0] * 3, [float(n) for n in self._deep[::-1]]
         origin[axis], extent[axis] = 0.0 if self._flat else k + 0.5, 0.0
         height, width = values.shape
-        return self._framed("slice", values, low, high, origin, extent, moment, first=width,
+        return self._framed("slice", values, span, origin, extent, moment, first=width,
                             total=height, count=width * height)  # fmt: skip
 
-    def _volume(self, field: Any, low: float, high: float, moment: tuple[int, float]) -> Frame:
+    def _volume(self, field: Any, span: ValueSpan, moment: tuple[int, float]) -> Frame:
         small = _averaged(array_module(self._device), field, self._factor)
-        values = _bytes(small, low, high, self._small, self._device, fine=self._fine)
+        values = _bytes(small, span, self._small, self._device, fine=self._fine)
         nz, ny, nx = values.shape
         extent = [float(n * self._factor) for n in (nx, ny, nz)]
-        return self._framed("volume", values, low, high, [0.0] * 3, extent, moment, first=nx,
+        return self._framed("volume", values, span, [0.0] * 3, extent, moment, first=nx,
                             total=ny, count=nz)  # fmt: skip
 
     def _framed(
-        self, kind: str, values: NDArray[np.uint8], low: float, high: float, origin: list[float],
+        self, kind: str, values: NDArray[np.uint8], span: ValueSpan, origin: list[float],
         extent: list[float], moment: tuple[int, float], **counts: int,
     ) -> Frame:  # fmt: skip
         step, time = moment
         header = FrameHeader(
-            kind=kind, flags=FLAGS["walls"], components=1, step=step, time=time, low=low, high=high,
-            origin=(origin[0], origin[1], origin[2]), extent=(extent[0], extent[1], extent[2]),
-            **counts,
+            kind=kind, flags=FLAGS["walls"], components=1, step=step, time=time, low=span.low,
+            high=span.high, scale=span.number, origin=(origin[0], origin[1], origin[2]),
+            extent=(extent[0], extent[1], extent[2]), **counts,
         )  # fmt: skip
         return encode(header, np.ascontiguousarray(values).reshape(-1).data)
-
-
-def _finite_ends(field: Any) -> tuple[float, float]:
-    """The least and the largest value that are finite; infinity and -infinity where none is."""
-    some = field[array_module(device_of(field)).isfinite(field)]
-    return (float(some.min()), float(some.max())) if some.size else (math.inf, -math.inf)
 
 
 def _factor(deep: tuple[int, ...]) -> int:
@@ -192,11 +186,13 @@ def _averaged(module: Any, field: Any, factor: int) -> Any:
 
 
 def _bytes(
-    values: Any, low: float, high: float, solid: NDArray[np.bool_] | None, device: str, *,
-    fine: bool,
-) -> NDArray[np.uint8]:  # fmt: skip
-    """1 to 255 for low to high, 0 for solid sites and what is not finite. fine: all are finite."""
-    module = array_module(device)
+    values: Any, span: ValueSpan, solid: NDArray[np.bool_] | None, device: str, *, fine: bool
+) -> NDArray[np.uint8]:
+    """1 to 255 for the ends of a span, 0 for solid sites and what is not finite. fine: all are
+    finite.
+    """
+    module, (low, high) = array_module(device), span.ends
+    values = scaled(module, values, span)
     scale = STEPS / (high - low) if high > low else 0.0
     if scale > MOST_SCALE:
         values = values.astype(np.float64)

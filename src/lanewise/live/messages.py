@@ -51,6 +51,7 @@ SCHEMA: Mapping[str, tuple[Mapping[str, Check], ...]] = {
     "run": ({},),
     "step": ({"n": _whole(1, MOST_STEPS)},),
     "colour": ({"field": _text},),
+    "scale": ({"name": _text},),
     "range": ({"low": _REAL, "high": _REAL}, {"auto": lambda value: value is True}),
     "show": ({"kinds": _texts},),
     "slice": ({"axis": _whole(0, 2), "place": _number(0, 1)},),

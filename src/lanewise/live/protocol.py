@@ -8,7 +8,8 @@ and u16 x 2, the heading on an octahedron. suffix: rows `first` to `first + coun
 before; `components` is the bytes of a row. slice: `first` by `total` values, x fastest, u8 as
 fractions of the range; its box is flat along its axis. volume: u8, `first` by `total` by `count`
 values, x fastest. statistics: JSON, numbers and texts by name; "field": what colours; and perhaps
-"curve": a function as columns, {"x": [low, high], "y": heights, "names": [of x, of y]}.
+"curve": a function as columns, {"x": [low, high], "y": heights, "names": [of x, of y]}; "colours":
+how many values are "below" a logarithmic scale, or which one is in the "middle" of ranks.
 """
 
 from __future__ import annotations
@@ -42,10 +43,13 @@ HEADER = (
     ("scale", "i", 72, 1),
 )
 """(name, code of `struct`, first byte, how many); rows of frames with one `order` are the same
-elements. scale: 0 linear, 1 logarithmic, 2 by rank.
+elements. scale: of the values, see `SCALES`.
 """
 
 HEADER_BYTES = 80
+
+SCALES = ("linear", "log", "rank")
+"""How values become fractions of the range, by their number in a header."""
 
 KINDS = {"points": 0, "arrows": 1, "slice": 2, "volume": 3, "suffix": 4, "statistics": 5}
 STRIDES = {"points": 8, "arrows": 12, "suffix": 0}
@@ -80,6 +84,7 @@ def page_table() -> str:
         "MAGIC": MAGIC,
         "HEADER": HEADER,
         "HEADER_BYTES": HEADER_BYTES,
+        "SCALES": SCALES,
         "KINDS": KINDS,
         "STRIDES": STRIDES,
         "FLAGS": FLAGS,

@@ -6,7 +6,7 @@ and none where that is below 0 or above the rows there are.
 """
 
 from lanewise.language.array_types import Array1, Array2, index
-from lanewise.language.values import clamp, f32, i32, maximum, minimum, u32, vec3
+from lanewise.language.values import clamp, f32, i32, log, maximum, minimum, u32, vec3
 from lanewise.patterns.threadwise.kernel import threadwise
 
 MOST = 65535.0
@@ -92,3 +92,33 @@ def bound_columns(
         none += v - v
     least[j, lane] = low + none
     most[j, lane] = high + none
+
+
+@threadwise
+def take_logarithms(i: index, value: Array1[f32], least: f32):
+    """Natural ones, in place; of numbers below `least`, its own."""
+    value[i] = log(maximum(value[i], least))
+
+
+@threadwise
+def find_ranks(i: index, value: Array1[f32], ordered: Array1[f32]):
+    """In place, the share of numbers in ascending order that are less, and half of those equal."""
+    count = ordered.shape[0]
+    v = value[i]
+    first = 0
+    behind = count
+    while first < behind:
+        middle = (first + behind) // 2
+        if ordered[middle] < v:
+            first = middle + 1
+        else:
+            behind = middle
+    last = first
+    end = count
+    while last < end and ordered[last] == v:
+        middle = (last + end) // 2
+        if ordered[middle] > v:
+            end = middle
+        else:
+            last = middle + 1
+    value[i] = (f32(first) + f32(last)) * 0.5 / f32(count)

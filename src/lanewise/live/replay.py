@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
-from lanewise.live.feed import FrameSet, towards
+from lanewise.live.feed import FrameSet, told, towards
+from lanewise.live.scales import check_scale
 from lanewise.live.scenes import Asked
 from lanewise.support.errors import InputError
 
@@ -28,9 +29,16 @@ class Replayed(Protocol):
     def frames(self, number: int, /) -> FrameSet: ...
 
 
+@runtime_checkable
+class RemadeReplay(Replayed, Protocol):
+    """One whose frames are made when they are looked at, and so as they are requested then."""
+
+    asked: Asked
+
+
 @dataclass(frozen=True, slots=True)
 class RecordedScene:
-    """What the page gets about a recording. Its frames are as they were made."""
+    """What the page gets about a recording."""
 
     about: Mapping[str, Any]
     moment: tuple[int, float] = (0, 0.0)
@@ -49,7 +57,10 @@ class RecordedFeed:
 
     def __init__(self, recording: Replayed, rate: float = 30.0) -> None:
         self.recording, self.rate = recording, rate
-        self.scene = RecordedScene({**recording.about, "fields": [], "replay": True})
+        remade = isinstance(recording, RemadeReplay)
+        fields = recording.about["fields"] if remade else []  # others are as they were recorded
+        self.scene = RecordedScene({**recording.about, "fields": fields, "replay": True})
+        self._version = 0  # of what is requested
         self.paused, self.ended, self.watched = False, False, 0
         self.notify: Callable[[], None] = lambda: None
         self.note = "" if recording.whole else "the recording was cut off; it has what was whole"
@@ -83,7 +94,8 @@ class RecordedFeed:
         with self._lock:
             if self._loaded[0] != number:
                 try:
-                    self._loaded = number, self.recording.frames(number)
+                    made = replace(self.recording.frames(number), version=self._version)
+                    self._loaded = number, made
                 except InputError as error:  # a damaged frame is left out, and said once
                     self.note = str(error)
                     self._loaded = number, self._loaded[1]
@@ -95,11 +107,23 @@ class RecordedFeed:
         looks, now = self.recording.looks, self.newest()
         return {
             "paused": self.paused, "ended": self.ended, "step": 0 if now is None else now.step,
-            "history": [looks[0][0], looks[-1][0]],
+            "history": [looks[0][0], looks[-1][0]], **self._asked_for,
         }  # fmt: skip
 
+    @property
+    def _asked_for(self) -> dict[str, Any]:
+        return told(self.recording.asked) if isinstance(self.recording, RemadeReplay) else {}
+
     def ask(self, **changed: Any) -> None:
-        """Frames are as they were recorded."""
+        """Frames that are made when they are looked at are made otherwise; others are as they were
+        recorded.
+        """
+        if isinstance(self.recording, RemadeReplay):
+            check_scale(asked := replace(self.recording.asked, **changed))
+            with self._lock:
+                self.recording.asked, self._loaded = asked, (-1, self._loaded[1])
+                self._version += 1
+            self.notify()
 
     def pause(self) -> None:
         """Stay here."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from lanewise.live.frame import Frame
+from lanewise.live.frame import Frame, FrameHeader, encode
 
 FrameOrLater: TypeAlias = Frame | Callable[[], Sequence[Frame]]
 """A frame, or what makes frames of what was kept of a state: called once, in any thread."""
@@ -16,11 +17,13 @@ FrameOrLater: TypeAlias = Frame | Callable[[], Sequence[Frame]]
 class Asked:
     """What viewers have requested, of all of them: the feed makes one frame for all.
 
-    kinds: of frames; empty for all. low, high: of values; None: the least and greatest so far.
-    axis, place: of the slice, from 0 to 1. points: elements at most.
+    kinds: of frames; empty for all. scale: of values, see `protocol.SCALES`. low, high: of values;
+    None: the least and greatest so far. axis, place: of the slice, from 0 to 1. points: elements at
+    most.
     """
 
     field: str
+    scale: str = "linear"
     kinds: tuple[str, ...] = ()
     low: float | None = None
     high: float | None = None
@@ -68,3 +71,11 @@ class ChangingScene(Scene, Protocol):
 def finished(frames: Sequence[FrameOrLater]) -> list[Frame]:
     """The frames of a look, all of them on the host."""
     return [made for f in frames for made in (f() if callable(f) else [f])]
+
+
+def tell(values: Mapping[str, Any]) -> list[Frame]:
+    """A frame of statistics; none where there is nothing to be said."""
+    if not values:
+        return []
+    text = json.dumps(dict(values)).encode()
+    return [encode(FrameHeader(kind="statistics", count=len(text)), text)]

@@ -17,6 +17,7 @@ from lanewise.frontend.helpers import HelperFunction, function
 from lanewise.live.clouds import CloudScene, Shown, shown_by_default
 from lanewise.live.feed import Feed
 from lanewise.live.fields import FieldScene
+from lanewise.live.protocol import SCALES
 from lanewise.live.recording import Recorder
 from lanewise.live.scenes import Asked, Scene, finished
 from lanewise.live.server import Server, Serving
@@ -62,13 +63,14 @@ class LiveView:
         rate: float,
         record: Path | None,
         overwrite: bool,
+        scale: str = "linear",
     ) -> None:
         """shown, fields: what `view` was told of records, arrays and sites."""
         self._step, self._time = 0, 0.0
         self._stack = ExitStack()
         scene = self._scene_of(what, shown, fields)
         recorder = None if record is None else Recorder(record, scene.about, overwrite=overwrite)
-        self._feed = Feed(scene, rate=rate, record=recorder and recorder.add)
+        self._feed = Feed(scene, rate=rate, scale=scale, record=recorder and recorder.add)
         self._server = Server(self._feed, serving)
         if recorder is not None:
             self._stack.callback(recorder.close)
@@ -262,6 +264,7 @@ def view(
     what: Any,
     *,
     colour: Any = None,
+    scale: str = "linear",
     heading: str | None = None,
     fields: Any = None,
     title: str | None = None,
@@ -280,7 +283,8 @@ def view(
     arrays, call `LiveView.update` after each step.
 
     colour: what colours records, bodies and agents at first: a field, or a function of one record,
-    elementwise or `lw.function`, which changes nothing. heading: a field of three numbers, with
+    elementwise or `lw.function`, which changes nothing. scale: how values become colours at first:
+    linear, log or rank (their place among all values). heading: a field of three numbers, with
     which records are arrows. fields: of sites, by name: functions without arguments that give an
     array of the box's shape. port: the first of ten that are tried; 0: any. rate: frames a second
     at most. readonly: viewers cannot pause. wait: until there is a viewer. record: a file that
@@ -296,6 +300,8 @@ def view(
         raise InputError(
             f"colour={colour!r}: wanted the name of a field, or an elementwise function of a record"
         )
+    if scale not in SCALES:
+        raise InputError(unknown("scale", scale, SCALES))
     shown = {"colour": colour, "heading": heading, "title": title}
     made = LiveView(
         what,
@@ -305,6 +311,7 @@ def view(
         rate,
         None if record is None else Path(record),
         overwrite,
+        scale,
     )
     if not quiet:
         print(made._server.lines, file=sys.stderr, flush=True)  # pyright: ignore[reportPrivateUsage]

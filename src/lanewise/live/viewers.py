@@ -51,6 +51,7 @@ class Viewer:
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     dropped: int = 0  # frames that newer ones replaced
     _sent: int = 0  # sequence
+    _version: int = 0  # of what was sent
     _at: float = 0.0
     _cloud: tuple[FrameHeader, memoryview, int] | None = None  # of which so many elements were sent
     _told: tuple[Any, Any, float] = (None, None, 0.0)  # the state, what moves in it, and when
@@ -69,6 +70,7 @@ class Viewer:
         try:
             self._do(read_message(data))
         except InputError as error:
+            self._told = (None, None, 0.0)  # the page shows what was refused
             if self._second[1] <= LOGGED:
                 await self.send(json.dumps({"is": "error", "text": str(error)}))
         self.woken.set()
@@ -93,6 +95,8 @@ class Viewer:
                 if name not in about["fields"]:
                     raise InputError(f"no field {name}; wanted one of {', '.join(about['fields'])}")
                 feed.ask(field=name, low=None, high=None)
+            case {"do": "scale", "name": name}:
+                feed.ask(scale=name, low=None, high=None)
             case {"do": "range", "auto": True}:
                 feed.ask(low=None, high=None)
             case {"do": "range", "low": low, "high": high}:
@@ -180,7 +184,7 @@ class Viewer:
         if moment is None:
             return 0.25
         since = time.monotonic() - self._at
-        if moment.sequence != self._sent:
+        if (moment.sequence, moment.version) != (self._sent, self._version):
             left = 1 / min(self.rate, self.feed.rate) - since
             if left > 0.001 and not self.feed.ended:
                 return left
@@ -193,7 +197,8 @@ class Viewer:
         return RESTS
 
     async def _send_moment(self, moment: FrameSet) -> None:
-        self._sent, self._at, self._cloud = moment.sequence, time.monotonic(), None
+        self._sent, self._version = moment.sequence, moment.version
+        self._at, self._cloud = time.monotonic(), None
         for frame in moment.frames:
             header, body = decode(frame)
             if header.kind == "statistics":  # which costs no credit

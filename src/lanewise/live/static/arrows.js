@@ -39,21 +39,13 @@ const FRAGMENT = `
 in vec3 colour;
 void main() { ink = vec4(colour, 1.0); }`;
 
-export class Arrows {
-  constructor(gl) {
-    this.gl = gl;
-    this.cloud = cloud(gl, VERTEX, FRAGMENT, [[0, 4, 0], [1, 2, 8]], 1);
-  }
-
-  set(frame) {
-    this.cloud.set(frame);
-  }
-
-  draw(look, frame) {
-    const { gl } = this;
+export function arrows(gl) {
+  const rows = cloud(gl, VERTEX, FRAGMENT, [[0, 4, 0], [1, 2, 8]], 1);
+  const draw = (look, frame) => {
     // as long as the scene says, but never too small to be seen
     const lengths = (Math.max(look.arrow ?? 0, 9 * look.camera.pixel()) * look.size) / 3;
-    this.cloud.draw(look, { ...look.box(frame), upward: look.up, lengths }, null,
+    rows.draw(look, { ...look.box(frame), upward: look.up, lengths }, null,
       () => gl.drawArraysInstanced(gl.TRIANGLES, 0, 12, frame.count));
-  }
+  };
+  return { set: rows.set, draw };
 }

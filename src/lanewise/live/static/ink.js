@@ -1,7 +1,7 @@
 // What is written over the picture: ticks of the box, small axes, scale bar, legend, a ring around
 // what is followed. Drawn on a canvas of its own, so that pictures and films have it, too.
 import { minus } from "./camera.js";
-import { digits, ticks } from "./lines.js";
+import { digits, grouped, ticks } from "./lines.js";
 
 const FONT = "system-ui, sans-serif";
 const NAMES = ["x", "y", "z"];
@@ -83,7 +83,7 @@ export class Ink {
 
   legend(view, x, y) {
     const { context: c } = this;
-    const { palette, field, low, high, scale } = view.legend;
+    const { palette, field, low, high, scale, below, middle } = view.legend;
     for (let k = 0; k < LEGEND; k++) {
       const j = 4 * Math.round((k / (LEGEND - 1)) * 255);
       c.fillStyle = `rgb(${palette[j]},${palette[j + 1]},${palette[j + 2]})`;
@@ -92,8 +92,12 @@ export class Ink {
     c.fillStyle = view.inkColour;
     this.text(digits(low), x, y + 7, "left");
     this.text(digits(high), x + LEGEND, y + 7, "right");
-    const how = ["", ", logarithmic", ", by rank"][scale] ?? "";
+    const half = { log: Math.sqrt(low * high), rank: middle }[scale];
+    if (low < high && isFinite(half)) this.text(digits(half), x + LEGEND / 2, y + 7, "center");
+    const how = { log: ", logarithmic", rank: ", by rank" }[scale] ?? "";
     this.text(field + how, x, y - 19, "left");
+    if (scale === "log" && below)
+      this.text(`${grouped(below)} at or below 0: lowest colour`, x, y - 35, "left");
   }
 
   ticks(camera, view) {

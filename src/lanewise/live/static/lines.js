@@ -12,17 +12,12 @@ const FRAGMENT = `
 uniform vec4 colour;
 void main() { ink = vec4(colour.rgb * colour.a, colour.a); }`;
 
-export class Lines {
-  constructor(gl) {
-    this.gl = gl;
-    this.layer = layer(gl, VERTEX, FRAGMENT);
-  }
-
-  draw(look, box) {
-    const { gl } = this;
-    this.layer.draw(look, { ...look.box(box), colour: look.edges }, "over",
-      () => gl.drawArrays(gl.LINES, 0, 24));
-  }
+export function lines(gl) {
+  const { draw } = layer(gl, VERTEX, FRAGMENT);
+  return {
+    draw: (look, box) => draw(look, { ...look.box(box), colour: look.edges }, "over",
+      () => gl.drawArrays(gl.LINES, 0, 24)),
+  };
 }
 
 // Round numbers between two others, about `wanted` of them.

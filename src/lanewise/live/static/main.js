@@ -7,11 +7,11 @@ import { digits, grouped } from "./lines.js";
 import { $, Panel, table } from "./panel.js";
 import { Feed } from "./protocol.js";
 import { Scene, nearest, palette, placeOf } from "./scene.js";
-import { MAPS } from "./table.js";
+import { MAPS, SCALES } from "./table.js";
 
 const settings = {
-  field: "", map: "", reversed: false, low: null, high: null, size: 3, style: "opaque",
-  opacity: 0.35, massive: false, tails: 0, slices: true, axis: "z", place: 0.5, smooth: true,
+  field: "", scale: "linear", map: "", reversed: false, low: null, high: null,
+  size: 3, style: "opaque", opacity: 0.35, massive: false, tails: 0, slices: true, axis: "z", place: 0.5, smooth: true,
   volume: "none", density: 0.5, turning: false, fitting: false, axes: true, stereo: false,
   theme: "system", times: "2x", rate: 30,
 };
@@ -61,8 +61,9 @@ function legend() {
   const frame = scene.cloud() ?? slice ?? volume;
   if (!frame?.count || !(frame.high >= frame.low)) return null;
   const { low, high, scale } = frame;
-  const { field = "value" } = run;
-  return { palette: palette(settings.map, settings.reversed), field, low, high, scale };
+  const { field = "value", colours } = run;
+  const map = palette(settings.map, settings.reversed);
+  return { ...colours, palette: map, field, low, high, scale: SCALES[scale] };
 }
 
 function resize() {
@@ -150,9 +151,13 @@ const on = {
     counted.frames += frame.kind !== "suffix" && frame.kind !== "statistics";
     counted.bytes += frame.body.byteLength;
     if (frame.kind === "statistics") {
-      const { curve, field, ...told } = JSON.parse(new TextDecoder().decode(frame.body));
+      const { curve, field, colours, ...told } = JSON.parse(new TextDecoder().decode(frame.body));
       run.statistics = { ...run.statistics, ...told };
       run.field = field ?? run.field;
+      if (colours) {
+        run.colours = colours;
+        wanted = true;
+      }
       if (curve) {
         if (!run.curve) fitted = false;
         run.curve = curve;
@@ -166,7 +171,10 @@ const on = {
     if (is === "welcome") welcome(values);
     else if (is === "state") state(values);
     else if (is === "picked" && followed) showPicked(values.fields);
-    else if (is === "error") notice(values.text);
+    else if (is === "error") {
+      run.range = null; // which the next state says again
+      notice(values.text);
+    }
   },
 
   link(name, words) {
@@ -186,7 +194,8 @@ function welcome(values) {
   for (const key of ["axis", "place"]) if (about.flat) panel.rows[key].row.hidden = true;
   panel.choices("field", about.fields);
   // recordings are as they are
-  for (const key of ["field", "low", "high"]) panel.rows[key].row.hidden = !about.fields.length;
+  for (const key of ["field", "scale", "low", "high"])
+    panel.rows[key].row.hidden = !about.fields.length;
   if (first) camera.home(about.up, Boolean(about.flat));
   // viridis begins too dark for points on a dark page
   const light = !colours().dark || about.kinds.includes("slice");
@@ -196,19 +205,23 @@ function welcome(values) {
 }
 
 function state(values) {
+  const { field, scale, range, slice } = values;
+  if (field) shown({ field });
+  if (scale) shown({ scale });
+  // one end of two that is typed waits for the other
+  if (range && `${range}` !== `${run.range}`) shown({ low: range[0], high: range[1] });
+  if (slice) shown({ axis: "xyz"[slice.axis], place: slice.place });
   Object.assign(run, values);
-  if (values.field) {
-    settings.field = values.field;
-    panel.show("field");
-  }
-  if (values.slice) {
-    Object.assign(settings, { axis: "xyz"[values.slice.axis], place: values.slice.place });
-    for (const key of ["axis", "place"]) panel.show(key);
-  }
   panel.state({ ...about, ...run });
   feed.over = run.ended;
   if (run.ended) on.link("ended", `the ${about.replay ? "view" : "run"} has ended`);
   wanted = true;
+}
+
+// Controls show what holds.
+function shown(values) {
+  Object.assign(settings, values);
+  for (const key in values) panel.show(key);
 }
 
 // Kinds that are not looked at need not be sent.
@@ -248,6 +261,7 @@ function showPicked(fields) {
 
 const SENT = {
   field: (field) => ({ do: "colour", field }),
+  scale: (name) => ({ do: "scale", name }),
   rate: (n) => ({ do: "rate", n }),
   low: range, high: range,
   axis: slice, place: slice,
@@ -264,8 +278,8 @@ function slice() {
 
 const actions = {
   set(key, value) {
-    settings[key] = value;
-    panel.show(key);
+    shown({ [key]: value });
+    notice("");
     if (key in SENT) feed.soon(SENT[key](value));
     if (key === "slices" || key === "volume") show();
     if (key === "turning") camera.turning = value;
@@ -335,6 +349,7 @@ const KEYS = {
   z: fit, f: fit, h: actions.help, "?": actions.help, p: actions.picture, r: actions.film,
   x: actions.screen, Escape: leave,
   c: () => next("field", about.fields), m: () => next("map", Object.keys(MAPS)),
+  l: () => next("scale", about.fields.length ? SCALES : []),
   t: () => actions.set("tails", settings.tails ? 0 : 32),
   o: () => actions.set("turning", !settings.turning),
 };

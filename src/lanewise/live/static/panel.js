@@ -1,5 +1,5 @@
 // Controls beside the picture: made from lists, changed by hand or by key, shown as they are.
-import { MAPS } from "./table.js";
+import { MAPS, SCALES } from "./table.js";
 
 export const $ = (id) => document.getElementById(id);
 
@@ -15,7 +15,8 @@ const KEYS = [
   ["End", "back to the newest frame"],
   ["Z or F", "fit the picture to what is there"],
   ["Shift + arrows", "orbit"], ["W A S D", "move"], ["+  −", "zoom"],
-  ["O", "turn slowly"], ["C", "next colour"], ["M", "next colour map"], ["T", "tails"],
+  ["O", "turn slowly"], ["C", "next colour"], ["M", "next colour map"],
+  ["L", "colours in proportion, by logarithm, by rank"], ["T", "tails"],
   ["P", "picture"], ["R", "record a film"], ["X", "full screen"], ["Esc", "follow no longer"],
   ["H", "this help"],
 ];
@@ -24,6 +25,7 @@ const KEYS = [
 const CONTROLS = {
   Colour: [
     ["field", "By", []],
+    ["scale", "Scale", SCALES],
     ["map", "Map", Object.keys(MAPS)],
     ["reversed", "Reversed", "check"],
     ["low", "From", "number"],

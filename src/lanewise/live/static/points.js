@@ -31,28 +31,20 @@ void main() {
   }
 }`;
 
-export class Points {
-  constructor(gl) {
-    this.gl = gl;
-    this.cloud = cloud(gl, VERTEX, FRAGMENT, [[0, 4, 0]], 0);
-    this.largest = gl.getParameter(gl.ALIASED_POINT_SIZE_RANGE)[1];
-  }
-
-  set(frame) {
-    this.cloud.set(frame);
-  }
-
-  draw(look, frame) {
-    const { gl } = this;
+export function points(gl) {
+  const rows = cloud(gl, VERTEX, FRAGMENT, [[0, 4, 0]], 0);
+  const [, largest] = gl.getParameter(gl.ALIASED_POINT_SIZE_RANGE);
+  const draw = (look, frame) => {
     const glow = look.style === "glow";
     const values = {
-      ...look.box(frame), largest: this.largest, size: look.size * look.pixels,
-      near: look.distance, glow, opacity: look.opacity, massive: look.massive,
+      ...look.box(frame), largest, size: look.size * look.pixels, near: look.distance, glow,
+      opacity: look.opacity, massive: look.massive,
     };
     // opaque points have smooth rims by the samples of a pixel
     if (!glow) gl.enable(gl.SAMPLE_ALPHA_TO_COVERAGE);
-    this.cloud.draw(look, values, glow && (look.dark ? "add" : "over"),
+    rows.draw(look, values, glow && (look.dark ? "add" : "over"),
       () => gl.drawArrays(gl.POINTS, 0, frame.count));
     gl.disable(gl.SAMPLE_ALPHA_TO_COVERAGE);
-  }
+  };
+  return { set: rows.set, draw };
 }

@@ -1,15 +1,15 @@
 // What is drawn: the newest frame of each kind, in layers. Data and drawing are decoupled: frames
 // wait here until the next picture, and a picture takes what is there.
-import { Arrows } from "./arrows.js";
+import { arrows } from "./arrows.js";
 import { ANGLE, dot, minus } from "./camera.js";
 import { texture } from "./gl.js";
-import { Lines } from "./lines.js";
-import { Points } from "./points.js";
+import { lines } from "./lines.js";
+import { points } from "./points.js";
 import { extended } from "./protocol.js";
-import { Slice } from "./slice.js";
+import { slice } from "./slice.js";
 import { MAPS } from "./table.js";
-import { LONGEST, Tails } from "./tails.js";
-import { Volume } from "./volume.js";
+import { LONGEST, tails } from "./tails.js";
+import { volume } from "./volume.js";
 
 const OPTIONS = { antialias: true, alpha: false, powerPreference: "high-performance" };
 const CLOUDS = ["points", "arrows"];
@@ -45,8 +45,8 @@ export class Scene {
   build() {
     const { gl } = this;
     this.layers = {
-      volume: new Volume(gl), slice: new Slice(gl), points: new Points(gl),
-      arrows: new Arrows(gl), tails: new Tails(gl), lines: new Lines(gl),
+      volume: volume(gl), slice: slice(gl), points: points(gl), arrows: arrows(gl),
+      tails: tails(gl), lines: lines(gl),
     };
     this.palette = texture(gl, gl.TEXTURE_2D, gl.LINEAR);
     this.map = "";

@@ -27,34 +27,28 @@ void main() {
 
 const UNIT = [[1, 0, 0], [0, 1, 0], [0, 0, 1]];
 
-export class Slice {
-  constructor(gl) {
-    this.gl = gl;
-    this.layer = layer(gl, VERTEX, FRAGMENT);
-    this.texture = texture(gl, gl.TEXTURE_2D, gl.LINEAR);
-  }
+export function slice(gl) {
+  const plane = layer(gl, VERTEX, FRAGMENT);
+  const image = texture(gl, gl.TEXTURE_2D, gl.LINEAR);
 
-  set(frame) {
-    const { gl } = this;
-    const [w, h] = [frame.width, frame.height];
-    gl.bindTexture(gl.TEXTURE_2D, this.texture);
+  const set = ({ width: w, height: h, body }) => {
+    gl.bindTexture(gl.TEXTURE_2D, image);
     gl.pixelStorei(gl.UNPACK_ALIGNMENT, 1);
-    gl.texImage2D(gl.TEXTURE_2D, 0, gl.R8, w, h, 0, gl.RED, gl.UNSIGNED_BYTE, frame.body);
-  }
+    gl.texImage2D(gl.TEXTURE_2D, 0, gl.R8, w, h, 0, gl.RED, gl.UNSIGNED_BYTE, body);
+  };
 
-  draw(look, frame) {
-    const { gl } = this;
+  const draw = (look, frame) => {
     const { origin, extent } = look.box(frame);
-    const thin = frame.axis;
-    const [u, v] = [0, 1, 2].filter((i) => i !== thin);
-    const side = (i) => UNIT[i].map((x) => x * extent[i]);
+    const [across, along] = [0, 1, 2].filter((i) => i !== frame.axis)
+      .map((i) => UNIT[i].map((x) => x * extent[i]));
     gl.activeTexture(gl.TEXTURE1);
-    gl.bindTexture(gl.TEXTURE_2D, this.texture);
+    gl.bindTexture(gl.TEXTURE_2D, image);
     for (const which of [gl.TEXTURE_MAG_FILTER, gl.TEXTURE_MIN_FILTER])
       gl.texParameteri(gl.TEXTURE_2D, which, look.smooth ? gl.LINEAR : gl.NEAREST);
     const low = frame.walls ? 1 / 255 : 0;
-    const values = { origin, across: side(u), along: side(v), walls: frame.walls,
-      solid: look.solid, low, scale: 1 / (1 - low) };
-    this.layer.draw(look, values, null, () => gl.drawArrays(gl.TRIANGLE_STRIP, 0, 4));
-  }
+    const values = { origin, across, along, walls: frame.walls, solid: look.solid, low,
+      scale: 1 / (1 - low) };
+    plane.draw(look, values, null, () => gl.drawArrays(gl.TRIANGLE_STRIP, 0, 4));
+  };
+  return { set, draw };
 }

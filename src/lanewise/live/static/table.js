@@ -3,6 +3,7 @@ export const PATH = "/v1/feed";
 export const MAGIC = "LWV1";
 export const HEADER = [["kind","B",4,1],["flags","B",5,1],["components","B",6,1],["order","B",7,1],["sequence","I",8,1],["count","I",12,1],["first","I",16,1],["total","I",20,1],["step","Q",24,1],["time","d",32,1],["origin","f",40,3],["extent","f",52,3],["low","f",64,1],["high","f",68,1],["scale","i",72,1]];
 export const HEADER_BYTES = 80;
+export const SCALES = ["linear","log","rank"];
 export const KINDS = {"points":0,"arrows":1,"slice":2,"volume":3,"suffix":4,"statistics":5};
 export const STRIDES = {"points":8,"arrows":12,"suffix":0};
 export const FLAGS = {"walls":1,"past":2,"clamped":4};

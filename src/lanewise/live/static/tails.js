@@ -22,45 +22,38 @@ const FRAGMENT = `
 in vec4 colour;
 void main() { ink = colour; }`;
 
-export class Tails {
-  constructor(gl) {
-    this.gl = gl;
-    this.layer = layer(gl, VERTEX, FRAGMENT);
-    this.kept = []; // from old to new: {buffer, room, frame, count}
-    this.free = [];
-  }
-
-  clear() {
-    this.free.push(...this.kept.splice(0));
-  }
+export function tails(gl) {
+  const { draw } = layer(gl, VERTEX, FRAGMENT);
+  const kept = []; // from old to new: {buffer, room, frame, count}
+  const free = [];
+  const clear = () => free.push(...kept.splice(0));
 
   // A frame of the same rows goes on; others, and those from before, begin anew.
-  add(frame, length) {
-    const last = this.kept.at(-1)?.frame;
+  const add = (frame, length) => {
+    const last = kept.at(-1)?.frame;
     if (last && frame.sequence === last.sequence) return;
-    if (last && (frame.order !== last.order || frame.step < last.step)) this.clear();
+    if (last && (frame.order !== last.order || frame.step < last.step)) clear();
     const count = Math.min(frame.count, MOST);
-    const bytes = frame.body.subarray(0, count * frame.stride);
-    const slot = this.free.pop() ?? {};
-    fill(this.gl, slot, bytes);
-    this.kept.push({ ...slot, frame, count });
-    while (this.kept.length > length + 1) this.free.push(this.kept.shift());
-  }
+    const slot = free.pop() ?? {};
+    fill(gl, slot, frame.body.subarray(0, count * frame.stride));
+    kept.push({ ...slot, frame, count });
+    while (kept.length > length + 1) free.push(kept.shift());
+  };
 
-  draw(look) {
-    const { gl } = this;
-    for (let k = 1; k < this.kept.length; k++) {
-      const [a, b] = [this.kept[k - 1], this.kept[k]];
+  const all = (look) => {
+    for (let k = 1; k < kept.length; k++) {
+      const [a, b] = [kept[k - 1], kept[k]];
       const after = look.box(b.frame);
       const values = {
         ...look.box(a.frame), originAfter: after.origin, extentAfter: after.extent,
-        fade: (0.85 * k) / this.kept.length,
+        fade: (0.85 * k) / kept.length,
       };
-      this.layer.draw(look, values, "over", () => {
+      draw(look, values, "over", () => {
         attributes(gl, a.buffer, a.frame.stride, [[0, 4, 0]], 1);
         attributes(gl, b.buffer, b.frame.stride, [[1, 4, 0]], 1);
         gl.drawArraysInstanced(gl.LINES, 0, 2, Math.min(a.count, b.count));
       });
     }
-  }
+  };
+  return { clear, add, draw: all };
 }

@@ -70,49 +70,43 @@ void main() {
   ink = hit ? vec4(mix(light, c, 0.5 * a), 1.0) : vec4(c * a, a);
 }`;
 
-export class Volume {
-  constructor(gl) {
-    this.gl = gl;
-    this.layer = layer(gl, VERTEX, FRAGMENT);
-    this.texture = texture(gl, gl.TEXTURE_3D, gl.LINEAR);
-    this.size = "";
-  }
+export function volume(gl) {
+  const box = layer(gl, VERTEX, FRAGMENT);
+  const image = texture(gl, gl.TEXTURE_3D, gl.LINEAR);
+  let size = "";
 
-  set(frame) {
-    const { gl } = this;
-    const { width: w, height: h, depth: d } = frame;
-    gl.bindTexture(gl.TEXTURE_3D, this.texture);
+  const set = ({ width: w, height: h, depth: d, body }) => {
+    gl.bindTexture(gl.TEXTURE_3D, image);
     gl.pixelStorei(gl.UNPACK_ALIGNMENT, 1);
-    const [format, type] = [gl.RED, gl.UNSIGNED_BYTE];
-    if (this.size === `${w} ${h} ${d}`)
-      gl.texSubImage3D(gl.TEXTURE_3D, 0, 0, 0, 0, w, h, d, format, type, frame.body);
-    else gl.texImage3D(gl.TEXTURE_3D, 0, gl.R8, w, h, d, 0, format, type, frame.body);
-    this.size = `${w} ${h} ${d}`;
-  }
+    if (size !== `${w} ${h} ${d}`)
+      gl.texImage3D(gl.TEXTURE_3D, 0, gl.R8, w, h, d, 0, gl.RED, gl.UNSIGNED_BYTE, body);
+    else gl.texSubImage3D(gl.TEXTURE_3D, 0, 0, 0, 0, w, h, d, gl.RED, gl.UNSIGNED_BYTE, body);
+    size = `${w} ${h} ${d}`;
+  };
 
   // In front of the slice that was drawn before, if there is one.
-  draw(look, frame, slice) {
-    const { gl } = this;
-    const { origin, extent } = look.box(frame);
-    const eye = look.eye.map((x, i) => (x - frame.origin[i]) / extent[i]);
+  const draw = (look, frame, cut) => {
+    const place = (x, i) => (x - frame.origin[i]) / frame.extent[i];
     const plane = [0, 0, 0, 2];
-    if (slice) {
-      plane[slice.axis] = 1;
-      plane[3] = (slice.origin[slice.axis] - frame.origin[slice.axis]) / extent[slice.axis];
+    if (cut) {
+      plane[cut.axis] = 1;
+      plane[3] = place(cut.origin[cut.axis], cut.axis);
     }
     gl.activeTexture(gl.TEXTURE1);
-    gl.bindTexture(gl.TEXTURE_3D, this.texture);
+    gl.bindTexture(gl.TEXTURE_3D, image);
     gl.enable(gl.CULL_FACE);
     gl.cullFace(gl.FRONT);
     gl.disable(gl.DEPTH_TEST);
     const values = {
-      origin, extent, eye, plane, walls: frame.walls, emission: look.volume !== "maximum",
+      ...look.box(frame), eye: look.eye.map(place), plane, walls: frame.walls,
+      emission: look.volume !== "maximum",
       // without any density walls alone are seen
       density: look.volume === "walls" ? 0 : look.density * 2,
       steps: look.steps, solid: look.solid, upward: look.up,
     };
-    this.layer.draw(look, values, "over", () => gl.drawArrays(gl.TRIANGLES, 0, 36));
+    box.draw(look, values, "over", () => gl.drawArrays(gl.TRIANGLES, 0, 36));
     gl.disable(gl.CULL_FACE);
     gl.enable(gl.DEPTH_TEST);
-  }
+  };
+  return { set, draw };
 }

@@ -16,7 +16,7 @@ from lanewise.io.hdf5 import open_hdf5
 from lanewise.live.clouds import CloudScene, Shown
 from lanewise.live.feed import FrameSet
 from lanewise.live.frame import stamp
-from lanewise.live.scenes import Asked, Scene, finished
+from lanewise.live.scenes import Asked, Scene, finished, tell
 from lanewise.sims.boids.parameters import Parameters
 from lanewise.sims.boids.settings import FLAT
 from lanewise.sims.boids.state import REQUIRED, read_state
@@ -67,7 +67,10 @@ class SeenAgent(lw.Record):
 
 
 class Flight:
-    """The trajectory of a file, as a recording that plays in the browser: one look a frame."""
+    """The trajectory of a file, as a recording that plays in the browser: one look a frame.
+
+    asked: how frames are made.
+    """
 
     whole = True
 
@@ -83,20 +86,22 @@ class Flight:
             position=np.zeros((count, 3)), forward=np.zeros((count, 3)), speed=np.zeros(count)
         )
         self._scene = CloudScene(self._agents, AGENTS, about, self._moment)
-        self.about = {**self._scene.about, "field": "speed"}
+        self.about = self._scene.about
+        self.asked = Asked(field="speed")
         self.looks = tuple((n + 1, ()) for n in range(len(self._steps)))
 
     def _moment(self) -> tuple[int, float]:
         return int(self._steps[self._frame]), float(self._times[self._frame])
 
     def frames(self, number: int) -> FrameSet:
-        """That of a look, coloured by speed."""
+        """Those of a look."""
         with open_hdf5(self._path) as file:
             for name in ("position", "forward", "speed"):
                 values = file[f"trajectory/{name}"][number]
                 setattr(self._agents, name, np.asarray(values, np.float32))
         self._frame, (sequence, _) = number, self.looks[number]
-        made = finished(self._scene.frames(Asked(field="speed")))
+        made = finished(self._scene.frames(self.asked))
+        made += tell({"field": self.asked.field})
         frames = tuple(stamp(f, sequence=sequence) for f in made)
         return FrameSet(sequence, int(self._steps[number]), frames)
 

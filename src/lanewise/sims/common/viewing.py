@@ -48,6 +48,10 @@ class ViewSettings:
     view_points: int = setting(
         1_000_000, Option(VIEW, "N", "elements at most in a frame (default 1000000)", minimum=1)
     )
+    view_scale: str = setting(
+        "linear", Option(VIEW, "SCALE", "of colours: linear, log or rank (default {default})",
+                         values=("linear", "log", "rank"))
+    )  # fmt: skip
     view_history: float = setting(
         512.0, Option(VIEW, "X", "MB of frames to go back in (default {default})", minimum=1)
     )
@@ -105,6 +109,7 @@ def served(
         recorder = Recorder(path, scene.about, overwrite=bool(given["overwrite"]))
     feed = Feed(
         scene, rate=settings.view_rate, points=settings.view_points,
+        scale=settings.view_scale,
         history=int(min(settings.view_history * 1e6, ALL)), thin=settings.view_history_thin,
         record=recorder and recorder.add, profile=profile,
     )  # fmt: skip
@@ -136,6 +141,10 @@ def check_view(given: GivenOptions) -> None:
                 "--view shows a run of one process, and this one has "
                 f"{transport().size}; leave it out, or leave mpirun out"
             )
+        from lanewise.live.scales import check_scale
+        from lanewise.live.scenes import Asked
+
+        check_scale(Asked(field="", scale=given.make(ViewSettings).view_scale))
         return
     for f in fields(ViewSettings):
         option = option_of(f)

@@ -4,7 +4,6 @@ place, and the largest mean 2F over frequency.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -16,8 +15,9 @@ from numpy.typing import NDArray
 
 from lanewise.io.columns import names_at_top
 from lanewise.live.boxes import FrameBox
-from lanewise.live.frame import Frame, FrameHeader, encode
-from lanewise.live.scenes import Asked, FrameOrLater
+from lanewise.live.frame import FrameHeader, encode
+from lanewise.live.scales import SeenRange, scaled
+from lanewise.live.scenes import Asked, FrameOrLater, tell
 from lanewise.sims.waves.hierarchical import CANDIDATE, COLUMNS, Candidates
 from lanewise.support.errors import InputError
 
@@ -50,7 +50,7 @@ class SearchScene:
             "up": [0, 1, 0], "flat": True, "domain": [[a, c, 0.0], [b, d, 0.0]], "axes": AXES,
             "counts": counts,
         }  # fmt: skip
-        self._box = FrameBox()
+        self._box, self._range = FrameBox(), SeenRange()
         self._best = np.zeros(CELLS[0] * CELLS[1], CANDIDATE)
         self._order = np.empty(0, np.intp)  # cells that have a candidate, in the order they came
         self._curve: dict[float, float] = {}  # the largest mean 2F by frequency
@@ -99,23 +99,27 @@ class SearchScene:
         if self._maps:
             told["maps"] = f"{self._done} of {self._maps}"
         if not len(rows):
-            return [encode(header), _told(told)]
+            return [encode(header), *tell(told)]
         values = rows[FIELDS[asked.field]]
-        low = float(values.min()) if asked.low is None else asked.low
-        high = float(values.max()) if asked.high is None else asked.high
+        span = self._range.span(np, values, float(values.min()), float(values.max()), asked)
+        low, high = span.ends
         places = np.stack([rows["alpha"], rows["delta"], np.zeros(len(rows))], 1)
         bounds = tuple(zip(places.min(0).tolist(), places.max(0).tolist(), strict=True))
         self._box = self._box.holding((*bounds[:2], (0.0, 0.0)))
         parts = (places - self._box.origin) / self._box.extent
-        value = (values - low) / (high - low) if high > low else np.zeros(len(rows))
+        value = (
+            (scaled(np, values, span) - low) / (high - low) if high > low else np.zeros(len(rows))
+        )
         packed = np.concatenate([parts, value[:, None]], 1)
         sent = np.round(np.clip(packed, 0, 1) * MOST).astype("<u2")
         header = FrameHeader(
             kind="points", components=8, order=1, count=len(rows), total=len(self._order),
             step=self._done, time=float(self._done), origin=self._box.origin,
-            extent=self._box.extent, low=low, high=high,
+            extent=self._box.extent, low=span.low, high=span.high,
+            scale=span.number,
         )  # fmt: skip
-        return [encode(header, sent.tobytes()), _told({**told, "curve": self._binned()})]
+        told |= {"curve": self._binned(), **span.told}
+        return [encode(header, sent.tobytes()), *tell(told)]
 
     def picked(self, place: int) -> dict[str, Any]:
         """The candidate there."""
@@ -134,11 +138,6 @@ class SearchScene:
         names = ["frequency, Hz", "largest mean 2F"]
         ends = [low - width / 2, high + width / 2]
         return {"x": ends, "y": np.round(largest, 3).tolist(), "names": names}
-
-
-def _told(values: dict[str, Any]) -> Frame:
-    text = json.dumps(values).encode()
-    return encode(FrameHeader(kind="statistics", count=len(text)), text)
 
 
 def scene_of(search: Opened) -> SearchScene:
