@@ -434,6 +434,14 @@ def test_a_full_history_leaves_out_the_oldest_frames_or_every_other_one(thin: bo
             assert kept == list(range(kept[0], scene.step + 1))
 
 
+def test_refusals_are_said_among_many_messages(server: Server, scene: Counting) -> None:
+    with talking(server) as talk:
+        for n in range(12):
+            talk.say("rate", n=20 + n)
+        talk.say("colour", field="none of them")
+        assert "no field none of them" in talk.text("error")["text"]
+
+
 def test_the_end_is_said(server: Server, scene: Counting) -> None:
     with talking(server) as talk:
         with Running(server.feed, scene):

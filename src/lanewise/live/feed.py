@@ -59,7 +59,7 @@ def towards(kept: Sequence[int], sequence: int, shown: int) -> int:
 
 
 def told(asked: Asked) -> dict[str, Any]:
-    """What viewers are told of how frames are made."""
+    """How frames are made, as viewers get it."""
     a = asked
     return {
         "field": a.field, "scale": a.scale, "range": [a.low, a.high],

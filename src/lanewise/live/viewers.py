@@ -55,23 +55,24 @@ class Viewer:
     _at: float = 0.0
     _cloud: tuple[FrameHeader, memoryview, int] | None = None  # of which so many elements were sent
     _told: tuple[Any, Any, float] = (None, None, 0.0)  # the state, what moves in it, and when
-    _second: tuple[int, int] = (0, 0)
+    _second: tuple[int, int, int] = (0, 0, 0)  # which one, and its messages and refusals
     _serial: int = 0
 
     # ------------------------------------------------------------ what it says
 
     async def take(self, data: str | bytes) -> None:
         """Do what a message says; one that says nothing sensible is answered with the reason."""
-        second, count = self._second
         now = int(time.monotonic())
-        self._second = (now, count + 1) if second == now else (now, 1)
-        if self._second[1] > MESSAGES_A_SECOND:
+        _, count, refused = self._second if self._second[0] == now else (now, 0, 0)
+        self._second = now, count + 1, refused
+        if count >= MESSAGES_A_SECOND:
             return
         try:
             self._do(read_message(data))
         except InputError as error:
             self._told = (None, None, 0.0)  # the page shows what was refused
-            if self._second[1] <= LOGGED:
+            self._second = now, count + 1, refused + 1
+            if refused < LOGGED:
                 await self.send(json.dumps({"is": "error", "text": str(error)}))
         self.woken.set()
 
