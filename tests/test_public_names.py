@@ -32,7 +32,7 @@ PRODUCTS: Inside = {
         ("launch.steps.task", "loops.functions", "loops.steps", "runtime.programs"),
     ),
     "sims.common.processes": ("what products ask of several processes", ("runtime.ranks", "runtime.transport")),
-    "sims.common.viewing": ("runs are served from their own options", ("live.feed", "live.recording", "live.scenes", "live.server")),
+    "sims.common.viewing": ("runs are served from their own options", ("live.feed", "live.recording", "live.scales", "live.scenes", "live.server")),
     "sims.common.searches": (
         "the structure of a call and its order of elements, which no public object holds",
         (
@@ -49,7 +49,7 @@ PRODUCTS: Inside = {
     "sims.boids.live": ("what a view shows of a flock", ("live.clouds", "live.feed", "live.frame", "live.scenes")),
     "sims.gravity.live": ("what a view shows of bodies", ("live.clouds", "live.scenes")),
     "sims.lbm.live": ("what a view shows of a flow", ("live.fields", "live.scenes")),
-    "sims.waves.live": ("what a view shows of a search", ("live.boxes", "live.frame", "live.scenes")),
+    "sims.waves.live": ("what a view shows of a search", ("live.boxes", "live.frame", "live.scales", "live.scenes")),
     "sims.boids.semantics": ("agents that move one after another, a pattern without a public name", ("patterns.sequential.kernel",)),
     "sims.lbm.arguments": (
         "the balance of moving walls before memory is taken, and names of streaming forms",

@@ -12,8 +12,8 @@ import { MAPS, SCALES } from "./table.js";
 const settings = {
   field: "", scale: "linear", map: "", reversed: false, low: null, high: null,
   size: 3, style: "opaque", opacity: 0.35, massive: false, tails: 0, slices: true, axis: "z",
-  place: 0.5, smooth: true, volume: "none", density: 0.5, turning: false, fitting: false, axes: true, stereo: false,
-  theme: "system", times: "2x", rate: 30,
+  place: 0.5, smooth: true, volume: "none", density: 0.5, turning: false, fitting: false,
+  axes: true, stereo: false, theme: "system", times: "2x", rate: 30,
 };
 const about = { kinds: [], fields: [], up: [0, 1, 0] };
 const run = { paused: false, ended: false, past: false };
