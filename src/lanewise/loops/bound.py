@@ -13,7 +13,13 @@ from lanewise.launch.steps.task import Clock, States, Task, bound_each_step, has
 from lanewise.loops.by_steps import InSteps
 from lanewise.loops.flat import flat
 from lanewise.loops.functions import ON_A_MESH
-from lanewise.loops.orders import OwnOrder, keeping_order, order_task, searched_launch
+from lanewise.loops.orders import (
+    OwnOrder,
+    devices_of,
+    keeping_order,
+    order_task,
+    searched_launches,
+)
 from lanewise.loops.searches import (
     FOLLOWS,
     DeviceLooks,
@@ -55,16 +61,16 @@ class Reading:
 
     def task(self, call: Call) -> Task:
         """The task of a bound call."""
-        searched = searched_launch(call)
-        if searched is None or not searched.orders:
+        parts = searched_launches(call)
+        if not parts or not parts[0].orders:
             return self._task(call)
-        of = id(searched.structure)
+        of = id(parts[0].structure)
         if of not in self.orders:
-            own = OwnOrder.of(searched, call.compiled.executable.device)
-            self.orders[of] = own, order_task(call, own)
+            own = OwnOrder.of(parts, devices_of(call))
+            self.orders[of] = own, order_task(call, own, self._on_mesh)
         own, ordering = self.orders[of]
-        made = self._task(keeping_order(call, searched, own))
-        return replace(made, before=ordering, kept=searched.structure.every)
+        made = self._task(keeping_order(call, own))
+        return replace(made, before=ordering, kept=parts[0].structure.every)
 
     def _task(self, call: Call) -> Task:
         plain, launch = _plain(call)

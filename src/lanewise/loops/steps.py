@@ -21,14 +21,13 @@ from lanewise.launch.tasks import Role, Sequence
 from lanewise.loops.every import whole
 from lanewise.loops.explanation import LoopExplanation, explain
 from lanewise.loops.functions import end_called
-from lanewise.loops.orders import is_order
+from lanewise.loops.orders import KeptOrder, is_order
 from lanewise.loops.reading import read_lists
 from lanewise.loops.searches import Structures
 from lanewise.profiling.profile import Profile
 from lanewise.profiling.progress import take_steps
 from lanewise.runtime.device import get_device
 from lanewise.runtime.lease import Lease
-from lanewise.runtime.memory import copy_whole, on, to_host
 from lanewise.runtime.programs import Work
 from lanewise.support.attributes import sealed, settings_by_name
 from lanewise.support.checks import shown
@@ -106,8 +105,7 @@ class Steps:
         A checkpoint of a loop has its arrays, `step` and these: a loop that gets them takes up a
         run with the same bits. They can be set, to as many arrays, each with every index once.
         """
-        with on(self._device):
-            return tuple(np.array(to_host(order), np.int32) for order in self._orders)
+        return tuple(order.on_host() for order in self._orders)
 
     @orders.setter
     def orders(self, values: Any) -> None:
@@ -127,10 +125,10 @@ class Steps:
                 "loop.orders gives them"
             )
         for order, there in zip(given, self._orders, strict=True):
-            copy_whole(there, np.ascontiguousarray(order, np.int32))
+            there.fill(np.ascontiguousarray(order, np.int32))
 
     @property
-    def _orders(self) -> list[Any]:
+    def _orders(self) -> list[KeptOrder]:
         return [order for task in self._rhythm.tasks for order in task.orders]
 
     @property

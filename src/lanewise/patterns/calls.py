@@ -35,7 +35,7 @@ from lanewise.launch.task_list import BoundArray, TaskList
 from lanewise.launch.tuned_plans import ANYTHING, is_complete, tuned_plans
 from lanewise.passes import self_term
 from lanewise.patterns.call_tasks import checked, task_list
-from lanewise.patterns.mesh_calls import call_on_mesh, mesh_of
+from lanewise.patterns.mesh_calls import BindGroups, call_on_mesh, mesh_of
 from lanewise.patterns.sizing import Classify, Program, ResultsOf, Sizing, plain_of
 from lanewise.patterns.skeleton import Derived, KernelFunction, Skeleton, pair_of
 from lanewise.patterns.tuning_jobs import key_of, specialisation_of, tuning_job
@@ -258,6 +258,11 @@ class Calls:
     def bind_part(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call:
         """The call of a part of a mesh: see `mesh_calls`."""
         return self.bind(arguments, out, plan)
+
+    @property
+    def groups(self) -> BindGroups | None:
+        """Parts of a mesh have rows each."""
+        return None
 
     def uses(self, name: str) -> Uses:
         """What is used of a record parameter."""

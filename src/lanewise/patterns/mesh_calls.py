@@ -8,7 +8,7 @@ all sources, and `lw.same` knows them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,9 +22,9 @@ from lanewise.launch.compiled import Call
 from lanewise.launch.copied import is_copy
 from lanewise.launch.steps.unwritten import marked_unwritten
 from lanewise.launch.support import Uses, machine_of
-from lanewise.patterns.mesh_launch import MeshLaunch, MeshRound
+from lanewise.patterns.mesh_launch import Brought, GroupRounds, MeshLaunch, MeshRound
 from lanewise.patterns.mesh_pairs import of_part, shared_plan, shared_rounds
-from lanewise.patterns.mesh_sources import Sources, all_sources
+from lanewise.patterns.mesh_sources import all_sources, brought_together
 from lanewise.patterns.skeleton import Division
 from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.records.arrays import RecordArray, class_of, storage_of
@@ -63,9 +63,24 @@ def refuse_mesh(name: str, mesh: Mesh) -> ArgumentError:
     )
 
 
-class DividedEngine(Protocol):
-    """What binds the parts of a call, and what it uses of a record parameter of the function."""
+BindGroups = Callable[
+    [Mesh, tuple[int, ...], Sequence[Arguments], Sequence[Any], Brought, Plan | None], GroupRounds
+]
+"""What binds the parts of a call that share groups of targets: of the mesh, how many rows parts
+have, their arguments with all targets and sources, what they write to, what brings these, a plan.
+"""
 
+Compare = Callable[[tuple[Any, ...], Callable[[], None] | None], None]
+
+
+class DividedEngine(Protocol):
+    """What binds the parts of a call, and what it uses of a record parameter of the function.
+
+    groups: where parts share groups of all targets, and not each its rows.
+    """
+
+    @property
+    def groups(self) -> BindGroups | None: ...
     def bind_part(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call: ...
     def uses(self, name: str) -> Uses: ...
 
@@ -83,20 +98,46 @@ def bind_on_mesh(
 ) -> Call:
     """A call whose arrays lie on a mesh, with its memory bound; each result is a `SplitArray`.
 
-    engine: binds the calls of parts. runs: whether it runs at once, and its results are filled.
+    engine: binds the calls of parts. runs: it runs now, and its results are there afterwards.
 
     Raises `ArgumentError` for functions and arguments that cannot be divided.
     """
+    call, compare = _bound(calls, engine, mesh, positional, named, out, plan, runs=runs)
+    launch = call.launch
+    assert isinstance(launch, MeshLaunch)
+    if runs:
+        launch.first()
+    if compare is not None:
+        compare(call.results, None if runs else launch.first)
+    return call
+
+
+def _bound(
+    calls: Calls,
+    engine: DividedEngine,
+    mesh: Mesh,
+    positional: tuple[Any, ...],
+    named: Mapping[str, Any],
+    out: Any,
+    plan: Plan | None,
+    *,
+    runs: bool,
+) -> tuple[Call, Compare | None]:
+    """The call, and what compares its results when it is the first one of a kind."""
     division = _division(calls, mesh)
     options = {n: named[n] for n in calls.skeleton.options if n in named}
     own = {n: v for n, v in named.items() if n not in options}
     values = name_arguments(calls.signature, positional, own)
     shared: list[Arguments] = []
+    groups: BindGroups | None = None
     match division:
         case Division.ROWS:
-            lengths, parts, sources = *_by_rows(calls, mesh, values), None
+            lengths, parts, brought = *_by_rows(calls, mesh, values), None
         case Division.TARGETS:
-            lengths, parts, sources, same = _by_targets(calls, engine, mesh, values)
+            groups = _groups(engine, values)
+            lengths, parts, brought, same = _by_targets(
+                calls, engine, mesh, values, whole=groups is not None
+            )
             if same and engine is calls:
                 shared = [calls.given((), p | options) for p in _over_all(parts)]
     given = [calls.given((), part | options) for part in parts]
@@ -106,9 +147,13 @@ def bind_on_mesh(
         plan, shares = _plan_of_all(calls, given[0], shared, plan, sum(lengths), mesh)
         shared = shared if shares else []
     outputs = _outputs(calls, mesh, lengths, out)
-    brought = None if sources is None else sources.brought
     rounds: tuple[MeshRound, ...]
-    if shared:
+    compare: Compare | None = None
+    if groups is not None:
+        assert brought is not None
+        bound = groups(mesh, lengths, given, outputs, brought, plan)
+        rounds, compare = bound.rounds, bound.compare
+    elif shared:
         assert plan is not None
         assert brought is not None
         wholes = [of_part(a, n, mesh) for n, a in zip(mesh.own, shared, strict=True)]
@@ -118,18 +163,17 @@ def bind_on_mesh(
         rounds = (
             MeshRound(brought, tuple(engine.bind_part(a, output, plan) for a, output in pairs)),
         )
-    last, bound = rounds[-1].brought, rounds[-1].calls
     if not runs:
-        pairs = zip(bound, outputs, strict=True)
-        bound = tuple([marked_unwritten(call, output) for call, output in pairs])
-        rounds = (*rounds[:-1], MeshRound(last, bound))
-    pieces = zip(*(call.results for call in bound), strict=True)
+        pairs = zip(rounds[-1].calls, outputs, strict=True)
+        last = tuple([marked_unwritten(call, output) for call, output in pairs])
+        rounds = (*rounds[:-1], replace(rounds[-1], calls=last))
+    pieces = zip(*(call.results for call in rounds[-1].calls), strict=True)
     results = tuple(SplitArray(mesh, piece, lengths) for piece in pieces)
     if out is not None:
         results = out if isinstance(out, tuple) else (out,)
     launch = MeshLaunch(mesh, lengths, rounds)
     compiled = replace(rounds[0].calls[0].compiled, divided=launch.divided())
-    return Call(launch, results, compiled, copied=_copied(values, parts, given))
+    return Call(launch, results, compiled, copied=_copied(values, parts, given)), compare
 
 
 def call_on_mesh(
@@ -141,10 +185,14 @@ def call_on_mesh(
     out: Any,
 ) -> tuple[Any, ...]:
     """Run a call whose arrays lie on a mesh; its results. See `bind_on_mesh`."""
-    call = bind_on_mesh(calls, engine, mesh, positional, named, out, runs=True)
-    assert isinstance(call.launch, MeshLaunch)
-    call.launch.first()
-    return call.results
+    return bind_on_mesh(calls, engine, mesh, positional, named, out, runs=True).results
+
+
+def _groups(engine: DividedEngine, values: Mapping[str, Any]) -> BindGroups | None:
+    """What shares groups of targets, where there are any, and sources."""
+    target, source, *_ = values.values()
+    some = isinstance(target, RecordArray) and isinstance(source, RecordArray)
+    return engine.groups if some and len(target) and len(source) else None
 
 
 def _copied(
@@ -280,10 +328,10 @@ def _over_all(parts: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _by_targets(
-    calls: Calls, engine: DividedEngine, mesh: Mesh, values: Mapping[str, Any]
-) -> tuple[tuple[int, ...], list[dict[str, Any]], Sources, bool]:
+    calls: Calls, engine: DividedEngine, mesh: Mesh, values: Mapping[str, Any], *, whole: bool
+) -> tuple[tuple[int, ...], list[dict[str, Any]], Brought, bool]:
     """How many targets each part has, its arguments, which are them and all sources, what brings
-    the sources, and whether they are the targets.
+    the sources, and whether they are the targets. whole: each part gets all targets.
     """
     target_name, source_name = list(values)[:2]
     target, source = values[target_name], values[source_name]
@@ -303,13 +351,25 @@ def _by_targets(
     reads |= engine.uses(target_name).reads if same else 0
     uniform = {n: v for n, v in values.items() if n not in (target_name, source_name)}
     sources = all_sources(calls.name, source, mesh, reads)
-    parts: list[dict[str, Any]] = []
-    own = mesh.own_rows(rows.lengths)
-    for mine, here, whole in zip(_parts_of(target, rows), own, sources.wholes, strict=True):
-        chosen = whole[here.start : here.stop] if same else mine
-        parts.append({target_name: chosen, source_name: whole, **uniform})
-    sources.brought.exchange.run()  # structures are chosen by the sources that are there
-    return rows.lengths, parts, sources, same
+    wholes, brought = sources.wholes, sources.brought
+    if not whole and not same:
+        targets = list(_parts_of(target, rows))
+    elif not whole:
+        own = mesh.own_rows(rows.lengths)
+        targets = [a[here.start : here.stop] for a, here in zip(wholes, own, strict=True)]
+    elif same:
+        targets = list(wholes)
+    else:
+        reads = engine.uses(target_name).reads
+        of_all = all_sources(calls.name, target, mesh, reads, "targets")
+        targets = list(of_all.wholes)
+        brought = brought_together(calls.name, brought, of_all.brought)
+    parts = [
+        {target_name: some, source_name: every, **uniform}
+        for some, every in zip(targets, wholes, strict=True)
+    ]
+    brought.exchange.run()  # structures are chosen by the sources that are there
+    return rows.lengths, parts, brought, same
 
 
 def _are_same(target: RecordArray, source: RecordArray) -> bool:

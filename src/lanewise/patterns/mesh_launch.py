@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from lanewise.launch.compiled import Call
 from lanewise.launch.divided import Divided, DividedRound
@@ -30,10 +31,23 @@ class Brought:
 
 @dataclass(frozen=True, slots=True)
 class MeshRound:
-    """What each part runs, behind what it gets before; None where that is nothing."""
+    """What each part runs, behind what it gets before; None where that is nothing. name: of what
+    they do, where it is not the call itself.
+    """
 
     brought: Brought | None
     calls: tuple[Call, ...]
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRounds:
+    """What a call runs whose parts have groups of targets, and not rows. compare: what is asked of
+    the results of a first call of a kind, which `run` makes where it is not None.
+    """
+
+    rounds: tuple[MeshRound, ...]
+    compare: Callable[[tuple[Any, ...], Callable[[], None] | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +70,11 @@ class MeshLaunch:
         found: list[tuple[str, Callable[[], object], tuple[str, ...]]] = []
         devices = tuple(dict.fromkeys(self.mesh.devices))
         at_once = not get_device(self.mesh.devices[0]).target.host_memory
-        for number, r in enumerate(self.rounds):
+        for r in self.rounds:
             if r.brought is not None:
                 lanes = devices if at_once else ()
                 found.append((r.brought.exchange.name, r.brought.exchange.run, lanes))
-            name = r.calls[0].compiled.name
-            name = f"sums of {name}" if number else name
+            name = r.name or r.calls[0].compiled.name
             if at_once:
                 found.append((name, partial(_run, (MeshRound(None, r.calls),)), devices))
             else:
@@ -132,5 +145,5 @@ def _run(rounds: Iterable[MeshRound]) -> None:
     for r in rounds:
         if r.brought is not None:
             r.brought.exchange.run()
-        for call in r.calls:
+        for call in reversed(r.calls):  # the first part may wait for a look at positions
             call()

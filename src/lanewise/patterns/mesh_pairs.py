@@ -195,7 +195,8 @@ def shared_rounds(
         last.append(Call(adds, results, kernel.with_tasks(kernel.adding, numbers), asked))
     first[0] = replace(first[0], asked=tuple(wholes[0].asked))
     brought = None if held is got else _bringing(calls.name, mesh, lengths, groups, held, got)
-    return MeshRound(sources, tuple(first)), MeshRound(brought, tuple(last))
+    adding = f"sums of {kernels[0].compiled.name}"
+    return MeshRound(sources, tuple(first)), MeshRound(brought, tuple(last), adding)
 
 
 Memory = Sequence[Sequence[Sums]]

@@ -36,14 +36,16 @@ class Sources:
     brought: Brought
 
 
-def all_sources(name: str, source: RecordArray, mesh: Mesh, reads: int) -> Sources:
+def all_sources(
+    name: str, source: RecordArray, mesh: Mesh, reads: int, kind: str = "sources"
+) -> Sources:
     """Memory of every device of a mesh for all sources, and what brings the fields that are read.
 
-    reads: their bits. Raises `DeviceError` where there is no room.
+    reads: their bits. kind: what they are to the call. Raises `DeviceError` where there is no room.
     """
     storage, devices = storage_of(source), tuple(dict.fromkeys(mesh.devices))
     layouts = {device: _layout_on(device, storage) for device in devices}
-    what = f"all sources of {name}"
+    what = f"all {kind} of {name}"
     leaves = storage.record.leaves
     needs = [
         Need(d, lies.arrange(leaves).nbytes(len(storage)), what) for d, lies in layouts.items()
@@ -57,18 +59,43 @@ def all_sources(name: str, source: RecordArray, mesh: Mesh, reads: int) -> Sourc
     }
     wholes = tuple(rooms[device] for device in mesh.devices)
     moves = _bringing(name, storage, rooms, reads)
-    buffers = {f"part {n} of {name}": memory_of(p) for n, p in enumerate(_parts_of(source))}
-    targets = {f"sources of {name} on {d}": memory_of(room) for d, room in rooms.items()}
+    part = "part" if kind == "sources" else f"{kind}, part"
+    buffers = {f"{part} {n} of {name}": memory_of(p) for n, p in enumerate(_parts_of(source))}
+    targets = {f"{kind} of {name} on {d}": memory_of(room) for d, room in rooms.items()}
     crossing = moves.nbytes // len(rooms) * (mesh.parts - 1)
     exchange = Exchange(
-        f"sources of {name}", tuple(buffers), tuple(targets), moves, moves.nbytes, crossing
+        f"{kind} of {name}", tuple(buffers), tuple(targets), moves, moves.nbytes, crossing
     )
     roles = {n: Buffer(n, Role.ARGUMENT) for n in buffers}
     roles |= {n: Buffer(n, Role.TEMPORARY, what=what) for n in targets}
     sequence = Sequence(exchange.name, roles, (exchange,))
-    leases = tuple(get_device(d).lease(f"the sources of a bound call of {name}") for d in devices)
+    leases = tuple(get_device(d).lease(f"the {kind} of a bound call of {name}") for d in devices)
     bound = Bound(sequence, {**buffers, **targets}, exchange)
     return Sources(wholes, Brought(exchange, bound, leases))
+
+
+def brought_together(name: str, one: Brought, other: Brought) -> Brought:
+    """What two exchanges bring, as one."""
+    exchanges = one.exchange, other.exchange
+    sequences = one.bound.sequence, other.bound.sequence
+    title = f"sources and targets of {name}"
+    exchange = Exchange(
+        title,
+        tuple(n for e in exchanges for n in e.sources),
+        tuple(n for e in exchanges for n in e.targets),
+        partial(_run_each, exchanges),
+        sum(e.nbytes for e in exchanges),
+        sum(e.crossing for e in exchanges),
+    )
+    buffers = {n: b for s in sequences for n, b in s.buffers.items()}
+    memory = {**one.bound.memory, **other.bound.memory}
+    bound = Bound(Sequence(title, buffers, (exchange,)), memory, exchange)
+    return Brought(exchange, bound, (*one.leases, *other.leases))
+
+
+def _run_each(exchanges: tuple[Exchange, ...]) -> None:
+    for exchange in exchanges:
+        exchange.run()
 
 
 def _layout_on(device: str, storage: Storage) -> Layout:

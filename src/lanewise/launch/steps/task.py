@@ -93,7 +93,7 @@ class Task:
     wants to know the step. alone: why no CUDA graph can hold it, and what to do; "" where one can.
     costs: whether that costs time on a CPU as well.
     before: a task that runs before it, each `kept` times that it runs. orders: those that it makes
-    and others keep for some steps, int32 on the device.
+    and others keep for some steps.
     divided: of a call on a mesh.
     checks: what is asked before every piece of steps. ahead: its values by step. flag: read after
     every piece on a GPU. around: contexts in which so many steps run. bound: what a step runs, as

@@ -6,6 +6,7 @@ The calls of a pairwise function over a search.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 from lanewise.frontend.function import Lowered, Signature, result_annotation
@@ -19,11 +20,12 @@ from lanewise.launch.compiled import Call, Compiled
 from lanewise.launch.support import Uses, value_type
 from lanewise.patterns.calls import Calls
 from lanewise.patterns.kernels import AbstractKernel
-from lanewise.patterns.mesh_calls import call_on_mesh, mesh_of
+from lanewise.patterns.mesh_calls import BindGroups, call_on_mesh, mesh_of
 from lanewise.patterns.mesh_pairs import SHARED
 from lanewise.patterns.pairwise.build import PAIRWISE, PairwiseArguments, build_pairwise
 from lanewise.patterns.search import AllPairs, Search
 from lanewise.patterns.search.searched import Searched
+from lanewise.patterns.search.tree.on_mesh import tree_rounds
 from lanewise.patterns.search.tree.search import Tree
 from lanewise.patterns.skeleton import (
     CHECKS,
@@ -295,15 +297,13 @@ class SearchCalls:
     def bind_part(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call:
         """The call of a part of a mesh. Sources are all there, so that every part has the same
         structure.
-
-        Raises `ArgumentError` over a tree: which nodes it opens depends on groups of targets.
         """
-        if isinstance(self._search, Tree):
-            raise ArgumentError(
-                f"{self._calls.name}: lw.Tree opens its nodes for groups of targets, which the "
-                "parts of a mesh would cut otherwise; .to(device) brings arrays to one device"
-            )
         return self.bind(arguments, out, plan)
+
+    @property
+    def groups(self) -> BindGroups | None:
+        """A tree opens its nodes for groups of targets, which parts of a mesh share."""
+        return partial(tree_rounds, self.searched) if isinstance(self._search, Tree) else None
 
     def uses(self, name: str) -> Uses:
         """What the function and the search use of a record parameter."""

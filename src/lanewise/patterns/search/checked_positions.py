@@ -97,6 +97,12 @@ def _different(records: Mapping[str, RecordArray], points: Places) -> list[tuple
     return [*zip(records, points, strict=True)][places is sources :]
 
 
+def moved_since(records: Mapping[str, RecordArray], points: Places) -> bool:
+    """Whether records were moved to another layout since their positions were looked at."""
+    there = [places_of(array).data for array in records.values()]
+    return any(p.data is not data[0] for p, data in zip(points, there, strict=True))
+
+
 def check_positions(signature: Signature, field: str) -> tuple[Scalar, int]:
     """The type of coordinates, and how many axes there are; raises `CompileError` with a caret.
 

@@ -25,15 +25,15 @@ from lanewise.launch.support import Uses, bind_record, layouts_of, uses_of
 from lanewise.patterns.call_tasks import checked
 from lanewise.patterns.results import result_arrays
 from lanewise.patterns.search.any_size import AnySize
-from lanewise.patterns.search.base import Search, Structure
-from lanewise.patterns.search.checked_positions import Places
+from lanewise.patterns.search.base import Search
+from lanewise.patterns.search.checked_positions import Places, moved_since
 from lanewise.patterns.search.elsewhere import CallElsewhere
 from lanewise.patterns.search.own_fields import own_fields
 from lanewise.patterns.search.picker import Picked
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.repeated import Kept, RepeatedSearches
 from lanewise.patterns.search.search_tasks import complete_search_plan, tasks_of_search
-from lanewise.patterns.search.searched_launch import SearchedLaunch, orders_of
+from lanewise.patterns.search.searched_launch import SearchedLaunch, builds_of, orders_of
 from lanewise.patterns.search.specialised import Specialised, Specialiser
 from lanewise.patterns.search.tree.choice import TreeChoice
 from lanewise.patterns.search.tree.compared import Comparison, rows
@@ -44,7 +44,7 @@ from lanewise.patterns.search.watched import Unsound
 from lanewise.patterns.tables.ranges import proved_with_values
 from lanewise.planning.plan import Plan
 from lanewise.records.arrays import RecordArray
-from lanewise.records.binding import layout_reasons, places_of
+from lanewise.records.binding import layout_reasons
 from lanewise.records.same_elements import copied_part
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import on
@@ -69,9 +69,9 @@ class Searched:
         self._calls = calls
         self.specialiser = Specialiser(self.name, self.signature, self.lowered, search, self.forget)
         self.search, self._picker = self.specialiser.search, self.specialiser.picker
-        self._positions, self._programs = self.specialiser.positions, Programs()
+        self._positions, self.programs = self.specialiser.positions, Programs()
         far = self.specialiser.far
-        self._comparison = None if far is None else Comparison(self.signature, far, self._every)
+        self.comparison = None if far is None else Comparison(self.signature, far, self._every)
         self._repeated = RepeatedSearches()
         self._kinds = Repeated[AnySize]()
         kinds = self.signature.parameters.items()
@@ -124,18 +124,18 @@ class Searched:
         elif repeatable and (found := self._of_any_size(arguments, named)) is not None:
             return found[0].run(found[1], out)
         classified = self._calls.given(arguments, named)
-        if points is not None and _moved(classified, points):
+        if points is not None and moved_since(classified.records, points):
             points = None
         with on(classified.device):
             s = self.specialiser.specialise(classified, None, points=points)
-            call = self._bound(s, out, None, once=True)
+            call = self.bound(s, out, None, once=True)
         if not proved_with_values(self.lowered, self.signature):
             self._remember(arguments, named, s, call)
             self._remember_kind(arguments, named, s)
         with on(classified.device):
             call.launch()
-        if self._comparison is not None:
-            self._comparison.compare(classified, (s.places, s.sources), call.results)
+        if self.comparison is not None:
+            self.comparison.compare(classified, (s.places, s.sources), call.results)
         return call.results
 
     def _of_any_size(
@@ -150,7 +150,7 @@ class Searched:
         arrays = matched.complete()
         records = {n: arrays[n] for n in self._records}
         points = self._positions.of(records)
-        if self._comparison is not None and not self._comparison.knows(points, matched.values):
+        if self.comparison is not None and not self.comparison.knows(points, matched.values):
             return None
         if self._repeated.recurs(records):
             return None
@@ -179,7 +179,7 @@ class Searched:
     def _is_new(self, kept: Kept, matched: Given) -> bool:
         """Whether no call over a tree with such values was compared with all pairs."""
         points = (kept.places, kept.sources)
-        return self._comparison is not None and not self._comparison.knows(points, matched.values)
+        return self.comparison is not None and not self.comparison.knows(points, matched.values)
 
     def _remember(
         self, arguments: tuple[Any, ...], named: Mapping[str, Any], s: Specialised, call: Call
@@ -239,9 +239,9 @@ class Searched:
         """
         with on(arguments.device):
             s = self.specialiser.specialise(arguments, plan, choice)
-            call = self._bound(s, out, plan)
-        if choice is None and self._comparison is not None:
-            self._comparison.compare_bound(s.classified, (s.places, s.sources), call)
+            call = self.bound(s, out, plan)
+        if choice is None and self.comparison is not None:
+            self.comparison.compare_bound(s.classified, (s.places, s.sources), call)
         launch: Any = call.launch
         chosen = choice is None and self._picker.looks(s.sources)
         if isinstance(launch, SearchedLaunch) and (chosen or not s.structure.settled):
@@ -270,22 +270,30 @@ class Searched:
                 if fits and s.structure.fits(points):
                     return None
                 again = self.specialiser.specialise(s.classified, plan, None, points=both)
-                bound: Any = self._bound(again, results, plan).launch
+                bound: Any = self.bound(again, results, plan).launch
                 return self._following(again, bound, results, plan)
 
         return replace(launch, follow=follow)
 
-    def _bound(self, s: Specialised, out: Any, plan: Plan | None, once: bool = False) -> Call:
-        """once: it runs now, and its positions were looked at just now."""
+    def bound(
+        self,
+        s: Specialised,
+        out: Any,
+        plan: Plan | None,
+        once: bool = False,
+        count: int | None = None,
+    ) -> Call:
+        """once: it runs now, and its positions were looked at just now. count: of results, where
+        these are not those of all targets.
+        """
         classified, compiled = s.classified, self._compile(s, plan)
-        target = next(iter(classified.records.values()))
+        count = len(next(iter(classified.records.values()))) if count is None else count
         named = result_arrays(self.lowered)
-        made = [Result(n, kind, len(target)) for n, kind in named] if out is None else []
+        made = [Result(n, kind, count) for n, kind in named] if out is None else []
         needs = (*s.structure.memory, *compiled.tasks.needs(s.environment))
         require_for_call(self.name, classified.device, made, needs)
-        results = make_outputs(
-            self.name, [kind for _, kind in named], len(target), classified.device, out
-        )
+        kinds = [kind for _, kind in named]
+        results = make_outputs(self.name, kinds, count, classified.device, out)
         uses = self._uses(classified)
         if out is not None:
             tables = {n: classified.added[n][0] for n in self.signature.arrays}
@@ -299,7 +307,7 @@ class Searched:
         lease = get_device(classified.device).lease(f"a bound call of {self.name}")
         launches = compiled.tasks.bound(bound, s.environment, lease)
         orders = len(s.structure.tasks()) if s.structure.every > 1 else 0
-        launch = SearchedLaunch(s.structure, launches, _builds(s.structure), orders=orders)
+        launch = SearchedLaunch(s.structure, launches, builds_of(s.structure), orders=orders)
         if once:
             return Call(launch, tuple(results), compiled)
         guards = self._positions.guards(classified.records, (s.places, s.sources))
@@ -370,7 +378,7 @@ class Searched:
     def _compile(self, s: Specialised, requested: Plan | None) -> Compiled:
         device = s.classified.device
         complete = complete_search_plan(s.picked.plan, device, s.reference.pattern)
-        executable = self._programs.get(
+        executable = self.programs.get(
             s.arguments, lambda: s.reference, complete, device, requested=requested
         )
         return Compiled(
@@ -381,22 +389,10 @@ class Searched:
             s.environment,
             s.reference,
             self.kernel,
-            checked(tasks_of_search(self.name, s, executable, self._programs), s.classified),
+            checked(tasks_of_search(self.name, s, executable, self.programs), s.classified),
             s.described,
             s.picked.tuned,
             s.structure.turns,
             requested,
             layout_reasons=layout_reasons(s.classified.records),
         )
-
-
-def _moved(arguments: Arguments, points: Places) -> bool:
-    """Whether records were moved to another layout since their positions were looked at."""
-    target, source = arguments.records.values()
-    there = places_of(target).data, places_of(source).data
-    return points[0].data is not there[0] or points[1].data is not there[1]
-
-
-def _builds(structure: Structure) -> int:
-    """How many launches of a call come before its walk."""
-    return len(structure.tasks()) + structure.ordered + structure.targets_ordered

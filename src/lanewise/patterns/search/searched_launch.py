@@ -119,6 +119,11 @@ class SearchedLaunch:
         return replace(self, guards=(), looked=None, looks=())
 
 
+def builds_of(structure: Structure) -> int:
+    """How many launches of a call come before its walk."""
+    return len(structure.tasks()) + structure.ordered + structure.targets_ordered
+
+
 def orders_of(structure: Structure) -> list[tuple[str, Any]]:
     """The orders that a structure has, by the names that launches have for them."""
     orders = ((ORDER, structure.order), (TARGET_ORDER, structure.target_order))

@@ -148,6 +148,14 @@ class Specialiser:
             self._fars[sort] = FarFields(self.signature, self.lowered, search, axes)
         return self._fars[sort]
 
+    def dealt(self, s: Specialised, numbers: Mapping[str, Any]) -> Specialised:
+        """The same call over a tree, which walks for some of the groups. numbers: say which."""
+        assert isinstance(s.arguments, TreeArguments)
+        arguments = replace(s.arguments, dealt=True)
+        made = self._made(arguments, index_type(s.classified.device), s.far)
+        environment = s.environment | dict(numbers)
+        return replace(s, arguments=arguments, reference=made, environment=environment)
+
     def elsewhere(self, arguments: Arguments, device: str) -> Specialised:
         """A call of these arguments, which lie on the host, as it is on another device."""
         s = self.specialise(arguments, None)

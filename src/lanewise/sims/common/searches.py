@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import lanewise as lw
 from lanewise.launch.tuned_plans import has_entries
-from lanewise.loops.orders import is_order, searched_launch
+from lanewise.loops.orders import is_order
 from lanewise.patterns.part_rooms import Rooms, in_rooms
 from lanewise.patterns.search import World
 from lanewise.patterns.search.automatic import choose
@@ -91,9 +91,7 @@ def laid(search: lw.Search, elements: lw.RecordArray) -> lw.Search:
 
 def order_of(call: lw.Call) -> NDArray[np.int32]:
     """The order of elements that a call over a tree had when it was called by hand, on the host."""
-    searched = searched_launch(call)
-    assert searched is not None, "a call over a tree"
-    return np.array(to_host(searched.structure.order), np.int32)
+    return np.array(to_host(structure_of(call).order), np.int32)
 
 
 def reorder_call(structure: Structure, device: str, arrays: Mapping[str, tuple[Any, Any]]) -> Task:

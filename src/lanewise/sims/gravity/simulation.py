@@ -173,11 +173,6 @@ class Simulation:
         check_gravitational_constant(gravitational_constant)
         check_bodies(bodies, self._pair)
         tree = self._search is not None
-        if tree and (mesh := mesh_of(bodies)) is not None:
-            raise InputError(
-                f"the bodies lie on a mesh ({mesh}), and a tree has them on one device: leave "
-                "search= out, or bring them to one device with .to(device)"
-            )
         check_forces(self._forces, bodies, self._pair)
         self._bodies = bodies
         self._integrator, self._g = find_integrator(integrator), gravitational_constant

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 import lanewise as lw
 from lanewise.records.arrays import class_of
 from lanewise.sims.common.checks import check_known
-from lanewise.sims.common.devices import is_gpu, is_mesh, on, require_memory, to_host
+from lanewise.sims.common.devices import is_gpu, on, require_memory, to_host
+from lanewise.sims.common.meshes import in_one_place, values_on_host
 from lanewise.sims.common.searches import (
     TreeChoice,
     choice_from,
@@ -74,11 +75,6 @@ def with_method(settings: Settings, bodies: int) -> tuple[Settings, str]:
     """
     check_known("method", settings.method, METHODS)
     tree, why = tree_of(settings), "requested"
-    if settings.method == "tree" and is_mesh(settings.device):
-        raise InputError(
-            f"--method tree has its bodies on one device, found {settings.device}; wanted one "
-            "device, or --method direct"
-        )
     if settings.method == "auto":
         least, where = CROSSING, "on a CPU, measured for theta 0.6 and order 4"
         if is_gpu(settings.device):
@@ -86,8 +82,6 @@ def with_method(settings: Settings, bodies: int) -> tuple[Settings, str]:
         side = "from" if bodies >= least else "fewer than"
         why = f"auto: {side} {least:,} bodies, where a tree pays {where}"
         tree = tree if bodies >= least else None
-        if is_mesh(settings.device):
-            tree, why = None, "auto: a tree has its bodies on one device"
     if tree is None:
         none: dict[str, Any] = dict.fromkeys(NUMBERS)
         return replace(settings, method="direct", **none), why
@@ -104,6 +98,7 @@ def calibrated(asked: Settings, settings: Settings, bodies: lw.RecordArray) -> t
     """
     search = tree_of(asked)
     assert search is not None, "what is calibrated is a tree"
+    bodies = in_one_place(bodies)
     law = law_over(search, bodies, settings.softening)
     try:
         found = law.tune(bodies, bodies, softening2=settings.softening**2)
@@ -123,6 +118,7 @@ def calibrated_before(
     search = tree_of(asked)
     if search is None or search.accuracy is None or asked.opening is not None:
         return None
+    bodies = in_one_place(bodies)
     law = law_over(search, bodies, settings.softening)
     values = {"softening2": settings.softening**2}
     arguments = law._calls.given((bodies, bodies), values)  # pyright: ignore[reportPrivateUsage]
@@ -220,7 +216,9 @@ def force_errors(
     """
     count, device = len(bodies), bodies.device
     require_memory(device, 64 * count, f"the forces of {count:,} bodies in float64")
-    places, masses = to_host(bodies.position), to_host(bodies.mass)
+    places, masses = values_on_host(bodies.position), values_on_host(bodies.mass)
+    if isinstance(acceleration, lw.SplitArray):
+        acceleration = acceleration.numpy()
     make: Any = Body64
     sources = make.array(position=places, mass=masses, device=device)
 

@@ -28,7 +28,8 @@ class TreeArguments:
     sorted copy; parts: they are different parts of one. tables: what the function reads by index.
     order: of the expansions. leaf: elements of a leaf. estimated: nodes are far where the error
     that is estimated of them is small enough (`estimates.py`), and not by their angle alone.
-    pairs: groups of sources meet groups of targets (`pairs.py`), and not each target.
+    pairs: groups of sources meet groups of targets (`pairs.py`), and not each target. dealt: it
+    walks for some of the groups (`dealt.py`), and leaves their results in the order of the tree.
     """
 
     target: Side
@@ -42,6 +43,7 @@ class TreeArguments:
     parts: bool = False
     estimated: bool = False
     pairs: bool = False
+    dealt: bool = False
 
     @property
     def precision(self) -> t.Scalar:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,7 @@ from lanewise.patterns.search.tree.arguments import (
     NODES,
     TreeArguments,
 )
+from lanewise.patterns.search.tree.dealt import SAMPLE, dealt_height
 from lanewise.patterns.search.tree.estimates import (
     build_sizes,
     cannot_estimate,
@@ -117,7 +118,8 @@ class FarFields:
         names: Mapping[str, str],
     ) -> list[Part]:
         """What fills the groups, from the leaves up. names: of a call, by those of the kernels."""
-        index = index_type(device)
+        index, dealt = index_type(device), arguments.dealt
+        arguments = replace(arguments, dealt=False)  # groups of sources are those of one device
         plan = complete_plan(None, programs.machine(device), Work(ELEMENTWISE, 1))
 
         def of_leaves() -> ir.Kernel:
@@ -136,9 +138,10 @@ class FarFields:
             parents = programs.get((arguments, "parent moments"), of_parents, plan, device)
             parts += of_heights(parents, names, range(1, structure.shape.top + 1))
         if arguments.estimated:
-            parts += self._estimates(programs, arguments, device, names)
+            asked = replace(arguments, dealt=dealt)
+            parts += self._estimates(programs, asked, device, names)
         if arguments.pairs:
-            parts += self._pairs(programs, arguments, structure, device, names)
+            parts += self._pairs(programs, arguments, structure, device, names, dealt=dealt)
         return parts
 
     def _pairs(
@@ -148,6 +151,8 @@ class FarFields:
         structure: TreeStructure,
         device: str,
         names: Mapping[str, str],
+        *,
+        dealt: bool,
     ) -> list[Part]:
         """What fills the expansions around targets, from the root down."""
         index, operators = index_type(device), self.operators
@@ -159,7 +164,8 @@ class FarFields:
             plan,
             device,
         )
-        return of_heights(pairs, names, reversed(range(structure.shape.top)))
+        numbers = dealt_height if dealt else height_numbers
+        return of_heights(pairs, names, reversed(range(structure.shape.top)), numbers)
 
     def _estimates(
         self,
@@ -173,7 +179,7 @@ class FarFields:
         operators = self.operators
         assert isinstance(operators, Operators)  # no error of proxies is estimated
         table = programs.get(
-            (arguments, "sizes"),
+            (replace(arguments, dealt=False), "sizes"),
             lambda: build_sizes(operators, arguments, index),
             complete_plan(None, machine, Work(ELEMENTWISE, 1)),
             device,
@@ -184,7 +190,7 @@ class FarFields:
             complete_plan(None, machine, Work(WALK, 1)),
             device,
         )
-        return [Renamed(table, names), Renamed(walk, names)]
+        return [Renamed(table, names), Renamed(walk, names, SAMPLE if arguments.dealt else {})]
 
     def buffers(self, arguments: TreeArguments) -> dict[str, Buffer]:
         """The memory of the groups."""
@@ -195,10 +201,17 @@ class FarFields:
         }
 
 
-def of_heights(kernel: Executable, names: Mapping[str, str], heights: Iterable[int]) -> list[Part]:
-    """A kernel over nodes, launched for one height after the other."""
-    numbers = (zip((HEIGHT_FIRST, HEIGHT_COUNT), height_numbers(h), strict=True) for h in heights)
-    return [Renamed(kernel, names, dict(of_one)) for of_one in numbers]
+def of_heights(
+    kernel: Executable,
+    names: Mapping[str, str],
+    heights: Iterable[int],
+    numbers: Callable[[int], tuple[str, str]] = height_numbers,
+) -> list[Part]:
+    """A kernel over nodes, launched for one height after the other. numbers: of a call, that say
+    which nodes these are.
+    """
+    each = (zip((HEIGHT_FIRST, HEIGHT_COUNT), numbers(h), strict=True) for h in heights)
+    return [Renamed(kernel, names, dict(of_one)) for of_one in each]
 
 
 def _fields(signature: Signature, proof: FarProof) -> tuple[str, ...]:

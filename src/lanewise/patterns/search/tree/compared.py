@@ -66,13 +66,17 @@ class Comparison:
             self._kind(points, values) in self._known or get_device(points[1].device).is_capturing()
         )
 
-    def compare(self, call: Arguments, points: Places, results: tuple[Any, ...]) -> None:
+    def compare(
+        self, call: Arguments, points: Places, results: tuple[Any, ...], *, says: bool = True
+    ) -> None:
         """Warn (`FarFieldWarning`) where the results of a call, which ran, are wrong; a call like
-        an earlier one is not looked at.
+        an earlier one is not looked at. says: no other process says it.
         """
-        if not self._is_new(call, points):
+        if not self.is_new(call, points):
             return
         self._known.add(self._kind(points, flatten_uniforms(self._signature, call.uniforms)))
+        if not says:
+            return
         places, sources = points
         limit = MOST if self._tree.accuracy is None else self._tree.accuracy
         looked = partial(self._errors, call, results)
@@ -87,7 +91,7 @@ class Comparison:
     def compare_bound(self, arguments: Arguments, points: Places, call: Call) -> None:
         """The same of a bound call: it runs once, and its results are what they were."""
         launch = call.launch
-        if not isinstance(launch, SearchedLaunch) or not self._is_new(arguments, points):
+        if not isinstance(launch, SearchedLaunch) or not self.is_new(arguments, points):
             return
         with on(arguments.device):
             before = [r.copy() for r in call.results]
@@ -98,7 +102,8 @@ class Comparison:
                 for result, values in zip(call.results, before, strict=True):
                     result[...] = values
 
-    def _is_new(self, call: Arguments, points: Places) -> bool:
+    def is_new(self, call: Arguments, points: Places) -> bool:
+        """Whether it is a first call of a kind."""
         values = flatten_uniforms(self._signature, call.uniforms)
         return all(p.count for p in points) and not self.knows(points, values)
 

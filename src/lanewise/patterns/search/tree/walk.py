@@ -44,6 +44,8 @@ from lanewise.patterns.search.tree.arguments import (
     THETA,
     TreeArguments,
 )
+from lanewise.patterns.search.tree.dealt import COUNT as DEALT_COUNT
+from lanewise.patterns.search.tree.dealt import dealt_counts, group_of
 from lanewise.patterns.search.tree.estimates import (
     SIZES,
     STRENGTHS,
@@ -131,6 +133,9 @@ class _WalkBuilder:
         )
         self.i = ir.Local(own("i"), index)
         self.group = ir.Local(GROUP, index)
+        # of a part of a mesh: the number of the group among its own, and the place of the target
+        self.own_group = ir.Local(own("own.group"), index) if arguments.dealt else self.group
+        self.own_place = ir.Local(own("own.place"), index) if arguments.dealt else self.i
         place = tuple(
             ir.Local(f"{arguments.target.name}.{x.name}", x.type) for x in arguments.position
         )
@@ -178,7 +183,8 @@ class _WalkBuilder:
         groups = ()
         if self.pairs:
             groups = (heights, self.locals.array(written=False), *list_arrays(written=False))
-        counts = (self.targets.name, self.sources.name, NODES)
+        counts = [ir.Parameter(n, self.index) for n in self.numbers]
+        counts += dealt_counts(self.index) if a.dealt else ()
         return ir.Kernel(
             identifier(f"{self.f.name}_{'sample_walk' if self.sample else 'walk'}"),
             GROUP_WALK if self.grouped else WALK,
@@ -193,7 +199,7 @@ class _WalkBuilder:
                 *self.proxies(),
             ),
             tuple(self.uniforms()),
-            tuple(ir.Parameter(n, self.index) for n in counts),
+            tuple(counts),
             (self.loop(),),
             identical=a.identical,
             reductions=tuple(self.reduced),
@@ -216,20 +222,29 @@ class _WalkBuilder:
         if self.parts:
             yield from itself_uniforms()
 
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        return self.targets.name, self.sources.name, NODES
+
     def loop(self) -> ir.Parallel:
+        dealt = self.a.dealt
+        count = ir.Local(DEALT_COUNT, self.index) if dealt else self.count
         if isinstance(self.box, OwnPlace):
             body = (
-                ir.Assign(self.group.name, build.divide(self.i, GROUP_SIZE)),
+                ir.Assign(self.own_group.name, build.divide(self.own_place, GROUP_SIZE)),
+                *(self.of_all(build.remainder(self.own_place, GROUP_SIZE)) if dealt else ()),
                 *self.load_target(),
                 *self.opening(self.place),
                 *self.walk(),
                 *self.stores(),
             )
-            return ir.Parallel(self.i.name, self.count, body)
+            return ir.Parallel(self.own_place.name, count, body)
         inside = build.less(self.i, self.count)
         thread = ir.Local(THREAD, self.index)
+        own_place = build.add(build.multiply(self.own_group, GROUP_SIZE), thread)
         body = (
-            ir.Assign(self.i.name, build.add(build.multiply(self.group, GROUP_SIZE), thread)),
+            ir.Assign(self.own_place.name, own_place),
+            *(self.of_all(thread) if dealt else ()),
             *self.box.begin(self.a.target.name, self.step),
             *self.nothing(),
             ir.If(inside, self.load_target()),
@@ -239,7 +254,15 @@ class _WalkBuilder:
             ir.If(inside, self.stores()),
         )
         lanes = ir.Parallel(THREAD, ir.Literal(GROUP_SIZE, self.index), body)
-        return ir.Parallel(self.group.name, build.ceil_divide(self.count, GROUP_SIZE), (lanes,))
+        return ir.Parallel(self.own_group.name, build.ceil_divide(count, GROUP_SIZE), (lanes,))
+
+    def of_all(self, member: ir.Expression) -> ir.Block:
+        """The group and the target among those of one device. member: of its group."""
+        place = build.add(build.multiply(self.group, GROUP_SIZE), member)
+        return (
+            ir.Assign(self.group.name, group_of(self.own_group)),
+            ir.Assign(self.i.name, place),
+        )
 
     def opening(self, place: ir.Expression) -> ir.Block:
         """Once, before the walk. place: of a target of the group, in the sorted order."""
@@ -332,7 +355,8 @@ class _WalkBuilder:
 
     def stores(self) -> ir.Block:
         if not self.sample:
-            return tuple(stores(self.lowered, self.number(self.index)))
+            home = self.own_place if self.a.dealt else self.number(self.index)
+            return tuple(stores(self.lowered, home))
         assert isinstance(self.operators, Operators)
         factor = factor_of(self.operators)
         sums = [e for a in self.reduced for e in a.finish()]
