@@ -18,6 +18,7 @@ from lanewise.language.target import CUDA, TARGETS, Machine, is_gpu, target_of
 from lanewise.launch import repeatable, support
 from lanewise.launch.executable import Executable
 from lanewise.launch.steps import task
+from lanewise.patterns.search import searched_launch
 from lanewise.planning.plan import CompletePlan
 from lanewise.runtime import device, stepping
 from lanewise.runtime.host_device import HostDevice
@@ -56,7 +57,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> None:
     target = replace(CUDA, name=NAME, compiled=False, host_memory=True, has_constant_memory=False)
     monkeypatch.setitem(TARGETS, NAME, target)
     monkeypatch.setitem(device.MAKERS, NAME, InterpretedGpu)
-    for module in (task, stepping, repeatable):  # graphs and addresses are CUDA's
+    for module in (task, stepping, repeatable, searched_launch):  # graphs and addresses are CUDA's
         monkeypatch.setattr(module, "is_gpu", _has_graphs)
     monkeypatch.setattr(support, "_compiled", _compiling(support._compiled))  # pyright: ignore[reportPrivateUsage]
 

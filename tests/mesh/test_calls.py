@@ -62,12 +62,6 @@ def near(target: Body, source: Body) -> tuple[lw.vec3, lw.f64, lw.i32, lw.ArgMax
     return d * source.mass, 1 / lw.f64(lw.dot(d, d) + 1e-3), 1, source.mass
 
 
-@lw.pairwise(search=lw.Tree(theta=0.5))
-def far(target: Body, source: Body) -> lw.f32:
-    d = source.position - target.position
-    return source.mass * lw.rsqrt(lw.dot(d, d) + 0.01)
-
-
 @lw.elementwise
 def numbered(body: Body) -> lw.f32:
     return body.mass * lw.index_of(body)
@@ -327,10 +321,6 @@ def test_slices_of_a_mesh_run_where_they_lie(bits: int) -> None:
 
 MESH = Mesh("cpu", parts=3)
 REFUSED: list[tuple[Callable[[], Any], str]] = [
-    (
-        lambda: far(bodies(9, lw.SoA(), MESH), bodies(9, lw.SoA(), MESH)),
-        "far: lw.Tree opens its nodes for groups of targets",
-    ),
     (
         lambda: pull.tune(bodies(9, lw.SoA(), MESH), bodies(9, lw.SoA(), MESH), softening2=1.0),
         "pull: some arrays lie on a mesh",

@@ -64,10 +64,12 @@ def refuse_mesh(name: str, mesh: Mesh) -> ArgumentError:
 
 
 BindGroups = Callable[
-    [Mesh, tuple[int, ...], Sequence[Arguments], Sequence[Any], Brought, Plan | None], GroupRounds
+    [Mesh, tuple[int, ...], Sequence[Arguments], Sequence[Any], Brought, Plan | None, bool],
+    GroupRounds,
 ]
 """What binds the parts of a call that share groups of targets: of the mesh, how many rows parts
-have, their arguments with all targets and sources, what they write to, what brings these, a plan.
+have, their arguments with all targets and sources, what they write to, what brings these, a plan,
+and whether it runs now.
 """
 
 Compare = Callable[[tuple[Any, ...], Callable[[], None] | None], None]
@@ -151,7 +153,7 @@ def _bound(
     compare: Compare | None = None
     if groups is not None:
         assert brought is not None
-        bound = groups(mesh, lengths, given, outputs, brought, plan)
+        bound = groups(mesh, lengths, given, outputs, brought, plan, runs)
         rounds, compare = bound.rounds, bound.compare
     elif shared:
         assert plan is not None

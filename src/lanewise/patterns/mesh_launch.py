@@ -145,5 +145,5 @@ def _run(rounds: Iterable[MeshRound]) -> None:
     for r in rounds:
         if r.brought is not None:
             r.brought.exchange.run()
-        for call in reversed(r.calls):  # the first part may wait for a look at positions
+        for call in r.calls:
             call()

@@ -76,15 +76,17 @@ def tree_rounds(
     outputs: Sequence[Any],
     brought: Brought,
     plan: Plan | None,
+    runs: bool,
 ) -> GroupRounds:
     """What a call runs. given: of each part of this process, with all targets and sources, which
-    are there. outputs: what its own rows are written to, or None.
+    are there. outputs: what its own rows are written to, or None. runs: it runs now, and once.
 
     Raises `DeviceError` where results of all do not fit.
     """
+    looks = None if runs else mesh.own[-1]
     shares = [
-        _share(searched, arguments, plan, part, mesh.parts, looks=not n)
-        for n, (part, arguments) in enumerate(zip(mesh.own, given, strict=True))
+        _share(searched, arguments, plan, part, mesh.parts, looks=part == looks)
+        for part, arguments in zip(mesh.own, given, strict=True)
     ]
     kinds, dealt = result_arrays(searched.lowered), shares[0].dealt
     rooms = _rooms(searched.name, mesh, kinds, dealt)
@@ -111,7 +113,9 @@ def _share(
     *,
     looks: bool,
 ) -> Share:
-    """looks: it looks at positions before every run. All parts have the same ones."""
+    """looks: it looks at positions before every run. All parts have the same ones, and the host
+    waits for what is found: the last part looks, while the others are at work.
+    """
     with on(arguments.device):
         s = searched.specialiser.specialise(arguments, plan)
         tree = s.structure
