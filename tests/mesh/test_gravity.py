@@ -139,10 +139,6 @@ def test_bodies_are_named_by_their_place_in_the_whole_array() -> None:
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (
-        lambda: simulation("cpu*2", search=lw.Tree()),
-        r"the bodies lie on a mesh \(2 x cpu\), and a tree has them on one",
-    ),
-    (
         lambda: Simulation(
             make_bodies(make_initial_conditions("plummer", 9), device="cpu*2"),
             forces=[Force(spring.bind(make_bodies(make_initial_conditions("plummer", 9), device="cpu"), 1.0))],
@@ -152,7 +148,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("attempt", "text"), REFUSED, ids=["tree", "force"])
+@pytest.mark.parametrize(("attempt", "text"), REFUSED, ids=["force"])
 def test_what_is_refused(attempt: Callable[[], Any], text: str) -> None:
     with pytest.raises((InputError, ArgumentError), match=text):
         attempt()
@@ -243,7 +239,6 @@ def test_plans_of_one_device_that_no_mesh_has_are_chosen_anew() -> None:
     [
         (("--bodies", 300, "--device", "cpu*5"), "300 bodies on 5 parts (5 x cpu): a run wants 64 a part at least; take 4"),
         (("--device", "cpu*0"), "'cpu*0': a mesh has 1 to 1,024 parts"),
-        (("--device", "cpu*2", "--method", "tree"), "--method tree has its bodies on one device, found cpu*2"),
         (("--device", "tpu*2"), "unknown device 'tpu'"),
         (("--device", "cuda:2-1"), "GPUs are listed from the lower number to the higher"),
     ],

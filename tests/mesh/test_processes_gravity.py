@@ -50,18 +50,19 @@ def reached(path: Path, seconds: float = 60.0) -> None:
     pytest.fail(f"no second checkpoint in {seconds:g} s")
 
 
-def test_runs_have_the_files_of_one_process_and_go_on_on_more(tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", ["direct", pytest.param("tree", marks=pytest.mark.slow)])
+def test_runs_have_the_files_of_one_process_and_go_on_on_more(tmp_path: Path, method: str) -> None:
     alone, together = tmp_path / "alone", tmp_path / "together"
     for there in (alone, together):
         there.mkdir()
-    begin = [*RUN, "--out", "run.h5", "--snapshot-every", 10]
+    begin = [*RUN, "--method", method, "--out", "run.h5", "--snapshot-every", 10]
     go_on = ["gravity", "run", "--resume", "run.h5", "--steps", 10]
     for count, line, device in ((2, begin, ["--device", "cpu*1"]), (3, go_on, [])):
         with folder(alone):
             assert command(*line, *device) == Ended(0, "")
         done = run(count, *MODULE, *line, "--json", folder=together)
         assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.count(" pairs/s") == 1
+        assert done.stdout.count(" pairs/s") == (method == "direct")
         assert last_json(done.stdout)["device"] == f"cpu*{count}"
         names = sorted(p.name for p in alone.iterdir())
         assert names == sorted(p.name for p in together.iterdir())
@@ -106,7 +107,7 @@ def test_wrong_options_are_said_once(tmp_path: Path) -> None:
     for line, said in (
         (("--no-such-option",), "No such option: --no-such-option"),
         (("--device", "cuda:77"), "'cuda:77'"),
-        (("--bodies", 200, "--method", "tree", "--out", "run.h5"), "--method tree has its bodies on one device"),
+        (("--bodies", 200, "--method", "direct", "--theta", 0.5, "--out", "run.h5"), "--theta needs --method tree"),
         (("--bodies", 100, "--steps", 1), "a run wants 64 a part at least; take 1 or fewer"),
     ):
         done = run(2, *MODULE, "gravity", "run", *line, folder=tmp_path)

@@ -23,6 +23,7 @@ from lanewise.loops.orders import (
 from lanewise.loops.searches import (
     FOLLOWS,
     DeviceLooks,
+    NamingStep,
     Searching,
     Structures,
     in_graph,
@@ -91,7 +92,9 @@ class Reading:
         """A call over the parts of a mesh: one launch, in which several GPUs work at the same time;
         for a profile each part for itself.
         """
-        launches = [NamedLaunch(task.kind, task.name, launch)]
+        looks = any(isinstance(call.launch, SearchedLaunch) for call in launch.rounds[0].calls)
+        work = NamingStep(launch, self.clock) if looks else launch
+        launches = [NamedLaunch(task.kind, task.name, work)]
         if self.apart:
             launches = [NamedLaunch(task.kind, what, work) for what, work in launch.works()]
         alone = ON_A_MESH if has_graphs(launch.mesh.devices[0]) else ""
@@ -110,7 +113,7 @@ class Reading:
                 ]
             return found
 
-        made = _fixed(task, launches, alone=alone)
+        made = _fixed(task, launches, counted=looks, alone=alone)
         checks = tuple(dict.fromkeys((*task.checks, *checks)))
         return replace(made, checks=checks, bound=bound, divided=launch.divided())
 

@@ -7,6 +7,7 @@ them as a plain call does. `keep`: the structure of `bind` stays, and launches f
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal
 
@@ -89,7 +90,25 @@ class Searching:
             raise self._found(error) from error
 
     def _found(self, error: ArgumentError) -> ArgumentError:
-        return ArgumentError(f"{error}; found in step {self._clock.step} of the loop")
+        return _found_in(self._clock, error)
+
+
+def _found_in(clock: Clock, error: ArgumentError) -> ArgumentError:
+    return ArgumentError(f"{error}; found in step {clock.step} of the loop")
+
+
+@dataclass(frozen=True, slots=True)
+class NamingStep:
+    """Work that refuses positions, and says in which step."""
+
+    work: Work
+    clock: Clock
+
+    def __call__(self) -> None:
+        try:
+            self.work()
+        except ArgumentError as error:
+            raise _found_in(self.clock, error) from error
 
 
 def named(
