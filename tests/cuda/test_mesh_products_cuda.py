@@ -60,6 +60,78 @@ def test_gravity_has_the_bits_of_one_gpu(cp: Any, integrator: str, precision: st
             assert moved(place, integrator, precision, layout) == wanted
 
 
+TREES = [
+    lw.Tree(order=2),
+    lw.Tree(accuracy=1e-3),
+    lw.Tree(order=3, leaf=64, method="dual"),
+    lw.Tree(order=2, leaf=16, method="dual"),
+]
+
+
+def moved_by_a_tree(place: str, search: lw.Tree, precision: str, layout: lw.Layout | None) -> list[bytes]:
+    particles = make_initial_conditions("plummer", 30_001, 3)
+    bodies = make_bodies(particles, precision=precision, layout=layout, device=place)
+    s = Simulation(bodies, softening=0.05, search=search)
+    left: list[Any] = []
+    for steps in (1, 30, 14):
+        s.advance(steps, 1e-3)
+        left += [
+            np.asarray(s.acceleration),
+            np.array(to_row(s.diagnostics())),
+            *s.bodies.numpy().values(),
+            s.tree_order,
+        ]
+        s.bodies.velocity = s.bodies.velocity * 0.999
+    return [np.asarray(values.get() if hasattr(values, "get") else values).tobytes() for values in left]
+
+
+@pytest.mark.parametrize("search", TREES, ids=lw.Tree.describe)
+@pytest.mark.parametrize(("precision", "layout"), [("f32", None), ("mixed", lw.AoS()), ("f64", lw.AoSoA(32))])
+def test_trees_have_the_bits_of_one_gpu(cp: Any, search: lw.Tree, precision: str, layout: lw.Layout | None) -> None:
+    wanted = moved_by_a_tree("cuda:0", search, precision, layout)
+    for place in ("cuda:0*2", "cuda:0*3"):
+        assert moved_by_a_tree(place, search, precision, layout) == wanted
+    for number, place in ((0, PLACES[0]), (1, PLACES[0]), (0, PLACES[1]), (1, PLACES[2])):
+        with cp.cuda.Device(number):
+            assert moved_by_a_tree(place, search, precision, layout) == wanted
+
+
+class Charge(lw.Record):
+    position: lw.dvec3
+    charge: lw.f64
+
+
+@lw.pairwise(search=lw.Tree(theta=0.5))
+def coulomb(target: Charge, source: Charge) -> tuple[lw.f64, lw.dvec3]:
+    if lw.same(target, source):
+        return 0.0, lw.dvec3(0.0)
+    d = source.position - target.position
+    inverse = lw.rsqrt(lw.dot(d, d) + 1e-2)
+    return source.charge * inverse, source.charge * inverse**3 * d
+
+
+@pytest.mark.parametrize("layout", [lw.AoS(), lw.SoA(), lw.AoSoA(32)], ids=str)
+def test_calls_over_a_tree_have_the_bits_of_one_gpu(cp: Any, layout: lw.Layout) -> None:
+    """Of other targets, too; plain calls, bound ones and loops."""
+
+    def left(place: str) -> list[Any]:
+        made: list[Any] = []
+        for count in (20_001, 1_500):
+            rng = np.random.default_rng(count)
+            fields = {"position": rng.normal(size=(count, 3)), "charge": rng.normal(size=count)}
+            made.append(Charge.array(**fields, layout=layout, device=place))
+        sources, targets = made
+        bound = coulomb.bind(targets, sources)
+        found = [*coulomb(sources, sources), *coulomb(targets, sources), *bound()]
+        lw.steps([bound]).run(40)
+        return [np.array(x.get() if hasattr(x, "get") else x) for x in (*found, *bound.results)]
+
+    wanted = left("cuda:0")
+    for place in ("cuda:0*2", "cuda:0*5", *PLACES):
+        for one, other in zip(left(place), wanted, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
 def flown(place: str, **chosen: Any) -> list[bytes]:
     f = Flock(agents=5000, device=place, world=60.0, seed=2, **chosen)
     for steps in (1, 39, 60):
@@ -86,6 +158,18 @@ def test_flocks_have_the_bits_of_one_gpu(cp: Any, chosen: dict[str, Any]) -> Non
     for number, place in ((0, PLACES[0]), (1, PLACES[0]), (0, PLACES[1])):
         with cp.cuda.Device(number):
             assert flown(place, **chosen) == wanted
+
+
+def test_a_run_by_a_tree_goes_from_one_gpu_to_two_and_back(cp: Any) -> None:
+    begin = ("--bodies", 30_000, "--softening", 0.05, "--diagnostics-every", 10, "--method", "tree")
+    run = ("gravity", "run")
+    assert command(*run, *begin, "--steps", 60, "--out", "whole.h5", "--device", "cuda:0").code == 0
+    assert command(*run, *begin, "--steps", 20, "--out", "on.h5", "--device", "cuda:0,1").code == 0
+    for steps, place in ((15, "cuda:0"), (20, "cuda:1,0"), (5, "cuda:0*3")):
+        assert command(*run, "--resume", "on.h5", "--steps", steps, "--device", place).code == 0
+    one, other = data_sets("on.h5"), data_sets("whole.h5")
+    differ = {n for n in one.keys() | other.keys() if one.get(n) != other.get(n)}
+    assert {n for n in differ if not n.endswith("@settings")} == set()
 
 
 @pytest.mark.parametrize("product", ["gravity", "boids"])

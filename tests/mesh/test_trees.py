@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 import lanewise as lw
 from lanewise import Mesh
 from lanewise.patterns.mesh_launch import MeshLaunch
+from lanewise.patterns.search import picker
 from lanewise.patterns.search.tree.dealt import LEAST, Dealt, dealt_height
 from lanewise.patterns.search.tree.shape import TreeShape
 from lanewise.runtime.host_device import HostDevice
 from lanewise.support.errors import ArgumentError, DeviceError, FarFieldWarning
-from tests.far_kernels import Star, plummer, potential
+from tests.far_kernels import Star, plummer
 from tests.mesh import interpreted_gpu
 from tests.mesh.test_calls import host
 from tests.mesh.test_calls import same as equal
@@ -189,11 +190,7 @@ def test_float64_and_a_softening_of_each_target() -> None:
     fields = {"position": rng.normal(size=(1400, 3)), "mass": rng.random(1400), "softening": 0.1 + rng.random(1400)}
     make: Any = Star
     one = make.array(**fields)
-    for kernel, values in (
-        (softened, ()),
-        (plummer.using(lw.Tree(accuracy=1e-6)), (1e-2,)),
-        (potential.using(lw.Tree()), ()),
-    ):
+    for kernel, values in ((softened, ()), (plummer.using(lw.Tree(accuracy=1e-5, order=3)), (1e-2,))):
         wanted = kernel(one, one, *values)
         for parts in (2, 5):
             many = one.to(Mesh("cpu", parts=parts))
@@ -340,6 +337,18 @@ def test_first_calls_of_a_kind_are_compared() -> None:
         warnings.simplefilter("error")
         swinging(many, many)  # as one device has said it
         anew(many, many)
+
+
+def test_trees_that_were_calibrated_for_one_device_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mesh may have its sources in another layout, of which another tree was found to be fast."""
+
+    def find(*_: Any) -> Any:
+        raise AssertionError
+
+    kernel, many = lw.pairwise(pull.python).using(lw.Tree(accuracy=1e-2)), bodies(50, Mesh("cpu", parts=2))
+    monkeypatch.setattr(picker, "has_entries", lambda _: True)
+    monkeypatch.setattr(picker.CalibratedTrees, "find", find)
+    kernel(many, many, 1e-3)
 
 
 def refusal(place: Any, attempt: Any) -> str:

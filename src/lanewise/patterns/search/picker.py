@@ -142,7 +142,7 @@ class SearchPicker:
         """The tree that was requested; with an accuracy the one that was calibrated."""
         if asked.accuracy is None:
             return Picked(asked.plan(sources), "requested", requested)
-        if is_compiled(arguments.device) and has_entries(self._name):
+        if is_compiled(arguments.device) and has_entries(self._name) and not arguments.divided:
             kind, specialisation = self._kind_of_tree(asked, arguments, sources, values)
             found = self._calibrated.find(
                 specialisation, lambda: self._key(arguments, sources, kind, None)

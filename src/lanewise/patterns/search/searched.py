@@ -207,8 +207,8 @@ class Searched:
         """Make every call anew: another structure or plan was found to be faster."""
         self._repeated.forget()
         self._kinds.forget()
-        if self._comparison is not None:
-            self._comparison.forget()
+        if self.comparison is not None:
+            self.comparison.forget()
 
     def _uses(self, arguments: Arguments) -> dict[str, Uses]:
         """What is used of the targets and of the sources, by parameter: of both where they are,
