@@ -26,7 +26,8 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def taken(place: Any, cuts: tuple[int, ...] = (45,), **chosen: Any) -> list[bytes]:
-    s = simulation(place, COUNT, **{"search": TREE, **chosen})
+    given: dict[str, Any] = {"search": TREE, **chosen}
+    s = simulation(place, COUNT, **given)
     for steps in cuts:
         s.advance(steps, 1e-2)
     errors = np.array(list(s.force_errors().as_dict().values()))
@@ -45,7 +46,7 @@ def taken(place: Any, cuts: tuple[int, ...] = (45,), **chosen: Any) -> list[byte
     ids=str,
 )
 def test_every_number_of_parts_has_the_bits_of_one_device(integrator: str, precision: str, search: lw.Tree) -> None:
-    chosen = {"integrator": integrator, "precision": precision, "search": search}
+    chosen: dict[str, Any] = {"integrator": integrator, "precision": precision, "search": search}
     wanted = taken("cpu", **chosen)
     for parts, cuts in ((1, (45,)), (2, (44, 1)), (3, (1, 31, 13)), (5, (33, 12))):
         assert taken(f"cpu*{parts}", cuts, **chosen) == wanted

@@ -70,7 +70,11 @@ def kick_drift(body: Body, acceleration: lw.vec3, dt: lw.f32):
 def bodies(count: int, place: Any = "cpu", *, layout: Any = None, name: str = "clusters", seed: int = 0) -> Any:
     rng = np.random.default_rng(seed)
     position, _ = cloud(name, count, 3, "f4", seed)
-    fields = {"position": position, "velocity": rng.normal(size=(count, 3)), "mass": rng.uniform(0.5, 1.5, count)}
+    fields: dict[str, Any] = {
+        "position": position,
+        "velocity": rng.normal(size=(count, 3)),
+        "mass": rng.uniform(0.5, 1.5, count),
+    }
     return Body.array(**fields, layout=layout, device=place)
 
 
@@ -346,7 +350,7 @@ def test_trees_that_were_calibrated_for_one_device_are_not_taken(monkeypatch: py
         raise AssertionError
 
     kernel, many = lw.pairwise(pull.python).using(lw.Tree(accuracy=1e-2)), bodies(50, Mesh("cpu", parts=2))
-    monkeypatch.setattr(picker, "has_entries", lambda _: True)
+    monkeypatch.setattr(picker, "has_entries", bool)
     monkeypatch.setattr(picker.CalibratedTrees, "find", find)
     kernel(many, many, 1e-3)
 
@@ -404,6 +408,10 @@ def test_memory_is_asked_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> 
         (1_000_000, "all sources of pull"),
         (3_000_000, "a call of pull needs .* for the groups of a tree"),
     ):
-        monkeypatch.setattr(HostDevice, "free_memory", lambda _, free=free: free)
+
+        def available(_: HostDevice, free: int = free) -> int:
+            return free
+
+        monkeypatch.setattr(HostDevice, "free_memory", available)
         with pytest.raises(DeviceError, match=text):
             kernel.bind(many, many, 1e-3)
