@@ -118,7 +118,7 @@ def test_calls_over_a_tree_have_the_bits_of_one_gpu(cp: Any, layout: lw.Layout) 
         made: list[Any] = []
         for count in (20_001, 1_500):
             rng = np.random.default_rng(count)
-            fields = {"position": rng.normal(size=(count, 3)), "charge": rng.normal(size=count)}
+            fields: dict[str, Any] = {"position": rng.normal(size=(count, 3)), "charge": rng.normal(size=count)}
             made.append(Charge.array(**fields, layout=layout, device=place))
         sources, targets = made
         bound = coulomb.bind(targets, sources)

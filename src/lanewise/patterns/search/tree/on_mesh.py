@@ -1,5 +1,5 @@
 """Calls over a tree on a mesh: every part walks for some groups of all targets, and gets the
-results of its own rows.
+results of the rows that lie there.
 
     first round:  all sources (and targets) to all parts; of each part: the tree, its walk
     second round: what every part has left, in the order of the tree, to all; of each: its rows
