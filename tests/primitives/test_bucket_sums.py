@@ -17,7 +17,7 @@ from lanewise.language.types import F32, I32, I64
 from lanewise.patterns import plain_sums
 from lanewise.patterns.plain_sums import PlainSum, plain_sum
 from lanewise.planning.plan import Plan
-from lanewise.primitives import buckets, float_sums
+from lanewise.primitives import buckets, direct_sums, float_sums
 from lanewise.primitives.exact_sums import close_on_host
 from lanewise.runtime import cpu
 
@@ -109,12 +109,22 @@ def same(a: Any, b: Any) -> bool:
     return bool(((a.view(whole) == b.view(whole)) | (np.isnan(a) & np.isnan(b))).all())
 
 
+def choose(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that can goes this way, and values that wait are no reason for another one."""
+    monkeypatch.setattr(direct_sums, "WAITING", 1)
+    monkeypatch.setattr(direct_sums, "ADDED", 1e9)
+    if way == "buckets":
+        monkeypatch.setattr(direct_sums, "ROOM", 0)
+
+
 @pytest.mark.grid(every=40)
 @pytest.mark.parametrize("values", KINDS)
 @pytest.mark.parametrize(("kernel", "dtype"), [(deposit, "f4"), (deposit_wide, "f8")])
-def test_buckets_have_the_bits_of_the_kernel(
-    kernel: Any, dtype: str, values: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("way", ["directly", "buckets"])
+def test_both_ways_have_the_bits_of_the_kernel(
+    kernel: Any, dtype: str, values: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    choose(way, monkeypatch)
     monkeypatch.setattr(buckets, "HOST_FEW", 1)
     monkeypatch.setattr(buckets, "TILE", 1_000)
     monkeypatch.setattr(buckets, "SHARE", 2)
@@ -194,7 +204,15 @@ def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(float_sums, "host_text_of", float_sums.host_text_of.__wrapped__)
 
 
-@pytest.mark.usefixtures("short_rounds")
+@pytest.fixture(params=["directly", "buckets"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """By which way sums go, on three threads."""
+    choose(request.param, monkeypatch)
+    monkeypatch.setattr(cpu, "cpu_threads", lambda: 3)
+    return request.param
+
+
+@pytest.mark.usefixtures("short_rounds", "way")
 @pytest.mark.parametrize("kind", [exact_sums.F32, exact_sums.F64], ids=lambda k: k.name)
 @given(data=st.data())
 def test_sums_are_those_of_the_definition(kind: FloatFormat, data: st.DataObject) -> None:
@@ -220,10 +238,57 @@ def test_sums_are_those_of_the_definition(kind: FloatFormat, data: st.DataObject
     assert not planes.any()
 
 
-def test_a_sum_halfway_between_two_float32_is_rounded_once() -> None:
+@pytest.mark.parametrize("kind", [exact_sums.F32, exact_sums.F64], ids=lambda k: k.name)
+@pytest.mark.parametrize("wide", [False, True])
+def test_many_values_that_would_wait_go_to_buckets(kind: FloatFormat, wide: bool) -> None:
+    """And few wait: then the others are added directly."""
+    rng = np.random.default_rng(9)
+    values = rng.normal(size=4_000).astype(kind.name)
+    if wide:
+        values[:3_000] *= np.resize(2.0 ** np.array([-100, 90, 30]), 3_000).astype(kind.name)
+    else:
+        values[-100:] *= np.dtype(kind.name).type(2.0**-100)
+    place, found = rng.integers(-1, 9, 4_000), rng.normal(size=9).astype(kind.name)
+    words = np.zeros(exact_sums.length(kind, 9), np.int64)
+    for p, v in zip(place, values, strict=True):
+        if 0 <= p < 9:
+            exact_sums.add(kind, words, int(p), v)
+    expected = np.array([exact_sums.rounded(kind, words, n, x) for n, x in enumerate(found)], kind.name)
+    planes = np.zeros(exact_sums.length_in_planes(kind, 9), np.int64)
+    assert direct_sums.add_directly(place, values, planes, found) is not wide
+    if wide:
+        assert not planes.any()
+        float_sums.add_on_host(place, values, planes, found)
+    close_on_host(planes, found)
+    assert same(found, expected)
+
+
+def test_a_sum_halfway_between_two_float32_is_rounded_once(way: str) -> None:
     values = np.array([1.0, 2.0**-24, 2.0**-60, 1.0, 2.0**-24, -(2.0**-60), 1.0, 3 * 2.0**-24, -(2.0**-60)], np.float32)
     place, found = np.repeat(np.arange(3), 3), np.zeros(3, np.float32)
     words = np.zeros(exact_sums.length_in_planes(exact_sums.F32, 3), np.int64)
     float_sums.add_on_host(place, values, words, found)
-    assert not words.any()  # nothing had to go there
+    assert words.any() == (way == "directly")  # float64 has no room for 1 and 2^-60
+    close_on_host(words, found)
     assert found.tolist() == [1 + 2.0**-23, 1.0, 1 + 2.0**-23]
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("kind", [exact_sums.F32, exact_sums.F64], ids=lambda k: k.name)
+def test_the_smallest_value_beside_the_largest(kind: FloatFormat) -> None:
+    """Numbers of an element go to the words, and have bits at their very end."""
+    least, most = np.finfo(kind.name).smallest_subnormal, np.finfo(kind.name).max
+    values, place = np.array([least, most, -most, 3 * least], kind.name), np.zeros(4, np.int64)
+    found, words = np.zeros(1, kind.name), np.zeros(exact_sums.length_in_planes(kind, 1), np.int64)
+    float_sums.add_on_host(place, values, words, found)
+    close_on_host(words, found)
+    assert found.tolist() == [4 * least]
+
+
+@pytest.mark.parametrize(("last", "rounded"), [(2.0**-50, 1 + 2.0**-23), (-(2.0**-50), 1.0)])
+def test_so_is_one_of_which_nothing_waits(last: float, rounded: float) -> None:
+    values, place = np.array([1.0, 2.0**-24, last], np.float32), np.zeros(3, np.int64)
+    found, words = np.zeros(1, np.float32), np.zeros(exact_sums.length_in_planes(exact_sums.F32, 1), np.int64)
+    assert direct_sums.add_directly(place, values, words, found)
+    assert not words.any()
+    assert found.tolist() == [rounded]

@@ -28,7 +28,7 @@ from lanewise.language.types import F32, I32, I64, Scalar
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.tasks import Primitive, changing, reading
 from lanewise.patterns.words import words_of
-from lanewise.primitives import buckets, float_sums, whole_sums
+from lanewise.primitives import buckets, direct_sums, float_sums, whole_sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +106,9 @@ def bucket_sentence(reference: ir.Kernel) -> str:
         "first, which the caches of a core hold, "
         "where no plan was chosen"
     )
+    if found.exact:
+        few = direct_sums.most_elements(found.kinds[1].dtype.name)
+        on_cpu += f"; with {few:,} elements or fewer they go to these directly"
     if (device := _on_gpu(found)) is None:
         return on_cpu
     return (

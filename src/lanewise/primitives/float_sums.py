@@ -1,7 +1,7 @@
 """Exact sums of floats into the elements of an array at places that another array tells: by way of
 buckets, on a CPU and on a GPU.
 
-On a CPU an element has two whole numbers of 64 bits, which most values are split into by additions.
+On a CPU few elements get their sums directly (`primitives.direct_sums`). Of more an element has two whole numbers of 64 bits, which most values are split into by additions.
 
 A value x is split at two weights, top and low: `x + 1.5 * 2^52 * top` is rounded to a multiple of
 `top`, which the last bits of the sum say as an integer; what is left over is split at `low` in
@@ -31,8 +31,10 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.language.exact_sums import ABOVE, BELOW, F32, FORMATS, GROUP, NAN, FloatFormat
+from lanewise.language.exact_sums import F32, FORMATS, GROUP, FloatFormat
 from lanewise.primitives.buckets import WIDE, Split, buckets_of, fill, fits, splits
+from lanewise.primitives.direct_sums import add_directly
+from lanewise.primitives.words_text import words_text
 from lanewise.runtime import cpu
 from lanewise.runtime.device import get_device
 from lanewise.runtime.exact_sums_text import SCATTER_SUM
@@ -48,36 +50,7 @@ MOST = 2**20  # values that the numbers of a bucket hold without a carry
 # reached.
 ABOVE_TOP, BELOW_TOP = 42, 43
 SAMPLE = 1_024  # values that tell how large they are
-HOST_TEXT = """def carried(words, count, element, word, piece):  # what leaves a word that wraps goes two words higher
-    while True:
-        words[count * uint64({words}) + uint64(word)] = 1
-        place = count * uint64(word) + element
-        before = words[place]
-        after = int64(uint64(before) + uint64(piece))
-        words[place] = after
-        if (before ^ after) & (piece ^ after) >= 0:
-            return
-        piece = int64(-1) if piece < 0 else int64(1)
-        word += 2
-
-
-def added(words, count, element, bits):  # any value at all
-    exponent, rest = int64(bits >> {bits}({fraction})) & int64({most_exponent}), int64(bits) & int64({rest})
-    if exponent == {most_exponent}:
-        words[count * uint64({words}) + uint64({words} - 1)] = 1
-        words[count * uint64({words} - 1) + element] |= {nan} if rest else {below} if bits < 0 else {above}
-        return
-    number, place = rest | int64({one}) if exponent else rest, exponent if exponent else int64(1)
-    word, up, sign = place >> int64(5), place & int64(31), int64(bits) >> int64(63)
-    low = int64(uint64(number) << uint64(up)) & int64(0xFFFFFFFF)
-    high = number >> (int64(32) - up)
-    if low:
-        carried(words, count, element, word, (low ^ sign) - sign)
-    if high:
-        carried(words, count, element, word + 1, (high ^ sign) - sign)
-
-
-def emptied(state, words, count, element, top_place, low_place):  # the numbers of an element go to the words
+HOST_TEXT = """def emptied(state, words, count, element, top_place, low_place):  # the numbers of an element go to the words
     for half in range(2):
         at = element << uint64(1) | uint64(half)
         number, place = state[at], low_place if half else top_place
@@ -97,7 +70,9 @@ def bucket_sums_kernel(
     top, low, limit, one_top, one_low = weights[0], weights[1], weights[2], weights[3], weights[4]
     top_bias, low_bias, top_place, low_place = biases[0], biases[1], places[0], places[1]
     pairs = empty(2 * {block}, int64)  # both numbers of a value, side by side
-{prepare}    for b in range(begin, end):
+    odd = empty(1, int64)
+    odd_sum = odd.view(float64)
+    for b in range(begin, end):
         base = uint64(b) << uint64(shift)
         beyond = min(base + (uint64(1) << uint64(shift)), uint64(len(array)))
         if first_round:
@@ -154,19 +129,7 @@ def bucket_sums_kernel(
                     continue
                 state[at], state[at | uint64(1)] = 0, 0
                 if one + other != 0.0:  # else the element keeps its bits
-                    {store}
-"""
-STORE = "array[element] = large + near"
-STORE_SINGLE = """sum_ = large + near
-                    back = sum_ - large
-                    lost = (large - (sum_ - back)) + (near - back)
-                    pattern = float64(sum_).view(int64)
-                    if lost != 0.0 and not pattern & int64(1):  # rounded to odd, it may be rounded again to fewer bits
-                        odd[0] = pattern + (int64(1) if (lost > 0.0) == (sum_ > 0.0) else int64(-1))
-                        sum_ = odd_sum[0]
-                    array[element] = float32(sum_)"""
-PREPARE_SINGLE = """    odd = empty(1, int64)
-    odd_sum = odd.view(float64)
+                    array[element] = nearest(large, near, odd, odd_sum)
 """
 BLOCK = 64  # values that are split before they are added
 
@@ -188,21 +151,11 @@ class Weights:
 def host_text_of(name: str) -> str:
     """The text that adds up buckets of floats, by NumPy's name of their type."""
     kind = FORMATS[name]
-    return HOST_TEXT.format(
+    return words_text(name) + HOST_TEXT.format(
         words=kind.words,
-        bits=kind.bits.name[1:],
-        fraction=kind.fraction,
-        most_exponent=kind.most,
-        rest=(1 << kind.fraction) - 1,
-        one=1 << kind.fraction,
-        nan=NAN,
-        above=ABOVE,
-        below=BELOW,
         block=BLOCK,
         most=MOST,
         precise=2**53,
-        store=STORE if name == "float64" else STORE_SINGLE,
-        prepare="" if name == "float64" else PREPARE_SINGLE,
     )
 
 
@@ -215,6 +168,8 @@ def add_on_host(places: Any, values: Any, words: Any, array: Any) -> None:
     of all elements, zero.
     """
     kind = FORMATS[values.dtype.name]
+    if add_directly(places, values, words, array):
+        return
     weights = weights_for(kind, values)
     buckets = buckets_of(array.size, HOST_ROOM)
     state = np.empty(2 * array.size, np.int64)  # of large pages, as zeros of NumPy are not
