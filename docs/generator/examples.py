@@ -34,7 +34,7 @@ def pages() -> dict[str, str]:
         "| --- | --- |",
         *(_row_of_scene(name, scene) for name, scene in SCENES.items()),
         "",
-        "`python -m docs.generator.pictures` draws all of these pictures anew.",
+        "`python -m docs.generator.pictures` draws all of these pictures again.",
     ]
     return {"examples.md": "\n".join(lines) + "\n"}
 
