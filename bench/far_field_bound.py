@@ -18,7 +18,7 @@ import lanewise as lw
 from lanewise.analysis.instructions import count_operations
 from lanewise.derivatives.expansions.operators import Operators
 from lanewise.ir import nodes as ir
-from lanewise.loops.orders import searched_launch
+from lanewise.loops.orders import searched_launches
 from lanewise.models.devices import DeviceModel
 from lanewise.patterns.search.tree.group import GROUP_SIZE
 from lanewise.patterns.search.tree.nodes import RECORDS, ROUNDING
@@ -48,8 +48,7 @@ class Met:
 
 def met(call: lw.Call, search: lw.Tree, position: Array) -> Met:
     """Of a bound call that has run, whose targets are its sources (positions float32)."""
-    searched = searched_launch(call)
-    assert searched is not None
+    (searched,) = searched_launches(call)
     memory: Mapping[str, Any] = {n: d for p in searched.launches.pieces for n, d in p.kept}
     shape = TreeShape(len(position), search.leaf)
     whole = to_host(memory[RECORDS]).view(np.float32).reshape(shape.nodes, -1)

@@ -75,7 +75,7 @@ def kinds(kernel: Any) -> tuple[AnySize, ...]:
 @pytest.fixture
 def bound(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many calls were bound, and how often a kernel was requested."""
-    seen, bind, get = [0, 0], Searched._bound, Programs.get
+    seen, bind, get = [0, 0], Searched.bound, Programs.get
 
     def binding(self: Searched, *arguments: Any, **named: Any) -> Any:
         seen[0] += 1
@@ -85,7 +85,7 @@ def bound(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         seen[1] += 1
         return get(self, *arguments, **named)
 
-    monkeypatch.setattr(Searched, "_bound", binding)
+    monkeypatch.setattr(Searched, "bound", binding)
     monkeypatch.setattr(Programs, "get", getting)
     return seen
 

@@ -74,13 +74,13 @@ def kept_of(over: Searched) -> RepeatedSearches:
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many calls were bound anew."""
-    seen, bound = [0], Searched._bound
+    seen, bound = [0], Searched.bound
 
     def counting(self: Searched, *arguments: Any, **named: Any) -> Any:
         seen[0] += 1
         return bound(self, *arguments, **named)
 
-    monkeypatch.setattr(Searched, "_bound", counting)
+    monkeypatch.setattr(Searched, "bound", counting)
     return seen
 
 
