@@ -47,7 +47,7 @@ PRODUCTS: Inside = {
     "sims.gravity.simulation": ("the type of its scene", ("live.scenes",)),
     "sims.lbm.simulation": ("the type of its scene", ("live.scenes",)),
     "sims.boids.live": ("what a view shows of a flock", ("live.clouds", "live.feed", "live.frame", "live.scenes")),
-    "sims.gravity.live": ("what a view shows of bodies", ("live.clouds", "live.scenes")),
+    "sims.gravity.live": ("what a view shows of bodies", ("live.clouds", "live.groups", "live.scenes", "patterns.search.tree.shape")),
     "sims.lbm.live": ("what a view shows of a flow", ("live.fields", "live.scenes")),
     "sims.waves.live": ("what a view shows of a search", ("live.boxes", "live.frame", "live.scales", "live.scenes")),
     "sims.boids.semantics": ("agents that move one after another, a pattern without a public name", ("patterns.sequential.kernel",)),

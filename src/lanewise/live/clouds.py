@@ -16,6 +16,7 @@ from lanewise.frontend.helpers import HelperFunction
 from lanewise.language import values
 from lanewise.live.boxes import FrameBox, sending_order, whole_shares, without_outliers
 from lanewise.live.frame import Frame, FrameHeader, encode
+from lanewise.live.groups import KIND, NestedGroups
 from lanewise.live.protocol import FLAGS
 from lanewise.live.quantise import MOST, bound_columns, quantise_headings, quantise_points
 from lanewise.live.scales import SeenRange, ValueSpan, scale_column
@@ -53,6 +54,7 @@ class CloudScene:
     """The records of an array as points or arrows.
 
     rows: on the device, the caller's row of the record at each place in memory; None: as they lie.
+    groups: whose boxes are shown on request; their order is one of places in memory.
     """
 
     def __init__(
@@ -62,16 +64,19 @@ class CloudScene:
         about: Mapping[str, Any],
         moment: Callable[[], tuple[int, float]],
         rows: Callable[[], Any] = lambda: None,
+        groups: NestedGroups | None = None,
     ) -> None:
         places: Any = places_of(array)
         if not isinstance(places, FieldViews):
             raise InputError("a view shows an array on one device; this one lies on a mesh")
         self._array, self._shown, self._moment, self._rows = array, shown, moment, rows
         self._kind, self._width = ("arrows", 3) if shown.heading else ("points", 2)  # of u32
-        self._about = {"kinds": [self._kind], "fields": list(shown.values), **about}
+        kinds = [self._kind] if groups is None else [self._kind, KIND]
+        self._about = {"kinds": kinds, "fields": list(shown.values), **about}
+        self._groups = groups
         self._looks: dict[str, Elementwise] = {}
         self._aside = Aside(array.device, "a view", "show a part of the records")
-        self._required = 0  # records, for whose frames there is memory
+        self._required = 0  # bytes of a copy, for whose frames there is memory
         self._box, self._range = FrameBox(), SeenRange()
         self._order = self._seen = np.empty(0, np.int32)  # all rows in order, and those last sent
         self._fine = np.empty(0, np.bool_)  # which rows those are; of one element: all
@@ -93,7 +98,7 @@ class CloudScene:
             text = values[name]
         shown = replace(self._shown, values={name: text, **values}, chosen=chosen)
         about = {**self._about, "fields": list(shown.values)}
-        return CloudScene(self._array, shown, about, self._moment, self._rows)
+        return CloudScene(self._array, shown, about, self._moment, self._rows, self._groups)
 
     @property
     def about(self) -> Mapping[str, Any]:
@@ -104,36 +109,50 @@ class CloudScene:
         return self._moment()
 
     def frames(self, asked: Asked) -> list[FrameOrLater]:
-        """One frame, of points or of arrows, made of a copy of what it needs."""
+        """One frame, of points or of arrows, made of a copy of what it needs; boxes, if asked."""
         count = len(self._array)
         if not count:
             return [encode(FrameHeader(kind=self._kind, step=self.moment[0]))]
-        look, rows = self._look(asked.field), self._rows()
+        look, kept = self._look(asked.field), self._kept(asked)
         shape = 7 if self._shown.heading else 4, count
         size = 4 * math.prod(shape)
-        nbytes = size if rows is None else size + 4 * count
-        if self._required < count:
+        nbytes = size + 4 * count * len(kept)
+        if self._required < nbytes:
             self._aside.require(nbytes, 4 * self._width * min(count, asked.points))
-            self._required = count
+            self._required = nbytes
+
+        def parts(there: Any) -> tuple[Any, dict[str, Any]]:
+            whole = there[size:nbytes].view(np.int32).reshape(len(kept), count)
+            columns = there[:size].view(np.float32).reshape(shape)
+            return columns, dict(zip(kept, whole, strict=True))
 
         def read(there: Any) -> None:
-            columns = there[:size].view(np.float32).reshape(shape)
+            columns, copies = parts(there)
             # A call with a plan is not counted, so what is open about a layout stays as it is.
             plan = Plan() if open_owners([self._array]) else None
             look(self._array, out=tuple(columns), plan=plan)
-            if rows is not None:
-                there[size:].view(np.int32)[...] = rows
+            for name, copy in copies.items():
+                copy[...] = kept[name]
 
         seen = self._aside.copied(nbytes, read)
         moment = self.moment
 
         def later() -> list[Frame]:
             with self._aside.working(seen):
-                columns = seen.memory[:size].view(np.float32).reshape(shape)
-                kept = None if rows is None else seen.memory[size:nbytes].view(np.int32)
-                return self._made(columns, kept, moment, asked)
+                columns, copies = parts(seen.memory)
+                made = self._made(columns, copies.get("rows"), moment, asked)
+                if self._groups is not None and "order" in copies:
+                    made.append(self._groups.frame(columns, copies["order"], self._box, moment))
+                return made
 
         return [later]
+
+    def _kept(self, asked: Asked) -> dict[str, Any]:
+        """Besides the records, what frames need a copy of: int32, shape (n,), on the device."""
+        kept = {"rows": self._rows()}
+        if self._groups is not None and KIND in asked.kinds:
+            kept["order"] = self._groups.order()
+        return {name: array for name, array in kept.items() if array is not None}
 
     def _made(
         self, columns: Any, rows: Any, moment: tuple[int, float], asked: Asked

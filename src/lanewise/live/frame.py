@@ -95,6 +95,8 @@ def body_bytes(header: FrameHeader) -> int:
             return 8 * h.count
         case "arrows":
             return 12 * h.count
+        case "boxes":
+            return 16 * h.count
         case "suffix":
             return h.components * h.count
         case "slice":

@@ -7,9 +7,10 @@ points: u16 x, y, z as fractions of the box, u16 value as a fraction of the rang
 and u16 x 2, the heading on an octahedron. suffix: rows `first` to `first + count` of the frame
 before; `components` is the bytes of a row. slice: `first` by `total` values, x fastest, u8 as
 fractions of the range; its box is flat along its axis. volume: u8, `first` by `total` by `count`
-values, x fastest. statistics: JSON, numbers and texts by name; "field": what colours; and perhaps
-"curve": a function as columns, {"x": [low, high], "y": heights, "names": [of x, of y]}; "colours":
-how many values are "below" a logarithmic scale, or which one is in the "middle" of ranks.
+values, x fastest. boxes: u16 x 4, the lower corner and the depth as a fraction of the deepest; the
+same of the upper corner. statistics: JSON, numbers and texts by name; "field": what colours; and
+perhaps "curve": a function as columns, {"x": [low, high], "y": heights, "names": [of x, of y]};
+"colours": how many values are "below" a logarithmic scale, or the one in the "middle" of ranks.
 """
 
 from __future__ import annotations
@@ -51,8 +52,16 @@ HEADER_BYTES = 80
 SCALES = ("linear", "log", "rank")
 """How values become fractions of the range, by their number in a header."""
 
-KINDS = {"points": 0, "arrows": 1, "slice": 2, "volume": 3, "suffix": 4, "statistics": 5}
-STRIDES = {"points": 8, "arrows": 12, "suffix": 0}
+KINDS = {
+    "points": 0,
+    "arrows": 1,
+    "slice": 2,
+    "volume": 3,
+    "suffix": 4,
+    "statistics": 5,
+    "boxes": 6,
+}
+STRIDES = {"points": 8, "arrows": 12, "suffix": 0, "boxes": 16}
 """Bytes of a row; a suffix has those of the frame before it."""
 
 FLAGS = {"walls": 1, "past": 2, "clamped": 4}

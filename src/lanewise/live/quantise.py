@@ -122,3 +122,31 @@ def find_ranks(i: index, value: Array1[f32], ordered: Array1[f32]):
         else:
             last = middle + 1
     value[i] = (f32(first) + f32(last)) * 0.5 / f32(count)
+
+
+@threadwise
+def bound_groups(
+    g: index,
+    lane: index,
+    columns: Array2[f32],
+    order: Array1[i32],
+    begin: Array1[i32],
+    least: Array2[f32],
+    most: Array2[f32],
+):
+    """The bounds of every so many finite numbers of groups, in rows 3 g, 3 g + 1 and 3 g + 2: of
+    the first three columns at places order[begin[g]] to order[begin[g + 1] - 1]. Where there are
+    none the least is above the greatest.
+    """
+    lanes = least.shape[1]
+    first = begin[g] + lane
+    for axis in range(3):
+        low = 3e38
+        high = -3e38
+        for turn in range((begin[g + 1] - first + lanes - 1) // lanes):
+            v = columns[axis, order[first + turn * lanes]]
+            if v - v == 0:
+                low = minimum(low, v)
+                high = maximum(high, v)
+        least[3 * g + axis, lane] = low
+        most[3 * g + axis, lane] = high

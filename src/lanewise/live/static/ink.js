@@ -8,42 +8,37 @@ const NAMES = ["x", "y", "z"];
 const LEGEND = 190;
 export const CURVE = 150; // pixels of the lower rim
 
-export class Ink {
-  constructor(context) {
-    this.context = context;
-  }
+// In a context; `scale`: pixels of its canvas for one of the page.
+export function inked(c) {
+  let paper;
 
-  // `scale`: pixels of the canvas for one of the page.
-  draw(scale, camera, view) {
-    const { context: c } = this;
+  function draw(scale, camera, view) {
     c.clearRect(0, 0, c.canvas.width, c.canvas.height);
-    this.over(scale, camera, view);
+    over(scale, camera, view);
   }
 
   // Over what is there, as on a picture.
-  over(scale, camera, view) {
-    const { context: c } = this;
+  function over(scale, camera, view) {
     c.setTransform(scale, 0, 0, scale, 0, 0);
     c.font = `12px ${FONT}`;
     c.lineWidth = 1;
     c.fillStyle = c.strokeStyle = view.inkColour;
-    this.paper = view.paper;
+    paper = view.paper;
     c.lineJoin = "round";
-    if (view.axes && view.frameBox) this.ticks(camera, view);
+    if (view.axes && view.frameBox) edges(camera, view);
     const bottom = camera.height - 16;
-    if (view.axes && !camera.flat) this.triad(camera, 40, bottom - 42);
-    if (!view.named) this.bar(camera, view, camera.flat ? 16 : 88, bottom);
+    if (view.axes && !camera.flat) triad(camera, 40, bottom - 42);
+    if (!view.named) bar(camera, view, camera.flat ? 16 : 88, bottom);
     if (view.legend) {
       const narrow = camera.width < 560;
       const low = view.curve ? 60 : bottom - 4;
-      this.legend(view, camera.width - 16 - LEGEND, narrow ? 100 : low);
+      legend(view, camera.width - 16 - LEGEND, narrow ? 100 : low);
     }
-    if (view.curve) this.curve(view.curve, 64, camera.height - 34, camera.width - 88);
-    if (view.followed) this.ring(camera, view.followed);
+    if (view.curve) curve(view.curve, 64, camera.height - 34, camera.width - 88);
+    if (view.followed) ring(camera, view.followed);
   }
 
-  ring(camera, place) {
-    const { context: c } = this;
+  function ring(camera, place) {
     const [x, y, depth] = camera.project(place);
     if (depth <= 0) return;
     c.beginPath();
@@ -51,8 +46,7 @@ export class Ink {
     c.stroke();
   }
 
-  triad(camera, x, y) {
-    const { context: c } = this;
+  function triad(camera, x, y) {
     const { right, up, out } = camera.basis();
     const arms = [0, 1, 2].sort((a, b) => out[a] - out[b]);
     for (const i of arms) {
@@ -62,13 +56,12 @@ export class Ink {
       c.moveTo(x, y);
       c.lineTo(x + dx, y + dy);
       c.stroke();
-      if (Math.hypot(dx, dy) > 6) this.text(NAMES[i], x + dx * 1.38, y + dy * 1.38, "center");
+      if (Math.hypot(dx, dy) > 6) text(NAMES[i], x + dx * 1.38, y + dy * 1.38, "center");
     }
     c.globalAlpha = 1;
   }
 
-  bar(camera, view, x, y) {
-    const { context: c } = this;
+  function bar(camera, view, x, y) {
     const size = camera.pixel();
     const power = 10 ** Math.floor(Math.log10(150 * size));
     const length = power * [5, 2, 1].find((m) => m * power <= 150 * size);
@@ -78,11 +71,10 @@ export class Ink {
     c.lineTo(x + length / size, y + 0.5);
     c.lineTo(x + length / size, y - 4);
     c.stroke();
-    this.text(`${digits(length)}${view.unit ? " " + view.unit : ""}`, x + 6, y - 9, "left");
+    text(`${digits(length)}${view.unit ? " " + view.unit : ""}`, x + 6, y - 9, "left");
   }
 
-  legend(view, x, y) {
-    const { context: c } = this;
+  function legend(view, x, y) {
     const { palette, field, low, high, scale, below, middle } = view.legend;
     for (let k = 0; k < LEGEND; k++) {
       const j = 4 * Math.round((k / (LEGEND - 1)) * 255);
@@ -90,17 +82,17 @@ export class Ink {
       c.fillRect(x + k, y - 10, 1.5, 8);
     }
     c.fillStyle = view.inkColour;
-    this.text(digits(low), x, y + 7, "left");
-    this.text(digits(high), x + LEGEND, y + 7, "right");
+    text(digits(low), x, y + 7, "left");
+    text(digits(high), x + LEGEND, y + 7, "right");
     const half = { log: Math.sqrt(low * high), rank: middle }[scale];
-    if (low < high && isFinite(half)) this.text(digits(half), x + LEGEND / 2, y + 7, "center");
+    if (low < high && isFinite(half)) text(digits(half), x + LEGEND / 2, y + 7, "center");
     const how = { log: ", logarithmic", rank: ", by rank" }[scale] ?? "";
-    this.text(field + how, x, y - 19, "left");
+    text(field + how, x, y - 19, "left");
     if (scale === "log" && below)
-      this.text(`${grouped(below)} at or below 0: lowest colour`, x, y - 35, "left");
+      text(`${grouped(below)} at or below 0: lowest colour`, x, y - 35, "left");
   }
 
-  ticks(camera, view) {
+  function edges(camera, view) {
     const { origin, extent } = view.frameBox;
     const centre = camera.project(origin.map((x, i) => x + extent[i] / 2));
     for (let i = 0; i < 3; i++) {
@@ -118,38 +110,35 @@ export class Ink {
         const part = (value - low) / (high - low);
         const [x, y, depth] = camera.project(
           edge.map((e, j) => (j === i ? e + part * extent[i] : e)));
-        if (depth > 0) this.tick(digits(value), x, y, away);
+        if (depth > 0) tick(digits(value), x, y, away);
       }
       const [x, y] = [0, 1].map((k) => (start[k] + end[k]) / 2 + 38 * away[k]);
       const name = named?.name ?? NAMES[i];
-      if (camera.flat && i === 1 && name.length > 2) this.upright(name, x + 8 * away[0], y);
-      else this.text(name, x, y, side(away));
+      if (camera.flat && i === 1 && name.length > 2) upright(name, x + 8 * away[0], y);
+      else text(name, x, y, side(away));
     }
   }
 
-  tick(words, x, y, away) {
-    const { context: c } = this;
+  function tick(words, x, y, away) {
     c.globalAlpha = 0.75;
     c.beginPath();
     c.moveTo(x, y);
     c.lineTo(x + 5 * away[0], y + 5 * away[1]);
     c.stroke();
-    this.text(words, x + 9 * away[0], y + 14 * away[1], side(away));
+    text(words, x + 9 * away[0], y + 14 * away[1], side(away));
     c.globalAlpha = 1;
   }
 
-  upright(words, x, y) {
-    const { context: c } = this;
+  function upright(words, x, y) {
     c.save();
     c.translate(x, y);
     c.rotate(-Math.PI / 2);
-    this.text(words, 0, 0, "center");
+    text(words, 0, 0, "center");
     c.restore();
   }
 
   // A function as columns: those of height 0 are not known.
-  curve({ x: [low, high], y: heights, names }, left, bottom, width) {
-    const { context: c } = this;
+  function curve({ x: [low, high], y: heights, names }, left, bottom, width) {
     const tall = CURVE - 62;
     const most = 1.05 * Math.max(...heights);
     const step = width / heights.length;
@@ -161,23 +150,24 @@ export class Ink {
     }
     for (const value of ticks(low, high, Math.round(width / 150))) {
       const at = left + ((value - low) / (high - low)) * width;
-      this.tick(digits(value, 9), at, bottom, [0, 1]);
+      tick(digits(value, 9), at, bottom, [0, 1]);
     }
     for (const value of ticks(0, most, 3))
-      this.tick(digits(value), left, bottom - (value / most) * tall, [-1, 0]);
-    this.text(`${names[1]} over ${names[0]}`, left, bottom - tall - 12, "left");
+      tick(digits(value), left, bottom - (value / most) * tall, [-1, 0]);
+    text(`${names[1]} over ${names[0]}`, left, bottom - tall - 12, "left");
   }
 
-  text(words, x, y, align) {
-    const { context: c } = this;
+  function text(words, x, y, align) {
     c.textAlign = align;
     c.textBaseline = "middle";
     // legible also over what is drawn there
-    Object.assign(c, { strokeStyle: this.paper, lineWidth: 3 });
+    Object.assign(c, { strokeStyle: paper, lineWidth: 3 });
     c.strokeText(words, x, y);
     Object.assign(c, { strokeStyle: c.fillStyle, lineWidth: 1 });
     c.fillText(words, x, y);
   }
+
+  return { draw, over };
 }
 
 // The corner where an edge along axis i begins that is on the rim of the box as it is seen, the

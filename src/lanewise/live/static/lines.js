@@ -1,23 +1,44 @@
-// The edges of a box, and the bundle of its ticks' places.
-import { layer } from "./gl.js";
+// The edges of boxes, and round numbers for their ticks.
+import { cloud, layer } from "./gl.js";
 
-const VERTEX = `
+const CORNER = `
 const int ENDS[24] = int[24](0,1,2,3,4,5,6,7, 0,2,1,3,4,6,5,7, 0,4,1,5,2,6,3,7);
-void main() {
+vec3 corner() {
   int k = ENDS[gl_VertexID];
-  gl_Position = seen(origin + extent * vec3(k & 1, (k >> 1) & 1, k >> 2));
+  return vec3(k & 1, (k >> 1) & 1, k >> 2);
 }`;
 
-const FRAGMENT = `
-uniform vec4 colour;
+const VERTEX = `${CORNER}
+void main() { gl_Position = seen(origin + extent * corner()); }`;
+
+// Many, in the box of a frame; the deeper they lie, the fainter.
+const MANY = `${CORNER}
+layout(location=0) in vec4 low;
+layout(location=1) in vec4 high;
+uniform vec4 edges;
+out vec4 colour;
+void main() {
+  gl_Position = seen(origin + extent * mix(low.xyz, high.xyz, corner()));
+  colour = vec4(edges.rgb, mix(0.9, 0.3, low.w));
+}`;
+
+const FRAGMENT = (kind) => `
+${kind} vec4 colour;
 void main() { ink = vec4(colour.rgb * colour.a, colour.a); }`;
 
 export function lines(gl) {
-  const { draw } = layer(gl, VERTEX, FRAGMENT);
+  const { draw } = layer(gl, VERTEX, FRAGMENT("uniform"));
   return {
     draw: (look, box) => draw(look, { ...look.box(box), colour: look.edges }, "over",
       () => gl.drawArrays(gl.LINES, 0, 24)),
   };
+}
+
+export function boxes(gl) {
+  const rows = cloud(gl, MANY, FRAGMENT("in"), [[0, 4, 0], [1, 4, 8]], 1);
+  const draw = (look, frame) => rows.draw(look, { ...look.box(frame), edges: look.edges }, "over",
+    () => gl.drawArraysInstanced(gl.LINES, 0, 24, frame.count));
+  return { set: rows.set, draw };
 }
 
 // Round numbers between two others, about `wanted` of them.

@@ -1,7 +1,7 @@
 // The page: wires the feed, the scene, the camera and the controls together.
 import { Camera } from "./camera.js";
 import { Film, composed, save } from "./film.js";
-import { CURVE, Ink } from "./ink.js";
+import { CURVE, inked } from "./ink.js";
 import { listen } from "./input.js";
 import { digits, grouped } from "./lines.js";
 import { $, Panel, table } from "./panel.js";
@@ -11,9 +11,9 @@ import { MAPS, SCALES } from "./table.js";
 
 const settings = {
   field: "", scale: "linear", map: "", reversed: false, low: null, high: null,
-  size: 3, style: "opaque", opacity: 0.35, massive: false, tails: 0, slices: true, axis: "z",
-  place: 0.5, smooth: true, volume: "none", density: 0.5, turning: false, fitting: false,
-  axes: true, stereo: false, theme: "system", times: "2x", rate: 30,
+  size: 3, style: "opaque", opacity: 0.35, massive: false, tails: 0, boxes: false, slices: true,
+  axis: "z", place: 0.5, smooth: true, volume: "none", density: 0.5, turning: false,
+  fitting: false, axes: true, stereo: false, theme: "system", times: "2x", rate: 30,
 };
 const about = { kinds: [], fields: [], up: [0, 1, 0] };
 const run = { paused: false, ended: false, past: false };
@@ -226,7 +226,8 @@ function shown(values) {
 
 // Kinds that are not looked at need not be sent.
 function show() {
-  const left = [!settings.slices && "slice", settings.volume === "none" && "volume"];
+  const left = [!settings.slices && "slice", settings.volume === "none" && "volume",
+    !settings.boxes && "boxes"];
   feed.send({ do: "show", kinds: about.kinds.filter((kind) => !left.includes(kind)) });
 }
 
@@ -281,7 +282,7 @@ const actions = {
     shown({ [key]: value });
     notice("");
     if (key in SENT) feed.soon(SENT[key](value));
-    if (key === "slices" || key === "volume") show();
+    if (["slices", "volume", "boxes"].includes(key)) show();
     if (key === "turning") camera.turning = value;
     if (key === "theme") document.documentElement.dataset.theme = value;
     wanted = true;
@@ -313,7 +314,7 @@ const actions = {
     const view = look(times);
     const pixels = scene.read(view, width, height);
     const canvas = composed(pixels, width, height, (context) =>
-      new Ink(context).over(times, camera, view));
+      inked(context).over(times, camera, view));
     wanted = true;
     const name = `${about.product ?? "lanewise"}-${run.frame ?? 0}.png`;
     canvas.toBlob((blob) => save(blob, name), "image/png");
@@ -351,6 +352,7 @@ const KEYS = {
   c: () => next("field", about.fields), m: () => next("map", Object.keys(MAPS)),
   l: () => next("scale", about.fields.length ? SCALES : []),
   t: () => actions.set("tails", settings.tails ? 0 : 32),
+  b: () => about.kinds.includes("boxes") && actions.set("boxes", !settings.boxes),
   o: () => actions.set("turning", !settings.turning),
 };
 
@@ -366,7 +368,7 @@ function start() {
       "its settings, update it, or open the address in another one.");
     return;
   }
-  ink = new Ink($("ink").getContext("2d"));
+  ink = inked($("ink").getContext("2d"));
   panel = new Panel(settings, actions);
   listen($("scene"), camera, KEYS, () => (wanted = true), pick);
   addEventListener("resize", resize);

@@ -17,6 +17,7 @@ const KEYS = [
   ["Shift + arrows", "orbit"], ["W A S D", "move"], ["+  −", "zoom"],
   ["O", "turn slowly"], ["C", "next colour"], ["M", "next colour map"],
   ["L", "colours in proportion, by logarithm, by rank"], ["T", "tails"],
+  ["B", "boxes of the tree"],
   ["P", "picture"], ["R", "record a film"], ["X", "full screen"], ["Esc", "follow no longer"],
   ["H", "this help"],
 ];
@@ -37,6 +38,7 @@ const CONTROLS = {
     ["opacity", "Opacity", [0.02, 1, 0.02], "points"],
     ["massive", "Larger", "check", "points"],
     ["tails", "Tails", [0, 64, 1], "points arrows"],
+    ["boxes", "Tree", "check", "boxes"],
   ],
   Field: [
     ["slices", "Slice", "check", "slice"],

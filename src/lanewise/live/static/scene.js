@@ -3,7 +3,7 @@
 import { arrows } from "./arrows.js";
 import { ANGLE, dot, minus } from "./camera.js";
 import { texture } from "./gl.js";
-import { lines } from "./lines.js";
+import { boxes, lines } from "./lines.js";
 import { points } from "./points.js";
 import { extended } from "./protocol.js";
 import { slice } from "./slice.js";
@@ -46,7 +46,7 @@ export class Scene {
     const { gl } = this;
     this.layers = {
       volume: volume(gl), slice: slice(gl), points: points(gl), arrows: arrows(gl),
-      tails: tails(gl), lines: lines(gl),
+      tails: tails(gl), lines: lines(gl), boxes: boxes(gl),
     };
     this.palette = texture(gl, gl.TEXTURE_2D, gl.LINEAR);
     this.map = "";
@@ -131,6 +131,7 @@ export class Scene {
       if (latest.arrows) layers.arrows.draw(look, latest.arrows);
       if (latest.points) layers.points.draw(look, latest.points);
       if (look.tails) layers.tails.draw(look);
+      if (look.boxes && latest.boxes) layers.boxes.draw(look, latest.boxes);
       if (latest.volume && look.volume !== "none") {
         layers.volume.draw(look, latest.volume, look.slices && latest.slice);
       }

@@ -91,7 +91,12 @@ def laid(search: lw.Search, elements: lw.RecordArray) -> lw.Search:
 
 def order_of(call: lw.Call) -> NDArray[np.int32]:
     """The order of elements that a call over a tree had when it was called by hand, on the host."""
-    return np.array(to_host(structure_of(call).order), np.int32)
+    return np.array(to_host(device_order_of(call)), np.int32)
+
+
+def device_order_of(call: lw.Call) -> Any:
+    """The same where the elements are."""
+    return structure_of(call).order
 
 
 def reorder_call(structure: Structure, device: str, arrays: Mapping[str, tuple[Any, Any]]) -> Task:

@@ -23,7 +23,7 @@ from lanewise.records.binding import places_of, side_of
 from lanewise.records.two_sides import EVERY
 from lanewise.sims.common.checks import check_every, check_steps
 from lanewise.sims.common.clock import Clock
-from lanewise.sims.common.devices import on, read_only
+from lanewise.sims.common.devices import array_module, on, read_only
 from lanewise.sims.common.loops import product_loop
 from lanewise.sims.common.meshes import (
     in_one_place,
@@ -31,7 +31,7 @@ from lanewise.sims.common.meshes import (
     mesh_of,
     require_divided,
 )
-from lanewise.sims.common.searches import is_order, order_of
+from lanewise.sims.common.searches import device_order_of, is_order, order_of
 from lanewise.sims.common.timed_steps import TimedSteps, run_steps
 from lanewise.sims.gravity.checks import (
     DTYPES,
@@ -275,6 +275,16 @@ class Simulation:
         if (loop := self._steps.loop) is not None:
             return loop.orders[0]
         return order_of(self._law.gravity) if self._order is None else self._order
+
+    @property
+    def _order_there(self) -> Any:
+        """The `tree_order` where the bodies are, as it is then."""
+        if (loop := self._steps.loop) is not None:
+            return loop._orders[0]  # pyright: ignore[reportPrivateUsage]
+        if self._order is not None:
+            with on(self._bodies.device):
+                return array_module(self._bodies.device).asarray(self._order)
+        return device_order_of(self._law.gravity)
 
     @property
     def plan(self) -> lw.Plan:
