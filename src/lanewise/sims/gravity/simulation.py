@@ -280,7 +280,7 @@ class Simulation:
     def _order_there(self) -> Any:
         """The `tree_order` where the bodies are, as it is then."""
         if (loop := self._steps.loop) is not None:
-            return loop._orders[0]  # pyright: ignore[reportPrivateUsage]
+            return loop._orders[0].copies[0]  # pyright: ignore[reportPrivateUsage]
         if self._order is not None:
             with on(self._bodies.device):
                 return array_module(self._bodies.device).asarray(self._order)
