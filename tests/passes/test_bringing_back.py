@@ -108,7 +108,7 @@ def test_what_is_no_edge_stays(kernel: Any) -> None:
     naive = reference(kernel, arrays, a.shape)
     assert bringing_back.inside(naive) is naive
     shape = shape_of(Plan(block=32, across=8, targets=2).filled(NEUTRAL), 2)
-    conditions, _ = bringing_back.divided(naive, shape)
+    conditions, *_ = bringing_back.divided(naive, shape)
     assert not conditions
     merged = merging.apply(naive, shape)
     assert merged.grid is not None

@@ -43,7 +43,11 @@ class Case:
 
     def points(self, size: str) -> int:
         """About so many elements are written."""
-        return POINTS[size] * (BEYOND_CACHES if size == FULL and self.family != "product" else 1)
+        return POINTS[size] * (BEYOND_CACHES if self.is_beyond_caches(size) else 1)
+
+    def is_beyond_caches(self, size: str) -> bool:
+        """Whether its arrays are so large that a launch finds nothing of use in the caches."""
+        return size == FULL and self.family != "product"
 
     def arguments(self, size: str) -> tuple[dict[str, Array], tuple[int, ...]]:
         """The arrays of a size, and the grid."""

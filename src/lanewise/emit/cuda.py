@@ -233,9 +233,10 @@ class _Writer:
 
     def loop(self, s: ir.For, depth: int, pad: str) -> None:
         e, v = self.expression, self.names(s.variable)
-        if (
-            s.unroll != 1 or s.role == "sources"
-        ):  # the plan decides about loops over sources: without a word the compiler would
+        if s.unroll != 1 or s.role in (
+            "sources",
+            "points",
+        ):  # the plan decides about these loops: without a word the compiler would
             self.put(f"{pad}#pragma unroll" + (f" {s.unroll}" if s.unroll else ""))
         # a step that is no literal counts up
         step = s.step.value if isinstance(s.step, ir.Literal) else 1

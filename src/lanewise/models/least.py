@@ -3,7 +3,8 @@ unit at full speed.
 
 Branches and loops that data decide count as left out, and places that data tell as one place for
 all. Of memory counts what the last cache cannot have kept from the launch before. So no run is
-faster, whatever the arguments hold and however they are cached.
+faster, whatever the arguments hold and however they are cached. Where caches hold nothing of the
+arguments (`cold`), every byte counts.
 """
 
 from __future__ import annotations
@@ -42,10 +43,14 @@ SURE_KINDS = (
 
 
 def least_time(
-    program: Program, environment: Mapping[str, object], device: DeviceModel
+    program: Program,
+    environment: Mapping[str, object],
+    device: DeviceModel,
+    *,
+    cold: bool = False,
 ) -> RooflineBound:
     """The least time for given counts and uniform arguments, by their names in the IR, without
-    launches.
+    launches. cold: of a launch before which other data went through the caches.
     """
     bounds: list[RooflineBound] = []
     for kernel in program.kernels:
@@ -54,7 +59,8 @@ def least_time(
         numbers = {
             n: float(v) for n, v in counts.items() if isinstance(v, (int, float, np.generic))
         }
-        one = bound_of(least_seconds(work, numbers, device, program.plan.vector_bits or 0))
+        bits = program.plan.vector_bits or 0
+        one = bound_of(least_seconds(work, numbers, device, bits, cold=cold))
         bounds += [one] * launches
     return bound_in_sequence(bounds)
 
@@ -102,13 +108,20 @@ def reported_bound(
 
 
 def least_seconds(
-    work: KernelWork, counts: Mapping[str, float], device: DeviceModel, vector_bits: int = 0
+    work: KernelWork,
+    counts: Mapping[str, float],
+    device: DeviceModel,
+    vector_bits: int = 0,
+    *,
+    cold: bool = False,
 ) -> dict[str, float]:
     """Seconds that each unit needs at least for the work of one kernel, which was found with
-    `least`.
+    `least`. cold: see `least_time`.
     """
     moved = _moved(work, counts)
-    memory = {"memory": device.beyond_caches(sum(moved.values())) / device.most_bandwidth}
+    nbytes = sum(moved.values())
+    beyond = nbytes if cold else device.beyond_caches(nbytes)
+    memory = {"memory": beyond / device.most_bandwidth}
     if not device.target.has_blocks:
         units = cpu_units(work, device, vector_bits)
         return {**{u: units.get(u, 0.0) for u in SURE_ON_A_CPU}, **memory}

@@ -8,7 +8,7 @@ So what neighbours read is known there, and is read once, in wide accesses.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from lanewise.analysis.affine import nest
@@ -34,8 +34,12 @@ def inside(kernel: ir.Kernel) -> ir.Kernel:
     return replace(kernel, body=plain)
 
 
-def divided(kernel: ir.Kernel, shape: Shape) -> tuple[tuple[ir.Expression, ...], ir.Block]:
-    """When a block has only points in the inside, and what these compute."""
+def divided(
+    kernel: ir.Kernel, shape: Shape
+) -> tuple[tuple[ir.Expression, ...], ir.Block, ir.Block]:
+    """When a block has only points in the inside, what these compute, and what others compute:
+    remainders, which are long, where they change something.
+    """
     loops, body = nest(kernel)
     edges = _BroughtBack(kernel)
     plain = flat_map(body, edges.change)
@@ -45,7 +49,7 @@ def divided(kernel: ir.Kernel, shape: Shape) -> tuple[tuple[ir.Expression, ...],
         tests.small(returned.whole)
         for low, high in returned.apart:
             tests.least(low, high)
-    return tests.conditions(loops[0].extent), plain
+    return tests.conditions(loops[0].extent), plain, flat_map(body, edges.seldom)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +78,21 @@ class _BroughtBack:
 
     def change(self, s: ir.Statement) -> ir.Block:
         """A statement without them."""
+        return self._rewritten(s, self._plain)
+
+    def seldom(self, s: ir.Statement) -> ir.Block:
+        """A statement whose remainders are computed beyond an edge alone."""
+        return self._rewritten(s, self._selected)
+
+    def _rewritten(
+        self, s: ir.Statement, new: Callable[[ir.Expression], ir.Expression]
+    ) -> ir.Block:
         match s:
             case ir.Assign() if s.value.type == self.kind:
-                value = rewrite(s.value, self._plain)
+                value = rewrite(s.value, new)
                 return (s,) if value is s.value else (replace(s, value=value),)
             case ir.LoadElement() | ir.StoreElement():
-                indices = tuple(rewrite(i, self._plain) for i in s.indices)
+                indices = tuple(rewrite(i, new) for i in s.indices)
                 same = all(a is b for a, b in zip(indices, s.indices, strict=True))
                 return (s,) if same else (replace(s, indices=indices),)
             case _:
@@ -91,6 +104,17 @@ class _BroughtBack:
             return e
         self.met[e] = found
         return found.plain
+
+    def _selected(self, e: ir.Expression) -> ir.Expression:
+        if not isinstance(e, ir.Binary) or (found := self.met.get(e)) is None:
+            return e
+        place = found.plain
+        tests = (
+            ir.Compare("<=", ir.Literal(0, self.kind), place),
+            ir.Compare("<", place, e.right),
+            ir.Compare("<=", place, e.left),  # which has wrapped otherwise
+        )
+        return ir.Select(build.all_of(*tests), place, e, self.kind)
 
     def _returned(self, e: ir.Expression) -> _PlainIndex | None:
         if e.type != self.kind:

@@ -34,7 +34,7 @@ from lanewise.ir.traverse import (
 from lanewise.language.types import Scalar
 from lanewise.passes import thread_mapping
 from lanewise.passes.base import refuse
-from lanewise.passes.points import bringing_back, early_loads, guards, wrapping
+from lanewise.passes.points import bringing_back, early_loads, guards, one_by_one, wrapping
 from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_of
 
 Order = Literal["rows", "panels", "diagonal"]
@@ -115,11 +115,12 @@ def points_of_a_block(
     inside = [ir.Compare("<=", end, loop.extent) for end, loop in zip(ends, loops, strict=True)]
     begun = {d: _begun(ir.Local(first_of(loops[d].variable), kind)) for d in before}
     around: tuple[ir.Expression, ...] = ()
-    inner, early = body, early and not (masked is not None and wrapping.wraps(kernel))
+    single = early and masked is None and not before
+    inner, point, early = body, body, early and not (masked is not None and wrapping.wraps(kernel))
     if masked is not None and wrapping.wraps(kernel):
         inner, around, body = wrapping.divided(kernel, shape)
     elif masked is None:
-        around, inner = bringing_back.divided(kernel, shape)
+        around, inner, point = bringing_back.divided(kernel, shape)
     conditions, plain = guards.decided(
         inner, loops, shape, {p.name for p in kernel.counts + kernel.uniforms}
     )
@@ -127,7 +128,11 @@ def points_of_a_block(
     tested = tuple(kinds if d == masked else written for d in range(len(loops)))
     moved = early_loads.apply(kernel, body, loops, shape) if early and conditions else None
     layered = moved is not None  # tests need registers
-    others = _copies(loops, body, shape, tested, masked, layered=layered, before=before)
+    others = (
+        one_by_one.apply(point, loops, shape)
+        if single and conditions and one_by_one.legal(point, shape)
+        else _copies(loops, body, shape, tested, masked, layered=layered, before=before)
+    )
     if moved is not None:
         tests, loaded = moved
         # Points beyond the end of a masked index load as well, which are not read.
