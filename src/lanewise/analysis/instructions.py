@@ -12,7 +12,7 @@ differs is how fast each unit is.
 
 Kinds: "fp32 add|mul|fma", "fp64 add|mul|fma", "special" (reciprocal, roots, exponentials,
 logarithms, sines), "conversion" within 32 bits, "wide conversion" from and to 64 bits, "integer",
-"compare", "select", "branch".
+"compare", "select", "extreme" (the smaller or the larger of two floats), "branch".
 """
 
 from __future__ import annotations

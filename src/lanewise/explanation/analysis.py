@@ -31,7 +31,7 @@ UNITS = {
     "fp32": ("fp32 add", "fp32 mul", "fp32 fma"),
     "fp64": ("fp64 add", "fp64 mul", "fp64 fma"),
     "special": ("special",),
-    "integer": ("integer", "compare", "select"),
+    "integer": ("integer", "compare", "select", "extreme"),
     "conversion": ("conversion", "wide conversion"),
     "shared memory": ("shared load", "shared store"),
     "global memory": ("global load", "global store"),

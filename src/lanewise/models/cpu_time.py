@@ -117,7 +117,7 @@ def _region_cycles(r: Region, device: DeviceModel) -> dict[str, float]:
         "fp32": (_pipes(simple) + roots + single) / lanes,
         "fp64": (_pipes(doubles) + double) / wide,
         "special": divider,
-        "integer": (i["integer"] + i["compare"] + i["select"])
+        "integer": (i["integer"] + i["compare"] + i["select"] + i["extreme"])
         / (SCALAR_PIPES if scalar else device.int_lanes),
         "conversion": (i["conversion"] + CONVERSION_OPERATIONS * i["wide conversion"]) / wide,
         "loads": _load_cycles(r),

@@ -28,6 +28,8 @@ from lanewise.support.interrupts import interrupts_wait
 
 # most that kernels which only read get beyond a copy, whose stores also fetch what they replace
 READ_GAIN = 1.5
+# first architecture whose smallest and largest of floats take three arguments
+THREE_ARGUMENTS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,11 @@ class DeviceModel:
         is the one at hand.
         """
         return self.arch if self.target.has_blocks else None
+
+    @property
+    def takes_three(self) -> bool:
+        """Whether an instruction finds the smallest or the largest of three floats."""
+        return self.target.has_blocks and int(self.arch[3:]) >= THREE_ARGUMENTS
 
     @property
     def loop_launch_seconds(self) -> float:

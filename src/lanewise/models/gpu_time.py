@@ -83,7 +83,9 @@ def unit_cycles(
         "fp64": i.unit("fp64") * WARP / device.fp64_lanes,
         "special": i["special"] * WARP / device.special_lanes
         + i["wide conversion"] * WARP / device.wide_conversion_lanes,
-        "integer": (i["integer"] + i["compare"] + i["select"]) * WARP / device.int_lanes,
+        "integer": (i["integer"] + i["compare"] + i["select"] + i["extreme"])
+        * WARP
+        / device.int_lanes,
         "conversion": i["conversion"] * WARP / device.conversion_lanes,
         "shared memory": (wavefronts["shared"] + i["shuffle"])
         * 128

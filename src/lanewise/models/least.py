@@ -126,7 +126,8 @@ def least_seconds(
         units = cpu_units(work, device, vector_bits)
         return {**{u: units.get(u, 0.0) for u in SURE_ON_A_CPU}, **memory}
     accesses = [(a, r.executions) for r in work.regions for a in r.accesses]
-    sure = mix({kind: work.instructions[kind] for kind in SURE_KINDS})
+    kinds = SURE_KINDS if device.takes_three else (*SURE_KINDS, "extreme")
+    sure = mix({kind: work.instructions[kind] for kind in kinds})
     cycles = unit_cycles(sure, (), device)
     for space, unit in (("shared", "shared memory"), ("global", "l1")):
         cycles[unit] = sum(times * _passes(a) for a, times in accesses if a.space == space)
