@@ -1,9 +1,9 @@
 """The first call of a kind, compared with all pairs: no numbers that are wrong without a word.
 
 A proof says that a group of sources may stand for them, and not that an expansion converges at the
-angle of a call: that of exp(30 s) does not. And an accuracy is an aim, which places such as a line
-miss: there results cancel, and errors are relative to each. So the results of some targets, enough
-to see 1 % of them that are wrong (`tail.py`), are compared with those of all pairs.
+angle of a call: that of exp(30 s) does not. And an accuracy is an aim, which is missed where many
+results cancel: errors are relative to each. So the results of some targets, enough to see 1 % of
+them that are wrong (`tail.py`), are compared with those of all pairs.
 
 A kind is what decides errors, but for a crowd here or there: the device, numbers of elements to a
 power of two, the form of the sources to powers of four, the values of a call to a power of two.

@@ -53,15 +53,16 @@ class Tree(Search):
     a group. accuracy: groups are far where the error that is estimated of them is small enough for
     it (relative to the result; above 0, below 1), and theta allows it (None: 0.7), with order 3
     where none is given, and 5 for less than 3e-4. It is an aim and no bound: 99 % of the results of
-    clusters, sheets and uniform places were closer than it for gravity, mostly by far; others are
-    measured and warn. The function's `tune(targets, sources, ...)` measures which method, order
-    (where none is given), leaves and opening keep the accuracy in the least time, and later calls
-    take these. leaf: elements of the smallest groups. method: "walk", where each group of targets
-    walks through the tree (None), or "dual", where groups of sources meet groups of targets as
-    well, both with expansions: for functions of tier R, whose targets are the sources. Two groups
-    are far from each other where the sum of their radii is less than theta times their distance;
-    order= counts more, and time grows less with it. position: the field that says where an element
-    is, a vec2, vec3, dvec2 or dvec3. radius, k and worlds other than lw.Open() are refused.
+    clusters, lines, sheets and uniform places were closer than it for gravity, mostly by far; what
+    is not is measured and warns. The function's `tune(targets, sources, ...)` measures which
+    method, order (where none is given), leaves and opening keep the accuracy in the least time, and
+    later calls take these. leaf: elements of the smallest groups. method: "walk", where each group
+    of targets walks through the tree (None), or "dual", where groups of sources meet groups of
+    targets as well, both with expansions: for functions of tier R, whose targets are the sources.
+    Two groups are far from each other where the sum of their radii is less than theta times their
+    distance; order= counts more, and time grows less with it. position: the field that says where
+    an element is, a vec2, vec3, dvec2 or dvec3. radius, k and worlds other than lw.Open() are
+    refused.
 
     Methods: J. Barnes and P. Hut 1986, with a tree of halves of a Hilbert curve; dual: L. Greengard
     and V. Rokhlin 1987, W. Dehnen 2002.

@@ -64,6 +64,7 @@ from lanewise.patterns.search.tree.pairs import (
 from lanewise.patterns.search.tree.proxies import PROXIES, SHARE, Proxies, boxed_record
 from lanewise.patterns.search.tree.reading import read_whole
 from lanewise.patterns.search.tree.shape import HEIGHTS, TREE
+from lanewise.patterns.search.tree.thin import share_of_the_accuracy
 from lanewise.patterns.search.tree.ways import GROUP_WALK, WALK
 from lanewise.patterns.tables.arguments import table_arrays, table_lengths
 
@@ -363,7 +364,11 @@ class _WalkBuilder:
         into = ir.Local(own("factor"), self.operators.kind)
         found = () if factor is None else self.applied(factor, {}, (into.name,), "factor")
         strength = strength_of(sums, None if factor is None else into)
-        return (*found, ir.StoreRecord(STRENGTHS, self.i, (("value", strength),)))
+        thin, share = share_of_the_accuracy(
+            self.a.target.name, self.a.position, self.place, self.targets
+        )
+        strength = build.times(strength, build.cast(share, F32))
+        return (*found, *thin, ir.StoreRecord(STRENGTHS, self.i, (("value", strength),)))
 
     # ------------------------------------------------------------ the walk
 
