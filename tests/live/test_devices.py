@@ -15,7 +15,7 @@ from lanewise.live.clouds import CloudScene, Shown
 from lanewise.live.feed import Feed
 from lanewise.live.fields import FieldScene
 from lanewise.live.frame import FrameHeader, decode
-from lanewise.live.scenes import Asked, finished
+from lanewise.live.scenes import Asked, LaterFrames, finished
 from lanewise.runtime.memory import array_module, to_host
 from lanewise.support.errors import DeviceError
 from tests.live.sparks import Spark
@@ -176,7 +176,7 @@ def test_a_look_waits_for_no_earlier_one(device: str) -> None:
                 assert goes_on.wait(20)
                 return later()
 
-            return [held]
+            return [LaterFrames(held)]
 
     feed = Feed(Held(), rate=1e6)
     feed.watch(1)

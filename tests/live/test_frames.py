@@ -158,6 +158,26 @@ def test_what_is_not_finite_is_left_out() -> None:
     assert [scene.picked(k).get("row") for k in (0, 46, 47)] == [kept[0], kept[46], None]
 
 
+def test_a_pick_is_of_the_order_of_the_frame_that_it_was_made_in() -> None:
+    place = np.random.default_rng(4).normal(size=(60, 3)).astype(np.float32)
+    array, seen = grains(place), []
+    scene = cloud(array)
+    for lost in (None, 5, 6, 7, 8):
+        if lost is not None:
+            place[lost] = np.nan
+            array.position = place
+        header, rows = framed(scene)
+        where = rows[:, :3] / 65535 * header.extent + header.origin
+        seen.append((header.order, [int(np.nanargmin(np.abs(place - w).sum(axis=1))) for w in where]))
+    assert len({order for order, _ in seen}) == 5
+    newest = seen[-1][1]
+    assert [scene.picked(k)["row"] for k in range(len(newest))] == newest
+    for order, rows_of in seen[1:]:
+        assert [scene.picked(k, order)["row"] for k in range(len(rows_of))] == rows_of
+    assert scene.picked(0, seen[0][0]) == {}, "so old an order is not kept"
+    assert scene.picked(0, 200) == {}
+
+
 def test_no_elements_are_a_frame_of_none() -> None:
     header, rows = framed(cloud(grains(np.empty((0, 3)))))
     assert (header.count, len(rows)) == (0, 0)

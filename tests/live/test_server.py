@@ -57,7 +57,7 @@ class Counting:
             )
         ]
 
-    def picked(self, place: int) -> dict[str, Any]:
+    def picked(self, place: int, order: int | None = None) -> dict[str, Any]:
         return {"row": place, "step": self.step}
 
     def state(self) -> tuple[int, int]:

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.live.clouds import CloudScene, shown_by_default
 from lanewise.live.feed import Feed
+from lanewise.live.fields import FieldScene
 from lanewise.live.frame import decode
 from lanewise.live.recording import read_recording
-from lanewise.live.scenes import Asked, finished
+from lanewise.live.scenes import Asked, LaterFrames, finished
 from lanewise.runtime.aside import Aside
 from lanewise.sims import gravity
 from lanewise.sims.boids import Flock
@@ -55,7 +57,7 @@ class Slow(Counting):
             time.sleep(0.2)
             return [made]
 
-        return [later]
+        return [LaterFrames(later)]
 
 
 def test_frames_that_are_on_their_way_are_recorded_when_a_run_fails(
@@ -90,6 +92,32 @@ def test_frames_that_are_on_their_way_are_recorded_when_a_run_fails(
         assert [sequence for sequence, _ in found.looks] == wanted
         assert [found.frames(n).sequence for n in range(len(wanted))] == wanted
     assert "no frame" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("what", ["cloud", "field"])
+@pytest.mark.parametrize("failing", ["statistics", "submit", "another"])
+def test_copies_are_given_back_where_their_frames_are_not_made(what: str, failing: str) -> None:
+    array, field = sparks(), np.ones((5, 6), np.float32)
+    scene: Any = CloudScene(array, shown_by_default(array.record), {}, lambda: (0, 0.0))
+    if what == "field":
+        scene = FieldScene(field.shape, "cpu", {"t": lambda: field}, {}, lambda: (0, 0.0))
+    feed: Any = Feed(scene)
+    if failing == "submit":
+        feed._finisher.shutdown()
+    elif failing == "statistics":
+        feed._statistics = lambda step: 1 / 0
+    for _ in range(5):
+        if failing == "another":
+
+            def fail() -> Any:
+                raise ZeroDivisionError
+
+            with pytest.raises(ZeroDivisionError):
+                finished([LaterFrames(fail), *scene.frames(feed.asked)])
+        else:
+            with pytest.raises((RuntimeError, ZeroDivisionError)):
+                feed.make()
+    assert [s.free for s in scene._aside._snapshots] == [True]
 
 
 def test_frames_that_cannot_be_submitted_are_not_waited_for() -> None:

@@ -6,7 +6,7 @@ import linecache
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from lanewise.live.groups import KIND, NestedGroups
 from lanewise.live.protocol import FLAGS
 from lanewise.live.quantise import MOST, bound_columns, quantise_headings, quantise_points
 from lanewise.live.scales import SeenRange, ValueSpan, scale_column
-from lanewise.live.scenes import Asked, FrameOrLater, tell
+from lanewise.live.scenes import Asked, FrameOrLater, LaterFrames, tell
 from lanewise.patterns.elementwise.kernel import Elementwise, elementwise
 from lanewise.patterns.kernels import take_say
 from lanewise.planning.plan import Plan
@@ -33,6 +33,7 @@ from lanewise.support.attributes import unknown
 from lanewise.support.errors import InputError
 
 SAMPLE = 4096  # elements that say where nearly all are, at least
+KEPT = 3  # orders before the newest one
 LANES = 4096  # threads of a device that bound a column
 
 
@@ -82,6 +83,7 @@ class CloudScene:
         self._fine = np.empty(0, np.bool_)  # which rows those are; of one element: all
         self._here: Any = None  # on the device, the place of each row; below 0: it is not sent
         self._number = 0  # of the order: another one where other elements are sent
+        self._orders: dict[int, Any] = {}  # the last ones, by number: frames of them are picked in
 
     def coloured(self, colour: str | HelperFunction) -> CloudScene:
         """The same, coloured at first by a field or by a function of one record. Raises
@@ -134,8 +136,7 @@ class CloudScene:
             for name, copy in copies.items():
                 copy[...] = kept[name]
 
-        seen = self._aside.copied(nbytes, read)
-        moment = self.moment
+        moment, seen = self.moment, self._aside.copied(nbytes, read)
 
         def later() -> list[Frame]:
             with self._aside.working(seen):
@@ -145,7 +146,7 @@ class CloudScene:
                     made.append(self._groups.frame(columns, copies["order"], self._box, moment))
                 return made
 
-        return [later]
+        return [LaterFrames(later, partial(self._aside.drop, seen))]
 
     def _kept(self, asked: Asked) -> dict[str, Any]:
         """Besides the records, what frames need a copy of: int32, shape (n,), on the device."""
@@ -172,7 +173,7 @@ class CloudScene:
         if not sent:
             step, time = moment
             return [encode(FrameHeader(
-                kind=self._kind, components=4 * self._width, order=self._number % 256, total=total,
+                kind=self._kind, components=4 * self._width, order=self._number, total=total,
                 step=step, time=time, origin=self._box.origin, extent=self._box.extent,
             ))]  # fmt: skip
         span = self._range.span(module, values, float(least[3]), float(most[3]), asked)
@@ -180,10 +181,10 @@ class CloudScene:
         scale_column(columns[3], span)
         return [self._framed(header, columns, place, span.ends), *tell(span.told)]
 
-    def picked(self, place: int) -> dict[str, Any]:
+    def picked(self, place: int, order: int | None = None) -> dict[str, Any]:
         """The row and the fields of one record."""
-        sent = self._seen
-        if not 0 <= place < len(sent):
+        sent = self._seen if order is None else self._orders.get(order)
+        if sent is None or not 0 <= place < len(sent):
             return {}
         row, rows = int(sent[place]), self._rows()
         found = [row] if rows is None else np.flatnonzero(to_host(rows) == row).tolist()
@@ -232,8 +233,10 @@ class CloudScene:
     def _see(self, rows: Any) -> None:
         """These are sent, in this order: another number where it is another one."""
         if not np.array_equal(rows, self._seen):
-            self._number += 1
+            self._number = (self._number + 1) % 256
         self._seen = rows
+        older = [n for n in self._orders if n != self._number][-KEPT:]
+        self._orders = {**{n: self._orders[n] for n in older}, self._number: rows}
 
     def _header(
         self, least: Any, most: Any, near: Any, moment: tuple[int, float], span: ValueSpan,
@@ -247,7 +250,7 @@ class CloudScene:
         clamped = self._bound(least, most, near)
         return FrameHeader(
             kind=self._kind, flags=FLAGS["clamped"] * clamped, components=4 * self._width,
-            order=self._number % 256, count=sent, total=total, step=step, time=time,
+            order=self._number, count=sent, total=total, step=step, time=time,
             origin=self._box.origin, extent=self._box.extent, low=span.low, high=span.high,
             scale=span.number,
         )  # fmt: skip

@@ -19,7 +19,7 @@ from typing import Any
 
 from lanewise.live.frame import Frame, FrameHeader, encode, stamp
 from lanewise.live.scales import check_scale
-from lanewise.live.scenes import Asked, FrameOrLater, Scene, finished
+from lanewise.live.scenes import Asked, FrameOrLater, LaterFrames, Scene, dropped, finished
 from lanewise.profiling import Profile
 from lanewise.profiling.profile import span
 from lanewise.runtime.aside import AT_ONCE
@@ -99,7 +99,7 @@ class Feed:
         self._left, self._last, self._fresh = 0, 0, False  # steps to take while paused
         self._next, self._stale = 0.0, True
         self._failure = ""  # said last
-        self._picks: deque[tuple[int, Callable[[dict[str, Any]], None]]] = deque()
+        self._picks: deque[tuple[int, int | None, Callable[[dict[str, Any]], None]]] = deque()
         self._pace: tuple[float, int] = (time.monotonic(), -1)
         self.steps_per_second = 0.0
 
@@ -157,14 +157,21 @@ class Feed:
         self._next = max(self._next + between, now + (1 - EARLY) * between)
         self.made += 1
         step = self.scene.moment[0]
-        with span(self._profile, "view", name="frames"):
-            seen = [*self.scene.frames(self.asked), self._statistics(step)]
-        if self._under_way or any(callable(f) for f in seen):
-            with self._changed:  # what cannot be submitted is not waited for
-                self._finisher.submit(self._finish)
-                self._under_way.append((self.made, step, seen))
-        else:
-            self._keep(self.made, step, seen)
+        seen = list[FrameOrLater]()
+        try:
+            with span(self._profile, "view", name="frames"):
+                seen.extend(self.scene.frames(self.asked))
+                seen.append(self._statistics(step))
+            later = any(isinstance(f, LaterFrames) for f in seen)
+            if self._under_way or later:
+                with self._changed:  # what cannot be submitted is not waited for
+                    self._finisher.submit(self._finish)
+                    self._under_way.append((self.made, step, seen))
+                return
+        except BaseException:
+            dropped(seen)
+            raise
+        self._keep(self.made, step, seen)
 
     def _finish(self) -> None:
         """Keep the frames that have been under way for longest; in a separate thread."""
@@ -250,8 +257,8 @@ class Feed:
 
     def _answer(self) -> None:
         while self._picks:
-            place, answer = self._picks.popleft()
-            answer({} if self.ended else self.scene.picked(place))
+            place, order, answer = self._picks.popleft()
+            answer({} if self.ended else self.scene.picked(place, order))
 
     # ------------------------------------------------------------ the server's thread
 
@@ -309,10 +316,14 @@ class Feed:
             self.paused, self._left = not self.ended, count
             self._changed.notify_all()
 
-    def pick(self, place: int, answer: Callable[[dict[str, Any]], None]) -> None:
-        """Ask for the fields of an element; `answer` is called from the run's thread."""
+    def pick(
+        self, place: int, answer: Callable[[dict[str, Any]], None], order: int | None = None
+    ) -> None:
+        """Ask for the fields of an element, see `Scene.picked`; `answer` is called from the run's
+        thread.
+        """
         with self._changed:
-            self._picks.append((place, answer))
+            self._picks.append((place, order, answer))
             self._changed.notify_all()
 
     def watch(self, viewers: int) -> None:

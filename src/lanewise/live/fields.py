@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from lanewise.live.frame import Frame, FrameHeader, encode
 from lanewise.live.protocol import FLAGS
 from lanewise.live.scales import SeenRange, ValueSpan, scaled
-from lanewise.live.scenes import Asked, FrameOrLater, tell
+from lanewise.live.scenes import Asked, FrameOrLater, LaterFrames, tell
 from lanewise.runtime.aside import Aside, Snapshot
 from lanewise.runtime.memory import array_module, on, to_host
 
@@ -76,7 +77,7 @@ class FieldScene:
     def moment(self) -> tuple[int, float]:
         return self._moment()
 
-    def picked(self, place: int) -> dict[str, Any]:
+    def picked(self, place: int, order: int | None = None) -> dict[str, Any]:
         """Sites are no elements."""
         return {}
 
@@ -94,7 +95,7 @@ class FieldScene:
             with self._aside.working(behind):
                 return self._made(field().reshape(self._deep), moment, asked)
 
-        return [later]
+        return [LaterFrames(later, partial(self._aside.drop, behind))]
 
     def _copied(self, field: Any) -> tuple[Snapshot, Read]:
         """A copy of a field that may change."""

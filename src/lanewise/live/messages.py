@@ -57,7 +57,10 @@ SCHEMA: Mapping[str, tuple[Mapping[str, Check], ...]] = {
     "slice": ({"axis": _whole(0, 2), "place": _number(0, 1)},),
     "seek": ({"frame": _whole(-(1 << 31), MOST_SEQUENCE)},),
     "rate": ({"n": _number(0.1, 240)},),
-    "pick": ({"row": _whole(0, MOST_SEQUENCE)},),
+    "pick": (
+        {"row": _whole(0, MOST_SEQUENCE)},
+        {"row": _whole(0, MOST_SEQUENCE), "order": _whole(0, 255)},
+    ),
     "shot": ({},),
 }  # fmt: skip
 """What each message has besides "do", in one of its forms, and nothing else."""

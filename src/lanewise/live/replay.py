@@ -47,7 +47,7 @@ class RecordedScene:
         """None are made."""
         return []
 
-    def picked(self, place: int) -> dict[str, Any]:
+    def picked(self, place: int, order: int | None = None) -> dict[str, Any]:
         """A recording has no fields."""
         return {}
 
@@ -139,7 +139,9 @@ class RecordedFeed:
         """So many frames on."""
         self.paused, self._left = True, count
 
-    def pick(self, place: int, answer: Callable[[dict[str, Any]], None]) -> None:
+    def pick(
+        self, place: int, answer: Callable[[dict[str, Any]], None], order: int | None = None
+    ) -> None:
         """Nothing is known of elements."""
         answer({})
 

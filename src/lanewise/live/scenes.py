@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from lanewise.live.frame import Frame, FrameHeader, encode
 
-FrameOrLater: TypeAlias = Frame | Callable[[], Sequence[Frame]]
-"""A frame, or what makes frames of what was kept of a state: called once, in any thread."""
+
+@dataclass(frozen=True, slots=True)
+class LaterFrames:
+    """Frames of what was kept of a state. make: called once, in any thread; or drop, which lets go
+    what was kept.
+    """
+
+    make: Callable[[], Sequence[Frame]]
+    drop: Callable[[], None] = lambda: None
+
+    def __call__(self) -> Sequence[Frame]:
+        return self.make()
+
+
+FrameOrLater: TypeAlias = Frame | LaterFrames
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +67,10 @@ class Scene(Protocol):
         """Frames of the state as it is now, with sequence 0. The state may change afterwards."""
         ...
 
-    def picked(self, place: int) -> dict[str, Any]:
-        """The fields of the element at a place of the sending order."""
+    def picked(self, place: int, order: int | None = None) -> dict[str, Any]:
+        """The fields of the element at a place of the sending order with this number, as headers
+        have it (None: of the newest one); empty where that is not known any more.
+        """
         ...
 
 
@@ -70,7 +86,21 @@ class ChangingScene(Scene, Protocol):
 
 def finished(frames: Sequence[FrameOrLater]) -> list[Frame]:
     """The frames of a look, all of them on the host."""
-    return [made for f in frames for made in (f() if callable(f) else [f])]
+    made, left = list[Frame](), deque(frames)
+    try:
+        while left:
+            frame = left.popleft()
+            made.extend(frame() if isinstance(frame, LaterFrames) else [frame])
+    finally:
+        dropped(left)
+    return made
+
+
+def dropped(frames: Iterable[FrameOrLater]) -> None:
+    """Nobody wants them."""
+    for frame in frames:
+        if isinstance(frame, LaterFrames):
+            frame.drop()
 
 
 def tell(values: Mapping[str, Any]) -> list[Frame]:

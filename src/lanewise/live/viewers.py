@@ -111,20 +111,20 @@ class Viewer:
             case {"do": "rate", "n": rate}:
                 self.rate = max(float(rate), 0.1)
             case {"do": "pick", "row": row}:
-                self._pick(row)
+                self._pick(row, message.get("order"))
             case {"do": "shot"}:
                 self._at = 0.0
             case _:  # hello, a second time
                 pass
 
-    def _pick(self, row: int) -> None:
+    def _pick(self, row: int, order: int | None) -> None:
         loop = asyncio.get_running_loop()
 
         def answer(fields: dict[str, Any]) -> None:  # from the run's thread
             text = json.dumps({"is": "picked", "row": row, "fields": fields})
             loop.call_soon_threadsafe(lambda: asyncio.ensure_future(self.send(text)))
 
-        self.feed.pick(row, answer)
+        self.feed.pick(row, answer, order)
 
     def _acknowledged(self, sequence: int) -> None:
         """A credit comes back; points are as many as go there and are drawn in time."""

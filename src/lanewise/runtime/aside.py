@@ -154,6 +154,12 @@ class Aside:
             if isinstance(behind, Snapshot):
                 behind.free = True
 
+    @staticmethod
+    def drop(behind: Snapshot | Any) -> None:
+        """Let go a copy that nobody works with; what is launched after that may overwrite it."""
+        if isinstance(behind, Snapshot):
+            behind.free = True
+
     def brought(self, begin: bytearray, nbytes: int, fill: Callable[[Any], None]) -> bytearray:
         """`begin` and, behind it, bytes that `fill` writes on the device; within `working`."""
         made = bytearray(len(begin) + nbytes)

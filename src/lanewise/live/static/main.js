@@ -241,7 +241,7 @@ function pick(x, y) {
   const best = cloud ? nearest(cloud, camera, x, y) : -1;
   if (best < 0) return leave();
   followed = { row: best, order: cloud.order, place: placeOf(cloud, best) };
-  feed.send({ do: "pick", row: best });
+  feed.send({ do: "pick", row: best, order: cloud.order });
   showPicked({});
   wanted = true;
 }

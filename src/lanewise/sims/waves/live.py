@@ -37,14 +37,16 @@ class SearchScene:
     """The best candidates so far by their place in the sky, and the curve of 2F over frequency.
 
     sky: the spans of alpha and delta, in radians. maps: of the whole search; 0: not known. counts:
-    what is counted instead of steps.
+    what is counted instead of steps. number: of the order of candidates, in headers: those that
+    come later follow.
     """
 
     def __init__(
-        self, sky: tuple[Span, Span], maps: int = 0, title: str = "search", counts: str = "map"
-    ) -> None:
+        self, sky: tuple[Span, Span], maps: int = 0, title: str = "search", counts: str = "map",
+        number: int = 1,
+    ) -> None:  # fmt: skip
         (a, b), (c, d) = sky
-        self._sky, self._maps, self._done = sky, maps, 0
+        self._sky, self._maps, self._done, self._number = sky, maps, 0, number
         self._about: dict[str, Any] = {
             "title": title, "product": "waves", "kinds": ["points"], "fields": list(FIELDS),
             "up": [0, 1, 0], "flat": True, "domain": [[a, c, 0.0], [b, d, 0.0]], "axes": AXES,
@@ -113,17 +115,17 @@ class SearchScene:
         packed = np.concatenate([parts, value[:, None]], 1)
         sent = np.round(np.clip(packed, 0, 1) * MOST).astype("<u2")
         header = FrameHeader(
-            kind="points", components=8, order=1, count=len(rows), total=len(self._order),
-            step=self._done, time=float(self._done), origin=self._box.origin,
-            extent=self._box.extent, low=span.low, high=span.high,
+            kind="points", components=8, order=self._number, count=len(rows),
+            total=len(self._order), step=self._done, time=float(self._done),
+            origin=self._box.origin, extent=self._box.extent, low=span.low, high=span.high,
             scale=span.number,
         )  # fmt: skip
         told |= {"curve": self._binned(), **span.told}
         return [encode(header, sent.tobytes()), *tell(told)]
 
-    def picked(self, place: int) -> dict[str, Any]:
+    def picked(self, place: int, order: int | None = None) -> dict[str, Any]:
         """The candidate there."""
-        if not 0 <= place < len(self._order):
+        if order not in (None, self._number) or not 0 <= place < len(self._order):
             return {}
         return dict(zip(COLUMNS, self._best[self._order[place]].tolist(), strict=True))
 
@@ -157,14 +159,16 @@ def _sky(points: Iterable[Span], patch: Span) -> tuple[Span, Span]:
     return (low, high), (max(south, -math.pi / 2), min(north, math.pi / 2))
 
 
-def scene_of_rows(rows: Candidates, title: str, counts: str = "candidates") -> SearchScene:
+def scene_of_rows(
+    rows: Candidates, title: str, counts: str = "candidates", number: int = 1
+) -> SearchScene:
     """Candidates that were found."""
     if not len(rows):
         raise InputError(f"{title}: it has no candidates to show")
     directions = zip(rows["alpha"].tolist(), rows["delta"].tolist(), strict=True)
     wide = max(float(np.ptp(rows[n])) for n in ("alpha", "delta"))
     room = wide * 0.1 or 0.01
-    scene = SearchScene(_sky(directions, (room, room)), title=title, counts=counts)
+    scene = SearchScene(_sky(directions, (room, room)), title=title, counts=counts, number=number)
     scene.add(len(rows) if counts == "candidates" else 0, rows)
     return scene
 
@@ -194,7 +198,8 @@ class UnitsScene:
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._stamp = folder, _stamp(folder)
-        self._scene = _scene_of_units(folder)
+        self._number = 0
+        self._scene = _scene_of_units(folder, self._number)
         # the sky grows with the units that report
         self._about = {**self._scene.about, "domain": None}
 
@@ -215,12 +220,13 @@ class UnitsScene:
         """See `SearchScene.frames`."""
         if self.changed:
             self._stamp = _stamp(self._folder)
-            self._scene = _scene_of_units(self._folder)
+            self._number = (self._number + 1) % 256
+            self._scene = _scene_of_units(self._folder, self._number)
         return self._scene.frames(asked)
 
-    def picked(self, place: int) -> dict[str, Any]:
+    def picked(self, place: int, order: int | None = None) -> dict[str, Any]:
         """See `SearchScene.picked`."""
-        return self._scene.picked(place)
+        return self._scene.picked(place, order)
 
 
 def _stamp(folder: Path) -> tuple[tuple[str, int], ...]:
@@ -231,7 +237,7 @@ def _stamp(folder: Path) -> tuple[tuple[str, int], ...]:
     return tuple(found)
 
 
-def _scene_of_units(folder: Path) -> SearchScene:
+def _scene_of_units(folder: Path, number: int) -> SearchScene:
     from lanewise.io.documents import damaged, read_document
     from lanewise.sims.waves.units.checkpoint import UNIT
     from lanewise.sims.waves.units.progress import progress
@@ -248,6 +254,6 @@ def _scene_of_units(folder: Path) -> SearchScene:
             f"{folder}: there are no checkpoints of a search to show; wanted the folder OUT.units "
             "of `lanewise waves run`, whose units have begun"
         )
-    scene = scene_of_rows(np.concatenate(found), folder.name, "map")
+    scene = scene_of_rows(np.concatenate(found), folder.name, "map", number)
     scene.add(sum(p.done for p in progress(folder)), np.empty(0, CANDIDATE))
     return scene
