@@ -97,7 +97,7 @@ def finished(frames: Sequence[FrameOrLater]) -> list[Frame]:
 
 
 def dropped(frames: Iterable[FrameOrLater]) -> None:
-    """Nobody wants them."""
+    """They are not made."""
     for frame in frames:
         if isinstance(frame, LaterFrames):
             frame.drop()

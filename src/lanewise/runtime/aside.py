@@ -156,7 +156,7 @@ class Aside:
 
     @staticmethod
     def drop(behind: Snapshot | Any) -> None:
-        """Let go a copy that nobody works with; what is launched after that may overwrite it."""
+        """Let go a copy that no thread works with; what is launched after that may overwrite it."""
         if isinstance(behind, Snapshot):
             behind.free = True
 
