@@ -187,19 +187,27 @@ def _compare(
     comparison = searched.comparison
     if comparison is None or not comparison.is_new(arguments, share.places):
         return
-    before = () if run is None else [r.copy() for r in results]
+    before = [] if run is None else [_copied(part, there) for part, there in _parts(results)]
     try:
         if run is not None:
             run()
         whole = tuple(r.numpy() for r in results)
         comparison.compare(arguments, share.places, whole, says=says)
     finally:
-        for result, values in zip(results if before else (), before, strict=True):
-            for part, own, device in zip(
-                result.parts, values.parts, result.mesh.devices, strict=True
-            ):
-                with on(device):
-                    part[...] = own
+        for (part, device), own in zip(_parts(results), before, strict=False):
+            with on(device):
+                part[...] = own
+
+
+def _parts(results: tuple[SplitArray, ...]) -> Iterator[tuple[Any, str]]:
+    """Each part of these, and its device."""
+    for result in results:
+        yield from zip(result.parts, result.mesh.devices, strict=True)
+
+
+def _copied(part: Any, device: str) -> Any:
+    with on(device):
+        return part.copy()
 
 
 Rooms = dict[str, list[Any]]
