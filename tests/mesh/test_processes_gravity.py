@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from lanewise.sims.gravity.checkpoint import read_checkpoint
-from tests.fuzz.commands import Ended, command, folder
+from tests.fuzz.commands import command, folder
 from tests.mesh.processes import WITH_MPI, end_of, last_json, run, start
 
 RUN = ["gravity", "run", "--bodies", 200, "--steps", 30, "--dt", "0.001", "--softening", "0.05"]
@@ -59,9 +59,10 @@ def test_runs_have_the_files_of_one_process_and_go_on_on_more(tmp_path: Path, me
     go_on = ["gravity", "run", "--resume", "run.h5", "--steps", 10]
     for count, line, device in ((2, begin, ["--device", "cpu*1"]), (3, go_on, [])):
         with folder(alone):
-            assert command(*line, *device) == Ended(0, "")
+            assert command(*line, *device).code == 0
         done = run(count, *MODULE, *line, "--json", folder=together)
-        assert (done.returncode, done.stderr) == (0, "")
+        said = [text for text in done.stderr.splitlines() if not text.startswith("compiling kernel")]
+        assert (done.returncode, said) == (0, [])
         assert done.stdout.count(" pairs/s") == (method == "direct")
         assert last_json(done.stdout)["device"] == f"cpu*{count}"
         names = sorted(p.name for p in alone.iterdir())
