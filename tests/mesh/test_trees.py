@@ -233,6 +233,20 @@ def test_the_interpreter() -> None:
     alike(kernel(many, many, 1e-2), wanted)
 
 
+def test_results_go_between_devices() -> None:
+    """Parts on two devices have their own copies of all; the interpreter contracts nothing."""
+    mesh = Mesh("cpu", parts=3)
+    mesh._set(("cpu", "python", "cpu"), (), 0)  # pyright: ignore[reportPrivateUsage]
+    kernel, one, few = pull.using(lw.Tree(theta=0.8, order=0)), bodies(LEAST + 40), bodies(30, seed=3)
+    many = one.to(mesh)
+    for targets, divided in ((one, many), (few, few.to(mesh))):
+        wanted = host(kernel(targets, one, 1e-3))
+        found = host(kernel(divided, many, 1e-3))
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6 * np.abs(wanted).max())
+    text = str(kernel.compile(many, many, 1e-3).explain())
+    assert f"{(16 + 12) * len(one) * 2:,} bytes a call go between them" in text
+
+
 @pytest.mark.parametrize(
     "tree", [lw.Tree(order=1), lw.Tree(accuracy=1e-1), lw.Tree(order=1, method="dual")], ids=lw.Tree.describe
 )
