@@ -17,9 +17,12 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
+from lanewise.cli.commands import app
 from tests.figures_exempt import COMPARED, FIGURES, LONG
 from tests.outputs import differences, numbers_of
 
@@ -339,6 +342,31 @@ def every_command() -> list[tuple[Placed, str]]:
             if not is_exempt(place.part.page, figure):
                 found += [(place, c) for c in COMMAND.findall(place.near(figure.line)) if c.startswith("lanewise ")]
     return [x for x in dict.fromkeys(found) if x[1] in COMPARED or "--device cuda" not in x[1]]
+
+
+def problem_of(command: str) -> str:
+    """Why nobody can run a command as it stands, such as one that is only spoken of; "" if that is not so."""
+    group: Any = typer.main.get_command(app)
+    words = shlex.split(command)[1:]
+    context = group.make_context("lanewise", words, resilient_parsing=True)
+    try:
+        while isinstance(group, typer.core.TyperGroup):
+            name, group, words = group.resolve_command(context, words)
+            if not words and group.params and any(p.required for p in group.params):
+                return "it lacks its arguments"
+            context = group.make_context(name, [*words], parent=context)
+    except Exception as error:
+        return str(error) or type(error).__name__
+    return ""
+
+
+def test_every_command_can_be_run() -> None:
+    """One that is only spoken of, as `lanewise explain`, prints no figures."""
+    assert problem_of("lanewise explain")
+    assert problem_of("lanewise units run")
+    assert not problem_of("lanewise info")
+    found = {c: problem for _, c in every_command() if (problem := problem_of(c))}
+    assert found == {}
 
 
 @cache
