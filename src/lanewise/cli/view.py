@@ -51,6 +51,17 @@ def view(
             help="of colours: linear, log or rank; a recording has its own",
         ),
     ] = None,
+    shot: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=0, show_default=False, help="write a picture of frame N, and end"
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.png", help="of that picture", show_default="FILE-N.png"),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace a picture")] = False,
 ) -> None:
     """Show a recording of a run, or the state that a file holds; Ctrl-C ends it."""
     from lanewise.live.recording import Recording
@@ -61,6 +72,11 @@ def view(
     shown = feed_of(file, rate)
     if scale is not None:
         _rescale(file, shown, scale)
+    if shot is not None:
+        _write_shot(shown, shot, out or Path(f"{file.stem}-{shot}.png"), overwrite=overwrite)
+        return
+    if out is not None or overwrite:
+        raise InputError("--out and --overwrite are of a picture: they need --shot N")
     server = Server(shown, Serving(port=port, path=socket))
     server.start()
     over = threading.Event()
@@ -83,6 +99,19 @@ def view(
     finally:
         over.set()
         server.stop()
+
+
+def _write_shot(shown: Feed | RecordedFeed, number: int, path: Path, *, overwrite: bool) -> None:
+    from lanewise.io.atomic import atomic_path, writable_target
+    from lanewise.live.shot import picture_of
+
+    if path.suffix.lower() != ".png":
+        raise InputError(f"{path}: wanted a picture's name to end in .png")
+    writable_target(path, overwrite)
+    picture = picture_of(shown, number)
+    with atomic_path(path, overwrite) as target:
+        target.write_bytes(picture)
+    print(f"wrote {path}", flush=True)
 
 
 def _rescale(file: Path, shown: Feed | RecordedFeed, scale: str) -> None:

@@ -76,6 +76,17 @@ class RecordedFeed:
                 self._at = min(self._at + 1, len(self.recording.looks) - 1)
                 self.notify()
 
+    def go_to(self, sequence: int) -> FrameSet:
+        """Play from this frame on. Raises `InputError` where there is none, or it is damaged."""
+        numbers = [s for s, _ in self.recording.looks]
+        if sequence not in numbers:
+            raise InputError(
+                f"there is no frame {sequence}: there are {len(numbers):,}, from {numbers[0]} to "
+                f"{numbers[-1]}"
+            )
+        self._at = numbers.index(sequence)
+        return self.recording.frames(self._at)
+
     def newest(self) -> FrameSet | None:
         """The frames where it plays."""
         return self._load(self._at)

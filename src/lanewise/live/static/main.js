@@ -260,6 +260,17 @@ function showPicked(fields) {
   $("picked").hidden = false;
 }
 
+// A canvas with what is seen, so many times as large.
+function picture(wished) {
+  const most = scene.gl.getParameter(scene.gl.MAX_RENDERBUFFER_SIZE);
+  const times = Math.min(wished, Math.floor(most / Math.max(camera.width, camera.height)));
+  const [width, height] = [camera.width * times, camera.height * times];
+  const view = look(times);
+  wanted = true;
+  return composed(scene.read(view, width, height), width, height, (context) =>
+    inked(context).over(times, camera, view));
+}
+
 const SENT = {
   field: (field) => ({ do: "colour", field }),
   scale: (name) => ({ do: "scale", name }),
@@ -306,16 +317,8 @@ const actions = {
     }
     panel.state({ ...about, ...run });
   },
-  async picture() {
-    const most = scene.gl.getParameter(scene.gl.MAX_RENDERBUFFER_SIZE);
-    const largest = Math.floor(most / Math.max(camera.width, camera.height));
-    const times = Math.min(parseInt(settings.times), largest);
-    const [width, height] = [camera.width * times, camera.height * times];
-    const view = look(times);
-    const pixels = scene.read(view, width, height);
-    const canvas = composed(pixels, width, height, (context) =>
-      inked(context).over(times, camera, view));
-    wanted = true;
+  picture() {
+    const canvas = picture(parseInt(settings.times));
     const name = `${about.product ?? "lanewise"}-${run.frame ?? 0}.png`;
     canvas.toBlob((blob) => save(blob, name), "image/png");
   },
@@ -387,6 +390,6 @@ start();
 
 // For tests, and for who is curious.
 window.lanewise = {
-  settings, camera, run, about, actions, look,
+  settings, camera, run, about, actions, look, picture,
   get scene() { return scene; }, get feed() { return feed; },
 };
