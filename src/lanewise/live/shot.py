@@ -1,4 +1,4 @@
-"""A picture of one frame, drawn by the page in a browser of its own without a window.
+"""A picture of one frame, drawn by the page in a browser without a window, started for it.
 
 The browser is spoken to by the Chrome DevTools Protocol, over the package that serves views.
 """
