@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.analysis.regions import Region, analyse
 from lanewise.compiler.pipeline import build_program
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import statements
+from lanewise.patterns.tables.names import extent_of, length_of
 from lanewise.planning.plan import NEUTRAL, Plan
 from tests.patterns.reductions import reference, run
 
@@ -82,3 +84,42 @@ def test_few_points_and_loops_are_written_out() -> None:
     for kernel, plan in ((smoothed, Plan(block=32, across=8, targets=4)), (summed, PLANS["rows"])):
         naive = reference(kernel, [a, a.copy()], a.shape)
         assert not points_apart(build_program(naive, plan.filled(NEUTRAL), "cuda").kernels[0])
+
+
+@lw.threadwise
+def with_tests(z: lw.index, y: lw.index, x: lw.index, a: Array, c: Array):
+    s = 0.0
+    for v in range(3):
+        for u in range(3):
+            if 0 <= y + v - 1 < a.shape[1] and 0 <= x + u - 1 < a.shape[2]:
+                s += a[z, y + v - 1, x + u - 1]
+    c[z, y, x] = s
+
+
+@lw.threadwise
+def clamped(z: lw.index, y: lw.index, x: lw.index, a: Array, c: Array):
+    s = 0.0
+    for v in range(3):
+        for u in range(3):
+            s += a[z, lw.clamp(y + v - 1, 0, a.shape[1] - 1), lw.clamp(x + u - 1, 0, a.shape[2] - 1)]
+    c[z, y, x] = s
+
+
+def test_what_is_read_under_tests_is_counted_once() -> None:
+    """Neighbours of a window lie in the same sectors, whether a test stands before each or not."""
+    shape = (64, 128, 256)
+    found: list[float] = []
+    for kernel in (with_tests, clamped):
+        a = np.zeros(shape, np.float32)
+        naive = reference(kernel, [a, a.copy()], shape)
+        program = build_program(naive, PLANS["rows"].filled(NEUTRAL), "cuda")
+        counts = {extent_of(i): n for i, n in zip("zyx", shape, strict=True)}
+        counts |= {length_of(m, d): n for m in "ac" for d, n in enumerate(shape)}
+        work = analyse(program.kernels[0], counts)
+        every = [r for r in work.regions if any(x.role == "loop over points" for x in _around(r))]
+        found.append(sum(n * r.executions for r in every for key, n in r.sectors.items() if key.startswith("a/")))
+    assert found[0] == pytest.approx(found[1], rel=0.15)
+
+
+def _around(region: Region | None) -> list[Region]:
+    return [] if region is None else [region, *_around(region.parent)]

@@ -19,6 +19,7 @@ LOOPS = "    s = 0.0\n    for v in range(3):\n        for u in range(3):\n{round
 EDGES = {
     "none": ["s += a[y + v, x + u]"],
     "test": ["p = y + v - 1", "q = x + u - 1", "if 0 <= p < a.shape[0] and 0 <= q < a.shape[1]:", "    s += a[p, q]"],
+    "inline": ["if 0 <= y + v - 1 < a.shape[0] and 0 <= x + u - 1 < a.shape[1]:", "    s += a[y + v - 1, x + u - 1]"],
     "clamp": ["s += a[lw.clamp(y + v - 1, 0, a.shape[0] - 1), lw.clamp(x + u - 1, 0, a.shape[1] - 1)]"],
     "remainder": ["p = (y + v - 1 + a.shape[0]) % a.shape[0]", "s += a[p, (x + u - 1) % a.shape[1]]"],
 }

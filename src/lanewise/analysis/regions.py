@@ -164,8 +164,24 @@ class _Walk:
         )
         settle(self.values, self.addresses, self.buffers, fast_math=fast_math)
         for region in self.root.walk():
+            self.bring_together(region)
+        for region in self.root.walk():
             note_sectors(region, self.touched.get(id(region), []))
         return self.root
+
+    def bring_together(self, region: Region) -> None:
+        """What branches of a loop over a thread's points read is counted with the loop: they are
+        tests of edges, under which neighbours read the same sectors.
+        """
+        around = region
+        while around.role != "loop over points" and around.parent is not None:
+            around = around.parent
+        if around is region or around.role != "loop over points":
+            return
+        touches = self.touched.pop(id(region), [])
+        reads = [t for t in touches if t.key.endswith("/read")]
+        self.touched.setdefault(id(around), []).extend(reads)
+        self.touched[id(region)] = [t for t in touches if not t.key.endswith("/read")]
 
     @property
     def unknown(self) -> Unknown:

@@ -18,6 +18,7 @@ from lanewise.passes import (
     promotion,
     repeated_loads,
     scalar_replacement,
+    tests_in_steps,
 )
 from lanewise.planning.plan import CompletePlan
 
@@ -32,7 +33,8 @@ def apply(kernel: ir.Kernel, target: Target, plan: CompletePlan | None = None) -
         return kernel
     if plan is not None and (plan.slices != 1 or plan.parts != 1):
         return kernel
-    return promotion.apply(repeated_loads.apply(_written_out(kernel)))
+    written_out = tests_in_steps.apply(_written_out(kernel))
+    return promotion.apply(repeated_loads.apply(written_out))
 
 
 def points_of(kernel: ir.Kernel, normal: ir.Kernel) -> ir.Expression | None:
