@@ -154,6 +154,10 @@ def _made_by() -> tuple[str, ...]:
 def _host() -> tuple[str, str, str]:
     """The triple of this machine, the name and the features of its processor, as LLVM has them."""
     binding = _llvmlite()[0]
+    # A choice between values stays one: where LLVM makes a branch of it, products before it and
+    # sums after it are no longer contracted, and only in the last elements of a range, which are
+    # not in vectors.
+    binding.set_option("", "-disable-cgp-select2branch")
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     features = binding.get_host_cpu_features().flatten()
