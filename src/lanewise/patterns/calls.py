@@ -35,7 +35,8 @@ from lanewise.launch.task_list import BoundArray, TaskList
 from lanewise.launch.tuned_plans import ANYTHING, is_complete, tuned_plans
 from lanewise.passes import self_term
 from lanewise.patterns.call_tasks import checked, task_list
-from lanewise.patterns.mesh_calls import BindGroups, call_on_mesh, mesh_of
+from lanewise.patterns.mesh_calls import call_on_mesh, mesh_of
+from lanewise.patterns.mesh_engines import BindGroups
 from lanewise.patterns.sizing import Classify, Program, ResultsOf, Sizing, plain_of
 from lanewise.patterns.skeleton import Derived, KernelFunction, Skeleton, pair_of
 from lanewise.patterns.tuning_jobs import key_of, specialisation_of, tuning_job

@@ -31,7 +31,8 @@ from lanewise.launch.steps.unwritten import marked_unwritten
 from lanewise.launch.support import Uses
 from lanewise.patterns.calls import Calls
 from lanewise.patterns.known_kernels import add_kernel
-from lanewise.patterns.mesh_calls import BindGroups, bind_on_mesh, mesh_of, refuse_mesh
+from lanewise.patterns.mesh_calls import bind_on_mesh, mesh_of, refuse_mesh
+from lanewise.patterns.mesh_engines import BindGroups
 from lanewise.patterns.no_gradient import no_gradient
 from lanewise.patterns.skeleton import CHECKS, Derived, Skeleton, checks_everywhere
 from lanewise.planning.plan import Plan, check_plan

@@ -8,9 +8,9 @@ all sources, and `lw.same` knows them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,8 +21,9 @@ from lanewise.launch.arguments import Arguments, name_arguments
 from lanewise.launch.compiled import Call
 from lanewise.launch.copied import is_copy
 from lanewise.launch.steps.unwritten import marked_unwritten
-from lanewise.launch.support import Uses, machine_of
-from lanewise.patterns.mesh_launch import Brought, GroupRounds, MeshLaunch, MeshRound
+from lanewise.launch.support import machine_of
+from lanewise.patterns.mesh_engines import BindGroups, Compare, DividedEngine
+from lanewise.patterns.mesh_launch import Brought, MeshLaunch, MeshRound
 from lanewise.patterns.mesh_pairs import of_part, shared_plan, shared_rounds
 from lanewise.patterns.mesh_sources import all_sources, brought_together
 from lanewise.patterns.skeleton import Division
@@ -61,30 +62,6 @@ def refuse_mesh(name: str, mesh: Mesh) -> ArgumentError:
         f"{name}: some arrays lie on a mesh ({mesh}), where elementwise and pairwise functions are "
         "called and bound, and nothing else; .to(device) brings arrays to one device"
     )
-
-
-BindGroups = Callable[
-    [Mesh, tuple[int, ...], Sequence[Arguments], Sequence[Any], Brought, Plan | None, bool],
-    GroupRounds,
-]
-"""What binds the parts of a call that share groups of targets: of the mesh, how many rows parts
-have, their arguments with all targets and sources, what they write to, what brings these, a plan,
-and whether it runs now.
-"""
-
-Compare = Callable[[tuple[Any, ...], Callable[[], None] | None], None]
-
-
-class DividedEngine(Protocol):
-    """What binds the parts of a call, and what it uses of a record parameter of the function.
-
-    groups: where parts share groups of all targets, and not each its rows.
-    """
-
-    @property
-    def groups(self) -> BindGroups | None: ...
-    def bind_part(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call: ...
-    def uses(self, name: str) -> Uses: ...
 
 
 def bind_on_mesh(

@@ -20,7 +20,8 @@ from lanewise.launch.compiled import Call, Compiled
 from lanewise.launch.support import Uses, value_type
 from lanewise.patterns.calls import Calls
 from lanewise.patterns.kernels import AbstractKernel
-from lanewise.patterns.mesh_calls import BindGroups, call_on_mesh, mesh_of
+from lanewise.patterns.mesh_calls import call_on_mesh, mesh_of
+from lanewise.patterns.mesh_engines import BindGroups
 from lanewise.patterns.mesh_pairs import SHARED
 from lanewise.patterns.pairwise.build import PAIRWISE, PairwiseArguments, build_pairwise
 from lanewise.patterns.search import AllPairs, Search
