@@ -239,7 +239,7 @@ def test_contents_that_do_not_fit(tmp_path: Path) -> None:
         return lambda file: file[group].attrs.__setitem__(name, value)
 
     cases: list[tuple[Any, str]] = [
-        (lambda file: file.attrs.__setitem__("version", 9), "version 9 of the format; this lanewise reads up to 1"),
+        (lambda file: file.attrs.__setitem__("version", 9), "version 9 of the format; this lanewise reads up to 2"),
         (lambda file: file.attrs.__setitem__("names", "3"), "damaged file: its list of arrays is none"),
         (lambda file: file.attrs.__setitem__("names", "{"), "damaged HDF5 file"),
         (lambda file: file.__delitem__("g"), "damaged file: there is no array 'g'"),

@@ -60,19 +60,6 @@ def unknown_annotation() -> object:
     return lw.record(Bad)
 
 
-class Shape(lw.Record):
-    radius: lw.f64
-    axis: lw.dvec3
-
-
-def within() -> object:
-    class Bad:
-        shape: Shape
-        mass: lw.f32
-
-    return lw.record(Bad)
-
-
 def default() -> object:
     class Bad:
         mass: lw.f32 = 1.0
@@ -116,8 +103,6 @@ def underscore() -> object:
 
 @pytest.mark.parametrize(("make", "text"), [
     (no_fields, "Empty has no fields; write them as annotations, for example `mass: lw.f32`"),
-    (within, r"Bad.shape is a Shape, and a record within a record is not supported; write its fields in Bad: "
-     r"shape_radius: lw.f64, shape_axis: lw.dvec3"),
     (python_float, "Bad.mass is annotated with <class 'float'>; a record holds lanewise types"),
     (unknown_annotation, "an annotation of Bad cannot be evaluated"),
     (default, "Bad.mass = 1.0: fields have no default values"),

@@ -151,7 +151,7 @@ def test_a_type_checker_reads_the_documents(tmp_path: Path) -> None:
     assert [s.partition("\n")[0] for s in said if s.startswith("wrong.py")] == [
         'wrong.py:10: Cannot access attribute "mas" for class "Body"',
         'wrong.py:11: Cannot access attribute "aray" for class "type[Body]"',
-        'wrong.py:12: Object of type "NDArray[Any]" is not callable',
+        'wrong.py:12: Object of type "FieldOrPart" is not callable',
     ]
     refused = [s.partition(":")[0] for s in said if "floating[Any]" in s]  # NumPy in a kernel, where its error is shown
     assert refused == ["language.py"]

@@ -47,10 +47,62 @@ def site(
     return text.replace("import lanewise as lw\n", "import lanewise as lw\nfrom tests.frontend.sites import site\n")
 
 
+def within(body: str, parameters: str = "body: Ball", returns: str = " -> lw.f32") -> str:
+    """A module with a kernel of this body over records with others within them."""
+    return element(
+        body,
+        parameters,
+        returns,
+        """\
+        @lw.record
+        class Shape:
+            radius: lw.f32
+            axis: lw.vec3
+
+        @lw.record
+        class Ball:
+            shape: Shape
+            old: Shape
+            mass: lw.f32
+
+        @lw.function
+        def area(s: Shape):
+            return s.radius * s.radius
+
+        @lw.function
+        def given(s):
+            return s
+
+        """,
+    )
+
+
 LOOP = "for q in lw.D2Q9:\n    "
 HELPER = "@lw.function\ndef helper({}):\n    return {}\n\n"
 BODY = "body: Body"
 REFUSED: dict[str, dict[str, str]] = {
+    "records within records": {
+        "as a number": within("return body.shape"),
+        "unknown field": within("return body.shape.radios"),
+        "unknown field assigned": within("body.shape.radios = 1.0", returns=""),
+        "of a number": within("return body.mass.radius"),
+        "a number assigned": within("body.shape = 1.0", returns=""),
+        "another record assigned": within("body.shape = body", returns=""),
+        "what is read alone assigned": within("other.shape = body.shape", "body: Ball, other: Ball", ""),
+        "a component assigned": within("body.shape.axis.x = 1.0", returns=""),
+        "added to": within("body.shape += 1.0", returns=""),
+        "unpacked": within("body.shape, body.old = body.old, body.shape", returns=""),
+        "as a variable": within("s = body.shape\nreturn s.radius"),
+        "indexed": within("return body.shape[0]"),
+        "a record of a helper": within("return area(body)"),
+        "a record made": within("body.shape = Shape(radius=1.0)", returns=""),
+        "a record returned by a helper": within("return given(body.shape).radius"),
+        "a result": within("return body.shape", returns=" -> Shape"),
+        "lw.index_of": within("return lw.index_of(body.shape)", returns=" -> lw.i32"),
+        "lw.same": within("return lw.f32(lw.same(body.shape, other.shape))", "body: Ball, other: Ball").replace(
+            "@lw.elementwise", "@lw.pairwise"
+        ),
+    },
     "names": {
         "unknown name": element("return x + gravity"),
         "unknown field": element("return body.speed", BODY),

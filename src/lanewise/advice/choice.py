@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lanewise.advice.cost import ArrayUse
+from lanewise.language.types import COMPONENTS
 from lanewise.layouts.base import Layout
 
 if TYPE_CHECKING:
@@ -230,6 +231,8 @@ def _leaves(names: tuple[str, ...]) -> str:
     """`position.xyz mass` for position.x, position.y, position.z, mass."""
     fields: dict[str, str] = {}
     for name in names:
-        field, dot, component = name.partition(".")
+        field, dot, component = name.rpartition(".")
+        if component not in COMPONENTS:  # a scalar of a record within the record
+            field, dot, component = name, "", ""
         fields[field] = fields.get(field, dot) + component
     return " ".join(field + components for field, components in fields.items())

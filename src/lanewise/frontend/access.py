@@ -31,6 +31,7 @@ from lanewise.frontend.values import (
 from lanewise.ir import nodes as ir
 from lanewise.language import types as t
 from lanewise.language.lattices.base import Direction, Lattice
+from lanewise.language.record import Field
 from lanewise.support.elsewhere import use
 from lanewise.support.errors import Location
 
@@ -102,18 +103,17 @@ def attribute(scope: Scope, owner: Value, node: ast.Attribute) -> Value:
     where = scope.location(node)
     match owner:
         case RecordReference():
+            if (part := owner.record.part(node.attr)) is not None:
+                return replace(owner, name=f"{owner.name}.{node.attr}", record=part)
             field = owner.record.field(node.attr)
             if field is None:
                 raise scope.error(
                     f"{owner.record.name} has no field {node.attr!r}",
                     node,
                     found=f"{owner.name}.{node.attr}",
-                    wanted=f"one of {', '.join(f.name for f in owner.record)}",
+                    wanted=f"one of {', '.join(owner.record.names)}",
                 )
-            names = t.leaves(f"{owner.name}.{field.name}", field.type)
-            return Number(
-                field.type, tuple(ir.Local(n, t.scalar_of(field.type), where) for n in names)
-            )
+            return field_of(scope, owner, field, node)
         case Number(type=t.Vector(element=element, length=length)):
             allowed = t.COMPONENTS[:length]
             if not all(c in allowed for c in node.attr) or len(node.attr) > 4:
@@ -146,6 +146,12 @@ def attribute(scope: Scope, owner: Value, node: ast.Attribute) -> Value:
                 wanted=_expected(owner),
                 hint=_elsewhere(owner, node.attr),
             )
+
+
+def field_of(scope: Scope, owner: RecordReference, field: Field, node: ast.AST) -> Number:
+    """The value that a field of a record has."""
+    names, where = t.leaves(f"{owner.name}.{field.name}", field.type), scope.location(node)
+    return Number(field.type, tuple(ir.Local(n, t.scalar_of(field.type), where) for n in names))
 
 
 def _elsewhere(owner: Value, name: str) -> str:

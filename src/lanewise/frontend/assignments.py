@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 
-from lanewise.frontend.access import checked_index
+from lanewise.frontend.access import attribute, checked_index, field_of
 from lanewise.frontend.directions import population_index
 from lanewise.frontend.elements import index_nodes, lengths, store
 from lanewise.frontend.expressions import lower, number, place
@@ -55,6 +55,8 @@ def assignment(scope: Scope, targets: list[ast.expr], value: ast.expr, node: ast
         _unpack(scope, targets, value, node)
         return
     result = lower(scope, value)
+    if isinstance(result, RecordReference) and _assign_records(scope, targets, result, node):
+        return
     if (
         isinstance(result, PythonObject)
         and isinstance(result.value, Direction)
@@ -96,6 +98,31 @@ def assignment(scope: Scope, targets: list[ast.expr], value: ast.expr, node: ast
         assign(scope, target, result, node)
 
 
+def _assign_records(
+    scope: Scope, targets: list[ast.expr], value: RecordReference, node: ast.stmt
+) -> bool:
+    """`b.shape = other.shape`: a record within another one takes the fields of one of its kind. All
+    are read before the first one changes. False where a target is something else.
+    """
+    found = [_record(scope, x) for x in targets if isinstance(x, ast.Attribute)]
+    records = [r for r in found if r is not None]
+    if len(records) < len(targets):
+        return False
+    for record in records:
+        if record.record != value.record:
+            raise scope.error(
+                f"{record.name} is a {record.record.name}",
+                node,
+                found=value.describe(),
+                wanted=f"a {record.record.name}",
+            )
+    kept = [(f.name, _kept(scope, field_of(scope, value, f, node))) for f in value.record]
+    for record in records:
+        for name, one in kept:
+            assign_field(scope, record, name, one, node)
+    return True
+
+
 def _unpack(scope: Scope, targets: list[ast.expr], value: ast.expr, node: ast.stmt) -> None:
     """`x, y, z = vector`, `a, b = b, a` and `a, b = helper(x)`: all values are taken before any
     name changes.
@@ -117,6 +144,18 @@ def _unpack(scope: Scope, targets: list[ast.expr], value: ast.expr, node: ast.st
         )
     for name, x in zip(target.elts, [_kept(scope, x) for x in values], strict=True):
         assign(scope, name, x, node)
+
+
+def _record(scope: Scope, node: ast.expr) -> RecordReference | None:
+    """The record that a name is, or a name within one; None for anything else."""
+    match node:
+        case ast.Name(id=name):
+            found = scope.parameters.get(name)
+        case ast.Attribute(attr=name) if (outer := _record(scope, node.value)) is not None:
+            found = attribute(scope, outer, node) if outer.record.part(name) else None
+        case _:
+            found = None
+    return found if isinstance(found, RecordReference) else None
 
 
 def _several(scope: Scope, value: ast.expr) -> list[Number]:
@@ -238,9 +277,9 @@ def assign(
     match target:
         case ast.Name(id=name):
             assign_name(scope, name, value, node, declared)
-        case ast.Attribute(value=ast.Name(id=owner), attr=attribute) if isinstance(
-            reference := scope.parameters.get(owner), RecordReference
-        ):
+        case ast.Attribute(attr=attribute) if (
+            reference := _record(scope, target.value)
+        ) is not None:
             assign_field(scope, reference, attribute, value, node)
         case ast.Subscript(value=ast.Name(id=owner)) if isinstance(
             elements := scope.parameters.get(owner), ElementsReference

@@ -36,6 +36,7 @@ from lanewise.ir.interpret import INTRINSICS
 from lanewise.ir.names import own
 from lanewise.language import types as t
 from lanewise.language import values as v
+from lanewise.language.record import record_of
 from lanewise.language.vectors import LiteralVector
 
 Lowering = Callable[[Scope, list[Value], ast.AST], Value]
@@ -164,6 +165,8 @@ def _hint(function: Any) -> str:
         return f"lw.{name} takes whole arrays, outside of kernels; here a loop adds up"
     if hint := _looked_up(_HINTS, function):
         return hint
+    if record_of(function) is not None:
+        return "kernels make no records: assign the fields of one that is there"
     if isinstance(function, np.ufunc) or function in vars(math).values():
         return (
             f"the mathematics that kernels know: {', '.join(sorted(INTRINSICS))}, dot, cross, "

@@ -30,13 +30,20 @@ def assign_field(
 ) -> None:
     """`record.field = value`, for the record that is updated in place."""
     place = f"{record.name}.{attribute}"
-    field = record.record.field(attribute)
+    part, field = record.record.part(attribute), record.record.field(attribute)
+    if part is not None:
+        raise scope.error(
+            f"{place} is a {part.name}, whose fields are assigned one by one",
+            node,
+            found=f"an assignment of {value.describe()} to {place}",
+            wanted=f"{place}.{part.names[0]} = ...",
+        )
     if field is None:
         raise scope.error(
             f"{record.record.name} has no field {attribute!r}",
             node,
             found=place,
-            wanted=f"one of {', '.join(f.name for f in record.record)}",
+            wanted=f"one of {', '.join(record.record.names)}",
         )
     if not record.mutable:
         raise scope.error(

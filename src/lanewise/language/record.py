@@ -11,13 +11,15 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, Self, dataclass_transform
 
 import numpy as np
 
 from lanewise.language import types as t
+from lanewise.language.nested_records import PartOfRecord, assign_part, check_within, is_itself
 from lanewise.language.values import bound_value, to_python_value, type_of_annotation
 from lanewise.support.attributes import settings_by_name
 from lanewise.support.checks import shown
@@ -29,7 +31,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One named field of a record."""
+    """One named field of a record. That of a record within it has a name with dots:
+    `shape.radius`.
+    """
 
     name: str
     type: t.ValueType
@@ -39,22 +43,37 @@ class Field:
 class Leaf:
     """One scalar of a record: a scalar field (`mass`) or a component of a vector field
     (`position.x`).
+
+    within: how many records its field lies in, one within the other; that many dots of the name
+    are the field's.
     """
 
     name: str
     type: t.Scalar
+    within: int = 0
 
     @property
     def field(self) -> str:
-        return self.name.split(".")[0]
+        return ".".join(self.name.split(".")[: self.within + 1])
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The name and the fields of a record class."""
+    """The name and the fields of a record class.
+
+    parts: the records within it, by their names. Their fields are among its own, with the names of
+    both: those of `shape` are called `shape.radius`, `shape.axis`.
+    """
 
     name: str
     fields: tuple[Field, ...]
+    parts: tuple[tuple[str, Record], ...] = ()
+
+    def __setstate__(self, state: list[Any]) -> None:
+        """What was pickled when no record had others within it has no parts."""
+        values = dict(zip(("name", "fields", "parts"), (*state, ())[:3], strict=True))
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     def __iter__(self) -> Iterator[Field]:
         return iter(self.fields)
@@ -62,16 +81,67 @@ class Record:
     def field(self, name: str) -> Field | None:
         return next((f for f in self.fields if f.name == name), None)
 
+    def part(self, name: str) -> Record | None:
+        """The record within this one that has this name; with dots, the one within that."""
+        for own, record in self.parts:
+            if name == own:
+                return record
+            if name.startswith(f"{own}."):
+                return record.part(name[len(own) + 1 :])
+        return None
+
+    @property
+    def paths(self) -> tuple[tuple[str, str], ...]:
+        """The names of all records within it, also of those within others, and what each is
+        called: `("shape", "Shape"), ("shape.skin", "Skin")`.
+        """
+        found: list[tuple[str, str]] = []
+        for own, record in self.parts:
+            found += [(own, record.name), *((f"{own}.{n}", called) for n, called in record.paths)]
+        return tuple(found)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What stands in the class: its fields, and the records within it."""
+        return tuple(dict.fromkeys(f.name.partition(".")[0] for f in self.fields))
+
     @property
     def leaves(self) -> tuple[Leaf, ...]:
         return tuple(
-            Leaf(name, t.scalar_of(f.type))
+            Leaf(name, t.scalar_of(f.type), f.name.count("."))
             for f in self.fields
             for name in t.leaves(f.name, f.type)
         )
 
     def __str__(self) -> str:
-        return f"{self.name}({', '.join(f'{f.name}: {f.type}' for f in self.fields)})"
+        kinds = ((n, self.part(n) or self.field(n)) for n in self.names)
+        shown = (f"{n}: {k.type if isinstance(k, Field) else k}" for n, k in kinds)
+        return f"{self.name}({', '.join(shown)})"
+
+
+def record_of_fields(
+    name: str, fields: tuple[Field, ...], paths: Iterable[tuple[str, str]] = ()
+) -> Record:
+    """A record of fields that are laid flat. paths: see `Record.paths`.
+
+    Raises `KeyError` for a field that lies in a record which `paths` does not name.
+    """
+    called = dict(paths)
+    inner: dict[str, list[Field]] = {}
+    for field in fields:
+        own, dot, rest = field.name.partition(".")
+        if dot:
+            inner.setdefault(own, []).append(Field(rest, field.type))
+    parts = tuple(
+        (own, record_of_fields(called[own], tuple(held), _below(own, called)))
+        for own, held in inner.items()
+    )
+    return Record(name, fields, parts)
+
+
+def _below(own: str, called: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The paths within a record."""
+    return ((n[len(own) + 1 :], c) for n, c in called.items() if n.startswith(f"{own}."))
 
 
 class RowOf(Protocol):
@@ -109,18 +179,27 @@ class RecordValue:
     """
 
     __record__: Record
+    __within__: Mapping[str, type[RecordValue]] = MappingProxyType({})
+    """The classes of the records within it."""
     dtype = _Structure()
 
     def __init__(self, **fields: Any) -> None:
-        for field in self.__record__.fields:
+        record = self.__record__
+        for field in record.fields:
             setattr(self, field.name, fields.pop(field.name, 0))
         for name in fields:
-            raise AttributeError(unknown_field(self.__record__, name))
+            if record.part(name) is None:
+                raise AttributeError(unknown_field(record, name))
+        for name, value in fields.items():
+            setattr(self, name, value)
 
     if not TYPE_CHECKING:  # which knows the fields, and takes other names for mistakes
 
         def __setattr__(self, name: str, value: Any) -> None:
             field = self.__record__.field(name)
+            if field is None and self.__record__.part(name) is not None:
+                assign_part(self, name, value)
+                return
             if field is None:
                 raise AttributeError(unknown_field(self.__record__, name))
             row: RowOf | None = self.__dict__.get("_row")
@@ -142,8 +221,10 @@ class RecordValue:
             object.__setattr__(self, name, made)
 
         def __getattr__(self, name: str) -> Any:
-            # Only names that the record itself does not hold come here: those of fields, where it
-            # is a row of an array.
+            # Only names that the record itself does not hold come here: those of records within it,
+            # and those of fields, where it is a row of an array.
+            if (within := self.__within__.get(name)) is not None:
+                return within.row_of(PartOfRecord(self, name))
             row: RowOf | None = self.__dict__.get("_row")
             field = None if row is None else self.__record__.field(name)
             if row is None or field is None:
@@ -157,7 +238,7 @@ class RecordValue:
             )
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in self.__record__)
+        shown = ", ".join(f"{n}={getattr(self, n)!r}" for n in self.__record__.names)
         return f"{self.__record__.name}({shown})"
 
     def copy(self) -> Self:
@@ -259,9 +340,7 @@ def _is_kept(value: Any, made: Any, kind: t.ValueType) -> bool:
 
 def unknown_field(record: Record, name: str) -> str:
     """The text of the error about a field that is not there."""
-    return (
-        f"{record.name} has no field {name!r}; its fields are {', '.join(f.name for f in record)}"
-    )
+    return f"{record.name} has no field {name!r}; its fields are {', '.join(record.names)}"
 
 
 RESERVED = frozenset(
@@ -317,7 +396,7 @@ class RecordBase(RecordValue):
             raise RecordError(
                 f"{cls.__name__}: a record class takes no options, found {', '.join(options)}"
             )
-        cls.__record__ = _described(cls, RecordBase)
+        cls.__record__, cls.__within__ = _described(cls, RecordBase)
 
 
 @dataclass_transform(kw_only_default=True)
@@ -328,24 +407,41 @@ def record(cls: type[Any]) -> Any:
     Raises `RecordError` for an annotation that is no lanewise type, for anything in the class but
     fields, or for a reserved field name.
     """
-    return make_class(_described(cls, object), cls.__module__, cls.__qualname__, cls.__doc__)
+    described, within = _described(cls, object)
+    return make_class(described, cls.__module__, cls.__qualname__, cls.__doc__, within)
 
 
-def _described(cls: type[Any], base: type[Any]) -> Record:
-    """The record that a class describes, which inherits from `base` alone."""
+def _described(cls: type[Any], base: type[Any]) -> tuple[Record, dict[str, type[RecordValue]]]:
+    """The record that a class describes, which inherits from `base` alone, and the classes of the
+    records within it.
+    """
     _check_plain(cls, base)
-    fields = tuple(_field(cls, name, annotation) for name, annotation in _annotations(cls).items())
+    annotations = _annotations(cls)
+    fields = tuple(f for name, kind in annotations.items() for f in _fields(cls, name, kind))
     if not fields:
         raise RecordError(
             f"{cls.__name__} has no fields; write them as annotations, for example `mass: lw.f32`"
         )
-    return Record(cls.__name__, fields)
+    within = {n: kind for n, kind in annotations.items() if record_of(kind) is not None}
+    parts = tuple((n, kind.__record__) for n, kind in within.items())
+    return Record(cls.__name__, fields, parts), within
 
 
-def make_class(record: Record, module: str, qualname: str, doc: str | None) -> type[RecordValue]:
-    """The class of single records."""
+def make_class(
+    record: Record,
+    module: str,
+    qualname: str,
+    doc: str | None,
+    within: Mapping[str, type[RecordValue]] | None = None,
+) -> type[RecordValue]:
+    """The class of single records. within: the classes of the records within them, by default new
+    ones.
+    """
+    if within is None:
+        within = {n: make_class(part, module, part.name, None) for n, part in record.parts}
     namespace = {
         "__record__": record,
+        "__within__": within,
         "__module__": module,
         "__qualname__": qualname,
         "__doc__": doc,
@@ -357,6 +453,8 @@ def _annotations(cls: type[Any]) -> dict[str, Any]:
     try:
         return inspect.get_annotations(cls, eval_str=True)
     except Exception as error:
+        if isinstance(error, NameError) and error.name == cls.__name__:
+            raise RecordError(is_itself(cls)) from error
         # a postponed annotation is an expression of the user's, and may fail in any way
         raise RecordError(
             f"an annotation of {cls.__name__} cannot be evaluated ({type(error).__name__}: "
@@ -393,15 +491,10 @@ def _check_plain(cls: type[Any], base: type[Any]) -> None:
         )
 
 
-def _field(cls: type[Any], name: str, annotation: Any) -> Field:
-    value_type = type_of_annotation(annotation)
-    if value_type is None:
-        if (inner := record_of(annotation)) is not None:
-            flat = ", ".join(f"{name}_{f.name}: lw.{f.type}" for f in inner)
-            raise RecordError(
-                f"{cls.__name__}.{name} is a {inner.name}, and a record within a record is not "
-                f"supported; write its fields in {cls.__name__}: {flat}"
-            )
+def _fields(cls: type[Any], name: str, annotation: Any) -> tuple[Field, ...]:
+    """What an annotation stands for: a field, or those of a record, laid flat."""
+    value_type, inner = type_of_annotation(annotation), record_of(annotation)
+    if value_type is None and inner is None:
         raise RecordError(
             f"{cls.__name__}.{name} is annotated with {annotation!r}; a record holds lanewise "
             "types: lw.f32, f64, i32, i64, u32, bool, vec2..4, dvec2..4 or ivec2..4"
@@ -415,7 +508,11 @@ def _field(cls: type[Any], name: str, annotation: Any) -> Field:
             f"{cls.__name__}.{name}: arrays of records use the name {name!r} themselves; choose "
             "another one"
         )
-    return Field(name, value_type)
+    if inner is None:
+        assert value_type is not None
+        return (Field(name, value_type),)
+    check_within(cls, name, annotation)
+    return tuple(Field(f"{name}.{f.name}", f.type) for f in inner)
 
 
 def record_of(annotation: Any) -> Record | None:

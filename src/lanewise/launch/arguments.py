@@ -25,6 +25,7 @@ from lanewise.layouts import Arrangement
 from lanewise.records.arrays import RecordArray
 from lanewise.records.binding import check_usable
 from lanewise.records.field_values import brought, check_type, converted
+from lanewise.records.parts import PartOfRecords
 from lanewise.runtime.devices import default_device
 from lanewise.runtime.field_copies import advice_of, is_writable
 from lanewise.runtime.memory import array_module, device_of, home, unlocked
@@ -296,6 +297,8 @@ def describe(value: Any) -> str:
     """A short description of any value for an error message."""
     if isinstance(value, RecordArray):
         return f"an array of {value.record.name}"
+    if isinstance(value, PartOfRecords):
+        return f"{value!r}, which lies in that array; .copy() is an array of them alone"
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if isinstance(getattr(value, "shape", None), tuple) and hasattr(value, "dtype") and value.shape:

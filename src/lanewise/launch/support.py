@@ -22,7 +22,7 @@ from lanewise.records.arrays import RecordArray, storage_of
 from lanewise.records.binding import places_of, side_of
 from lanewise.records.placement import RecordPlacement
 from lanewise.records.storage import Storage
-from lanewise.records.two_sides import EVERY, MemorySide, bits_of
+from lanewise.records.two_sides import EVERY, MemorySide, bits_of, bits_of_leaves
 from lanewise.runtime.device import get_device
 from lanewise.support.errors import ArgumentError
 
@@ -121,12 +121,12 @@ ALL_USED = Uses()
 
 def uses_of(lowered: Lowered, name: str, record: Record) -> Uses:
     """What a function uses of the record that is its parameter `name`."""
-    bits, reads, writes = bits_of(record), 0, 0
+    bits, reads, writes = bits_of_leaves(record), 0, 0
     for function in (lowered.function, lowered.indexed):
         for p in () if function is None else function.parameters:
             parameter, _, leaf = p.name.partition(".")
             if parameter == name and leaf:
-                bit = bits[leaf.partition(".")[0]]
+                bit = bits[leaf]
                 reads, writes = reads | bit, writes | (bit if p.mutable else 0)
     return Uses(reads, writes)
 

@@ -103,7 +103,7 @@ def _group_name(group: Sequence[Leaf], leaves: Sequence[Leaf]) -> str:
     for field in dict.fromkeys(leaf.field for leaf in group):
         parts = [leaf.name for leaf in group if leaf.field == field]
         whole = len(parts) == sum(leaf.field == field for leaf in leaves)
-        names.append(field if whole else f"{field}.{''.join(p.partition('.')[2] for p in parts)}")
+        names.append(field if whole else f"{field}.{''.join(p[len(field) + 1 :] for p in parts)}")
     return "_".join(names)
 
 

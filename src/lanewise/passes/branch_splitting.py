@@ -57,9 +57,9 @@ def legal(kernel: ir.Kernel, *, fast_math: bool = False) -> str | None:
         return "one side of its branch does nothing, which needs no kernel"
     changed = [side & {p.name for p in condition.parameters} for side in sides]
     if all(changed):
-        fields = sorted(
-            {name.split(".")[1] if "." in name else name for name in changed[0] | changed[1]}
-        )
+        of_leaf = {x.name: x.field for a in kernel.arrays for x in a.leaves}
+        leaves = {name.partition(".")[2] or name for name in changed[0] | changed[1]}
+        fields = sorted({of_leaf.get(leaf, leaf) for leaf in leaves})
         return (
             f"both sides change {' and '.join(fields)}, which the condition reads: the second "
             "kernel would find other values"

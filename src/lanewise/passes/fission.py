@@ -53,14 +53,18 @@ def apply(kernel: ir.Kernel, *, fast_math: bool = False) -> tuple[ir.Kernel, ...
     return tuple(p.kernel for p in _ordered(parts))
 
 
-def _output(array: str, leaf: str) -> Output:
+def _output(kernel: ir.Kernel, array: str, leaf: str) -> Output:
     """A record is divided into fields; the vectors of an array of values stay whole."""
-    return (array, "") if is_own(array) else (array, leaf.partition(".")[0])
+    if is_own(array):
+        return (array, "")
+    return (array, next(x.field for x in kernel.array(array).leaves if x.name == leaf))
 
 
 def _outputs(kernel: ir.Kernel) -> list[Output]:
     stores = (s for s in statements(kernel.body) if isinstance(s, ir.StoreRecord))
-    return list(dict.fromkeys(_output(s.array, leaf) for s in stores for leaf, _ in s.writes))
+    return list(
+        dict.fromkeys(_output(kernel, s.array, leaf) for s in stores for leaf, _ in s.writes)
+    )
 
 
 def _name(output: Output) -> str:
@@ -69,10 +73,12 @@ def _name(output: Output) -> str:
 
 
 def _part(kernel: ir.Kernel, outputs: tuple[Output, ...], fast_math: bool) -> _Part:
-    own = dead_code.apply(keep_stores(kernel, lambda array, leaf: _output(array, leaf) in outputs))
+    own = dead_code.apply(
+        keep_stores(kernel, lambda array, leaf: _output(kernel, array, leaf) in outputs)
+    )
     loads = (s for s in statements(own.body) if isinstance(s, ir.LoadRecord))
-    reads = frozenset(_output(s.array, leaf) for s in loads for leaf, _ in s.reads)
-    name = f"{kernel.name}_{'_'.join(map(_name, outputs))}"
+    reads = frozenset(_output(kernel, s.array, leaf) for s in loads for leaf, _ in s.reads)
+    name = f"{kernel.name}_{'_'.join(identifier(_name(o)) for o in outputs)}"
     return _Part(
         outputs, replace(own, name=name), reads, frozenset(decisions(own.body, fast_math=fast_math))
     )

@@ -48,8 +48,8 @@ def apply(kernel: ir.Kernel, tile: int, threads: int) -> ir.Kernel:
     reason, load = legal(kernel, tile, threads), source_load(kernel)
     if reason or load is None:
         raise refuse("shared-memory tiles", kernel, reason or "")
-    types = {leaf.name: leaf.type for leaf in kernel.array(load.array).leaves}
-    leaves = tuple(Leaf(leaf, types[leaf]) for leaf, _ in load.reads)
+    known = {leaf.name: leaf for leaf in kernel.array(load.array).leaves}
+    leaves = tuple(known[leaf] for leaf, _ in load.reads)
     name = own(f"tile.{load.array}")
     shared = ir.ArrayArgument(
         name, leaves, _arrange(leaves), written=True, space="shared", length=tile

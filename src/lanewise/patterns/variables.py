@@ -5,7 +5,7 @@ among the parameters of a function.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -145,7 +145,7 @@ def _variable(name: str, signature: Signature, lowered: Lowered) -> Variable:
     parameters, kernel = signature.parameters, signature.source.name
     records = {n: k for n, k in parameters.items() if isinstance(k, Record)}
     owner, dot, field = name.partition(".")
-    if not dot:
+    if not dot or owner not in parameters:
         kind = parameters.get(name)
         if isinstance(kind, Record):
             raise ArgumentError(
@@ -155,7 +155,9 @@ def _variable(name: str, signature: Signature, lowered: Lowered) -> Variable:
         if kind is not None:
             return _checked(Variable(name, kind, (), name), signature, lowered)
         owners, field = tuple(n for n, k in records.items() if k.field(name) is not None), name
+        _check_field(kernel, name, records, name)
     else:
+        _check_field(kernel, name, {owner: parameters[owner]}, field)
         owners = (owner,) if owner in records and records[owner].field(field) is not None else ()
     kinds = dict.fromkeys(f.type for n in owners if (f := records[n].field(field)) is not None)
     if not kinds:
@@ -175,6 +177,20 @@ def _variable(name: str, signature: Signature, lowered: Lowered) -> Variable:
             f"{kernel}.gradient: {name!r} is of different types: {', '.join(types)}"
         )
     return _checked(Variable(name, next(iter(kinds)), owners, field), signature, lowered)
+
+
+def _check_field(
+    kernel: str, name: str, records: Mapping[str, Record | t.ValueType], field: str
+) -> None:
+    """Refuse a record within a record, which has fields to name."""
+    for owner, record in records.items():
+        part = record.part(field) if isinstance(record, Record) else None
+        if part is not None:
+            of = name if name != field else f"{owner}.{name}"
+            raise ArgumentError(
+                f"{kernel}.gradient: {name!r} is a record; name a field of it: "
+                f"{', '.join(f'{of}.{f.name}' for f in part)}"
+            )
 
 
 def _component(name: str, signature: Signature) -> str:

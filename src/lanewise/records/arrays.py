@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lanewise.language.nested_records import class_within
 from lanewise.language.record import Record, RecordValue
 from lanewise.layouts import Arrangement, Layout, packed
 from lanewise.records import assigning, moves, structures
 from lanewise.records.keys import Key, read_key
 from lanewise.records.open_layout import AUTO, LayoutArgument, checked_layout, read_layout
+from lanewise.records.parts import PartOfRecords, columns_within
 from lanewise.records.rows import ArrayRow
 from lanewise.records.split_array import SplitArray
 from lanewise.records.split_rows import copied, in_layout, split, split_rows, split_zeros
@@ -25,6 +26,8 @@ from lanewise.support.html_tables import html_table
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
+
+    from lanewise.records.parts import FieldOrPart
 
     B = TypeVar("B", bound=RecordValue, default=Any)
 else:
@@ -134,12 +137,15 @@ class RecordArray(Generic[B]):
 
     # ------------------------------------------------------------ fields
 
-    def __getattr__(self, name: str) -> NDArray[Any]:
+    def __getattr__(self, name: str) -> FieldOrPart:
         # Copy, pickle and array libraries ask for names like this, also of an array that is not
         # filled yet.
         if name.startswith("_"):
             raise AttributeError(name)
         storage = self._storage
+        if storage.record.part(name) is not None:
+            cls = class_within(self._python_class, name)
+            return PartOfRecords(self, name, cls)  # pyright: ignore[reportReturnType]
         field = assigning.field_of(storage.record, name)
         if (rows := split_rows(storage)) is not None:
             return rows.field(field)  # pyright: ignore[reportReturnType]
@@ -148,6 +154,10 @@ class RecordArray(Generic[B]):
     @brief
     def __setattr__(self, name: str, value: Any) -> None:
         storage = self._storage
+        if storage.record.part(name) is not None:
+            for one, values in columns_within(storage.record, name, value, len(self)).items():
+                setattr(self, one, values)
+            return
         field = assigning.field_of(storage.record, name)
         rows = split_rows(storage) if isinstance(value, SplitArray) else None
         if rows is not None and rows.divides(value):
@@ -160,7 +170,8 @@ class RecordArray(Generic[B]):
         if name == "host":
             object.__delattr__(self, name)
             return
-        assigning.field_of(self.record, name)
+        if self.record.part(name) is None:
+            assigning.field_of(self.record, name)
         raise AttributeError(
             f"every {self.record.name} has the field {name!r}, which cannot be deleted"
         )

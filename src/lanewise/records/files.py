@@ -41,7 +41,7 @@ from lanewise.support.attributes import settings_by_name
 from lanewise.support.checks import checked, shown
 from lanewise.support.errors import ArgumentError, InputError
 
-FORMAT, VERSION = "lanewise arrays", 1
+FORMAT, VERSION = "lanewise arrays", 2  # 1: none of its records has others within it
 SUFFIXES = (".h5", ".hdf5")
 WANTED = "a file that lw.save has written"
 MOST = 2**48  # records of an array
@@ -77,11 +77,12 @@ def save(path: FilePath, array: Any = None, /, *, overwrite: bool = False, **arr
     named = arrays if array is None else {ALONE: array}
     _check_names(list(named))
     parts = {name: _described(name, value) for name, value in named.items()}
+    nested = any("records" in attributes for attributes, _ in parts.values())
 
     def fill(file: Any) -> None:
         about = {
             "format": FORMAT,
-            "version": VERSION,
+            "version": VERSION if nested else 1,
             "names": json.dumps(list(parts)),
             "alone": int(array is not None),
         }
@@ -156,9 +157,11 @@ def _record(name: str, array: RecordArray) -> dict[str, Any]:
         )
     cls = class_of(array)
     fields = [[f.name, str(f.type)] for f in record]
+    within = {"records": json.dumps(record.paths)} if record.parts else {}
     return {
         "record": record.name,
         "fields": json.dumps(fields),
+        **within,
         "module": cls.__module__,
         "class": cls.__qualname__,
         "layout": text,

@@ -10,7 +10,14 @@ import numpy as np
 
 from lanewise.io.hdf5 import read_text
 from lanewise.language import types as t
-from lanewise.language.record import Field, Record, RecordValue, make_class
+from lanewise.language.nested_records import DEEPEST
+from lanewise.language.record import (
+    Field,
+    Record,
+    RecordValue,
+    make_class,
+    record_of_fields,
+)
 from lanewise.support.checks import shown
 from lanewise.support.errors import InputError
 from lanewise.support.naming import named_object
@@ -64,14 +71,34 @@ def record_held(group: Any, name: str) -> Record:
     if not fields or not isinstance(fields, list) or not all(_is_pair(f) for f in as_list(fields)):
         raise InputError(f"damaged file: the fields of {name!r} are no names and types")
     called = text_of(group, "record")
-    names = [n for n, _ in as_list(fields)]
-    for word in (called, *names):  # they become names of generated code
-        if not word.isidentifier() or iskeyword(word) or names.count(word) > 1:
+    within: Any = json.loads(text_of(group, "records")) if "records" in group.attrs else []
+    if not isinstance(within, list) or not all(_is_pair(w) for w in as_list(within)):
+        raise InputError(f"damaged file: the records within {name!r} are no names")
+    paths: list[tuple[str, str]] = [(n, kind) for n, kind in as_list(within)]
+    names = [n for n, _ in (*as_list(fields), *paths)]
+    for word in (called, *names, *(kind for _, kind in paths)):  # names of generated code
+        parts = word.split(".") if word in names else [word]
+        deep = len(parts) > DEEPEST + 1
+        if deep or not all(map(_is_name, parts)) or names.count(word) > 1:
             raise InputError(
                 f"damaged file: the record of {name!r} has the name {shown(word)}; wanted names, "
                 "each once"
             )
-    return Record(called, tuple(Field(n, type_of(kind, name)) for n, kind in as_list(fields)))
+    held = tuple(Field(n, type_of(kind, name)) for n, kind in as_list(fields))
+    holders = {f.name.rpartition(".")[0] for f in held}
+    for path, _ in paths:
+        if not any(h == path or h.startswith(f"{path}.") for h in holders):
+            raise InputError(f"damaged file: the record {path!r} within {name!r} has no fields")
+    try:
+        return record_of_fields(called, held, paths)
+    except KeyError as error:
+        raise InputError(
+            f"damaged file: {name!r} has fields of {error.args[0]!r}, which is no record within it"
+        ) from error
+
+
+def _is_name(word: str) -> bool:
+    return word.isidentifier() and not iskeyword(word)
 
 
 def _is_pair(value: Any) -> bool:

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.language import types as t
-from lanewise.language.record import Field, Record
+from lanewise.language.record import Field, Record, RecordValue
 from lanewise.language.target import CPU, where_arrays_lie
 from lanewise.layouts import AoS, Layout
 from lanewise.records.arrays import RecordArray
 from lanewise.records.field_values import brought
 from lanewise.records.open_layout import AUTO, LayoutArgument
+from lanewise.records.parts import PartOfRecords, columns_within
 from lanewise.records.storage import OF_ANOTHER, Storage
 from lanewise.records.structures import column_names, layout_of, structure_of, unknown_name
 from lanewise.runtime.devices import resolve
@@ -62,6 +63,7 @@ def array_of(
         return _over(cls, values, fields, layout, device)
     where = place_of(device)
     found = {} if values is None else _fields(record, values, first_of(where))
+    fields = _laid_flat(record, fields, first_of(where))
     if twice := [n for n in fields if n in found]:
         raise ArgumentError(
             f"{record.name}.array got {twice[0]!r} twice, in the table and by its name"
@@ -76,24 +78,47 @@ def array_of(
     )
 
 
+def _laid_flat(record: Record, values: Mapping[str, Any], device: str) -> dict[str, Any]:
+    """The fields of what is given by name: records within others are records of their class,
+    arrays of them, or tables of their columns.
+    """
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        part = record.part(name)
+        if part is None:
+            columns = {name: value}
+        elif isinstance(value, (RecordValue, RecordArray, PartOfRecords)):
+            columns = columns_within(record, name, value, None)
+        else:
+            columns = {f"{name}.{n}": c for n, c in _fields(part, value, device).items()}
+        if twice := [n for n in columns if n in found]:
+            raise ArgumentError(f"{record.name}.array got {twice[0]!r} twice")
+        found |= columns
+    return found
+
+
 def _fields(record: Record, values: Any, device: str) -> dict[str, Any]:
     """The fields that a table has, on the device."""
+    if isinstance(values, Mapping):
+        values = _laid_flat(record, cast("Mapping[str, Any]", values), device)
     names, column = _table(record, values)
     named = (
         column_names(record)
         if any(record.field(n) is None for n in names)
         else {f: [f.name] for f in record}
     )
+    joined = {f: f.name.replace(".", "_") for f in record}
     known = dict.fromkeys(
-        [f.name for f in record] + [c for columns in named.values() for c in columns]
+        [f.name for f in record]
+        + [c for f, columns in named.items() for c in (*columns, joined[f])]
     )
     for name in names:
         if name not in known:
             raise ArgumentError(unknown_name(record, "column", name, known))
     found: dict[str, Any] = {}
     for field, columns in named.items():
-        if field.name in names:
-            found[field.name] = column(field.name)
+        if whole := next((n for n in (field.name, joined[field]) if n in names), None):
+            found[field.name] = column(whole)
         elif parts := [c for c in columns if c in names]:
             if missing := [c for c in columns if c not in names]:
                 raise ArgumentError(
@@ -109,13 +134,14 @@ def _fields(record: Record, values: Any, device: str) -> dict[str, Any]:
 
 def _flat(record: Record, values: NDArray[Any], prefix: str = "") -> dict[str, NDArray[Any]]:
     """The columns of a structured array. Those of a record within its records have the names of
-    both, as `shape_radius`: a record of lanewise has no others in it.
+    both: `shape.radius` where the record has one called so within it, else `shape_radius`.
     """
     found: dict[str, NDArray[Any]] = {}
     for inner in values.dtype.names or ():
         name, column = f"{prefix}{inner}", values[inner]
         whole = column.dtype.names is None or record.field(name) is not None
-        columns = {name: column} if whole else _flat(record, column, f"{name}_")
+        joint = "_" if record.part(name) is None else "."
+        columns = {name: column} if whole else _flat(record, column, f"{name}{joint}")
         if twice := [n for n in columns if n in found]:
             raise ArgumentError(
                 f"{record.name}.array: the table has two columns {twice[0]!r}, one of them in a "

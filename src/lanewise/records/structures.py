@@ -71,27 +71,47 @@ def _structure(record: Record, arrangement: Arrangement) -> np.dtype[Any] | None
     """
     if len(arrangement.buffers) != 1 or arrangement.buffers[0].width != 1:
         return None
-    formats: list[Any] = []
-    offsets: list[int] = []
+    places: dict[str, tuple[Any, int]] = {}
     for field in record:
         slots = [arrangement.slot(leaf) for leaf in t.leaves(field.name, field.type)]
         first, size = slots[0].offset, slots[0].type.size
         if [s.offset for s in slots] != [first + size * n for n in range(len(slots))]:
             return None
-        formats.append(
-            (slots[0].type.dtype, (len(slots),))
-            if isinstance(field.type, t.Vector)
-            else slots[0].type.dtype
-        )
-        offsets.append(first)
+        dtype = slots[0].type.dtype
+        vector = isinstance(field.type, t.Vector)
+        places[field.name] = ((dtype, (len(slots),)) if vector else dtype), first
     buffer = arrangement.buffers[0]
+    return _nested(record, places, buffer.own or buffer.block)
+
+
+def _nested(record: Record, places: dict[str, tuple[Any, int]], size: int) -> np.dtype[Any]:
+    """The dtype of a record of so many bytes, whose fields have these formats and places; records
+    within it are structures from their first byte to their last one.
+    """
+    held: dict[str, tuple[Any, int]] = {}
+    for name in record.names:
+        if (part := record.part(name)) is None:
+            held[name] = places[name]
+            continue
+        own = {f.name: places[f"{name}.{f.name}"] for f in part}
+        first = min(place for _, place in own.values())
+        last = max(place + np.dtype(form).itemsize for form, place in own.values())
+        moved = {n: (form, place - first) for n, (form, place) in own.items()}
+        held[name] = _nested(part, moved, last - first), first
     described: Any = {
-        "names": [f.name for f in record],
-        "formats": formats,
-        "offsets": offsets,
-        "itemsize": buffer.own or buffer.block,
+        "names": list(held),
+        "formats": [form for form, _ in held.values()],
+        "offsets": [place for _, place in held.values()],
+        "itemsize": size,
     }
     return np.dtype(described)
+
+
+def column(values: Any, name: str) -> Any:
+    """A column of a structured array; one of a record within its records has a name with dots."""
+    for one in name.split("."):
+        values = values[one]
+    return values
 
 
 def structured(storage: Storage, copy: bool | None) -> np.ndarray[Any, Any]:
@@ -124,7 +144,7 @@ def structured(storage: Storage, copy: bool | None) -> np.ndarray[Any, Any]:
         )
     made = np.zeros(count, dtype)
     for field in record:
-        made[field.name] = storage.on_host(field)
+        column(made, field.name)[...] = storage.on_host(field)
     if copy:
         return made
     return field_copy(

@@ -41,6 +41,13 @@ def bits_of(record: Record) -> Mapping[str, int]:
     return {field.name: 1 << number for number, field in enumerate(record)}
 
 
+@cache
+def bits_of_leaves(record: Record) -> Mapping[str, int]:
+    """For every leaf the bit of its field."""
+    bits = bits_of(record)
+    return {leaf.name: bits[leaf.field] for leaf in record.leaves}
+
+
 def bit_of(record: Record, name: str) -> int:
     """That of one field, without hashing the record: arrays ask for it whenever a field is read."""
     for number, field in enumerate(record.fields):

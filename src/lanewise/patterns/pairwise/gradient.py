@@ -101,7 +101,7 @@ class _Part:
         record = written.parameters[target]
         assert isinstance(record, Record)
         added = tuple(Field(n, k) for n, k in cotangent_kinds(written.results).items())
-        return Record(record.name, (*record.fields, *added))
+        return Record(record.name, (*record.fields, *added), record.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,9 +247,9 @@ class PairwiseGradient(AbstractGradient[Pairwise]):
         calls, name, kept = self._sought.calls, self._kernel.__name__, self._sought.kept()
         cotangents = cotangents_of(name, calls.lowered, cotangent)
         if "cotangent" not in kept:
-            read = {
-                p.name.split(".")[1] for p in calls.lowered.function.parameters if "." in p.name
-            }
+            of_leaf = {x.name: x.field for x in target.record.leaves}
+            leaves = (p.name.partition(".")[2] for p in calls.lowered.function.parameters)
+            read = {of_leaf[leaf] for leaf in leaves if leaf in of_leaf}
             fields = frozenset(read if part.position is None else {*read, part.position})
             kept["cotangent"] = Cotangent(
                 name,
@@ -280,7 +280,7 @@ class PairwiseGradient(AbstractGradient[Pairwise]):
         here: list[tuple[int, GradientValue]] = []
         exchanged: list[tuple[int, GradientValue]] = []
         for place, v in enumerate(self._sought.variables()):
-            named = "." in v.name
+            named = v.name != v.field
             if not v.records:
                 here.append((place, GradientValue(v.leaves(), v.kind)))
             elif identical and not named:
