@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 import weakref
 from typing import Any
 
@@ -141,3 +142,20 @@ def test_kernels_of_dropped_functions_are_given_back() -> None:
     held = drop()
     gc.collect()
     assert [w() for w in held] == [None] * 3
+
+
+def test_nothing_runs_any_more_when_a_thread_has_failed() -> None:
+    together, done = threading.Barrier(3, timeout=20), list[bool]()
+
+    def fail() -> None:
+        together.wait()
+        raise MemoryError("no room")
+
+    def last() -> None:
+        together.wait()
+        time.sleep(0.2)
+        done.append(True)
+
+    with pytest.raises(MemoryError, match="no room"):
+        cpu._at_once([lambda: together.wait() and None, fail, last])
+    assert done

@@ -6,7 +6,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import pairwise
@@ -260,6 +260,7 @@ def _at_once(works: Sequence[Callable[[], None]]) -> None:
     finally:
         begun = [other for other in others if not other.cancel()]
         try:
+            wait(begun)  # all of them: none writes any more when the error of another one is raised
             for other in begun:
                 other.result()
         finally:
