@@ -19,7 +19,7 @@ LAUNCHERS = {
     "srun": ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
 }
 COMMANDS = {
-    "boids": "boids run --agents 64 --steps 1 --out run.h5 --no-such-option",
+    "units": "units run --no-such-option",
     "waves": "waves run",
     "ladder": "ladder lbm",
     "tune": "tune gravity",

@@ -31,16 +31,16 @@ def start(count: int, *command: object, options: tuple[str, ...] = (), folder: P
     )  # fmt: skip
 
 
-def run(count: int, *command: object, options: tuple[str, ...] = (), folder: Path = ROOT) -> Any:
+def run(count: int, *command: object, options: tuple[str, ...] = (), folder: Path = ROOT, seconds: float = 90) -> Any:
     """The same, to its end: exit code, output, errors."""
     with start(count, *command, options=options, folder=folder) as process:
-        return end_of(process)
+        return end_of(process, seconds)
 
 
-def end_of(process: subprocess.Popen[str]) -> Any:
+def end_of(process: subprocess.Popen[str], seconds: float = 90) -> Any:
     """What a launcher leaves, which may take some time."""
     try:
-        out, err = process.communicate(timeout=90)
+        out, err = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         process.terminate()
         out, err = process.communicate()

@@ -22,7 +22,7 @@ from lanewise.support.launchers import ALONE, started
 
 READING = ("info", "explain", "view")  # commands that write nothing
 TOGETHER = tuple(
-    (name, "run") for name in ("gravity", "lbm")
+    (name, "run") for name in ("gravity", "lbm", "boids")
 )  # commands that several processes run as one
 
 

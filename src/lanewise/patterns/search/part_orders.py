@@ -24,7 +24,7 @@ from lanewise.launch.support import bind_record, index_type, machine_of
 from lanewise.launch.task_list import Renamed, TaskList
 from lanewise.layouts import AoS
 from lanewise.patterns.elements import ELEMENTWISE
-from lanewise.patterns.part_rooms import Rooms, bytes_of_rows, moved
+from lanewise.patterns.part_rooms import Bringing, Rooms, bytes_of_rows, moved
 from lanewise.patterns.search.base import ORDER, POSITIONS, Search, Structure
 from lanewise.patterns.search.gather import SORTED, build_gather
 from lanewise.patterns.search.points import points_of
@@ -75,7 +75,9 @@ class PartOrders:
         self._numbers = [array_module(d).arange(count, dtype="int32") for d in rooms.devices]
         own = zip(self._numbers, rooms.own, strict=True)
         self.numbers = tuple([numbers[rows.start : rows.stop] for numbers, rows in own])
-        self._bring = Moves((*rooms.everything().moves, *self._numbers_of_all()))
+        self._bring = rooms.everything()
+        between = Moves(tuple(self._numbers_of_all()))
+        self._bring_numbers = Bringing(between, rooms.of_others([self._numbers]))
         self._structures, self._parts = tuple(structures), list[_Ordering]()
 
     def _numbers_of_all(self) -> Any:
@@ -93,6 +95,7 @@ class PartOrders:
             self._parts = [self._ordering(n) for n in parts]
         with together(self._rooms.devices):
             self._bring()
+            self._bring_numbers()
             for part in self._parts:
                 part()
 

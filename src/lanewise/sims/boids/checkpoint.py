@@ -43,7 +43,7 @@ from lanewise.sims.boids.settings import (
 )
 from lanewise.sims.boids.state import State, check_state
 from lanewise.sims.boids.statistics import Statistics
-from lanewise.sims.boids.trajectory import STATE, Trajectory
+from lanewise.sims.boids.trajectory import STATE, Trajectory, state_of
 from lanewise.sims.common.checks import MOST_STEPS, check_format, readable
 from lanewise.sims.common.clock import Clock
 from lanewise.sims.common.devices import first_of, place_of, same_kind, to_host
@@ -105,9 +105,10 @@ def write_checkpoint(
     run: RunPlan | None = None,
 ) -> None:
     """Write the current state whole, with the frames of the trajectory, or leave the file as it was
-    and raise `InputError`.
+    and raise `InputError`. Of several processes the first one writes.
     """
     flock.check_whole()
+    rows, state, frames = flock.rows, state_of(flock), trajectory or Trajectory()
 
     def add_group(file: Any) -> None:
         if GROUP in file:
@@ -124,13 +125,13 @@ def write_checkpoint(
         set_attributes(
             group, {"format": VERSION, "version": lw.__version__, **kept, **searching, **planned}
         )
-        add_dataset(group, "rows", flock.rows)
+        add_dataset(group, "rows", rows)
         if flock.settings.think_every > 1:
             for number, urge in enumerate(flock.urges):
                 add_dataset(group, f"urges/{number}", to_host(urge))
 
     shown = {} if run is None else {f"run.{n}": v for n, v in asdict(run).items()}
-    (trajectory or Trajectory()).write(path, flock, shown, add_group, overwrite=overwrite)
+    frames.write(path, flock, state, shown, add_group, overwrite=overwrite)
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
@@ -230,7 +231,7 @@ def restored(
     flock: type[Flock],
     saved: Checkpoint,
     *,
-    device: str | None = None,
+    device: str | lw.Mesh | None = None,
     profile: Profile | None = None,
 ) -> Flock:
     """A flock at the step of the checkpoint; on another kind of device in that one's own layout."""
@@ -244,12 +245,12 @@ def restored(
     if not same_kind(where, s.device):
         chosen = replace(chosen, plan=None)
     with span(profile, "setup", name="flock"):
-        engine = FlockEngine(settings, saved.state, chosen, profile, saved.rows, saved.laid)
+        engine = FlockEngine(settings, saved.state, chosen, profile, saved.rows, saved.laid, place)
     engine.follow(saved.urges)
     return flock._restored(engine, saved.clock, profile)  # pyright: ignore[reportPrivateUsage]
 
 
-def resumed(flock: type[Flock], path: Path, *, device: str | None) -> Flock:
+def resumed(flock: type[Flock], path: Path, *, device: str | lw.Mesh | None) -> Flock:
     """The flock of a checkpoint; warns of an older one that does not keep all that decides its
     bits.
     """

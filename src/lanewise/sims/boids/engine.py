@@ -18,14 +18,16 @@ from lanewise.sims.boids.semantics import Semantics, make_semantics
 from lanewise.sims.boids.settings import Settings, check_extent, check_fit
 from lanewise.sims.boids.state import State, check_state
 from lanewise.sims.boids.storage import REORDER, AgentPlaces, make_mesh_storage, make_storage
-from lanewise.sims.common.devices import bring, is_mesh, on
+from lanewise.sims.common.devices import bring, is_mesh, on, place_of
 from lanewise.sims.common.loops import product_loop
 from lanewise.sims.common.meshes import (
     copied,
     in_one_place,
     parts_of,
+    transport_of,
     values_on_host,
 )
+from lanewise.sims.common.processes import lead
 from lanewise.sims.common.searches import in_rooms, laid
 from lanewise.support.errors import ArgumentError, InputError
 
@@ -47,8 +49,10 @@ class FlockEngine:
         profile: Profile | None,
         rows: NDArray[np.int32] | None = None,
         laid_before: lw.Search | None = None,
+        place: str | lw.Mesh | None = None,
     ) -> None:
-        """Allocate, compile and bind. search: as it was requested, or chosen before.
+        """Allocate, compile and bind. search: as it was requested, or chosen before. place: where
+        agents lie; None: as the settings say.
 
         rows: of the agent at each place in memory; None: as they are in the state. laid_before: see
         `_bind`.
@@ -58,13 +62,19 @@ class FlockEngine:
         check_places(settings, state.position, state.ids)
         check_plane(settings, state)
         with span(profile, "transfer", name="agents to the device"):
-            self.boids = make_boids(state if rows is None else placed(state, rows), settings)
+            there = place_of(settings.device) if place is None else place
+            self.boids = make_boids(state if rows is None else placed(state, rows), settings, there)
             self._rooms = in_rooms(self.boids) if is_mesh(settings.device) else None
             if self._rooms is not None:
                 self.boids = self._rooms.array
         self.storage: AgentPlaces | None = None
-        chosen = choose_search(settings, in_one_place(self.boids), search)
+        chosen = self._chosen(settings, search)
         self._bind(settings, chosen, rows, laid_before)
+
+    def _chosen(self, settings: Settings, asked: str | lw.Search | Chosen) -> Chosen:
+        """What finds flockmates; of several processes all take what the first one chooses."""
+        own = choose_search(settings, in_one_place(self.boids), asked)
+        return lead(transport_of(self.boids), lambda: own)
 
     def _bind(
         self,
@@ -114,7 +124,7 @@ class FlockEngine:
             check_extent(settings)
             before = self.choice.search if settings.search == "given" else settings.search
             asked = before if search is None else search
-            chosen = choose_search(settings, in_one_place(self.boids), asked)
+            chosen = self._chosen(settings, asked)
         if self._rooms is not None:  # where no step reads the urges of the one before
             self._bind(settings, chosen, self.rows)
             return

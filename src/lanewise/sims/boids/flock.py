@@ -41,7 +41,7 @@ from lanewise.sims.boids.state import State
 from lanewise.sims.boids.statistics import Statistics, make_measures, observer_of, polarisation
 from lanewise.sims.common.checks import check_steps, check_time_step
 from lanewise.sims.common.clock import Clock
-from lanewise.sims.common.devices import read_only
+from lanewise.sims.common.devices import place_of, read_only
 from lanewise.sims.common.meshes import lies_on
 from lanewise.sims.common.searches import Structure
 from lanewise.sims.common.timed_steps import TimedSteps, run_steps
@@ -134,7 +134,7 @@ class Flock:
         else:
             check_placed(start=start, start_radius=start_radius, seed=seed)
         with span(profile, "setup", name="flock"):
-            engine = FlockEngine(settings, state, search, profile)
+            engine = FlockEngine(settings, state, search, profile, place=place_of(device))
         self._begin(engine, Clock(0, 0.0, 0, 0.0, 0.0), profile)
 
     def _begin(self, engine: FlockEngine, clock: Clock, profile: Profile | None) -> None:
@@ -425,7 +425,7 @@ class Flock:
 
     @staticmethod
     @checked(InputError)
-    def resume(path: FilePath, *, device: str | None = None) -> Flock:
+    def resume(path: FilePath, *, device: str | lw.Mesh | None = None) -> Flock:
         """The flock of a checkpoint; on the same kind of device with the bits of an uninterrupted
         one.
 

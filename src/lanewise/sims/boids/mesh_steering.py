@@ -52,7 +52,7 @@ class MeshSteering:
         self._reach = make_reach(settings.precision, self._end)
         # among all agents, for when it is unknown who may come near
         self._all = [self._bound(n, range(len(rooms.array))) for n in self._near.parts]
-        self._bring_all = rooms.everything()
+        self._bring_all = self._near.bringing_all()
         self._calls: list[lw.Call] = []
         self._left = 0  # steps that lists are for
         self._run = partial(self._step, self._bring_all, self._all)
@@ -64,7 +64,7 @@ class MeshSteering:
     def _urge(self, n: int) -> lw.SplitArray:
         parts = zip(self._sums, self._rooms.own, strict=True)
         own = [sums[n][rows.start : rows.stop] for sums, rows in parts]
-        return lw.SplitArray(self._rooms.mesh, own, tuple(map(len, self._rooms.own)))
+        return lw.SplitArray(self._rooms.mesh, own, self._rooms.lengths)
 
     def _bound(self, n: int, rows: range) -> lw.Call:
         """The sums of some rows of the room of a part, over these. Those of others are
@@ -106,9 +106,11 @@ class MeshSteering:
     # ------------------------------------------------------------ who may come near
 
     def _list(self, drift: float) -> None:
-        """List who may come near in the next steps, in which agents fly so far at most."""
+        """List who may come near in the next steps, in which agents fly so far at most. Several
+        processes bring all agents to each other.
+        """
         self._left = LISTED
-        boxes = self._boxes(drift)
+        boxes = None if self._rooms.mesh.everywhere else self._boxes(drift)
         if boxes is None:
             self._run = partial(self._step, self._bring_all, self._all)
             return

@@ -14,7 +14,6 @@ from lanewise.sims.boids.choice import search_world
 from lanewise.sims.boids.rules import FIELDS, SPHERE, record_class
 from lanewise.sims.boids.settings import FLAT, Settings
 from lanewise.sims.boids.state import State
-from lanewise.sims.common.devices import place_of
 from lanewise.sims.common.meshes import require_divided
 from lanewise.sims.common.searches import World
 from lanewise.support.errors import InputError
@@ -33,20 +32,20 @@ def check_placed(**places: Any) -> None:
             )
 
 
-def make_boids(state: State, settings: Settings) -> lw.RecordArray:
-    """The record array of a state, in the precision, layout and place of the settings."""
+def make_boids(state: State, settings: Settings, place: str | lw.Mesh) -> lw.RecordArray:
+    """The record array of a state at a place, in the precision and layout of the settings."""
     cls = record_class(settings.precision)
     layout, record, count = layout_by_name(settings.layout), cls.__record__, len(state)
     scalar = np.float64 if settings.precision == "f64" else np.float32
     row = -(-layout.arrange(record.leaves).nbytes(count) // max(1, count))
     row += 2 * 9 * np.dtype(scalar).itemsize
-    require_divided(place_of(settings.device), count, row, f"a flock of {count:,} agents")
+    require_divided(place, count, row, f"a flock of {count:,} agents")
     with np.errstate(over="ignore"):
         fields = {n: np.asarray(getattr(state, n)).astype(scalar) for n in FIELDS}
     for name, values in fields.items():
         if not np.isfinite(values).all():
             raise InputError(f"{name} holds more than float32 can; use precision f64")
-    boids: lw.RecordArray = cls.array(**fields, layout=layout, device=settings.device)
+    boids: lw.RecordArray = cls.array(**fields, layout=layout, device=place)
     return boids
 
 

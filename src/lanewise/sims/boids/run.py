@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import lanewise as lw
 from lanewise.profiling.profile import Profile, span
 from lanewise.sims.boids.checkpoint import (
     other_cells,
@@ -36,8 +35,9 @@ from lanewise.sims.boids.state import State, read_state, write_state
 from lanewise.sims.boids.statistics import FlockObserver, Statistics, observer_of
 from lanewise.sims.boids.trajectory import MOST_WAITING, Frame, Trajectory, frame_of, state_of
 from lanewise.sims.common.checks import HDF5, check_files, check_steps, check_time_step, last_step
-from lanewise.sims.common.devices import other_device, place_of
-from lanewise.sims.common.meshes import check_parts, repeated
+from lanewise.sims.common.devices import other_device
+from lanewise.sims.common.meshes import check_parts, place_of_run, repeated
+from lanewise.sims.common.processes import writes
 from lanewise.sims.common.run import Checkpoints, Every, Run
 from lanewise.support.errors import InputError
 
@@ -87,7 +87,11 @@ class SimulatedFlock:
         o, steps = self.output, run.steps - run.first_step
         yield Every(o.every, partial(self._add_frame, run), taken=self.last_frame)
         if o.pictures.movie is not None:
-            film = files.enter_context(open_movie(o.pictures, self.flock, overwrite=o.overwrite))
+            film = None  # of several processes the first one's
+            if writes():
+                film = files.enter_context(
+                    open_movie(o.pictures, self.flock, overwrite=o.overwrite)
+                )
             every = o.movie_every or movie_interval(o.pictures, steps, self.dt)
             yield Every(every, partial(self._add_picture, film))
         if o.pictures.plot is not None:
@@ -99,10 +103,11 @@ class SimulatedFlock:
             self.trajectory.waiting.append(self.frame())
         run.crowded = self.trajectory.nbytes >= MOST_WAITING
 
-    def _add_picture(self, film: PaintedFilm[Moment]) -> None:
+    def _add_picture(self, film: PaintedFilm[Moment] | None) -> None:
         frame = self.frame()
         with span(self.profile, "output", name="movie"):
-            film.add(moment_of(frame))
+            if film is not None:
+                film.add(moment_of(frame))
 
     def _look_at_order(self) -> None:
         with span(self.profile, "observe", name="polarisation"):
@@ -124,6 +129,8 @@ class SimulatedFlock:
         """Write the table of the last state."""
         if (path := self.output.final) is not None:
             state = state_of(self.flock)
+            if not writes():
+                return
             with span(self.profile, "output", name="final state"):
                 write_state(path, state, overwrite=self.output.overwrite)
 
@@ -132,6 +139,8 @@ class SimulatedFlock:
         flock, o = self.flock, self.output
         if o.pictures.plot is not None:
             frame = self.frame()
+            if not writes():
+                return
             with span(self.profile, "output", name="picture"):
                 write_picture(o.pictures, flock, frame, self._course, overwrite=o.overwrite)
 
@@ -208,7 +217,7 @@ def start(
     if table is not None:
         with span(profile, "setup", name="read the agents"):
             state = read_state(table)
-    place: str | lw.Mesh = place_of(arguments.get("device"))
+    arguments["device"] = place = place_of_run(arguments.get("device"))
     flock = Flock(state=state, profile=profile, **arguments)
     check_parts(len(flock), "agents", place)
     _check_about_obstacles(arguments, flock.settings)
@@ -311,9 +320,9 @@ def resume(
         checkpoint_every=output.checkpoint_every or plan.checkpoint_every,
     )
     check_output(output, resumed=path)
-    place = place_of(device or saved.settings.device)
+    place = place_of_run(device, saved.settings.device)
     check_parts(len(saved.state), "agents", place)
-    flock = restored(Flock, saved, device=device, profile=profile)
+    flock = restored(Flock, saved, device=place, profile=profile)
     check_shown(output.pictures, flock)
     flight = SimulatedFlock(
         flock=flock, output=output, dt=step_time, first=plan.first, trajectory=Trajectory(path),

@@ -28,7 +28,7 @@ from lanewise.sims.boids.rules import Rules, make_rules
 from lanewise.sims.boids.settings import FLAT, Settings
 from lanewise.sims.common.devices import array_module, on
 from lanewise.sims.common.loops import Task, device_call
-from lanewise.sims.common.meshes import parts_of, values_on_host
+from lanewise.sims.common.meshes import parts_of, transport_of, values_on_host
 from lanewise.sims.common.searches import (
     Rooms,
     Structure,
@@ -300,17 +300,18 @@ def check_survival(flock: Flock, before: int) -> None:
     `before`; it names the first one.
     """
     s, unsound = flock.settings, rules_of(flock.settings).unsound
-    lost = sum(int(unsound.sum(part, s.world)) for part in parts_of(flock.boids))
+    own = sum(int(unsound.sum(part, s.world)) for part in parts_of(flock.boids))
+    lost = sum(transport_of(flock.boids).agree(own))
     if not lost:
         return
     rows = flock.rows
     places = np.flatnonzero(values_on_host(unsound(flock.boids, s.world)))
     place = int(places[np.argmin(rows[places])])
-    agent: Any = flock.boids[place]
-    position = np.array([*agent.position], np.float64)
+    position = values_on_host(flock.boids.position)[place].astype(np.float64)
+    speed = float(values_on_host(flock.boids.speed)[place])
     who = f"between step {before:,} and step {flock.step:,} agent {flock.ids[rows[place]]}"
     others = f" ({lost:,} agents did)" if lost > 1 else ""
-    if not np.isfinite([*position, float(agent.speed)]).all():
+    if not np.isfinite([*position, speed]).all():
         raise InputError(
             f"{who} lost its finite position or velocity{others}; a smaller dt or smaller weights "
             "keep it"

@@ -33,7 +33,7 @@ from lanewise.sims.common.checks import (
 )
 from lanewise.sims.common.clock import Clock
 from lanewise.sims.common.devices import first_of, is_mesh, place_of, target_of
-from lanewise.sims.common.meshes import one_process, spelled
+from lanewise.sims.common.meshes import spelled
 from lanewise.support.attributes import frozen
 from lanewise.support.errors import InputError
 
@@ -146,7 +146,6 @@ def asked_settings(
     for o in obstacles:
         check_obstacle(o)
     place = place_of(device)
-    one_process("agents", place if isinstance(place, lw.Mesh) else None)
     chosen = (
         layout_by_name(layout)
         if layout

@@ -115,7 +115,8 @@ class MeshStorage:
 
     @property
     def numbers(self) -> NDArray[np.int32]:
-        return np.concatenate([to_host(own) for own in self.rows])
+        own = np.concatenate([to_host(own) for own in self.rows])
+        return self._rooms.mesh.gather(own, self._rooms.lengths)
 
     def set(self, numbers: NDArray[np.int32]) -> None:
         parts = zip(self.rows, self._rooms.own, self._rooms.devices, strict=True)

@@ -31,6 +31,7 @@ from lanewise.sims.boids.settings import as_parameters
 from lanewise.sims.boids.state import State
 from lanewise.sims.boids.statistics import FlockObserver, Statistics
 from lanewise.sims.common.attributes import attributes
+from lanewise.sims.common.meshes import mesh_of, writes_files, written
 
 if TYPE_CHECKING:
     from lanewise.sims.boids.flock import Flock
@@ -96,12 +97,14 @@ class Trajectory:
         self,
         path: Path,
         flock: Flock,
+        state: State,
         parameters: Mapping[str, Any],
         extra: Callable[[Any], None],
         *,
         overwrite: bool,
     ) -> None:
         """Write everything: the waiting frames after the earlier ones, and the state as it is now.
+        Of a flock on several processes the first one writes.
 
         extra: called with the open h5py.File at the end. Raises `InputError`, and leaves the file
         as it was, when it cannot be written.
@@ -111,11 +114,14 @@ class Trajectory:
             if renewed is not None:
                 with open_hdf5(renewed) as earlier:
                     _copy_frames(earlier, file)
-            _fill(file, flock, self.waiting, parameters)
+            _fill(file, flock, state, self.waiting, parameters)
             extra(file)
 
-        renewed = self.base if self.base is not None and not _has_sums(self.base) else None
-        write_hdf5(path, fill, overwrite=overwrite, base=None if renewed else self.base)
+        mesh = mesh_of(flock.boids)
+        if writes_files(mesh):
+            renewed = self.base if self.base is not None and not _has_sums(self.base) else None
+            write_hdf5(path, fill, overwrite=overwrite, base=None if renewed else self.base)
+        written(mesh)
         self.base = path
         self.waiting.clear()
 
@@ -137,7 +143,13 @@ def _copy_frames(earlier: Any, file: Any) -> None:
             _append(file, name, data[first : first + rows])
 
 
-def _fill(file: Any, flock: Flock, frames: list[Frame], parameters: Mapping[str, Any]) -> None:
+def _fill(
+    file: Any,
+    flock: Flock,
+    state: State,
+    frames: list[Frame],
+    parameters: Mapping[str, Any],
+) -> None:
     shown = {
         **as_parameters(flock.settings),
         "agents": len(flock),
@@ -148,7 +160,6 @@ def _fill(file: Any, flock: Flock, frames: list[Frame], parameters: Mapping[str,
     set_attributes(
         file, {**dict(attributes(shown)), "format": FORMAT, "lanewise_version": lw.__version__}
     )
-    state = state_of(flock)
     for name in STATE:
         _replace(file, f"state/{name}", getattr(state, name))
     _replace(file, "state/id", state.ids)

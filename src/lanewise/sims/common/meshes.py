@@ -34,7 +34,6 @@ __all__ = [
     "in_one_place",
     "lies_on",
     "mesh_of",
-    "one_process",
     "parts_of",
     "place_of_run",
     "processes_here",
@@ -133,15 +132,6 @@ def copied(values: Any) -> Any:
     if not isinstance(values, lw.SplitArray):
         return module_of(values).copy(values)
     return lw.SplitArray(values.mesh, [module_of(part).copy(part) for part in values.parts])
-
-
-def one_process(kind: str, mesh: lw.Mesh | None) -> None:
-    """Refuse a mesh of several processes."""
-    if mesh is not None and mesh.everywhere:
-        raise InputError(
-            f"the {kind} lie on a mesh ({mesh}), and a simulation has them in one process; wanted "
-            "a mesh of devices of this process, lw.Mesh(...)"
-        )
 
 
 def require_divided(place: str | lw.Mesh, count: int, row: int, what: str) -> None:
