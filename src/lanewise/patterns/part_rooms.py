@@ -48,9 +48,9 @@ class Rooms:
     def devices(self) -> tuple[str, ...]:
         return self.mesh.devices
 
-    def everything(self, buffers: Collection[int] | None = None) -> Bringing:
+    def everything(self, buffers: Collection[int] | None = None) -> RowsBrought:
         """What brings all rows to all parts; of some buffers of the layout, or of all."""
-        return Bringing(self._between_own(buffers), self.of_others(self._columns(buffers)))
+        return RowsBrought(self._between_own(buffers), self.of_others(self._columns(buffers)))
 
     def of_others(self, columns: Sequence[Sequence[Any]]) -> RowsOfOthers | None:
         """What brings the rows of other processes. columns: of each an array of every part, with a
@@ -114,7 +114,7 @@ class RowsOfOthers:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bringing:
+class RowsBrought:
     """Brings rows to all parts: between those of this process, and from other ones."""
 
     moves: Moves

@@ -24,7 +24,7 @@ from lanewise.launch.support import bind_record, index_type, machine_of
 from lanewise.launch.task_list import Renamed, TaskList
 from lanewise.layouts import AoS
 from lanewise.patterns.elements import ELEMENTWISE
-from lanewise.patterns.part_rooms import Bringing, Rooms, bytes_of_rows, moved
+from lanewise.patterns.part_rooms import RowsBrought, Rooms, bytes_of_rows, moved
 from lanewise.patterns.search.base import ORDER, POSITIONS, Search, Structure
 from lanewise.patterns.search.gather import SORTED, build_gather
 from lanewise.patterns.search.points import points_of
@@ -77,7 +77,7 @@ class PartOrders:
         self.numbers = tuple([numbers[rows.start : rows.stop] for numbers, rows in own])
         self._bring = rooms.everything()
         between = Moves(tuple(self._numbers_of_all()))
-        self._bring_numbers = Bringing(between, rooms.of_others([self._numbers]))
+        self._bring_numbers = RowsBrought(between, rooms.of_others([self._numbers]))
         self._structures, self._parts = tuple(structures), list[_Ordering]()
 
     def _numbers_of_all(self) -> Any:
