@@ -24,7 +24,7 @@ from lanewise.launch.programs import Programs
 from lanewise.launch.support import bind_record, index_type, machine_of
 from lanewise.launch.task_list import Renamed, TaskList
 from lanewise.patterns.elements import ELEMENTWISE
-from lanewise.patterns.part_rooms import RowsBrought, Rooms, bytes_of_rows
+from lanewise.patterns.part_rooms import Rooms, RowsBrought, bytes_of_rows
 from lanewise.patterns.search.base import ORDER, Search
 from lanewise.patterns.search.gather import SORTED, build_gather
 from lanewise.patterns.search.points import points_of
