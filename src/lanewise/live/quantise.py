@@ -31,14 +31,14 @@ def quantise_points(
     per_length, per_value: 65535 over the edges of the box and over the range. What lies outside is
     brought to the faces.
     """
-    px = u32(clamp((x[i] - origin.x) * per_length.x + 0.5, 0.0, 65535.0))
-    py = u32(clamp((y[i] - origin.y) * per_length.y + 0.5, 0.0, 65535.0))
-    pz = u32(clamp((z[i] - origin.z) * per_length.z + 0.5, 0.0, 65535.0))
-    pv = u32(clamp((value[i] - low) * per_value + 0.5, 0.0, 65535.0))
+    px = i32(clamp((x[i] - origin.x) * per_length.x + 0.5, 0.0, 65535.0))
+    py = i32(clamp((y[i] - origin.y) * per_length.y + 0.5, 0.0, 65535.0))
+    pz = i32(clamp((z[i] - origin.z) * per_length.z + 0.5, 0.0, 65535.0))
+    pv = i32(clamp((value[i] - low) * per_value + 0.5, 0.0, 65535.0))
     k = place[i]
     if k >= 0 and k < rows.shape[0]:
-        rows[k, 0] = px | (py << u32(16))
-        rows[k, 1] = pz | (pv << u32(16))
+        rows[k, 0] = u32(px) | (u32(py) << u32(16))
+        rows[k, 1] = u32(pz) | (u32(pv) << u32(16))
 
 
 @threadwise
