@@ -343,7 +343,7 @@ def test_rows_are_made_on_gpus_too() -> None:
     pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
     from lanewise.compiler.pipeline import build_program
     from lanewise.launch.executable import generated_texts
-    from lanewise.live.quantise import quantise_headings, quantise_points
+    from lanewise.live.quantise import bound_groups, find_ranks, quantise_headings, quantise_points, take_logarithms
     from lanewise.planning.plan import NEUTRAL, Plan
     from lanewise.runtime.nvrtc import compile_cubin
     from lanewise.sims.lbm.live import lengths
@@ -355,6 +355,9 @@ def test_rows_are_made_on_gpus_too() -> None:
         (quantise_points, (place, *[column] * 4, rows, *uniforms), 64),
         (quantise_headings, (place, *[column] * 3, rows), 64),
         (bound_columns, (block, block[:, :8].copy(), block[:, :8].copy()), (4, 8)),
+        (bound_groups, (block, place, place[:3].copy(), block[:, :8].copy(), block[:, :8].copy()), (1, 8)),
+        (find_ranks, (column, column.copy()), 64),
+        (take_logarithms, (column, 1.0), 64),
         (lengths, (np.zeros((64, 2), np.float32), column), 64),
     ):
         calls = kernel._calls
