@@ -264,3 +264,9 @@ def test_errors_above_the_accuracy_that_was_asked_for_are_said() -> None:
     ):
         simulation(tree=lw.Tree(accuracy=1e-6))
     assert "theta at most 0.3" in lw.Tree(accuracy=1e-3, theta=0.3).describe()
+
+
+def test_orders_of_runs_that_keep_momentum() -> None:
+    for accuracy, order in ((1e-2, 3), (1e-3, 4), (5e-4, 4), (1e-4, 5)):
+        assert with_method(Settings(method="tree", accuracy=accuracy), 100)[0].order == order
+    assert with_method(Settings(method="tree", accuracy=1e-3, order=2), 100)[0].order == 2

@@ -120,7 +120,7 @@ class Settings:
         Option(
             METHOD,
             "N",
-            "of a tree: order of the expansions of groups, 0 to 8 (4; with --accuracy 3)",
+            "of a tree: order of the expansions of groups, 0 to 8 (4; with --accuracy 3 to 5)",
         ),
     )
     leaf: int | None = setting(
