@@ -33,6 +33,7 @@ def check(count: int, kinds: tuple[str, ...]) -> None:
     assert found["bits"] == bits("cpu", kinds)
 
 
+@pytest.mark.slow
 def test_flocks_on_processes_have_the_bits_of_one() -> None:
     check(2, QUICK[:2])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import threading
 import time
 import weakref
@@ -36,7 +37,7 @@ def make_growth(rate: float) -> Any:
 
 @given(extent=st.integers(1, 5000), threads=st.integers(1, 64), grain=st.integers(1, 2000))
 def test_spans_cover_everything_once_and_their_pieces_shrink(extent: int, threads: int, grain: int) -> None:
-    spans = cpu.spans(extent, threads, grain)
+    spans, least = cpu.spans(extent, threads, grain), min(grain, max(grain - grain % cpu.ROW, cpu.ROW))
     assert 1 <= len(spans) <= threads
     pieces = [piece for span in spans for piece in span]
     assert [begin for begin, _ in pieces] == [0, *(end for _, end in pieces[:-1])]
@@ -46,7 +47,25 @@ def test_spans_cover_everything_once_and_their_pieces_shrink(extent: int, thread
     for span in spans:
         sizes = [end - begin for begin, end in span]
         assert sizes == sorted(sizes, reverse=True)
-        assert all(size >= grain for size in sizes[:-1])
+        assert all(size >= least for size in sizes[:-1])
+
+
+@given(
+    extent=st.integers(1, 100_000), threads=st.integers(2, 9), grain=st.integers(cpu.ROW, 20_000), slow=st.booleans()
+)
+def test_ranges_are_cut_at_rows(extent: int, threads: int, grain: int, slow: bool) -> None:
+    """So which elements are behind the last vector depends on no number of threads and on no clock."""
+    cuts: set[int] = set()
+    ticks = itertools.count(step=10 if slow else 1e-9)
+
+    def kernel(begin: int, end: int) -> None:
+        cuts.update((begin, end))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cpu, "cpu_threads", lambda: threads)
+        patch.setattr(cpu, "perf_counter", lambda: next(ticks))
+        cpu.run_range(kernel, (), extent, grain)
+    assert all(cut % cpu.ROW == 0 for cut in cuts - {extent})
 
 
 @pytest.mark.parametrize("threads", ["1", "2", "5"])

@@ -117,6 +117,17 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
+ROW = 256  # elements: LLVM takes no more of them in a round, of any type
+
+
+def _rows(elements: int) -> int:
+    """About so many: whole rows, where there are some. Ranges are cut at rows, as the elements
+    after the last vector of a range may be computed otherwise than those in it: which ones these
+    are depends on no number of threads and on no clock.
+    """
+    return elements if elements < ROW else elements - elements % ROW
+
+
 def spans(extent: int, threads: int, grain: int) -> list[list[tuple[int, int]]]:
     """A span of 0..extent for each thread, equally long, in pieces that become shorter: half of
     what is left of the span, or `grain`.
@@ -125,6 +136,7 @@ def spans(extent: int, threads: int, grain: int) -> list[list[tuple[int, int]]]:
     has read of its neighbours is read once. Who is done takes what is left of the others' spans, so
     that all threads end together even when one core is slower.
     """
+    grain = _rows(grain)
     units = -(-extent // grain)
     threads = max(1, min(threads, units))
     edges = [min(extent, units * t // threads * grain) for t in range(threads + 1)]
@@ -132,7 +144,7 @@ def spans(extent: int, threads: int, grain: int) -> list[list[tuple[int, int]]]:
     for begin, end in pairwise(edges):
         pieces: list[tuple[int, int]] = []
         while begin < end:
-            size = max(grain, (end - begin) // 2)
+            size = max(grain, _rows((end - begin) // 2))
             pieces.append((begin, min(begin + size, end)))
             begin += size
         made.append(pieces)
@@ -169,7 +181,8 @@ def _begin(
     kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grain: int
 ) -> tuple[int, bool]:
     """Run the first elements, a piece at most. How many, and whether to share the others."""
-    first, start = max(1, grain // 16), perf_counter()
+    grain = _rows(grain)
+    first, start = max(ROW if grain >= ROW else 1, _rows(grain // 16)), perf_counter()
     kernel(*arguments, 0, first)
     spent = perf_counter() - start
     if spent < READABLE and first < grain:
