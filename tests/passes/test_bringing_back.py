@@ -113,3 +113,49 @@ def test_what_is_no_edge_stays(kernel: Any) -> None:
     merged = merging.apply(naive, shape)
     assert merged.grid is not None
     np.testing.assert_array_equal(run((merged,), kernel, arrays, a.shape)[2], run((naive,), kernel, arrays, a.shape)[2])
+
+
+STEEP = {
+    "clamp": "c[y, x] = a[y, lw.clamp(x * {c} - 1, 0, a.shape[1] - 1)]",
+    "test": "if x * {c} < 300000000:\n        c[y, x] = a[y, x]",
+    "remainder": "p = (x * {c} + 1) % a.shape[1]\n    c[y, x] = a[y, p]",
+}
+
+
+@pytest.mark.parametrize("step", [3, 5_000, 4_000_000, 100_000_000])
+@pytest.mark.parametrize("way", STEEP)
+def test_steps_between_neighbours_may_be_long(way: str, step: int) -> None:
+    """Of what no 32 bits hold for the points of a block nothing is tested for the block."""
+    with executed(HEAD + f"    {STEEP[way].format(c=step)}\n", f"steep_{way}_{step}.py") as names:
+        a = np.random.default_rng(step).normal(size=(9, 20)).astype(np.float32)
+        arrays = [a, np.zeros_like(a)]
+        naive = reference(names.kernel, arrays, a.shape)
+        wanted = run((naive,), names.kernel, arrays, a.shape)[1]
+        for plan in (Plan(block=32, across=8, rows=2, targets=2), Plan(block=32, targets=8)):
+            program = build_program(naive, plan.filled(NEUTRAL), "cuda")
+            np.testing.assert_array_equal(run(program.kernels, names.kernel, arrays, a.shape)[1], wanted)
+        names.kernel(*arrays, grid=a.shape)
+        np.testing.assert_array_equal(arrays[1], wanted)
+
+
+@lw.threadwise
+def turned_often(y: lw.index, x: lw.index, c: lw.Array2[lw.i32], d: lw.Array2[lw.i32], e: lw.Array2[lw.i32], n: lw.i32):
+    p = (x - 1 + n) % n
+    q = (x + 5 * n) % n
+    r = (x + 1 - 3 * n) % n
+    c[y, x] = p
+    d[y, x] = q
+    e[y, x] = r
+
+
+@pytest.mark.parametrize("n", [7, -7, 10**9, -(10**9), 2**31 - 1, -(2**31)])
+def test_lengths_may_be_of_any_size(n: int) -> None:
+    """What wraps before it is divided, wraps."""
+    arrays = [np.zeros((5, 40), np.int32) for _ in range(3)]
+    length = {"n": np.int32(n)}
+    naive = reference(turned_often, arrays, (5, 40), **length)
+    wanted = run((naive,), turned_often, arrays, (5, 40), **length)
+    for plan in (Plan(block=32, across=8, rows=2, targets=4), Plan(block=32, targets=8)):
+        program = build_program(naive, plan.filled(NEUTRAL), "cuda")
+        found = run(program.kernels, turned_often, arrays, (5, 40), **length)
+        np.testing.assert_array_equal(found, wanted)

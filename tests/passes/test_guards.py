@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 import lanewise as lw
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import evaluate
-from lanewise.ir.traverse import flat_map, rewrite_statement
+from lanewise.ir.traverse import flat_map, rewrite, rewrite_statement
 from lanewise.language.types import BOOL, I32
 from lanewise.passes.points.guards import decided, tightest
 from lanewise.passes.points.shape import Shape, first_of
@@ -104,6 +105,31 @@ def test_a_block_decides_for_all_of_its_points(body: ir.Block, shape: Shape, n: 
             assert passed(plain, env) == passed(body, env)
 
 
+def wrapping(e: ir.Expression) -> ir.Expression:
+    """As in a condition that a user writes, which is no index."""
+    return replace(e, bounded=False) if isinstance(e, ir.Binary) else e
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(branches(), st.sampled_from(SHAPES), st.sampled_from([-(2**31), -(2**30), 2**30, 2**31]), st.integers(-40, 40))
+def test_uniforms_may_have_any_value(body: ir.Block, shape: Shape, edge: int, by: int) -> None:
+    """Also those with which sums wrap, for some points of a block alone."""
+    n = np.int32((edge + by + 2**31) % 2**32 - 2**31)
+    body = flat_map(body, lambda s: (rewrite_statement(s, lambda e: rewrite(e, wrapping), tuple),))
+    loops = tuple(ir.Parallel(v, number(e), ()) for v, e in EXTENTS.items())
+    conditions, plain = decided(body, loops, shape, set(), {"n"})
+    sides = [shape.side(d) for d in range(len(loops))]
+    starts = (range(0, extent, side) for extent, side in zip(EXTENTS.values(), sides, strict=True))
+    with np.errstate(over="ignore"):
+        for first in itertools.product(*starts):
+            begin = {first_of(v): np.int32(f) for v, f in zip(EXTENTS, first, strict=True)} | {"n": n}
+            if not all(evaluate(c, begin) for c in conditions):
+                continue
+            for point in itertools.product(*(range(f, f + s) for f, s in zip(first, sides, strict=True))):
+                env = begin | {v: np.int32(p) for v, p in zip(EXTENTS, point, strict=True)}
+                assert passed(plain, env) == passed(body, env)
+
+
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(branches(), index_sum(), st.sampled_from(SHAPES), st.integers(-2, 9))
 def test_variables_stand_for_their_sums(body: ir.Block, p: ir.Expression, shape: Shape, n: int) -> None:
@@ -171,3 +197,22 @@ def test_a_column_of_its_own_stays_one(across: int | None) -> None:
     first_column(a, found, grid=a.shape, plan=None if across is None else lw.Plan(across=across))
     np.testing.assert_array_equal(found[:4], wanted[:4])
     assert not found[:, 1:].any()
+
+
+@lw.threadwise
+def beyond(y: lw.index, x: lw.index, c: lw.Array2[lw.f32], t: lw.i32):
+    s = 0.0
+    if x - t > 0:
+        s += 1.0
+    if x - t > -5:
+        s += 2.0
+    c[y, x] = s
+
+
+@pytest.mark.parametrize("t", [-(2**31), -(2**31) + 20, -20, 3, 2**31 - 20, 2**31 - 1])
+def test_a_call_with_any_uniform(t: int) -> None:
+    found, wanted = np.zeros((21, 40), np.float32), np.zeros((21, 40), np.float32)
+    with lw.device("python"):
+        beyond(wanted, np.int32(t), grid=wanted.shape)
+    beyond(found, np.int32(t), grid=found.shape)
+    np.testing.assert_array_equal(found, wanted)

@@ -62,7 +62,9 @@ def nearest(kind: FloatFormat, start: Any, values: np.ndarray[Any, Any]) -> Any:
         limit = Fraction(2) ** 128 - Fraction(2) ** 103
         near = near if abs(exact) >= limit else np.copysign(np.finfo(np.float32).max, near)
         return own(near)
-    around = [x for x in (np.nextafter(near, own(-np.inf)), near, np.nextafter(near, own(np.inf))) if np.isfinite(x)]
+    with np.errstate(over="ignore"):
+        near_ones = np.nextafter(near, own(-np.inf)), near, np.nextafter(near, own(np.inf))
+    around = [x for x in near_ones if np.isfinite(x)]
     return min(around, key=lambda x: (abs(Fraction(float(x)) - exact), int(x.view(np.uint32)) & 1))
 
 
@@ -143,6 +145,19 @@ def test_words_that_wrap_lose_nothing(device: str, kind: FloatFormat) -> None:
     assert on(device, kind, place, -values, np.zeros(1, kind.name))[0] == -expected
     both = np.concatenate([values, -values[:-1]])
     assert on(device, kind, np.zeros(len(both), np.int32), both, np.zeros(1, kind.name))[0] == 1.0
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kind", [F32, F64], ids=lambda k: k.name)
+@pytest.mark.parametrize("small", [0.0, 1.0, 2.0**-149, -(2.0**-149)])
+def test_sums_far_beyond_the_largest_float_are_infinite(device: str, kind: FloatFormat, small: float) -> None:
+    for count in (1, 2, 3, 4, 5, 9, 200):
+        values = np.full(count + 1, np.finfo(kind.name).max, kind.name)
+        values[count // 2] = small
+        start, place = np.zeros(1, kind.name), np.zeros(count + 1, np.int32)
+        expected = nearest(kind, 0.0, values)
+        assert on(device, kind, place, values, start)[0] == expected
+        assert on(device, kind, place, -values, start)[0] == -expected
 
 
 @pytest.mark.parametrize("device", DEVICES)

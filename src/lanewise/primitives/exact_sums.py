@@ -121,8 +121,9 @@ def rounded(digits, first, last):  # the float that is nearest to words of 64 bi
         rest = rest or digits[w] != 0
     if digits[half >> 5] >> int64(half & 31) & int64(1) and (rest or kept & uint64(1)):
         kept += uint64(1)
-    number = (int64(drop - 1) << int64(SIGNIFICAND - 1)) + int64(kept)
-    number = min(number, int64(MOST) << int64(SIGNIFICAND - 1))
+    number = int64(MOST) << int64(SIGNIFICAND - 1)
+    if drop < MOST:  # else the sum of both would wrap
+        number = min(number, (int64(drop - 1) << int64(SIGNIFICAND - 1)) + int64(kept))
     return number | int64({sign}) if negative else number
 
 
@@ -151,8 +152,10 @@ def rounded_near(one, other, third, first):  # the same of three neighbouring wo
     rest = low & (half - uint64(1)) | kept & uint64(1)
     if low & half and rest:
         kept += uint64(1)
-    number = (int64(drop + 32 * first - 1) << int64(SIGNIFICAND - 1)) + int64(kept)
-    return min(number, int64(MOST) << int64(SIGNIFICAND - 1)) | (sign & int64({sign}))
+    number, drop = int64(MOST) << int64(SIGNIFICAND - 1), drop + 32 * first
+    if drop < MOST:  # else the sum of both would wrap
+        number = min(number, (int64(drop - 1) << int64(SIGNIFICAND - 1)) + int64(kept))
+    return number | (sign & int64({sign}))
 
 
 def exact_sums_kernel(words, elements, begin, end):

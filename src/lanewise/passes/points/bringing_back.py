@@ -16,7 +16,7 @@ from lanewise.analysis.index_sums import IndexSum, index_sum, single_definitions
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import expressions, flat_map, rewrite, statements, subexpressions
-from lanewise.passes.points.guards import LARGE
+from lanewise.passes.points.guards import LARGE, STEEPEST
 from lanewise.passes.points.shape import Shape, first_of
 
 LOWEST = 16  # the largest constant that is taken for the lower edge of something
@@ -108,7 +108,11 @@ class _BroughtBack:
     def _selected(self, e: ir.Expression) -> ir.Expression:
         if not isinstance(e, ir.Binary) or (found := self.met.get(e)) is None:
             return e
+        if found.whole.terms.get(e.right, 0) not in (0, 1):
+            return e  # of several turns no test tells whether they have wrapped
         place = found.plain
+        if not (isinstance(e.left, ir.Binary) and e.left.bounded):
+            place = rewrite(place, _wrapping)
         tests = (
             ir.Compare("<=", ir.Literal(0, self.kind), place),
             ir.Compare("<", place, e.right),
@@ -188,7 +192,13 @@ class _BroughtBack:
             for x in total.terms
         )
         small = abs(total.constant) + sum(map(abs, total.terms.values())) < LARGE // 4
-        return total if known and small else None
+        flat = all(abs(total.coefficient(name)) < STEEPEST for name in self.names)
+        return total if known and small and flat else None
+
+
+def _wrapping(e: ir.Expression) -> ir.Expression:
+    """What a user wrote, who may mean that it wraps."""
+    return replace(e, bounded=False) if isinstance(e, ir.Binary) else e
 
 
 def _without(total: IndexSum, length: ir.Expression) -> IndexSum:

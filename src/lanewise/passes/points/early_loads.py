@@ -123,6 +123,8 @@ def _ends(
             terms[replace(e, name=first_of(e.name)) if e.name in sides else e] = c
             reach = c * (sides.get(e.name, 1) - 1)
             least, most = least + min(0, reach), most + max(0, reach)
+        if max(-least, most) >= guards.LARGE:
+            return None
         low.append(IndexSum(least, terms))
         high.append(IndexSum(most, terms))
     return tuple(low), tuple(high)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from lanewise.analysis.index_sums import IndexSum, index_sum, single_definitions
@@ -25,30 +26,44 @@ NEGATED: dict[ir.CompareOperator, ir.CompareOperator] = {
 
 
 LARGE = 2**30  # from which on sums with an index may not fit into 32 bits
+STEEPEST = 2**12  # times an index: sums of all points of a block, which is shorter, are not large
 
 
 def decided(
-    body: ir.Block, loops: tuple[ir.Parallel, ...], shape: Shape, shared: set[str]
+    body: ir.Block,
+    loops: tuple[ir.Parallel, ...],
+    shape: Shape,
+    counts: set[str],
+    uniforms: AbstractSet[str] = frozenset(),
 ) -> tuple[tuple[ir.Expression, ...], ir.Block]:
-    """Conditions of a block, and the body without the branches that they decide. `shared`: the
-    names of counts and uniforms.
+    """Conditions of a block, and the body without the branches that they decide. counts, uniforms:
+    the names of what all threads share; uniforms may have any value.
     """
-    return _Guards(body, loops, shape, shared).result()
+    return _Guards(body, loops, shape, counts, uniforms).result()
 
 
 @dataclass(slots=True)
 class _Range:
-    """The smallest and the largest value of a sum in a block."""
+    """The smallest and the largest value of a sum in a block, and conditions under which no point's
+    sum wraps.
+    """
 
     low: ir.Expression
     high: ir.Expression
+    fits: tuple[ir.Expression, ...] = ()
 
 
 class _Guards:
     def __init__(
-        self, body: ir.Block, loops: tuple[ir.Parallel, ...], shape: Shape, shared: set[str]
+        self,
+        body: ir.Block,
+        loops: tuple[ir.Parallel, ...],
+        shape: Shape,
+        counts: set[str],
+        uniforms: AbstractSet[str],
     ) -> None:
-        self.body, self.loops, self.shape, self.shared = body, loops, shape, shared
+        self.body, self.loops, self.shape = body, loops, shape
+        self.shared, self.uniforms = counts | uniforms, uniforms
         self.kind: Scalar = loops[0].extent.type
         self.sums = single_definitions(body)
         self.truths = truths(body)
@@ -120,21 +135,7 @@ class _Guards:
         one, other = sides
         if one is None or other is None:
             return None
-        match operator:
-            case "<" | "<=":
-                return ir.Compare(operator, one.high, other.low)
-            case ">" | ">=":
-                return ir.Compare(operator, one.low, other.high)
-            case "==":
-                return ir.Logical(
-                    "and",
-                    ir.Compare("==", one.low, other.high),
-                    ir.Compare("==", one.high, other.low),
-                )
-            case "!=":
-                return ir.Logical(
-                    "or", ir.Compare("<", one.high, other.low), ir.Compare(">", one.low, other.high)
-                )
+        return build.all_of(*one.fits, *other.fits, _between(operator, one, other))
 
     def _range(self, total: IndexSum) -> _Range | None:
         """Of a sum of indices and of what all threads share; None of one that may leave the type of
@@ -143,7 +144,7 @@ class _Guards:
         if any(abs(c) >= LARGE for c in (total.constant, *total.terms.values())):
             return None
         variables = {x.variable: d for d, x in enumerate(self.loops)}
-        rest, low, high = IndexSum(total.constant), 0, 0
+        rest, low, high = IndexSum(total.constant), total.constant, total.constant
         for e, c in total.terms.items():
             if isinstance(e, ir.Local) and e.name in variables:
                 d = variables[e.name]
@@ -154,8 +155,40 @@ class _Guards:
                 rest = rest.plus(IndexSum(0, {e: c}))
             else:
                 return None
+        if max(-low, high) >= LARGE:
+            return None
+        fits = () if list(total.terms.values()) == [1] and not total.constant else self._fits(rest)
+        low, high = low - rest.constant, high - rest.constant
         whole = rest.expression(self.kind)
-        return _Range(build.subtract(whole, -low) if low else whole, build.add(whole, high))
+        return _Range(build.subtract(whole, -low) if low else whole, build.add(whole, high), fits)
+
+    def _fits(self, total: IndexSum) -> tuple[ir.Expression, ...]:
+        """That a sum with a uniform, which may be large, wraps for no point of a block."""
+        if not any(self.uniforms & set(reads(e)) for e in total.terms):
+            return ()
+        most = LARGE // 2 // sum(map(abs, total.terms.values()))
+        terms = [build.index_of(e, self.kind) for e in total.terms]
+        below = [build.less(e, most) for e in terms]
+        return (*below, *(ir.Compare("<", ir.Literal(-most, self.kind), e) for e in terms))
+
+
+def _between(operator: ir.CompareOperator, one: _Range, other: _Range) -> ir.Expression:
+    """When all values of one range compare so with all of another."""
+    match operator:
+        case "<" | "<=":
+            return ir.Compare(operator, one.high, other.low)
+        case ">" | ">=":
+            return ir.Compare(operator, one.low, other.high)
+        case "==":
+            return ir.Logical(
+                "and",
+                ir.Compare("==", one.low, other.high),
+                ir.Compare("==", one.high, other.low),
+            )
+        case "!=":
+            return ir.Logical(
+                "or", ir.Compare("<", one.high, other.low), ir.Compare(">", one.low, other.high)
+            )
 
 
 def tightest(conditions: list[ir.Expression]) -> tuple[ir.Expression, ...]:

@@ -122,7 +122,7 @@ def points_of_a_block(
     elif masked is None:
         around, inner, point = bringing_back.divided(kernel, shape)
     conditions, plain = guards.decided(
-        inner, loops, shape, {p.name for p in kernel.counts + kernel.uniforms}
+        inner, loops, shape, {p.name for p in kernel.counts}, {p.name for p in kernel.uniforms}
     )
     conditions = (*conditions, *around)
     tested = tuple(kinds if d == masked else written for d in range(len(loops)))

@@ -20,7 +20,7 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import flat_map, reads, rewrite, statements, writes
-from lanewise.passes.points.guards import LARGE
+from lanewise.passes.points.guards import LARGE, STEEPEST
 from lanewise.passes.points.shape import Shape, first_of
 
 Ranges = Mapping[str, tuple[int, int]]  # the smallest and the largest values of variables
@@ -161,6 +161,7 @@ def _remainders(kernel: ir.Kernel) -> dict[ir.Expression, Remainder]:
             if isinstance(x, ir.Local)
         )
         small = sum(map(abs, (rest.constant, turns, *steps))) < SMALL
+        small = small and all(abs(rest.coefficient(name)) < STEEPEST for name in names)
         if not known or not small or not shared.issuperset(reads(by)):
             return {}
         if isinstance(by, ir.Literal) and by.value <= 0:
