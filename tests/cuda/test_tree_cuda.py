@@ -156,7 +156,7 @@ def test_a_call_whose_expansions_do_not_converge_says_so() -> None:
     far = wave.using(search=lw.Tree(theta=0.7, order=2))
     (text,) = told(lambda: far(there, there, k=60.0))
     (other,) = told(lambda: far(here, here, k=60.0))
-    assert "Of 1,024 targets the median error is " in text
+    assert "Of 2,000 targets the median error is " in text
     assert text.partition("% are")[0][:90] == other.partition("% are")[0][:90]
     assert not told(lambda: far(there, there, k=50.0))
     assert not told(lambda: far(there, there, k=0.5))
@@ -172,7 +172,7 @@ def test_errors_are_measured() -> None:
     found = lw.far_errors(far(0.5, 4), b, b, again=True, softening2=SOFTENING2)
     host = bodies(3000)
     here = lw.far_errors(far(0.5, 4), host, host, again=True, softening2=SOFTENING2)
-    assert found.targets == here.targets == 1024
+    assert found.targets == here.targets == 3000
     assert found.median == pytest.approx(here.median, rel=0.2)
     assert found.most == pytest.approx(here.most, rel=0.2)
 
