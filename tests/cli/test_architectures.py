@@ -97,6 +97,7 @@ def test_products_for_every_gpu(lanewise: Command, name: str, arch: str) -> None
 # ---------------------------------------------------------------- side by side
 
 
+@pytest.mark.slow
 def test_several_architectures_stand_side_by_side(lanewise: Command) -> None:
     """A row for each, with what one alone is told."""
     asked = ("explain", "gravity", "--bodies", 4096, "--arch", "sm_90,sm_121")

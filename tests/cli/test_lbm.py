@@ -242,7 +242,7 @@ def test_an_open_mesh(lanewise: Command) -> None:
 
 
 def test_a_size_that_does_not_fit_the_memory(lanewise: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lanewise.sims.lbm.simulation.available_memory", lambda device: 1_000_000)
+    monkeypatch.setattr("lanewise.sims.common.meshes.available_memory", lambda device: 1_000_000)
     outcome = lanewise("lbm", "run", "cavity", "--size", 512, "--out", "a.h5")
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err.startswith("error: 512 x 512 sites of D2Q9 stored as f32 with in-place streaming need ")
@@ -256,6 +256,7 @@ def test_a_size_that_does_not_fit_the_memory(lanewise: Command, monkeypatch: pyt
 def test_a_box_whose_beginning_does_not_fit_the_memory(lanewise: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the case makes its mask and its velocities."""
     monkeypatch.setattr("lanewise.sims.lbm.runner.available_memory", lambda device: 2_000_000_000)
+    monkeypatch.setattr("lanewise.sims.common.meshes.available_memory", lambda device: 2_000_000_000)
     outcome = lanewise("lbm", "run", "karman", "--size", 400, "--out", "a.h5")
     assert_refused(
         outcome,

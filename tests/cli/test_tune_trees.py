@@ -58,6 +58,7 @@ def test_a_kernel_that_is_put_over_a_tree(lanewise: Command, file: Path) -> None
     assert all(c["structure"].startswith("walk(") for c in found["candidates"])
 
 
+@pytest.mark.slow
 def test_a_run_takes_what_was_measured_for_bodies_like_its_own(lanewise: Command) -> None:
     asked = ("--method", "tree", "--accuracy", 2e-2)
     found = lanewise("tune", "gravity", "--bodies", 1000, *asked, "--seconds", 1, "--json").last_json

@@ -81,6 +81,7 @@ def test_a_long_run_survives_crashes_and_hangs(tmp_path: Path, monkeypatch: pyte
     assert "**trial**: seen 8" in summary.markdown(found)
 
 
+@pytest.mark.slow
 def test_failures_are_files_that_run() -> None:
     with TRIAL.process() as process:
         hung = TRIAL.guarded(process, 1, 7)["failure"]

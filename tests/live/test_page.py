@@ -71,6 +71,7 @@ def test_the_cross_is_where_the_camera_says(opened: Opened, size: tuple[int, int
         assert away.min(axis=0).max() < 2 + 3, "ink where no point is"
 
 
+@pytest.mark.slow
 def test_values_have_the_colours_of_the_map(opened: Opened) -> None:
     places, values = [[-0.5, 0, 0], [0, 0, 0], [0.5, 0, 0]], [0.0, 0.5, 1.0]
     with FakeRun(lambda *_: [cloud(places, values, *BOX)], {**POINTS, "flat": True}) as run:
@@ -100,6 +101,7 @@ def test_pause_stops_the_steps_and_a_step_is_one(opened: Opened) -> None:
         assert [m["do"] for m in run.said if m["do"] in ("pause", "step", "run")] == ["pause", "step", "run"]
 
 
+@pytest.mark.slow
 def test_back_in_time_the_older_picture_is_seen(opened: Opened) -> None:
     with crossed() as run:
         page = opened(first(run).url)
@@ -125,6 +127,7 @@ def test_back_in_time_the_older_picture_is_seen(opened: Opened) -> None:
 HEADINGS = [(1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0)]
 
 
+@pytest.mark.slow
 def test_arrows_point_along_their_heading(opened: Opened) -> None:
     """A cone is wide where its tail is."""
 
@@ -214,6 +217,7 @@ def test_a_volume_shows_what_is_in_it(opened: Opened, how: str) -> None:
         assert not lit(pixels(page)).any()
 
 
+@pytest.mark.slow
 def test_a_picture_is_saved_as_it_is_seen(opened: Opened) -> None:
     with crossed() as run:
         page = opened(first(run).url)
@@ -393,6 +397,7 @@ def test_a_hidden_tab_wants_no_frames(opened: Opened) -> None:
         until(page, f"lanewise.run.frame > {step}")
 
 
+@pytest.mark.slow
 def test_a_lost_connection_is_tried_again(opened: Opened) -> None:
     with FakeRun(cross_frames, POINTS) as run:
         page = opened(run.url)
@@ -522,6 +527,7 @@ def test_what_lies_in_a_plane_is_faced(opened: Opened, thin: int, up: list[int])
         assert abs(out[thin]) == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_the_page_within_a_notebook(opened: Opened) -> None:
     """A document in one piece, in the frame that the widget makes, whose model passes messages on."""
     welcome = {"is": "welcome", **POINTS, "paused": True, "history": [1, 1]}

@@ -31,6 +31,7 @@ def check(count: int, seeds: range, there: Path) -> None:
     assert found["bits"] == bits("cpu", seeds, there)
 
 
+@pytest.mark.slow
 def test_flows_on_processes_have_the_bits_and_files_of_one(tmp_path: Path) -> None:
     check(2, range(2), tmp_path)
 

@@ -149,6 +149,7 @@ def test_more_blocks_than_parts_and_fewer() -> None:
                 alike(kernel(many, many, 1e-3), wanted)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(
     st.sampled_from(["uniform", "clusters", "plane", "line", "duplicates", "outliers", "single place"]),

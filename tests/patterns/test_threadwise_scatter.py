@@ -106,7 +106,7 @@ def test_the_text_of_a_scatter() -> None:
         for device in ("cpu", "cuda")
     }  # fmt: skip
     assert re.search(r"atomicrmw add ptr %\S+, i32 1 monotonic", texts["cpu"])
-    assert "lw_scatter_add(&c_array[a_2], 1);" in texts["cuda"]
+    assert "lw_scatter_add(&c_array[a_1], 1);" in texts["cuda"]
     assert "atomicAdd(element, value)" in texts["cuda"]
 
 

@@ -55,6 +55,7 @@ def test_it_measures_and_later_calls_use_what_it_found() -> None:
     np.testing.assert_allclose(call(), before, rtol=1e-4, atol=1e-5 * np.abs(before).max())
 
 
+@pytest.mark.slow
 def test_another_process_uses_it(own_store: Path) -> None:
     cloud = points(64)
     tuned_to(attraction.tuning_job(cloud, cloud, softening2=1e-2), merged)

@@ -140,7 +140,7 @@ def test_refused_before_anything_is_allocated(name: str, monkeypatch: pytest.Mon
 
 def test_a_size_that_does_not_fit_says_what_would(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lanewise.sims.lbm.simulation.FlowEngine", lambda *_: pytest.fail("allocated"))
-    monkeypatch.setattr("lanewise.sims.lbm.simulation.available_memory", lambda device: 10_000_000)
+    monkeypatch.setattr("lanewise.sims.common.meshes.available_memory", lambda device: 10_000_000)
     with pytest.raises(
         DeviceError, match=r"1000 x 1000 sites of D2Q9 stored as f32 with in-place streaming need 0\.04 GB"
     ):

@@ -342,6 +342,7 @@ def test_a_card_is_nobody_elses(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_status_from_another_terminal(tmp_path: Path) -> None:
     folder = tmp_path / "scan"
     run(small("seed=1..2"), folder)
