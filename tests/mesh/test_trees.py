@@ -183,6 +183,7 @@ def test_results_of_all_kinds_and_a_body_itself() -> None:
         alike(kernel(many, many), wanted)
 
 
+@pytest.mark.slow
 def test_float64_and_a_softening_of_each_target() -> None:
     """A function of tier P is met as records at chosen points."""
 
@@ -234,6 +235,7 @@ def test_the_interpreter() -> None:
     alike(kernel(many, many, 1e-2), wanted)
 
 
+@pytest.mark.slow
 def test_results_go_between_devices() -> None:
     """Parts on two devices have their own copies of all; the interpreter contracts nothing."""
     mesh = Mesh("cpu", parts=3)

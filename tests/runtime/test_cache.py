@@ -85,6 +85,25 @@ def test_the_cache_has_one_folder_for_each_version(own_cache: Path) -> None:
     assert (files, nbytes > 3) == (1, True)
 
 
+def test_what_another_process_removes_meanwhile_does_not_count(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_entry("cpu/x", b"123")
+    write_entry("cpu/y", b"1234")
+    whole, walk = cache_size(), os.walk
+
+    def slowly(folder: Path):
+        for where, folders, names in walk(folder):
+            if "y" in names:
+                (Path(where) / "y").unlink()
+            yield where, folders, [*names, "gone"]
+
+    monkeypatch.setattr(os, "walk", slowly)
+    files, nbytes = cache_size()
+    assert files == whole[0] - 1
+    assert 3 < nbytes < whole[1]
+
+
 def test_sources_count_by_their_bytes(tmp_path: Path) -> None:
     for name in ("passes/a.py", "sims/b.py", "c.py", "passes/__pycache__/d.py", "passes/notes.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

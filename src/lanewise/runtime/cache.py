@@ -226,10 +226,12 @@ def keeps() -> bool:
 
 
 def cache_size() -> tuple[int, int]:
-    """How many files the cache holds, and their bytes."""
-    files = (
-        [p for p in cache_directory().rglob("*") if p.is_file()]
-        if cache_directory().exists()
-        else []
-    )
-    return len(files), sum(p.stat().st_size for p in files)
+    """How many files the cache holds, and their bytes. Other processes may write to it and remove
+    from it meanwhile: what is gone when its size is asked does not count.
+    """
+    sizes: list[int] = []
+    for folder, _, names in os.walk(cache_directory()):  # folders that are gone are left out
+        for name in names:
+            with contextlib.suppress(OSError):
+                sizes.append(os.stat(os.path.join(folder, name)).st_size)
+    return len(sizes), sum(sizes)
