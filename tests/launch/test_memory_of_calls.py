@@ -13,14 +13,11 @@ import pytest
 import lanewise as lw
 from lanewise.launch import repeatable
 from lanewise.patterns.search.static_grid import StaticGrid
-from lanewise.patterns.search.tree.tail import PART
 from lanewise.runtime.host_device import HostDevice
 from lanewise.support.errors import DeviceError
 
 PLENTY = 1 << 40
 ROUNDING = 2048  # bytes: pieces are aligned, and numbers of a call take some
-# First calls of a kind over a tree compare the results of some targets with all pairs, a part of them at a time.
-COMPARED = 3 * PART * 12
 
 
 @lw.record
@@ -170,11 +167,6 @@ def refused(host: Recorder, call: Callable[[], Any]) -> int:
     return told(caught.value)
 
 
-def beside(name: str) -> int:
-    """Bytes that nobody asks for, however large a call is."""
-    return ROUNDING + (COMPARED if name == "tree" else 0)
-
-
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_is_refused_before_anything_is_allocated(name: str, host: Recorder) -> None:
     b, call = bodies(700), CALLS[name]
@@ -186,7 +178,7 @@ def test_a_call_is_refused_before_anything_is_allocated(name: str, host: Recorde
     host.free = needed
     host.begin()
     call(b)
-    assert abs(host.most - needed) <= beside(name), (needed, host.taken)
+    assert abs(host.most - needed) <= ROUNDING, (needed, host.taken)
 
 
 @pytest.mark.parametrize("name", ["elementwise", "pairwise", "static grid", "curve", "tree", "automatic"])
@@ -201,7 +193,7 @@ def test_so_is_one_like_it(name: str, host: Recorder) -> None:
         host.free = needed
         host.begin()
         call(again)
-        assert abs(host.most - needed) <= beside(name), (needed, host.taken)
+        assert abs(host.most - needed) <= ROUNDING, (needed, host.taken)
 
 
 def test_results_of_the_caller_need_no_memory(host: Recorder) -> None:

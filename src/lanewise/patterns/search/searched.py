@@ -290,9 +290,11 @@ class Searched:
         count = len(next(iter(classified.records.values()))) if count is None else count
         named = result_arrays(self.lowered)
         made = [Result(n, kind, count) for n, kind in named] if out is None else []
-        needs = (*s.structure.memory, *compiled.tasks.needs(s.environment))
-        require_for_call(self.name, classified.device, made, needs)
         kinds = [kind for _, kind in named]
+        needs = [*s.structure.memory, *compiled.tasks.needs(s.environment)]
+        if self.comparison is not None:
+            needs += self.comparison.needs(classified, (s.places, s.sources), kinds)
+        require_for_call(self.name, classified.device, made, needs)
         results = make_outputs(self.name, kinds, count, classified.device, out)
         uses = self._uses(classified)
         if out is not None:

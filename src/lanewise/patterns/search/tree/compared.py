@@ -13,7 +13,7 @@ What a call gives does not follow from what was found: its bits depend on its ar
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -26,14 +26,15 @@ from lanewise.language.record import Record
 from lanewise.language.types import F32
 from lanewise.launch.arguments import Arguments, flatten_uniforms
 from lanewise.launch.compiled import Call
+from lanewise.launch.sized import Result
 from lanewise.launch.tuned_plans import size_class
 from lanewise.patterns.search.checked_positions import Places
 from lanewise.patterns.search.points import Points, form_of
 from lanewise.patterns.search.searched_launch import SearchedLaunch
 from lanewise.patterns.search.tree.call import FarFields
-from lanewise.patterns.search.tree.tail import errors_of_parts
+from lanewise.patterns.search.tree.tail import errors_of_parts, parts_of
 from lanewise.runtime.device import get_device
-from lanewise.runtime.memory import on, to_host
+from lanewise.runtime.memory import Need, on, to_host
 from lanewise.support.errors import FarFieldWarning
 from lanewise.support.numerals import counted
 from lanewise.support.warned import warn_user
@@ -106,6 +107,20 @@ class Comparison:
         """Whether it is a first call of a kind."""
         values = flatten_uniforms(self._signature, call.uniforms)
         return all(p.count for p in points) and not self.knows(points, values)
+
+    def needs(
+        self, call: Arguments, points: Places, kinds: Iterable[t.ValueType]
+    ) -> tuple[Need, ...]:
+        """The memory that a first call of a kind takes besides, for results of types `kinds`: parts
+        of the targets are compared one after the other.
+        """
+        if not self.is_new(call, points):
+            return ()
+        places, sources = points
+        part = next(parts_of(places.count, sources.count))
+        count = len(range(*part.indices(places.count)))
+        nbytes = sum(Result("", kind, count).nbytes for kind in kinds)
+        return (Need(call.device, nbytes, f"{counted(count, 'target', 'targets')} over all pairs"),)
 
     def _kind(self, points: Places, values: Mapping[str, Any]) -> Hashable:
         places, sources = points
