@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from lanewise.language.exact_sums import F32, FORMATS
-from lanewise.primitives.words_text import words_text
+from lanewise.primitives.words_text import LEFT_OVER, words_text
 from lanewise.runtime import cpu
 
 ROOM = 2**18  # bytes of the numbers of a thread, which the caches of a core hold
@@ -46,22 +46,14 @@ ADD = """def direct_sums_kernel(places, values, shares, sums, waiting, counts, b
         counts[share] = left
 """
 ADD_SINGLE = """one = sums[share, p]
-                total = one + x
-                back = total - one
-                lost = (one - (total - back)) + (x - back)
-                if lost == 0.0:
-                    sums[share, p] = total
+                if left_over(one, x) == 0.0:
+                    sums[share, p] = one + x
                 else:"""
 ADD_DOUBLE = """at = p << uint64(1)
                 one, other = sums[share, at], sums[share, at | uint64(1)]
-                total = one + x
-                back = total - one
-                rest = (one - (total - back)) + (x - back)
-                small = other + rest
-                back = small - other
-                lost = (other - (small - back)) + (rest - back)
-                if lost == 0.0:
-                    sums[share, at], sums[share, at | uint64(1)] = total, small
+                rest = left_over(one, x)
+                if left_over(other, rest) == 0.0:
+                    sums[share, at], sums[share, at | uint64(1)] = one + x, other + rest
                 else:"""
 
 # One thread: two values that wait may be of one element.
@@ -75,16 +67,7 @@ WAIT = """def waiting_sums_kernel(places, bits, waiting, counts, words, mixed, b
             added(words, count, element, bits[i])
 """
 
-FINISH = """def summed(numbers, total, small):  # what is lost, of a number more
-    whole = total + numbers
-    back = whole - total
-    rest = (total - (whole - back)) + (numbers - back)
-    near = small + rest
-    back = near - small
-    return (small - (near - back)) + (rest - back)
-
-
-def finished_sums_kernel(sums, words, mixed, array, begin, end):
+FINISH = """def finished_sums_kernel(sums, words, mixed, array, begin, end):
     count = uint64(len(words) // {words} - 1)
     odd = empty(1, int64)
     odd_sum = odd.view(float64)
@@ -94,26 +77,20 @@ def finished_sums_kernel(sums, words, mixed, array, begin, end):
         for share in range(sums.shape[0]):
             for n in range({each}):
                 number = sums[share, {each} * e + n]
-                if summed(number, total, small) != 0.0:
+                rest = left_over(total, number)
+                if left_over(small, rest) != 0.0:
                     lost = True
-                whole = total + number
-                back = whole - total
-                small += (total - (whole - back)) + (number - back)
-                total = whole
+                total, small = total + number, small + rest
         if not lost and total + small == 0.0:
             continue  # the element keeps its bits
         own = float64(array[element])
-        large = total + own
-        back = large - total
-        rest = (total - (large - back)) + (own - back)
-        near = small + rest
-        back = near - small
-        if lost or (small - (near - back)) + (rest - back) != 0.0:
+        rest = left_over(total, own)
+        if lost or left_over(small, rest) != 0.0:
             for share in range(sums.shape[0]):
                 for n in range({each}):
                     added_sum(words, count, element, sums[share, {each} * e + n])
         else:
-            array[element] = nearest(large, near, odd, odd_sum)
+            array[element] = nearest(total + own, small + rest, odd, odd_sum)
 """
 
 
@@ -125,7 +102,7 @@ def texts_of(name: str) -> tuple[str, str, str]:
     kind = FORMATS[name]
     each, add = (1, ADD_SINGLE) if kind == F32 else (2, ADD_DOUBLE)
     return (
-        ADD.format(each=each, add=add),
+        LEFT_OVER + ADD.format(each=each, add=add),
         words_text(name) + WAIT.format(words=kind.words),
         words_text(name) + FINISH.format(words=kind.words, each=each),
     )

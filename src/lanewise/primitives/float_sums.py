@@ -118,12 +118,8 @@ def bucket_sums_kernel(
                 if not (s | c):
                     continue
                 one, other, own = float64(s) * one_top, float64(c) * one_low, float64(array[element])
-                large = one + own
-                back = large - one
-                small = (one - (large - back)) + (own - back)
-                near = other + small
-                back = near - other
-                lost = (other - (near - back)) + (small - back)
+                small = left_over(one, own)
+                large, near, lost = one + own, other + small, left_over(other, small)
                 if mixed[b] or lost != 0.0 or max(abs(s), abs(c)) > {precise}:
                     emptied(state, words, count, element, top_place, low_place)
                     continue

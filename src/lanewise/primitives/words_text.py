@@ -1,5 +1,6 @@
 """What kernels of exact sums on a CPU begin with: `carried` adds a piece to a word, `added` any
-float, `added_sum` a float64 that is a sum of floats; `nearest` rounds the sum of two float64 once.
+float, `added_sum` a float64 that is a sum of floats; `left_over` is what an addition loses, and
+`nearest` rounds the sum of two float64 once.
 """
 
 from __future__ import annotations
@@ -56,6 +57,13 @@ def added_sum(words, count, element, value):  # a float64 that is a whole number
 
 
 """
+LEFT_OVER = """def left_over(a, b):  # what the sum of two float64 loses (D. E. Knuth), which is a float64
+    total = a + b
+    back = total - a
+    return (a - (total - back)) + (b - back)
+
+
+"""
 NEAREST = """def nearest(large, near, odd, odd_sum):
     return large + near
 
@@ -63,9 +71,7 @@ NEAREST = """def nearest(large, near, odd, odd_sum):
 """
 # What was rounded to an odd number may be rounded again to fewer bits.
 NEAREST_SINGLE = """def nearest(large, near, odd, odd_sum):
-    sum_ = large + near
-    back = sum_ - large
-    lost = (large - (sum_ - back)) + (near - back)
+    sum_, lost = large + near, left_over(large, near)
     pattern = float64(sum_).view(int64)
     if lost != 0.0 and not pattern & int64(1):
         odd[0] = pattern + (int64(1) if (lost > 0.0) == (sum_ > 0.0) else int64(-1))
@@ -92,4 +98,4 @@ def words_text(name: str) -> str:
         below=BELOW,
         lower=LOWER if kind == F32 else 0,
     )
-    return words + (NEAREST_SINGLE if kind == F32 else NEAREST)
+    return words + LEFT_OVER + (NEAREST_SINGLE if kind == F32 else NEAREST)
