@@ -345,7 +345,7 @@ def every_command() -> list[tuple[Placed, str]]:
 
 
 def problem_of(command: str) -> str:
-    """Why nobody can run a command as it stands, such as one that is only spoken of; "" if that is not so."""
+    """Why a command cannot be run as it stands, such as one that is only spoken of; "" if it can."""
     group: Any = typer.main.get_command(app)
     words = shlex.split(command)[1:]
     context = group.make_context("lanewise", words, resilient_parsing=True)

@@ -14,7 +14,7 @@ from lanewise.live import protocol
 from lanewise.plot.canvas import speed_colours
 
 STATIC = Path(lanewise.live.__file__).parent / "static"
-LARGEST = 82 * 1024
+LARGEST = 80 * 1024
 SENT = 34_000  # compressed, as a browser asks for it
 
 

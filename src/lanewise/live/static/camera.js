@@ -135,7 +135,7 @@ export class Camera {
     return { view, projection };
   }
 
-  // x and y in pixels from the upper left, and the distance before the eye (negative: behind it).
+  // Pixels from the upper left, and the distance before the eye (negative: behind it).
   project(place) {
     const { right, up, out } = this.basis();
     const away = minus(place, this.target);

@@ -1,6 +1,6 @@
 // WebGL2 by hand: programs, buffers by powers of two and three in turn, textures.
 
-// What every shader has: the colour of a value between 0 and 1. Vertices lie in the box of a frame.
+// In every shader: the colour of a value from 0 to 1. Vertices lie in the box of a frame.
 const HEAD = `#version 300 es
 precision highp float;
 uniform sampler2D map;

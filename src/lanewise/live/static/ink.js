@@ -1,5 +1,5 @@
-// What is written over the picture: ticks of the box, small axes, scale bar, legend, a ring around
-// what is followed. Drawn on a canvas of its own, so that pictures and films have it, too.
+// What is written over the picture: ticks, axes, scale bar, legend, a ring around what is
+// followed. It has its own canvas, so that pictures and films have it, too.
 import { minus } from "./camera.js";
 import { digits, grouped, ticks } from "./lines.js";
 
@@ -160,7 +160,7 @@ export function inked(c) {
   function text(words, x, y, align) {
     c.textAlign = align;
     c.textBaseline = "middle";
-    // legible also over what is drawn there
+    // legible over anything
     Object.assign(c, { strokeStyle: paper, lineWidth: 3 });
     c.strokeText(words, x, y);
     Object.assign(c, { strokeStyle: c.fillStyle, lineWidth: 1 });
@@ -170,8 +170,8 @@ export function inked(c) {
   return { draw, over };
 }
 
-// The corner where an edge along axis i begins that is on the rim of the box as it is seen, the
-// lower left one: of its two faces one is seen, and the other one not.
+// Where the lower left edge along axis i begins on the rim of the box as it is seen: of the two
+// faces of an edge there, one is seen.
 function outer(camera, origin, extent, i) {
   const eye = camera.eye();
   const [j, k] = [0, 1, 2].filter((n) => n !== i);
@@ -188,7 +188,7 @@ function outer(camera, origin, extent, i) {
   return best;
 }
 
-// How words are aligned that stand beside an edge.
+// How words beside an edge are aligned.
 function side([x]) {
   return Math.abs(x) < 0.6 ? "center" : x > 0 ? "left" : "right";
 }

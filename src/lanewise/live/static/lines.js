@@ -11,7 +11,7 @@ vec3 corner() {
 const VERTEX = `${CORNER}
 void main() { gl_Position = seen(origin + extent * corner()); }`;
 
-// Many, in the box of a frame; the deeper they lie, the fainter.
+// Many, in the box of a frame: the deeper, the fainter.
 const MANY = `${CORNER}
 layout(location=0) in vec4 low;
 layout(location=1) in vec4 high;
@@ -41,7 +41,7 @@ export function boxes(gl) {
   return { set: rows.set, draw };
 }
 
-// Round numbers between two others, about `wanted` of them.
+// About `wanted` round numbers between two others.
 export function ticks(low, high, wanted = 4) {
   const rough = Math.abs(high - low) / wanted;
   if (!(rough > 0) || !isFinite(rough)) return [];
@@ -52,7 +52,7 @@ export function ticks(low, high, wanted = 4) {
   return Array.from({ length: last - first + 1 }, (_, k) => +((first + k) * step).toPrecision(12));
 }
 
-// A number as people read it: four digits, a real minus.
+// A number to be read: four digits, a real minus.
 export function digits(x, most = 4) {
   if (typeof x !== "number") return String(x);
   if (Number.isInteger(x) && Math.abs(x) < 1e7) return grouped(x);

@@ -34,7 +34,7 @@ function colours() {
         edges: [0.1, 0.15, 0.2, 0.28], solid: [0.72, 0.74, 0.77] };
 }
 
-// The box of the run, if it has one: [origin, extent].
+// [origin, extent] of the run's box, if any.
 function domain() {
   const [low, high] = about.domain;
   return [low, high.map((x, i) => x - low[i])];
@@ -208,7 +208,7 @@ function state(values) {
   const { field, scale, range, slice } = values;
   if (field) shown({ field });
   if (scale) shown({ scale });
-  // one end of two that is typed waits for the other
+  // of two ends, the one typed first waits
   if (range && `${range}` !== `${run.range}`) shown({ low: range[0], high: range[1] });
   if (slice) shown({ axis: "xyz"[slice.axis], place: slice.place });
   Object.assign(run, values);
@@ -388,7 +388,7 @@ function start() {
 
 start();
 
-// For tests, and for who is curious.
+// For tests.
 window.lanewise = {
   settings, camera, run, about, actions, look, picture,
   get scene() { return scene; }, get feed() { return feed; },

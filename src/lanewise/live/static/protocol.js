@@ -18,7 +18,7 @@ function header(view) {
   return found;
 }
 
-// A frame: what its header says, and `body`, the bytes after it; says why if it cannot be read.
+// A frame: its header, and `body`, the bytes after it. Throws why it cannot be read.
 export function decode(buffer) {
   if (buffer.byteLength < HEADER_BYTES) throw new Error(`a frame of ${buffer.byteLength} bytes`);
   const bytes = new Uint8Array(buffer);

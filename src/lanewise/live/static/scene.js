@@ -1,5 +1,4 @@
-// What is drawn: the newest frame of each kind, in layers. Data and drawing are decoupled: frames
-// wait here until the next picture, and a picture takes what is there.
+// What is drawn: the newest frame of each kind, in layers. Frames wait here for the next picture.
 import { arrows } from "./arrows.js";
 import { ANGLE, dot, minus } from "./camera.js";
 import { texture } from "./gl.js";
@@ -89,8 +88,7 @@ export class Scene {
     return this.latest.points ?? this.latest.arrows;
   }
 
-  // The box of what is there: [origin, extent], of a cloud that of nearly all of its points. It
-  // stays while it is about right.
+  // [origin, extent] of what is there, of a cloud nearly all of it; kept while it is about right.
   bounds() {
     const cloud = this.cloud();
     const frame = this.latest.volume ?? this.latest.slice;
@@ -182,7 +180,7 @@ export function placeOf(frame, k) {
     (i) => frame.origin[i] + (frame.words[first + i] / 65535) * frame.extent[i]);
 }
 
-// The row that is nearest to (x, y) on the screen, at most 14 pixels away; else -1. Places are
+// The row nearest to (x, y) on the screen, at most 14 pixels away, or -1. Places are
 // linear in what was sent, so that a million take milliseconds.
 export function nearest(frame, camera, x, y) {
   const far = camera.height / (2 * Math.tan(ANGLE / 2));

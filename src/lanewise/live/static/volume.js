@@ -84,7 +84,7 @@ export function volume(gl) {
     size = `${w} ${h} ${d}`;
   };
 
-  // In front of the slice that was drawn before, if there is one.
+  // In front of the slice drawn before, if any.
   const draw = (look, frame, cut) => {
     const place = (x, i) => (x - frame.origin[i]) / frame.extent[i];
     const plane = [0, 0, 0, 2];
@@ -100,7 +100,7 @@ export function volume(gl) {
     const values = {
       ...look.box(frame), eye: look.eye.map(place), plane, walls: frame.walls,
       emission: look.volume !== "maximum",
-      // without any density walls alone are seen
+      // without density walls alone are seen
       density: look.volume === "walls" ? 0 : look.density * 2,
       steps: look.steps, solid: look.solid, upward: look.up,
     };
