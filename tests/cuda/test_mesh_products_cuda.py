@@ -36,6 +36,11 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 PLACES = ("cuda:0,1", "cuda:1,0", "cuda:*")
 
 
+def on_host(values: Any) -> np.ndarray[Any, Any]:
+    """NumPy's copy of numbers, of an array of one GPU (CuPy refuses to be converted) or of a mesh."""
+    return np.array(values.get() if hasattr(values, "get") else values)
+
+
 def moved(place: str, integrator: str, precision: str, layout: lw.Layout | None) -> list[bytes]:
     particles = make_initial_conditions("plummer", 3001, 3)
     bodies = make_bodies(particles, precision=precision, layout=layout, device=place)
@@ -43,9 +48,9 @@ def moved(place: str, integrator: str, precision: str, layout: lw.Layout | None)
     left: list[Any] = []
     for steps in (1, 7, 40):
         s.advance(steps, 1e-3)
-        left += [np.asarray(s.acceleration), np.array(to_row(s.diagnostics())), *s.bodies.numpy().values()]
+        left += [on_host(s.acceleration), np.array(to_row(s.diagnostics())), *s.bodies.numpy().values()]
         s.bodies.velocity = s.bodies.velocity * 0.999
-    return [np.asarray(values).tobytes() for values in left]
+    return [on_host(values).tobytes() for values in left]
 
 
 @pytest.mark.parametrize("integrator", ["leapfrog", "euler", "yoshida4"])
@@ -76,13 +81,13 @@ def moved_by_a_tree(place: str, search: lw.Tree, precision: str, layout: lw.Layo
     for steps in (1, 30, 14):
         s.advance(steps, 1e-3)
         left += [
-            np.asarray(s.acceleration),
+            on_host(s.acceleration),
             np.array(to_row(s.diagnostics())),
             *s.bodies.numpy().values(),
             s.tree_order,
         ]
         s.bodies.velocity = s.bodies.velocity * 0.999
-    return [np.asarray(values.get() if hasattr(values, "get") else values).tobytes() for values in left]
+    return [on_host(values).tobytes() for values in left]
 
 
 @pytest.mark.parametrize("search", TREES, ids=lw.Tree.describe)
@@ -124,7 +129,7 @@ def test_calls_over_a_tree_have_the_bits_of_one_gpu(cp: Any, layout: lw.Layout) 
         bound = coulomb.bind(targets, sources)
         found = [*coulomb(sources, sources), *coulomb(targets, sources), *bound()]
         lw.steps([bound]).run(40)
-        return [np.array(x.get() if hasattr(x, "get") else x) for x in (*found, *bound.results)]
+        return [on_host(x) for x in (*found, *bound.results)]
 
     wanted = left("cuda:0")
     for place in ("cuda:0*2", "cuda:0*5", *PLACES):
