@@ -111,8 +111,11 @@ def test_no_page_has_them() -> None:
 
 def test_no_message_has_them() -> None:
     source = 'def f(n):\n    """Nobody reads this."""\n    raise ValueError(f"{n} whole numbers")\n'
-    assert [words for _, words, _ in prose.found_in_strings(source)] == ["whole numbers"]
-    assert not list(prose.found_in_strings(source.replace("numbers", "number of steps")))
+    assert [words for _, words, _ in prose.found_in_strings(source)] == ["Nobody", "whole numbers"]
+    assert [words for _, words, _ in prose.found_in_strings(source, messages=False)] == ["Nobody"]
+    right = source.replace("numbers", "number of steps").replace("Nobody", "No user")
+    assert not list(prose.found_in_strings(right))
+    assert list(prose.found_in_strings(right.replace("number of", 'num" f"bers')))  # in two pieces
 
 
 COMMENTED = '''"""It hangs on the length.
@@ -127,8 +130,9 @@ def f(beside):
 
 
 def test_no_comment_and_no_docstring_has_them() -> None:
-    found = [(line, words) for line, words, _ in prose.found_in_comments(COMMENTED)]
-    assert found == [(5, "nobody"), (1, "hangs on"), (3, "of its own")]
+    assert [(line, words) for line, words, _ in prose.found_in_comments(COMMENTED)] == [(5, "nobody")]
+    found = [(line, words) for line, words, _ in prose.found_in_strings(COMMENTED, messages=False)]
+    assert found == [(1, "hangs on"), (3, "of its own")]
 
 
 def test_a_page_that_is_out_of_date_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

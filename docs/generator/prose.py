@@ -31,6 +31,7 @@ BETTER = {
     r"\b(is|are) told\b": "reports",
     r", too\b(?! (?:few|large|many|small)\b)": "also",
 }
+ANY = re.compile("|".join(BETTER), re.IGNORECASE)
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`[^`\n]*`")
 
@@ -61,66 +62,57 @@ GENERATED = (
 """Of src/lanewise: their strings are generated code, or the words of reports that are compared."""
 NAMES = ("beside", "beside.", "beside.word.")
 """Strings that are names in kernels."""
-
-
-def sources() -> list[Path]:
-    """The files whose strings are messages."""
-    folder = ROOT / "src/lanewise"
-    return [p for p in sorted(folder.rglob("*.py")) if str(p.relative_to(folder)) not in GENERATED]
-
-
-def found_in_strings(source: str) -> Iterator[tuple[int, str, str]]:
-    """Line, words, and what to write instead, for each of the words in the strings of a file."""
-    tree = ast.parse(source)
-    bodies = (getattr(n, "body", None) for n in ast.walk(tree))
-    statements = (s for body in bodies if isinstance(body, list) for s in body)
-    texts = {id(s.value) for s in statements if isinstance(s, ast.Expr)}  # docstrings
-    for n in ast.walk(tree):
-        if isinstance(n, ast.Constant) and isinstance(n.value, str) and id(n) not in texts:
-            if n.value in NAMES:
-                continue
-            for pattern, better in BETTER.items():
-                for match in re.finditer(pattern, n.value, re.IGNORECASE):
-                    yield n.lineno, match[0], better
-
-
 PARAMETER = re.compile(r"\bbeside(?=[:,] )")
 """A parameter of that name, where a docstring explains it."""
 
 
-def found_in_comments(source: str) -> Iterator[tuple[int, str, str]]:
-    """Line, words, and what to write instead, for each of the words in the comments and docstrings
-    of a file.
+def found_in_strings(source: str, *, messages: bool = True) -> Iterator[tuple[int, str, str]]:
+    """Line, words, and what to write instead, for each of the words in the docstrings of a file.
+
+    messages: whether to read its other strings too.
     """
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            for _, words, better in found(token.string):
-                yield token.start[0], words, better
-    for node in ast.walk(ast.parse(source)):
-        match node:
-            case ast.Expr(value=ast.Constant(value=str(text))):
-                for number, words, better in found(PARAMETER.sub("parameter", text)):
-                    yield node.lineno + number - 1, words, better
+    docstrings: set[int] = set()
+    for n in ast.walk(ast.parse(source)):  # a statement comes before what it is made of
+        match n:
+            case ast.Expr(value=ast.Constant(value=str(text)) as constant):
+                docstrings.add(id(constant))
+                if ANY.search(text):
+                    for number, words, better in found(PARAMETER.sub("parameter", text)):
+                        yield n.lineno + number - 1, words, better
+            case ast.Constant(value=str(text)) if messages and ANY.search(text):
+                if id(n) in docstrings or text in NAMES:
+                    continue
+                for pattern, better in BETTER.items():
+                    for words in re.finditer(pattern, text, re.IGNORECASE):
+                        yield n.lineno, words[0], better
             case _:
                 pass
 
 
+def found_in_comments(source: str) -> Iterator[tuple[int, str, str]]:
+    """Line, words, and what to write instead, for each of the words in the comments of a file."""
+    after_signs = (line[line.index("#") :] for line in source.splitlines() if "#" in line)
+    if not any(map(ANY.search, after_signs)):  # to find out where comments begin takes long
+        return
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            for _, words, better in found(token.string):
+                yield token.start[0], words, better
+
+
 def main() -> None:
     """List them; the exit code is 1 if there are any."""
-    lines = [
-        f"{path.relative_to(ROOT)}:{number}: {words!r}: write {better}"
-        for path in pages()
-        for number, words, better in found(path.read_text(encoding="utf-8"))
-    ] + [
-        f"{path.relative_to(ROOT)}:{number}: {words!r}: write {better}"
-        for path in sources()
-        for number, words, better in found_in_strings(path.read_text(encoding="utf-8"))
-    ]
-    lines += [
-        f"{path.relative_to(ROOT)}:{number}: {words!r}: write {better}"
-        for path in sorted((ROOT / "src/lanewise").rglob("*.py"))
-        for number, words, better in found_in_comments(path.read_text(encoding="utf-8"))
-    ]
+    folder = ROOT / "src/lanewise"
+    lines: list[str] = []
+    for path in [*pages(), *sorted(folder.rglob("*.py"))]:
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".md":
+            places = [*found(text)]
+        else:
+            messages = str(path.relative_to(folder)) not in GENERATED
+            places = [*found_in_strings(text, messages=messages), *found_in_comments(text)]
+        name = path.relative_to(ROOT)
+        lines += [f"{name}:{n}: {words!r}: write {better}" for n, words, better in places]
     if lines:
         raise SystemExit("\n".join([*lines, f"{len(lines)} words to replace"]))
 
