@@ -32,6 +32,7 @@ from lanewise.runtime.nvrtc import compile_cubin
 from lanewise.support.errors import CompileError, PlanError
 from tests.fuzz.campaign import Case
 from tests.fuzz.elsewhere import ARCHITECTURE, explained_for_a_gpu, pattern_of
+from tests.fuzz.literals import refused_for_literals
 from tests.fuzz.patterns.written import Pattern, whole
 from tests.fuzz.plans import SMALL
 from tests.fuzz.shrink import shrunk
@@ -93,11 +94,12 @@ class Trial:
     near: Callable[[Array, Array], Array] | None = None  # what counts as equal where results are rounded
 
     def run(self) -> str:
-        with executed(whole(self.text), f"fuzz_{self.case.campaign.replace('-', '_')}_{self.case.number}.py") as names:
+        file = f"fuzz_{self.case.campaign.replace('-', '_')}_{self.case.number}.py"
+        with executed(whole(self.text), file) as names:
             try:
                 wanted = self._quietly(lambda: names.run("python"))
             except CompileError as error:
-                if "does not fit" in error.message:  # a literal that meets a literal becomes one that no type holds
+                if refused_for_literals(self.text, error, f"typed_{file}"):
                     return "literal refused"
                 raise
             if hasattr(names, "expected"):
