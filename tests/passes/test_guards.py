@@ -15,7 +15,9 @@ import lanewise as lw
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import evaluate
 from lanewise.ir.traverse import flat_map, rewrite, rewrite_statement
-from lanewise.language.types import BOOL, I32
+from lanewise.language.types import BOOL, I32, I64, U32, Scalar
+from lanewise.language.types import limits as limits_of
+from lanewise.launch.shaped_arrays import NARROW
 from lanewise.passes.points.guards import decided, tightest
 from lanewise.passes.points.shape import Shape, first_of
 
@@ -128,6 +130,51 @@ def test_uniforms_may_have_any_value(body: ir.Block, shape: Shape, edge: int, by
             for point in itertools.product(*(range(f, f + s) for f, s in zip(first, sides, strict=True))):
                 env = begin | {v: np.int32(p) for v, p in zip(EXTENTS, point, strict=True)}
                 assert passed(plain, env) == passed(body, env)
+
+
+PLACES = [0, 2**29, 2**30, 2**31 - 2**16]  # about which counts and indices lie
+large = st.builds(lambda edge, by: min(max(0, edge + by), NARROW), st.sampled_from(PLACES), st.integers(-20, 20))
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(branches(), st.sampled_from(SHAPES), large, st.tuples(large, large))
+def test_counts_and_indices_may_be_as_large_as_calls_make_them(
+    body: ir.Block, shape: Shape, n: int, first: tuple[int, int]
+) -> None:
+    """With which sums of several of them wrap, for some points of a block alone."""
+    body = flat_map(body, lambda s: (rewrite_statement(s, lambda e: rewrite(e, wrapping), tuple),))
+    loops = tuple(ir.Parallel(v, number(NARROW), ()) for v in EXTENTS)
+    conditions, plain = decided(body, loops, shape, {"n"})
+    begin = {first_of(v): np.int32(f) for v, f in zip(EXTENTS, first, strict=True)} | {"n": np.int32(n)}
+    sides = [shape.side(d) for d in range(len(loops))]
+    with np.errstate(over="ignore"):
+        if not all(evaluate(c, begin) for c in conditions):
+            return
+        for point in itertools.product(*(range(f, f + s) for f, s in zip(first, sides, strict=True))):
+            env = begin | {v: np.int32(p) for v, p in zip(EXTENTS, point, strict=True)}
+            assert passed(plain, env) == passed(body, env)
+
+
+@pytest.mark.parametrize("kind", [I32, U32], ids=str)
+@pytest.mark.parametrize("operator", COMPARISONS)
+def test_sums_of_32_bits_wrap_before_they_are_widened(operator: Any, kind: Scalar) -> None:
+    """In a call whose indices have 64 bits."""
+    loop = ir.Parallel("x", ir.Literal(64, I64), ())
+    shape = Shape((16,), (2,), 0)
+    limits = [int(x) for x in limits_of(kind)]
+    values = [*limits, *(x + 9 for x in limits[:1]), *(x - 9 for x in limits[1:]), 0, 3, 20, 40]
+    for by, n in itertools.product((-8, 8, 2**30), values):
+        total = ir.Binary("+" if by > 0 else "-", ir.Local("n", kind), ir.Literal(abs(by), kind), kind)
+        test = ir.Compare(operator, ir.Local("x", I64), ir.Cast(total, I64))
+        body = (ir.If(test, marks(1), marks(2)),)
+        conditions, plain = decided(body, (loop,), shape, set(), {"n"})
+        for first in (0, 32):
+            env: dict[str, Any] = {first_of("x"): np.int64(first), "n": kind.dtype.type(n)}
+            with np.errstate(over="ignore"):
+                if all(evaluate(c, env) for c in conditions):
+                    for x in range(first, first + 32):
+                        env["x"] = np.int64(x)
+                        assert passed(plain, env) == passed(body, env)
 
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow], deadline=None)

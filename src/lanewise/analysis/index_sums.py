@@ -77,7 +77,10 @@ def index_sum(e: ir.Expression, definitions: Mapping[str, IndexSum] = {}) -> Ind
         case ir.Cast(operand=inner) if (
             inner.type.is_integer and e.type.is_integer and e.type.size >= inner.type.size
         ):
-            return index_sum(inner, definitions)
+            total = index_sum(inner, definitions)
+            widened = inner.type.kind == "u" and e.type.size > inner.type.size
+            # a sum of unsigned numbers may have wrapped before: its terms, widened, are another one
+            return IndexSum(0, {e: 1}) if widened and not _is_plain(total) else total
         case ir.Unary(operator="-"):
             return IndexSum().plus(index_sum(e.operand, definitions), -1)
         case ir.Binary(operator="+" | "-"):
@@ -91,6 +94,13 @@ def index_sum(e: ir.Expression, definitions: Mapping[str, IndexSum] = {}) -> Ind
             return IndexSum().plus(left, right.constant) if not right.terms else IndexSum(0, {e: 1})
         case _:
             return IndexSum(0, {e: 1})
+
+
+def _is_plain(total: IndexSum) -> bool:
+    """Whether a sum is one term or a constant."""
+    if not total.terms:
+        return total.constant >= 0
+    return not total.constant and list(total.terms.values()) == [1]
 
 
 def single_definitions(block: ir.Block, start: Mapping[str, IndexSum] = {}) -> dict[str, IndexSum]:

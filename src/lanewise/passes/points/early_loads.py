@@ -24,9 +24,7 @@ from lanewise.language.types import BOOL
 from lanewise.passes.points import guards
 from lanewise.passes.points.shape import Shape, first_of
 
-# variables of a sum, each as often as its coefficient says: twice what 32 bits hold is negative,
-# and outside of an array
-STEEP = 2
+STEEP = 2  # variables of a sum, each as often as its coefficient says
 Ends = tuple[IndexSum, ...]
 
 
@@ -49,6 +47,7 @@ def apply(
         ends = _ends(sums, loops, shape, shared)
         if ends is None:
             return None
+        tests |= dict.fromkeys(_fits(kernel, *ends))
         tests |= dict.fromkeys(_within(kernel, kernel.array(array), *ends))
     return tuple(tests), _Early(guards.truths(body)).block(body, ())
 
@@ -128,6 +127,19 @@ def _ends(
         low.append(IndexSum(least, terms))
         high.append(IndexSum(most, terms))
     return tuple(low), tuple(high)
+
+
+def _fits(kernel: ir.Kernel, low: Ends, high: Ends) -> list[ir.Expression]:
+    """Tests that no index wraps between the lowest and the highest one, from one side of an array
+    to the other.
+    """
+    kind, uniforms = kernel.counts[0].type, {p.name for p in kernel.uniforms}
+    tests: list[ir.Expression] = []
+    for least, most in zip(low, high, strict=True):
+        if least != most:
+            reach = max(-least.constant, most.constant)
+            tests += guards.fitting(IndexSum(0, least.terms), reach, kind, uniforms)
+    return tests
 
 
 def _within(

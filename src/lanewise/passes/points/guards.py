@@ -26,6 +26,7 @@ NEGATED: dict[ir.CompareOperator, ir.CompareOperator] = {
 
 
 LARGE = 2**30  # from which on sums with an index may not fit into 32 bits
+MARGIN = 2**15  # what may be added to any index or length of a call, and to its negative
 STEEPEST = 2**12  # times an index: sums of all points of a block, which is shorter, are not large
 
 
@@ -157,19 +158,31 @@ class _Guards:
                 return None
         if max(-low, high) >= LARGE:
             return None
-        fits = () if list(total.terms.values()) == [1] and not total.constant else self._fits(rest)
+        plain = list(total.terms.values()) == [1] and not total.constant
+        fits = () if plain else fitting(rest, max(-low, high), self.kind, self.uniforms)
         low, high = low - rest.constant, high - rest.constant
         whole = rest.expression(self.kind)
         return _Range(build.subtract(whole, -low) if low else whole, build.add(whole, high), fits)
 
-    def _fits(self, total: IndexSum) -> tuple[ir.Expression, ...]:
-        """That a sum with a uniform, which may be large, wraps for no point of a block."""
-        if not any(self.uniforms & set(reads(e)) for e in total.terms):
-            return ()
+
+def fitting(
+    total: IndexSum, reach: int, kind: Scalar, uniforms: AbstractSet[str]
+) -> tuple[ir.Expression, ...]:
+    """That a sum wraps for no point of a block. total: for the block's first point. reach: the
+    largest magnitude of what else is added, below `LARGE`. uniforms: the names of what may have
+    any value; other terms are indices and counts, which are 0 or more and leave `MARGIN` below
+    the limit of their type.
+    """
+    terms = [build.index_of(e, kind) for e in total.terms]
+    if any(uniforms & set(reads(e)) for e in total.terms):
         most = LARGE // 2 // sum(map(abs, total.terms.values()))
-        terms = [build.index_of(e, self.kind) for e in total.terms]
         below = [build.less(e, most) for e in terms]
-        return (*below, *(ir.Compare("<", ir.Literal(-most, self.kind), e) for e in terms))
+        return (*below, *(ir.Compare("<", ir.Literal(-most, kind), e) for e in terms))
+    sides = [sum(abs(c) for c in total.terms.values() if (c > 0) == up) for up in (True, False)]
+    if max(sides) <= 1 and reach < MARGIN:
+        return ()
+    most = 2 ** (8 * kind.size - 2) // max(1, *sides)
+    return tuple(build.less(e, most) for e in terms)
 
 
 def _between(operator: ir.CompareOperator, one: _Range, other: _Range) -> ir.Expression:
