@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import platform
+from dataclasses import replace
 
 import pytest
 
+from lanewise.language.target import architecture_number
 from lanewise.models.devices import device_model, table_model
 from lanewise.runtime.occupancy import LIMITS
 from lanewise.runtime.preferred_width import preferred_bits
@@ -24,6 +26,18 @@ def test_h200():
     m = table_model("sm_90")
     assert (m.name, m.multiprocessors, m.clock_hz, m.memory_bandwidth) == ("NVIDIA H200", 132, 1.98e9, 4.28e12)
     assert m.fp32_operations / 13 == pytest.approx(2.573e12, rel=1e-3)  # pairs of gravity at 13 issue slots
+
+
+@pytest.mark.parametrize(
+    ("arch", "number"),
+    [("sm_75", 75), ("sm_90", 90), ("sm_90a", 90), ("sm_100f", 100), ("sm_120", 120), ("sm_121a", 121)],
+)
+def test_architectures_of_all_names(arch, number):
+    """A letter behind the number says what else code may use, and not which device it is."""
+    m = replace(table_model("sm_90"), arch=arch)
+    assert architecture_number(arch) == number
+    assert m.takes_three == (number >= 100)
+    assert m.machine.copies == (number >= 80)
 
 
 def test_unknown_architecture():

@@ -25,7 +25,7 @@ from lanewise.patterns.sitewise.links import box_counts
 from lanewise.patterns.sitewise.passes import splitting as site_splitting
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.primitives.copying import copy_bandwidth
-from lanewise.runtime.occupancy import LIMITS, occupancy
+from lanewise.runtime.occupancy import limits_of, occupancy
 from lanewise.sims.common.devices import bring, to_host
 
 __all__ = [
@@ -102,7 +102,7 @@ def occupancies(executable: Executable, arch: str | None) -> tuple[float, ...]:
     """
     if arch is None:
         return (1.0,) * len(executable.program.kernels)
-    limits = arch if arch in LIMITS else max(LIMITS, key=lambda a: int(a[3:]))
+    limits = limits_of(arch)
     shares: list[float] = []
     for kernel, cubin in zip(executable.program.kernels, executable.cubins, strict=True):
         assert kernel.grid is not None

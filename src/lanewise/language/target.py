@@ -119,11 +119,16 @@ LONG_IN_ORDER = (
 ASYNCHRONOUS_COPIES = 80  # the first architecture that has them
 
 
+def architecture_number(arch: str) -> int:
+    """The number of a GPU's architecture: 90 of "sm_90" and of "sm_90a", 100 of "sm_100f"."""
+    return int("".join(c for c in arch if c.isdigit()))
+
+
 def copies_asynchronously(arch: str) -> bool:
     """Whether GPUs of an architecture, such as "sm_90" or "sm_90a", have asynchronous copies from
     global to shared memory.
     """
-    return int("".join(c for c in arch if c.isdigit())) >= ASYNCHRONOUS_COPIES
+    return architecture_number(arch) >= ASYNCHRONOUS_COPIES
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,13 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from lanewise.language.target import TARGETS, Machine, Target, copies_asynchronously
+from lanewise.language.target import (
+    TARGETS,
+    Machine,
+    Target,
+    architecture_number,
+    copies_asynchronously,
+)
 from lanewise.primitives.copying import host_bandwidth
 from lanewise.runtime.device import Device, get_device
 from lanewise.runtime.device_facts import Facts, processor_name
@@ -95,7 +101,7 @@ class DeviceModel:
     @property
     def takes_three(self) -> bool:
         """Whether an instruction finds the smallest or the largest of three floats."""
-        return self.target.has_blocks and int(self.arch[3:]) >= THREE_ARGUMENTS
+        return self.target.has_blocks and architecture_number(self.arch) >= THREE_ARGUMENTS
 
     @property
     def loop_launch_seconds(self) -> float:
@@ -260,7 +266,7 @@ def _driver_model(gpu: Device, facts: Facts) -> DeviceModel:
         facts.reserved_shared_bytes,
         256 if arch == "sm_75" else 128,
     )
-    tabulated = arch if arch in _LANES else max(_LANES, key=lambda a: int(a[3:]))
+    tabulated = arch if arch in _LANES else max(_LANES, key=architecture_number)
     like = _TABLE[tabulated]  # for what a driver does not tell
     bandwidth = facts.memory_bandwidth or like.memory_bandwidth / COPY_SHARE
     model = _gpu(

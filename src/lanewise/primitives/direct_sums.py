@@ -133,7 +133,7 @@ def add_directly(places: Any, values: Any, words: Any, array: Any) -> bool:
     sums, waiting = np.empty((number, numbers)), np.empty((number, room), np.int64)
     counts = np.zeros(number, np.int64)
     arguments = places, values, shares, sums, waiting, counts
-    cpu.run_range(cpu.own_kernel(add, "direct_sums"), arguments, number, 1)
+    cpu.run_shares(cpu.own_kernel(add, "direct_sums"), arguments, number)
     if (counts > room).any():
         return False
     mixed = np.zeros(elements, np.uint8)

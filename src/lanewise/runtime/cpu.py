@@ -225,6 +225,15 @@ def run_priced(
     _share(threads, function_of(kernel, arguments), arguments, (0, extent), grain)
 
 
+def run_shares(kernel: RangeKernel, arguments: tuple[Any, ...], shares: int) -> None:
+    """Run the shares 0..shares of work that was divided for so many threads, all of them at once:
+    none is timed alone first, as it would take as long as all of them.
+    """
+    compile_workers.need((kernel,))
+    threads = min(shares, cpu_threads())
+    _share(threads, function_of(kernel, arguments), arguments, (0, shares), 1)
+
+
 def threads_worth(nanoseconds: float) -> int:
     """How many threads end work first that takes one of them so long: `n` of them take 1 / n of it
     and n times `HANDING_OVER`.

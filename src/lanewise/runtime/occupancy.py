@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from lanewise.language.target import architecture_number
+
 Limiter = Literal["threads", "blocks", "registers", "shared memory"]
 WARP = 32
 REGISTER_UNIT, WARP_UNIT = 256, 4
@@ -54,6 +56,11 @@ LIMITS = {
     "sm_120": _kib(48, 24, 100),
     "sm_121": _kib(48, 24, 100),
 }
+
+
+def limits_of(arch: str) -> Limits:
+    """The limits of an architecture; those of the newest one that is known, where it is newer."""
+    return LIMITS.get(arch) or LIMITS[max(LIMITS, key=architecture_number)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +116,6 @@ def _up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
-def occupancy(arch: str, threads: int, registers: int, shared_bytes: int) -> float:
+def occupancy(arch: str | Limits, threads: int, registers: int, shared_bytes: int) -> float:
     """The share of a multiprocessor's warps that can be resident, from 0 to 1."""
     return resident(arch, threads, registers, shared_bytes).share

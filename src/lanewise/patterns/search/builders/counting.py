@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.runtime.cpu import own_kernel, run_priced, run_range, threads_worth
+from lanewise.runtime.cpu import own_kernel, run_priced, run_shares, threads_worth
 
 COUNTED = 2.0  # nanoseconds that a source takes to be counted, and as many to be placed
 SUMMED = 1.0  # those of a cell of one share
@@ -89,7 +89,7 @@ def sort_by_cell(
     edges = np.linspace(0, count, shares + 1).astype(np.int64)
     ends = np.ascontiguousarray(np.stack([edges[:-1], edges[1:]], axis=1))
     places = np.empty((shares, total), np.int32)
-    run_range(own_kernel(COUNT, "count_shares"), (cells, ends, places), shares, 1)
+    run_shares(own_kernel(COUNT, "count_shares"), (cells, ends, places), shares)
     pieces = -(-total // CELLS)
     totals: NDArray[Any] = np.empty(pieces, np.int64)
     each = SUMMED * CELLS * shares
@@ -98,4 +98,4 @@ def sort_by_cell(
     merge = own_kernel(MERGE, "merge_shares")
     run_priced(merge, (places, CELLS, firsts, starts), pieces, each)
     starts[total] = count
-    run_range(own_kernel(FILL, "fill_shares"), (cells, ends, places, order), shares, 1)
+    run_shares(own_kernel(FILL, "fill_shares"), (cells, ends, places, order), shares)
