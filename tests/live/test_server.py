@@ -473,6 +473,7 @@ def anything(rng: random.Random) -> Any:
             {},
             {"n": 1},
             float("nan"),
+            10**400,
         ]
     )
 

@@ -108,7 +108,7 @@ def _page(browser: str) -> Generator[Any]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         root = ["--no-sandbox"] if os.geteuid() == 0 else []  # chromium wants it for root
         command = [browser, *FLAGS, *root, f"--user-data-dir={folder}", "about:blank"]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             with connect(_address(process, Path(folder)), max_size=None) as connection:
                 numbers = count(1)
@@ -117,7 +117,7 @@ def _page(browser: str) -> Generator[Any]:
                     number = next(numbers)
                     request = {"id": number, "method": method, "params": values}
                     connection.send(json.dumps(request))
-                    while (answer := json.loads(connection.recv(DRAW_SECONDS)))["id"] != number:
+                    while (answer := json.loads(connection.recv(DRAW_SECONDS))).get("id") != number:
                         pass
                     if "error" in answer:
                         raise InputError(f"no picture: {browser}: {answer['error']['message']}")
@@ -128,7 +128,7 @@ def _page(browser: str) -> Generator[Any]:
             raise InputError(f"no picture: {browser}: {error}") from error
         finally:
             process.terminate()
-            process.communicate()
+            process.wait()
 
 
 def _address(process: subprocess.Popen[bytes], folder: Path) -> str:
