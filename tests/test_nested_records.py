@@ -37,6 +37,11 @@ class Body(lw.Record):
     mass: lw.f32
 
 
+class Beside(lw.Record):
+    skin: Skin
+    skin_width: lw.f64
+
+
 class Flat(lw.Record):
     number: lw.i64
     shape_radius: lw.f32
@@ -281,6 +286,13 @@ def test_arrays_are_made_of_parts() -> None:
         assert_same(array, both()[1])
     some: Any = Body.array(shape={"radius": [1, 2]}, mass=3)
     assert (some.shape.radius.tolist(), some.mass.tolist(), some.shape.axis.any()) == ([1, 2], [3, 3], False)
+
+
+def test_a_column_with_the_name_of_a_field_is_that_field() -> None:
+    made: Any = Beside.array({"skin_width": [1.0, 2.0]})
+    assert (made.skin_width.tolist(), made.skin.width.tolist()) == ([1, 2], [0, 0])
+    both: Any = Beside.array({"skin_width": [1.0, 2.0], "skin.width": [3.0, 4.0]})
+    assert (both.skin_width.tolist(), both.skin.width.tolist()) == ([1, 2], [3, 4])
 
 
 @pytest.mark.parametrize(

@@ -48,11 +48,12 @@ def everything(body: Body) -> lw.f32:
 @lw.record
 class Other:
     x: lw.f32
+    y: lw.f32
 
 
 @lw.elementwise
 def other(item: Other) -> lw.f32:
-    return item.x
+    return item.x - item.y
 
 
 @pytest.fixture
@@ -293,6 +294,10 @@ def test_without_a_gpu_the_table_is_named(h200: None) -> None:
 
 
 # ---------------------------------------------------------------- how it is shown
+
+
+def test_scalars_are_no_components() -> None:
+    assert "other(item): streamed, reads x y\n" in str(lw.choose_layout(Other, [other]))
 
 
 def test_text(golden, h200: None) -> None:

@@ -232,7 +232,7 @@ def _leaves(names: tuple[str, ...]) -> str:
     fields: dict[str, str] = {}
     for name in names:
         field, dot, component = name.rpartition(".")
-        if component not in COMPONENTS:  # a scalar of a record within the record
+        if not dot or component not in COMPONENTS:  # a scalar
             field, dot, component = name, "", ""
         fields[field] = fields.get(field, dot) + component
     return " ".join(field + components for field, components in fields.items())

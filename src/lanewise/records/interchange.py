@@ -108,6 +108,7 @@ def _fields(record: Record, values: Any, device: str) -> dict[str, Any]:
         else {f: [f.name] for f in record}
     )
     joined = {f: f.name.replace(".", "_") for f in record}
+    joined |= {f: f.name for f, column in joined.items() if record.field(column) is not None}
     known = dict.fromkeys(
         [f.name for f in record]
         + [c for f, columns in named.items() for c in (*columns, joined[f])]
