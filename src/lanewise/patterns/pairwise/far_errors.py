@@ -35,7 +35,7 @@ from lanewise.patterns.search.picker import kind_of_call
 from lanewise.patterns.search.points import points_of
 from lanewise.patterns.search.tree.compared import relative, rows
 from lanewise.patterns.search.tree.search import Tree
-from lanewise.patterns.search.tree.tail import errors_of_parts, spread
+from lanewise.patterns.search.tree.tail import errors_of_parts, median_and_most, spread
 from lanewise.planning.plan import Plan
 from lanewise.records.same_elements import copied_part
 from lanewise.support.attributes import frozen, settings_by_name
@@ -172,10 +172,8 @@ def _measured(
         errors = errors_of(spread(len(targets), SAMPLE))
     else:
         errors = errors_of_parts(len(targets), len(sources), tree.accuracy, errors_of)
-    median, most = np.percentile(errors, (50, 99))
-    return FarErrors(
-        tree.accuracy, float(median), float(most), float(errors.max()), len(errors), seconds
-    )
+    median, most = median_and_most(errors)
+    return FarErrors(tree.accuracy, median, most, float(errors.max()), len(errors), seconds)
 
 
 def _timed(

@@ -26,7 +26,8 @@ from lanewise.patterns.search.points import points_of
 from lanewise.patterns.search.reordering import Moved, reorder_task
 from lanewise.patterns.search.searched_launch import structure_of, without_look
 from lanewise.patterns.search.tree.choice import TreeChoice, choice_from, choice_of
-from lanewise.patterns.search.tree.tail import errors_of_parts, spread
+from lanewise.patterns.search.tree.compared import relative
+from lanewise.patterns.search.tree.tail import errors_of_parts, median_and_most, spread
 from lanewise.runtime.memory import to_host
 from lanewise.sims.common.loops import Task
 
@@ -44,9 +45,11 @@ __all__ = [
     "in_rooms",
     "is_order",
     "laid",
+    "median_and_most",
     "order_of",
     "over_parts",
     "picked",
+    "relative",
     "reorder_call",
     "spread",
     "structure_of",

@@ -19,6 +19,8 @@ from lanewise.sims.common.searches import (
     choice_from,
     choice_of,
     errors_of_parts,
+    median_and_most,
+    relative,
     spread,
 )
 from lanewise.sims.gravity.checks import self_force_vanishes
@@ -234,15 +236,10 @@ def force_errors(
         wanted = np.asarray(to_host(exact_gravity(targets, sources, softening**2)), np.float64)
         with on(device):
             found = np.asarray(to_host(acceleration[some]), np.float64)
-        size = np.linalg.norm(wanted, axis=1)
-        away = np.linalg.norm(found - wanted, axis=1)
-        relative = away / np.maximum(size, np.finfo(np.float64).tiny)
-        relative[(away == 0) & (size == 0)] = 0.0
-        return relative
+        return relative(found, wanted)
 
     if accuracy is None:
         found = errors(spread(count, SAMPLE))
     else:
         found = errors_of_parts(count, count, accuracy, errors)
-    median, most = np.percentile(found, (50, 99))
-    return ForceErrors(float(median), float(most), float(found.max()), len(found))
+    return ForceErrors(*median_and_most(found), float(found.max()), len(found))

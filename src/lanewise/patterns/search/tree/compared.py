@@ -32,7 +32,7 @@ from lanewise.patterns.search.checked_positions import Places
 from lanewise.patterns.search.points import Points, form_of
 from lanewise.patterns.search.searched_launch import SearchedLaunch
 from lanewise.patterns.search.tree.call import FarFields
-from lanewise.patterns.search.tree.tail import errors_of_parts, parts_of
+from lanewise.patterns.search.tree.tail import errors_of_parts, median_and_most, parts_of
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import Need, on, to_host
 from lanewise.support.errors import FarFieldWarning
@@ -157,14 +157,14 @@ class Comparison:
     def _wrong(self, errors: NDArray[np.float64]) -> bool:
         if not len(errors):
             return False
-        median, most = np.percentile(errors, (50, 99))
+        median, most = median_and_most(errors)
         if self._tree.accuracy is not None:
             return bool(most > self._tree.accuracy)
         return bool(median > MEDIAN or most > MOST)
 
     def _told(self, errors: NDArray[np.float64], sources: Points) -> str:
         tree, name = self._tree, self._signature.source.name
-        median, most = np.percentile(errors, (50, 99))
+        median, most = median_and_most(errors)
         why = "as where a function swings or grows within a group"
         wanted = f"a median below {MEDIAN:g} and 99 % below {MOST:g}"
         ways = ["a smaller theta", "a larger order"]

@@ -40,6 +40,13 @@ def errors_of_parts(
     return found
 
 
+def median_and_most(errors: NDArray[np.float64]) -> tuple[float, float]:
+    """The median of errors, and the smallest that 99 % of them do not exceed: none between two,
+    which is no number where they are infinite.
+    """
+    return float(np.median(errors)), float(np.percentile(errors, 99, method="inverted_cdf"))
+
+
 def is_clear(above: int, looked: int) -> bool:
     """Whether so many errors above a limit are far too few or too many for 1 % of all of them."""
     if not looked:

@@ -28,6 +28,7 @@ from lanewise.patterns.search.tree.choice import Calibrated, Sampled, TreeChoice
 from lanewise.patterns.search.tree.compared import relative, rows
 from lanewise.patterns.search.tree.search import FINE, MOST_THETA, Tree
 from lanewise.patterns.search.tree.shape import LEAF
+from lanewise.patterns.search.tree.tail import median_and_most
 from lanewise.planning.plan import CompletePlan
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import on
@@ -147,8 +148,7 @@ class _Calibration:
         found = [rows(r[self.job.some]) for r in call.results]
         both = zip(found, self._wanted, strict=True)
         errors = np.max([relative(f, w) for f, w in both], axis=0)
-        median, most = np.percentile(errors, (50, 99))
-        return Sampled(float(median), float(most), float(errors.max()), len(errors))
+        return Sampled(*median_and_most(errors), float(errors.max()), len(errors))
 
     @property
     def best(self) -> TreeChoice | None:
