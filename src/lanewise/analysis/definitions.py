@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
+from lanewise.ir.traverse import blocks, expressions, reads, statements, write_counts, writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Definitions:
 
 def definitions(function: ir.Function) -> Definitions:
     """Find the variables that are assigned once, outside loops, from others of that kind."""
-    written = Counter(n for s in statements(function.body) for n in writes(s))
+    written = write_counts(function.body)
     looped = {
         n
         for s in statements(function.body)

@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import reads, statements, writes
+from lanewise.ir.traverse import reads, statements, write_counts
 from lanewise.language.types import Scalar
 
 
@@ -107,7 +106,7 @@ def single_definitions(block: ir.Block, start: Mapping[str, IndexSum] = {}) -> d
     """The integers of a block that are assigned once, from what does not change in it, as
     sums.
     """
-    count = Counter(n for s in statements(block) for n in writes(s))
+    count = write_counts(block)
     definitions = dict(start)
     for s in statements(block):
         if (

@@ -6,13 +6,12 @@ x#1 = $x.first + $x.thread + 16   ->   thread + ($x.first + 16)
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
 from lanewise.analysis.index_sums import IndexSum, index_sum
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import MARK, own
-from lanewise.ir.traverse import reads, statements, writes
+from lanewise.ir.traverse import reads, statements, write_counts
 
 
 def lane_sums(
@@ -21,7 +20,7 @@ def lane_sums(
     """The integers that differ between lanes and are assigned once, as sums; `start` holds
     those of the statements before.
     """
-    count = Counter(n for s in statements(body) for n in writes(s))
+    count = write_counts(body)
     sums = dict(start)
     for s in statements(body):
         if not isinstance(s, ir.Assign) or s.name not in varying or not s.value.type.is_integer:

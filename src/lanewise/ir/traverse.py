@@ -7,6 +7,7 @@ verified need not be looked at again.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -136,6 +137,16 @@ def used_in(block: ir.Block) -> set[str]:
 def written_in(block: ir.Block) -> set[str]:
     """The variables that some statement of a block, or of the blocks in it, gives a value."""
     return {n for s in statements(block) for n in writes(s)}
+
+
+def write_counts(block: ir.Block) -> Counter[str]:
+    """How many of these statements give each variable a value."""
+    return Counter(n for s in statements(block) for n in writes(s))
+
+
+def read_counts(block: ir.Block) -> Counter[str]:
+    """How many times these statements read each variable and local array."""
+    return Counter(n for s in statements(block) for e in expressions(s) for n in reads(e))
 
 
 def ends_early(body: ir.Block) -> bool:

@@ -21,7 +21,7 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.folds import join, neutral
 from lanewise.ir.names import MARK, own, partial_of
-from lanewise.ir.traverse import flat_map, rename, statements, writes
+from lanewise.ir.traverse import flat_map, rename, statements, written_in
 from lanewise.ir.values import value_array
 from lanewise.ir.verify import RANK
 from lanewise.language.types import I64
@@ -195,7 +195,7 @@ def _share(
 ) -> tuple[ir.Block, ir.Block]:
     """What is computed once, and the nest with the rounds of one part."""
     loop, inner = shareable.loop, shareable.inner
-    changed = frozenset(n for s in statements(loop.body) for n in writes(s)) | {loop.variable}
+    changed = frozenset(written_in(loop.body)) | {loop.variable}
     steady = all(is_steady(e, changed) for e in (inner.start, inner.stop, inner.step))
     counts_up = isinstance(inner.step, ir.Literal) and inner.step.value > 0
     if not shareable.is_nest:

@@ -12,7 +12,6 @@ goes. What else stands below a fraction stays there.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from functools import reduce
 from itertools import zip_longest
@@ -30,7 +29,7 @@ from lanewise.ir.traverse import (
     rewrite_block,
     rewrite_statement,
     statements,
-    writes,
+    write_counts,
 )
 from lanewise.passes import dead_code
 from lanewise.passes.base import refuse
@@ -78,7 +77,7 @@ class _Approximation:
     def __init__(self, function: ir.Function) -> None:
         self.function = function
         self.fixed = definitions(function).fixed
-        self.written = Counter(n for s in statements(function.body) for n in writes(s))
+        self.written = write_counts(function.body)
         self.written.update(p.name for p in function.parameters)
         self.inverses: dict[str, ir.Expression] = {}  # by name: one over the value of a variable
         self.roots: dict[str, ir.Expression] = {}  # by name: what it is the square root of

@@ -8,19 +8,18 @@ kernel writes stay as they are.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import (
     blocks,
-    expressions,
     flat_map,
+    read_counts,
     reads,
     rename,
     statements,
-    writes,
+    write_counts,
     written_in,
 )
 
@@ -45,9 +44,7 @@ class _HeldElements:
 
     def __init__(self, kernel: ir.Kernel) -> None:
         self.fixed = {a.name for a in kernel.arrays if not a.written}
-        every = list(statements(kernel.body))
-        self.written = Counter(n for s in every for n in writes(s))
-        self.read = _reads(every)
+        self.written, self.read = write_counts(kernel.body), read_counts(kernel.body)
         self.same: dict[str, str] = {}
 
     def is_gone(self, s: ir.Statement) -> bool:
@@ -75,11 +72,7 @@ class _HeldElements:
 
     def _is_local(self, name: str, after: ir.Block) -> bool:
         """Whether a variable is given a value once, and read behind that in its block alone."""
-        return self.written[name] == 1 and _reads(statements(after))[name] == self.read[name]
-
-
-def _reads(every: Iterable[ir.Statement]) -> Counter[str]:
-    return Counter(n for s in every for e in expressions(s) for n in reads(e))
+        return self.written[name] == 1 and read_counts(after)[name] == self.read[name]
 
 
 def _forget(held: dict[Element, str], names: Iterable[str]) -> None:

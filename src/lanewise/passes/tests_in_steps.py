@@ -8,17 +8,14 @@ So what the test is about is known, and nothing stands in a branch but what the 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import replace
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import (
-    expressions,
-    reads,
+    read_counts,
     rewrite_statement,
-    statements,
     subexpressions,
+    write_counts,
     writes,
 )
 from lanewise.language.types import BOOL
@@ -30,17 +27,15 @@ def apply(kernel: ir.Kernel) -> ir.Kernel:
     """The kernel with such tests in one expression; the same object where it has none."""
     body = kernel.body
     while True:  # the steps of a step come first
-        every = list(statements(body))
-        together = _Steps(every).block(body)
+        together = _Steps(body).block(body)
         if together is body:
             return kernel if body is kernel.body else replace(kernel, body=body)
         body = together
 
 
 class _Steps:
-    def __init__(self, every: list[ir.Statement]) -> None:
-        self.written = Counter(n for s in every for n in writes(s))
-        self.read = _reads(every)
+    def __init__(self, body: ir.Block) -> None:
+        self.written, self.read = write_counts(body), read_counts(body)
 
     def block(self, block: ir.Block) -> ir.Block:
         done, changed = list[ir.Statement](), False
@@ -70,7 +65,7 @@ class _Steps:
         if not all(isinstance(x, ir.Assign) and _is_cheap(x.value) for x in s.then):
             return None
         names = [n for x in before for n in writes(x)]
-        inside = _reads(s.then)
+        inside = read_counts(s.then)
         own = all(self.written[n] == 1 and self.read[n] == inside[n] for n in names)
         if not own or first.name in inside:
             return None
@@ -84,7 +79,3 @@ def _is_cheap(e: ir.Expression) -> bool:
         or (isinstance(x, ir.Binary) and x.operator in _CHEAP)
         for x in subexpressions(e)
     )
-
-
-def _reads(every: Iterable[ir.Statement]) -> Counter[str]:
-    return Counter(n for s in every for e in expressions(s) for n in reads(e))

@@ -16,7 +16,7 @@ from lanewise.analysis.reductions import is_steady
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered
-from lanewise.ir.traverse import rename, rewrite_block, statements, writes
+from lanewise.ir.traverse import rename, rewrite_block, statements, writes, written_in
 
 MOST = 4  # elements of one access
 
@@ -51,7 +51,7 @@ def wide_accesses(
 ) -> tuple[ir.LoadElement | ir.StoreElement, ...]:  # fmt: skip
     """The accesses of a loop that `across` neighbouring rounds make at once."""
     multiples = {a.name: a.multiple for a in kernel.arrays}
-    changed = frozenset(n for s in statements(loop.body) for n in writes(s))
+    changed = frozenset(written_in(loop.body))
     candidates: list[ir.LoadElement | ir.StoreElement] = []
     for a in accesses(body, indices):
         s, last = a.statement, a.indices[-1]

@@ -8,7 +8,6 @@ stands under them is read and computed as if it stood alone.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from lanewise.analysis.index_sums import IndexSum, index_sum, single_definitions
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import reads, rewrite_statement, statements, writes
+from lanewise.ir.traverse import reads, rewrite_statement, statements, write_counts
 from lanewise.language.types import Scalar
 from lanewise.passes.points.shape import Shape, first_of
 
@@ -240,7 +239,7 @@ def _room(e: ir.Expression) -> tuple[object, int]:
 
 def truths(body: ir.Block) -> Mapping[str, ir.Expression]:
     """Booleans that are assigned once, from what does not change."""
-    count = Counter(n for s in statements(body) for n in writes(s))
+    count = write_counts(body)
     return {
         s.name: s.value
         for s in statements(body)

@@ -10,7 +10,6 @@ is joined: the test would be made in each of them.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
@@ -23,6 +22,7 @@ from lanewise.ir.traverse import (
     rename,
     statements,
     used_by,
+    write_counts,
     writes,
     written_in,
 )
@@ -65,7 +65,7 @@ class _Apart(Exception):
 
 def _alone(body: ir.Block, other: ir.Block) -> frozenset[str]:
     """The variables that one body gives a value once, and the other one never."""
-    count = Counter(n for s in statements(body) for n in writes(s))
+    count = write_counts(body)
     elsewhere = written_in(other)
     return frozenset(n for n, times in count.items() if times == 1 and n not in elsewhere)
 

@@ -16,7 +16,6 @@ sums keep their bits.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
 
 from lanewise.analysis.lane_sums import UNBROKEN
@@ -32,7 +31,9 @@ from lanewise.ir.traverse import (
     rename,
     rewrite_block,
     statements,
+    write_counts,
     writes,
+    written_in,
 )
 from lanewise.language.target import LINE
 from lanewise.language.types import BOOL, I64, Scalar
@@ -129,7 +130,7 @@ def _is_late(kernel: ir.Kernel, body: ir.Block, n: int) -> bool:
         return False
     if stores[0].indices[-1] != ir.Local(last.variable, last.start.type):
         return False  # neighbouring rounds write other elements than neighbours
-    changing = {x for s in statements(body) for x in writes(s)} | {BLOCK}
+    changing = written_in(body) | {BLOCK}
     if (changing - {s.name for s in _steady(body)}) & _read(last.start, last.stop, last.step):
         return False
     behind = body[n + 1 :]
@@ -187,7 +188,7 @@ def _steady(body: ir.Block) -> list[ir.Assign]:
     """What gives variables the number of a lane or a constant, once: it is the same for all
     points.
     """
-    count = Counter(n for s in statements(body) for n in writes(s))
+    count = write_counts(body)
     once = [s for s in body if isinstance(s, ir.Assign) and count[s.name] == 1]
     return [
         s
