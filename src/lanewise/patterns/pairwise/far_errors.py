@@ -33,9 +33,14 @@ from lanewise.patterns.search.all_pairs import AllPairs
 from lanewise.patterns.search.automatic import FEW, Nearest, look
 from lanewise.patterns.search.picker import kind_of_call
 from lanewise.patterns.search.points import points_of
-from lanewise.patterns.search.tree.compared import relative, rows
+from lanewise.patterns.search.tree.compared import rows
 from lanewise.patterns.search.tree.search import Tree
-from lanewise.patterns.search.tree.tail import errors_of_parts, median_and_most, spread
+from lanewise.patterns.search.tree.tail import (
+    errors_of_parts,
+    median_and_most,
+    relative,
+    spread,
+)
 from lanewise.planning.plan import Plan
 from lanewise.records.same_elements import copied_part
 from lanewise.support.attributes import frozen, settings_by_name

@@ -26,8 +26,12 @@ from lanewise.patterns.search.points import points_of
 from lanewise.patterns.search.reordering import Moved, reorder_task
 from lanewise.patterns.search.searched_launch import structure_of, without_look
 from lanewise.patterns.search.tree.choice import TreeChoice, choice_from, choice_of
-from lanewise.patterns.search.tree.compared import relative
-from lanewise.patterns.search.tree.tail import errors_of_parts, median_and_most, spread
+from lanewise.patterns.search.tree.tail import (
+    errors_of_parts,
+    median_and_most,
+    relative,
+    spread,
+)
 from lanewise.runtime.memory import to_host
 from lanewise.sims.common.loops import Task
 

@@ -32,7 +32,12 @@ from lanewise.patterns.search.checked_positions import Places
 from lanewise.patterns.search.points import Points, form_of
 from lanewise.patterns.search.searched_launch import SearchedLaunch
 from lanewise.patterns.search.tree.call import FarFields
-from lanewise.patterns.search.tree.tail import errors_of_parts, median_and_most, parts_of
+from lanewise.patterns.search.tree.tail import (
+    errors_of_parts,
+    median_and_most,
+    parts_of,
+    relative,
+)
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import Need, on, to_host
 from lanewise.support.errors import FarFieldWarning
@@ -191,19 +196,6 @@ def rows(result: Any) -> NDArray[np.float64]:
     """A result on the host, of shape (n, components)."""
     values = np.asarray(to_host(result), np.float64)
     return values.reshape(len(values), math.prod(values.shape[1:]))
-
-
-def relative(
-    found: NDArray[np.float64], wanted: NDArray[np.float64], least: float = 0.0
-) -> NDArray[np.float64]:
-    """The error of each row, relative to its size or to `least`. Where both rows are zero there is
-    none; what is no number is infinitely wrong.
-    """
-    with np.errstate(all="ignore"):
-        away, size = (np.linalg.norm(a, axis=1) for a in (found - wanted, wanted))
-        errors = away / np.maximum(size, max(least, float(np.finfo(np.float64).tiny)))
-    errors[away == 0] = 0.0
-    return np.where(np.isfinite(away), errors, np.inf)
 
 
 def _size(value: Any) -> tuple[int, bool]:

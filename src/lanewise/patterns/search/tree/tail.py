@@ -40,6 +40,19 @@ def errors_of_parts(
     return found
 
 
+def relative(
+    found: NDArray[np.float64], wanted: NDArray[np.float64], least: float = 0.0
+) -> NDArray[np.float64]:
+    """The error of each row, relative to its size or to `least`. Where both rows are zero there is
+    none; what is no number is infinitely wrong.
+    """
+    with np.errstate(all="ignore"):
+        away, size = (np.linalg.norm(a, axis=1) for a in (found - wanted, wanted))
+        errors = away / np.maximum(size, max(least, float(np.finfo(np.float64).tiny)))
+    errors[away == 0] = 0.0
+    return np.where(np.isfinite(away), errors, np.inf)
+
+
 def median_and_most(errors: NDArray[np.float64]) -> tuple[float, float]:
     """The median of errors, and the smallest that 99 % of them do not exceed: none between two,
     which is no number where they are infinite.

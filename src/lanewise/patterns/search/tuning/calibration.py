@@ -25,10 +25,10 @@ from lanewise.launch.compiled import Call
 from lanewise.launch.trial import Trial
 from lanewise.launch.tuned_plans import Entry, Key, write_entry
 from lanewise.patterns.search.tree.choice import Calibrated, Sampled, TreeChoice, calibrated_of
-from lanewise.patterns.search.tree.compared import relative, rows
+from lanewise.patterns.search.tree.compared import rows
 from lanewise.patterns.search.tree.search import FINE, MOST_THETA, Tree
 from lanewise.patterns.search.tree.shape import LEAF
-from lanewise.patterns.search.tree.tail import median_and_most
+from lanewise.patterns.search.tree.tail import median_and_most, relative
 from lanewise.planning.plan import CompletePlan
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import on
