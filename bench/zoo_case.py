@@ -30,10 +30,10 @@ CLOSE = 1e-3  # of values that two plans compute
 PLAIN = lw.Plan(block=256)
 NARROW = lw.Plan(block=256, across=32, rows=2, targets=4, adjacent=1)
 CUBES = lw.Plan(block=128, across=16, layers=2, rows=2, targets=4)
-CROWDED = replace(plans.CHANNELS[0], min_blocks=4)
+LOOSE = replace(plans.CHANNELS[0], min_blocks=1)
 SHARED = tuple(lw.Plan(block=256, slices=s, unroll=4) for s in (32, 256))
 OTHERS = (
-    plans.PRODUCTS[0], plans.PRODUCTS[6], *plans.BATCHES[:2], plans.CHANNELS[0], CROWDED, plans.WINDOWS[1], plans.TURNED[0],
+    plans.PRODUCTS[0], plans.PRODUCTS[6], *plans.BATCHES[:2], plans.CHANNELS[0], LOOSE, plans.WINDOWS[1], plans.TURNED[0],
     *plans.APART[:2], *plans.NEAR[:2], plans.LAYERS[0], *plans.STREAMS[1:], plans.STRIDED[0], NARROW, CUBES, *SHARED, PLAIN,
 )  # fmt: skip
 
@@ -221,9 +221,13 @@ SHAPING = (
 
 
 def short(plan: Any) -> str:
-    """The fields of a plan that shape its threads."""
+    """The fields of a plan that shape its threads: no two plans of them have one text."""
     shown = {n: v for n, v in plan.as_dict().items() if n in SHAPING}
-    return ", ".join(f"{n}={v}" for n, v in shown.items() if v not in (None, 0, 1, "none", "last"))
+    return ", ".join(
+        f"{n}={v}"
+        for n, v in shown.items()
+        if v not in (None, 0, "none", "last") and (v != 1 or n == "adjacent")
+    )
 
 
 def shares(values: Any, low: float, high: float) -> float:

@@ -10,6 +10,7 @@ import pytest
 from lanewise.compiler.default_plans import complete_plan
 from lanewise.compiler.work import describe_work
 from lanewise.language.target import CUDA, Machine
+from lanewise.patterns.tables.names import extent_of
 from lanewise.planning.plan import CompletePlan, Plan
 from tests.fuzz.texts import executed
 from tests.patterns.reductions import reference
@@ -26,11 +27,20 @@ EDGES = {
 POINTS = 4096 * 4096
 
 
-def default(text: str, multiple: int) -> CompletePlan:
+def default(text: str, multiple: int, grid: tuple[int, ...] = (), rank: int = 2) -> CompletePlan:
+    """grid: where the counts of a call are known."""
     with executed(text, "family.py") as names:
-        arrays: list[Any] = [np.zeros((32, 32), np.float32) for _ in names.kernel.signature.arrays]
-        work = describe_work(reference(names.kernel, arrays, (8, 8), multiple=multiple), POINTS, CUDA)
-        return complete_plan(Plan(), Machine("cuda", 132), work.at({}, POINTS))
+        shape, points = (32,) * rank, int(np.prod(grid)) if grid else POINTS
+        arrays: list[Any] = [np.zeros(shape, np.float32) for _ in names.kernel.signature.arrays]
+        work = describe_work(reference(names.kernel, arrays, (8,) * rank, multiple=multiple), points, CUDA)
+        counts = dict(zip(map(extent_of, names.kernel.signature.indices), grid, strict=False))
+        return complete_plan(Plan(), Machine("cuda", 132), work.at(counts, points))
+
+
+def window(edge: str, term: str = "{e}") -> str:
+    lines = [line.replace("s += ", "e = ") for line in EDGES[edge]]
+    added = [" " * (len(lines[-1]) - len(lines[-1].lstrip())) + "s += " + term.format(e="e")]
+    return HEAD + LOOPS.format(rounds="".join(f"            {line}\n" for line in (*lines, *added)))
 
 
 @pytest.mark.parametrize("multiple", [1, 4])
@@ -56,3 +66,61 @@ def test_steps_along_rows_have_several_points_of_a_thread(step: int) -> None:
     plan = default(HEAD + f"    c[y, x] = a[y, {step} * x] + a[y + 1, {step} * x + 1]\n", 4)
     assert plan.rows > 1
     assert plan.adjacent == 1
+
+
+@pytest.mark.parametrize("edge", ["test", "inline", "clamp", "remainder"])
+def test_edges_that_take_long_are_few_and_short(edge: str) -> None:
+    """Blocks at an edge compute a thread's points one after the other: half as many of them."""
+    plan, inside = default(window(edge), 4, (4096, 4096)), default(window("none"), 4, (4096, 4096))
+    assert (plan.rows * plan.targets, inside.rows * inside.targets) == (8, 16)
+    assert plan.block * plan.rows * plan.targets < inside.block * inside.rows * inside.targets
+
+
+def test_edges_of_very_many_points_decide_nothing() -> None:
+    assert default(window("test"), 4, (1 << 14, 1 << 14)) == default(window("none"), 4, (1 << 14, 1 << 14))
+
+
+@pytest.mark.parametrize("multiple", [1, 4])
+@pytest.mark.parametrize("edge", EDGES)
+def test_long_terms_decide_more_than_edges_and_rows_of_odd_lengths(edge: str, multiple: int) -> None:
+    plan = default(window(edge, "{e} * lw.exp(({e} - 0.5) * (0.5 - {e}))"), multiple, (4096, 4096))
+    assert (plan.rows, plan.targets, plan.adjacent) == (4, 4, 0)
+
+
+PRODUCT = HEAD.replace("c:", "b: lw.Array2[lw.f32], c:") + (
+    "    s = 0.0\n    for k in range(a.shape[1]):\n        {term}\n    c[y, x] = s\n"
+)
+TERMS = {
+    "s += a[y, k] * b[k, x]": 16,
+    "s = lw.max(s, a[y, k] + b[k, x])": 8,
+    "s += (a[y, k] - b[k, x]) * (a[y, k] - b[k, x])": 8,
+    "s += abs(a[y, k] - b[k, x])": 8,
+    "if a[y, k] * b[k, x] > s:\n            s = a[y, k] * b[k, x]": 8,
+}
+
+
+@pytest.mark.parametrize("term", TERMS)
+def test_rounds_of_a_tile_fit_the_instruction_cache(term: str) -> None:
+    plan = default(PRODUCT.format(term=term), 4, (2048, 2048))
+    assert (plan.rows, plan.targets, plan.tile) == (8, 8, TERMS[term])
+
+
+BATCHED = PRODUCT.replace("(y:", "(z: lw.index, y:").replace("Array2", "Array3").replace("c[y", "c[z, y")
+
+
+@pytest.mark.parametrize(("columns", "points"), [(384, 64), (419, 16), (512, 64)])
+def test_blocks_of_batches_are_no_emptier_than_they_have_to_be(columns: int, points: int) -> None:
+    text = BATCHED.format(term="s = lw.max(s, a[z, y, k] + b[z, k, x])")
+    plan = default(text, 4, (6, 1671, columns), rank=3)
+    assert plan.rows * plan.targets == points
+
+
+def test_windows_of_channels_leave_registers_for_sixteen_warps() -> None:
+    text = (
+        "@lw.threadwise\ndef kernel(o: lw.index, y: lw.index, x: lw.index, a: lw.Array3[lw.f32], "
+        "b: lw.Array3[lw.f32], c: lw.Array3[lw.f32]):\n    s = 0.0\n    for k in range(a.shape[0]):\n"
+        "        for u in range(3):\n            s += a[k, y, x + u] * b[o, k, u]\n    c[o, y, x] = s\n"
+    )
+    plan = default(text, 4, (8, 1448, 1448), rank=3)
+    assert plan.layers == 8
+    assert plan.block // 32 * plan.min_blocks == 16

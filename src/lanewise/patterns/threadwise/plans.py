@@ -26,13 +26,14 @@ from lanewise.ir.shared import shared_bytes
 from lanewise.ir.traverse import reads, statements
 from lanewise.language.target import Machine, Target
 from lanewise.passes import layout_lowering, panels
-from lanewise.passes.points import bringing_back, unrolling
+from lanewise.passes.points import bringing_back, slow_edges, unrolling
 from lanewise.passes.points.boxes import WIDEST
 from lanewise.passes.points.shape import shape_of
 from lanewise.passes.points.staging import SMALLEST_COPY
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
 from lanewise.patterns.threadwise.host_plans import host_plan, suggested_on_host
 from lanewise.patterns.threadwise.merged import FIELDS, merged
+from lanewise.patterns.threadwise.round_code import is_much_code, slots_of, slots_of_a_round
 from lanewise.patterns.threadwise.shared import sharing_plan
 from lanewise.planning.limits import MOST_LENGTH
 from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
@@ -44,6 +45,9 @@ WAVES = 2  # blocks that each multiprocessor gets at least, or smaller ones are 
 # threads of a block, above which each multiprocessor gets so many times as many of them at least
 LARGE, MANY = 256, 8
 FULL = 0.5  # share of the points of blocks that are there, at least
+# times as full that blocks of 64 x 64 points have to be, as those of 64 x 128 do more for what they
+# load: where a term is one instruction, and where it is several, which load less often
+FULLER, FULLER_LONG = 1.25, 1.1
 
 COPIED = (
     Plan(
@@ -79,7 +83,8 @@ BATCHES = (
 # windows around a point, and weights that depend on another index: what each reads is used again by
 # the other's points, and a tile would bring it no nearer
 CHANNELS = (
-    Plan(block=128, across=32, down=4, rows=2, targets=4, layers=8, min_blocks=1),
+    # without a bound it takes some 180 registers, and too few warps cover the latency of its loads
+    Plan(block=128, across=32, down=4, rows=2, targets=4, layers=8, min_blocks=4),
     Plan(block=128, across=32, down=4, rows=2, targets=4, layers=4),
     Plan(block=128, across=32, down=4, rows=2, targets=2, layers=4),
 )
@@ -119,6 +124,13 @@ STREAMS = (
     Plan(block=256, targets=4),
 )
 GROUPED = (STREAMS, NEAR, LAYERS, CHANNELS)  # whose groups of neighbours are one access
+# windows whose edges are computed point by point: small blocks, so that few have an edge, and few
+# points of a thread, which the last blocks of all compute one after the other
+EDGED = STRIDED[0]
+MANY_EDGED = 1 << 26  # points of the index space, from which on edges no longer decide
+# arithmetic instructions for each element that is read, from which on neither edges decide nor rows
+# of odd lengths: what neighbouring points of a thread share takes fewer registers
+LABORIOUS = 6
 
 
 def default_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
@@ -200,23 +212,55 @@ def suggested(kernel: ir.Kernel, target: Target) -> Suggestions:
         return Suggestions((), lambda plan: False)  # threads go their own ways
     sizes = [a.leaves[0].type.size for a in kernel.arrays]
     family = _family(all_accesses, indices)
+    near = family is NEAR or family is LAYERS
+    laborious = near and _is_laborious(body, sum(not a.is_store for a in all_accesses))
     if family is TURNED and all(
         a.multiple * a.leaves[0].type.size % WIDEST == 0 for a in kernel.arrays
     ):
         family = (TURNED_ROWS, *family)
-    elif family in GROUPED and not _is_wide(kernel, all_accesses, indices):
+    elif (
+        family in GROUPED
+        and not (family is NEAR and laborious)
+        and not _is_wide(kernel, all_accesses, indices)
+    ):
         family = tuple(replace(p, adjacent=1) for p in family)
     size = max(sizes, default=4)
     small = min(sizes, default=4) < SMALLEST_COPY
     plans = tuple(_narrower(p, size) for p in family if not (small and _copies(p)))
-    return Suggestions(plans, lambda plan: _is_legal(kernel, plan), partial(_suited, kernel))
+    slots = slots_of_a_round(body) if family in (PRODUCTS, BATCHES) else 0.0
+    if family is PRODUCTS and not small and is_much_code(plans[0], slots):
+        plans = (_narrower(BATCHES[0], size), *plans[1:])
+    edged = near and not laborious and _has_slow_edges(kernel, plans[0], len(indices))
+    suited = partial(
+        _suited,
+        kernel,
+        edged=_narrower(EDGED, size) if edged else None,
+        fuller=0.0 if family is not BATCHES else FULLER_LONG if slots > 1 else FULLER,
+    )
+    return Suggestions(plans, lambda plan: _is_legal(kernel, plan), suited)
+
+
+def _is_laborious(body: ir.Block, loads: int) -> bool:
+    return slots_of(body) >= LABORIOUS * max(1, loads)
+
+
+def _has_slow_edges(kernel: ir.Kernel, plan: Plan, rank: int) -> bool:
+    try:
+        return slow_edges.has_slow_edges(kernel, shape_of(plan.filled(NEUTRAL), rank))
+    except PlanError:
+        return False
 
 
 def _suited(
-    kernel: ir.Kernel, plans: tuple[Plan, ...], environment: Mapping[str, Any]
+    kernel: ir.Kernel,
+    plans: tuple[Plan, ...],
+    environment: Mapping[str, Any],
+    edged: Plan | None = None,
+    fuller: float = 0.0,
 ) -> tuple[Plan, ...]:
     """Those whose blocks are at least half full, at the end of each index too; else the one with
-    the smallest blocks.
+    the smallest blocks. edged: before them where the edges of so few points decide. fuller: times
+    as full that blocks of the second plan have to be to come before those of the first, if at all.
     """
     loops, _ = nest(kernel)
     names = {n for loop in loops for n in reads(loop.extent)}
@@ -224,6 +268,8 @@ def _suited(
         return plans
     values = {n: np.int64(environment[n]) for n in names}
     extents = [max(1, whole_of(loop.extent)(values)) for loop in loops]
+    if edged is not None and prod(extents) < MANY_EDGED:
+        plans = (edged, *plans)
 
     def full(plan: Plan) -> float:
         try:
@@ -233,7 +279,9 @@ def _suited(
         sides = map(shape.side, range(len(loops)))
         return prod(n / (ceil(n / side) * side) for n, side in zip(extents, sides, strict=True))
 
-    return tuple(p for p in plans if full(p) >= FULL) or (plans[-1],)
+    if fuller and len(plans) > 1 and full(plans[1]) > fuller * full(plans[0]):
+        plans = (plans[1], plans[0], *plans[2:])
+    return tuple(p for p in plans if full(p) >= FULL) or plans[-1:]
 
 
 def _is_wide(
