@@ -50,10 +50,25 @@ def test_the_index_names_every_document() -> None:
 LONG = ("docs/fields.md", "docs/recipes.md", "docs/sitewise.md")
 
 
+# Tuning on the page of searches takes most of its time, and has tests of its own.
+TUNING = {"docs/searches.md": r"\btun(e|ing)\b"}
+
+
 @pytest.mark.parametrize("document", [pytest.param(d, marks=[pytest.mark.slow] * (d in LONG)) for d in DOCUMENTS])
 def test_python_blocks_print_what_is_shown(document: str, tmp_path: Path) -> None:
+    _print_what_is_shown(document, tmp_path, TUNING.get(document))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("document", TUNING)
+def test_blocks_that_tune_print_what_is_shown(document: str, tmp_path: Path) -> None:
+    _print_what_is_shown(document, tmp_path, None)
+
+
+def _print_what_is_shown(document: str, folder: Path, without: str | None) -> None:
     text = (ROOT / document).read_text(encoding="utf-8")
-    wrong = [differences(block, printed) for block, printed in run_blocks(text, tmp_path / "physics.py")]
+    ran = run_blocks(text, folder / "physics.py", without=without)
+    wrong = [differences(block, printed) for block, printed in ran]
     assert not any(wrong), "\n".join(filter(None, wrong))
 
 

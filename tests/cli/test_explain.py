@@ -77,7 +77,11 @@ def check(found: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    ["gravity", "gravity --device cuda --arch sm_90", "gravity --precision mixed --layout aos"],
+    [
+        "gravity",
+        pytest.param("gravity --device cuda --arch sm_90", marks=pytest.mark.slow),
+        "gravity --precision mixed --layout aos",
+    ],
 )
 def test_json_of_gravity(lanewise: Command, options: str) -> None:
     outcome = lanewise("explain", *options.split(), "--json")

@@ -85,6 +85,7 @@ def test_the_text_of_a_kernel_names_the_record_within(both: Any) -> None:
     assert "source_inner_core_position_x" in text
 
 
+@pytest.mark.quick(*(f"{n}-cpu" for n in QUICK))
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_results_have_the_bits_of_the_fields_spelled_out(both: Any, layout: str, device: str) -> None:

@@ -185,15 +185,16 @@ def host_parts(c: Case) -> list[Any]:
     return list(seen.parts)
 
 
-def test_the_interpreter_has_parts_too() -> None:
-    for form in FORMS:
-        pair, shape = exact(lw.D2Q9), (17, 2)
-        mask = np.random.default_rng(0).choice((0, 0, 0, WALL, *pair.kinds), shape)
-        c = replace(case(0, "cpu"), pair=pair, shape=shape, mask=mask, edges={"x": "slip"}, streaming=form)
-        c = replace(c, look=observer_of(lw.D2Q9, exact), values=pair.values, curved=False, layout=None)
-        one, two = (follow(c, d) for d in ("cpu", mesh_of("python", 2)))
-        for a, b in zip(one, two, strict=True):
-            np.testing.assert_array_equal(a, b)
+@pytest.mark.quick("in-place")
+@pytest.mark.parametrize("form", FORMS)
+def test_the_interpreter_has_parts_too(form: str) -> None:
+    pair, shape = exact(lw.D2Q9), (17, 2)
+    mask = np.random.default_rng(0).choice((0, 0, 0, WALL, *pair.kinds), shape)
+    c = replace(case(0, "cpu"), pair=pair, shape=shape, mask=mask, edges={"x": "slip"}, streaming=form)
+    c = replace(c, look=observer_of(lw.D2Q9, exact), values=pair.values, curved=False, layout=None)
+    one, two = (follow(c, d) for d in ("cpu", mesh_of("python", 2)))
+    for a, b in zip(one, two, strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 # ---------------------------------------------------------------- fields, stencils, couplings
@@ -364,6 +365,7 @@ def test_a_loop_takes_steppers_on_a_mesh() -> None:
 # ---------------------------------------------------------------- states, slabs, refusals
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("steps", [1, 2])
 def test_a_state_goes_on_on_other_parts(form: str, steps: int) -> None:

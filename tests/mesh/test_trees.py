@@ -125,8 +125,10 @@ def test_nodes_above_the_targets_of_a_part(count: int, parts: int, leaf: int) ->
 # ------------------------------------------------------------ calls
 
 
+# Walks by angles and by estimates, and pairs of groups, of the kernels that other tests here compile too.
+@pytest.mark.quick(*(f"{n}-{TREES[k].describe()}" for n, k in ((700, 0), (700, 1), (700, 2), (700, 5), (1, 0), (1, 5))))
 @pytest.mark.parametrize("tree", TREES, ids=lw.Tree.describe)
-@pytest.mark.parametrize("count", [1, 700, pytest.param(5003, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [1, 700, 5003])
 def test_calls_have_the_bits_of_one_device(tree: lw.Tree, count: int) -> None:
     kernel, one = pull.using(tree), bodies(count)
     wanted = kernel(one, one, 1e-4)
@@ -139,7 +141,7 @@ def test_calls_have_the_bits_of_one_device(tree: lw.Tree, count: int) -> None:
 
 
 def test_more_blocks_than_parts_and_fewer() -> None:
-    for tree in (TREES[0], TREES[3], TREES[5]):
+    for tree in (TREES[0], TREES[2], TREES[5]):
         kernel = pull.using(tree)
         for count in (LEAST, 3 * LEAST + 33):
             one = bodies(count, name="uniform")
@@ -175,7 +177,7 @@ def test_of_all_clouds_layouts_and_trees(
 
 
 def test_results_of_all_kinds_and_a_body_itself() -> None:
-    kernel, one = several.using(lw.Tree(theta=0.5)), bodies(1500)
+    kernel, one = several.using(lw.Tree(theta=0.5, order=1)), bodies(1500)
     wanted = kernel(one, one)
     assert set(host(wanted[2])) == {len(one) - 1}
     for parts in PARTS:
@@ -381,12 +383,12 @@ def refusal(place: Any, attempt: Any) -> str:
 def unsound(place: Any) -> None:
     array = bodies(100, place)
     array[77].position.y = np.nan
-    pull.using(lw.Tree())(array, array, 1e-3)
+    pull.using(lw.Tree(order=1))(array, array, 1e-3)
 
 
 def unsound_later(place: Any) -> None:
     array = bodies(100, place)
-    call = pull.using(lw.Tree()).bind(array, array, 1e-3)
+    call = pull.using(lw.Tree(order=1)).bind(array, array, 1e-3)
     call()
     array[77].position.y = np.inf
     call()

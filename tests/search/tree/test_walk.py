@@ -187,7 +187,10 @@ def test_weights_of_both_signs_that_cancel() -> None:
 # ---------------------------------------------------------------- estimated errors
 
 
-@pytest.mark.parametrize(("kernel", "wide"), [(kernels.newton, 3e-2), (kernels.yukawa, 3e-2), (kernels.stokeslet, 1.0)])
+@pytest.mark.parametrize(
+    ("kernel", "wide"),
+    [(kernels.newton, 3e-2), pytest.param(kernels.yukawa, 3e-2, marks=pytest.mark.slow), (kernels.stokeslet, 1.0)],
+)
 def test_errors_follow_the_accuracy(kernel: Any, wide: float) -> None:
     values, found = VALUES.get(kernel.__name__, NOTHING), list[float]()
     targets = bodies(kernel, 40, 1, target=True)
