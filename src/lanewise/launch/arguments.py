@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -319,6 +319,7 @@ def bind_value_array(array: Any, kind: t.ValueType) -> BoundArray:
     )
 
 
+@cache
 def values_arrangement(kind: t.ValueType) -> Arrangement:
     """How a contiguous array of values lies in memory."""
     return value_array("", kind, written=False).arrangement

@@ -9,9 +9,8 @@ from typing import Any
 from lanewise.frontend.function import Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own
-from lanewise.ir.values import value_array
 from lanewise.language.types import I64
-from lanewise.launch.arguments import Arguments, Tests
+from lanewise.launch.arguments import Arguments, Tests, values_arrangement
 from lanewise.launch.executable import Executable
 from lanewise.launch.task_list import Part, Renamed, TaskList, Written
 from lanewise.launch.task_verifier import verify
@@ -88,7 +87,7 @@ def examination(tests: Tests, device: str) -> Written:
 
 def outside_buffer(elements: ir.Expression) -> dict[str, Buffer]:
     """The number of the first failure of each element."""
-    numbers = value_array("", I64, written=True).arrangement
+    numbers = values_arrangement(I64)
     what = "the tests of indices"
     return {OUTSIDE: Buffer(OUTSIDE, Role.TEMPORARY, numbers, elements, what=what)}
 

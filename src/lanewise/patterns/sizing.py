@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from lanewise.ir.values import value_array
 from lanewise.language import types as t
-from lanewise.launch.arguments import Arguments, axes_of, flat
+from lanewise.launch.arguments import Arguments, axes_of, flat, values_arrangement
 from lanewise.launch.forms import Shape
 from lanewise.launch.own_memory import OwnMemory
 from lanewise.launch.repeatable import SeenCalls
@@ -124,8 +123,8 @@ def plain_of(
     values = {n: value_type(signature.parameters[n]) for n in arguments.arrays}
     made = result_arrays(function.lowered)
     results = results or (lambda count, axes: [Result(n, kind, count, axes) for n, kind in made])
-    arranged = {n: value_array("", kind, written=False).arrangement for n, kind in values.items()}
-    arranged |= {r.name: value_array("", r.kind, written=True).arrangement for r in results(1, ())}
+    arranged = {n: values_arrangement(kind) for n, kind in values.items()}
+    arranged |= {r.name: values_arrangement(r.kind) for r in results(1, ())}
     return Plain(
         tuple(arguments.records),
         values,

@@ -13,11 +13,10 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import length_of, own
 from lanewise.ir.traverse import flat_map
-from lanewise.ir.values import value_array
 from lanewise.language import exact_sums
 from lanewise.language import types as t
 from lanewise.language.target import is_gpu, target_of
-from lanewise.launch.arguments import Arguments
+from lanewise.launch.arguments import Arguments, values_arrangement
 from lanewise.launch.task_list import Written
 from lanewise.launch.tasks import Buffer, Primitive, Role, changing
 from lanewise.primitives.exact_sums import close, load_close, purpose
@@ -83,7 +82,7 @@ def words_buffer(array: str, kind: t.Scalar, rank: int, device: str) -> Buffer:
     return Buffer(
         words_of(array),
         Role.KEPT,
-        value_array("", t.I64, written=True).arrangement,
+        values_arrangement(t.I64),
         build.multiply(places, format_.words),
         clean=True,
         what=purpose(format_),
@@ -101,7 +100,7 @@ def rounding(arrays: Mapping[str, t.Scalar], device: str, *, loaded: bool = True
             load_close(kind.dtype.name, device)
         words, run = words_of(array), partial(close, device=device)
         task = Primitive(name, run, changing(words, array), takes=(words, array))
-        rows = value_array("", kind, written=True).arrangement
+        rows = values_arrangement(kind)
         buffer = Buffer(array, Role.ARGUMENT, rows)
         made.append(Written(task, device, {array: buffer}, frozenset({array})))
     return made

@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.ir.values import value_array
 from lanewise.language import types as t
 from lanewise.language.record import Record
 from lanewise.language.target import target_of
 from lanewise.language.types import Scalar
+from lanewise.launch.arguments import values_arrangement
 from lanewise.layouts import Arrangement
 from lanewise.patterns.search.worlds import Bounded, World
 from lanewise.primitives.survey import SAMPLE, Survey, sampled, survey, survey_text
@@ -343,7 +343,7 @@ def _values(dtype: Any, axes: int) -> tuple[Scalar, Arrangement, tuple[str, ...]
     """What all arrays of vectors of one type have in common."""
     scalar = t.from_dtype(dtype)
     assert scalar is not None
-    arrangement = value_array("", t.Vector(scalar, axes), written=False).arrangement
+    arrangement = values_arrangement(t.Vector(scalar, axes))
     return scalar, arrangement, tuple(s.leaf for s in arrangement.slots)
 
 

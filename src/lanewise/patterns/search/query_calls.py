@@ -9,10 +9,11 @@ from typing import Any
 from lanewise.compiler.default_plans import complete_plan
 from lanewise.ir.names import COUNT, count_of, own
 from lanewise.ir.pattern import Work
-from lanewise.ir.values import value_array, value_leaves
+from lanewise.ir.values import value_leaves
 from lanewise.language import types as t
 from lanewise.language.target import target_of
 from lanewise.language.types import I32, Scalar
+from lanewise.launch.arguments import values_arrangement
 from lanewise.launch.executable import Executable
 from lanewise.launch.programs import Programs
 from lanewise.launch.support import index_type, machine_of
@@ -194,12 +195,7 @@ def _turned_name(buffer: str) -> str:
 
 def _bound(array: Any, kind: Scalar) -> BoundArray:
     """A contiguous array of scalars, which nothing else writes or has frozen."""
-    return BoundArray(array.reshape(-1).view("uint8"), _arrangement(kind), len(array))
-
-
-@cache
-def _arrangement(kind: Scalar) -> Arrangement:
-    return value_array("", kind, written=False).arrangement
+    return BoundArray(array.reshape(-1).view("uint8"), values_arrangement(kind), len(array))
 
 
 # asks NumPy for the limits of a type, which takes as long as a launch
