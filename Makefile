@@ -84,7 +84,7 @@ reference: $(DEV_STAMP)
 
 # The documents as a site: build/docs/index.html.
 docs: $(DOCS_STAMP)
-	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b html docs build/docs
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b html -c docs . build/docs
 	@echo "build/docs/index.html"
 
 clean:

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parent.parent
 PATIENCE = 300.0  # seconds
 MOST = {
     "--steps": 40, "--bodies": 400, "--agents": 120, "--size": 32, "--seconds": 2, "--sfts": 160, "--every": 20,
-    "--snapshot-every": 20,
+    "--snapshot-every": 20, "--shot": 1,
 }  # fmt: skip
 """Options whose numbers are made smaller."""
 COMPLETE = "the search is complete, and nothing is left to resume"

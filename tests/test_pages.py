@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.following import NOT_HERE, ROOT, follow, is_run, lacking, short, steps_of
-from tests.markdown import Block, blocks
+from lanewise.runtime.devices import missing_for_cuda
+from tests.following import NOT_HERE, PATIENCE, ROOT, follow, is_run, lacking, short, steps_of
+from tests.markdown import Block, blocks, run_blocks
 
 PAGES = sorted(
     p.relative_to(ROOT).as_posix()
@@ -65,8 +66,8 @@ def of(language: str) -> list[tuple[str, Block]]:
 
 
 @pytest.mark.parametrize(("page", "block"), of("py"), ids=lambda x: x if isinstance(x, str) else f"line {x.line}")
-def test_python_for_other_packages_is_python_and_runs_where_they_are(page: str, block: Block) -> None:
-    code = compile(block.text, page, "exec", dont_inherit=True)
+def test_python_for_other_packages_is_python_and_runs_where_they_are(page: str, block: Block, tmp_path: Path) -> None:
+    compile(block.text, page, "exec", dont_inherit=True)
     whole = (
         block.text.lstrip().startswith(("import", "from"))
         and "simulation." not in block.text
@@ -75,7 +76,23 @@ def test_python_for_other_packages_is_python_and_runs_where_they_are(page: str, 
     if whole and "lw." not in block.text:
         if missing := lacking(block):
             pytest.skip(f"{', '.join(missing)} not installed")
-        exec(code, {"__name__": "page"})
+        if "cupy" in block.text and (absent := missing_for_cuda()):
+            pytest.skip(absent[0])
+        program = tmp_path / page.replace(".md", "_page.py")  # a file: some libraries read a function's source
+        program.write_text(block.text)
+        subprocess.run([sys.executable, program], check=True, cwd=tmp_path, timeout=PATIENCE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("page", "packages"), [("arrays", ["pandas"]), ("gradients", ["torch", "jax"])])
+def test_python_that_continues_that_of_the_page_runs_where_its_packages_are(
+    page: str, packages: list[str], tmp_path: Path
+) -> None:
+    for package in packages:
+        pytest.importorskip(package)
+    text = (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
+    ran = list(run_blocks(text.replace("```py\n", "```python\n"), tmp_path / "physics.py"))
+    assert len(ran) == len([b for b in blocks(text) if b.language in ("python", "py")])
 
 
 def test_json_that_is_shown_has_the_keys_that_are_printed() -> None:

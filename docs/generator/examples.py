@@ -5,11 +5,16 @@ pictures.
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 from docs.generator.scenes import SCENES, Scene
 
 ROOT = Path(__file__).resolve().parents[2]
+NEEDS_MOVIE = (
+    "It writes a film as MP4, which needs the [extra](../install.md#extras) `movie`; the name of a "
+    "film may end in `.gif` instead."
+)
 
 
 def pages() -> dict[str, str]:
@@ -17,8 +22,8 @@ def pages() -> dict[str, str]:
     lines = [
         "# Examples",
         "",
-        "Programs of the checkout that run unchanged: `python examples/NAME.py`. Their first lines "
-        "say which arguments they take.",
+        "Programs of the checkout that run as they are: `python examples/NAME.py`. They need no "
+        "extras unless a row says so. Their first lines say which arguments they take.",
         "",
         "| picture or output | program, and names that it uses |",
         "| --- | --- |",
@@ -44,7 +49,9 @@ def _row(path: Path) -> str:
     about = " ".join((ast.get_docstring(tree) or "").partition("\n\n")[0].split())
     used = ", ".join(f"`lw.{n}`" for n in _used(tree))
     picture = f"![What {path.name} shows](../pictures/examples/{path.stem}.png)"
-    return f"| {picture} | [{path.name}](../../examples/{path.name}): {about} {used} |"
+    needs = NEEDS_MOVIE if re.search(r'else "\w+\.mp4"', path.read_text(encoding="utf-8")) else ""
+    said = " ".join(filter(None, [about, used, needs]))
+    return f"| {picture} | [{path.name}](../../examples/{path.name}): {said} |"
 
 
 def _row_of_scene(name: str, scene: Scene) -> str:
