@@ -185,6 +185,11 @@ class RecordValue:
 
     def __init__(self, **fields: Any) -> None:
         record = self.__record__
+        for name in fields:
+            if twice := [n for n in fields if n.startswith(f"{name}.")]:
+                raise ArgumentError(
+                    f"{record.name} got {twice[0]!r} twice, in {name!r} and by its name"
+                )
         for field in record.fields:
             setattr(self, field.name, fields.pop(field.name, 0))
         for name in fields:
