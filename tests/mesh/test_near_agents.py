@@ -5,11 +5,14 @@ Each way in which agents can come near is one that a wrong list would miss: thes
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.compiler.default_plans import complete_plan
@@ -25,7 +28,7 @@ from lanewise.patterns.search.gather import build_gather
 from lanewise.runtime.nvrtc import compile_cubin
 from lanewise.sims.boids import Flock, mesh_steering
 from lanewise.sims.boids.mesh_steering import MeshSteering
-from lanewise.sims.boids.reach import Within, make_reach, within
+from lanewise.sims.boids.reach import CoarseGrid, grid_over, make_reach
 from lanewise.sims.boids.rules import BOUNDED, BOX, OPEN, RECORDS, SPHERE
 from tests.mesh import interpreted_gpu
 from tests.mesh.test_flocks import left
@@ -78,14 +81,13 @@ def test_parts_get_some_agents_of_others(kind: str) -> None:
     assert all(0 < count < AGENTS // 2 for count in steering(f).counts.values())
 
 
-def without_flight(corners: Any, radius: float, drift: float, world: float) -> Within:
-    del drift
-    return within(corners, radius, 0.0, world)
+def without_flight(boxes: Any, end: int, radius: float, drift: float, world: float, agents: int) -> CoarseGrid:
+    del drift, agents
+    return grid_over(boxes, end, radius, 0.0, world, 1 << 20)  # in small cells, which hide nothing
 
 
-def without_mirror(corners: Any, radius: float, drift: float, world: float) -> Within:
-    right = within(corners, radius, drift, world)
-    return Within(right.low, right.high, 1e30)
+def without_mirror(*given: Any) -> CoarseGrid:
+    return replace(grid_over(*given), shell2=1e30)
 
 
 @pytest.mark.parametrize(
@@ -93,8 +95,47 @@ def without_mirror(corners: Any, radius: float, drift: float, world: float) -> W
 )
 def test_shorter_lists_miss_some(wrong: Any, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The flocks of these tests see what a list lacks."""
-    monkeypatch.setattr(mesh_steering, "within", wrong)
+    monkeypatch.setattr(mesh_steering, "grid_over", wrong)
     assert left(flock("cpu*2", **FLOCKS[kind]).run(STEPS, DT)) != of_one_device(kind)
+
+
+@pytest.mark.parametrize(("boundary", "start"), [("wrap", "world"), ("periodic", "cube")])
+def test_whoever_comes_back_at_the_opposite_side_brings_those_near_to_it_alone(boundary: str, start: str) -> None:
+    """Between two orders, when parts have some agents in the middle of others."""
+    f = flock("cpu*2", boundary=boundary, start=start, agents=20_000, world=100.0, radius=2.0).run(31, 1 / 60)
+    assert all(0 < count < 7_000 for count in steering(f).counts.values())
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([OPEN, BOX, SPHERE]), st.sampled_from(["f32", "f64"]))
+def test_whoever_may_meet_is_in_a_marked_cell(seed: int, end: int, precision: str) -> None:
+    """Agents anywhere, in any form; images and mirror images count."""
+    rng = np.random.default_rng(seed)
+    world, radius, drift = float(rng.uniform(1, 30)), float(rng.uniform(0.1, 1)), float(rng.uniform(0, 1))
+    apart = radius + 2 * drift
+    scale = (
+        world * rng.choice([1, 0.3, 0], size=3, p=[0.7, 0.2, 0.1]) if end == OPEN else world / (1 if end == BOX else 2)
+    )
+    one, other = (np.clip(rng.normal(size=(40, 3)), -1, 1) * scale for _ in range(2))
+    ways = rng.normal(size=(40, 3))
+    ways *= rng.uniform(0, 1, (40, 1)) * apart / np.linalg.norm(ways, axis=1, keepdims=True)
+    met = one + ways  # of the other part, near to those of this one
+    if end == BOX:
+        met = (met + world) % (2 * world) - world
+    if end == SPHERE:  # both near the surface, at opposite sides
+        edge = one / np.linalg.norm(one, axis=1, keepdims=True) * world
+        deep = rng.uniform(max(0.0, 1 - apart / world), 1, (2, 40, 1))
+        one, met = np.concatenate([one, edge * deep[0]]), np.concatenate([met, -edge * deep[1]])
+    other = np.concatenate([other, met])
+    reach, cls = make_reach(precision, end), RECORDS[precision]
+    parts = [cls.array(position=p.astype({"f32": np.float32, "f64": np.float64}[precision])) for p in (one, other)]
+    boxes = [np.stack([p.min(axis=0), p.max(axis=0)]) for p in (one, other)]
+    grid = grid_over(boxes, end, radius, drift, world, 100_000)
+    (cells, _), (mine, mirror) = (reach.cells(p, **grid.values) for p in parts)
+    near = grid.marked(np, cells)
+    assert near[grid.total] == 0
+    found = (near[mine] | near[mirror])[40:] != 0
+    assert found.all()
 
 
 def test_agents_that_are_moved_by_hand_are_listed_anew() -> None:
@@ -169,9 +210,9 @@ def test_kernels_compile_for_gpus(precision: str) -> None:
     layout = default_layout(record, "cuda")
     for end in (SPHERE, OPEN, BOX, BOUNDED):
         reach = make_reach(precision, end)
-        kinds: dict[str, Any] = dict(reach.comes_near.signature.parameters)
+        kinds: dict[str, Any] = dict(reach.cells.signature.parameters)
         given = ElementwiseArguments({"b": (record, layout)}, {}, {n: k for n, k in kinds.items() if n != "b"})
-        compiled(build_elementwise(reach.comes_near.lowered, given, t.I32))
+        compiled(build_elementwise(reach.cells.lowered, given, t.I32))
         given = ElementwiseArguments({"b": (record, layout)}, {}, {})
         compiled(build_reduction(reach.ends.lowered, given, t.I32, "min", strided=True))
     compiled(build_gather("own_rows", record.leaves, layout, record.leaves, layout, t.I32))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json as json_module
 import shutil
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -25,6 +25,7 @@ from lanewise.cli.trees import (
 )
 from lanewise.cli.words import Json, LayoutName, Name, Near, Precision, Shapes, Values
 from lanewise.language.target import CPU, CUDA, is_gpu
+from lanewise.runtime.mesh import is_mesh, listed
 from lanewise.sims.common.commands import at_least, whole_number
 from lanewise.sims.common.completion import DEVICES, completing
 from lanewise.support.attributes import near as near_names
@@ -32,6 +33,7 @@ from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
     from lanewise.explanation.compiled import Offline
+    from lanewise.explanation.mesh_steps import MeshStep
 
 BODIES = 16_384
 WIDTH = 120  # columns where the number is not given
@@ -50,7 +52,8 @@ OnDevice = Annotated[
     typer.Option(
         metavar="NAME",
         autocompletion=completing(DEVICES),
-        help="explain for cpu or cuda, which needs no GPU (default cpu; cuda with --arch)",
+        help="explain for cpu or cuda, which needs no GPU (default cpu; cuda with --arch); of "
+        "boids cpu*4 or cuda:0-3: what parts bring each other, too",
     ),
 ]
 Bodies = Annotated[
@@ -102,7 +105,8 @@ def explain(
 
     Runs nothing.
     """
-    chosen = _device(source, device, arch)
+    mesh = device if device is not None and is_mesh(device) else None
+    chosen = _device(source, _kind_of(mesh, source) if mesh else device, arch)
     if every and (source or json):
         raise InputError(
             f"--all is of the table, which --{'json' if json else 'source'} does not print"
@@ -113,6 +117,7 @@ def explain(
     )
     shapes = read_shapes(shape or [])
     each = [arch] if arch is None else _archs(arch, source, every)
+    divides = None if mesh is None else _divides(name, mesh, arch, each)
     several = [
         _kernels(name, chosen, bodies, precision, layout, a, numbers, shapes, near, asked)
         for a in each
@@ -121,13 +126,46 @@ def explain(
         _print_side_by_side([kernels for _, kernels in several], json)
         return
     ((heading, kernels),) = several
+    divided = None
+    if divides is not None and mesh is not None:
+        from lanewise.cli.products import divided_over
+
+        shown = divides(mesh, chosen, bodies, precision or "f32", layout, numbers)
+        divided = divided_over(mesh, shown, kernels)
     if source and not json:
         print("\n\n".join(k.executable.source for k in kernels))
     elif json:
-        _print_json(heading, kernels, bool(source))
+        _print_json(heading, kernels, bool(source), divided)
     else:
-        _print_tables(heading, kernels, every)
+        lines = [] if divided is None else divided.lines()
+        _print_tables("\n".join([*heading.splitlines(), *lines]), kernels, every)
         print(f"The generated source: lanewise explain {name} --source {chosen}")
+
+
+def _kind_of(mesh: str, source: str | None) -> str:
+    """The kind of device of a mesh; raises `InputError` where a source is requested."""
+    if source is not None:
+        raise InputError(
+            f"--source {source} is of one device, and --device {mesh} is a mesh; leave one of "
+            "them out"
+        )
+    return listed(mesh)[0].partition(":")[0]
+
+
+def _divides(name: str, mesh: str, arch: str | None, each: Sequence[str | None]) -> Any:
+    """What divides the step of a product; raises `InputError` for what says nothing of it."""
+    from lanewise.cli.target import product_kernels, products_that
+
+    if len(each) > 1:
+        raise InputError(f"--arch {arch} are several, and --device {mesh} is a mesh; name one")
+    divides = getattr(product_kernels(name), "divided", None)
+    if divides is None:
+        raise InputError(
+            f"--device {mesh} is for {' and '.join(products_that('divided'))}, whose steps "
+            f"divide themselves; of {name} wanted cpu or cuda, and print(kernel.compile(...)"
+            ".explain()) of arrays on a mesh says what its parts bring each other"
+        )
+    return divides
 
 
 def _device(source: str | None, device: str | None, arch: str | None) -> str:
@@ -177,11 +215,15 @@ def _print_side_by_side(several: list[tuple[Offline, ...]], json: bool) -> None:
     print("\n".join(as_lines(rows)))
 
 
-def _print_json(heading: str, kernels: tuple[Offline, ...], source: bool) -> None:
+def _print_json(
+    heading: str, kernels: tuple[Offline, ...], source: bool, divided: MeshStep | None
+) -> None:
     facts = [
         k.explain().as_dict() | ({"source": k.executable.source} if source else {}) for k in kernels
     ]
     whole = {"search": heading, "kernels": facts} if heading else facts[0]
+    if divided is not None:
+        whole = {**whole, "mesh": divided.json()}
     print(json_module.dumps(whole, allow_nan=False))
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, assert_never
 
-from lanewise.sims.common.shown import Shown, ShownCall, ShownSize, TunedCall
+from lanewise.sims.common.shown import Shown, ShownCall, ShownDivision, ShownSize, TunedCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lanewise.explanation.compiled import Offline
+    from lanewise.explanation.mesh_steps import MeshStep
     from lanewise.patterns.pairwise.kernel import Pairwise
     from lanewise.patterns.search.searched import Searched
     from lanewise.patterns.search.tuning.calibration import CalibrationJob
@@ -38,6 +39,20 @@ def compiled(shown: Shown, device: str, arch: str | None = None) -> Offline:
             return compile_offline(shown.kernel, shown.count, layout=shown.layout, **sizes, **where)
         case _:
             assert_never(shown)
+
+
+def divided_over(mesh: str, shown: ShownDivision, kernels: tuple[Offline, ...]) -> MeshStep:
+    """The step of a product on a mesh, by its text; its devices need not be there. kernels: of the
+    product, compiled for one of them.
+    """
+    from lanewise.explanation.mesh_steps import explain_mesh, kernel_time
+    from lanewise.runtime.mesh import listed
+
+    devices = listed(mesh)
+    times = [kernel_time(k, near=near) for k, near in zip(kernels, shown.near, strict=True)]
+    alike = len(set(devices)) == 1
+    named = f"{len(devices)} x {devices[0]}" if alike else " + ".join(devices)
+    return explain_mesh(named, devices, shown.kind, shown.divide, times)
 
 
 def job_of(call: TunedCall) -> Job | SearchJob | CalibrationJob | SiteJob:

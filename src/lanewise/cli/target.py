@@ -55,7 +55,7 @@ def product_kernels(name: str) -> Any:
     )
 
 
-def _products_that(can: str) -> list[str]:
+def products_that(can: str) -> list[str]:
     """The products whose module `explain` has a function of this name."""
     return [name for name in sims.PRODUCTS if hasattr(product_kernels(name), can)]
 
@@ -84,7 +84,7 @@ def _load(text: str, can: str, kinds: tuple[type[Any], ...]) -> Any:
         if text.endswith(".py"):
             offered = _kernels_of(run_file(Path(text)), kinds)
             raise InputError(f"{text}: which kernel? {_choices(text, offered)}")
-        products = _products_that(can)
+        products = products_that(can)
         raise InputError(
             f"nothing is known of {text!r}{near(text, products) or ';'} wanted "
             f"{', '.join(products)}, or a kernel of a file as in "

@@ -133,7 +133,7 @@ def in_rooms(array: RecordArray) -> Rooms:
     storage, rows = storage_of(array), split_rows(storage_of(array))
     if rows is None:
         raise ArgumentError("rooms are for rows on a mesh")
-    layout, count, devices = _without_blocks(storage), len(array), rows.mesh.devices
+    layout, count, devices = room_layout(storage), len(array), rows.mesh.devices
     nbytes = layout.arrange(storage.record.leaves).nbytes(count)
     what = f"rows of {storage.record.name} of all parts"
     needs = [Need(device, nbytes, what) for device in devices]
@@ -153,7 +153,8 @@ def in_rooms(array: RecordArray) -> Rooms:
     return rooms
 
 
-def _without_blocks(storage: Storage) -> Layout:
+def room_layout(storage: Storage) -> Layout:
+    """How rows lie in rooms: as before, or in columns where they lay in blocks."""
     layout = packed(storage.layout)
     blocks = any(b.width > 1 for b in layout.arrange(storage.record.leaves).buffers)
     return SoA() if blocks else layout

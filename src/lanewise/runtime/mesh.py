@@ -219,6 +219,16 @@ def _listed(text: str) -> list[str]:
     return names
 
 
+def listed(text: str) -> tuple[str, ...]:
+    """The devices that the text of a mesh names, whether they are there or not; "cuda:*" are those
+    that are there. Raises `ArgumentError` for a text that names none, and `DeviceError` for
+    "cuda:*" without a GPU.
+    """
+    if text == "cuda:*":
+        resolve("cuda")
+    return tuple(_listed(text))
+
+
 def place_of(device: str | Mesh | None) -> str | Mesh:
     """Where new arrays lie: a device by its canonical name, or a mesh, of which "cuda:*" and
     "cpu*4" are some.

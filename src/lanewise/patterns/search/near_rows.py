@@ -10,10 +10,13 @@ what is too much in one are rows that are too far away to be met.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lanewise.compiler.default_plans import complete_plan
 from lanewise.ir.names import COUNT
@@ -24,8 +27,9 @@ from lanewise.launch.programs import Programs
 from lanewise.launch.support import bind_record, index_type, machine_of
 from lanewise.launch.task_list import Renamed, TaskList
 from lanewise.patterns.elements import ELEMENTWISE
-from lanewise.patterns.part_rooms import Rooms, RowsBrought, bytes_of_rows
+from lanewise.patterns.part_rooms import Rooms, RowsBrought, bytes_of_rows, room_layout
 from lanewise.patterns.search.base import ORDER, Search
+from lanewise.patterns.search.builders.geometry import cell_numbers
 from lanewise.patterns.search.gather import SORTED, build_gather
 from lanewise.patterns.search.points import points_of
 from lanewise.patterns.search.static_grid import StaticGrid
@@ -45,12 +49,45 @@ def over_parts(search: Search, rooms: Rooms) -> Search | None:
     """The search by which a part finds, among own rows and those that are near, what it finds among
     all rows, in the same order. None for a search whose structure follows from all of them.
     """
-    if not isinstance(search, StaticGrid) or search.radius is None:
-        return None
-    if isinstance(search.world, Open) and search.over is None:
+    if not lists_near(search):
         return None
     cells = search.geometry(points_of(rooms.wholes[0], search.position)).cells
     return replace(search, cells=cells)
+
+
+def lists_near(search: Search) -> TypeGuard[StaticGrid]:
+    """Whether parts get rows that are near alone, and not all of them."""
+    if not isinstance(search, StaticGrid) or search.radius is None:
+        return False
+    return not isinstance(search.world, Open) or search.over is not None
+
+
+def in_cells(search: StaticGrid, elements: RecordArray) -> NDArray[np.intp]:
+    """The rows of elements on the host in the order in which the search lists them."""
+    points = points_of(elements, search.position)
+    return np.argsort(cell_numbers(search.geometry(points), points), kind="stable")
+
+
+def list_lengths(
+    needed: Mapping[tuple[int, int], int], own: Sequence[int], least: int = 1
+) -> dict[tuple[int, int], int]:
+    """How many rows each part gets of each other one, which needs so many of them: see `NearRows`,
+    of which these are the lists when they are made first. own: how many each part has.
+    """
+    found = {(p, q): min(own[p], _room(count)) for (p, q), count in needed.items()}
+    for q, mine in enumerate(own):
+        if mine + sum(count for (_, to), count in found.items() if to == q) < least:
+            found |= {pair: own[pair[0]] for pair in found if pair[1] == q}
+    return found
+
+
+def bytes_in_rooms(array: RecordArray, fields: Collection[str] | None = None) -> int:
+    """Bytes of a row in a room that buffers have which hold these fields; None: all of them."""
+    record = storage_of(array).record
+    arrangement = room_layout(storage_of(array)).arrange(record.leaves).unpinned
+    named = record.leaves if fields is None else [x for x in record.leaves if x.field in fields]
+    buffers = {arrangement.slot(leaf.name).buffer for leaf in named}
+    return sum(arrangement.buffers[n].block for n in buffers)
 
 
 @dataclass(slots=True, eq=False)

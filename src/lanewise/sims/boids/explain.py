@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from lanewise.layouts import default_layout
 from lanewise.sims.boids.choice import find_search
+from lanewise.sims.boids.division import division_of
+from lanewise.sims.boids.explained import NEAR_OF_CALLS, shown_calls
 from lanewise.sims.boids.flock import Flock
-from lanewise.sims.boids.options import DT
-from lanewise.sims.boids.parameters import NUMBERS, move_values, pair_values
+from lanewise.sims.boids.parameters import NUMBERS, pair_values
 from lanewise.sims.boids.placing import world_of
 from lanewise.sims.boids.rules import record_class
-from lanewise.sims.boids.semantics import URGES, rules_of
+from lanewise.sims.boids.semantics import rules_of
+from lanewise.sims.boids.settings import check_fit
 from lanewise.sims.common.devices import check_compiled
-from lanewise.sims.common.shown import ShownCall, TunedCall
+from lanewise.sims.common.shown import ShownCall, ShownDivision, TunedCall
 from lanewise.support.attributes import near
 from lanewise.support.errors import InputError
 
@@ -36,17 +37,35 @@ def explained(
     On "cuda" no GPU is needed; the search is laid out on the host. `values`: k, world, think_every,
     and numbers of the rules. Raises `InputError`.
     """
-    numbers = _numbers(values)
-    chosen = layout or str(default_layout(record_class(precision).__record__, device)).lower()
-    flock = Flock(
-        agents, start="world", device="cpu", precision=precision, layout=chosen, **numbers
-    )
+    flock = _flock(device, agents, precision, layout, values)
     search = f"search: {flock.describe_search()} ({flock.search_reason})"
-    s, rules, boids = flock.settings, rules_of(flock.settings), flock.boids
-    steer = ShownCall(rules.steer.using(flock.search), (boids, boids), pair_values(s.parameters))
-    values_of_move: dict[str, Any] = {**move_values(s.parameters, DT), "world": s.world}
-    urges = [np.zeros((agents, 3), boids.position.dtype) for _ in URGES]
-    return search, (steer, ShownCall(rules.move, (boids, *urges), values_of_move))
+    return search, shown_calls(flock)
+
+
+def divided(
+    mesh: str,
+    device: str,
+    agents: int,
+    precision: str,
+    layout: str | None,
+    values: Mapping[str, float],
+) -> ShownDivision:
+    """The step of the same flock on a mesh, by its text; device: the kind of its devices.
+
+    Raises `InputError`, also for what a flock on a mesh cannot have.
+    """
+    flock = _flock(device, agents, precision, layout, values)
+    check_fit(replace(flock.settings, device=mesh))
+    return ShownDivision("agents", division_of(flock), NEAR_OF_CALLS)
+
+
+def _flock(
+    device: str, agents: int, precision: str, layout: str | None, values: Mapping[str, float]
+) -> Flock:
+    """On the host, in the layout of a device."""
+    chosen = layout or str(default_layout(record_class(precision).__record__, device)).lower()
+    numbers = _numbers(values)
+    return Flock(agents, start="world", device="cpu", precision=precision, layout=chosen, **numbers)
 
 
 def tuned_call(

@@ -53,6 +53,7 @@ from lanewise.support.whole_steps import WholeSteps
 
 if TYPE_CHECKING:
     from lanewise.live.scenes import Scene
+    from lanewise.sims.boids.explained import FlockExplanation
 
 Callback = Callable[["Flock"], None]
 
@@ -413,6 +414,20 @@ class Flock:
         """What finds the flockmates, in one line."""
         structure = self.structure
         return "all pairs, one agent after another" if structure is None else structure.describe()
+
+    @checked(InputError)
+    def explain(self) -> FlockExplanation:
+        """How flockmates are found, and what the next step launches; on a mesh also what its parts
+        bring each other, over which links, and how fast 2, 4 and 8 parts are by the models. Print
+        it. On several GPUs the rates of links are measured, which takes some milliseconds.
+        """
+        from lanewise.sims.boids.explained import explain
+
+        dt = self.clock.dt or DT
+        self.prepare(dt)
+        loop = self._steps.loop
+        assert loop is not None, "it is prepared"
+        return explain(self, loop, dt)
 
     # ------------------------------------------------------------ keeping
 

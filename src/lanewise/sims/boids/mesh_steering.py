@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from itertools import permutations
 from typing import Any
 
 import lanewise as lw
 from lanewise.sims.boids.boundaries import find_boundary
-from lanewise.sims.boids.reach import Within, box_of, make_reach, within
+from lanewise.sims.boids.reach import CoarseGrid, box_of, grid_over, make_reach
 from lanewise.sims.boids.settings import Settings
 from lanewise.sims.boids.storage import REORDER
-from lanewise.sims.common.devices import array_module, together
+from lanewise.sims.common.devices import array_module, on, together
 from lanewise.sims.common.loops import Task, mesh_call
-from lanewise.sims.common.searches import NearRows, Rooms, without_look
+from lanewise.sims.common.searches import Chooses, Move, Moves, NearRows, Rooms, without_look
 
 READ = ("position", "forward")
 URGES = 3
@@ -110,29 +111,50 @@ class MeshSteering:
         processes bring all agents to each other.
         """
         self._left = LISTED
-        boxes = None if self._rooms.mesh.everywhere else self._boxes(drift)
-        if boxes is None:
+        grid = None if self._rooms.mesh.everywhere else self._grid(drift)
+        if grid is None:
             self._run = partial(self._step, self._bring_all, self._all)
             return
-        changed = self._near.choose(partial(self._needed, boxes))
+        with together(self._rooms.devices):
+            changed = self._near.choose(self._needed(grid))
         if changed or not self._calls:
             self._near.bring()  # positions are looked at where calls are bound
             self._calls = [self._bound(n, self._near.of_part(n)) for n in self._near.parts]
         self._run = partial(self._step, self._near.bring, self._calls)
 
-    def _boxes(self, drift: float) -> dict[int, Within] | None:
-        """What agents of each part may come near to; None where that is unknown."""
-        boxes: dict[int, Within] = {}
+    def _grid(self, drift: float) -> CoarseGrid | None:
+        """Cells over all agents; None where it is unknown who may come near."""
         world, radius = self._settings.world, self._settings.parameters.radius
+        boxes: list[Any] = []
         for n in self._near.parts:
             corners = box_of(self._rooms.part(n), self._reach, self._end, world)
             if corners is None:
                 return None
-            boxes[n] = within(corners, radius, drift, world)
-        return boxes
+            boxes.append(corners)
+        return grid_over(boxes, self._end, radius, drift, world, len(self._rooms.array))
 
-    def _needed(self, boxes: Mapping[int, Within], p: int, q: int) -> Any:
-        """Of the agents of part p those that may come near to agents of part q: not 0."""
-        box, part = boxes[q], self._rooms.part(p)
-        kernel, world = self._reach.comes_near, self._settings.world
-        return kernel(part, low=box.low, high=box.high, world=world, shell2=box.shell2)
+    def _needed(self, grid: CoarseGrid) -> Chooses:
+        """Of the agents of a part those that may come near to agents of another one: not 0."""
+        devices, parts = self._rooms.devices, self._near.parts
+        cells = {n: self._reach.cells(self._rooms.part(n), **grid.values) for n in parts}
+        marks: dict[int, Any] = {}
+        for n, (own, _) in cells.items():
+            with on(devices[n]):
+                marks[n] = grid.marked(array_module(devices[n]), own)
+        there: dict[tuple[int, int], Any] = {}
+        for p, q in permutations(parts, 2):
+            with on(devices[p]):
+                there[p, q] = array_module(devices[p]).empty(grid.total + 1, dtype="uint8")
+        Moves(
+            tuple(
+                Move(devices[q], partial(marks.get, q), devices[p], to)
+                for (p, q), to in there.items()
+            )
+        )()
+
+        def needed(p: int, q: int) -> Any:
+            (own, mirrored), near = cells[p], there[p, q]
+            with on(devices[p]):
+                return near[own] | near[mirrored]
+
+        return needed

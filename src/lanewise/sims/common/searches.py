@@ -19,7 +19,15 @@ from lanewise.patterns.search import World
 from lanewise.patterns.search.automatic import choose
 from lanewise.patterns.search.base import MOST_NEIGHBORS, Structure
 from lanewise.patterns.search.builders.geometry import ends_of
-from lanewise.patterns.search.near_rows import NearRows, over_parts
+from lanewise.patterns.search.near_rows import (
+    Chooses,
+    NearRows,
+    bytes_in_rooms,
+    in_cells,
+    list_lengths,
+    lists_near,
+    over_parts,
+)
 from lanewise.patterns.search.part_orders import PartOrders, structures_over
 from lanewise.patterns.search.picker import Picked
 from lanewise.patterns.search.points import points_of
@@ -32,23 +40,31 @@ from lanewise.patterns.search.tree.tail import (
     relative,
     spread,
 )
+from lanewise.runtime.exchange import Move, Moves
 from lanewise.runtime.memory import to_host
 from lanewise.sims.common.loops import Task
 
 __all__ = [
     "MOST_NEIGHBORS",
+    "Chooses",
+    "Move",
+    "Moves",
     "NearRows",
     "PartOrders",
     "Rooms",
     "Structure",
     "TreeChoice",
     "World",
+    "bytes_in_rooms",
     "choice_from",
     "choice_of",
     "errors_of_parts",
+    "in_cells",
     "in_rooms",
     "is_order",
     "laid",
+    "list_lengths",
+    "lists_near",
     "median_and_most",
     "order_of",
     "over_parts",

@@ -6,11 +6,12 @@ neither.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import lanewise as lw
+from lanewise.explanation.mesh_steps import DividedStep
 from lanewise.layouts import Layout
 
 
@@ -44,6 +45,17 @@ class ShownSize:
 
 
 Shown = ShownCall | ShownSize
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShownDivision:
+    """A step of a product on a mesh. kind: what its rows are. divide: the step on so many parts.
+    near: of each call that is shown, whether parts make it over near rows of others, too.
+    """
+
+    kind: str
+    divide: Callable[[int], DividedStep]
+    near: tuple[bool, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,150 @@
+"""What explanations say of a flock on a mesh: its bytes are those that a run copies."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from lanewise.explanation import mesh_steps
+from lanewise.explanation.mesh_steps import DividedStep, KernelTime, Sent, explain_mesh
+from lanewise.runtime.exchange import Moves
+from lanewise.runtime.links import NVLINK
+from lanewise.sims.boids import Flock
+from lanewise.sims.boids.division import ALL, NEAR, ORDER
+from lanewise.sims.boids.mesh_steering import LISTED
+
+FLOCKS: dict[str, dict[str, Any]] = {
+    "open": {"boundary": "open", "radius": 4.0, "search": "static-grid"},
+    "sphere": {"radius": 4.0, "search": "static-grid"},
+    "records": {"radius": 4.0, "search": "static-grid", "layout": "aos"},
+    "some nearest in float64": {"semantics": "thesis", "radius": 4.0, "precision": "f64", "search": "static-grid"},
+    "periodic": {"boundary": "periodic", "radius": 3.0, "world": 80.0, "search": "static-grid"},
+    "along a curve": {"search": "dynamic-grid"},
+    "all pairs": {"search": "all-pairs"},
+}
+
+
+def flock(place: str, **chosen: Any) -> Flock:
+    return Flock(device=place, **{"agents": 3000, "world": 60.0, "start": "world", "seed": 3, **chosen})
+
+
+@pytest.fixture
+def copied(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Bytes of all copies between parts."""
+    found: list[int] = []
+    run = Moves.__call__
+
+    def counted(self: Moves) -> None:
+        found.append(self.nbytes)
+        run(self)
+
+    monkeypatch.setattr(Moves, "__call__", counted)
+    return found
+
+
+@pytest.mark.parametrize("kind", FLOCKS)
+def test_bytes_are_those_that_a_run_copies(kind: str, copied: list[int]) -> None:
+    for parts in (2, 3):
+        f = flock(f"cpu*{parts}", **FLOCKS[kind])
+        said = f.explain()
+        assert said.mesh is not None
+        sent = {s.name: s.total(said.mesh.devices) for s in said.mesh.step.sent}
+        copied.clear()
+        f.run(LISTED)
+        steps = [n for n in copied if n in (sent.get(NEAR), sent.get(ALL))]
+        order = [n for n in copied if n not in steps]
+        if NEAR in sent:  # once more, before calls are bound; and the marks of cells
+            assert len(steps) == LISTED + 1
+            assert sum(order) >= sent[ORDER]
+        else:
+            assert len(steps) == LISTED
+            assert sum(order) == sent.get(ORDER, 0)
+        assert said.mesh.nbytes == sum(sent.values()) - sent.get(ORDER, 0) * 31 / 32
+
+
+def test_one_device_has_no_mesh() -> None:
+    said = flock("cpu").explain()
+    assert said.mesh is None
+    assert "mesh" not in said.json()
+    assert "move" in str(said)
+
+
+def test_a_flock_on_a_mesh_says_what_its_parts_bring() -> None:
+    said = flock("cpu*3", **FLOCKS["open"]).explain()
+    text = str(said)
+    assert "mesh: 3 parts (3 x cpu), 1,000 agents each\n  agents that may come near, in every step: " in text
+    assert "\n  agents for their order, once in 32 steps: 336,000 bytes\n" in text
+    assert "bytes a step, memory of the host, " in text
+    assert "\n  hidden behind computation: nothing: copies wait for the step before" in text
+    facts = json.loads(json.dumps(said.json()))["mesh"]
+    assert facts["rows"] == [1000] * 3
+    assert facts["links"][0]["known"] == "measured now"
+    assert set(facts["efficiency"]) == {"2", "4", "8"}
+    assert 1 > facts["efficiency"]["2"] > facts["efficiency"]["8"] > 0
+    unknown = str(flock("cpu*2", search="all-pairs").explain())
+    assert "predicted efficiency: unknown, as no model knows the time of its kernels" in unknown
+
+
+# ------------------------------------------------------------ the model
+
+
+def halves(parts: int) -> DividedStep:
+    """A thousand rows, of which each part gets ten of each other one, and in every other step all."""
+    own = (1000 // parts,) * parts
+    pairs = [(p, q) for p in range(parts) for q in range(parts) if p != q]
+    near, all_of = Sent("near", dict.fromkeys(pairs, 10**6)), Sent("all", dict.fromkeys(pairs, 4 * 10**6), 2)
+    return DividedStep(own, tuple(n + 10 * (parts - 1) for n in own), (near, all_of))
+
+
+TIMES = [KernelTime(1e-3, 0.0, near=True), KernelTime(1e-3, 1e-4, near=False)]
+
+
+def test_efficiency_on_gpus_that_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mesh_steps, "_is_here", lambda device: True)
+    monkeypatch.setattr(mesh_steps, "link_between", lambda a, b: NVLINK)
+    monkeypatch.setattr(mesh_steps, "copy_rate", lambda a, b: {"cuda": 2e10, "cuda:1": 3e10}[a])
+    said = explain_mesh("two", ("cuda", "cuda:1"), "rows", halves, TIMES)
+    assert said.nbytes == 6e6
+    assert str(said) == (
+        "mesh: 2 parts (two), 500 rows each\n"
+        "  near, in every step: 2,000,000 bytes\n"
+        "  all, once in 2 steps: 8,000,000 bytes\n"
+        "  cuda to cuda:1: 3,000,000 bytes a step, NVLink, 20.0 GB/s (measured now)\n"
+        "  cuda:1 to cuda: 3,000,000 bytes a step, NVLink, 30.0 GB/s (measured now)\n"
+        "  hidden behind computation: nothing: copies wait for the step before, and the step waits for them\n"
+        "  predicted efficiency: 83% on 2, 47% on 4, 17% on 8 GPUs, of one of them times their number; by kernels "
+        "and copies alone"
+    )
+    for parts, share in said.efficiency.items():
+        rows = 1000 / parts
+        own = 1e-3 * (rows + 10 * (parts - 1)) / 1000 + 1e-4 + 9e-4 * rows / 1000
+        assert share == pytest.approx(2e-3 / (parts * (own + 3e6 * (parts - 1) / 2e10)))
+
+
+def test_links_of_gpus_that_are_not_there_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mesh_steps, "_is_here", lambda device: False)
+    text = str(explain_mesh("two", ("cuda", "cuda:1"), "rows", halves, TIMES))
+    assert (
+        "\n  cuda to cuda:1, cuda:1 to cuda: 6,000,000 bytes a step together, unknown link, rate unknown (not in "
+        "this machine)\n"
+    ) in text.replace("cuda:1 to cuda, cuda to cuda:1", "cuda to cuda:1, cuda:1 to cuda")
+    assert text.endswith("by kernels and copies alone, with 350 GB/s where a rate is unknown")
+
+
+def test_processes_are_told_apart() -> None:
+    devices = tuple(mesh_steps.of_process("cpu", n) for n in range(2))
+    text = str(explain_mesh("two", devices, "rows", halves, TIMES))
+    assert "cpu of process 0 to cpu of process 1, " in text
+    assert " together, MPI, through memory of the host, rate unknown (not measured)" in text
+    assert text.endswith(
+        "processes, of one of them times their number; by kernels and copies alone, with 5 GB/s where a rate is unknown"
+    )
+
+
+def test_parts_on_one_device_have_shared_rows_once() -> None:
+    sent = Sent("all", {(p, q): 10 for p in range(3) for q in range(3)}, shared=True)
+    assert sent.total(("cuda",) * 3) == 30
+    devices = ("cuda", "cuda:1", "cuda")
+    assert sorted(sent.between(devices)) == sorted((a, b, 10) for a in devices for b in ("cuda", "cuda:1"))
