@@ -402,6 +402,7 @@ CALLS: dict[str, Callable[[], Good]] = {
     "boids.Flock.check_whole": lambda: (_flock().check_whole, [], {}),
     "boids.Flock.describe_search": lambda: (_flock().describe_search, [], {}),
     "boids.Flock.polarisation": lambda: (_flock().polarisation, [], {}),
+    "boids.Flock.explain": lambda: (_flock().explain, [], {}),
     "boids.Flock.statistics": lambda: (_flock().statistics, [], {}),
     "boids.Boundary": lambda: (boids.Boundary, ["mine", "what it does", 1], {}),
     "boids.Parameters": lambda: (boids.Parameters, [], {"radius": 2.0, "mass": 1.0, "unit_side": True}),
