@@ -53,7 +53,7 @@ OnDevice = Annotated[
         metavar="NAME",
         autocompletion=completing(DEVICES),
         help="explain for cpu or cuda, which needs no GPU (default cpu; cuda with --arch); of "
-        "boids cpu*4 or cuda:0-3: what parts bring each other, too",
+        "boids also cpu*4 or cuda:0-3, with what parts bring each other",
     ),
 ]
 Bodies = Annotated[

@@ -26,7 +26,7 @@ UNKNOWN, NOT_HERE, MEASURED = "unknown link", "not in this machine", "measured n
 @dataclass(frozen=True, slots=True)
 class Sent:
     """What parts bring each other in every `every`-th step. nbytes: from one part to another one,
-    by their numbers. shared: parts on one device have it once; then parts send to themselves, too.
+    by their numbers. shared: parts on one device have it once; parts then also send to themselves.
     """
 
     name: str
@@ -57,7 +57,7 @@ class DividedStep:
 @dataclass(frozen=True, slots=True)
 class KernelTime:
     """Predicted seconds of a kernel over all rows on one device. least: of them, however few rows
-    there are. near: whether parts run it over near rows of others, too.
+    there are. near: whether parts also run it over near rows of others.
     """
 
     seconds: float
@@ -127,7 +127,7 @@ def lines_of_links(links: Sequence[LinkOfStep]) -> list[str]:
 class MeshStep:
     """A step on a mesh. Print it, or take `.json()`.
 
-    kind: what rows are. hidden: what of the copies takes no time of its own. efficiency: by numbers
+    kind: what rows are. hidden: what of the copies takes no time beside kernels. efficiency: by numbers
     of parts, of one device times their number, or, where parts share a device, of that device;
     empty where no model says it.
     """

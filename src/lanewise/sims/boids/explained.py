@@ -77,4 +77,4 @@ def _mesh(flock: Flock, dt: float) -> MeshStep | None:
 
 
 NEAR_OF_CALLS = (True, False)
-"""Of the steering and the update: whether a part makes it over near agents of others, too."""
+"""Of the steering and the update: whether a part also makes it over near agents of others."""

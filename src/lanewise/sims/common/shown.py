@@ -50,7 +50,7 @@ Shown = ShownCall | ShownSize
 @dataclass(frozen=True, slots=True, eq=False)
 class ShownDivision:
     """A step of a product on a mesh. kind: what its rows are. divide: the step on so many parts.
-    near: of each call that is shown, whether parts make it over near rows of others, too.
+    near: of each call that is shown, whether parts also make it over near rows of others.
     """
 
     kind: str
