@@ -127,9 +127,9 @@ def lines_of_links(links: Sequence[LinkOfStep]) -> list[str]:
 class MeshStep:
     """A step on a mesh. Print it, or take `.json()`.
 
-    kind: what rows are. hidden: what of the copies takes no time beside kernels. efficiency: by numbers
-    of parts, of one device times their number, or, where parts share a device, of that device;
-    empty where no model says it.
+    kind: what rows are. hidden: which copies cost no time. efficiency: by numbers of parts, of one
+    device times their number, or, where parts share a device, of that device; empty where no model
+    says it.
     """
 
     mesh: str
