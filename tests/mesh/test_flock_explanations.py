@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lanewise.explanation import mesh_steps
-from lanewise.explanation.mesh_steps import DividedStep, KernelTime, Sent, explain_mesh
+from lanewise.explanation.mesh_steps import DividedStep, RowsTime, Sent, explain_mesh
 from lanewise.runtime.exchange import Moves
 from lanewise.runtime.links import NVLINK
 from lanewise.sims.boids import Flock
@@ -98,7 +98,7 @@ def halves(parts: int) -> DividedStep:
     return DividedStep(own, tuple(n + 10 * (parts - 1) for n in own), (near, all_of))
 
 
-TIMES = [KernelTime(1e-3, 0.0, near=True), KernelTime(1e-3, 1e-4, near=False)]
+TIMES = [RowsTime(1e-3, 0.0, near=True), RowsTime(1e-3, 1e-4, near=False)]
 
 
 def test_efficiency_on_gpus_that_are_there(monkeypatch: pytest.MonkeyPatch) -> None:

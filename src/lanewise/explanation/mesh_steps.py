@@ -55,7 +55,7 @@ class DividedStep:
 
 
 @dataclass(frozen=True, slots=True)
-class KernelTime:
+class RowsTime:
     """Predicted seconds of a kernel over all rows on one device. least: of them, however few rows
     there are. near: whether parts also run it over near rows of others.
     """
@@ -70,7 +70,7 @@ class KernelTime:
         return self.least + max(0.0, self.seconds - self.least) * share
 
 
-def kernel_time(call: Offline, *, near: bool) -> KernelTime | None:
+def kernel_time(call: Offline, *, near: bool) -> RowsTime | None:
     """Of the launches of a call over all rows, but for what is not generated; None: unknown."""
     model = call.subject.model
     found = rows_predicted(call.executable.program, call.subject.environment, model)
@@ -78,7 +78,7 @@ def kernel_time(call: Offline, *, near: bool) -> KernelTime | None:
         return None
     times = [(r.predicted, r.times) for r in call.launches(found) if r.predicted is not None]
     each = model.loop_launch_seconds
-    return KernelTime(sum(t for t, _ in times), each * sum(n for _, n in times), near)
+    return RowsTime(sum(t for t, _ in times), each * sum(n for _, n in times), near)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,7 @@ def explain_mesh(
     devices: tuple[str, ...],
     kind: str,
     divide: Callable[[int], DividedStep],
-    times: Iterable[KernelTime | None],
+    times: Iterable[RowsTime | None],
 ) -> MeshStep:
     """A step on these devices, which need not be there. divide: the step on so many parts. times:
     of its kernels; None: unknown.
@@ -268,7 +268,7 @@ def _efficiency(
     devices: tuple[str, ...],
     links: tuple[LinkOfStep, ...],
     divide: Callable[[int], DividedStep],
-    times: Sequence[KernelTime],
+    times: Sequence[RowsTime],
 ) -> dict[int, float]:
     """See `MeshStep`. A rate that is unknown counts as what such links reach."""
     count = sum(step.rows)

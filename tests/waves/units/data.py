@@ -49,12 +49,14 @@ def a_job(pattern: str, **changes: Any) -> Job:
     return Job(**{"sfts": (pattern,), "search": a_search(), "sky": SKY, "ephemeris": "EPV00", "most": 40, **changes})
 
 
-def start_search(pattern: str, sky: Path, out: Path, *more: object, device: str = "numpy") -> subprocess.Popen[str]:
+def start_search(
+    pattern: str, sky: Path, out: Path, *more: object, device: str = "numpy", quiet: bool = True
+) -> subprocess.Popen[str]:
     """The same search by the command line, in a process of its own."""
     arguments = (
         "waves", "run", "--device", device, "--sfts", pattern, "--freq", 60.0099, "--band", 0.00025, "--f1dot", "-2e-10,8e-10", "--ref-time", START + 90_000,
         "--stack", 36000, "--residuals", 3, "--patch", 0.02, "--threshold", 4, "--ephemeris", "EPV00", "--candidates", 40, "--sky", sky,
-        "--out", out, "--quiet", *more,
+        "--out", out, *(("--quiet",) if quiet else ()), *more,
     )  # fmt: skip
     return subprocess.Popen(
         [sys.executable, "-m", "lanewise", *(str(a) for a in arguments)], env=environment(),

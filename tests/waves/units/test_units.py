@@ -129,6 +129,21 @@ def test_nor_on_a_gpu(pattern: str, whole: bytes, tmp_path: Path) -> None:
     assert search_bytes(replace(job, device="cpu"), tmp_path / "3", resume=True) == found  # all units are there
 
 
+@pytest.mark.cuda
+def test_nor_on_two_gpus(pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker on each, whichever they are, and more units than these; the command by either name."""
+    pytest.importorskip("distributed")
+    cupy = pytest.importorskip("cupy")
+    if cupy.cuda.runtime.getDeviceCount() < 2:
+        pytest.skip("needs two GPUs")
+    job = a_job(pattern, device="cuda")
+    found = search_bytes(job, tmp_path / "1")
+    for gpus in ((0, 1), (1, 0), (1,)):
+        folder = tmp_path / "-".join(map(str, gpus))
+        assert search_bytes(job, folder, units=5, workers=Workers(gpus=gpus)) == found
+    assert search_bytes(job, tmp_path / "2", workers=Workers(count=2)) == found
+
+
 def test_devices_find_the_same(whole: bytes, on_cpu: bytes) -> None:
     """Sums in float32 move mean 2F; in these data no peak is near enough to the threshold to change a count."""
     ours, theirs = np.frombuffer(whole, CANDIDATE), np.frombuffer(on_cpu, CANDIDATE)
@@ -386,14 +401,26 @@ def test_devices_and_workers(
     monkeypatch.setattr(known_devices, "place_of", lambda _: stand_in)
     for devices, gpus in ((("cuda", "cuda:2"), (0, 2)), (("cuda:1",), (1,))):
         stand_in = SimpleNamespace(devices=devices)
-        assert files.gpus_of("cuda:0,2", None) == ("cuda", gpus)
-    for devices, said in ((("cuda", "cuda"), "has cuda twice"), (("cpu", "cpu"), "takes GPUs, found cpu")):
+        assert files.workers_of("cuda:0,2", None, None) == ("cuda", None, gpus)
+        assert files.workers_of("cuda:0,2", 1, None) == ("cuda", 1, gpus)
+    for devices, said in ((("cuda", "cuda"), "has cuda twice"), (("python",) * 2, "GPUs or the CPU, found python")):
         stand_in = SimpleNamespace(devices=devices)
         with pytest.raises(InputError, match=said):
-            files.gpus_of("cuda:0*2", None)
+            files.workers_of("cuda:0*2", None, None)
+    with pytest.raises(InputError, match=r"cuda:0\*2 has 2 workers, and --workers is 3; leave one of them out"):
+        files.workers_of("cuda:0*2", 3, None)
     with pytest.raises(InputError, match="--scheduler has the workers and their GPUs, found --device cuda:0,2"):
-        files.gpus_of("cuda:0,2", "tcp://host:8786")
-    assert files.gpus_of("cuda:1", None) == ("cuda:1", ())
+        files.workers_of("cuda:0,2", None, "tcp://host:8786")
+    assert files.workers_of("cuda:1", 3, None) == ("cuda:1", 3, ())
+    stand_in = SimpleNamespace(devices=("cpu",) * 4)
+    assert files.workers_of("cpu*4", None, None) == ("cpu", 4, ())
+    assert files.workers_of("cpu*4", 2, None) == ("cpu", 2, ())
+    gpus = a_job(pattern, device="cuda")
+    assert Workers().line(gpus) == ""
+    assert Workers(gpus=(0, 2)).line(gpus) == "2 workers, a GPU each: 3, 8"
+    assert Workers(count=1).line(gpus) == "1 worker, a GPU each: 3"
+    assert Workers(count=3).line(a_job(pattern, device="cpu")) == "3 workers on cpu"
+    assert Workers(scheduler="tcp://host:1").line(gpus) == "workers of tcp://host:1"
     assert Workers(gpus=(0, 2)).count == 2
     assert Workers(count=1, gpus=(0, 2)).count == 1
     assert all("resources" not in d and d["nthreads"] == 1 for d in described_workers(3, False))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Generator
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -16,9 +17,12 @@ GPU = "GPU"  # the resource that a worker of a cluster announces: dask worker --
 
 
 def check_installed() -> None:
-    """Raise InputError where the package is missing."""
+    """Raise InputError where the package is missing; where it is there, Dask has its settings
+    from now on.
+    """
     if find_spec("distributed") is None:
         raise InputError(f"workers need the package distributed: {install('cluster')}")
+    import_module("distributed")
 
 
 @contextmanager

@@ -22,33 +22,45 @@ def check_device(device: str) -> None:
         resolve(device)
 
 
-def gpus_of(device: str, scheduler: str | None) -> tuple[str, tuple[int, ...]]:
-    """The device of a search, and the numbers of GPUs that have a worker each: those of a mesh,
-    such as "cuda:*" or "cuda:0,2"; none of a single device.
+def workers_of(
+    device: str, workers: int | None, scheduler: str | None
+) -> tuple[str, int | None, tuple[int, ...]]:
+    """The device of a search, its number of workers, and the numbers of GPUs that have a worker
+    each: those of a mesh, such as "cuda:*" or "cuda:0,2". "cpu*4" has four workers of the CPU. Of a
+    single device the workers are those that are requested.
 
-    Raises `InputError` for meshes of other devices, `DeviceError` for what is not there.
+    Raises `InputError` for other meshes and numbers of workers, `DeviceError` for what is not
+    there.
     """
     from lanewise.sims.common import devices as known
 
     if not known.is_mesh(device):
-        return device, ()
+        return device, workers, ()
     if scheduler is not None:
         raise InputError(
-            f"--scheduler has the workers and their GPUs, found --device {device}; wanted cuda"
+            f"--scheduler has the workers and their GPUs, found --device {device}; wanted "
+            f"{'cpu' if device.startswith('cpu') else 'cuda'}"
         )
     place = known.place_of(device)
     devices = [place] if isinstance(place, str) else list(place.devices)
+    if workers is not None and workers > len(devices):
+        raise InputError(
+            f"--device {device} has {len(devices)} {'worker' if len(devices) == 1 else 'workers'}, "
+            f"and --workers is {workers}; leave one of them out"
+        )
+    if all(known.target_of(name) is known.CPU for name in devices):
+        return known.CPU.name, workers or len(devices), ()
     for name in devices:
-        if known.target_of(name).name != known.CUDA.name:
+        if known.target_of(name) is not known.CUDA:
             raise InputError(
-                f"--device {device} takes GPUs, found {name}; wanted --device {name} --workers "
-                f"{len(devices)}"
+                f"--device {device} takes GPUs or the CPU, found {name}; wanted --device {name} "
+                f"--workers {len(devices)}"
             )
         if devices.count(name) > 1:
             raise InputError(
                 f"--device {device} has {name} twice, and every worker has its own GPU"
             )
-    return known.CUDA.name, tuple(map(known.cuda_number, devices))
+    return known.CUDA.name, workers, tuple(map(known.cuda_number, devices))
 
 
 def check_outputs(

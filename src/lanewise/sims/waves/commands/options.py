@@ -61,8 +61,8 @@ class Input:
         Option(
             METHOD,
             "NAME",
-            "cpu, cuda, cuda:1, ...; of run cuda:* or cuda:0,2, a worker on each; or numpy: the "
-            "definition in float64 (default {default})",
+            "cpu, cuda, cuda:1, ...; of run cuda:*, cuda:0,2 or cpu*2, a worker on each; or numpy: "
+            "the definition in float64 (default {default})",
             values=(*DEVICES, "numpy"),
         ),
     )

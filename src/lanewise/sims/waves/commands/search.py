@@ -22,7 +22,7 @@ from lanewise.sims.common.options import GivenOptions
 from lanewise.sims.common.profile_report import ProfileReport
 from lanewise.sims.common.viewing import check_view, served
 from lanewise.sims.waves.commands.arguments import require
-from lanewise.sims.waves.commands.files import check_device, check_outputs, gpus_of, say_left_out
+from lanewise.sims.waves.commands.files import check_device, check_outputs, say_left_out, workers_of
 from lanewise.sims.waves.commands.options import Directions, Input, InUnits, SearchGrid
 from lanewise.sims.waves.commands.sky import directions
 from lanewise.sims.waves.device.memory import Memory
@@ -35,7 +35,7 @@ from lanewise.sims.waves.units import Found, Job, Opened, Workers, forget, has_c
 from lanewise.sims.waves.units.origins import origins
 from lanewise.support.errors import InputError
 from lanewise.support.interrupts import INTERRUPTED
-from lanewise.support.numerals import numeral
+from lanewise.support.numerals import counted, numeral
 
 FLAGS = {"freq_band": "--band"}
 WHOLE = ("rank", "promoted", "templates")  # columns of integers
@@ -147,7 +147,7 @@ def _asked(matched: GivenOptions) -> _Asked:
         raise InputError(
             f"--follow-up is {where.follow_up}; wanted a number of candidates, 0 for none"
         )
-    device, gpus = gpus_of(inputs.device, kept.scheduler)
+    device, count, gpus = workers_of(inputs.device, kept.workers, kept.scheduler)
     # else its workers have the device, and nothing here needs it
     if kept.scheduler is None or where.follow_up:
         check_device(device)
@@ -164,7 +164,7 @@ def _asked(matched: GivenOptions) -> _Asked:
         method=where.method,
         device=device,
     )
-    workers = Workers(count=kept.workers, scheduler=kept.scheduler, gpus=gpus)
+    workers = Workers(count=count, scheduler=kept.scheduler, gpus=gpus)
     return _Asked(job, where.out, where.plot, overwrite, where.follow_up, kept, workers)
 
 
@@ -214,6 +214,11 @@ def _searched(
         with said():
             one = stack.enter_context(place)
         say_left_out(one.ready.left_out)
+        if (who := asked.workers.line(search)) and not matched["quiet"]:
+            print(
+                f"{counted(len(one.units), 'work unit', 'work units')} for {who}",
+                file=sys.stderr if matched["json"] else sys.stdout,
+            )
         seen = stack.enter_context(_viewed(one, matched, profile))
         run = _Run(one, kept.checkpoint_every, announce, seen)
         follow(run, "waves", _rate, quiet=matched["quiet"])

@@ -146,6 +146,17 @@ def described_workers(
     }
     if not on_gpus:
         return [{**common, "env": threads} for _ in range(workers)]
+    return [
+        {**common, "env": {**threads, "CUDA_VISIBLE_DEVICES": gpu}, "resources": {GPU: 1}}
+        for gpu in cards_of(workers, chosen)
+    ]
+
+
+def cards_of(workers: int, chosen: tuple[int, ...] = ()) -> list[str]:
+    """The GPU of each worker, as CUDA_VISIBLE_DEVICES names it. chosen: see `described_workers`.
+
+    Raises `InputError` where there are fewer GPUs.
+    """
     gpus = visible_cards()
     gpus = [gpus[n] for n in chosen if n < len(gpus)] if chosen else gpus
     if workers > len(gpus):
@@ -153,7 +164,4 @@ def described_workers(
             f"{workers} workers with a GPU each are requested; there are {len(gpus)}: "
             f"{', '.join(gpus) or 'none'}"
         )
-    return [
-        {**common, "env": {**threads, "CUDA_VISIBLE_DEVICES": gpu}, "resources": {GPU: 1}}
-        for gpu in gpus[:workers]
-    ]
+    return gpus[:workers]

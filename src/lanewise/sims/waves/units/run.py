@@ -23,6 +23,7 @@ from lanewise.sims.waves.units.engines import (
     GPU,
     Announce,
     Report,
+    cards_of,
     connected,
     in_process,
     on_workers,
@@ -33,6 +34,7 @@ from lanewise.sims.waves.units.validation import ResultError, validate
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import check_fields
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import counted
 
 UNITS_A_WORKER = 4  # so that no worker waits long for the last one
 SECONDS = 10.0  # from one checkpoint of a unit to the next
@@ -70,6 +72,20 @@ class Workers:
     def asked(self) -> bool:
         """Whether other processes than this one compute."""
         return self.count is not None or self.scheduler is not None
+
+    def line(self, job: Job) -> str:
+        """Who computes a job, in words; "" where that is this process. Raises `InputError` for
+        workers without a GPU each.
+        """
+        if self.scheduler is not None:
+            return f"workers of {self.scheduler}"
+        if self.count is None:
+            return ""
+        many = counted(self.count, "worker", "workers")
+        if not job.on_gpu:
+            return f"{many} on {job.device}"
+        cards = cards_of(self.count, self.gpus)
+        return f"{many}, a GPU each: {', '.join(cards)}"
 
     def check(self, job: Job) -> None:
         """Refuse a GPU by its number for workers."""
