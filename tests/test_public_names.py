@@ -39,8 +39,13 @@ PRODUCTS: Inside = {
             "launch.tuned_plans", "loops.orders", "patterns.part_rooms", "patterns.search", "patterns.search.automatic",
             "patterns.search.base", "patterns.search.builders.geometry", "patterns.search.near_rows", "patterns.search.part_orders",
             "patterns.search.picker", "patterns.search.points", "patterns.search.reordering",
-            "patterns.search.searched_launch", "patterns.search.tree.choice", "patterns.search.tree.tail", "runtime.memory",
+            "patterns.search.searched_launch", "patterns.search.tree.choice", "patterns.search.tree.tail", "runtime.exchange",
+            "runtime.memory",
         ),
+    ),
+    "sims.common.shown": (
+        "steps on a mesh are explained by what products say of their parts",
+        ("explanation.calls", "explanation.mesh_steps", "loops.explanation"),
     ),
     # what only one product has
     "sims.boids.flock": ("the type of its scene", ("live.scenes",)),

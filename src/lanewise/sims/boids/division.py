@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import lanewise as lw
-from lanewise.explanation.mesh_steps import DividedStep, Sent
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.mesh_steering import LISTED, READ
 from lanewise.sims.boids.options import DT
@@ -21,6 +20,7 @@ from lanewise.sims.boids.settings import Settings
 from lanewise.sims.boids.storage import REORDER
 from lanewise.sims.common.meshes import transport_of
 from lanewise.sims.common.searches import bytes_in_rooms, in_cells, list_lengths, lists_near
+from lanewise.sims.common.shown import DividedStep, Sent
 
 if TYPE_CHECKING:
     from lanewise.sims.boids.flock import Flock

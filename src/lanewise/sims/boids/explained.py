@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import lanewise as lw
-from lanewise.explanation.calls import compile_call
-from lanewise.explanation.mesh_steps import MeshStep, explain_mesh, kernel_time, of_process
-from lanewise.loops.explanation import LoopExplanation
 from lanewise.sims.boids.division import division_of
 from lanewise.sims.boids.options import DT
 from lanewise.sims.boids.parameters import move_values, pair_values
 from lanewise.sims.boids.semantics import URGES, rules_of
 from lanewise.sims.common.devices import target_of
 from lanewise.sims.common.meshes import mesh_of
-from lanewise.sims.common.shown import ShownCall
+from lanewise.sims.common.shown import (
+    LoopExplanation,
+    MeshStep,
+    ShownCall,
+    explain_mesh,
+    of_process,
+    time_of,
+)
 
 if TYPE_CHECKING:
     from lanewise.sims.boids.flock import Flock
@@ -66,8 +70,8 @@ def _mesh(flock: Flock, dt: float) -> MeshStep | None:
         return None
     kind = target_of(mesh.devices[0]).name
     times = [
-        kernel_time(compile_call(c.kernel, *c.given, device=kind, **c.named), near=near)
-        for c, near in zip(shown_calls(flock), NEAR_OF_CALLS, strict=True)
+        time_of(call, kind, near=near)
+        for call, near in zip(shown_calls(flock), NEAR_OF_CALLS, strict=True)
     ]
     devices = mesh.devices
     if mesh.everywhere:

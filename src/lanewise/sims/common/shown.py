@@ -11,8 +11,33 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import lanewise as lw
-from lanewise.explanation.mesh_steps import DividedStep
+from lanewise.explanation.calls import compile_call
+from lanewise.explanation.mesh_steps import (
+    DividedStep,
+    MeshStep,
+    RowsTime,
+    Sent,
+    explain_mesh,
+    kernel_time,
+    of_process,
+)
 from lanewise.layouts import Layout
+from lanewise.loops.explanation import LoopExplanation
+
+__all__ = [
+    "DividedStep",
+    "LoopExplanation",
+    "MeshStep",
+    "Sent",
+    "Shown",
+    "ShownCall",
+    "ShownDivision",
+    "ShownSize",
+    "TunedCall",
+    "explain_mesh",
+    "of_process",
+    "time_of",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +70,14 @@ class ShownSize:
 
 
 Shown = ShownCall | ShownSize
+
+
+def time_of(call: ShownCall, device: str, *, near: bool) -> RowsTime | None:
+    """The predicted time of a call on a kind of device; None: unknown. near: see `RowsTime`."""
+    compiled = compile_call(
+        call.kernel, *call.given, device=device, gather_step=call.gather_step, **call.named
+    )
+    return kernel_time(compiled, near=near)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
