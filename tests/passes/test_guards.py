@@ -136,7 +136,7 @@ PLACES = [0, 2**29, 2**30, 2**31 - 2**16]  # about which counts and indices lie
 large = st.builds(lambda edge, by: min(max(0, edge + by), NARROW), st.sampled_from(PLACES), st.integers(-20, 20))
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(branches(), st.sampled_from(SHAPES), large, st.tuples(large, large))
 def test_counts_and_indices_may_be_as_large_as_calls_make_them(
     body: ir.Block, shape: Shape, n: int, first: tuple[int, int]
