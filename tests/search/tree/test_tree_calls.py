@@ -305,6 +305,7 @@ def test_an_accuracy_is_kept() -> None:
     np.testing.assert_array_equal(np.asarray(found[-1]), np.asarray(again))
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("share", [0.1, 0.5])
 @pytest.mark.parametrize("apart", [1e-4, 1e-2])
 def test_an_accuracy_is_kept_beside_close_pairs(share: float, apart: float) -> None:
