@@ -94,6 +94,7 @@ REFUSED: dict[str, dict[str, str]] = {
         "unpacked": within("body.shape, body.old = body.old, body.shape", returns=""),
         "as a variable": within("s = body.shape\nreturn s.radius"),
         "indexed": within("return body.shape[0]"),
+        "assigned to a number": within("body.shape.radius = body.old", returns=""),
         "a record of a helper": within("return area(body)"),
         "a record made": within("body.shape = Shape(radius=1.0)", returns=""),
         "a record returned by a helper": within("return given(body.shape).radius"),

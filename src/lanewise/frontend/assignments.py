@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 
-from lanewise.frontend.access import attribute, checked_index, field_of
+from lanewise.frontend.access import attribute, checked_index, field_of, number_inside
 from lanewise.frontend.directions import population_index
 from lanewise.frontend.elements import index_nodes, lengths, store
 from lanewise.frontend.expressions import lower, number, place
@@ -80,11 +80,10 @@ def assignment(scope: Scope, targets: list[ast.expr], value: ast.expr, node: ast
                 found=result.describe(),
                 wanted="a name for each: a, b = ...",
             )
-        hint = (
-            f"use its name: {result.name}"
-            if isinstance(result, (RecordReference, ArrayReference, ElementsReference))
-            else ""
-        )
+        named = isinstance(result, (RecordReference, ArrayReference, ElementsReference))
+        hint = f"use its name: {result.name}" if named else ""
+        if named and not any(isinstance(x, ast.Name) for x in targets):
+            hint = number_inside(result)  # a field or an element has a name already
         raise scope.error(
             "only numbers and vectors can be assigned",
             node,
@@ -160,6 +159,9 @@ def _record(scope: Scope, node: ast.expr) -> RecordReference | None:
 
 def _several(scope: Scope, value: ast.expr) -> list[Number]:
     if isinstance(value, ast.Tuple):
+        for e in value.elts:
+            if isinstance(record := _record(scope, e), RecordReference):
+                raise _records_at_once(scope, record, e)
         return [number(scope, e) for e in value.elts]
     whole = lower(scope, value)
     if isinstance(whole, Several):
@@ -173,6 +175,20 @@ def _several(scope: Scope, value: ast.expr) -> list[Number]:
         value,
         found=whole.describe(),
         wanted="as many values as names, or a vector",
+    )
+
+
+def _records_at_once(scope: Scope, record: RecordReference, node: ast.expr) -> Exception:
+    """The error about `b.shape, b.before = b.before, b.shape`. In Python, where names of records
+    within records are references, that would give both the same values.
+    """
+    field = record.record.fields[0].name
+    return scope.error(
+        "records are assigned one at a time",
+        node,
+        found=record.describe(),
+        wanted="scalars and vectors",
+        hint=f"to swap two records, swap their fields: {record.name}.{field} and so on",
     )
 
 

@@ -36,7 +36,7 @@ def assign_field(
             f"{place} is a {part.name}, whose fields are assigned one by one",
             node,
             found=f"an assignment of {value.describe()} to {place}",
-            wanted=f"{place}.{part.names[0]} = ...",
+            wanted=f"{place}.{part.names[0]} = ..., or another {part.name}",
         )
     if field is None:
         raise scope.error(

@@ -290,6 +290,8 @@ def _other(value: Any, kind: Record) -> str:
             f"{kind.name} that this kernel was made with "
             f"{kind}; run the kernel's cell again"
         )
+    if isinstance(value, PartOfRecords) and value.record != kind:
+        return f"{value!r}, whose records are {value.record.name}"
     return describe(value)
 
 

@@ -85,10 +85,10 @@ class SoAoAS(Layout):
 
 
 def _named(name: str, left: Mapping[str, Leaf], leaves: Sequence[Leaf]) -> list[Leaf]:
-    """The leaves of a field, or the one component that is meant; raises `RecordError` when one is
-    missing or was taken.
+    """The leaves of a field, or of all fields of a record within the record, or the one component
+    that is meant; raises `RecordError` when one is missing or was taken.
     """
-    matches = [leaf for leaf in leaves if name in (leaf.field, leaf.name)]
+    matches = [leaf for leaf in leaves if leaf.name == name or leaf.name.startswith(f"{name}.")]
     if not matches or any(leaf.name not in left for leaf in matches):
         fields = ", ".join(dict.fromkeys(leaf.field for leaf in left.values())) or "none"
         raise RecordError(

@@ -293,7 +293,7 @@ class RecordArray(Generic[B]):
         length that it was cut with.
         """
         self._storage.check_own("append")
-        if isinstance(records, RecordArray):
+        if isinstance(records, (RecordArray, PartOfRecords)):
             added = storage_alike(self, records)
         else:
             added = assigning.from_rows(self._storage, records)
@@ -496,6 +496,8 @@ def storage_of(array: RecordArray) -> Storage:
 
 def storage_alike(array: RecordArray, other: Any) -> Storage:
     """The storage of an array of the same records on the same device; refuses anything else."""
+    if isinstance(other, PartOfRecords):
+        other = other.copy()  # apart, also where it lies in this array
     if not isinstance(other, RecordArray):
         raise ArgumentError(f"wanted an array of {array.record}, found {type(other).__name__}")
     assigning.check_alike(storage_of(array), storage_of(other))

@@ -20,7 +20,13 @@ from lanewise.records.field_values import brought
 from lanewise.records.open_layout import AUTO, LayoutArgument
 from lanewise.records.parts import PartOfRecords, columns_within
 from lanewise.records.storage import OF_ANOTHER, Storage
-from lanewise.records.structures import column_names, layout_of, structure_of, unknown_name
+from lanewise.records.structures import (
+    column_names,
+    component_columns,
+    layout_of,
+    structure_of,
+    table_column,
+)
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.field_copies import is_writable
 from lanewise.runtime.memory import address, array_module, device_of, home
@@ -102,34 +108,32 @@ def _fields(record: Record, values: Any, device: str) -> dict[str, Any]:
     if isinstance(values, Mapping):
         values = _laid_flat(record, cast("Mapping[str, Any]", values), device)
     names, column = _table(record, values)
-    named = (
-        column_names(record)
-        if any(record.field(n) is None for n in names)
-        else {f: [f.name] for f in record}
-    )
-    joined = {f: f.name.replace(".", "_") for f in record}
-    joined |= {f: f.name for f, column in joined.items() if record.field(column) is not None}
-    known = dict.fromkeys(
-        [f.name for f in record]
-        + [c for f, columns in named.items() for c in (*columns, joined[f])]
-    )
+    given: dict[Field, list[str]] = {}
     for name in names:
-        if name not in known:
-            raise ArgumentError(unknown_name(record, "column", name, known))
+        field = table_column(record, name)
+        given.setdefault(field, []).append(name)
     found: dict[str, Any] = {}
-    for field, columns in named.items():
-        if whole := next((n for n in (field.name, joined[field]) if n in names), None):
-            found[field.name] = column(whole)
-        elif parts := [c for c in columns if c in names]:
-            if missing := [c for c in columns if c not in names]:
-                raise ArgumentError(
-                    f"{record.name}.{field.name} is a {field.type}: the table has "
-                    f"{', '.join(parts)}, and no {', '.join(missing)}"
-                )
-            brought_columns = [
-                brought(f"the column {c!r} of {record.name}", column(c), device) for c in columns
-            ]
-            found[field.name] = array_module(device).stack(brought_columns, axis=1)
+    for field, columns in given.items():
+        parts = component_columns(field) if isinstance(field.type, t.Vector) else []
+        whole = [n for n in columns if n not in parts]
+        if len(whole) > 1 or (whole and len(columns) > 1):
+            raise ArgumentError(
+                f"{record.name}.array got {field.name!r} twice: the table has the columns "
+                f"{', '.join(map(repr, columns))}"
+            )
+        if whole:
+            found[field.name] = column(whole[0])
+            continue
+        if missing := [c for c in parts if c not in columns]:
+            column_names(record)  # refuses a component that is called as another field
+            raise ArgumentError(
+                f"{record.name}.{field.name} is a {field.type}: the table has "
+                f"{', '.join(columns)}, and no {', '.join(missing)}"
+            )
+        brought_columns = [
+            brought(f"the column {c!r} of {record.name}", column(c), device) for c in parts
+        ]
+        found[field.name] = array_module(device).stack(brought_columns, axis=1)
     return found
 
 
@@ -176,6 +180,8 @@ def _table(record: Record, values: Any) -> tuple[list[Any], Callable[[str], Any]
     what = (
         "an array of records; .copy() is another one"
         if isinstance(values, RecordArray)
+        else f"{shown(values)}; .copy() is an array of them"
+        if isinstance(values, PartOfRecords)
         else shown(values)
     )
     raise ArgumentError(

@@ -8,6 +8,7 @@ from typing import Any, cast
 from lanewise.records import moves
 from lanewise.records.arrays import RecordArray, class_of, storage_alike
 from lanewise.records.keys import Span
+from lanewise.records.parts import PartOfRecords
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError
 
@@ -23,7 +24,8 @@ def concatenate(arrays: Sequence[RecordArray]) -> RecordArray:
         raise ArgumentError(
             f"concatenate takes a list of at least one array of records, found {shown(parts)}"
         )
-    first = cast("list[Any]", parts)[0]
+    parts = [p.copy() if isinstance(p, PartOfRecords) else p for p in cast("list[Any]", parts)]
+    first = parts[0]
     if not isinstance(first, RecordArray):
         raise ArgumentError(
             f"concatenate takes arrays of records, found {type(first).__name__} at place 0"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lanewise.language.record import Record, RecordValue, unknown_field
+from lanewise.language.record import RESERVED, Record, RecordValue, unknown_field
 from lanewise.layouts import Layout
 from lanewise.records.split_array import SplitArray
 from lanewise.support.checks import shown
@@ -30,7 +30,8 @@ class PartOfRecords:
 
     `bodies.shape.radius` is a field of `bodies`, read and assigned as others are; `bodies.shape[3]`
     is what `bodies[3].shape` is, `bodies.shape[2:5]` that of the view `bodies[2:5]`. Kernels take
-    the array itself, or a `copy()` of this.
+    the array itself, or a `copy()` of this, which `copy.copy`, `copy.deepcopy` and pickle make too.
+    Assigned or appended to an array of such records it is as good as that copy.
     """
 
     __slots__ = ("__weakref__", "_array", "_name", "_python_class")
@@ -79,7 +80,8 @@ class PartOfRecords:
 
     def _full(self, name: str) -> str:
         if self.record.field(name) is None and self.record.part(name) is None:
-            raise AttributeError(unknown_field(self.record, name))
+            own = f"; .{self._name}.copy() is an array, which has it" if name in RESERVED else ""
+            raise AttributeError(unknown_field(self.record, name) + own)
         return f"{self._name}.{name}"
 
     # ------------------------------------------------------------ records
@@ -125,6 +127,14 @@ class PartOfRecords:
             )
         return self._python_class.array(None, device=self.device, **fields)
 
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> RecordArray:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.copy().__reduce__()
+
     def numpy(self) -> dict[str, np.ndarray[Any, Any]]:
         """Copies of all its fields on the host."""
         head = f"{self._name}."
@@ -135,7 +145,7 @@ class PartOfRecords:
         first = self.record.fields[0].name
         raise ArgumentTypeError(
             f"records {self.record.name} are no array of numbers; take a field, for example "
-            f".{self._name}.{first}"
+            f".{self._name}.{first}, or .{self._name}.copy(), an array of them alone"
         )
 
     def __repr__(self) -> str:

@@ -191,16 +191,46 @@ def dataframe(storage: Storage) -> Any:
 def column_names(record: Record) -> dict[Field, list[str]]:
     """The columns of each field in a table: `mass`, or `position_x`, `position_y`, `position_z`.
 
-    Raises `ArgumentError` where another field is called so.
+    Raises `ArgumentError` where two fields would have a column of one name.
     """
-    names = {f: [leaf.replace(".", "_") for leaf in t.leaves(f.name, f.type)] for f in record}
-    flat = [name for columns in names.values() for name in columns]
-    if twice := next((name for name in flat if flat.count(name) > 1), None):
-        raise ArgumentError(
-            f"{record}: two columns of a table would be called {twice!r}, a component and a field; "
-            "rename the field"
-        )
-    return names
+    owners: dict[str, Field] = {}
+    for field in record:
+        for name in component_columns(field):
+            if (other := owners.setdefault(name, field)) is not field:
+                raise _two_columns(record, name, [other, field])
+    return {f: component_columns(f) for f in record}
+
+
+def component_columns(field: Field) -> list[str]:
+    """What the columns of a field are called in a table, a column for each scalar."""
+    return [leaf.replace(".", "_") for leaf in t.leaves(field.name, field.type)]
+
+
+def table_column(record: Record, name: Any) -> Field:
+    """The field that a column of a table belongs to. It is called as the field, else as in
+    `dataframe`, `position_x`, `shape_radius`; else as a vector with `_` for its dots, `shape_axis`.
+
+    Raises `ArgumentError` for a column that belongs to none, and for one that belongs to two.
+    """
+    if isinstance(name, str) and (field := record.field(name)) is not None:
+        return field
+    meant = [f for f in record if name in component_columns(f)]
+    meant = meant or [f for f in record if name == f.name.replace(".", "_")]
+    if len(meant) > 1:
+        raise _two_columns(record, name, meant)
+    if meant:
+        return meant[0]
+    columns = [(f.name.replace(".", "_"), *component_columns(f)) for f in record]
+    known = dict.fromkeys([f.name for f in record] + [c for names in columns for c in names])
+    raise ArgumentError(unknown_name(record, "column", name, known))
+
+
+def _two_columns(record: Record, name: str, fields: list[Field]) -> ArgumentError:
+    return ArgumentError(
+        f"{record}: two columns of a table would be called {name!r}, those of "
+        f"{' and '.join(repr(f.name) for f in fields)}; rename one of these fields, or give them "
+        "by their names in full"
+    )
 
 
 def unknown_name(record: Record, what: str, name: Any, names: Iterable[str]) -> str:

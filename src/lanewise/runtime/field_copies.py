@@ -228,10 +228,19 @@ def field_copy(values: Any, advice: str) -> Any:
         locked.flags.writeable = False
         # Code that has memory of NumPy may make it writable again (`setflags(write=True)`), of a
         # buffer that is read-only no code may.
-        copy = np.asarray(memoryview(locked)).view(FieldCopy)
+        copy = _of_buffer(locked).view(FieldCopy)
         copy.advice = advice
         return copy
     return device_copy(values, advice)
+
+
+def _of_buffer(locked: Any) -> np.ndarray[Any, Any]:
+    """The same array over a read-only buffer. Of structures it goes through bytes: NumPy does not
+    read what it says of a structure within a structure whose length is no multiple of 8.
+    """
+    if locked.dtype.names is None:
+        return np.asarray(memoryview(locked))
+    return np.asarray(memoryview(locked.view(np.uint8))).view(locked.dtype)
 
 
 def device_copy(values: Any, advice: str) -> Any:

@@ -103,6 +103,16 @@ def moved_since(records: Mapping[str, RecordArray], points: Places) -> bool:
     return any(p.data is not data[0] for p, data in zip(points, there, strict=True))
 
 
+def _is_position(kind: t.ValueType) -> bool:
+    return isinstance(kind, t.Vector) and kind.element.is_float and kind.length <= 3
+
+
+def _elsewhere(record: Record) -> str:
+    """A field that could say where an element is, or an example of one."""
+    vectors = (f.name for f in record if _is_position(f.type))
+    return next(vectors, "place")
+
+
 def check_positions(signature: Signature, field: str) -> tuple[Scalar, int]:
     """The type of coordinates, and how many axes there are; raises `CompileError` with a caret.
 
@@ -119,13 +129,9 @@ def check_positions(signature: Signature, field: str) -> tuple[Scalar, int]:
                 argument,
                 found=str(record),
                 wanted=f"{field}: lw.vec3, or lw.vec2, lw.dvec2, lw.dvec3",
-                hint="position='place' of the search names another field",
+                hint=f"position={_elsewhere(record)!r} of the search names another field",
             )
-        if (
-            not isinstance(position.type, t.Vector)
-            or not position.type.element.is_float
-            or position.type.length > 3
-        ):
+        if not isinstance(position.type, t.Vector) or not _is_position(position.type):
             raise signature.source.error(
                 f"a search needs positions of two or three floats, and {record.name}.{field} is a "
                 f"{position.type}",

@@ -30,17 +30,24 @@ def nested_lists(flat: Any, ends: Sequence[np.ndarray[Any, Any]]) -> list[Any]:
 def awkward_array(flat: Any, ends: Sequence[np.ndarray[Any, Any]]) -> Any:
     """See `RaggedArray.awkward`."""
     ak = awkward_module("RaggedArray.awkward")
-    content: Any
-    if isinstance(flat, dict):
-        fields = cast("dict[str, Any]", flat)
-        content = ak.contents.RecordArray(
-            [ak.contents.NumpyArray(a) for a in fields.values()], list(fields)
-        )
-    else:
-        content = ak.contents.NumpyArray(flat)
+    content = _contents(ak, flat)
     for offsets in reversed(ends):
         content = ak.contents.ListOffsetArray(ak.index.Index64(offsets), content)
     return ak.Array(content)
+
+
+def _contents(ak: Any, flat: Any) -> Any:
+    """Values, or records of fields by their names; records within records lie within them."""
+    if not isinstance(flat, dict):
+        return ak.contents.NumpyArray(flat)
+    held: dict[str, Any] = {}
+    for name, values in cast("dict[str, Any]", flat).items():
+        own, dot, rest = name.partition(".")
+        if dot:
+            held.setdefault(own, {})[rest] = values
+        else:
+            held[own] = values
+    return ak.contents.RecordArray([_contents(ak, x) for x in held.values()], list(held))
 
 
 def awkward_module(place: str) -> Any:
