@@ -92,11 +92,30 @@ def test_processes_of_a_run_want_mpi4py(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_copies_may_read_and_may_stand_alone(
+SAID_ONCE = {
+    "info --bodies": (2, "No such option"),
+    "explain gravity --device foo": (2, "unknown device 'foo'"),
+    "explain gravity --source cpu": (0, "gravity"),
+    "gravity run --help": (0, "--bodies"),
+}
+
+
+@pytest.mark.parametrize("asked", SAID_ONCE)
+def test_what_writes_nothing_is_said_once(lanewise: Command, copy_of_two: Callable[[int], str], asked: str) -> None:
+    copy_of_two(0)
+    first = lanewise(*asked.split())
+    copy_of_two(1)
+    second = lanewise(*asked.split())
+    code, text = SAID_ONCE[asked]
+    assert first.code == code
+    assert text in first.out + first.err
+    assert (second.code, second.out, second.err) == (0, "", "")
+
+
+def test_copies_may_stand_alone(
     lanewise: Command, tmp_path: Path, copy_of_two: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy_of_two(1)
-    assert "--bodies" in lanewise("gravity", "run", "--help").out
     monkeypatch.setenv("LANEWISE_RANKS", "alone")
     assert lanewise("gravity", "run", "--bodies", 64, "--steps", 1, "--out", "run.h5", "--quiet").code == 0
     assert (tmp_path / "run.h5").exists()

@@ -33,7 +33,7 @@ class Commands(Listed):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that runs."""
-        if args and args[0] not in READING and not {"--help", "-h"} & set(args):
+        if args:
             _with_others(args)
         _check_empty(args)
         if args and args[0] in PRODUCTS:
@@ -43,11 +43,15 @@ class Commands(Listed):
 
 
 def _with_others(args: list[str]) -> None:
-    """Join the other processes of a command that several run together. Of another command refuse
-    the copies, which would write one file: the first of them raises `InputError`, the others end
-    without a word.
+    """Join the other processes of a command that several run together. What writes nothing is said
+    by the first of them alone. Of another command refuse the copies, which would write one file:
+    the first raises `InputError`, the others end without a word.
     """
     if (found := started()) is None:
+        return
+    if args[0] in READING or {"--help", "-h"} & set(args):
+        if found.rank:
+            raise typer.Exit(0)
         return
     if tuple(args[:2]) in TOGETHER:
         ranks = imported("lanewise.runtime.ranks").join()

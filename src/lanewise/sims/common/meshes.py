@@ -184,9 +184,10 @@ def written(mesh: lw.Mesh | None) -> None:
 def check_parts(count: int, kind: str, place: str | lw.Mesh) -> None:
     """Refuse runs whose parts would have next to nothing."""
     if isinstance(place, lw.Mesh) and place.parts > 1 and count < LEAST * place.parts:
+        most = count // LEAST
         raise InputError(
             f"{count:,} {kind} on {place.parts} parts ({place}): a run wants {LEAST} a part at "
-            f"least; take {max(1, count // LEAST)} or fewer"
+            f"least; take {f'{most} or fewer' if most > 1 else 'one part'}"
         )
 
 
