@@ -193,6 +193,18 @@ def test_shedding_gives_strouhal_and_means() -> None:
     assert shedding(NOTHING, 16, 0.1) == {}
 
 
+@pytest.mark.parametrize("every", [20, 90, 240])
+@pytest.mark.parametrize("growth", [-1e-3, -2e-4, 0.0, 2e-4])
+def test_what_dies_away_is_not_shed(growth: float, every: int) -> None:
+    """The sound of the start has equal periods, too, and its frequency is that of the box."""
+    steps = np.arange(0, 20_000, every)
+    lift = 1.7 + 0.3 * np.exp(growth * (steps - 10_000)) * np.sin(2 * np.pi * steps / 1000)
+    series = Series(("force_x", "force_y", "drag", "lift"), steps, np.column_stack([lift] * 4))
+    found = shedding(series, 16, 0.1)
+    assert ("strouhal" in found) == (growth >= 0)
+    assert ("measured_at_step" in found) == (growth < 0)
+
+
 @pytest.mark.parametrize("n", [8, 33])
 def test_the_duct_is_the_solution_of_poissons_equation(n: int) -> None:
     """With the wall values 0, the five-point Laplacian of the series is -1 up to its own error."""

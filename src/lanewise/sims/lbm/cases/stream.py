@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.sims.lbm.cases.oscillation import oscillation, second_half
+from lanewise.sims.lbm.cases.oscillation import Oscillation, oscillation, second_half
 from lanewise.sims.lbm.cases.registry import Flow, Probe, Series
 from lanewise.sims.lbm.kinds import Kind, Open, Wall
 
 WALL, BODY, INLET, OUTLET = 1, 2, 3, 4
 STEADY_PERIODS = 0.1  # how much the periods of a vortex street may differ, relative to their mean
+LASTING = 0.5  # of the swing of the first third of the periods, which the last third keeps
 LEAST_LIFT = 1e-3  # from the lowest to the highest: what oscillates by less is a steady flow
 OBSTACLE = "obstacle"
 FORCES = {2: ("force_x", "force_y"), 3: ("force_x", "force_y", "force_z")}
@@ -72,14 +73,20 @@ def shedding(series: Series, length: float, speed: float) -> dict[str, Any]:
     vortices are shed.
 
     Frequencies come from the lift, and extremes are those of what repeats with it: sound between
-    inlet and outlet does not. Without an oscillation whose periods are equal the last values are
-    the result, with the step that they were measured at.
+    inlet and outlet does not. Vortices grow or stay; what dies away is the sound of the start.
+    Without an oscillation that lasts and whose periods are equal, the last values are the result,
+    with the step that they were measured at.
     """
     if not len(series):
         return {}
     lift = series.column("lift")
     cycles = oscillation(series.steps, lift)
-    if cycles is None or cycles.spread > STEADY_PERIODS or _amplitude(series) < LEAST_LIFT:
+    if (
+        cycles is None
+        or cycles.spread > STEADY_PERIODS
+        or _amplitude(series) < LEAST_LIFT
+        or _dies_away(series, cycles)
+    ):
         last = {"drag": float(series.column("drag")[-1]), "lift": float(lift[-1])}
         return {**last, "measured_at_step": int(series.steps[-1])}
     within = (series.steps >= cycles.start) & (series.steps <= cycles.stop)
@@ -99,3 +106,12 @@ def shedding(series: Series, length: float, speed: float) -> dict[str, Any]:
 def _amplitude(series: Series) -> float:
     _, lift = second_half(series.steps, series.column("lift"))
     return float(np.ptp(lift))
+
+
+def _dies_away(series: Series, cycles: Oscillation) -> bool:
+    """Whether the lift swings by less in the last third of the periods than in the first one."""
+    third = max(1, cycles.periods // 3) / cycles.frequency
+    lift = series.column("lift")
+    first = lift[(series.steps >= cycles.start) & (series.steps <= cycles.start + third)]
+    last = lift[(series.steps >= cycles.stop - third) & (series.steps <= cycles.stop)]
+    return bool(np.ptp(last) < LASTING * np.ptp(first))
