@@ -347,6 +347,8 @@ def near(target: Both, source: Both) -> lw.f32:
         (lambda a: a.pair.nbytes, r"Pair has no field 'nbytes'; .*; \.pair\.copy\(\) is an array, which has it"),
         (lambda a: Pair.array(a.pair), r"\.copy\(\) is an array of them"),
         (lambda a: np.asarray(a.pair), r"or \.pair\.copy\(\), an array of them alone"),
+        (lambda a: a.x, r"Both has no field 'x'; its fields are pair, pair_x; did you mean 'pair\.x'\?"),
+        (lambda a: lw.Population(a, ids="pair"), r"Both\.pair is a Pair; name a field of it: pair\.x, pair\.y"),
         (lambda a: a.append(a.pair), r"wanted an array of Both.*found an array of Pair"),
     ],
 )

@@ -344,8 +344,13 @@ def _is_kept(value: Any, made: Any, kind: t.ValueType) -> bool:
 
 
 def unknown_field(record: Record, name: str) -> str:
-    """The text of the error about a field that is not there."""
-    return f"{record.name} has no field {name!r}; its fields are {', '.join(record.names)}"
+    """The text of the error about a field that is not there, or lies in a record within."""
+    if (part := record.part(name)) is not None:
+        fields = ", ".join(f"{name}.{f.name}" for f in part)
+        return f"{record.name}.{name} is a {part.name}; name a field of it: {fields}"
+    within = next((f.name for f in record if f.name.endswith(f".{name}")), None)
+    meant = "" if within is None else f"; did you mean {within!r}?"
+    return f"{record.name} has no field {name!r}; its fields are {', '.join(record.names)}{meant}"
 
 
 RESERVED = frozenset(
