@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.compiler.pipeline import build_program
+from lanewise.explanation.calls import call_subject
+from lanewise.explanation.compiled import find_model
 from lanewise.models.devices import DeviceModel, table_model
 from lanewise.models.predict import predict
 from lanewise.planning.plan import NEUTRAL, Plan
@@ -77,3 +81,18 @@ def test_gravity_on_a_cpu(threads, layout, targets, seconds):
     found = predict(built, counts, replace(EPYC, multiprocessors=threads))
     assert found.seconds == pytest.approx(seconds, rel=0.10)
     assert found.occupancy is None
+
+
+@lw.threadwise
+def doubled(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    c[y, x] = 2.0 * a[y, x]
+
+
+@pytest.mark.parametrize(("side", "microseconds"), [(4096, 35.3), (8192, 129.4), (16384, 507.0)])
+def test_copies_beyond_the_caches_take_a_start_and_their_bytes(side: int, microseconds: float) -> None:
+    """Launches that follow each other on an NVIDIA H200, without what is between two of them."""
+    a, c = np.empty((side, side), np.float32), np.empty((side, side), np.float32)
+    subject, _, _ = call_subject(doubled, (), {"a": a, "c": c, "grid": a.shape}, "cuda", find_model("cuda", "sm_90"))
+    built = build_program(subject.reference, subject.plan, "cuda")
+    found = predict(built, subject.environment, table_model("sm_90"), in_graph=True).seconds
+    assert found == pytest.approx(microseconds * 1e-6, rel=0.04)

@@ -19,7 +19,7 @@ Sample = np.ndarray[Any, Any]
 Known = dict[str, Sample | None]
 WARP = 32
 BLOCKS, WARPS, PARTS = 4, 4, 2  # how many of each are looked at, spread evenly
-SCATTERED = 16  # blocks of an index space
+SCATTERED = 32  # blocks of an index space, of which a few in a hundred have an edge
 GOLDEN = 0.6180339887498949
 
 _BINARY: Mapping[str, Callable[[Any, Any], Any]] = {

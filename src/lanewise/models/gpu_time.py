@@ -31,6 +31,12 @@ HIDING = 8.0  # how sharply enough warps turn into too few (16,384 bodies, float
 INDEPENDENT_TURNS = 16
 # until a kernel's first load is there and its last store done (1,024 bodies, step in a graph)
 START_SECONDS = 1e-6
+# Calibrated with copies and sums of rows of 64 MB to 2 GB on an NVIDIA H200, which take 3.6 us and
+# what their bytes take: until memory is as busy as it can be, and from then on to the end
+MEMORY_START = 2.2e-6
+# how sharply computing and memory turn from one that decides into both: warps that wait for memory
+# compute nothing (naive array kernels of even seeds, design note 64)
+OVERLAP = 3.0
 # Calibrated with bench/results/optimiser_cuda.md (gathered):
 # what memory moves for one place that data tell, beyond the cache: bursts of 64 bytes, three
 # quarters of the rate
@@ -186,7 +192,10 @@ def kernel_time(
             total += times * (blocks * warps_per_block * busy / rate + waits / blocks)
     compute = total / device.clock_hz
     outside = memory_seconds(work, counts, device, warps_per_block)
-    seconds = START_SECONDS + (compute**NORM + max(outside.values()) ** NORM) ** (1 / NORM)
+    beyond = outside["memory"] * device.memory_bandwidth / device.l2_bytes
+    starting = outside["memory"] + MEMORY_START * min(1.0, beyond)
+    waited = max(outside["l2"], starting)
+    seconds = START_SECONDS + (compute**OVERLAP + waited**OVERLAP) ** (1 / OVERLAP)
     everything = work.blocks * warps_per_block / device.cycles
     expected = bound_of({**{u: c * everything for u, c in cycles.items()}, **outside})
     details = {
