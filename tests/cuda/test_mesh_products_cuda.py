@@ -10,6 +10,8 @@ import pytest
 
 import lanewise as lw
 from lanewise.sims.boids import Flock
+from lanewise.sims.boids.mesh_steering import READ
+from lanewise.sims.common.searches import bytes_in_rooms
 from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions
 from lanewise.sims.gravity.diagnostics import to_row
 from tests.fuzz.commands import Ended, command
@@ -154,6 +156,9 @@ def flown(place: str, **chosen: Any) -> list[bytes]:
         {"k": 7},
         {"boundary": "periodic"},
         {"semantics": "thesis", "search": "static-grid"},
+        {"search": "static-grid", "start": "world", "radius": 4.0},
+        {"search": "static-grid", "start": "cube", "radius": 4.0, "boundary": "periodic"},
+        {"search": "static-grid", "start": "world", "radius": 4.0, "boundary": "open", "precision": "f64"},
     ],
     ids=str,
 )
@@ -163,6 +168,25 @@ def test_flocks_have_the_bits_of_one_gpu(cp: Any, chosen: dict[str, Any]) -> Non
     for number, place in ((0, PLACES[0]), (1, PLACES[0]), (0, PLACES[1])):
         with cp.cuda.Device(number):
             assert flown(place, **chosen) == wanted
+
+
+@pytest.mark.parametrize("boundary", ["wrap", "periodic"])
+def test_flocks_say_what_their_parts_bring(cp: Any, boundary: str) -> None:
+    """Cells of lists are counted on the host there, and on the GPUs here: last places of positions may differ."""
+    given: dict[str, Any] = {"boundary": boundary, "radius": 2.0, "start": "world", "search": "static-grid"}
+    f = Flock(agents=40_000, device="cuda:0,1", world=100.0, seed=2, **given)
+    said = f.explain().mesh
+    assert said is not None
+    near, order = said.step.sent
+    f.run(4)
+    steering = f._engine.semantics._near  # type: ignore[attr-defined]
+    each = bytes_in_rooms(f.boids, READ)
+    assert near.total(said.devices) == pytest.approx(each * sum(steering.counts.values()), rel=0.01)
+    assert near.total(said.devices) < each * 40_000 / 2
+    assert order.every == 32
+    assert {(link.source, link.target) for link in said.links} == {("cuda", "cuda:1"), ("cuda:1", "cuda")}
+    assert all(link.known == "measured now" and link.rate and link.rate > 1e9 for link in said.links)
+    assert set(said.efficiency) == {2, 4, 8}
 
 
 def test_a_run_by_a_tree_goes_from_one_gpu_to_two_and_back(cp: Any) -> None:
