@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from lanewise.cli.main import app
 
-COLUMNS = 100
+COLUMNS = 88
 
 
 def pages() -> dict[str, str]:
