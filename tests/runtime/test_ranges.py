@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.runtime import cpu
 from lanewise.sims.boids.parameters import Parameters, move_values
 from lanewise.sims.boids.rules import BOUNDED, SPHERE, in_cone, make_rules, record_class, truncated, urge
+from tests.fuzz.texts import executed
+from tests.runtime.branching_kernels import FIELDS, RESULTS, branching_kernel
 
 N = 515
 
@@ -71,3 +76,59 @@ def test_agents(precision: str, end: int) -> None:
     urges = [rng.standard_normal((N, 3)).astype(flock.position.dtype) for _ in range(3)]
     move = make_rules(precision, end, True).move
     cut_anywhere(move, flock, urges, **move_values(Parameters(), 1 / 60), world=50.0)
+
+
+def same_in_ranges(
+    kind: str, layout: lw.Layout, seed: int, ranges: Iterable[slice], *functions: str, bits: int = 0
+) -> None:
+    """All elements are in vectors in a call on 256 records; those of a short range are behind the last vector.
+
+    Kernels of `branching_kernel` write no field that they read: calls may come in any order.
+    """
+    rng, plan, dtype = np.random.default_rng(seed), lw.Plan(vector_bits=bits), {"f32": "f4", "f64": "f8"}[kind]
+    fields = {n: rng.standard_normal(256).astype(dtype) for n in (*FIELDS, *RESULTS)}
+    with executed(branching_kernel(Random(seed), kind, *functions), f"branching_{kind}_{seed}.py") as names:
+        records = names.R.array(**fields, layout=layout)
+        whole = np.asarray(names.kernel(records, 0.6, 1.1, plan=plan))
+        wanted = {n: records.numpy()[n].copy() for n in RESULTS}
+        for rows in ranges:
+            few = records[rows].copy() if isinstance(layout, lw.AoSoA) else records[rows]
+            found = names.kernel(few, 0.6, 1.1, plan=plan)
+            assert np.array_equal(found, whole[rows], equal_nan=True), rows
+            for name, column in wanted.items():
+                assert np.array_equal(few.numpy()[name], column[rows], equal_nan=True), (name, rows)
+
+
+LAYOUTS = {"SoA": lw.SoA(), "AoS": lw.AoS(), "AoSoA": lw.AoSoA(8)}
+EVERY = [slice(first, first + length) for length in range(1, 71) for first in range(71)]
+SOME = Random(1).sample(EVERY, 40)
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_products_that_are_used_behind_branches(layout: str, kind: str) -> None:
+    """Kernels with products that LLVM fuses with sums in vectors, and not behind them."""
+    for seed in (2, 14, 33, 57):
+        same_in_ranges(kind, LAYOUTS[layout], seed, SOME)
+
+
+OTHERS = "lw.exp(-abs({0}))", "lw.mix({0}, {1}, 0.3)", "lw.fma({0}, {1}, 0.3)", "{0} // (0.5 + abs({1}))"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("bits", [0, 128, 256, 512])
+def test_random_kernels_of_branches(bits: int, layout: str, kind: str) -> None:
+    if cpu.width_problem(bits):
+        pytest.skip("this CPU has no such registers")
+    for seed in range(1000, 1020):
+        same_in_ranges(kind, LAYOUTS[layout], seed, SOME, *(OTHERS if seed % 2 else ()), bits=bits)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_range(layout: str, kind: str) -> None:
+    for seed in (2, 14):
+        same_in_ranges(kind, LAYOUTS[layout], seed, EVERY)

@@ -27,6 +27,7 @@ from lanewise.runtime.cache import (
     write_entry,
 )
 from lanewise.runtime.compiler_locks import LOADING
+from lanewise.runtime.contraction import contracted
 from lanewise.runtime.loop_invariants import MOST_PATHS, most_paths
 from lanewise.runtime.mathematics.library import called, with_functions, with_registers
 from lanewise.support.errors import DeviceError
@@ -236,7 +237,9 @@ def _vectorised(text: str) -> Any:
     manager.add_instruction_combine_pass()
     manager.add_jump_threading_pass()
     manager.run(module, builder)
-    builder = _builder(machine, interleaves=most_paths(str(module)) <= MOST_PATHS)
+    text = contracted(str(module))
+    module = _parsed(text)
+    builder = _builder(machine, interleaves=most_paths(text) <= MOST_PATHS)
     builder.getModulePassManager().run(module, builder)
     return module
 

@@ -14,21 +14,23 @@ module is looked at earlier, so the number is an upper estimate.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import inf, nan
+
+from lanewise.runtime.llvm_blocks import (
+    END,
+    FUNCTION,
+    NAME,
+    LlvmFunction,
+    LlvmStatement,
+    read_function,
+)
 
 # LLVM follows millions a second, of which not all are there
 MOST_PATHS = 1e7
 
-_NAME = r'%(?:"[^"]*"|[-\w.$]+)'
-_FUNCTION = re.compile(r'define [^\n]*?@("[^"]*"|[-\w.$]+)\([^\n]*\{\n')
-_LABEL = re.compile(r'^("[^"]*"|[-\w.$]+):.*\n', re.M)
-_STATEMENT = re.compile(rf"^  (?:({_NAME}) = )?(?:tail |musttail |notail )?(\w+)(.*)", re.M)
-_USED = re.compile(_NAME)
-_ARM = re.compile(rf"\[ ([^\s,]+), ({_NAME}) \]")
-_TARGET = re.compile(rf"label ({_NAME})")
+_ARM = re.compile(rf"\[ ([^\s,]+), ({NAME}) \]")
 _CALLED = re.compile(r'@("[^"]*"|[-\w.$]+)\(')
 _OWN_CALL = re.compile(r"call [^@\n]*@(?!llvm\.)")
 _ROUNDS = 5  # of an inner loop, after which chains have shown how they grow
@@ -41,11 +43,11 @@ def most_paths(module: str) -> float:
     A loop around one that LLVM cannot write out is vectorised only where that one falls away: its
     rounds count once.
     """
-    functions = dict[str, _Function]()
-    for text in module.split("\n}\n"):
-        found = _FUNCTION.search(text)
+    functions = dict[str, LlvmFunction]()
+    for text in module.split(END):
+        found = FUNCTION.search(text)
         if found is not None:
-            functions[found[1]] = _read(text[found.end() :])
+            functions[found[1]] = read_function(text[found.end() :])
     calls = _Calls(functions)
     most = 0.0
     for function in functions.values():
@@ -60,73 +62,7 @@ def most_paths(module: str) -> float:
     return most
 
 
-@dataclass(frozen=True, slots=True)
-class _Statement:
-    """What it defines, its operation, the values that it uses, and what is written behind."""
-
-    result: str  # "" for one that defines nothing
-    operation: str
-    used: list[str]
-    rest: str
-
-
-@dataclass(frozen=True)
-class _Function:
-    """Its blocks in an order in which what leads to a block comes before it, but for the ends of
-    loops; and where each of them leads.
-    """
-
-    texts: dict[str, str]
-    leads: dict[str, list[str]]
-
-    @cached_property
-    def blocks(self) -> dict[str, list[_Statement]]:
-        return {name: _statements(text) for name, text in self.texts.items()}
-
-    @cached_property
-    def place(self) -> dict[str, int]:
-        return {name: n for n, name in enumerate(self.texts)}
-
-    @cached_property
-    def before(self) -> dict[str, list[str]]:
-        """The blocks that lead to each block."""
-        before: dict[str, list[str]] = {name: [] for name in self.texts}
-        for name, targets in self.leads.items():
-            for target in dict.fromkeys(targets):
-                before[target].append(name)
-        return before
-
-    @cached_property
-    def variables(self) -> dict[str, str]:
-        """Pointers into memory of the function's own, with the variable that they point into."""
-        known: dict[str, str] = {}
-        for s in (s for block in self.blocks.values() for s in block if s.result):
-            if s.operation == "alloca":
-                known[s.result] = s.result
-            elif s.operation == "getelementptr" and s.used[0] in known:
-                known[s.result] = known[s.used[0]]
-        return known
-
-    def loops(self) -> Iterator[tuple[str, set[str]]]:
-        """Each loop: the first of its blocks, and all of them."""
-        for head, place in self.place.items():
-            ends = [n for n in self.before[head] if self.place[n] >= place]
-            if ends:
-                inside = {head}
-                while ends:
-                    name = ends.pop()
-                    if name not in inside:
-                        inside.add(name)
-                        ends += self.before[name]
-                yield head, inside
-
-
-def _statements(text: str) -> list[_Statement]:
-    found = _STATEMENT.finditer(text)
-    return [_Statement(m[1] or "", m[2], _USED.findall(m[3]), m[3]) for m in found]
-
-
-def _is_counted(function: _Function, head: str, inside: set[str]) -> bool:
+def _is_counted(function: LlvmFunction, head: str, inside: set[str]) -> bool:
     """Whether a loop asks of numbers alone if it continues: LLVM knows its rounds, and may write it
     out.
     """
@@ -150,7 +86,7 @@ def _is_counted(function: _Function, head: str, inside: set[str]) -> bool:
     return all(known.issuperset(function.blocks[name][-1].used[:1]) for name in exits)
 
 
-def _keeps_some(function: _Function, head: str, inside: set[str]) -> bool:
+def _keeps_some(function: LlvmFunction, head: str, inside: set[str]) -> bool:
     """Whether what stays the same in a loop may stay in it: behind branches that meet again, or a
     call.
     """
@@ -160,36 +96,11 @@ def _keeps_some(function: _Function, head: str, inside: set[str]) -> bool:
     )
 
 
-def _read(body: str) -> _Function:
-    first, *rest = _LABEL.split(body)
-    texts = {f"%{name}": text for name, text in zip(rest[::2], rest[1::2], strict=True)}
-    texts = {"": first, **texts} if first.strip() else texts
-    leads = {name: _TARGET.findall(text) for name, text in texts.items()}
-    order = _from_the_beginning(next(iter(texts)), leads)
-    return _Function({n: texts[n] for n in order}, {n: leads[n] for n in order})
-
-
-def _from_the_beginning(first: str, leads: Mapping[str, list[str]]) -> list[str]:
-    """The blocks that can be reached, each behind those that lead to it, but for ends of loops."""
-    seen, left = {first}, list[str]()
-    todo = [(first, iter(leads[first]))]
-    while todo:
-        name, targets = todo[-1]
-        target = next((t for t in targets if t not in seen), None)
-        if target is None:
-            left.append(name)
-            todo.pop()
-        else:
-            seen.add(target)
-            todo.append((target, iter(leads[target])))
-    return left[::-1]
-
-
 @dataclass(frozen=True)
 class _Calls:
     """Functions of the module, and how many paths lead through each to one of its arguments."""
 
-    functions: Mapping[str, _Function]
+    functions: Mapping[str, LlvmFunction]
     known: dict[str, float] = field(default_factory=dict[str, float])
 
     def paths(self, name: str) -> float:
@@ -205,7 +116,7 @@ class _Calls:
 
 
 def _paths_of(
-    function: _Function, head: str, inside: set[str], written_out: set[str], calls: _Calls
+    function: LlvmFunction, head: str, inside: set[str], written_out: set[str], calls: _Calls
 ) -> float:
     """How many paths lead to what stays the same in a loop, together. written_out: where loops
     begin that LLVM may write out within it.
@@ -244,7 +155,7 @@ class _Round:
     earlier: what the last round found, for loops within this one.
     """
 
-    function: _Function
+    function: LlvmFunction
     head: str
     inside: set[str]
     calls: _Calls
@@ -264,7 +175,7 @@ class _Round:
     def _paths(self, names: list[str]) -> float:
         return sum(self.found.get(n, 1.0) for n in names)
 
-    def _take(self, block: str, s: _Statement) -> None:
+    def _take(self, block: str, s: LlvmStatement) -> None:
         variables = self.function.variables
         match s.operation:
             case "phi":
@@ -292,7 +203,7 @@ class _Round:
         for variable in {known[p] for p in pointers if p in known}:
             self.memory[variable] = self.memory.get(variable, 0.0) + value
 
-    def _joined(self, block: str, s: _Statement) -> float:
+    def _joined(self, block: str, s: LlvmStatement) -> float:
         """A value that depends on where a round came from: on conditions as well."""
         value = 0.0
         for arm, source in _ARM.findall(s.rest):
