@@ -1,10 +1,11 @@
 """Text of LLVM's language from the final IR: the user's function, and a range kernel that runs
 elements `begin` to `end`.
 
-Flags of arithmetic stand on single instructions: the user's may be contracted (fused multiply-add)
-and nothing else, `rsqrt` may be approximate, and the kernel may reorder the sums over sources,
-which `pairwise` leaves free. `<name>_kernel` is what Python calls; it calls the kernel itself,
-whose parameters are arrays and numbers: there it can be said that arrays lie apart.
+Flags of arithmetic stand on single instructions: the user's may be contracted (fused multiply-add;
+`runtime/contraction.py` says which are) and nothing else, `rsqrt` may be approximate, and the
+kernel may reorder the sums over sources, which `pairwise` leaves free. `<name>_kernel` is what
+Python calls; it calls the kernel itself, whose parameters are arrays and numbers: there it can be
+said that arrays lie apart.
 """
 
 from __future__ import annotations

@@ -121,9 +121,10 @@ ROW = 256  # elements: LLVM takes no more of them in a round, of any type
 
 
 def _rows(elements: int) -> int:
-    """About so many: whole rows, where there are some. Ranges are cut at rows, as the elements
-    after the last vector of a range may be computed otherwise than those in it: which ones these
-    are depends on no number of threads and on no clock.
+    """About so many: whole rows, where there are some. Ranges are cut at rows, as the estimate
+    behind `lw.rsqrt` is another one in narrow registers, which the elements after the last vector
+    of a range are computed in: which ones these are depends on no number of threads and on no
+    clock.
     """
     return elements if elements < ROW else elements - elements % ROW
 

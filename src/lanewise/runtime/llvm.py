@@ -155,10 +155,6 @@ def _made_by() -> tuple[str, ...]:
 def _host() -> tuple[str, str, str]:
     """The triple of this machine, the name and the features of its processor, as LLVM has them."""
     binding = _llvmlite()[0]
-    # A choice between values stays one: where LLVM makes a branch of it, products before it and
-    # sums after it are no longer contracted, and only in the last elements of a range, which are
-    # not in vectors.
-    binding.set_option("", "-disable-cgp-select2branch")
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     features = binding.get_host_cpu_features().flatten()
@@ -196,9 +192,9 @@ def assembly(text: str) -> str:
 def _optimised(text: str) -> Any:
     """A text as a module that is left to be written as machine code.
 
-    LLVM takes several steps of a loop at once where that does not take minutes
-    (`loop_invariants.py`); it makes no vectors of neighbouring statements, which would change what
-    is contracted.
+    Products join their sums before a loop has copies (`contraction.py`). LLVM takes several steps
+    of a loop at once where that does not take minutes (`loop_invariants.py`); it makes no vectors
+    of neighbouring statements, which would change the order of sums that it may reorder.
     """
     functions = called(text)
     if functions:
