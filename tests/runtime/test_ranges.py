@@ -118,7 +118,7 @@ OTHERS = "lw.exp(-abs({0}))", "lw.mix({0}, {1}, 0.3)", "lw.fma({0}, {1}, 0.3)", 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["f32", "f64"])
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("bits", [0, 128, 256, 512])
+@pytest.mark.parametrize("bits", [0, 256, 512])
 def test_random_kernels_of_branches(bits: int, layout: str, kind: str) -> None:
     if cpu.width_problem(bits):
         pytest.skip("this CPU has no such registers")
