@@ -62,7 +62,9 @@ def test_a_product_and_a_sum_are_one(kind: str) -> None:
 
 def test_differences() -> None:
     lines = straight("%p = fmul contract float %a, %b", "%s = fsub contract float %p, %c")
-    assert lines[0].endswith("= fneg float %c") and lines[1].startswith("%s = call float @llvm.fmuladd.f32(float %a, float %b, ")
+    assert lines[0].endswith("= fneg float %c") and lines[1].startswith(
+        "%s = call float @llvm.fmuladd.f32(float %a, float %b, "
+    )
     lines = straight("%p = fmul contract float %a, %b", "%s = fsub contract float %c, %p")
     assert lines[0].endswith("= fneg float %a") and lines[1].endswith(", float %b, float %c)")
     lines = straight("%p = fmul contract float %a, 5.0e-01", "%s = fsub contract float %c, %p")
@@ -98,3 +100,18 @@ def test_over_branches_of_the_same_loop() -> None:
 
 def test_what_stays_the_same_in_a_loop_is_rounded_before_it() -> None:
     assert rewritten(LOOP.replace("LEFT", "%p").replace("RIGHT", "%q")) == ["%s = fsub float %y, %product"]
+
+
+@pytest.mark.parametrize(("processor", "wanted"), [("haswell", ["vfmadd"]), ("nehalem", ["mul", "add"])])
+@pytest.mark.parametrize("kind", ["float", "<4 x float>", "double"])
+def test_one_instruction_or_two(processor: str, wanted: list[str], kind: str) -> None:
+    """A processor without fused operations multiplies and adds; it calls no function for both."""
+    if "x86" not in binding.get_default_triple():
+        pytest.skip("processors of x86")
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    body = f"  %p = fmul contract {kind} %a, %b\n  %s = fadd contract {kind} %p, %c"
+    text = contracted(STRAIGHT.replace("BODY", body).replace("KIND", kind))
+    machine = binding.Target.from_default_triple().create_target_machine(cpu=processor, features="", opt=3)
+    lines = re.findall(r"^\t(vfmadd|v?mul|v?add|call|jmp)", machine.emit_assembly(binding.parse_assembly(text)), re.M)
+    assert lines == wanted
