@@ -62,13 +62,14 @@ def test_a_product_and_a_sum_are_one(kind: str) -> None:
 
 def test_differences() -> None:
     lines = straight("%p = fmul contract float %a, %b", "%s = fsub contract float %p, %c")
-    assert lines[0].endswith("= fneg float %c") and lines[1].startswith(
-        "%s = call float @llvm.fmuladd.f32(float %a, float %b, "
-    )
+    assert lines[0].endswith("= fneg float %c")
+    assert lines[1].startswith("%s = call float @llvm.fmuladd.f32(float %a, float %b, ")
     lines = straight("%p = fmul contract float %a, %b", "%s = fsub contract float %c, %p")
-    assert lines[0].endswith("= fneg float %a") and lines[1].endswith(", float %b, float %c)")
+    assert lines[0].endswith("= fneg float %a")
+    assert lines[1].endswith(", float %b, float %c)")
     lines = straight("%p = fmul contract float %a, 5.0e-01", "%s = fsub contract float %c, %p")
-    assert lines[0].endswith("= fneg float 5.000000e-01") and lines[1].endswith(", float %a, float %c)")
+    assert lines[0].endswith("= fneg float 5.000000e-01")
+    assert lines[1].endswith(", float %a, float %c)")
 
 
 def test_of_two_products_the_first() -> None:
@@ -81,7 +82,7 @@ def test_of_two_products_the_first() -> None:
 @pytest.mark.parametrize("flags", ["", "reassoc nsz contract ", "fast "])
 def test_sums_of_others_stay(flags: str) -> None:
     """Without the leave, in an order that is free, with all shortcuts."""
-    body = f"%p = fmul contract float %a, %b", f"%s = fadd {flags}float %p, %c"
+    body = "%p = fmul contract float %a, %b", f"%s = fadd {flags}float %p, %c"
     assert straight(*body) == [body[1]]
 
 
@@ -95,7 +96,8 @@ def test_a_product_that_is_used_twice_is_rounded() -> None:
 def test_over_branches_of_the_same_loop() -> None:
     lines = rewritten(LOOP.replace("LEFT", "%p").replace("RIGHT", "%v"))
     # not of %p, which would take one more register through the loop
-    assert lines[0].endswith("= fneg float %v") and lines[1].endswith(", float %p, float %y)")
+    assert lines[0].endswith("= fneg float %v")
+    assert lines[1].endswith(", float %p, float %y)")
 
 
 def test_what_stays_the_same_in_a_loop_is_rounded_before_it() -> None:

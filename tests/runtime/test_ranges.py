@@ -1,4 +1,4 @@
-"""An element of a range has the same bits wherever the range is cut: in vectors, and behind the last of them."""
+"""An element of a range has the same bits wherever the range is cut: in vectors, and after the last of them."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_agents(precision: str, end: int) -> None:
 def same_in_ranges(
     kind: str, layout: lw.Layout, seed: int, ranges: Iterable[slice], *functions: str, bits: int = 0
 ) -> None:
-    """All elements are in vectors in a call on 256 records; those of a short range are behind the last vector.
+    """All elements are in vectors in a call on 256 records; those of a short range are after the last vector.
 
     Kernels of `branching_kernel` write no field that they read: calls may come in any order.
     """

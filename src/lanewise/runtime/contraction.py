@@ -2,7 +2,7 @@
 
 LLVM fuses late, within a block, when it has made vectors of a loop and a rest behind them. A branch
 is a choice of values in the vectors and another block in the rest, so that it fuses other products
-there, and an element behind the last vector has other last places than in one. Here it is decided
+there, and an element after the last vector has other last places than in one. Here it is decided
 while the loop is written once; every copy that LLVM makes of it then computes the same.
 
 A product that is used once is fused with the sum or difference that uses it, in any block of the
@@ -180,7 +180,7 @@ class _Sums:
 
 
 def _operands(text: str) -> tuple[str, str, str]:
-    """A type and two operands, of what stands behind the name of an operation and its flags."""
+    """A type and two operands, of what stands after the name of an operation and its flags."""
     text = text.split(", !")[0]
     found = _KIND.match(text)
     assert found is not None, text
