@@ -37,8 +37,10 @@ _KIND = re.compile(r"<(\d+) x (\w+)>|(\w+)")
 _LETTERS = {"half": "f16", "float": "f32", "double": "f64"}
 # operations that LLVM moves before a loop where their operands stay the same
 _MOVED = frozenset(
-    ("fmul", "fadd", "fsub", "fdiv", "fneg", "fcmp", "fpext", "fptrunc", "sitofp", "uitofp")
-    + ("add", "sub", "mul", "icmp", "select")
+    (
+        *("fmul", "fadd", "fsub", "fdiv", "fneg", "fcmp", "fpext", "fptrunc", "sitofp", "uitofp"),
+        *("add", "sub", "mul", "icmp", "select"),
+    )
 )
 
 
