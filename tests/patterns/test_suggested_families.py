@@ -76,6 +76,19 @@ def test_edges_that_take_long_are_few_and_short(edge: str) -> None:
     assert plan.block * plan.rows * plan.targets < inside.block * inside.rows * inside.targets
 
 
+def test_edges_of_boxes_are_few_and_short() -> None:
+    """Of three indices a thread has points one above the other, in both of its layers."""
+    text = (
+        "@lw.threadwise\ndef kernel(z: lw.index, y: lw.index, x: lw.index, a: lw.Array3[lw.f32], c: lw.Array3[lw.f32]):\n"
+        "    s = 0.0\n    for w in range(3):\n        for v in range(3):\n            for u in range(3):\n"
+        "                r, p, q = z + w - 1, y + v - 1, x + u - 1\n"
+        "                if 0 <= r < a.shape[0] and 0 <= p < a.shape[1] and 0 <= q < a.shape[2]:\n"
+        "                    s += a[r, p, q]\n    c[z, y, x] = s\n"
+    )
+    plan = default(text, 4, (256, 256, 256), rank=3)
+    assert (plan.block, plan.down, plan.layers, plan.rows, plan.targets) == (128, 4, 2, 4, 1)
+
+
 def test_edges_of_very_many_points_decide_nothing() -> None:
     assert default(window("test"), 4, (1 << 14, 1 << 14)) == default(window("none"), 4, (1 << 14, 1 << 14))
 

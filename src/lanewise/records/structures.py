@@ -191,9 +191,10 @@ def dataframe(storage: Storage) -> Any:
 def column_names(record: Record) -> dict[Field, list[str]]:
     """The columns of each field in a table: `mass`, or `position_x`, `position_y`, `position_z`.
 
-    Raises `ArgumentError` where two fields would have a column of one name.
+    Raises `ArgumentError` where two fields would have a column of one name, or one of them the name
+    of the other: a table that is read may name a whole field.
     """
-    owners: dict[str, Field] = {}
+    owners = {f.name: f for f in record}
     for field in record:
         for name in component_columns(field):
             if (other := owners.setdefault(name, field)) is not field:

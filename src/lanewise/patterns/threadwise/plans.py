@@ -127,6 +127,7 @@ GROUPED = (STREAMS, NEAR, LAYERS, CHANNELS)  # whose groups of neighbours are on
 # windows whose edges are computed point by point: small blocks, so that few have an edge, and few
 # points of a thread, which the last blocks of all compute one after the other
 EDGED = STRIDED[0]
+EDGED_BOX = Plan(block=128, across=32, down=4, rows=4, layers=2, targets=1)  # of three indices
 MANY_EDGED = 1 << 26  # points of the index space, from which on edges no longer decide
 # arithmetic instructions for each element that is read, from which on neither edges decide nor rows
 # of odd lengths: what neighbouring points of a thread share takes fewer registers
@@ -234,7 +235,7 @@ def suggested(kernel: ir.Kernel, target: Target) -> Suggestions:
     suited = partial(
         _suited,
         kernel,
-        edged=_narrower(EDGED, size) if edged else None,
+        edged=_narrower(EDGED_BOX if len(indices) == 3 else EDGED, size) if edged else None,
         fuller=0.0 if family is not BATCHES else FULLER_LONG if slots > 1 else FULLER,
     )
     return Suggestions(plans, lambda plan: _is_legal(kernel, plan), suited)
