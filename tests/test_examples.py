@@ -88,7 +88,16 @@ def test_every_example_is_run() -> None:
 
 
 # Other flows, flocks, loops and layouts are quick.
-LONG = ("layouts", "murmuration", "own_loop_grains", "reductions", "shear_thinning", "sphere_drag", "vortex_street")
+LONG = (
+    "galaxy_collision",
+    "layouts",
+    "murmuration",
+    "own_loop_grains",
+    "reductions",
+    "shear_thinning",
+    "sphere_drag",
+    "vortex_street",
+)
 
 
 @pytest.mark.parametrize("name", [pytest.param(c, marks=[pytest.mark.slow] * (c in LONG)) for c in CASES])

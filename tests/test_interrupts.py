@@ -312,7 +312,7 @@ def check_command(name: str, moment: str, folder: Path, *, cold: bool = False) -
     ("name", "moment"),
     [
         ("gravity", "module:lazy_loader"), ("gravity", "module:typer"), ("boids", "module:llvmlite.binding.ffi"),
-        ("lbm", "time:2.5"),
+        pytest.param("lbm", "time:2.5", marks=pytest.mark.slow),
     ],
 )  # fmt: skip
 def test_an_interrupted_command_says_one_line(name: str, moment: str, tmp_path: Path) -> None:

@@ -95,6 +95,7 @@ def test_python_that_continues_that_of_the_page_runs_where_its_packages_are(
     assert len(ran) == len([b for b in blocks(text) if b.language in ("python", "py")])
 
 
+@pytest.mark.slow
 def test_json_that_is_shown_has_the_keys_that_are_printed() -> None:
     ((page, block),) = of("json")
     assert page == "explain.md"

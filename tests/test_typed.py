@@ -135,6 +135,7 @@ bodies.positions(1)
 """
 
 
+@pytest.mark.slow
 def test_a_type_checker_reads_the_documents(tmp_path: Path) -> None:
     """The Python of the README and of the documents is right in strict mode, and mistakes are seen."""
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:

@@ -93,6 +93,7 @@ def rewritten(**changed: Any) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | changed))
 
 
+@pytest.mark.slow
 def test_a_flock_flies_as_it_was_tuned(lanewise: Command, tmp_path: Path) -> None:
     options = ("--bodies", 600, "--set", "world=20", "--seconds", 1.5)
     found = lanewise("tune", "boids", *options, "--json").last_json

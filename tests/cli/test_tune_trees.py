@@ -51,6 +51,7 @@ def test_a_kernel_over_a_tree(lanewise: Command, file: Path, own_store: Path) ->
     assert "calibrated for an accuracy of 0.02" in " ".join(shown.out.split())
 
 
+@pytest.mark.slow
 def test_a_kernel_that_is_put_over_a_tree(lanewise: Command, file: Path) -> None:
     options = ("--method", "tree", "--accuracy", 3e-2, "--leaf", 16, "--walk", "walk", "--seconds", 1)
     found = lanewise("tune", f"{file}:pull", "--bodies", 600, *options, "--json").last_json

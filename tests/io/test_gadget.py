@@ -170,6 +170,7 @@ def three_types(tmp_path: Path) -> tuple[Path, Particles]:
     return path, bodies
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_yt_reads_it(three_types: tuple[Path, Particles]) -> None:
     yt = pytest.importorskip("yt")

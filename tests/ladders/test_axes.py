@@ -35,6 +35,7 @@ def solid() -> Iterator[list[Rung]]:
         yield list(find_ladder("lbm", "solid").climb(Options("cpu", (32**2,), quick=True)))
 
 
+@pytest.mark.slow
 def test_flows_are_checked_at_every_share(solid: list[Rung]) -> None:
     """Named by the share that there is: discs are made of whole sites, and edges are not solid."""
     mask = SiteBox(lw.D2Q9, (32, 32), 0.2).mask("together")

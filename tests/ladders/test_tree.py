@@ -22,6 +22,7 @@ def test_it_has_all_orders_at_all_angles() -> None:
     assert named["order 5, pairs of groups, theta 0.8"] == lw.Tree(theta=0.8, order=5, method="dual")
 
 
+@pytest.mark.slow
 def test_quick_rungs_are_timed_and_their_errors_fall_with_the_order(tmp_path: Path) -> None:
     ladder = find_ladder("tree")
     rungs = list(ladder.climb(Options("cpu", (2000,), quick=True)))

@@ -95,6 +95,7 @@ KINDS = (0, REVERSED, SOURCE, NEGATED, WALL, LID)
 ANY_FORM, ANY_LAYOUT, ANY_PLAN = (st.sampled_from(c) for c in (FORMS, LAYOUTS, PLANS))
 
 
+@pytest.mark.slow
 @given(boxes(kinds=KINDS, most=4), ANY_FORM, ANY_LAYOUT, ANY_PLAN, st.integers(0, 4), st.integers(0, 99))
 def test_whole_numbers_in_any_box_interpreted(
     box: Box, form: str, layout: Any, plan: lw.Plan, steps: int, seed: int
@@ -105,6 +106,7 @@ def test_whole_numbers_in_any_box_interpreted(
 ANY_PLANE = boxes(lattices=(lw.D2Q9,), kinds=(0, INLET, WALL, LID), most=3)
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(ANY_PLANE, ANY_FORM, ANY_PLAN, st.sampled_from(("f16", "f32")), st.integers(0, 4))
 def test_collisions_in_any_box_interpreted(box: Box, form: str, plan: lw.Plan, storage: str, steps: int) -> None:

@@ -301,6 +301,7 @@ def test_who_leaves_is_forgotten(server: Server, scene: Counting) -> None:
     assert scene.step > 0
 
 
+@pytest.mark.slow
 def test_many_connections(server: Server) -> None:
     for _ in range(300):
         with socket.create_connection(("127.0.0.1", server.port)) as plain:

@@ -39,7 +39,7 @@ def taken(place: Any, cuts: tuple[int, ...] = (45,), **chosen: Any) -> list[byte
     ("integrator", "precision", "search"),
     [
         ("leapfrog", "f32", TREE),
-        ("leapfrog", "mixed", lw.Tree(accuracy=1e-2)),
+        pytest.param("leapfrog", "mixed", lw.Tree(accuracy=1e-2), marks=pytest.mark.slow),
         pytest.param("euler", "f64", TREE, marks=pytest.mark.slow),
         pytest.param("yoshida4", "f32", lw.Tree(order=2, method="dual"), marks=pytest.mark.slow),
     ],

@@ -21,7 +21,7 @@ def of_one_process() -> dict[str, str]:
     return bits(lw.Mesh("cpu", parts=1))
 
 
-@pytest.mark.parametrize("count", [pytest.param(2, marks=pytest.mark.slow), 3])
+@pytest.mark.parametrize("count", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_several_processes_have_the_bits_of_one(count: int, of_one_process: dict[str, str], tmp_path: Path) -> None:
     """They exchange rows and values, save arrays, and refuse alike, too."""
     done = run(count, PROGRAM, "bits", tmp_path / "bodies.h5")

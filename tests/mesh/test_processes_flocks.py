@@ -45,12 +45,13 @@ def test_all_flocks_on_processes_have_the_bits_of_one(count: int, first: int) ->
     check(count, tuple(KINDS)[first : first + 3])
 
 
-def test_runs_have_the_files_of_one_process_and_go_on_on_more(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pictures", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_runs_have_the_files_of_one_process_and_go_on_on_more(tmp_path: Path, pictures: bool) -> None:
     alone, together = tmp_path / "alone", tmp_path / "together"
     for there in (alone, together):
         there.mkdir()
-    begin = [*RUN, "--out", "run.h5", "--final", "t.csv", "--plot", "p.png"]
-    go_on = ["boids", "run", "--resume", "run.h5", "--steps", 21, "--final", "t2.csv", "--movie", "m.gif"]
+    begin = [*RUN, "--out", "run.h5", "--final", "t.csv", *["--plot", "p.png"] * pictures]
+    go_on = ["boids", "run", "--resume", "run.h5", "--steps", 21, "--final", "t2.csv", *["--movie", "m.gif"] * pictures]
     for count, line in ((2, begin), (3, go_on)):
         with folder(alone):
             ended = command(*line, "--device", f"cpu*{count}")

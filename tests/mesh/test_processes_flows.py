@@ -43,11 +43,12 @@ def test_many_flows_on_processes_have_the_bits_of_one(count: int, first: int, tm
     check(count, range(first, first + 4), tmp_path)
 
 
-def test_runs_have_the_files_of_one_process_and_go_on_on_more(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pictures", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_runs_have_the_files_of_one_process_and_go_on_on_more(tmp_path: Path, pictures: bool) -> None:
     alone, together = tmp_path / "alone", tmp_path / "together"
     for there in (alone, together):
         there.mkdir()
-    shown = ["--forces", "f.csv", "--vti", "v.vti", "--plot", "p.png", "--movie", "m.gif", "--every", 20]
+    shown = ["--forces", "f.csv", "--vti", "v.vti", *["--plot", "p.png", "--movie", "m.gif", "--every", 20] * pictures]
     begin = [*RUN, "--out", "run.h5", *shown]
     go_on = ["lbm", "run", "--resume", "run.h5", "--steps", 21, "--forces", "f.csv"]
     for count, line in ((2, begin), (3, go_on)):
@@ -64,6 +65,7 @@ def test_runs_have_the_files_of_one_process_and_go_on_on_more(tmp_path: Path) ->
             assert (together / name).read_bytes() == (alone / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_wrong_options_are_said_once(tmp_path: Path) -> None:
     (tmp_path / "there.h5").write_text("")
     for line, said in (

@@ -11,11 +11,12 @@ from typing import Any
 from lanewise.explanation.compiled import Offline
 from lanewise.explanation.launches import rows_predicted
 from lanewise.explanation.meshes import PREDICTED
-from lanewise.language.target import is_gpu
+from lanewise.language.target import target_of
 from lanewise.launch.divided import MOST_LISTED
 from lanewise.primitives.copying import copy_bandwidth
-from lanewise.runtime.devices import cuda_device_count, cuda_number, missing_for_cuda
+from lanewise.runtime.devices import resolve
 from lanewise.runtime.links import BETWEEN_PROCESSES, NVLINK, RATES, copy_rate, link_between
+from lanewise.support.errors import DeviceError
 from lanewise.support.numerals import counted
 
 NOTHING_HIDDEN = "nothing: copies wait for the step before, and the step waits for them"
@@ -208,7 +209,7 @@ def of_process(device: str, rank: int) -> str:
 def at_once(devices: Sequence[str]) -> bool:
     """Whether parts run at the same time: on GPUs or in processes, each on its own."""
     alone = len(set(devices)) == len(devices) > 1
-    return alone and (OF_PROCESS in devices[0] or is_gpu(devices[0]))
+    return alone and (OF_PROCESS in devices[0] or not target_of(devices[0]).host_memory)
 
 
 def explain_mesh(
@@ -258,9 +259,11 @@ def _link(source: str, target: str, nbytes: float) -> LinkOfStep:
 
 
 def _is_here(device: str) -> bool:
-    if not is_gpu(device):
-        return True
-    return not missing_for_cuda() and cuda_number(device) < cuda_device_count()
+    try:
+        resolve(device)
+    except DeviceError:
+        return False
+    return True
 
 
 def _efficiency(

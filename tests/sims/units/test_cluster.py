@@ -67,6 +67,7 @@ def test_the_unit_of_a_worker_that_dies_goes_on_elsewhere(cluster: Any, tmp_path
     assert files(folder) == files(tmp_path / "here")
 
 
+@pytest.mark.slow
 def test_nobody_answers(tmp_path: Path) -> None:
     refused = pytest.raises(InputError, match="no Dask scheduler answers there")
     with opened(tmp_path / "s", small("seed=1,2")) as scan, refused:

@@ -59,7 +59,7 @@ def in_the_middle(folder: Path) -> bool:
     return any(0 < sky < last for sky, _, last in steps(folder).values())
 
 
-@pytest.mark.quick("cpu")
+@pytest.mark.quick
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_process_that_is_killed_and_resumed(pattern: str, tmp_path: Path, device: str) -> None:
     sky, folder = sky_of(tmp_path, 40 if device == "numpy" else 150), tmp_path / "b.csv.units"

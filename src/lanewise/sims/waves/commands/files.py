@@ -39,7 +39,7 @@ def workers_of(
     if scheduler is not None:
         raise InputError(
             f"--scheduler has the workers and their GPUs, found --device {device}; wanted "
-            f"{'cpu' if device.startswith('cpu') else 'cuda'}"
+            f"{known.target_of(device).name}"
         )
     place = known.place_of(device)
     devices = [place] if isinstance(place, str) else list(place.devices)
