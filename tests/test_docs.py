@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 DOCUMENTS = tuple(
     f"docs/{n}.md"
     for n in (
-        "install", "decorators", "determinism", "errors", "limits", "interface", "language", "reductions", "threadwise-plans", "recipes", "layouts", "arrays", "gravity", "passes", "explain", "ladders", "segmentwise", "fields", "sitewise", "threadwise", "searches", "lbm", "lbm_obstacles_units", "profile", "view", "flocks", "waves", "gradients", "own-loops", "mesh", "units",
+        "install", "decorators", "determinism", "errors", "limits", "interface", "language", "reductions", "threadwise-plans", "recipes", "layouts", "arrays", "gravity", "passes", "explain", "ladders", "ladder-tutorial", "ladder-layouts", "ladder-memory", "ladder-lbm", "ladder-boids", "ladder-waves", "ladder-compiler", "ladder-tree", "ladder-gravity-mesh", "segmentwise", "fields", "sitewise", "threadwise", "searches", "lbm", "lbm_obstacles_units", "profile", "view", "flocks", "waves", "gradients", "own-loops", "mesh", "units",
     )
 )  # fmt: skip
 OTHERS = {f"docs/coming_from/{p.name}" for p in (ROOT / "docs/coming_from").glob("*.md")}

@@ -53,7 +53,7 @@ def test_optimisations_are_those_of_the_catalogue() -> None:
 def test_rungs_are_those_of_the_ladder() -> None:
     from lanewise.ladders import tutorial
 
-    text = (ROOT / "docs/ladders.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/ladder-tutorial.md").read_text(encoding="utf-8")
     excerpt = text.partition("n-body step by step: ")[2].partition("```")[0]
     shown = re.findall(r"^│ (.+?)\s+│", excerpt, re.MULTILINE)
     assert shown

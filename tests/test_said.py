@@ -100,11 +100,15 @@ def test_every_example_and_every_scene_has_a_small_picture() -> None:
     assert set(pictures.ARGUMENTS) | set(pictures.drawings.DRAWINGS) <= set(pictures.names())
 
 
-def test_every_ladder_has_a_section() -> None:
+def test_every_ladder_has_a_page_that_the_table_links() -> None:
     from lanewise.ladders import LADDERS
 
     text = (ROOT / "docs/ladders.md").read_text(encoding="utf-8")
-    assert {n for n in LADDERS if f"\n## `{n}`\n" not in text} == set()
+    assert re.findall(r"^\| \[`([\w-]+)`\]\(ladder-\1\.md\) \|", text, re.MULTILINE) == list(LADDERS)
+    pages = {p.stem.removeprefix("ladder-"): p for p in (ROOT / "docs").glob("ladder-*.md")}
+    assert set(pages) == set(LADDERS)
+    for name, path in pages.items():
+        assert path.read_text(encoding="utf-8").startswith(f"# The `{name}` ladder: "), name
 
 
 def test_notes_of_design_have_numbers_of_their_own() -> None:

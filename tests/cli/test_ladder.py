@@ -169,19 +169,22 @@ def test_quick_climbs_as_they_are(lanewise: Command, name: str) -> None:
     assert any(r["seconds"] is not None for r in found.last_json["rungs"])
 
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "ladders.md"
+DOCS = Path(__file__).parents[2] / "docs"
+DOCUMENTS = [DOCS / "ladders.md", *sorted(DOCS.glob("ladder-*.md"))]
 
 
 def test_the_document_names_every_rung_with_the_figures_of_the_tutorial() -> None:
-    text = DOCUMENT.read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `([^`]+)` \| .* \| ([\d./ ]*)\|$", text.partition("## `tutorial`")[2], re.MULTILINE)
+    text = (DOCS / "ladder-tutorial.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([^`]+)` \| .* \| ([\d./ ]*)\|$", text, re.MULTILINE)
     assert [name for name, _ in rows] == list(NAMES)
     figures = {s.name: " / ".join(f"{x:g}" for x in s.paper) for s in STEPS}
     assert {name: shown.strip() for name, shown in rows} == {name: figures.get(name, "") for name in NAMES}
 
 
-@pytest.mark.parametrize("line", sorted(commands(DOCUMENT.read_text(encoding="utf-8"), "lanewise")))
-def test_command_lines_of_the_document_parse(line: str) -> None:
+@pytest.mark.parametrize(
+    "line", sorted({c for d in DOCUMENTS for c in commands(d.read_text(encoding="utf-8"), "lanewise")})
+)
+def test_command_lines_of_the_documents_parse(line: str) -> None:
     command = typer.main.get_command(app)
     _, name, *arguments = shlex.split(line)
     command.commands[name].make_context("lanewise", arguments)  # type: ignore[attr-defined]

@@ -44,7 +44,7 @@ def test_parts_add_up_to_at_most_the_whole() -> None:
 
 
 def test_the_table_of_the_document_is_that_of_the_result() -> None:
-    text = (ROOT / "docs" / "ladders.md").read_text()
+    text = (ROOT / "docs" / "ladder-boids.md").read_text()
     words = "some of its flocks ([all](../bench/results/ladders/boids.json))".split()
     _, below = re.split(r"\s+".join(map(re.escape, words)), text)
     table = below.partition("\n\n")[2]

@@ -221,7 +221,7 @@ def test_every_plan_of_the_array_kernels_is_tried() -> None:
 def test_no_rung_of_the_ladder_of_array_kernels_is_faster_than_its_bound() -> None:
     """Libraries neither; and the document has the shares of the default plans."""
     named = {b.name: b for b in BENCHMARKS}
-    text = (RESULTS.parents[1] / "docs/ladders.md").read_text(encoding="utf-8")
+    text = (RESULTS.parents[1] / "docs/ladder-compiler.md").read_text(encoding="utf-8")
     rungs = [r for r in read("ladders/compiler.json")["rungs"] if r["seconds"] is not None]
     assert len(rungs) > 100
     for r in rungs:

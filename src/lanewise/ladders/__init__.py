@@ -2,7 +2,8 @@
 besides a paper's figures.
 
 rung.py is what a ladder consists of and how it is shown, run.py how a rung is checked and timed;
-every other file is of one ladder. The text for users is docs/ladders.md.
+every other file is of one ladder. The text for users is docs/ladders.md, with a page for each
+ladder.
 """
 
 from __future__ import annotations
