@@ -38,10 +38,11 @@ run: $(RUN_STAMP)
 	    --device cpu --out run.h5 --overwrite --plot run.png
 
 # Many tests start processes, each of which would compile the source anew where the environment forbids to keep bytecode.
-# The type checker uses one core, beside the tests.
+# The type checker uses one core, beside the linters and the tests.
 test: export PYTHONDONTWRITEBYTECODE :=
-test: style
+test: $(DEV_STAMP)
 	@$(CHECK_TYPES) > $(TYPES) 2>&1 & checker=$$!; \
+	    $(MAKE) --no-print-directory style || { kill $$checker; exit 1; }; \
 	    $(BIN)/python -m pytest $(PYTEST_ARGS); tests=$$?; \
 	    wait $$checker; types=$$?; cat $(TYPES); exit $$((tests ? tests : types))
 

@@ -31,6 +31,7 @@ def recorded(frames: int, path: str = "run.lwv") -> None:
             view._feed.flush()
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_a_frame_is_a_picture(lanewise: Command) -> None:  # noqa: F811
     browser.found()

@@ -83,7 +83,7 @@ def test_results_of_all_kinds() -> None:
             np.testing.assert_allclose(host(left[n]), host(wanted[n]), rtol=2e-5, atol=2e-5)
 
 
-@pytest.mark.parametrize("precision", ["f32", "mixed"])
+@pytest.mark.parametrize("precision", ["f32", pytest.param("mixed", marks=pytest.mark.slow)])
 def test_simulations_share_pairs(precision: str) -> None:
     """Forces and potential energies of bodies on a mesh."""
 

@@ -200,6 +200,7 @@ def test_variables_stand_for_their_sums(body: ir.Block, p: ir.Expression, shape:
             assert passed(found[1], env) == ["p", *passed(text, env)]
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.lists(condition(), max_size=6), st.integers(-2, 9))
 def test_what_follows_from_others_is_not_tested(conditions: list[ir.Expression], n: int) -> None:

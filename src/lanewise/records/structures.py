@@ -198,7 +198,7 @@ def column_names(record: Record) -> dict[Field, list[str]]:
     for field in record:
         for name in component_columns(field):
             if (other := owners.setdefault(name, field)) is not field:
-                raise _two_columns(record, name, [other, field])
+                raise _two_columns(record, name, [f for f in record if f in (other, field)])
     return {f: component_columns(f) for f in record}
 
 

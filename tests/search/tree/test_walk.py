@@ -97,6 +97,7 @@ def test_errors_fall_with_the_order_and_the_angle() -> None:
     assert found[0] > 3 * found[1] > 9 * found[2] > 0
 
 
+@pytest.mark.slow
 def test_errors_in_lanes_fall_with_the_angle() -> None:
     found = [_median(3000, 2, theta, "cpu", 32) for theta in (0.8, 0.5)]
     assert 5e-3 > found[0] > 2 * found[1] > 0
