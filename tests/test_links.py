@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import pytest
-
-from docs import conf
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
@@ -36,6 +35,13 @@ def headings(page: Path) -> frozenset[str]:
     return frozenset(found)
 
 
+@pytest.fixture
+def conf() -> ModuleType:
+    from docs import conf  # which asks for the version of lanewise: it need not be installed to collect the tests
+
+    return conf
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_to_what_exists(page: str) -> None:
     path = ROOT / page
@@ -50,7 +56,7 @@ def test_links_lead_to_what_exists(page: str) -> None:
     assert wrong == []
 
 
-def test_the_site_has_every_page_that_is_linked() -> None:
+def test_the_site_has_every_page_that_is_linked(conf: ModuleType) -> None:
     """A link to a page that the site leaves out would be text there; those to the index lead to its first page."""
     on_the_site = {
         p.relative_to(ROOT).as_posix()
@@ -69,7 +75,7 @@ def test_the_site_has_every_page_that_is_linked() -> None:
     assert missing == set()
 
 
-def test_links_to_the_index_lead_to_the_first_page_of_the_site() -> None:
+def test_links_to_the_index_lead_to_the_first_page_of_the_site(conf: ModuleType) -> None:
     source = ["[all](../README.md#do), [this](README.md)"]
     conf._as_page_of_the_site(None, "docs/coming_from/numba", source)
     assert source == ["[all](../index.md#do), [this](README.md)"]
