@@ -70,8 +70,9 @@ def test_what_is_found_keeps_the_accuracy_and_later_calls_take_it(
     assert not measured_before.kept
     tuning = far.tune(cloud, cloud, softening2=1e-4)
     measured_after = lw.far_errors(far, cloud, cloud, softening2=1e-4)
-    assert measured_after.median > measured_before.median
-    assert not measured_after.kept
+    another = tuning.structure != tuning.default_structure  # else the default was the fastest, and its errors are known
+    assert measured_after.kept is not another
+    assert (measured_after.median > measured_before.median) is another
     assert measured_after.predicted == 1e-2
     assert tuning.structure.startswith("walk(order=2, leaf=16, ")
     assert tuning.default_structure == "walk(order=2, leaf=16, opening=0.01)"
