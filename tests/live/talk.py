@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from lanewise.live.frame import FrameHeader, decode
@@ -41,7 +41,10 @@ class Talk:
                     pass
 
     def ack(self, header: FrameHeader) -> None:
-        self.say("ack", sequence=header.sequence, decode=1, draw=1, queue=0)
+        from websockets.exceptions import ConnectionClosed
+
+        with suppress(ConnectionClosed):  # what was sent before the end can still be read
+            self.say("ack", sequence=header.sequence, decode=1, draw=1, queue=0)
 
     def text(self, kind: str, **wanted: Any) -> dict[str, Any]:
         """The next text of a kind with these values; frames on the way are acknowledged."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import http.client
 import json
@@ -24,7 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lanewise.live.feed import Feed, towards
-from lanewise.live.frame import FrameHeader, encode
+from lanewise.live.frame import FrameHeader, decode, encode
 from lanewise.live.messages import SCHEMA, read_message
 from lanewise.live.scenes import Asked
 from lanewise.live.server import Server, Serving
@@ -452,6 +453,27 @@ def test_the_end_is_said(server: Server, scene: Counting) -> None:
         assert talk.text("state", ended=True)["step"] == scene.step
 
 
+@pytest.mark.parametrize("ends_at", [1, 2, 3])
+def test_the_end_is_said_whenever_it_comes(scene: Counting, ends_at: int) -> None:
+    from lanewise.live.viewers import Viewer
+
+    said: list[Any] = []
+
+    async def send(data: Any) -> None:
+        said.append(data)
+        if len(said) == ends_at:
+            feed.end()
+
+    feed = Feed(scene, rate=500)
+    viewer = Viewer(feed, send, credits=10, rate=500)
+    feed.watch(1)
+    feed.look(0)
+    with ThreadPoolExecutor(1) as own:  # a browser's tests leave a loop running in this thread
+        own.submit(asyncio.run, viewer.serve()).result(20)
+    assert json.loads([text for text in said if isinstance(text, str)][-1])["ended"]
+    assert decode([frame for frame in said if not isinstance(frame, str)][-1])[0].step == scene.step
+
+
 def anything(rng: random.Random) -> Any:
     return rng.choice(
         [
@@ -534,8 +556,6 @@ def test_random_messages_change_nothing_of_the_run(scene: Counting) -> None:
         for _ in range(20_000):
             viewer._second = (0, 0)
             await viewer.take(message(rng))
-
-    import asyncio
 
     viewer = Viewer(Feed(scene), send)
     before = dict(scene.about), scene.state()

@@ -154,9 +154,10 @@ class Viewer:
         """Send what is new, as credits allow, until the connection or the run ends."""
         while True:
             self.woken.clear()
+            ended = self.feed.ended  # before the state goes: a run may end while this loop sends
             await self._tell()
             wait = await self._send_frames() if self.credits > len(self.under_way) else 0.25
-            if self.feed.ended and self._settled:
+            if ended and self._settled:
                 return
             try:
                 await asyncio.wait_for(self.woken.wait(), wait)
