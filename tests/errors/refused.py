@@ -123,6 +123,8 @@ REFUSED: dict[str, dict[str, str]] = {
         "annotation float": element("return x", "x: float"),
         "annotation int of the result": element("return 1", returns=" -> int"),
         "annotation of another kind": element("return 1.0", "x: np.ndarray"),
+        "annotation of NumPy": element("return 1.0", "x: np.float64"),
+        "annotation complex": element("return 1.0", "x: complex"),
         "annotation that fails": element("return 1.0", "x: 'lw.vec9'"),
         "a record as result": element("return body", BODY, " -> Body"),
         "result without annotation": element("return x", returns=""),
@@ -174,6 +176,8 @@ REFUSED: dict[str, dict[str, str]] = {
     "loops": {
         "over a list": element("for m in [1, 2, 3]:\n    x += m\nreturn x"),
         "over a vector": element("for c in v:\n    pass\nreturn 1.0", "v: lw.vec3"),
+        "over records": element("for b in bodies:\n    x += b.mass\nreturn x", before="bodies = Body.zeros(3)\n"),
+        "over an array": element("for b in table:\n    x += b\nreturn x", before="table = np.ones(3)\n"),
         "over enumerate": element("for i, c in enumerate(range(3)):\n    pass\nreturn x"),
         "float range": element("for i in range(x):\n    pass\nreturn x"),
         "float literal range": element("for i in range(0.5):\n    pass\nreturn x"),
@@ -269,6 +273,10 @@ REFUSED: dict[str, dict[str, str]] = {
         "module as a number": element("return math + x"),
     },
     "indices": {
+        "table of the module": element("return table[0, 1]", before="table = np.ones((2, 2))\n"),
+        "records of the module": element("return bodies[0].mass", before="bodies = Body.zeros(3)\n"),
+        "two indices of a vector": element("return v[0, 1]", "v: lw.vec3"),
+        "two indices of populations": site("f[0] = f[0, 1]"),
         "component out of range": element("return v[3]", "v: lw.vec3"),
         "component chosen at run time": element("return v[n]", "v: lw.vec3, n: lw.i32"),
         "slice": element("return v[0:2]", "v: lw.vec3"),
@@ -291,6 +299,9 @@ REFUSED: dict[str, dict[str, str]] = {
         "float into an array of integers": element("a = lw.zeros(lw.i32, 4)\na[0] = x\nreturn x"),
     },
     "calls": {
+        "NumPy's sum": element("return np.sum(v * v)", "v: lw.vec3"),
+        "NumPy's random numbers": element("return x * np.random.rand()"),
+        "a generator of NumPy": element("return x * rng.random()", before="rng = np.random.default_rng(1)\n"),
         "print": element("print(x)\nreturn x"),
         "len": element("return len(v)", "v: lw.vec3"),
         "int": element("return int(x)"),

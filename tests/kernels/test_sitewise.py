@@ -125,6 +125,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (WITHOUT["lid_velocity"], f"flow misses lid_velocity; its parameters are {ALL}"),
     ({**VALUES, "tau": 1}, f"flow has no parameter 'tau'; its parameters are {ALL}"),
     ({**VALUES, "omega": "fast"}, "flow: 'omega' must be a f32, or an array with one a site; found str 'fast'"),
+    ({**VALUES, "omega": lw.by_step(lambda n: 1.0)}, "flow: 'omega' takes no lw.by_step, which is for kernel.bind(...); wanted a f32, or an array with one value per site that another call of the loop writes"),
+    ({**VALUES, "lid_velocity": lw.by_step(lambda n: (0.1, 0.0))}, "flow: 'lid_velocity' takes no lw.by_step, which is for kernel.bind(...); wanted a vec2"),
     ({**VALUES, "omega": None}, "flow: 'omega' must be a f32, or an array with one a site; found NoneType None"),
     ({**VALUES, "omega": 1j}, "flow: 'omega' must be a f32, or an array with one a site; found complex 1j"),
     ({**VALUES, "omega": (1, 2)}, "flow: 'omega' must be a f32, or an array of shape (4, 5) with one a site; found tuple (1, 2)"),

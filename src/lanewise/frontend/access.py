@@ -31,9 +31,9 @@ from lanewise.frontend.values import (
 from lanewise.ir import nodes as ir
 from lanewise.language import types as t
 from lanewise.language.lattices.base import Direction, Lattice
-from lanewise.language.record import Field
+from lanewise.language.record import Field, Record
 from lanewise.support.elsewhere import use
-from lanewise.support.errors import Location
+from lanewise.support.errors import CompileError, Location
 
 
 def name_value(scope: Scope, name: str, node: ast.Name) -> Value:
@@ -253,13 +253,31 @@ def subscript(scope: Scope, owner: Value, place: Number, node: ast.Subscript) ->
                 )
             return values[int(index.value)]
         case _:
-            raise scope.error(
-                "this cannot be indexed",
-                node,
-                found=owner.describe(),
-                wanted="a vector, a local array or a tuple of numbers",
-                hint=number_inside(owner) if isinstance(owner, PythonObject) else "",
-            )
+            raise _not_indexed(scope, owner, node)
+
+
+def several_indices(scope: Scope, owner: Value, node: ast.Subscript) -> CompileError:
+    """The error of `owner[y, x]`, where the owner is no array that a parameter declares."""
+    match owner:
+        case PythonObject():
+            return _not_indexed(scope, owner, node)
+        case PopulationsReference(name=name):
+            wanted = f"a direction or its number, such as {name}[q] or {name}[1]"
+        case _:
+            wanted = "one index"
+    return scope.error(
+        "this takes one index", node.slice, found=ast.unparse(node.slice), wanted=wanted
+    )
+
+
+def _not_indexed(scope: Scope, owner: Value, node: ast.Subscript) -> CompileError:
+    return scope.error(
+        "this cannot be indexed",
+        node,
+        found=owner.describe(),
+        wanted="a vector, a local array or a tuple of numbers",
+        hint=number_inside(owner) if isinstance(owner, PythonObject) else "",
+    )
 
 
 def number_inside(value: Value) -> str:
@@ -279,10 +297,20 @@ def number_inside(value: Value) -> str:
             return f"use one of them, for example {value.name}[0]"
         case PythonObject(value=Direction()):
             return f"use one of its attributes: {ATTRIBUTES}"
-        case PythonObject(value=list() | np.ndarray()):
+        case PythonObject(value=list()):
             return (
                 "a tuple of numbers may be named from outside; an array is a parameter, such as "
                 "table: lw.Array1[lw.f32]"
+            )
+        case PythonObject(value=np.ndarray(ndim=axes, dtype=dtype)):
+            return (
+                "an array is a parameter, and is passed in the call: "
+                f"table: lw.Array{min(max(axes, 1), 3)}[lw.{t.from_dtype(dtype) or t.F32}]"
+            )
+        case PythonObject(value=value) if isinstance(getattr(value, "record", None), Record):
+            return (
+                "records are passed in the call; a loop over other elements is an @lw.pairwise "
+                "function"
             )
         case _:
             return ""

@@ -69,6 +69,7 @@ _HINTS: dict[Any, str] = {
     np.where: "lw.select(condition, a, b)",
     np.clip: "lw.clamp(x, low, high)",
     np.array: "lw.vec3(x, y, z)",
+    np.sum: "lw.dot(a, b), v.x + v.y + v.z, or a loop",
     np.zeros: "lw.zeros(lw.f32, n)",
 }
 
@@ -139,6 +140,9 @@ def lowering_of(scope: Scope, callee: PythonObject, node: ast.AST) -> Lowering:
     )
 
 
+_GENERATORS = (random.Random, np.random.RandomState, np.random.Generator)
+
+
 def _looked_up(table: dict[Any, Any], function: Any) -> Any:
     try:
         return table.get(function)
@@ -155,7 +159,7 @@ def _hint(function: Any) -> str:
             "or threadwise function"
         )
     if getattr(function, "__module__", None) == "random" or isinstance(
-        getattr(function, "__self__", None), random.Random
+        getattr(function, "__self__", None), _GENERATORS
     ):
         return (
             "lw.random(seed, step, index), or lw.normal, lw.random_integer, lw.unit_vector: "

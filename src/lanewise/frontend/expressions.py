@@ -7,7 +7,13 @@ from collections.abc import Callable
 from typing import Literal
 
 from lanewise.frontend import operators
-from lanewise.frontend.access import attribute, name_value, number_inside, subscript
+from lanewise.frontend.access import (
+    attribute,
+    name_value,
+    number_inside,
+    several_indices,
+    subscript,
+)
 from lanewise.frontend.calls import lowering_of
 from lanewise.frontend.directions import population_index
 from lanewise.frontend.elements import element, index_nodes, shape_element
@@ -307,6 +313,8 @@ def _subscript(scope: Scope, node: ast.Subscript) -> Value:
     owner = lower(scope, node.value)
     if isinstance(owner, ElementsReference):
         return element(scope, owner, node, [lower(scope, i) for i in index_nodes(node)])
+    if isinstance(node.slice, ast.Tuple):
+        raise several_indices(scope, owner, node)
     if isinstance(owner, ShapeReference):
         return shape_element(scope, owner, lower(scope, node.slice), node)
     if isinstance(owner, PopulationsReference):

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from lanewise.frontend.array_parameters import array_parameter, index_parameter
 from lanewise.frontend.reductions import Reduced, ReductionName
 from lanewise.frontend.scattered import scattered_arrays
@@ -257,6 +259,13 @@ def _check_plain(source: Source) -> None:
         )
 
 
+_PRECISE = (
+    (float, "lw.f32 or lw.f64"),
+    (int, "lw.i32 or lw.i64"),
+    (complex, "lw.vec2, of the real and the imaginary part"),
+)
+
+
 def _parameter_type(source: Source, arg: ast.arg, annotation: Any) -> Record | t.ValueType:
     kind = record_of(annotation) or type_of_annotation(annotation)
     if kind is None:
@@ -271,13 +280,15 @@ def _parameter_type(source: Source, arg: ast.arg, annotation: Any) -> Record | t
 
 
 def _precise(annotation: Any) -> str:
-    return (
-        "lw.f32 or lw.f64"
-        if annotation is float
-        else "lw.i32 or lw.i64"
-        if annotation is int
-        else ""
-    )
+    """The type of lanewise for one of Python or NumPy."""
+    if typing.get_origin(annotation) is np.ndarray or annotation is np.ndarray:  # also NDArray[...]
+        return (
+            "lw.vec3 for a vector, lw.Array1[lw.f32] or lw.Array2[lw.f32] for an array that is "
+            "read by index"
+        )
+    if isinstance(annotation, type) and issubclass(annotation, np.generic):
+        return f"lw.{scalar}" if (scalar := t.from_dtype(annotation)) else ""
+    return next((hint for kind, hint in _PRECISE if annotation is kind), "")
 
 
 def _results(

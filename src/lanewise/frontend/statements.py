@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from lanewise.frontend import operators
+from lanewise.frontend.access import number_inside
 from lanewise.frontend.assignments import assign, assignment, declaration
 from lanewise.frontend.directions import items_of, unroll
 from lanewise.frontend.expressions import (
@@ -217,6 +218,13 @@ def _range(
     return kind, start, stop if keeps else scope.copy(stop), step
 
 
+def _instead_of(scope: Scope, items: ast.expr) -> str:
+    """What to write instead of a loop over these items."""
+    value = lower(scope, items) if isinstance(items, ast.Name) else None
+    inside = number_inside(value) if isinstance(value, PythonObject) else ""
+    return inside or "index what you loop over, or use while, which takes any condition"
+
+
 def _range_call(scope: Scope, node: ast.For) -> ast.Call:
     """The call of `range` with one to three arguments that a loop runs over."""
     call = node.iter
@@ -236,7 +244,7 @@ def _range_call(scope: Scope, node: ast.For) -> ast.Call:
             node,
             found=f"for {ast.unparse(node.target)} in {ast.unparse(call)}",
             wanted="for i in range(n)",
-            hint="index what you loop over, or use while, which takes any condition",
+            hint=_instead_of(scope, call),
         )
     if (
         not 1 <= len(call.args) <= 3

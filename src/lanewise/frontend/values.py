@@ -204,6 +204,8 @@ class PythonObject:
             return f"the class {name}"
         if callable(value) and isinstance(name, str):
             return f"the function {name.strip('_')}"
+        if isinstance(value, np.ndarray):
+            return f"an array of {value.dtype} with shape {value.shape}"
         text = repr(value)
         return (
             f"{type(value).__name__} {text}"

@@ -14,6 +14,7 @@ from lanewise.language.array_types import ArrayType
 from lanewise.language.types import Scalar
 from lanewise.language.values import to_python_value
 from lanewise.launch.arguments import Arguments, bind_value_array, describe
+from lanewise.launch.by_step import ByStep
 from lanewise.launch.copied import is_copy
 from lanewise.launch.task_list import BoundArray
 from lanewise.patterns.sitewise.sites import Sites
@@ -289,6 +290,15 @@ def shape_of(value: Any) -> tuple[int, ...] | None:
 def _uniform(
     place: str, name: str, value: Any, kind: t.ValueType, *, may_vary: bool
 ) -> dict[str, Any]:
+    if isinstance(value, ByStep):
+        raise ArgumentError(
+            f"{place} takes no lw.by_step, which is for kernel.bind(...); wanted a {kind}"
+            + (
+                ""
+                if not may_vary
+                else ", or an array with one value per site that another call of the loop writes"
+            )
+        )
     host = (
         bring(value, "cpu")
         if hasattr(value, "__cuda_array_interface__")
