@@ -7,9 +7,11 @@ import difflib
 import functools
 import gc
 import hashlib
+import importlib
 import os
 import shutil
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -85,19 +87,36 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     # Hardly anything dies while modules are imported and items are made: to look for it takes a third of the time.
     gc.disable()
     try:
+        _import_a_share(session.config)
         return (yield)
     finally:
         gc.enable()
 
 
+def _import_a_share(config: pytest.Config) -> None:
+    """Each worker imports a share of all files before it collects them, and finds the others as bytecode.
+
+    Else all workers come to the same file at the same time, and each rewrites its assertions, which takes longer than the rest
+    of the collection.
+    """
+    worker = getattr(config, "workerinput", None)
+    if worker is None or sys.dont_write_bytecode or config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return
+    number, count = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
+    for file in sorted(Path(__file__).parent.rglob("test_*.py"))[number::count]:
+        # what is wrong with a file, or skips it, is said where it is collected
+        with contextlib.suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(".".join(file.relative_to(config.rootpath).with_suffix("").parts))
+
+
 def pytest_collection_finish() -> None:
     # Compiling makes many objects that live long. To look through them, and through all modules, again and again takes a tenth of
-    # the time and more; what was imported stays, and the rest is looked through more rarely.
-    _set_apart()
+    # the time and more; what was imported stays, and the rest is looked through more rarely. Next to nothing of it has died.
+    gc.freeze()
     gc.set_threshold(50_000, 20, 20)
 
 
