@@ -67,6 +67,8 @@ force = pull.gradient("target.position")
 around = pull.using(lw.Neighbors(radius=0.1))
 boxed = pull.using(lw.Neighbors(radius=0.1, world=lw.Periodic((1.0, 1.0, 2.0))))
 nearest = pull.using(lw.Nearest(k=5))
+both = pull.gradient(("target.position", "source.mass"))
+parts = scaled.gradient(("x", "weight"))
 
 
 class Sample(lw.Record):

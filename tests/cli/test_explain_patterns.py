@@ -12,7 +12,6 @@ import pytest
 
 import lanewise as lw
 from lanewise.explanation.offline import explained
-from lanewise.launch import tuned_plans
 from tests.cli import every_pattern as kernels
 from tests.cli.command import Command
 from tests.cli.test_explain import check
@@ -176,7 +175,7 @@ def test_rows_of_arrays_on_a_gpu_begin_where_wide_accesses_may() -> None:
     assert even != odd
 
 
-LIST = "mine.py:NAME, with one of around, boxed, deposit, diffuse, flat, flow, force, gray_scott, heat, looked_up, nearest, power, pull, scaled, shifted, sorted_rows"
+LIST = "mine.py:NAME, with one of around, both, boxed, deposit, diffuse, flat, flow, force, gray_scott, heat, looked_up, nearest, parts, power, pull, scaled, shifted, sorted_rows"
 ROWS = (
     "    def sorted_rows(y: lw.index, x: lw.index, image: lw.Array2[lw.f32], least: lw.Array2[lw.f32], edge: lw.f32):\n"
 )
@@ -213,14 +212,14 @@ REFUSED = [
     ),
     (
         "power --shape sample=90",
-        f"{{file}}:78:23: 'sample' is lw.ragged(...) of Sample\n{POWER}{' ' * 26}{'^' * 14}\n  found: --shape sample=90\n"
+        f"{{file}}:80:23: 'sample' is lw.ragged(...) of Sample\n{POWER}{' ' * 26}{'^' * 14}\n  found: --shape sample=90\n"
         "  wanted: how many lists each level has, and how many items each of them: --shape sample=1000x90",
     ),
     ("heat --shape sites=5x5", "--shape sites=5x5: sites of D3Q7 have the shape (nz, ny, nx): wanted --shape sites=512x512x512"),
     ("heat --shape dt=5x5x5", "--shape dt=5x5x5: a value that is one a site has the shape of the sites: wanted --shape dt=25x25x25"),
-    ("heat --shape conductivity=5x5x5", "--shape conductivity=5x5x5: conductivity is a field of the sites, on whose size nothing that is explained depends: leave it out"),
-    ("flow --shape rates=5", "--shape rates=5: rates is a table, on whose size nothing that is explained depends: leave it out"),
-    ("flow --shape sties=5x5", "flow has no array 'sties' to give a shape; did you mean 'sites'? it has sites, omega"),
+    ("heat --shape conductivity=5x5x5", "--shape conductivity=5x5x5: conductivity is a field of the sites, which has their shape: leave it out"),
+    ("flow --shape rates=5x5", "--shape rates=5x5: rates is an lw.Array1[lw.f32]: wanted one size, as in --shape rates=16384"),
+    ("flow --shape sties=5x5", "flow has no array 'sties' to give a shape; did you mean 'sites'? it has sites, omega, rates"),
     ("pull --near 5", "--near says how many sources lie within the radius of a search, and pull runs over none"),
     ("around --near 0", "--near 0: wanted a number of sources above 0"),
     ("nearest --near 5", "--near says how many sources lie within the radius of a search; this one has none (nearest: the 5 nearest)"),
@@ -249,40 +248,6 @@ def test_products_have_no_arrays_to_give_a_shape(lanewise: Command, command: str
     )
     assert_refused(
         lanewise(command, "boids", "--near", "5"), "--near belongs to kernels of files, and boids is a product"
-    )
-
-
-@pytest.fixture
-def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuned_plans, "store_directory", lambda: tmp_path / "tuned")
-
-
-@pytest.mark.parametrize(
-    ("options", "elements"),
-    [
-        ("deposit --shape place=2000", "2,000 elements"),
-        pytest.param("power --bodies 50", "800 elements", marks=pytest.mark.slow),
-        pytest.param("around --bodies 500", "500 target, 500 source", marks=pytest.mark.slow),
-    ],
-)
-@pytest.mark.usefixtures("own_store")
-def test_tuned(mine: Command, options: str, elements: str) -> None:
-    name, *more = options.split()
-    outcome = mine("tune", f"mine.py:{name}", *more, "--seconds", 0.5, "--json")
-    assert (outcome.code, outcome.last_json["elements"]) == (0, elements)
-
-
-def test_made_up_numbers_that_lead_out_of_arrays_are_not_measured(mine: Command) -> None:
-    outcome = mine("tune", "mine.py:looked_up", "--shape", "table=4x3", "--bodies", 100, "--seconds", 1)
-    assert (outcome.code, outcome.out) == (2, "")
-    assert "looked_up: 'table' is read outside of its elements" in outcome.err
-    assert "wanted: 0 to 3" in outcome.err
-
-
-def test_sites_are_not_tuned_without_sites(mine: Command) -> None:
-    outcome = mine("tune", "mine.py:heat")
-    assert_refused(
-        outcome, "mine.py: heat is a stencil, whose plans no command measures: lanewise explain shows its plan"
     )
 
 

@@ -46,15 +46,6 @@ def test_explained_for_both_devices(lanewise: Command) -> None:
     assert "__global__" in lanewise("explain", "flow.py:flow", "--source", "cuda").out
 
 
-def test_tune_has_nothing_to_choose(lanewise: Command) -> None:
-    Path("flow.py").write_text(FILE)
-    assert_refused(
-        lanewise("tune", "flow.py:flow"),
-        "flow.py: flow is a sitewise kernel, which is measured on its own sites; in Python there is flow.tune(sites, ...), and lanewise "
-        "explain shows what rules chose",
-    )
-
-
 def test_the_flow_of_the_product(lanewise: Command) -> None:
     for device, dimension in (("cpu", 3), ("cuda", 2)):
         options = ("explain", "lbm", "--device", device, "--set", f"dimension={dimension}", "--set", "omega=1.5")

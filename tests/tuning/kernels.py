@@ -47,6 +47,11 @@ def double(point: Point):
     point.weight *= 2
 
 
+@lw.elementwise
+def weighed(x: lw.f32, rate: lw.f32) -> lw.f32:
+    return lw.exp(-rate * x) * x
+
+
 def points(count: int, seed: int = 0, device: str = "cpu") -> lw.RecordArray:
     rng = np.random.default_rng(seed)
     return Point.array(position=rng.normal(size=(count, 3)), weight=rng.uniform(0.5, 1.5, count), device=device)  # type: ignore[attr-defined]

@@ -25,7 +25,7 @@ def test_python_blocks_print_what_is_shown(tmp_path: Path) -> None:
 
 def test_command_lines_parse() -> None:
     lines = commands(TEXT, "lanewise")
-    assert len(lines) == 9
+    assert len(lines) == 10
     for line in lines:
         command = typer.main.get_command(app).commands["tune"]  # type: ignore[attr-defined]
         command.make_context("lanewise tune", shlex.split(line)[2:])

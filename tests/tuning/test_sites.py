@@ -14,6 +14,7 @@ from lanewise.cli.products import job_of
 from lanewise.launch import tuned_plans as store
 from lanewise.launch.trial import Failure
 from lanewise.patterns.sitewise.tuning import StepMeasurer
+from lanewise.runtime.memory import to_host
 from lanewise.sims.lbm.explain import tuned_call
 from lanewise.support.errors import ArgumentError, DeviceError
 from lanewise.tuning import replay
@@ -97,7 +98,7 @@ def test_a_plan_that_changes_bits_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     found = measurer.prepare([job.default, other])
     assert found == {
         job.default: None,
-        other: Failure("wrong", "its populations have other bits than the default plan's; a flow keeps its bits"),
+        other: Failure("wrong", "its sites have other bits than the default plan's; steps keep their bits"),
     }
 
 
@@ -132,3 +133,56 @@ def test_mistakes() -> None:
     interpreted = flow.sites((4, 4), device="python")
     with pytest.raises(DeviceError, match="the device 'python' interprets kernels and has no plans to compare"):
         flow.tune(interpreted, omega=1.2)
+
+
+def make_heat() -> Any:
+    """With a wall, two fields, and a kind whose function differs."""
+
+    @lw.stencil(lw.D2Q5)
+    def tuned_heat(
+        u: lw.Field[lw.f32], v: lw.Field[lw.f32], k: lw.Field[lw.f32], rate: lw.f32
+    ) -> tuple[lw.f32, lw.f32]:
+        spread = u[1] + u[2] + u[3] + u[4] - 4.0 * u[0]
+        return u[0] + rate * k[0] * spread, 0.5 * (v[0] + v[3]) + 0.1 * u[0]
+
+    @tuned_heat.kind(2, "source")
+    def source(u: lw.Field[lw.f32], v: lw.Field[lw.f32]) -> tuple[lw.f32, lw.f32]:
+        return u[0] + 0.25, v[0]
+
+    tuned_heat.wall(1, "wall", u="level")
+    return tuned_heat
+
+
+def make_fields(heat: Any, device: str) -> tuple[Any, dict[str, Any]]:
+    rng = np.random.default_rng(0)
+    mask = np.zeros((13, 20), np.uint8)
+    mask[4:7, 5:9], mask[9, 3:6] = 1, 2
+    u, v, k = rng.uniform(0.5, 1.5, (3, *mask.shape))
+    return heat.sites(mask.shape, mask=mask, u=u, v=v, device=device), {"k": k, "rate": 0.1, "level": 2.0}
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_a_stencil_is_tuned_and_keeps_its_bits(device: str, own_store: Path) -> None:
+    heat = make_heat()
+    sites, values = make_fields(heat, device)
+    heat.run(sites, 3, **values)
+    before = [to_host(heat.field(sites, n)) for n in ("u", "v")]
+    tuning = heat.tune(sites, **values, seconds=60)
+    assert sites.step == 3
+    for name, array in zip(("u", "v"), before, strict=True):
+        np.testing.assert_array_equal(to_host(heat.field(sites, name)), array)
+    assert (tuning.factor >= 1, len(tuning.measured) > 1) == (True, True)
+    assert not [t for t in tuning.failed if t.status == "wrong"]
+    assert replay(str(tuning.path)).plan == tuning.plan
+    heat.run(sites, 4, **values)
+    # another plan wins, and another process runs it: with the same bits
+    (path,) = own_store.iterdir()
+    path.write_text(json.dumps({**json.loads(path.read_text()), "plan": {"branches": "together"}}))
+    again = make_heat()
+    others, values = make_fields(again, device)
+    again.run(others, 3, **values)
+    compiled = again.compile(others, **values)
+    assert (compiled.plan.branches, compiled.explain().origin) == ("together", "tune()")
+    again.run(others, 4, **values)
+    for name in ("u", "v"):
+        np.testing.assert_array_equal(to_host(again.field(others, name)), to_host(heat.field(sites, name)))

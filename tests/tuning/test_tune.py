@@ -17,10 +17,11 @@ import pytest
 import lanewise as lw
 from lanewise.launch import tuned_plans as lookup
 from lanewise.planning.plan import NEUTRAL, Plan
+from lanewise.runtime.memory import bring, to_host
 from lanewise.support.errors import ArgumentError, DeviceError
 from lanewise.tuning import Tuning, tune_job
 from lanewise.tuning.job import Job
-from tests.tuning.kernels import attraction, double, drift, points, without_itself
+from tests.tuning.kernels import attraction, double, drift, points, weighed, without_itself
 from tests.tuning.landscapes import MadeUpMeasurer
 
 MERGED = Plan(targets=4).filled(NEUTRAL)
@@ -224,3 +225,19 @@ def test_the_report_as_text_table_and_data() -> None:
     assert {"field", "value", "reason"} == set(data["refused"][0])
     assert data["kernel"] == "attraction"
     assert data["elements"] == "64 target, 64 source"
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_gradients_of_elements_are_tuned_as_those_of_pairs(device: str) -> None:
+    kernel = lw.elementwise(weighed.python)
+    x, rate = bring(np.linspace(0.5, 2, 300).astype("f4"), device), 1.5
+    slope, both = kernel.gradient("x"), kernel.gradient(("x", "rate"))
+    before = to_host(slope(x, rate))
+    tuning = slope.tune(x, rate, seconds=1)
+    assert (tuning.as_dict()["kernel"], tuning.factor >= 1) == ("weighed_gradient", True)
+    assert slope.compile(x, rate).plan == tuning.plan
+    np.testing.assert_allclose(to_host(slope(x, rate)), before, rtol=1e-6)
+    with pytest.raises(
+        ArgumentError, match=r"^weighed\.gradient\(\.\.\.\)\.tune: with respect to x, rate it is two kernels"
+    ):
+        both.tune(x, rate)

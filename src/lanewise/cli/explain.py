@@ -279,5 +279,13 @@ def _kernels(
     kind = layout_by_name(layout) if layout else None
     kernel = over_method(name, load_kernel(name), asked)
     return explained(
-        kernel, count, device, arch=arch, layout=kind, values=values, shapes=shapes, near=near
+        kernel,
+        count,
+        device,
+        arch=arch,
+        layout=kind,
+        values=values,
+        shapes=shapes,
+        near=near,
+        recalled=True,
     )

@@ -28,7 +28,9 @@ def compiled(shown: Shown, device: str, arch: str | None = None) -> Offline:
     from lanewise.explanation.calls import compile_call
     from lanewise.explanation.offline import compile_offline
 
-    where: dict[str, Any] = {"device": device, "arch": arch, "requested": shown.requested}
+    where: dict[str, Any] = {
+        "device": device, "arch": arch, "requested": shown.requested, "recalled": True,
+    }  # fmt: skip
     match shown:
         case ShownCall():
             return compile_call(

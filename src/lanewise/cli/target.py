@@ -16,26 +16,24 @@ from lanewise.launch.arguments import describe
 from lanewise.launch.compiled import Call, Inspectable
 from lanewise.patterns.elementwise.gradient import ElementwiseGradient
 from lanewise.patterns.elementwise.kernel import Elementwise
-from lanewise.patterns.gradients import AbstractGradient
 from lanewise.patterns.kernels import AbstractKernel
 from lanewise.patterns.pairwise.gradient import PairwiseGradient
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.segmentwise.kernel import Segmentwise
 from lanewise.patterns.sitewise.kernel import Sitewise
-from lanewise.patterns.sitewise.lattice_kernel import LatticeKernel
 from lanewise.patterns.sitewise.observer import Observer
+from lanewise.patterns.sitewise.stencil import Stencil
 from lanewise.patterns.threadwise.kernel import Threadwise
 from lanewise.support.attributes import near
 from lanewise.support.errors import InputError
 from lanewise.support.scripts import run_file
 
-Kernel = Pairwise | Elementwise | Segmentwise | Threadwise | LatticeKernel
+Kernel = Pairwise | Elementwise | Segmentwise | Threadwise | Sitewise | Stencil
 Explained = Kernel | PairwiseGradient | ElementwiseGradient
 _EXPLAINED = (
-    Pairwise, Elementwise, Segmentwise, Threadwise, LatticeKernel, PairwiseGradient,
+    Pairwise, Elementwise, Segmentwise, Threadwise, Sitewise, Stencil, PairwiseGradient,
     ElementwiseGradient,
 )  # fmt: skip
-_TUNED = (Pairwise, Elementwise, Segmentwise, Threadwise)
 MOST_SPELT = 3  # kernels of a file that are listed with its path
 _DECORATORS = (
     "@lw.pairwise, @lw.elementwise, @lw.threadwise, @lw.segmentwise, @lw.sitewise(lattice) or "
@@ -67,31 +65,19 @@ def load_kernel(text: str) -> Explained:
     `InputError` when there is no such file, when it cannot be run, when it has no kernel of this
     name, and for a kernel of which nothing says what its arguments are like.
     """
-    return _load(text, "explained", _EXPLAINED)
-
-
-def load_tuned(text: str) -> Pairwise | Elementwise | Segmentwise | Threadwise:
-    """The same for a kernel whose plans are measured on made-up arguments."""
-    return _load(text, "tuned_call", _TUNED)
-
-
-def _load(text: str, can: str, kinds: tuple[type[Any], ...]) -> Any:
-    """The object of a file that is of one of these kinds. can: what products have that can the
-    same.
-    """
     path_text, separator, name = text.rpartition(":")
     if not separator or not path_text.endswith(".py"):
         if text.endswith(".py"):
-            offered = _kernels_of(run_file(Path(text)), kinds)
+            offered = _kernels_of(run_file(Path(text)))
             raise InputError(f"{text}: which kernel? {_choices(text, offered)}")
-        products = products_that(can)
+        products = products_that("explained")
         raise InputError(
             f"nothing is known of {text!r}{near(text, products) or ';'} wanted "
             f"{', '.join(products)}, or a kernel of a file as in "
             "path/to/file.py:name"
         )
     module = run_file(Path(path_text))
-    kernels = _kernels_of(module, kinds)
+    kernels = _kernels_of(module)
     if name in kernels:
         return kernels[name]
     choices = _choices(path_text, kernels)
@@ -103,18 +89,10 @@ def _load(text: str, can: str, kinds: tuple[type[Any], ...]) -> Any:
 
 
 def _why_not(found: Any, name: str, choices: str) -> str:
-    """Why something that has a name in a file is nothing to explain, or to tune; `choices` are
+    """Why something that has a name in a file is nothing to explain or to tune; `choices` are
     what is.
     """
     match found:
-        case Sitewise():
-            return (
-                "is a sitewise kernel, which is measured on its own sites; in Python there is "
-                f"{name}.tune(sites, ...), and lanewise explain shows what rules chose"
-            )
-        case LatticeKernel() | AbstractGradient():
-            kind = "a stencil" if isinstance(found, LatticeKernel) else "a gradient"
-            return f"is {kind}, whose plans no command measures: lanewise explain shows its plan"
         case AbstractKernel():
             return (
                 "is a kernel of a custom pattern, of which nothing says what its arguments are "
@@ -136,8 +114,8 @@ def _why_not(found: Any, name: str, choices: str) -> str:
             return f"is no kernel, found {describe(found)}; {choices}"
 
 
-def _kernels_of(module: ModuleType, kinds: tuple[type[Any], ...]) -> dict[str, Any]:
-    return {n: v for n, v in vars(module).items() if isinstance(v, kinds)}
+def _kernels_of(module: ModuleType) -> dict[str, Any]:
+    return {n: v for n, v in vars(module).items() if isinstance(v, _EXPLAINED)}
 
 
 def _choices(path: str, kernels: dict[str, Any]) -> str:

@@ -5,12 +5,12 @@ the fastest.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, assert_never
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, assert_never
 
 import typer
 
-from lanewise.cli.given import Shape, read_shapes, read_values, refuse_of_files
+from lanewise.cli.given import read_shapes, read_values, refuse_of_files
 from lanewise.cli.trees import (
     Accuracy,
     Leaf,
@@ -19,22 +19,16 @@ from lanewise.cli.trees import (
     Theta,
     Walk,
     asked_method,
-    over_method,
 )
 from lanewise.cli.words import Device, Json, LayoutName, Name, Near, Precision, Shapes, Values
+from lanewise.language.target import target_of
 from lanewise.sims.common.commands import at_least, real_number, whole_number
 from lanewise.sims.common.completion import completing
-from lanewise.support.errors import InputError, LanewiseError
+from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
-    from lanewise.explanation.samples import Samples
-    from lanewise.patterns.search.tuning.calibration import CalibrationJob
-    from lanewise.patterns.search.tuning.job import SearchJob
-    from lanewise.patterns.sitewise.tuning import SiteJob
+    from lanewise.cli.tuned import AnyJob
     from lanewise.tuning import Tuning
-    from lanewise.tuning.job import Job
-
-    AnyJob = Job | SearchJob | CalibrationJob | SiteJob
 
 BODIES = 16_384
 
@@ -94,7 +88,8 @@ def tune(
     """
     from lanewise.cli.products import job_of
     from lanewise.cli.target import product_kernels
-    from lanewise.tuning.tune import check_seconds
+    from lanewise.cli.tuned import JobList, jobs_of_file
+    from lanewise.tuning.tune import check_seconds, time_limit
 
     if seconds is not None:
         check_seconds(seconds)  # before anything is made for it
@@ -110,58 +105,18 @@ def tune(
     if hasattr(product, "tuned_call"):
         own = asked if case is None else {"case": case}
         call = product.tuned_call(device, bodies, precision or "f32", layout, numbers, **own)
-        job: AnyJob = job_of(call)
+        tuned = JobList((job_of(call),))
     elif precision is not None:
         raise InputError(
             f"--precision belongs to gravity, boids and lbm; the types of {name} are those of its "
             "file"
         )
     else:
-        job = _kernel(name, bodies, device, layout, numbers, shapes, near, asked)
-    _show(_follow(job, seconds, quiet=json_), json_)
-
-
-def _kernel(
-    name: str,
-    count: int,
-    device: str,
-    layout: str | None,
-    values: dict[str, float],
-    shapes: dict[str, Shape],
-    near: float | None,
-    asked: Mapping[str, Any],
-) -> Job | SearchJob | CalibrationJob:
-    """A kernel of a file on made-up arguments."""
-    from lanewise.cli.products import search_job
-    from lanewise.cli.target import load_tuned
-    from lanewise.explanation.samples import sample_arguments
-    from lanewise.explanation.searches import check_near, placed_arguments
-    from lanewise.layouts import layout_by_name
-    from lanewise.patterns.pairwise.kernel import Pairwise
-
-    kernel = over_method(name, load_tuned(name), asked)
-    kind = layout_by_name(layout) if layout else None
-    check_near(kernel, near)
-    given: dict[str, Any] = {"values": values, "shapes": shapes, "layout": kind}
-    if isinstance(kernel, Pairwise) and kernel.searched is not None:
-        samples, _ = placed_arguments(kernel, count, device, near=near, **given)
-        return search_job(kernel, kernel.searched, (), samples.named)
-    samples = sample_arguments(kernel, count, device, **given)
-    if kernel.signature.arrays:
-        _check_indices(kernel, samples)
-    return kernel.tuning_job(**samples.named)
-
-
-def _check_indices(kernel: Any, samples: Samples) -> None:
-    """Run once with tests of all indices: made-up numbers may lead out of arrays, and what is
-    measured does not test them. Raises `InputError`.
-    """
-    from lanewise.explanation.samples import refused
-
-    try:
-        kernel(**samples.named, checks=True)
-    except LanewiseError as error:
-        raise refused(error, samples) from error
+        tuned = jobs_of_file(name, bodies, device, layout, numbers, shapes, near, asked)
+    each = seconds
+    if len(tuned.jobs) > 1:
+        each = time_limit(target_of(device).name, seconds) / len(tuned.jobs)
+    _show(tuned.heading, [_follow(job, each, quiet=json_) for job in tuned.jobs], json_)
 
 
 def _follow(job: AnyJob, seconds: float | None, *, quiet: bool) -> Tuning:
@@ -211,14 +166,20 @@ def _follow(job: AnyJob, seconds: float | None, *, quiet: bool) -> Tuning:
                 assert_never(job)
 
 
-def _show(result: Tuning, as_json: bool) -> None:
+def _show(heading: str, results: Sequence[Tuning], as_json: bool) -> None:
     from rich.console import Console
 
     if as_json:
-        print(json.dumps(result.as_dict(), allow_nan=False))
+        facts = [r.as_dict() for r in results]
+        whole = facts[0] if len(facts) == 1 else {"gradient": heading, "kernels": facts}
+        print(json.dumps(whole, allow_nan=False))
         return
     console = Console()
-    if console.is_terminal:
-        console.print(result)
-    else:
-        print(result)  # no frames and no line breaks in a file
+    # no frames and no line breaks in a file
+    show = console.print if console.is_terminal else print
+    if heading:
+        show(f"{heading}\n")
+    for number, result in enumerate(results):
+        if number:
+            show()
+        show(result)

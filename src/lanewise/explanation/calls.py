@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from lanewise.analysis.self_term import violated
 from lanewise.compiler.work import describe_work
 from lanewise.explanation.build import counts_of
-from lanewise.explanation.compiled import Offline, compiled, find_model, subject_for
+from lanewise.explanation.compiled import Offline, compiled, find_model, is_here, subject_for
 from lanewise.explanation.launches import rows_of_tasks
+from lanewise.explanation.measure import Times, stored_of_call
 from lanewise.explanation.report import LaunchRow
 from lanewise.explanation.shapes import Kernel
 from lanewise.explanation.subject import Subject
@@ -31,13 +33,15 @@ def compile_call(
     arch: str | None = None,
     gather_step: float | None = None,
     requested: Plan | None = None,
+    recalled: bool = False,
     **named: Any,
 ) -> Offline:
     """The kernel of a call with its default plan, compiled for "cpu" or "cuda" and loaded nowhere.
 
     given, named: the arguments, in the layouts of the device. A search builds its structure on the
     host. arch: see `compile_offline`. gather_step: how many elements apart neighbouring elements
-    read, for predictions. requested: fields of the plan that are requested.
+    read, for predictions. requested: fields of the plan that are requested. recalled: with what
+    tune() found for such calls on this machine, if that is where the device is.
     """
     return compile_arguments(
         kernel,
@@ -47,6 +51,7 @@ def compile_call(
         find_model(device, arch),
         gather_step=gather_step,
         requested=requested,
+        recalled=recalled and is_here(device, arch),
     )
 
 
@@ -59,12 +64,23 @@ def compile_arguments(
     *,
     gather_step: float | None = None,
     requested: Plan | None = None,
+    recalled: bool = False,
 ) -> Offline:
-    """The same for the device of a model, whatever the parameters are called."""
+    """The same for the device of a model, whatever the parameters are called. recalled: also of
+    what tune() found, the device being this machine's.
+    """
+    recalled = recalled and requested is None  # tuned with the fields that a caller fixes
     subject, over, arguments = call_subject(
-        kernel, given, named, device, model, gather_step=gather_step, requested=requested
+        kernel,
+        given,
+        named,
+        device,
+        model,
+        gather_step=gather_step,
+        requested=requested,
+        recalled=recalled,
     )
-    made = compiled(subject)
+    made = _recalled(subject, over) if recalled else compiled(subject)
     executable = made.executable
     if over is not None:
         tasks = over.tasks(executable, Programs(model.machine, model.compiled_for))
@@ -83,6 +99,23 @@ def compile_arguments(
     return replace(made, launches=launches)
 
 
+def _recalled(subject: Subject, over: CallElsewhere | None) -> Offline:
+    """A subject compiled with the plan that tune() found for such calls, if there is one."""
+    if over is not None:
+        found = replace(subject, plan=over.plan) if over.plan is not None else subject
+        made = compiled(found)
+        times = Times(tuned=made.subject.chosen if over.plan is not None else None)
+        return replace(made, times=times)
+    times = stored_of_call(subject.reference, subject.layouts, subject.device, subject.environment)
+    if times.tuned is None:
+        return compiled(subject)
+    made = compiled(replace(subject, plan=times.tuned))
+    # what was proved for the values that it was tuned with need not hold for these
+    if violated(made.executable.program.self_term, subject.environment):
+        made, times = compiled(subject), replace(times, tuned=None)
+    return replace(made, times=times)
+
+
 def call_subject(
     kernel: Kernel,
     given: tuple[Any, ...],
@@ -92,9 +125,10 @@ def call_subject(
     *,
     gather_step: float | None = None,
     requested: Plan | None = None,
+    recalled: bool = False,
 ) -> tuple[Subject, CallElsewhere | None, Arguments]:
     """The same before it is compiled, what a call over a search is about, and the arguments as they
-    would be on the device.
+    would be on the device. recalled: over the structure that tune() found.
     """
     calls = kernel._calls  # pyright: ignore[reportPrivateUsage]
     here = calls.given(given, named)
@@ -102,7 +136,7 @@ def call_subject(
     searched = kernel.searched if isinstance(kernel, Pairwise) else None
     reads: dict[str, float] = {} if gather_step is None else {GATHER_STEP: gather_step}
     counts = calls.skeleton.counts(calls.name, arguments)
-    over = None if searched is None else searched.elsewhere(here, device)
+    over = None if searched is None else searched.elsewhere(here, device, recalled=recalled)
     if over is None:
         reference = calls.subject.reference(arguments)
         environment = calls.subject.environment(arguments)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lanewise.compiler.default_plans import complete_plan
 from lanewise.explanation.build import explain
+from lanewise.explanation.measure import Times
 from lanewise.explanation.report import Explanation, LaunchRow
 from lanewise.explanation.subject import OPEN, Subject
 from lanewise.ir import nodes as ir
@@ -30,6 +31,8 @@ class Offline:
 
     subject: Subject
     executable: Executable
+    # what tune() measured of such calls on this machine
+    times: Times = field(default_factory=Times)
     # of a call: its launches, made of the rows of the kernel
     launches: Callable[[tuple[LaunchRow, ...]], tuple[LaunchRow, ...]] = lambda rows: rows
 
@@ -42,6 +45,7 @@ class Offline:
             self.subject,
             resources=resources,
             measure_resources=measure_resources,
+            times=lambda _: self.times,
             launches=self.launches,
         )
 
@@ -84,6 +88,13 @@ def compiled(subject: Subject) -> Offline:
         capped=executable.capped,
     )
     return Offline(found, executable)
+
+
+def is_here(device: str, arch: str | None) -> bool:
+    """Whether the device that is explained for is this machine's, so that what was measured on it
+    counts.
+    """
+    return target_of(device) is CPU or not (arch or missing_for_cuda())
 
 
 def find_model(device: str, arch: str | None) -> DeviceModel:

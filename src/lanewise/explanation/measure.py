@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from lanewise.explanation.samples import random_values
+from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, WORK, count_of
 from lanewise.ir.pattern import Work
 from lanewise.language import types as t
@@ -18,7 +19,8 @@ from lanewise.language.target import is_compiled
 from lanewise.language.values import to_python_value
 from lanewise.launch.compiled import Compiled
 from lanewise.launch.trial import plan_from
-from lanewise.launch.tuned_plans import make_key, read_entry, store_enabled
+from lanewise.launch.tuned_plans import Key, has_entries, make_key, read_entry, store_enabled
+from lanewise.layouts import Layout
 from lanewise.patterns.tables.names import POINTS
 from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.records.arrays import RecordArray
@@ -34,24 +36,30 @@ def stored_times(compiled: Compiled) -> Times:
     if compiled.search:  # a whole call was timed, with its structure: no time of this kernel
         return Times(tuned=compiled.plan if compiled.search_tuned else None)
     device, environment = compiled.executable.device, compiled.environment
-    if not is_compiled(device) or not store_enabled():
+    return stored_of_call(compiled.reference, compiled.layouts, device, environment)
+
+
+def stored_of_call(
+    reference: ir.Kernel,
+    layouts: Mapping[str, Layout],
+    device: str,
+    environment: Mapping[str, Any],
+) -> Times:
+    """The same for calls of a kernel that need not be compiled. device: of this machine.
+
+    environment: the numbers of a call, by their names in the IR.
+    """
+    if not is_compiled(device) or not has_entries(reference.name):
         return Times()
-    names = [p.name for p in compiled.reference.counts]
-    counts = [
-        int(environment[n])
-        for n in ((POINTS, WORK) if compiled.reference.pattern.inlined else names)
-    ]
-    work = Work(compiled.reference.pattern, counts[0])
-    key = make_key(
-        compiled.reference,
-        compiled.layouts,
-        device,
-        work,
-        counts[-1],
-        Plan(),
-        compiled.reference.identical,
-    )
-    entry = read_entry(key)
+    pattern, names = reference.pattern, [p.name for p in reference.counts]
+    counts = [int(environment[n]) for n in ((POINTS, WORK) if pattern.inlined else names)]
+    work, identical = Work(pattern, counts[0]), reference.identical
+    return stored_under(make_key(reference, layouts, device, work, counts[-1], Plan(), identical))
+
+
+def stored_under(key: Key) -> Times:
+    """The same by the key of the store."""
+    entry = read_entry(key) if store_enabled() else None
     if entry is None:
         return Times()
     times = {

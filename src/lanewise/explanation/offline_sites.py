@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lanewise.explanation.compiled import Offline, compiled
-from lanewise.explanation.shapes import Shape, text_of
+from lanewise.explanation.measure import Times, stored_under
+from lanewise.explanation.shapes import Shape
+from lanewise.explanation.site_shapes import (
+    SITES,
+    SiteParameters,
+    check_values,
+    shape_of_box,
+    taken_by,
+)
 from lanewise.explanation.sites import box_text, subject_of_step, traffic_of
 from lanewise.language import types as t
-from lanewise.language.array_types import ArrayType
 from lanewise.language.target import target_of
 from lanewise.launch.support import index_type
+from lanewise.launch.tuned_plans import has_entries
 from lanewise.layouts import Layout, SoA
 from lanewise.models.devices import DeviceModel
 from lanewise.patterns.sitewise.build import build_sitewise
-from lanewise.patterns.sitewise.builder import SitewiseArguments, agreed
+from lanewise.patterns.sitewise.builder import SitewiseArguments
+from lanewise.patterns.sitewise.kernels import key_of_step
 from lanewise.patterns.sitewise.kinds import read_edges
 from lanewise.patterns.sitewise.lattice_kernel import LatticeKernel
 from lanewise.patterns.sitewise.making import site_layout
@@ -24,20 +33,6 @@ from lanewise.patterns.sitewise.pattern import complete_site_plan
 from lanewise.patterns.sitewise.sites import row_block_of
 from lanewise.patterns.sitewise.streaming import TWO_COPIES, Form, form_by_name
 from lanewise.patterns.tables.arguments import table_lengths
-from lanewise.support.attributes import near
-from lanewise.support.errors import InputError
-
-SITES = "sites"  # the argument of a call that the sites are
-AXES = ("nz", "ny", "nx")
-
-
-@dataclass(frozen=True, slots=True)
-class _Taken:
-    """What the function of kind 0 takes, and what writes the fields that it reads."""
-
-    values: Mapping[str, t.ValueType]
-    fields: Mapping[str, t.Scalar]
-    tables: Mapping[str, ArrayType]
 
 
 def compile_sites(
@@ -48,15 +43,18 @@ def compile_sites(
     layout: Layout | None,
     values: Mapping[str, float] | None,
     shapes: Mapping[str, Shape] | None,
+    *,
+    recalled: bool = False,
 ) -> Offline:
     """A step of `kernel` compiled for about `count` sites on the device of a model, and loaded
     nowhere.
 
-    shapes: that of the box as "sites", and of each value that is one a site. Raises `InputError`.
+    shapes: that of the box as "sites", of each value that is one a site, and of tables. recalled:
+    with what tune() found for such steps, the device being this machine's. Raises `InputError`.
     """
-    taken, asked = _taken(kernel), dict(shapes or {})
-    _check_values(kernel, taken, values or {}, asked)
-    shape = _box(kernel, count, asked)
+    taken, asked = taken_by(kernel), dict(shapes or {})
+    check_values(kernel, taken, values or {}, asked)
+    shape = shape_of_box(kernel, count, asked)
     total = math.prod(shape)
     target = target_of(device)
     stencil = kernel.kinds.stencil
@@ -65,18 +63,18 @@ def compile_sites(
     default = SoA() if stencil else site_layout(None, device, real, shape[-1])
     arranged = layout or default
     placed = target.has_blocks  # as the sites of a call are
-    arguments = _arguments(kernel, form, arranged, taken, frozenset(asked) - {SITES})
-    reference = build_sitewise(
-        replace(
-            arguments,
-            placed=placed,
-            framed=placed,
-            thin=min(shape) < 2,
-            row_block=row_block_of(arranged, shape[-1], plain=stencil) if placed else 0,
-        ),
-        index_type(device),
+    arguments = replace(
+        _arguments(kernel, form, arranged, taken, frozenset(asked) - {SITES}),
+        placed=placed,
+        framed=placed,
+        thin=min(shape) < 2,
+        row_block=row_block_of(arranged, shape[-1], plain=stencil) if placed else 0,
     )
-    plan = complete_site_plan(None, model.machine, reference, total, shape)
+    times = _stored(kernel.__name__, arguments, form, device, total) if recalled else Times()
+    if times.tuned is not None and times.tuned.branches == "apart":
+        arguments = replace(arguments, framed=False)  # then there have to be classes of sites
+    reference = build_sitewise(arguments, index_type(device))
+    plan = times.tuned or complete_site_plan(None, model.machine, reference, total, shape)
     inner = math.prod(max(0, n - 2) for n in shape)
     traffic = traffic_of(reference, total, total, 0 if placed else total - inner, form.buffers)
     box = f"{box_text(shape, kernel.lattice, form)}, all of kind 0, without walls, periodic"
@@ -86,22 +84,21 @@ def compile_sites(
         reference=made.executable.program.reference,  # as explanations of a compiled step have it
         shapes={} if SITES in asked else {SITES: shape},
     )
-    return replace(made, subject=subject)
+    tuned = None if times.tuned is None else subject.chosen
+    return replace(made, subject=subject, times=replace(times, tuned=tuned))
 
 
-def _taken(kernel: LatticeKernel) -> _Taken:
-    kinds = kernel.kinds
-    main = kinds.main
-    functions = (main, *kinds.writers(main.fields))
-    return _Taken(
-        agreed((f.name, f.parameters) for f in functions),
-        {n: k for n, k in main.fields.items() if n not in kinds.state},
-        agreed((f.name, f.tables) for f in functions),
-    )
+def _stored(name: str, arguments: SitewiseArguments, form: Form, device: str, count: int) -> Times:
+    """What tune() measured of such steps."""
+    if not has_entries(name):
+        return Times()
+    first = replace(arguments, phase=form.phase(0, fresh=False))
+    reference = build_sitewise(first, index_type(device))
+    return stored_under(key_of_step(reference, arguments.layout, device, count))
 
 
 def _arguments(
-    kernel: LatticeKernel, form: Form, layout: Layout, taken: _Taken, each: frozenset[str]
+    kernel: LatticeKernel, form: Form, layout: Layout, taken: SiteParameters, each: frozenset[str]
 ) -> SitewiseArguments:
     """Of a step that follows links, as most do. each: the values that are one a site."""
     kinds = kernel.kinds
@@ -128,49 +125,3 @@ def _arguments(
         state=tuple(kinds.state.items()),
         tables=tuple(taken.tables.items()),
     )
-
-
-def _check_values(
-    kernel: LatticeKernel, taken: _Taken, values: Mapping[str, float], asked: Mapping[str, Shape]
-) -> None:
-    name = kernel.__name__
-    if unknown := [n for n in values if n not in taken.values]:
-        names = ", ".join(taken.values) or "no value"
-        raise InputError(f"{name} has no value {unknown[0]!r} to set; it has {names}")
-    if both := [n for n in values if n in asked]:
-        raise InputError(
-            f"{name}: {both[0]!r} has a value and a shape; wanted one of them: a value for all, or "
-            "one a site"
-        )
-
-
-def _box(kernel: LatticeKernel, count: int, asked: Mapping[str, Shape]) -> Shape:
-    """The shape of the box; raises `InputError` for shapes that do not fit it."""
-    taken, dimension = _taken(kernel), kernel.lattice.dimension
-    side = max(1, round(count ** (1 / dimension)))
-    shape = asked.get(SITES, (side,) * dimension)
-    axes, known = AXES[-dimension:], (SITES, *taken.values)
-    if len(shape) != dimension:
-        example = text_of((512,) * dimension)
-        raise InputError(
-            f"--shape {SITES}={text_of(shape)}: sites of {kernel.lattice.name} have the shape "
-            f"({', '.join(axes)}): wanted --shape {SITES}={example}"
-        )
-    for name, own in asked.items():
-        if name in taken.tables or name in taken.fields:
-            what = "a field of the sites" if name in taken.fields else "a table"
-            raise InputError(
-                f"--shape {name}={text_of(own)}: {name} is {what}, on whose size nothing that is "
-                "explained depends: leave it out"
-            )
-        if name not in known:
-            raise InputError(
-                f"{kernel.__name__} has no array {name!r} to give a shape{near(name, known) or ';'}"
-                f" it has {', '.join(known)}"
-            )
-        if name != SITES and own != shape:
-            raise InputError(
-                f"--shape {name}={text_of(own)}: a value that is one a site has the shape of the "
-                f"sites: wanted --shape {name}={text_of(shape)}"
-            )
-    return shape

@@ -65,9 +65,18 @@ def sample_values(
         if name not in roles.uniforms:
             wanted = ", ".join(roles.uniforms) or "no parameter that is a uniform argument"
             raise InputError(f"{kernel.__name__} has no value {name!r} to set; it has {wanted}")
-    invented = tuple(n for n in roles.uniforms if n not in chosen)
-    numbers = {n: chosen[n] if n in chosen else _made_up(n, k) for n, k in roles.uniforms.items()}
-    return {n: _typed(kernel, n, numbers[n], k) for n, k in roles.uniforms.items()}, invented
+    return typed_values(kernel.__name__, roles.uniforms, chosen)
+
+
+def typed_values(
+    kernel: str, kinds: Mapping[str, t.ValueType], chosen: Mapping[str, float]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """A value of each of these kinds, and the names of those that were made up; raises `InputError`
+    for a number that a type cannot hold.
+    """
+    numbers = {n: chosen[n] if n in chosen else _made_up(n, k) for n, k in kinds.items()}
+    invented = tuple(n for n in kinds if n not in chosen)
+    return {n: _typed(kernel, n, numbers[n], k) for n, k in kinds.items()}, invented
 
 
 def sample_arguments(
@@ -215,12 +224,12 @@ def _made_up(name: str, kind: t.ValueType) -> float:
     return SMALL if small else 1
 
 
-def _typed(kernel: Kernel, name: str, number: float, kind: t.ValueType) -> Any:
+def _typed(kernel: str, name: str, number: float, kind: t.ValueType) -> Any:
     scalar = t.scalar_of(kind)
     low, high = t.limits(scalar)
     whole = scalar.is_float or float(number).is_integer()
     if not np.isfinite(number) or not low <= number <= high or not whole:
-        raise InputError(f"{kernel.__name__}: {name!r} is a {kind}, found {number!r}")
+        raise InputError(f"{kernel}: {name!r} is a {kind}, found {number!r}")
     one = number if scalar.is_float else int(number)
     parts = (
         np.full(kind.length, one, scalar.dtype)

@@ -46,10 +46,11 @@ def compile_over_search(
     values: Mapping[str, float] | None = None,
     shapes: Mapping[str, Shape] | None = None,
     near: float | None = None,
+    recalled: bool = False,
 ) -> tuple[str, tuple[Offline, ...]]:
     """What is known of the search of a kernel, and its call of `count` elements on "cpu" or "cuda",
     which needs no GPU. values, shapes: see `explanation/shapes.py`. near: how many sources lie
-    within the radius on average.
+    within the radius on average. recalled: see `compile_call`.
 
     Raises `CompileError`, with the line, for a function that has no far field, `InputError` for a
     number of neighbours that the search itself decides.
@@ -64,7 +65,7 @@ def compile_over_search(
         layout=layout or default_layout(record, device),
         near=near,
     )
-    made = compile_call(kernel, device=device, arch=arch, **samples.named)
+    made = compile_call(kernel, device=device, arch=arch, recalled=recalled, **samples.named)
     subject = replace(made.subject, invented=plain_values(samples), shapes=samples.shapes.made_up)
     return heading, (replace(made, subject=subject),)
 

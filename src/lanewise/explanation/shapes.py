@@ -146,7 +146,7 @@ def sample_shapes(
     whole = next((given[n] for n in elements if n in given), (count,))
     pairs = isinstance(kernel, Pairwise)
     sizes = {n: given.get(n, (count,) if pairs else whole) for n in elements}
-    indexed = _indexed(roles.indexed, given, count)
+    indexed = shapes_of_arrays(roles.indexed, given, count)
     lists = {n: given.get(n, (LISTS if roles.records else count, ITEMS)) for n in roles.lists}
     rows = {n: given.get(n, (ROW,)) for n in roles.rows}
     sizes |= indexed | lists | rows
@@ -157,10 +157,10 @@ def sample_shapes(
     return Shapes(sizes, tuple(made_up))
 
 
-def _indexed(
+def shapes_of_arrays(
     kinds: Mapping[str, ArrayType], given: Mapping[str, Shape], count: int
 ) -> dict[str, Shape]:
-    """The shapes of arrays that are read or written by index."""
+    """The shapes of arrays that are read or written by index. given: of some of them."""
     alike: dict[int, set[Shape]] = {}
     for n in kinds:
         if n in given:
@@ -236,7 +236,7 @@ def _check_sizes(signature: Signature, roles: Roles, given: Mapping[str, Shape])
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class Wanted:
     """What the sizes of an argument are: what it is, how many there are, and an example."""
 
     what: str
@@ -245,15 +245,14 @@ class _Wanted:
     fits: Callable[[int], bool]
 
 
-def _wanted(roles: Roles, name: str) -> _Wanted:
+def _wanted(roles: Roles, name: str) -> Wanted:
     if name == GRID and roles.indices:
         names = ", ".join(roles.indices)
         return _dimensions(f"says how many values {names} have", len(roles.indices))
     if name in roles.indexed:
-        kind = roles.indexed[name]
-        return _dimensions(f"is an lw.Array{kind.rank}[lw.{kind.element}]", kind.rank)
+        return wanted_of_array(roles.indexed[name])
     if name in roles.lists:
-        return _Wanted(
+        return Wanted(
             f"is lw.ragged(...) of {roles.lists[name].name}",
             "how many lists each level has, and how many items each of them",
             "1000x90",
@@ -261,20 +260,25 @@ def _wanted(roles: Roles, name: str) -> _Wanted:
         )
     if name in roles.rows:
         what = f"is a row of lw.{roles.rows[name]} of each item"
-        return _Wanted(what, "how many values each row has", "16", lambda sizes: sizes == 1)
+        return Wanted(what, "how many values each row has", "16", lambda sizes: sizes == 1)
     if name in roles.records:
         what = f"is an array of {roles.records[name].name}"
-        return _Wanted(what, "how many there are", "16384", lambda sizes: sizes == 1)
+        return Wanted(what, "how many there are", "16384", lambda sizes: sizes == 1)
     kind = roles.arrays[name]
     if roles.records:
         what = f"is one lw.{kind} for each record"
-        return _Wanted(what, "how many records there are", "16384", lambda sizes: sizes == 1)
-    return _Wanted(f"is an array of lw.{kind}", "its shape", "16384", lambda sizes: sizes >= 1)
+        return Wanted(what, "how many records there are", "16384", lambda sizes: sizes == 1)
+    return Wanted(f"is an array of lw.{kind}", "its shape", "16384", lambda sizes: sizes >= 1)
 
 
-def _dimensions(what: str, rank: int) -> _Wanted:
+def wanted_of_array(kind: ArrayType) -> Wanted:
+    """What the sizes of an array with indices are."""
+    return _dimensions(f"is an lw.Array{kind.rank}[lw.{kind.element}]", kind.rank)
+
+
+def _dimensions(what: str, rank: int) -> Wanted:
     sizes = "one size" if rank == 1 else f"{rank} sizes"
-    return _Wanted(what, sizes, _example(rank), lambda found: found == rank)
+    return Wanted(what, sizes, _example(rank), lambda found: found == rank)
 
 
 def _example(rank: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from lanewise.explanation.build import explain
 from lanewise.explanation.launches import grid_of
-from lanewise.explanation.measure import Times
+from lanewise.explanation.measure import Times, stored_under
 from lanewise.explanation.report import Explanation, LaunchRow
 from lanewise.explanation.site_facts import operations_of
 from lanewise.explanation.subject import OPEN, Subject
@@ -52,7 +52,9 @@ def explain_step(call: SiteCall, step: Step, *, measure_resources: bool = True) 
         taken=tuple(c.resources for c in executable.cubins),
         capped=executable.capped,
     )
-    times = Times(tuned=subject.chosen if step.tuned else None)
+    times = Times()
+    if step.tuned is not None:
+        times = replace(stored_under(step.tuned), tuned=subject.chosen)
 
     def launches(rows: tuple[LaunchRow, ...]) -> tuple[LaunchRow, ...]:
         if model is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from lanewise.derivatives.gradient import Gradient, GradientValue
 from lanewise.frontend.function import Lowered
@@ -21,6 +21,9 @@ from lanewise.patterns.no_gradient import no_second_gradient
 from lanewise.patterns.variables import COTANGENT, Variable, names_of, variables
 from lanewise.planning.plan import Plan
 from lanewise.support.errors import ArgumentError, brief
+
+if TYPE_CHECKING:
+    from lanewise.facade import Tuning
 
 K = TypeVar("K", bound=AbstractKernel)
 # what a kernel of a gradient computes, by the place in what was requested
@@ -130,6 +133,18 @@ class AbstractGradient(ABC, Generic[K]):
         """
         values, kernel = self._only("bind", arguments, named)
         return kernel.bind(**values, out=out, plan=plan)
+
+    @brief
+    def tune(
+        self, *arguments: Any, seconds: float | None = None, plan: Plan | None = None, **named: Any
+    ) -> Tuning:
+        """Measure plans for calls like this one, without cotangents, and use the fastest in later
+        calls; see `Kernel.tune`.
+
+        Raises `ArgumentError` where there are two kernels.
+        """
+        values, kernel = self._only("tune", arguments, named)
+        return kernel.tune(**values, seconds=seconds, plan=plan)
 
     def _only(
         self, what: str, arguments: tuple[Any, ...], named: Mapping[str, Any]

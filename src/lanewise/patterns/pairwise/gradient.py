@@ -182,16 +182,6 @@ class PairwiseGradient(AbstractGradient[Pairwise]):
                 results[place] = sum_(output) if total else output
         return self._sought.ordered(results)
 
-    @brief
-    def tune(
-        self, *arguments: Any, seconds: float | None = None, plan: Plan | None = None, **named: Any
-    ) -> Any:
-        """Measure plans for calls like this one, and use the fastest in later calls; see
-        `Pairwise.tune`.
-        """
-        values, kernel = self._only("tune", arguments, named)
-        return kernel.tune(**values, seconds=seconds, plan=plan)
-
     def mode(self, *arguments: Any, **named: Any) -> str:
         """How the derivatives of such a call are made: "reverse (6 scalar inputs)", or "forward"
         with its reason.

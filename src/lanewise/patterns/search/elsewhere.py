@@ -10,6 +10,7 @@ from lanewise.ir import nodes as ir
 from lanewise.launch.executable import Executable
 from lanewise.launch.programs import Programs
 from lanewise.launch.task_list import TaskList
+from lanewise.planning.plan import CompletePlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,8 @@ class CallElsewhere:
 
     reference: its kernel, before any decision. environment: its numbers. turns: see
     `Structure.turns`. search: the structure, and why it is this one. tasks: all that it runs, given
-    the compiled kernel, and what compiles the others.
+    the compiled kernel, and what compiles the others. plan: of the kernel, where tune() found the
+    structure on that device; None: by default.
     """
 
     reference: ir.Kernel
@@ -26,3 +28,4 @@ class CallElsewhere:
     turns: Mapping[str, float]
     search: str
     tasks: Callable[[Executable, Programs], TaskList]
+    plan: CompletePlan | None

@@ -95,10 +95,13 @@ class SearchPicker:
         requested: Plan | None,
         choice: Choice | TreeChoice | None,
         values: Mapping[str, Any] | None = None,
+        *,
+        recalled: bool = True,
     ) -> Picked:
         """The structure for these sources; `choice`: the one that is measured; values: by their
-        names in the IR, where arguments have none.
+        names in the IR, where arguments have none; recalled: that which tune() found, if it did.
         """
+        recalled = recalled and not arguments.divided
         if not all(map(len, arguments.records.values())):
             return Picked(
                 over_all_pairs(self._search),
@@ -113,14 +116,16 @@ class SearchPicker:
                 choice.configuration.search(self._search, sources), "measured", choice.plan
             )
         if isinstance(self._search, Tree):
-            return self._tree(self._search, arguments, sources, requested, values)
+            return self._tree(
+                self._search, arguments, sources, requested, values, recalled=recalled
+            )
         if not isinstance(self._search, Neighbors | Nearest):
             return Picked(self._search.plan(sources), "requested", requested)
         outlook = look(self._search, sources) if sources.count > FEW else None
         kind = kind_of_call(self._search, sources, outlook)
         specialisation = _specialisation(arguments, kind, requested)
         tuned = None
-        if not arguments.divided:
+        if recalled:
             tuned = self._tuned.find(
                 arguments.device,
                 specialisation,
@@ -137,12 +142,12 @@ class SearchPicker:
 
     def _tree(
         self, asked: Tree, arguments: Arguments, sources: Points, requested: Plan | None,
-        values: Mapping[str, Any] | None,
+        values: Mapping[str, Any] | None, *, recalled: bool,
     ) -> Picked:  # fmt: skip
         """The tree that was requested; with an accuracy the one that was calibrated."""
         if asked.accuracy is None:
             return Picked(asked.plan(sources), "requested", requested)
-        if is_compiled(arguments.device) and has_entries(self._name) and not arguments.divided:
+        if recalled and is_compiled(arguments.device) and has_entries(self._name):
             kind, specialisation = self._kind_of_tree(asked, arguments, sources, values)
             found = self._calibrated.find(
                 specialisation, lambda: self._key(arguments, sources, kind, None)

@@ -321,13 +321,16 @@ class Searched:
             asked=asked,
         )
 
-    def elsewhere(self, arguments: Arguments, device: str) -> CallElsewhere:
+    def elsewhere(self, arguments: Arguments, device: str, *, recalled: bool) -> CallElsewhere:
         """What a call of these arguments, which lie on the host, runs on a device that need not be
-        there.
+        there. recalled: it is there, and what tune() found on it counts.
         """
-        s = self.specialiser.elsewhere(arguments, device)
-        tasks = partial(tasks_of_search, self.name, s)
-        return CallElsewhere(s.reference, s.environment, s.structure.turns(), s.described, tasks)
+        s = self.specialiser.elsewhere(arguments, device, recalled=recalled)
+        tasks, picked = partial(tasks_of_search, self.name, s), s.picked
+        pattern = s.reference.pattern
+        plan = complete_search_plan(picked.plan, device, pattern) if picked.tuned else None
+        turns = s.structure.turns()
+        return CallElsewhere(s.reference, s.environment, turns, s.described, tasks, plan)
 
     def picked(self, arguments: Arguments) -> Picked:
         """The structure and the plan that a call gets, tuned or not, and why.

@@ -156,9 +156,14 @@ class Specialiser:
         environment = s.environment | dict(numbers)
         return replace(s, arguments=arguments, reference=made, environment=environment)
 
-    def elsewhere(self, arguments: Arguments, device: str) -> Specialised:
-        """A call of these arguments, which lie on the host, as it is on another device."""
-        s = self.specialise(arguments, None)
+    def elsewhere(self, arguments: Arguments, device: str, *, recalled: bool) -> Specialised:
+        """A call of these arguments, which lie on the host, as it is on another device. recalled:
+        as tune() found it there.
+        """
+        places, sources = points = self.positions.of(arguments.records)
+        there = replace(arguments, device=device)
+        picked = self.picker.pick(there, sources, None, None, recalled=recalled)
+        s = self.over(arguments, picked, points, picked.search.structure(places, sources))
         classified, index = replace(arguments, device=device), index_type(device)
         made = self._arguments(classified, s.picked.search, s.structure, s.copied, index)
         return replace(

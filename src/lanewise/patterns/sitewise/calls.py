@@ -18,6 +18,7 @@ from lanewise.launch.programs import Programs
 from lanewise.launch.slots import NOTHING
 from lanewise.launch.support import bind_record, index_type, machine_of
 from lanewise.launch.task_list import BoundArray, TaskList
+from lanewise.launch.tuned_plans import Key
 from lanewise.layouts import AoS
 from lanewise.patterns.sitewise.builder import ARRIVED, MARKS, NEXT, SOLIDS
 from lanewise.patterns.sitewise.interpolated_walls import CURVED, CURVED_COUNT, WEIGHTS
@@ -56,12 +57,12 @@ STENCIL, STREAM = "stencil", "collide-stream"
 @dataclass(frozen=True, slots=True)
 class Step:
     """A step of some sites, to be explained. calls: all that it runs. plan: that was requested;
-    tuned: whether tune() has found the one that it has.
+    tuned: where the store has what tune() measured, if it found the one that the step has.
     """
 
     calls: Callable[[], Sequence[SiteCall]]
     plan: Plan | None = None
-    tuned: bool = False
+    tuned: Key | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ observed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +29,6 @@ from lanewise.patterns.sitewise.making import (
 )
 from lanewise.patterns.sitewise.observer import Observer
 from lanewise.patterns.sitewise.sites import Sites
-from lanewise.patterns.sitewise.split_calls import refuse_split
 from lanewise.patterns.sitewise.split_sites import AnySites, SplitSites, set_leaf, sites_on
 from lanewise.patterns.sitewise.split_steps import (
     split_arriving,
@@ -45,10 +43,6 @@ from lanewise.runtime.mesh import Mesh, first_of, place_of
 from lanewise.support.attributes import sealed, settings_by_name
 from lanewise.support.checks import plain_function, shown
 from lanewise.support.errors import ArgumentError, brief
-
-if TYPE_CHECKING:
-    from lanewise.patterns.sitewise.tuning import SiteJob
-    from lanewise.tuning.report import Tuning
 
 
 @sealed()
@@ -228,40 +222,12 @@ class Sitewise(LatticeKernel):
         update = self.kernels.step(sites, step, fresh, values, plan)
         return [update, *self.kernels.between(sites, step + 1, values, first=fresh)]
 
-    @brief
-    @settings_by_name
-    def tune(self, sites: AnySites, *, seconds: float | None = None, **values: Any) -> Tuning:
-        """Measure plans of a step of these sites, within about so many seconds, and remember the
-        fastest: later steps like these use it.
-
-        The populations stay as they are. A plan that changes a bit of the result is refused. Raises
-        `ArgumentError` for a time that is no positive number and for values that do not fit,
-        `DeviceError` for the interpreter, which has no plans.
-        """
-        from lanewise.patterns.sitewise.tuning import tune_sites
-
-        return tune_sites(self.tuning_job(sites, **values), seconds)
-
-    @brief
-    def tuning_job(self, sites: AnySites, **values: Any) -> SiteJob:
-        """What `tune` measures."""
-        from lanewise.patterns.sitewise.tuning import SiteJob
-        from lanewise.tuning.job import check_tunable
-
-        if isinstance(sites, SplitSites):
-            raise refuse_split(self.__name__, sites, "plans are tuned")
-        classified = self._proved(sites, values)
-        check_tunable(self.__name__, sites.device, {"sites": sites.count})
-        kernels = self.kernels
-        return SiteJob(
-            self,
-            sites,
-            values,
-            classified,
-            kernels.key(sites, classified),
-            kernels.default_plan(sites, classified),
-            partial(kernels.adopt, sites, classified),
-        )
+    def _change(
+        self, sites: Sites, values: Mapping[str, Any], changed: Callable[[Any], Any]
+    ) -> None:
+        velocities = {w.velocity for w in self.walls if w.velocity is not None}
+        moving = {n: v for n, v in values.items() if n in velocities}
+        self.set_populations(sites, changed(self.populations(sites, **moving)))
 
     # ------------------------------------------------------------ looking
 

@@ -19,6 +19,7 @@ from lanewise.launch.executable import Executable
 from lanewise.launch.programs import Programs
 from lanewise.launch.support import index_type, machine_of
 from lanewise.launch.tuned_plans import Key, has_entries, make_key, size_class, tuned_plans
+from lanewise.layouts import Layout
 from lanewise.patterns.call_tasks import site_tests
 from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.builder import SitewiseArguments, Update
@@ -112,10 +113,7 @@ class SiteKernels:
         reference = build_sitewise(
             self.arguments(sites, 0, False, values), index_type(sites.device)
         )
-        work = Work(SITEWISE, sites.count)
-        return make_key(
-            reference, {"populations": sites.layout}, sites.device, work, 0, Plan(), identical=False
-        )
+        return key_of_step(reference, sites.layout, sites.device, sites.count)
 
     def default_plan(self, sites: Sites, values: SiteValues) -> CompletePlan:
         """The plan of steps without tuning.
@@ -435,3 +433,11 @@ class SiteKernels:
         return replace(
             self._looking(sites, step, values, fresh=False), dense=False, placed=False, framed=False
         )
+
+
+def key_of_step(reference: ir.Kernel, layout: Layout, device: str, count: int) -> Key:
+    """What tuned plans of steps of so many sites are kept under. reference: of the first phase of a
+    cycle.
+    """
+    work = Work(SITEWISE, count)
+    return make_key(reference, {"populations": layout}, device, work, 0, Plan(), identical=False)

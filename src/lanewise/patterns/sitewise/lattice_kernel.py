@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 from weakref import ref
 
 from lanewise.language.lattices.base import Lattice
@@ -31,7 +31,12 @@ from lanewise.patterns.sitewise.steppers import SiteStepper, around_steps
 from lanewise.patterns.sitewise.values import SiteValues, is_unchanging, same_values
 from lanewise.planning.plan import Plan
 from lanewise.runtime.programs import NamedLaunch
+from lanewise.support.attributes import settings_by_name
 from lanewise.support.errors import LanewiseError, brief, shortened
+
+if TYPE_CHECKING:
+    from lanewise.patterns.sitewise.tuning import SiteJob
+    from lanewise.tuning.report import Tuning
 
 
 class LatticeKernel(ABC):
@@ -136,9 +141,51 @@ class LatticeKernel(ABC):
         classified = self._proved(sites, values)
         step = self.kernels.step(sites, sites.step, sites.fresh, classified, plan)
         stepper = self._stepper(sites, plan, classified)
-        tuned = plan is None and not sites.fresh
-        tuned = tuned and self.kernels.tuned_plan(sites, classified) is not None
+        tuned = None
+        if plan is None and not sites.fresh and self.kernels.tuned_plan(sites, classified):
+            tuned = self.kernels.key(sites, classified)
         return replace(step, step=Step(lambda: _of_one_device(stepper.calls_now()), plan, tuned))
+
+    @brief
+    @settings_by_name
+    def tune(self, sites: AnySites, *, seconds: float | None = None, **values: Any) -> Tuning:
+        """Measure plans of a step of these sites, within about so many seconds, and remember the
+        fastest: later steps like these use it.
+
+        The populations and fields of sites stay as they are. A plan that changes a bit of the
+        result is refused. Raises `ArgumentError` for a time that is no positive number and for
+        values that do not fit, `DeviceError` for the interpreter, which has no plans.
+        """
+        from lanewise.patterns.sitewise.tuning import tune_sites
+
+        return tune_sites(self.tuning_job(sites, **values), seconds)
+
+    @brief
+    def tuning_job(self, sites: AnySites, **values: Any) -> SiteJob:
+        """What `tune` measures."""
+        from lanewise.patterns.sitewise.tuning import SiteJob
+        from lanewise.tuning.job import check_tunable
+
+        if isinstance(sites, SplitSites):
+            raise refuse_split(self.__name__, sites, "plans are tuned")
+        classified = self._proved(sites, values)
+        check_tunable(self.__name__, sites.device, {"sites": sites.count})
+        kernels = self.kernels
+        return SiteJob(
+            self,
+            sites,
+            values,
+            classified,
+            kernels.key(sites, classified),
+            kernels.default_plan(sites, classified),
+            partial(kernels.adopt, sites, classified),
+        )
+
+    @abstractmethod
+    def _change(
+        self, sites: Sites, values: Mapping[str, Any], changed: Callable[[Any], Any]
+    ) -> None:
+        """Give sites what `changed` makes of an array of what they hold. values: of a call."""
 
     @abstractmethod
     def _calls(

@@ -29,7 +29,7 @@ from lanewise.patterns.sitewise.streaming import TWO_COPIES
 from lanewise.patterns.sitewise.values import SiteValues
 from lanewise.planning.plan import Plan
 from lanewise.records.field_values import brought, check_fits
-from lanewise.runtime.memory import bring, on
+from lanewise.runtime.memory import bring, on, to_host
 from lanewise.runtime.mesh import Mesh, place_of
 from lanewise.support.attributes import sealed, settings_by_name
 from lanewise.support.checks import plain_function, shown
@@ -171,6 +171,13 @@ class Stencil(LatticeKernel):
         self, sites: Sites, plan: Plan | None, values: SiteValues, step: int, fresh: bool
     ) -> list[SiteCall]:
         return [self.kernels.step(sites, step, fresh, values, plan)]
+
+    def _change(
+        self, sites: Sites, values: Mapping[str, Any], changed: Callable[[Any], Any]
+    ) -> None:
+        del values
+        held = {n: to_host(self.field(sites, n)) for n in self.fields}
+        self.set_fields(sites, **{n: changed(array) for n, array in held.items()})
 
     @brief
     def observer(self, function: Callable[..., Any]) -> Observer:

@@ -1,10 +1,10 @@
-"""Tune the step of a flow: plans are measured on some sites, held against the default plan's bits,
-and the fastest is remembered.
+"""Tune the step of a flow or a stencil: plans are measured on some sites, held against the default
+plan's bits, and the fastest is remembered.
 
 What is timed are whole steps, with what corrects populations between them. Sites are computed one
 by one, so plans seldom change a bit; where a compiler fuses other products with sums, one does, and
-is refused: a flow continues with the same bits after it was tuned. The caller's populations stay as
-they are.
+is refused: a flow continues with the same bits after it was tuned. What the caller's sites hold
+stays as it is.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from lanewise.tuning.space import Examined, Family
 from lanewise.tuning.tune import time_limit, tune_space
 
 if TYPE_CHECKING:
-    from lanewise.patterns.sitewise.kernel import Sitewise
+    from lanewise.patterns.sitewise.lattice_kernel import LatticeKernel
     from lanewise.tuning.report import Tuning
     from lanewise.tuning.search import Progress
 
@@ -47,20 +47,20 @@ AXES = {"cuda": ("targets", "block", "branches", "min_blocks"), "cpu": ("vector_
 # smaller ones leave a multiprocessor half empty, larger ones have no registers
 BLOCKS = (64, 128, 256, 512)
 MIN_BLOCKS = (0, 4)
-NOISE = 1e-4  # on populations, so that every one of them counts when results are compared
+NOISE = 1e-4  # on what sites hold, so that all of it counts when results are compared
 ROUNDS = 2  # cycles of steps before anything is measured, and between two looks at the bits
 
 
 @dataclass(frozen=True, slots=True)
 class SiteJob:
-    """What is tuned: the steps of a flow on some sites.
+    """What is tuned: the steps of a flow or a stencil on some sites.
 
     given: the values of a call; values: the same, bound. adopt: called with what was chosen,
     so that later steps in this process use it.
     note: what the report says besides.
     """
 
-    flow: Sitewise
+    flow: LatticeKernel
     sites: Sites
     given: Mapping[str, Any]
     values: SiteValues
@@ -165,7 +165,7 @@ class _Ready:
 class StepMeasurer:
     """A `Measurer` of plans of a step.
 
-    All of them run on the same sites, from the same populations.
+    All of them run on the same sites, from the same state.
     """
 
     compilers = 1
@@ -190,11 +190,14 @@ class StepMeasurer:
             return {p: self._check(p) for p in plans}
 
     def _begin(self, default: CompletePlan) -> None:
-        """Populations with some noise, some steps on: then every one of them says something."""
+        """What sites hold with some noise, some steps on: then all of it says something."""
         job, sites = self._job, self._job.sites
-        populations = job.flow.populations(sites, **_walls(job))
-        noise = NOISE * np.random.default_rng(0).standard_normal(populations.shape)
-        job.flow.set_populations(sites, (populations + noise).astype(populations.dtype))
+        rng = np.random.default_rng(0)
+
+        def noisy(held: Any) -> Any:
+            return (held + NOISE * rng.standard_normal(held.shape)).astype(held.dtype)
+
+        job.flow._change(sites, job.given, noisy)  # pyright: ignore[reportPrivateUsage]
         steps = job.flow.stepper(sites, plan=default, **job.given)
         # others stand still
         observed = [o for o in steps.observed if o.sites is sites]
@@ -211,7 +214,7 @@ class StepMeasurer:
         if ready.bits != self._expected:
             return Failure(
                 "wrong",
-                "its populations have other bits than the default plan's; a flow keeps its bits",
+                "its sites have other bits than the default plan's; steps keep their bits",
             )
         self._ready[plan] = ready
         return None
@@ -238,7 +241,7 @@ class StepMeasurer:
         return steps
 
     def _take(self, steps: Sequence[Callable[[], None]]) -> bytes:
-        """Steps from the common state; the bytes of the populations behind them."""
+        """Steps from the common state; the bytes of what the sites hold behind them."""
         self._reset()
         for _ in range(ROUNDS):
             for step in steps:
@@ -277,9 +280,3 @@ class StepMeasurer:
 
     def _finish(self) -> None:
         get_device(self._job.device).synchronize()
-
-
-def _walls(job: SiteJob) -> dict[str, Any]:
-    """The velocities of moving walls, which add to what they send back."""
-    velocities = {w.velocity for w in job.flow.walls if w.velocity is not None}
-    return {n: v for n, v in job.given.items() if n in velocities}
