@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -187,6 +188,79 @@ def test_records_that_are_updated_and_read_at_other_places() -> None:
     copy_mass(array[16:36:2], array[17:37:2])
     mass[0:8], mass[16:36:2] = mass[8:16].copy(), mass[17:37:2].copy()
     np.testing.assert_array_equal(array.mass, mass)
+
+
+@lw.elementwise
+def raise_mass(grain: Grain, by: lw.f32) -> None:
+    grain.mass = 2 * by + 1
+
+
+@lw.elementwise
+def move_by(grain: Grain, by: lw.f32) -> None:
+    grain.position = lw.vec3(by, 2 * by, 0)
+
+
+@lw.record
+class Weight:
+    mass: lw.f32
+
+
+@lw.elementwise
+def weigh(weight: Weight, by: lw.f32) -> None:
+    weight.mass = 2 * by + 1
+
+
+PARTS = (slice(0, 12), slice(0, 24, 2), slice(1, 13), slice(1, 25, 2), slice(12, 24), slice(12, 36, 2))
+VALUES = {"mass": lambda a: a.mass, "x": lambda a: a.position[:, 0], "y": lambda a: a.position[:, 1]}
+"""What an elementwise call may be given as values that lie in the records."""
+
+
+@pytest.mark.parametrize("kernel", [raise_mass, move_by], ids=lambda k: k.__name__)
+@pytest.mark.parametrize("of", VALUES)
+def test_values_that_lie_in_records_that_are_updated(layout: lw.Layout, kernel: Any, of: str) -> None:
+    """A call is right or refused: whatever part is updated, values lie where no other element of it
+    changes them. It is the same for first calls, repeated and bound ones.
+    """
+    array = grains(layout, "cpu")
+    begun = array.numpy()
+    refusals: list[tuple[bool, str]] = []
+    for part, where in itertools.product(PARTS, PARTS):
+        if in_blocks(array[part]):
+            continue
+        for call in (kernel, kernel, lambda *given: kernel.bind(*given)()):
+            array.mass, array.position = begun["mass"], begun["position"]
+            records, values = array[part], VALUES[of](array)[where]
+            taken, wanted = values.copy(), array.numpy()
+            if kernel is raise_mass:
+                wanted["mass"][part] = 2 * taken + 1
+            else:
+                wanted["position"][part] = np.stack([taken, 2 * taken, 0 * taken], axis=1)
+            shared = part != where and np.shares_memory(records.data, values)
+            try:
+                call(records, values)
+            except ArgumentError as error:
+                refusals.append((shared, str(error)))
+                wanted = begun
+            assert_equal(array, wanted)
+    changes_what_it_reads = (kernel is raise_mass) == (of == "mass")
+    assert bool(refusals) == (changes_what_it_reads and layout == lw.SoA())
+    assert all(shared for shared, _ in refusals)
+    assert all("is updated, and 'by' shares memory with grain." in text for _, text in refusals)
+
+
+def test_values_that_are_the_memory_of_records() -> None:
+    """Records over an array of the caller's, and that array as values of other elements."""
+    memory = np.arange(16, dtype=np.float32)
+    array = Weight.array(mass=memory, copy=False)
+    for _ in range(3):
+        weigh(array, np.ones(16, np.float32))
+    np.testing.assert_array_equal(memory, 3 * np.ones(16))
+    weigh(array, memory)
+    np.testing.assert_array_equal(memory, 7 * np.ones(16))
+    for _ in range(2):
+        with pytest.raises(ArgumentError, match=r"shares memory with weight\.mass of other"):
+            weigh(array[1:], memory[:-1])
+    np.testing.assert_array_equal(memory, 7 * np.ones(16))
 
 
 def test_masks_and_indices_make_copies(layout: lw.Layout, device: str) -> None:

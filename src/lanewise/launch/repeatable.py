@@ -11,7 +11,7 @@ from lanewise.frontend.function import Signature
 from lanewise.language.target import is_gpu
 from lanewise.launch.again import Again
 from lanewise.launch.arguments import Arguments, device_without_records, make_outputs
-from lanewise.launch.result_memory import check_results
+from lanewise.launch.result_memory import check_results, value_elsewhere
 from lanewise.launch.sized import Repeats, Resize, Sized, require_for_call
 from lanewise.launch.slots import (
     NOTHING,
@@ -184,7 +184,8 @@ class Repeatable:
         if met is not None and kept is not None and (again := kept.take(arguments)) is not None:
             if met.others > 1:
                 met.others -= 1
-            return None if self._apart and self._overlap(again.complete()) else again
+            shared = self._asks(again.arrays) and self._overlap(again.complete())
+            return None if shared else again
         matched = Given({}, {})
         for slot, value in zip(self._slots, arguments, strict=True):
             if not slot.take(value, matched):
@@ -195,7 +196,7 @@ class Repeatable:
                 return None
         if self._several and _share(matched.arrays):
             return None
-        if self._apart and self._overlap(matched.arrays):
+        if self._overlap(matched.arrays):
             return None
         sized = self._sized(positional, named, matched, makes)
         if sized is None or (sized.holds is not None and not sized.holds(matched.values)):
@@ -224,6 +225,10 @@ class Repeatable:
 
         Other threads see it when it launches what it recognises.
         """
+        if self._values and any(
+            storage_of(matched.arrays[n]).owner.fixed for n, _ in self._changed
+        ):
+            return  # any values may lie in these records, which are over the memory of others
         again = Again.of(self._slots, arguments, matched)
         if again is not None:
             again.fill(matched.sized, partial(self._views, matched.arrays), matched)
@@ -249,8 +254,22 @@ class Repeatable:
         return sized
 
     def _overlap(self, arrays: Mapping[str, Any]) -> bool:
-        """Whether arrays share memory that have to be apart."""
-        return any(overlap(*(_memory(arrays[n]) for n in pair)) for pair in self._apart)
+        """Whether arrays share memory that have to be apart, or values that a call changes."""
+        if any(overlap(*(_memory(arrays[n]) for n in pair)) for pair in self._apart):
+            return True
+        changed: dict[str, Any] = {n: arrays[n] for n, _ in self._changed}
+        values: dict[str, Any] = {n: arrays[n] for n in self._values}
+        return bool(changed and values) and (
+            value_elsewhere(changed, self._uses, values) is not None
+        )
+
+    def _asks(self, arrays: Mapping[str, Any]) -> bool:
+        """Whether that has to be asked of the very same records: values with independent memory
+        lie in none of them.
+        """
+        return bool(self._apart) or (
+            bool(self._changed) and any(arrays[n].base is not None for n in self._values)
+        )
 
     def run(self, matched: Given, out: Any) -> tuple[Any, ...]:
         """The results, new or those of `out`."""

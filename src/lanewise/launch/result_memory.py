@@ -1,7 +1,8 @@
-"""Where the results of a call may lie: a kernel must not overwrite what it has yet to read for
-other elements.
+"""Where the results of a call may lie, and values next to records that it changes: a kernel must
+not overwrite what it has yet to read for other elements.
 
-Every call with `out` comes here, first calls and repeated ones.
+Every call with `out` comes here, and with values next to records that are changed in place, first
+calls and repeated ones.
 """
 
 from __future__ import annotations
@@ -106,6 +107,36 @@ def _check_beside_records(
                         + ("changes" if used.writes & bit else "reads for other elements")
                         + "; give it its own memory"
                     )
+
+
+def value_elsewhere(
+    records: Mapping[str, RecordArray], uses: Mapping[str, Uses], values: Mapping[str, Any]
+) -> tuple[str, str, str] | None:
+    """A record parameter that is changed in place, its field, and values that lie in that field
+    where other elements change it; None where there are none.
+
+    uses: of the records, by parameter. values: of which an element reads its own, contiguous. They
+    may lie in a field of the same element.
+    """
+    for name, array in records.items():
+        places = places_of(array)
+        met = [n for n, value in values.items() if _meet(value, places.data)]
+        for value, field in itertools.product(met, array.record if met else ()):
+            if uses[name].writes & bits_of(array.record)[field.name] and any(
+                _overlap(values[value], blocks) and not _beside(values[value], blocks)
+                for leaf in t.leaves(field.name, field.type)
+                for blocks in [places.blocks(leaf)]
+            ):
+                return name, field.name, value
+    return None
+
+
+def _beside(values: Any, leaf: Any) -> bool:
+    """Whether a scalar of each element lies in the value of the same element."""
+    row = values.nbytes // max(1, len(values))
+    begin = address(leaf) - address(values)
+    alike = leaf.shape[1] == 1 and leaf.strides[0] == row
+    return alike and 0 <= begin <= row - leaf.dtype.itemsize
 
 
 def _is_field(result: Any, places: FieldViews, field: Field) -> bool:

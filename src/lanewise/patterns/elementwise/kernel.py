@@ -18,6 +18,7 @@ from lanewise.language.target import target_of
 from lanewise.language.types import Scalar
 from lanewise.launch.arguments import Arguments, bind_value_array, make_output
 from lanewise.launch.executable import Executable
+from lanewise.launch.result_memory import value_elsewhere
 from lanewise.launch.sized import Result, require_for_call
 from lanewise.launch.support import index_type, machine_of, value_type
 from lanewise.patterns.calls import Remembered
@@ -105,16 +106,23 @@ def _counts(name: str, arguments: Arguments) -> Mapping[str, int]:
 
 
 def _check_parts(function: KernelFunction, arguments: Arguments) -> None:
-    """Refuse to update records while others of them are read: which of them were updated before
-    would be chance.
+    """Refuse to update records while others of them are read, as records or as values: which of
+    them were updated before would be chance.
     """
-    if len(arguments.records) < 2:
+    if len(arguments.records) + len(arguments.arrays) < 2:
         return
     changed = {p.name.split(".")[0] for p in function.lowered.function.parameters if p.mutable}
-    for name in changed & arguments.records.keys():
-        updated = arguments.records[name]
+    updated = {n: array for n, array in arguments.records.items() if n in changed}
+    if found := value_elsewhere(updated, function.all_uses(arguments), arguments.arrays):
+        name, field, value = found
+        raise ArgumentError(
+            f"{function.name}: {name!r} is updated, and {value!r} shares memory with "
+            f"{name}.{field} of other elements; pass a .copy() of it"
+        )
+    for name in updated:
         for other, read in arguments.records.items():
-            if other != name and not are_same(updated, read) and overlapping(updated, read):
+            same = other == name or are_same(updated[name], read)
+            if not same and overlapping(updated[name], read):
                 raise ArgumentError(
                     f"{function.name}: {name!r} is updated, and {other!r} has some of the same "
                     "records, at other places; pass a .copy() of one"
