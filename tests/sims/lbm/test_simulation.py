@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
@@ -16,6 +16,7 @@ from lanewise.sims.boids import Flock
 from lanewise.sims.lbm.checks import FlowWarning
 from lanewise.sims.lbm.initial import deviations
 from lanewise.sims.lbm.kinds import Open, Wall
+from lanewise.sims.lbm.obstacles import disc
 from lanewise.sims.lbm.settings import SiteGeometry
 from lanewise.sims.lbm.simulation import Simulation
 from lanewise.sims.lbm.watch import DRIFTS, check_fields, unheld_warning
@@ -218,6 +219,30 @@ def test_a_name_that_no_wall_has() -> None:
     flow = Simulation(**CAVITY)
     with pytest.raises(InputError, match="no wall has the name 'roof'; wanted lid, wall"):
         flow.force_on("roof")
+
+
+@given(
+    shape=st.tuples(st.integers(3, 12), st.integers(3, 12)),
+    centre=st.tuples(st.integers(-30, 30), st.integers(-30, 30)),
+    at_edge=st.booleans(),
+)
+@settings(max_examples=10, deadline=None)
+def test_a_wall_that_is_nowhere_has_no_force(shape: tuple[int, int], centre: tuple[int, int], at_edge: bool) -> None:
+    """A disc outside of the box would have the force 0, as if nothing met the flow."""
+    mask = disc(shape, centre, 1.5)
+    flow = Simulation(
+        shape=shape,
+        viscosity=0.1,
+        mask=mask.astype(int),
+        kinds={1: Wall("body")},
+        edges={"y": "body"} if at_edge else {},
+        device="cpu",
+    ).run(1)
+    if mask.any() or at_edge:
+        assert flow.force_on("body").shape == (2,)
+    else:
+        with pytest.raises(InputError, match="the wall 'body' is nowhere, so it has no force: no site of the mask"):
+            flow.force_on("body")
 
 
 def test_the_callback_comes_after_every_so_many_steps_and_at_the_end() -> None:

@@ -83,15 +83,28 @@ class SiteGeometry:
         return {number: kind for number, kind in self.kinds.items() if isinstance(kind, Open)}
 
     @property
-    def closed(self) -> bool:
-        """Whether nothing flows in or out: no site is of an opening, and no face is an outflow."""
-        faces = {
+    def faces(self) -> set[str]:
+        """What stands at the faces of the box: rules of edges, and names of walls."""
+        return {
             face
             for edge in self.edges.values()
             for face in ((edge,) if isinstance(edge, str) else edge)
         }
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing flows in or out: no site is of an opening, and no face is an outflow."""
         present = self.mask is not None and bool(np.isin(self.mask, list(self.openings)).any())
-        return "outflow" not in faces and not present
+        return "outflow" not in self.faces and not present
+
+    def absent_walls(self) -> frozenset[str]:
+        """The names of walls that no site and no face has."""
+        faces = self.faces
+        return frozenset(
+            wall.name
+            for number, wall in self.walls.items()
+            if wall.name not in faces and (self.mask is None or not (self.mask == number).any())
+        )
 
     @property
     def holds_density(self) -> bool:

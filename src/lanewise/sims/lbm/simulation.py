@@ -140,6 +140,7 @@ class Simulation:
 
     __slots__ = (
         "__weakref__",
+        "_absent",
         "_engine",
         "_fluid",
         "_geometry",
@@ -227,6 +228,7 @@ class Simulation:
         s = settings
         check_memory(s.shape, self._lattice, s.storage, s.streaming, available)
         self._geometry, self._mesh = geometry, mesh
+        self._absent: frozenset[str] | None = None  # walls, once a force was requested
         with span(profile, "setup", name="sites and kernels"):
             self._engine = FlowEngine(self._lattice, settings, geometry, profile, mesh)
         self._settings = replace(settings, layout=self._engine.layout)
@@ -556,7 +558,8 @@ class Simulation:
 
         It is the momentum that the fluid lost to them in the last step. After a sudden start it
         goes up and down from one step to the next (Ladd 1994): the mean over two is the force. It
-        means nothing before the first step. Raises `InputError` for a name that no wall has.
+        means nothing before the first step. Raises `InputError` for a name that no wall has, and
+        for a wall that is nowhere: no site of the mask and no edge has it.
         """
         self._check_walls(names)
         with span(self.profile, "observe", name="force"):
@@ -570,6 +573,13 @@ class Simulation:
                 raise InputError(
                     f"no wall has the name {name!r}{near(name, walls) or ';'} wanted {wanted}"
                 )
+        if self._absent is None:
+            self._absent = self.geometry.absent_walls()
+        if absent := self._absent.intersection(names):
+            raise InputError(
+                f"the wall {min(absent)!r} is nowhere, so it has no force: no site of the mask is "
+                "of its kind, and no edge has its name; wanted a body within the box"
+            )
 
     @property
     def bytes_per_site(self) -> float:
