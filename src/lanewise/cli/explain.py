@@ -103,7 +103,7 @@ def explain(
 ) -> None:
     """Explain each optimisation of a kernel: applied or not, why, and what it should gain.
 
-    Runs nothing.
+    Runs no kernel. The file of a kernel is imported.
     """
     mesh = device if device is not None and is_mesh(device) else None
     chosen = _device(source, _kind_of(mesh, source) if mesh else device, arch)
