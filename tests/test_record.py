@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import lanewise as lw
 from tests.corpus_kernels import Body, Mixed
@@ -37,6 +40,22 @@ def test_values() -> None:
         Body(speed=1)
     with pytest.raises(lw.ArgumentError, match=r"Body.position is a vec3, found"):
         body.position = (1, 2)
+
+
+@given(values=st.lists(st.one_of(st.floats(), st.integers(), st.just(np.zeros((3, 3)))), min_size=1, max_size=4))
+def test_values_without_names_are_refused(values: list[Any]) -> None:
+    fields = r"position=\.\.\., mass=\.\.\., velocity=\.\.\."
+    many = f"{len(values)} value{'s' * (len(values) > 1)} without a name"
+    with pytest.raises(
+        lw.ArgumentError, match=rf"^Body takes fields by their names, {fields}; found {many}$"
+    ) as caught:
+        Body(*values)  # type: ignore[misc]
+    assert isinstance(caught.value, TypeError)
+    if len(values) > 1:  # one is a table
+        with pytest.raises(
+            lw.ArgumentError, match=rf"^Body\.array takes fields by their names, {fields}; found {many}$"
+        ):
+            Body.array(*values)  # type: ignore[misc]
 
 
 def no_fields() -> object:

@@ -21,7 +21,7 @@ import numpy as np
 from lanewise.language import types as t
 from lanewise.language.nested_records import PartOfRecord, assign_part, check_within, is_itself
 from lanewise.language.values import bound_value, to_python_value, type_of_annotation
-from lanewise.support.attributes import settings_by_name
+from lanewise.support.attributes import fields_by_name, settings_by_name
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, RecordError, brief
 
@@ -183,6 +183,8 @@ class RecordValue:
     """The classes of the records within it."""
     dtype = _Structure()
 
+    @brief
+    @fields_by_name(0)
     def __init__(self, **fields: Any) -> None:
         record = self.__record__
         for name in fields:
@@ -271,6 +273,7 @@ class RecordValue:
 
     @classmethod
     @brief
+    @fields_by_name(1, ".array")
     def array(
         cls,
         table: Any = None,

@@ -162,6 +162,28 @@ def settings_by_name(function: F) -> F:
     return cast(F, call)
 
 
+def fields_by_name(unnamed: int, method: str = "") -> Callable[[F], F]:
+    """A decorator above what makes records from fields: values without a name beyond `unnamed` are
+    refused in words, since fields have no order that a reader would see.
+    """
+
+    def above(function: F) -> F:
+        @functools.wraps(function)
+        def call(made: Any, /, *positional: Any, **named: Any) -> Any:
+            if len(positional) > unnamed:
+                cls: Any = made if isinstance(made, type) else type(made)
+                fields = ", ".join(f"{f.name}=..." for f in cls.__record__.fields)
+                raise ArgumentTypeError(
+                    f"{cls.__name__}{method} takes fields by their names, {fields}; found "
+                    f"{len(positional)} value{'s' * (len(positional) > 1)} without a name"
+                )
+            return function(made, *positional, **named)
+
+        return cast(F, call)
+
+    return above
+
+
 def frozen(cls: C) -> C:
     """A decorator above a frozen dataclass: assignments are refused in words, also of names that it
     does not have.
