@@ -154,7 +154,7 @@ def _set_apart() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if addresses := [i.nodeid for i in items if " at 0x" in i.nodeid]:  # others in every process
         raise pytest.UsageError(f"names of tests hold addresses: {', '.join(addresses)}; give them ids")
-    for item in [*left_for_slow(items), *not_quick(items)]:
+    for item in [*left_for_slow(items), *not_quick(items), *named_slow(items)]:
         item.add_marker(pytest.mark.slow)
     for item in items:
         if item.get_closest_marker("cuda") and (missing := why_no_gpu()):
@@ -187,18 +187,32 @@ def not_quick(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
 
     What runs on a GPU is quick.
     """
-    named: dict[tuple[Path, str], list[pytest.Function]] = {}
+    for case, named in _cases_with_names(items, "quick"):
+        if not named:
+            yield case
+
+
+def named_slow(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    """Of tests whose slow cases are named (`@pytest.mark.slow_cases(*ids)`), those. What runs on a GPU is quick."""
+    for case, named in _cases_with_names(items, "slow_cases"):
+        if named:
+            yield case
+
+
+def _cases_with_names(items: Iterable[pytest.Item], marker: str) -> Iterator[tuple[pytest.Function, bool]]:
+    """The cases of tests of which a marker names some, and whether it names each."""
+    tests: dict[tuple[Path, str], list[pytest.Function]] = {}
     for item in items:
-        if item.get_closest_marker("quick") is not None and item.get_closest_marker("cuda") is None:
+        if item.get_closest_marker(marker) is not None and item.get_closest_marker("cuda") is None:
             assert isinstance(item, pytest.Function)
-            named.setdefault((item.path, item.originalname), []).append(item)
-    for (path, name), cases in named.items():
-        mark = cases[0].get_closest_marker("quick")
+            tests.setdefault((item.path, item.originalname), []).append(item)
+    for (path, name), cases in tests.items():
+        mark = cases[0].get_closest_marker(marker)
         assert mark is not None
         missing = {*mark.args} - {case.callspec.id for case in cases}
         if missing and len(cases) > len(mark.args):  # all cases were requested
-            raise pytest.UsageError(f"{path}: {name} has no cases {sorted(missing)}, which are named quick")
-        yield from (case for case in cases if case.callspec.id not in mark.args)
+            raise pytest.UsageError(f"{path}: {name} has no cases {sorted(missing)}, which are named {marker}")
+        yield from ((case, case.callspec.id in mark.args) for case in cases)
 
 
 def _cases_with_every_value(cases: list[pytest.Function]) -> set[pytest.Function]:

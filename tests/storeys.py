@@ -125,8 +125,22 @@ def imports() -> tuple[Import, ...]:
     )
 
 
+def statements_in(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements of a module or a statement, and what holds some: without expressions, of which there are ten times as many."""
+    for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+        within = getattr(node, part, ())
+        yield from within if isinstance(within, list) else ()
+
+
+def all_statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Those within statements, too."""
+    for child in statements_in(node):
+        yield child
+        yield from all_statements(child)
+
+
 def _imports(source: str, node: ast.AST, when: Literal["top", "lazy", "types"]) -> Iterator[Import]:
-    for child in ast.iter_child_nodes(node):
+    for child in statements_in(node):
         match child:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 yield from _imports(source, child, "lazy")

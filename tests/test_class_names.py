@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 
-from tests.storeys import SOURCE
+from tests.storeys import SOURCE, all_statements
 
 PRODUCTS = "each product has its own of what the frame asks for"
 LADDERS = "each ladder has its own of what a ladder is"
@@ -58,7 +58,7 @@ SHARED = {
 def test_classes_share_a_name_only_with_a_reason() -> None:
     found: dict[str, list[str]] = defaultdict(list)
     for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in all_statements(ast.parse(path.read_text(encoding="utf-8"))):
             # a name with an underscore is known in its own file alone
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found[node.name].append(f"{path.relative_to(SOURCE)}:{node.lineno}")

@@ -47,7 +47,7 @@ def test_the_index_names_every_document() -> None:
 
 
 # Sites are also on the page of flows, what recipes use on the pages of its own.
-LONG = ("docs/fields.md", "docs/recipes.md", "docs/sitewise.md")
+LONG = ("docs/fields.md", "docs/recipes.md", "docs/searches.md", "docs/sitewise.md")
 
 
 # Tuning on the page of searches takes most of its time, and has tests of its own.

@@ -89,6 +89,9 @@ def test_every_example_is_run() -> None:
 
 # Other flows, flocks, loops and layouts are quick.
 LONG = (
+    "tune_a_kernel",
+    "shan_chen",
+    "rayleigh_benard",
     "galaxy_collision",
     "layouts",
     "murmuration",

@@ -23,15 +23,27 @@ def test_alone():
 @pytest.mark.parametrize("letter", ["a", "b", "c", pytest.param("d", marks=pytest.mark.cuda)])
 def test_named(letter):
     pass
+
+@pytest.mark.slow_cases("b")
+@pytest.mark.parametrize("letter", ["a", "b"])
+def test_but_one(letter):
+    pass
 """
-MISNAMED = '@pytest.mark.quick("b", "c")', '@pytest.mark.quick("b", "e")'
+MISNAMED = (
+    (
+        '@pytest.mark.quick("b", "c")',
+        '@pytest.mark.quick("b", "e")',
+        "test_named has no cases ['e'], which are named quick",
+    ),
+    ('cases("b")', 'cases("c")', "test_but_one has no cases ['c'], which are named slow_cases"),
+)
 
 
 def test_every_value_runs(tmp_path: Path) -> None:
     (tmp_path / "test_grid.py").write_text(GRID)
     (tmp_path / "conftest.py").write_text("from tests.conftest import pytest_collection_modifyitems\n")
     (tmp_path / "pytest.ini").write_text(
-        "[pytest]\nmarkers =\n  grid(every): g\n  quick(ids): q\n  slow: s\n  cuda: c\n"
+        "[pytest]\nmarkers =\n  grid(every): g\n  quick(ids): q\n  slow_cases(ids): s\n  slow: s\n  cuda: c\n"
     )
 
     def said(*arguments: str) -> str:
@@ -43,7 +55,7 @@ def test_every_value_runs(tmp_path: Path) -> None:
         return [line.partition("::")[2] for line in said(*arguments).splitlines() if "::" in line]
 
     everything, quick, slow = collected(), collected("-m", "not slow"), collected("-m", "slow")
-    assert len(everything) == 17
+    assert len(everything) == 19
     assert quick == [
         "test_all[1-a]",
         "test_all[1-c]",
@@ -53,7 +65,9 @@ def test_every_value_runs(tmp_path: Path) -> None:
         *(f"test_all[3-{p}]" for p in "abcd"),  # on a GPU all
         "test_alone",
         *(f"test_named[{n}]" for n in "bcd"),
+        "test_but_one[a]",
     ]
     assert sorted(quick + slow) == sorted(everything)
-    (tmp_path / "test_grid.py").write_text(GRID.replace(*MISNAMED))
-    assert "test_named has no cases ['e'], which are named quick" in said()
+    for right, wrong, what in MISNAMED:
+        (tmp_path / "test_grid.py").write_text(GRID.replace(right, wrong))
+        assert what in said()

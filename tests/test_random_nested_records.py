@@ -172,7 +172,7 @@ def _module(path: Path, text: str) -> ModuleType:
     return module
 
 
-SEEDS = [*range(4), *(pytest.param(n, marks=pytest.mark.slow) for n in range(4, 80))]
+SEEDS = [*range(2), *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 80))]
 
 
 @pytest.fixture(params=SEEDS)

@@ -219,7 +219,7 @@ EXTENTS = st.fixed_dictionaries({"y": st.integers(0, 4), "x": st.integers(1, 4)}
 SHAPES = st.tuples(st.integers(0, 9), st.integers(1, 12))
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=6 * settings().max_examples, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(straight(), EXTENTS, st.integers(-3, 3), SHAPES)
 def test_sums_are_decided(body: ir.Block, extents: dict[str, int], n: int, shape: tuple[int, ...]) -> None:
     """Said to be inside exactly where no index is outside, and surely outside exactly where one is."""
@@ -232,7 +232,7 @@ def test_sums_are_decided(body: ir.Block, extents: dict[str, int], n: int, shape
         assert (r.below or r.beyond) == any(not 0 <= i < shape[r.dimension] for i in touched[key])
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=8 * settings().max_examples, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(parted(), EXTENTS, st.integers(-3, 3), SHAPES)
 def test_sums_in_branches_are_decided(body: ir.Block, extents: dict[str, int], n: int, shape: tuple[int, ...]) -> None:
     """A condition on one variable leaves a box of places, which some thread surely comes to if it has any."""

@@ -139,6 +139,20 @@ HARMS: dict[str, tuple[str, Callable[[Any], None], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow_cases(
+    "its flock",
+    "its rate",
+    "its clock",
+    "its run",
+    "statistics in one piece",
+    "other agents",
+    "no phase",
+    "an endless flow",
+    "populations as text",
+    "a seed",
+    "another type",
+    "a group",
+)
 @pytest.mark.parametrize("name", HARMS)
 def test_what_no_run_has_written_is_refused_before_it_starts(lanewise: Command, name: str) -> None:
     product, harm, message = HARMS[name]

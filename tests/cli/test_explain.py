@@ -219,6 +219,7 @@ def test_all_rows_are_rows_of_the_table(lanewise: Command, other: str) -> None:
     assert_refused(lanewise("explain", "gravity", "--all", *other.split()), message)
 
 
+@pytest.mark.slow_cases("boids-80")
 @pytest.mark.grid(every=40)
 @pytest.mark.parametrize("columns", [60, 80])
 @pytest.mark.parametrize("kernel", ["gravity", "boids", "waves", "lbm"])
@@ -259,6 +260,7 @@ def grow(body: B) -> lw.f32:
 """
 
 
+@pytest.mark.slow_cases("pull --method tree --order 1 --device cuda")
 @pytest.mark.parametrize(
     "options", ["pull --method tree --order 1", "over", "pull --method tree --order 1 --device cuda"]
 )

@@ -41,6 +41,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_kernel_over_a_tree(lanewise: Command, file: Path, own_store: Path) -> None:
     found = lanewise("tune", f"{file}:far", "--bodies", 700, "--seconds", 1, "--json").last_json
     assert (found["kernel"], found["elements"]) == ("pull", "700 target, 700 source")

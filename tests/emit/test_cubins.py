@@ -150,6 +150,7 @@ def _gravity(precision: str, bodies: int, softened: bool, arch: str) -> None:
             check_cubin(cubin)
 
 
+@pytest.mark.slow_cases("mixed-524288")
 @pytest.mark.grid(every=40)
 @pytest.mark.parametrize("bodies", [1024, 16_384, 524_288])
 @pytest.mark.parametrize("precision", RECORDS)

@@ -56,6 +56,7 @@ def _wide(kernels: tuple[ir.Kernel, ...], lanes: int) -> set[str]:
     return {b.name for k in kernels for b in k.buffers if b.lanes == lanes}
 
 
+@pytest.mark.slow_cases(*(f"{t}-2" for t, n in WIDE if n == 4))
 @pytest.mark.parametrize(("kind", "lanes"), WIDE, ids=str)
 def test_neighbours_of_every_type_are_one_access_on_cuda(kind, lanes, tmp_path):
     pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")

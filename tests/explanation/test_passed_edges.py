@@ -45,7 +45,7 @@ def place(draw: st.DrawFn, index: str, length: str) -> tuple[str, str]:
             return inner, ""
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=4 * settings().max_examples, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.data())
 def test_neighbours_lie_as_is_said(data: st.DataObject) -> None:
     first, second = data.draw(st.sampled_from([("y", "x"), ("x", "y"), ("y", "y")]))

@@ -80,14 +80,14 @@ def test_any_mask_keeps_its_mass_or_is_refused(box: Box, motion: tuple[float, ..
     check_reference(box, {LID: motion[: box.lattice.dimension]})
 
 
-@settings(max_examples=40)
+@settings(max_examples=3 * settings().max_examples)
 @given(boxes(kinds=(0, 0, WALL, LID, UP), faces=("periodic", "slip", "wall", "lid", "up"), most=4), MOTION, MOTION)
 def test_two_walls_that_move(box: Box, one: tuple[float, ...], other: tuple[float, ...]) -> None:
     d = box.lattice.dimension
     check_reference(box, {LID: one[:d], UP: other[:d]})
 
 
-@settings(max_examples=40)
+@settings(max_examples=3 * settings().max_examples)
 @given(boxes(kinds=(0, WALL), faces=("periodic", "wall", "slip"), most=5), st.data())
 def test_no_mask_stops_a_lid_that_moves_along_itself(box: Box, data: st.DataObject) -> None:
     """Whatever stands below a lid: it is not refused, and the mass stays."""

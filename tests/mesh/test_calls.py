@@ -112,6 +112,7 @@ def steps(b: Any, count: int) -> list[Any]:
     return [host(x) for x in (*left, force.results[0], *b.numpy().values())]
 
 
+@pytest.mark.slow_cases("AoS-cpu", "AoAS(16)-cpu")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_every_number_of_parts_has_the_bits_of_one(device: str, layout: lw.Layout) -> None:

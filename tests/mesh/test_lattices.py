@@ -152,6 +152,7 @@ def check(seed: int, device: str, parts: tuple[int, ...] = PARTS) -> None:
             np.testing.assert_array_equal(one, other, err_msg=f"{n} parts of {c}")
 
 
+@pytest.mark.slow_cases("2")
 @pytest.mark.parametrize("seed", range(QUICK))
 def test_flows_have_the_bits_of_one_device(seed: int) -> None:
     check(seed, "cpu", (2, 5) if seed % 2 else (1, 3))
@@ -274,6 +275,7 @@ EDGES: tuple[Mapping[str, Any], ...] = (
 )
 
 
+@pytest.mark.grid(every=100)
 @pytest.mark.parametrize("device", ["cpu", ON_GPU])
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("edges", EDGES, ids=str)
@@ -365,6 +367,7 @@ def test_a_loop_takes_steppers_on_a_mesh() -> None:
 # ---------------------------------------------------------------- states, slabs, refusals
 
 
+@pytest.mark.slow_cases("1-pull")
 @pytest.mark.grid(every=4)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("steps", [1, 2])

@@ -45,7 +45,8 @@ def test_all_flocks_on_processes_have_the_bits_of_one(count: int, first: int) ->
     check(count, tuple(KINDS)[first : first + 3])
 
 
-@pytest.mark.parametrize("pictures", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow  # quick is that of a run of gravity
+@pytest.mark.parametrize("pictures", [False, True])
 def test_runs_have_the_files_of_one_process_and_go_on_on_more(tmp_path: Path, pictures: bool) -> None:
     alone, together = tmp_path / "alone", tmp_path / "together"
     for there in (alone, together):

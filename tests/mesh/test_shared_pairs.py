@@ -161,6 +161,7 @@ def test_tasks_are_dealt_out_evenly(count: int, parts: int) -> None:
     assert sum(extent_of(sums.length)(numbers | part_values(p, parts)) for p in range(parts)) == groups.GROUPS * count
 
 
+@pytest.mark.slow_cases("12-128")
 @pytest.mark.parametrize(("targets", "registers"), [(4, 128), (8, 0), (12, 128)])
 def test_kernels_of_parts_compile_for_gpus_and_take_the_registers_of_one(targets: int, registers: int) -> None:
     """So as many warps as on one GPU hide what a warp waits for."""

@@ -61,6 +61,7 @@ def divided(kernel: ir.Kernel) -> ir.If:
     return found
 
 
+@pytest.mark.grid(every=100)
 @pytest.mark.parametrize("back", BACK)
 @pytest.mark.parametrize("seed", range(4))
 def test_blocks_in_the_inside_bring_nothing_back(seed: int, back: str) -> None:

@@ -140,7 +140,7 @@ def given(kernel: Any, a: Array) -> tuple[tuple[Array, Array], int]:
     return (a, np.full((points, 2), 77, F32)), points
 
 
-@pytest.mark.grid(every=9)
+@pytest.mark.grid(every=100)
 @each_kernel
 @pytest.mark.parametrize("kind", ["ties", "odd", "below"])
 @pytest.mark.parametrize("multiple", [1, 4])

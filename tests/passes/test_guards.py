@@ -91,7 +91,7 @@ def passed(block: ir.Block, env: dict[str, Any]) -> list[str]:
 SHAPES = [Shape((1, 4), (2, 1), 1), Shape((2, 2), (1, 2), 1), Shape((1, 16), (1, 1), 1), Shape((1, 1), (3, 2), 0)]
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=8 * settings().max_examples, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(branches(), st.sampled_from(SHAPES), st.integers(-2, 9))
 def test_a_block_decides_for_all_of_its_points(body: ir.Block, shape: Shape, n: int) -> None:
     loops = tuple(ir.Parallel(v, number(e), ()) for v, e in EXTENTS.items())
@@ -112,7 +112,7 @@ def wrapping(e: ir.Expression) -> ir.Expression:
     return replace(e, bounded=False) if isinstance(e, ir.Binary) else e
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=8 * settings().max_examples, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(branches(), st.sampled_from(SHAPES), st.sampled_from([-(2**31), -(2**30), 2**30, 2**31]), st.integers(-40, 40))
 def test_uniforms_may_have_any_value(body: ir.Block, shape: Shape, edge: int, by: int) -> None:
     """Also those with which sums wrap, for some points of a block alone."""
@@ -136,7 +136,7 @@ PLACES = [0, 2**29, 2**30, 2**31 - 2**16]  # about which counts and indices lie
 large = st.builds(lambda edge, by: min(max(0, edge + by), NARROW), st.sampled_from(PLACES), st.integers(-20, 20))
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=6 * settings().max_examples, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(branches(), st.sampled_from(SHAPES), large, st.tuples(large, large))
 def test_counts_and_indices_may_be_as_large_as_calls_make_them(
     body: ir.Block, shape: Shape, n: int, first: tuple[int, int]
@@ -177,7 +177,7 @@ def test_sums_of_32_bits_wrap_before_they_are_widened(operator: Any, kind: Scala
                         assert passed(plain, env) == passed(body, env)
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=6 * settings().max_examples, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(branches(), index_sum(), st.sampled_from(SHAPES), st.integers(-2, 9))
 def test_variables_stand_for_their_sums(body: ir.Block, p: ir.Expression, shape: Shape, n: int) -> None:
     """What a block decides of conditions about p, it decides of those about the sum that p is."""

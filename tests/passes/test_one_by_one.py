@@ -64,6 +64,7 @@ PLANS = {
 }
 
 
+@pytest.mark.grid(every=100)
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 @pytest.mark.parametrize("kernel", [smoothed, around, left_out], ids=lambda k: k.__name__)
 def test_points_at_edges_come_one_after_the_other(kernel: Any, plan: Plan) -> None:

@@ -111,6 +111,7 @@ def _bind(c, n):
 
 
 @pytest.mark.grid(every=40)
+@pytest.mark.slow_cases("yukawa-8-scratch", "gravity-8-scratch")
 @pytest.mark.parametrize("mode", ["scratch", "ordered", "grouped"])
 @pytest.mark.parametrize(
     ("name", "targets"), [("gravity", 8), ("gravity", 16), ("yukawa", 8), ("lennard_jones", 8), ("gravity_f64", 4)]

@@ -51,6 +51,7 @@ PLANS = [None, Plan(across=16), Plan(across=8, rows=3, targets=2), Plan(across=4
 SHAPES = [(1, 1), (1, 40), (5, 16), (7, 17), (3, 33), (40, 100)]
 
 
+@pytest.mark.slow_cases("8 3 2", "4 None 3")
 @pytest.mark.parametrize("plan", PLANS, ids=lambda p: "default" if p is None else f"{p.across} {p.rows} {p.targets}")
 def test_planes_go_round(plan):
     rng = np.random.default_rng(3)
@@ -72,6 +73,7 @@ def test_planes_go_round(plan):
             np.testing.assert_array_equal(b, np.where(a > 0, right, 0))
 
 
+@pytest.mark.slow_cases("4 4")
 @pytest.mark.parametrize("plan", [None, Plan(across=8), Plan(across=4, targets=4)], ids=["default", "8", "4 4"])
 def test_rows_go_round(plan):
     rng = np.random.default_rng(4)

@@ -68,7 +68,7 @@ def test_as_in_numpy(device: str, layout: lw.Layout) -> None:
     close(found, case.reference(1.5))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=3 * settings().max_examples, deadline=None)
 @given(counts=counts, templates=st.integers(1, 9), seed=st.integers(0, 2**20), longest=st.sampled_from([1, 5, 30]))
 def test_any_lengths(counts: Any, templates: int, seed: int, longest: int) -> None:
     case = Case(counts, templates, seed, longest)

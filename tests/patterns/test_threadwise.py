@@ -138,7 +138,7 @@ SIZES = st.sampled_from([0, 1, 2, 3, 7, 16, 17, 31, 64])
 def test_shapes_of_all_kinds(name: str) -> None:
     case = BY_NAME[name]
 
-    @settings(max_examples=25, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=2 * settings().max_examples, suppress_health_check=list(HealthCheck))
     @given(st.tuples(*[SIZES] * len(case.sizes)))
     def holds(sizes: tuple[int, ...]) -> None:
         check(case, *run(case, sizes))

@@ -90,6 +90,7 @@ PLANS = (
 )  # fmt: skip
 
 
+@pytest.mark.slow_cases("product-targets=3, across=4, rows=8")
 @pytest.mark.grid(every=40)
 @pytest.mark.parametrize("plan", PLANS, ids=Plan.short)
 @pytest.mark.parametrize("kernel", [product, two_sides, early, triangle, within, bounded], ids=lambda k: k.__name__)

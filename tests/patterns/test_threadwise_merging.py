@@ -95,6 +95,7 @@ def agree(case: Case, name: str, sizes: tuple[int, ...], *, every: bool = False)
             check(case, changed, given)
 
 
+@pytest.mark.slow_cases("convolve-copied, four")
 @pytest.mark.grid(every=40)
 @pytest.mark.parametrize("name", PLANS)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
@@ -114,6 +115,7 @@ def test_matrices_of_all_shapes(name: str, sizes: tuple[int, ...]) -> None:
     agree(BY_NAME["matmul"], name, sizes)
 
 
+@pytest.mark.slow_cases("copied, four-sizes3")
 @pytest.mark.grid(every=40)
 @pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (16, 16, 4, 4), (16, 16, 8, 4), (18, 33, 5, 7), (3, 4, 0, 2)])
 @pytest.mark.parametrize("name", ["tile", "copied", "copied, three", "copied, four", "unrolled", "eight"])

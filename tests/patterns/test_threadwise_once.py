@@ -85,6 +85,7 @@ def precise(y: lw.index, a: lw.Array2[lw.f64], c: lw.Array2[lw.f64], r: lw.Array
 PLANS = (Plan(), Plan(slices=8), Plan(slices=32), Plan(slices=16, targets=2), Plan(slices=64, targets=4))
 
 
+@pytest.mark.slow_cases("precise-targets=4, slices=64", "logarithm-neutral")
 @pytest.mark.grid(every=40)
 @pytest.mark.parametrize("plan", PLANS, ids=Plan.short)
 @pytest.mark.parametrize("kernel", [logarithm, sides, rounds, kept, precise], ids=lambda k: k.__name__)

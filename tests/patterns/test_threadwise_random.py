@@ -133,7 +133,7 @@ def arrays() -> dict[str, Any]:
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_random_kernels_mean_what_python_does(tmp_path: Path) -> None:
-    @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(deadline=None, suppress_health_check=list(HealthCheck))
     @given(statements(("y", "x"), 0, 0))
     def holds(lines: list[str]) -> None:
         kernel, expected = load(lines, tmp_path), arrays()

@@ -104,6 +104,7 @@ EVERY = [slice(first, first + length) for length in range(1, 71) for first in ra
 SOME = Random(1).sample(EVERY, 40)
 
 
+@pytest.mark.grid(every=100)
 @pytest.mark.parametrize("kind", ["f32", "f64"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_products_that_are_used_behind_branches(layout: str, kind: str) -> None:

@@ -35,6 +35,7 @@ def test_every_cloud_interpreted(name: str) -> None:
     check(CellArray(radius=4 * radius), x, device="python")
 
 
+@pytest.mark.slow_cases("f8-2-cpu", "f4-3-cpu")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(("dtype", "axes"), KINDS)
 def test_positions_and_other_targets(dtype: str, axes: int, device: str) -> None:

@@ -84,7 +84,7 @@ def test_every_cloud(name: str, device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=2 * settings().max_examples, deadline=None)
 @given(
     st.integers(0, 999), st.floats(-1, 1), st.floats(0, 0.3), st.floats(0.02, 0.8), st.integers(1, 40),
     st.sampled_from([2, 3]), st.floats(-50, 50),

@@ -208,6 +208,7 @@ FEW_LONG_ROWS = {"$points": 64, "$y.extent": 64, "$a.shape0": 64, "$a.shape1": 1
 ALONE, TOGETHER = "points of a thread", "shared loops"
 
 
+@pytest.mark.slow_cases("matmul-numbers1-points of a thread")
 @pytest.mark.parametrize(
     ("name", "numbers", "first"), [("rows_times", FEW_LONG_ROWS, TOGETHER), ("matmul", {"$points": 1 << 24}, ALONE)]
 )  # fmt: skip

@@ -119,6 +119,7 @@ def checked_at_all_times(
             assert (abs(mine * np.exp(-2j * np.pi * passed) - theirs) / size).max() < 1e-4, name
 
 
+@pytest.mark.slow_cases("resampling")
 @pytest.mark.parametrize("method", METHODS)
 def test_the_reference_time(method):
     checked_at_all_times(method, 5, 1400.0, 0.0, names=FEW if method == "resampling" else tuple(REFERENCES))

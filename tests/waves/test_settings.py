@@ -194,7 +194,7 @@ def check_extremes(kind, good, data):
 
 
 @pytest.mark.parametrize(("kind", "good"), MADE, ids=lambda x: getattr(x, "__name__", ""))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=2 * settings().max_examples, deadline=None)
 @given(data=st.data())
 def test_extremes_are_refused_or_computed(kind, good, data):
     """Any value of any type in any field: refused with an own error when made or used, or finite."""

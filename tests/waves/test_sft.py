@@ -193,7 +193,11 @@ def test_bad_files_are_named(what, tmp_path):
     assert [str(x) for x in rest.left_out] == [str(error.value)]
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None,
+    max_examples=10 * settings().max_examples,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(st.integers(0, 2 * BLOCK - 1), st.integers(1, 255), st.booleans())
 def test_no_damage_goes_unnoticed(tmp_path, at, change, truncated):
     """Whatever byte is changed, or wherever the file ends: an error in words, and with skip_bad what is left is as it was."""

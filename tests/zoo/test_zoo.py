@@ -43,6 +43,7 @@ def test_a_cpu_computes_what_the_function_says(seed: int) -> None:
             check(case, names.kernel.python, given, given[case.written], grid)
 
 
+@pytest.mark.slow_cases("1")
 @each("seed")
 def test_plans_of_a_gpu_compute_what_the_function_says(seed: int) -> None:
     """Plans that are suggested, and random ones, run by the interpreter."""

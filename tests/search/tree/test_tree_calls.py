@@ -368,7 +368,7 @@ def test_an_accuracy_is_kept_wherever_bodies_lie(kind: str, accuracy: float, see
     kept(kind, 10_000, accuracy, seed)
 
 
-@pytest.mark.quick("0.001-sheet", "1e-06-crowd in a sheet")
+@pytest.mark.quick("0.001-sheet")
 @pytest.mark.parametrize("kind", ["cube", "sheet", "crowd in a sheet"])
 @pytest.mark.parametrize("accuracy", [1e-3, 1e-6])
 def test_an_accuracy_is_kept_in_a_sheet(kind: str, accuracy: float) -> None:

@@ -44,6 +44,7 @@ def test_bytes_of_a_body_on_a_gpu_are_those_documented(precision: str) -> None:
     assert f"| `{precision}` | {BODIES[precision]} |" in DOCUMENT.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow_cases("f32-524288", "f64-36000")
 @pytest.mark.grid(every=40)
 @pytest.mark.parametrize("count", [2048, 36_000, 40_000, 524_288])
 @pytest.mark.parametrize("precision", RECORDS)

@@ -200,6 +200,7 @@ def check_tree(precision: str, integrator: str = "leapfrog") -> None:
         check_near(motion, "tree", precision, integrator)
 
 
+@pytest.mark.slow
 def test_a_tree_gives_a_moved_larger_or_shuffled_scene_the_same_forces() -> None:
     check_tree("f32")
 

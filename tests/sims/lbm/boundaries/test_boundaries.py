@@ -227,6 +227,7 @@ def channel_populations(
     return f
 
 
+@pytest.mark.slow_cases("velocity-pressure")
 @pytest.mark.parametrize(("inlet", "outlet"), [("velocity", "pressure"), ("velocity-zou-he", "pressure-zou-he")])
 def test_a_channel_keeps_its_parabola(inlet: str, outlet: str) -> None:
     """The pressure falls by 8 nu u_max / H^2 a site, dp = drho / 3."""

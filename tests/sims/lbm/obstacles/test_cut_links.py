@@ -80,6 +80,7 @@ def sphere_mesh(folder: Path, radius: float) -> Path:
     return folder / "sphere.stl"
 
 
+@pytest.mark.slow
 def test_a_mesh_of_a_sphere_is_a_sphere(tmp_path: Path) -> None:
     """10,240 triangles lie within 0.05 % of the radius inside the sphere. Every link is cut."""
     centre, radius, shape = (11.3, 10.8, 12.1), 7.6, (24, 23, 22)
