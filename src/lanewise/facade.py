@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from lanewise.explanation.rendering import as_html as as_html
     from lanewise.explanation.rendering import as_rich as as_rich
     from lanewise.explanation.rendering import as_text as as_text
+    from lanewise.explanation.mesh_loops import mesh_of_loop as mesh_of_loop
+    from lanewise.loops.explanation import LoopExplanation as LoopExplanation
+    from lanewise.loops.explanation import explain_steps as explain_steps
     from lanewise.explanation.sites import explain_step as explain_step
     from lanewise.layouts import Layout as Layout
     from lanewise.patterns.elementwise.gradient import ElementwiseGradient as ElementwiseGradient
@@ -57,6 +60,9 @@ NAMES = {
     "Explanation": Above("explanation", "what .explain() returns"),
     "explain_compiled": Above("explanation.build", "call.explain()"),
     "launches_of": Above("explanation.loops", "loop.explain() has the launches of a step"),
+    "LoopExplanation": Above("loops.explanation", "stepper.explain()"),
+    "explain_steps": Above("loops.explanation", "stepper.explain()"),
+    "mesh_of_loop": Above("explanation.mesh_loops", "loop.explain() says what a mesh copies"),
     "as_html": Above("explanation.rendering", "str(explanation), and what notebooks show"),
     "as_rich": Above("explanation.rendering", "str(explanation), and what notebooks show"),
     "as_text": Above("explanation.rendering", "str(explanation), and what notebooks show"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import weakref
 from contextlib import nullcontext
-from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
 from typing import Any
@@ -16,16 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.explanation import build
-from lanewise.explanation.meshes import efficiency_line, predicted_efficiency
-from lanewise.launch.divided import Divided, DividedRound
 from lanewise.launch.task_verifier import verify
 from lanewise.launch.tasks import Exchange
-from lanewise.models.devices import table_model
 from lanewise.patterns import mesh_launch
 from lanewise.patterns.mesh_launch import MeshLaunch
 from lanewise.profiling.lanes import WatchedWork
-from lanewise.runtime import links
 from lanewise.runtime.exchange import Gather, Move, Moves, Receive, Wait, order_of
 from lanewise.runtime.host_device import HostDevice
 from lanewise.support.errors import ArgumentError, DeviceError
@@ -138,7 +132,8 @@ def test_a_step_on_a_mesh_is_a_sound_sequence(parts: int, layout: lw.Layout) -> 
     assert len(read) == parts
     assert written == {"sources of pull on cpu"}
     assert exchange.nbytes == 20 * 16
-    assert exchange.crossing == 20 * 16 * (parts - 1)
+    (law,) = exchange.laws
+    assert law((20 // parts,) * parts).total(["cpu"] * parts) == 20 // parts * parts * 16
     assert read <= sequence.changed  # what push writes is what the exchange reads
     assert [task.name for task in sequence.tasks[1:]] == ["pull"] * parts + ["push"] * parts
 
@@ -149,17 +144,18 @@ def test_explanations_list_parts_and_exchanges() -> None:
     said = compiled.explain()
     assert [row.name for row in said.launches] == ["sources of pull", "pull, part 0", "pull, part 1", "pull, part 2"]
     assert said.launches[0].nbytes == 16_000
-    line = "3 parts (3 x cpu), 333, 333, 334 rows; 32,000 bytes a call go between them (memory of the host)"
-    assert line in str(said)
-    assert said.analysis.facts["mesh"]["bytes_between_parts"] == 32_000
+    text = str(said)
+    assert "mesh         3 parts (3 x cpu), 333, 333, 334 rows\n" in text
+    assert "bring sources of pull  in every call  16,000  memory of the host, " in text
+    assert said.analysis.facts["mesh"]["bytes_a_step"] == 16_000
     np.testing.assert_array_equal(compiled(b, b, softening2=0.1).numpy(), pull(b, b, softening2=0.1).numpy())
     with pytest.raises(ArgumentError, match="is for arrays on one device"):
         compiled.explain(measure=True)
     loop = str(loop_of(b).explain())
-    assert f"pull: {line}" in loop
+    assert "pull: 3 parts (3 x cpu), 333, 333, 334 rows; 16,000 bytes a call are copied for them" in loop
     assert "push, part 2" in loop
     assert "sources of pull  16,000 bytes" in loop
-    assert "push: 3 parts (3 x cpu), 333, 333, 334 rows; nothing goes between them" in loop
+    assert "push: 3 parts (3 x cpu), 333, 333, 334 rows; nothing is copied" in loop
 
 
 def test_profiles_have_each_part() -> None:
@@ -270,29 +266,3 @@ def test_compiled_calls_keep_no_memory() -> None:
     gc.collect()
     assert seen() is None
     assert "sources of pull" in str(compiled.explain())
-
-
-def test_efficiency_is_that_of_work_and_of_what_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second of work for 1,000 rows, and 16 bytes of each over a link of 10 GB/s."""
-    exchange = Exchange("sources of pull", ("a",), ("b",), lambda: None, nbytes=2 * 8 * 10**9)
-    divided = Divided("cuda + cuda:1", ("cuda", "cuda:1"), (500, 500), (DividedRound(exchange, ()),))
-    monkeypatch.setattr(Divided, "links", (links.STAGED,))
-    found = predicted_efficiency(divided, lambda parts: 1 / parts)
-    assert found == {p: pytest.approx(1 / (1 + 0.8 * (p - 1))) for p in (2, 4, 8)}
-    assert efficiency_line(divided, found) == (
-        "predicted 56% on 2, 29% on 4, 15% on 8 GPUs, of one with this plan (through the host, no peer access)"
-    )
-    assert predicted_efficiency(divided, lambda parts: None) == {}
-    assert predicted_efficiency(replace(divided, rounds=(DividedRound(None, ()),)), float) == {}
-
-
-def test_efficiency_of_a_kernel_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The model of a GPU, and a kernel of a part: what is asked of it on a machine that has both."""
-    b = bodies(2**16, 2)
-    compiled = pull.compile(b, b, softening2=0.1)
-    subject = build.subject_of(compiled)
-    monkeypatch.setattr(build, "subject_of", lambda _: replace(subject, model=table_model("sm_90")))
-    assert compiled.divided is not None
-    times = [build._seconds_of_part(compiled.divided, parts) for parts in (1, 2)]  # pyright: ignore[reportPrivateUsage]
-    assert None not in times
-    assert times[0] > times[1] > 0

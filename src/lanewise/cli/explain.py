@@ -53,7 +53,7 @@ OnDevice = Annotated[
         metavar="NAME",
         autocompletion=completing(DEVICES),
         help="explain for cpu or cuda, which needs no GPU (default cpu; cuda with --arch); of "
-        "boids also cpu*4 or cuda:0-3, with what parts bring each other",
+        "gravity, boids and lbm also cpu*4 or cuda:0-3, with what parts bring each other",
     ),
 ]
 Bodies = Annotated[
@@ -118,20 +118,23 @@ def explain(
     shapes = read_shapes(shape or [])
     each = [arch] if arch is None else _archs(arch, source, every)
     divides = None if mesh is None else _divides(name, mesh, arch, each)
-    several = [
-        _kernels(name, chosen, bodies, precision, layout, a, numbers, shapes, near, asked)
-        for a in each
-    ]
-    if len(several) > 1:
-        _print_side_by_side([kernels for _, kernels in several], json)
-        return
-    ((heading, kernels),) = several
     divided = None
     if divides is not None and mesh is not None:
-        from lanewise.cli.products import divided_over
+        from lanewise.cli.products import compiled_on_mesh, divided_over
 
-        shown = divides(mesh, chosen, bodies, precision or "f32", layout, numbers)
+        sizes = bodies, precision or "f32", layout, numbers
+        heading, shown = divides(mesh, chosen, *sizes, **asked)
+        kernels = compiled_on_mesh(shown, chosen, arch)
         divided = divided_over(mesh, shown, kernels)
+    else:
+        several = [
+            _kernels(name, chosen, bodies, precision, layout, a, numbers, shapes, near, asked)
+            for a in each
+        ]
+        if len(several) > 1:
+            _print_side_by_side([kernels for _, kernels in several], json)
+            return
+        ((heading, kernels),) = several
     if source and not json:
         print("\n\n".join(k.executable.source for k in kernels))
     elif json:

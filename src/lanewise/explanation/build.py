@@ -6,32 +6,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from lanewise.compiler.optimisations import BuiltPrograms
-from lanewise.compiler.work import describe_work
 from lanewise.explanation.analysis import analyse
 from lanewise.explanation.estimate import Estimates
 from lanewise.explanation.launches import measured as measured_rows
-from lanewise.explanation.launches import rows_of_program, rows_of_tasks, rows_predicted
+from lanewise.explanation.launches import rows_of_program, rows_of_tasks
 from lanewise.explanation.measure import Times, made_up_arguments, measure_plans, stored_times
-from lanewise.explanation.meshes import predicted_efficiency, with_division
+from lanewise.explanation.meshes import with_division
 from lanewise.explanation.report import Analysis, Explanation, LaunchRow
 from lanewise.explanation.rows import RowMaker
+from lanewise.explanation.rows_of_calls import rows_of_compiled, subject_of
 from lanewise.explanation.site_facts import analyse_step
 from lanewise.explanation.subject import OPEN, Subject
-from lanewise.ir import nodes as ir
-from lanewise.ir.names import COUNT, GATHER_STEP, count_of, turns_of
-from lanewise.language.target import is_compiled, target_of
+from lanewise.language.target import target_of
 from lanewise.launch.compiled import Compiled
-from lanewise.launch.divided import Divided
 from lanewise.layouts import draw
-from lanewise.models.devices import device_model
-from lanewise.passes.reciprocity.groups import PARTS, part_values
-from lanewise.patterns.search.build import SEARCH
-from lanewise.patterns.segmentwise.names import DENSE, ITEMS
-from lanewise.patterns.tables.names import POINTS
 from lanewise.planning.decisions import ASKED, LIFTED, Decisions
 from lanewise.planning.plan import FIELDS, CompletePlan
 from lanewise.support.errors import ArgumentError
@@ -214,8 +205,7 @@ def explain_compiled(
     if (divided := compiled.divided) is None:
         return explained
     each = [[rows_of_compiled(part) for part in r.parts] for r in divided.rounds]
-    seconds = partial(_seconds_of_part, divided)
-    return with_division(explained, divided, each, predicted_efficiency(divided, seconds))
+    return with_division(explained, divided, each)
 
 
 def _check_made_up(compiled: Compiled) -> None:
@@ -231,81 +221,3 @@ def _check_made_up(compiled: Compiled) -> None:
             f"{compiled.name}: explain(measure=True) of a {kind} kernel takes the arguments of a "
             f"call, because {why}"
         )
-
-
-def _seconds_of_part(divided: Divided, parts: int) -> float | None:
-    """Of the kernels of a part, of so many, on a GPU; None where no model says it."""
-    rows = -(-sum(divided.lengths) // parts)
-    each = [_seconds_of_kernel(r.parts[0], rows, parts) for r in divided.rounds]
-    return None if None in each else sum(t for t in each if t is not None)
-
-
-def _seconds_of_kernel(compiled: Compiled, rows: int, parts: int) -> float | None:
-    subject, name = subject_of(compiled), count_of(next(iter(compiled.layouts)))
-    gpu = subject.model is not None and subject.model.target.has_blocks
-    if not gpu or compiled.search or name not in subject.environment:
-        return None
-    kind = type(subject.environment[name])
-    sharing = PARTS in subject.environment  # then it is about all rows, and a part of the pairs
-    changed = part_values(0, parts) if sharing else {name: kind(rows)}
-    environment = {**subject.environment, **changed}
-    found = rows_predicted(compiled.executable.program, environment, subject.model)
-    times = [row.predicted for row in found]
-    return None if None in times else sum(t for t in times if t is not None)
-
-
-def rows_of_compiled(compiled: Compiled) -> tuple[LaunchRow, ...]:
-    """Of everything that a call of a compiled kernel launches, as the models predict it."""
-    subject, kernel = subject_of(compiled), compiled.executable
-    rows = rows_predicted(kernel.program, subject.environment, subject.model)
-    return rows_of_tasks(compiled.tasks, kernel, rows, compiled.environment, subject.model)
-
-
-def subject_of(compiled: Compiled) -> Subject:
-    """A compiled kernel and the call that it was compiled for."""
-    device, reference = compiled.executable.device, compiled.reference
-    counts = counts_of(compiled.environment, tuple(compiled.layouts), reference)
-    model = None if not is_compiled(device) else device_model(device)
-    count = next(iter(counts.values()))
-    work = describe_work(reference, count, target_of(device)).at(compiled.environment, count)
-    if reference.pattern.over_items:  # as a call of such a kernel describes its work
-        found = compiled.environment
-        work = replace(work, alike=int(found.get(DENSE, 1)), items=int(found[ITEMS]))
-    environment = {
-        **compiled.environment,
-        **{turns_of(n): turns for n, turns in compiled.turns().items()},
-    }
-    if (
-        reference.pattern is SEARCH and reference.identical
-    ):  # in the order of the structure: neighbours look at neighbours
-        environment[GATHER_STEP] = 1.0
-    return Subject(
-        compiled.name,
-        reference,
-        compiled.plan,
-        device,
-        model,
-        environment,
-        counts,
-        compiled.layouts,
-        work,
-        tuple(c.resources for c in compiled.executable.cubins),
-        search=compiled.search,
-        requested=compiled.requested or OPEN,
-        capped=compiled.executable.capped,
-        layout_reasons=compiled.layout_reasons,
-    )
-
-
-def counts_of(
-    environment: Mapping[str, Any], records: tuple[str, ...], reference: ir.Kernel
-) -> dict[str, int]:
-    """The numbers of elements by the names of people: of each record parameter, of cells, or of all
-    elements.
-    """
-    if reference.pattern.over_items:
-        return {"cells": int(environment[reference.counts[0].name])}
-    if reference.pattern.inlined:
-        return {"points": int(environment[POINTS])}
-    counts = {n: int(environment[count_of(n)]) for n in records if count_of(n) in environment}
-    return counts or {"elements": int(environment[COUNT])}

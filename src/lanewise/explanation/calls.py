@@ -8,11 +8,11 @@ from typing import Any
 
 from lanewise.analysis.self_term import violated
 from lanewise.compiler.work import describe_work
-from lanewise.explanation.build import counts_of
 from lanewise.explanation.compiled import Offline, compiled, find_model, is_here, subject_for
 from lanewise.explanation.launches import rows_of_tasks
 from lanewise.explanation.measure import Times, stored_of_call
 from lanewise.explanation.report import LaunchRow
+from lanewise.explanation.rows_of_calls import counts_of
 from lanewise.explanation.shapes import Kernel
 from lanewise.explanation.subject import Subject
 from lanewise.ir.names import GATHER_STEP, turns_of
@@ -21,9 +21,11 @@ from lanewise.launch.arguments import Arguments
 from lanewise.launch.programs import Programs
 from lanewise.models.devices import DeviceModel
 from lanewise.patterns.call_tasks import task_list
+from lanewise.patterns.mesh_pairs import of_part
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.search.elsewhere import CallElsewhere
 from lanewise.planning.plan import Plan
+from lanewise.runtime.mesh import Mesh
 
 
 def compile_call(
@@ -133,6 +135,8 @@ def call_subject(
     calls = kernel._calls  # pyright: ignore[reportPrivateUsage]
     here = calls.given(given, named)
     arguments = calls.skeleton.elsewhere(calls.signature, here, device)
+    if requested is not None and requested.reciprocity == "grouped":  # of parts of a mesh
+        arguments = of_part(arguments, 0, Mesh("cpu"))
     searched = kernel.searched if isinstance(kernel, Pairwise) else None
     reads: dict[str, float] = {} if gather_step is None else {GATHER_STEP: gather_step}
     counts = calls.skeleton.counts(calls.name, arguments)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lanewise.explanation.build import rows_of_compiled
 from lanewise.explanation.launches import rows_of_tasks
 from lanewise.explanation.meshes import of_part, row_of_task
 from lanewise.explanation.rendering import launch_lines
 from lanewise.explanation.report import LaunchRow
+from lanewise.explanation.rows_of_calls import rows_of_compiled
 from lanewise.explanation.sites import rates_of, rows_of_call
 from lanewise.language.target import is_compiled
 from lanewise.launch.compiled import Call

@@ -1,136 +1,67 @@
-"""A step on a mesh, before it runs: what its parts bring each other, over which links, and how fast
-so many parts are by the models.
+"""A step on a mesh, before it runs: what its parts bring each other and launch, over which links,
+and how fast so many parts are by the models.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 from typing import Any
 
-from lanewise.explanation.compiled import Offline
-from lanewise.explanation.launches import rows_predicted
-from lanewise.explanation.meshes import PREDICTED
-from lanewise.language.target import target_of
-from lanewise.launch.divided import MOST_LISTED
-from lanewise.primitives.copying import copy_bandwidth
-from lanewise.runtime.devices import resolve
-from lanewise.runtime.links import BETWEEN_PROCESSES, NVLINK, RATES, copy_rate, link_between
-from lanewise.support.errors import DeviceError
-from lanewise.support.numerals import counted
+from lanewise.explanation.mesh_links import (
+    LinkOfStep,
+    assumed,
+    lines_of_links,
+    links_of_step,
+    slowest,
+)
+from lanewise.explanation.mesh_scaling import (
+    PREDICTED,
+    Divide,
+    DividedStep,
+    PartWork,
+    Scaling,
+    at_once,
+    copy_seconds,
+    scaling,
+)
+from lanewise.explanation.rendering import seconds
+from lanewise.launch.divided import parts_text
+from lanewise.launch.sent import Sent, rhythm_text
+from lanewise.runtime.mesh import OF_PROCESS
 
-NOTHING_HIDDEN = "nothing: copies wait for the step before, and the step waits for them"
-OF_PROCESS = " of process "
-UNKNOWN, NOT_HERE, MEASURED = "unknown link", "not in this machine", "measured now"
+HIDDEN = {
+    "step": "nothing: copies wait for the step before, and the step waits for them",
+    "call": "nothing: kernels wait for the copies before them",
+}
+MOST_STEPS = 64  # in which something is counted
+TITLES = ("", "when", "bytes", "over", "time", "share")
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """What parts bring each other in every `every`-th step. nbytes: from one part to another one,
-    by their numbers. shared: parts on one device have it once; parts then also send to themselves.
+class MeshRow:
+    """Copies or launches of a step. times: in a step, on average. nbytes: of once, of all parts.
+    seconds: predicted, a step, of the part that takes longest, or of all parts where one device
+    makes them one after the other; None: unknown. share: of all whose time is known.
     """
 
     name: str
-    nbytes: Mapping[tuple[int, int], int]
-    every: int = 1
-    shared: bool = False
-
-    def between(self, devices: Sequence[str]) -> Iterator[tuple[str, str, int]]:
-        """The copies when parts lie on these devices."""
-        for (p, q), nbytes in self.nbytes.items():
-            if nbytes and not (self.shared and devices.index(devices[q]) != q):
-                yield devices[p], devices[q], nbytes
-
-    def total(self, devices: Sequence[str]) -> int:
-        """Bytes that are copied."""
-        return sum(nbytes for _, _, nbytes in self.between(devices))
-
-
-@dataclass(frozen=True, slots=True)
-class DividedStep:
-    """rows: of every part. worked: over which it runs, with those of others that are near."""
-
-    rows: tuple[int, ...]
-    worked: tuple[int, ...]
-    sent: tuple[Sent, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RowsTime:
-    """Predicted seconds of a kernel over all rows on one device. least: of them, however few rows
-    there are. near: whether parts also run it over near rows of others.
-    """
-
-    seconds: float
-    least: float
-    near: bool
-
-    def of(self, rows: int, worked: int, all_rows: int) -> float:
-        """The same of a part."""
-        share = (worked if self.near else rows) / max(1, all_rows)
-        return self.least + max(0.0, self.seconds - self.least) * share
-
-
-def kernel_time(call: Offline, *, near: bool) -> RowsTime | None:
-    """Of the launches of a call over all rows, but for what is not generated; None: unknown."""
-    model = call.subject.model
-    found = rows_predicted(call.executable.program, call.subject.environment, model)
-    if model is None or any(r.predicted is None for r in found):
-        return None
-    times = [(r.predicted, r.times) for r in call.launches(found) if r.predicted is not None]
-    each = model.loop_launch_seconds
-    return RowsTime(sum(t for t, _ in times), each * sum(n for _, n in times), near)
-
-
-@dataclass(frozen=True, slots=True)
-class LinkOfStep:
-    """Copies from one device to another one. nbytes: a step, on average. rate: bytes a second;
-    None: unknown. known: how it is known, or why it is not.
-    """
-
-    source: str
-    target: str
-    link: str
-    nbytes: float
-    rate: float | None
-    known: str
-
-    @property
-    def where(self) -> str:
-        """The devices, in words."""
-        if self.source == self.target:
-            return f"on {self.source}"
-        return f"{self.source} to {self.target}"
-
-
-def assumed(link: LinkOfStep) -> float:
-    """What predictions take for a rate that is unknown, bytes a second."""
-    return RATES.get(link.link, RATES[NVLINK])
-
-
-def lines_of_links(links: Sequence[LinkOfStep]) -> list[str]:
-    """Each link with its rate; those whose rate is unknown for one reason stand in one line."""
-    found: dict[tuple[str, str, float | None, str], list[LinkOfStep]] = {}
-    for link in links:
-        alone = "" if link.rate is None else link.where
-        found.setdefault((link.link, alone, link.rate, link.known), []).append(link)
-    lines: list[str] = []
-    for (name, _, rate, known), some in found.items():
-        nbytes = sum(link.nbytes for link in some)
-        speed = "rate unknown" if rate is None else f"{rate / 1e9:,.1f} GB/s"
-        where = ", ".join(link.where for link in some)
-        together = " together" if len(some) > 1 else ""
-        lines.append(f"{where}: {nbytes:,.0f} bytes a step{together}, {name}, {speed} ({known})")
-    return lines
+    when: str
+    nbytes: int | None
+    over: str
+    times: float
+    seconds: float | None
+    share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MeshStep:
     """A step on a mesh. Print it, or take `.json()`.
 
-    kind: what rows are. hidden: which copies cost no time. efficiency: by numbers of parts, of one
-    device times their number, or, where parts share a device, of that device; empty where no model
-    says it.
+    kind: what rows are. table: its copies and launches. hidden: which copies cost no time. strong,
+    weak: the efficiency with as many rows in all, and with as many in each part; None where no
+    model says it. not_counted: whose time no model knows. of: what is a step here.
     """
 
     mesh: str
@@ -139,12 +70,21 @@ class MeshStep:
     step: DividedStep
     links: tuple[LinkOfStep, ...]
     hidden: str
-    efficiency: Mapping[int, float]
+    table: tuple[MeshRow, ...]
+    strong: Scaling | None
+    weak: Scaling | None
+    not_counted: tuple[str, ...] = ()
+    of: str = "step"
 
     @property
     def nbytes(self) -> float:
         """Copied in a step, on average."""
-        return sum(s.total(self.devices) / s.every for s in self.step.sent)
+        return sum(s.total(self.devices) * s.a_step for s in self.step.sent)
+
+    @property
+    def efficiency(self) -> Mapping[int, float]:
+        """That with as many rows in all, by numbers of parts; empty where no model says it."""
+        return _shares(self.strong)
 
     def json(self) -> dict[str, Any]:
         """Plain data."""
@@ -154,150 +94,128 @@ class MeshStep:
             "rows": list(self.step.rows),
             "bytes_a_step": self.nbytes,
             "sent": [
-                {"name": s.name, "every": s.every, "bytes": s.total(self.devices)}
+                {"name": s.name, "every": s.every, "times": s.times, "bytes": s.total(self.devices)}
                 for s in self.step.sent
             ],
+            "table": [asdict(row) for row in self.table],
             "links": [asdict(link) for link in self.links],
             "hidden": self.hidden,
             "efficiency": dict(self.efficiency),
+            "weak_efficiency": _shares(self.weak),
+            "lost": {n: dict(e.lost) for n, e in (self.strong.found if self.strong else {}).items()},
+            "not_counted": list(self.not_counted),
         }
 
     def lines(self) -> list[str]:
         """The same in words."""
-        found = [f"mesh: {counted(len(self.devices), 'part', 'parts')} ({self.mesh}), {self._rows}"]
-        found += [f"  {self._sent(s)}" for s in self.step.sent if s.total(self.devices)]
-        found += [f"  {line}" for line in lines_of_links(self.links)]
-        if not self.links:
-            return [*found, "  nothing goes between them", *self._predicted()]
-        return [*found, f"  hidden behind computation: {self.hidden}", *self._predicted()]
-
-    def _sent(self, s: Sent) -> str:
-        when = "in every step" if s.every == 1 else f"once in {s.every} steps"
-        return f"{s.name}, {when}: {s.total(self.devices):,} bytes"
-
-    @property
-    def _rows(self) -> str:
-        rows = self.step.rows
-        if len(set(rows)) == 1:
-            return f"{rows[0]:,} {self.kind} each"
-        if len(rows) > MOST_LISTED:
-            return f"{min(rows):,} to {max(rows):,} {self.kind}"
-        return f"{', '.join(map('{:,}'.format, rows))} {self.kind}"
+        found = [f"mesh: {parts_text(self.mesh, self.step.rows, self.kind)}"]
+        found += [f"  {line}" for line in _table(self.table)]
+        if self.links:
+            found += [f"  {line}" for line in lines_of_links(self.links, self.of)]
+            found.append(f"  hidden behind computation: {self.hidden}")
+        else:
+            found.append("  nothing goes between them")
+        return [*found, *(f"  {line}" for line in self._predicted())]
 
     def _predicted(self) -> list[str]:
-        if not self.efficiency:
-            return ["  predicted efficiency: unknown, as no model knows the time of its kernels"]
-        shares = ", ".join(f"{share:.0%} on {parts}" for parts, share in self.efficiency.items())
-        if at_once(self.devices):
-            kind = "processes" if OF_PROCESS in self.devices[0] else "GPUs"
-            of = f"{kind}, of one of them times their number"
-        else:
-            of = "parts, one after the other, of one part"
+        if self.strong is None or self.weak is None:
+            why = ", ".join(self.not_counted) or "its kernels"
+            return [f"predicted efficiency: unknown, as no model knows the time of {why}"]
+        together, one = at_once(self.devices), OF_PROCESS in self.devices[0]
+        kind = ("processes" if one else "GPUs") if together else "parts"
+        lines = [
+            f"predicted efficiency of {n} {kind}: strong {self.strong.text(n)}, weak {self.weak.text(n)}"
+            for n in PREDICTED
+        ]
+        rows = self.step.rows
+        sizes = f"strong: {sum(rows):,} {self.kind} in all, weak: {max(rows, default=0):,} a part"
+        of = "of one with all of them, times their number"
+        if not together:
+            of = "of one device with all of them, which runs one part after the other"
         unknown = [assumed(link) for link in self.links if link.rate is None]
         rate = f", with {min(unknown) / 1e9:,.0f} GB/s where a rate is unknown" if unknown else ""
-        return [f"  predicted efficiency: {shares} {of}; by kernels and copies alone{rate}"]
+        without = f"; without {', '.join(self.not_counted)}" if self.not_counted else ""
+        return [*lines, f"{sizes}; {of}", f"by kernels and copies alone{rate}{without}"]
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
 
-def of_process(device: str, rank: int) -> str:
-    """The name of a device among those of several processes."""
-    return f"{device}{OF_PROCESS}{rank}"
+def _shares(found: Scaling | None) -> dict[int, float]:
+    return {} if found is None else {n: e.share for n, e in found.found.items()}
 
 
-def at_once(devices: Sequence[str]) -> bool:
-    """Whether parts run at the same time: on GPUs or in processes, each on its own."""
-    alone = len(set(devices)) == len(devices) > 1
-    return alone and (OF_PROCESS in devices[0] or not target_of(devices[0]).host_memory)
+def _table(rows: Sequence[MeshRow]) -> list[str]:
+    """A line for each row, below their titles."""
+    cells = [TITLES]
+    for r in rows:
+        nbytes = "" if r.nbytes is None else f"{r.nbytes:,}"
+        time = "" if r.seconds is None else seconds(r.seconds)
+        share = "" if r.share is None else f"{r.share:.0%}"
+        cells.append((r.name, r.when, nbytes, r.over, time, share))
+    widths = [max(len(c[n]) for c in cells) for n in range(len(TITLES))]
+    right = (2, 4, 5)
+    sides = [">" if n in right else "<" for n in range(len(TITLES))]
+    return [
+        "  ".join(f"{x:{s}{w}}" for x, s, w in zip(c, sides, widths, strict=True)).rstrip()
+        for c in cells
+    ]
 
 
 def explain_mesh(
     mesh: str,
     devices: tuple[str, ...],
     kind: str,
-    divide: Callable[[int], DividedStep],
-    times: Iterable[RowsTime | None],
+    divide: Divide,
+    works: Sequence[PartWork],
+    grow: Divide,
+    order: Sequence[str] = (),
+    of: str = "step",
 ) -> MeshStep:
-    """A step on these devices, which need not be there. divide: the step on so many parts. times:
-    of its kernels; None: unknown.
+    """A step on these devices, which need not be there. divide: the step on so many parts; grow:
+    the same where each has as many rows as now. works: what parts launch. order: of names in the
+    table; copies come first by default. of: what is a step here.
     """
     step = divide(len(devices))
-    links = tuple(_links(step, devices))
-    every = list(times)
-    known = [t for t in every if t is not None]
-    whole = len(known) == len(every)
-    efficiency = _efficiency(step, devices, links, divide, known) if whole else {}
-    return MeshStep(mesh, devices, kind, step, links, NOTHING_HIDDEN, efficiency)
-
-
-def _links(step: DividedStep, devices: tuple[str, ...]) -> Iterator[LinkOfStep]:
-    """Each that a step copies over."""
-    nbytes: dict[tuple[str, str], float] = {}
-    for s in step.sent:
-        for source, target, some in s.between(devices):
-            nbytes[source, target] = nbytes.get((source, target), 0) + some / s.every
-    for (source, target), some in nbytes.items():
-        yield _link(source, target, some)
-
-
-def _link(source: str, target: str, nbytes: float) -> LinkOfStep:
-    """What so many bytes go over. The rate is measured where both devices are there."""
-    if source != target and OF_PROCESS in source:
-        return LinkOfStep(source, target, BETWEEN_PROCESSES, nbytes, None, "not measured")
-    if OF_PROCESS in source:
-        source = target = source.partition(OF_PROCESS)[0]
-    if not (_is_here(source) and _is_here(target)):
-        return LinkOfStep(source, target, UNKNOWN, nbytes, None, NOT_HERE)
-    link = link_between(source, target)
-    if source != target:
-        return LinkOfStep(source, target, link, nbytes, copy_rate(source, target), MEASURED)
-    both = copy_bandwidth(source)  # reads and writes
-    if both is None:
-        return LinkOfStep(source, target, link, nbytes, None, "no room to measure it")
-    return LinkOfStep(source, target, link, nbytes, both / 2, MEASURED)
-
-
-def _is_here(device: str) -> bool:
-    try:
-        resolve(device)
-    except DeviceError:
-        return False
-    return True
-
-
-def _efficiency(
-    step: DividedStep,
-    devices: tuple[str, ...],
-    links: tuple[LinkOfStep, ...],
-    divide: Callable[[int], DividedStep],
-    times: Sequence[RowsTime],
-) -> dict[int, float]:
-    """See `MeshStep`. A rate that is unknown counts as what such links reach."""
-    count = sum(step.rows)
-    alone = sum(t.seconds for t in times)
-    if not count or not alone:
-        return {}
-    rate = min((link.rate or assumed(link) for link in links), default=RATES[NVLINK])
-    found: dict[int, float] = {}
-    for parts in PREDICTED:
-        one = step if parts == len(devices) else divide(parts)
-        kernels = [
-            sum(t.of(rows, worked, count) for t in times)
-            for rows, worked in zip(one.rows, one.worked, strict=True)
-        ]
-        if at_once(devices):
-            longest = max(_received(one, part) for part in range(parts))
-            found[parts] = alone / (parts * (max(kernels) + longest / rate))
-        else:
-            there = (devices[0],) * parts
-            copied = sum(s.total(there) / s.every for s in one.sent)
-            found[parts] = alone / (sum(kernels) + copied / rate)
-    return found
-
-
-def _received(step: DividedStep, part: int) -> float:
-    """Bytes that come to a part from others in a step, on average."""
-    return sum(
-        nbytes / s.every for s in step.sent for (p, q), nbytes in s.nbytes.items() if q == part != p
+    assert isinstance(step, DividedStep), step
+    links = tuple(links_of_step(step.sent, devices))
+    rate = slowest(links)
+    strong = scaling(divide, devices, works, rate)
+    weak = scaling(grow, devices, works, rate)
+    rows = [*(_copies(s, devices, links, rate, of) for s in step.sent if s.total(devices))]
+    rows += [_launches(w, step, devices, of) for w in works]
+    places = {name: n for n, name in enumerate(order)}
+    rows.sort(key=lambda r: places.get(r.name, -1))
+    whole = sum(r.seconds for r in rows if r.seconds is not None)
+    table = tuple(
+        r if r.seconds is None or not whole else replace(r, share=r.seconds / whole) for r in rows
     )
+    not_counted = tuple(dict.fromkeys(n for w in works for n in w.unknown))
+    return MeshStep(
+        mesh, devices, kind, step, links, HIDDEN[of], table, strong, weak, not_counted, of
+    )
+
+
+def _copies(
+    s: Sent, devices: tuple[str, ...], links: Sequence[LinkOfStep], rate: float, of: str
+) -> MeshRow:
+    routes = {(a, b) for a, b, _ in s.between(devices)}
+    own = [link for link in links if (link.source, link.target) in routes] or list(links)
+    speed = slowest(own)
+    known = "" if all(link.rate for link in own) else " assumed"
+    names = " and ".join(dict.fromkeys(link.link for link in own))
+    time = copy_seconds((s,), devices, len(devices), rate)
+    over = f"{names}, {speed / 1e9:,.1f} GB/s{known}"
+    return MeshRow(f"bring {s.name}", s.when(of), s.total(devices), over, s.a_step, time)
+
+
+def _launches(
+    work: PartWork, step: DividedStep, devices: tuple[str, ...], of: str
+) -> MeshRow:
+    each = [work.cost(step, part) for part in range(len(step.rows))]
+    known = [work.times * c.seconds for c in each if c is not None]
+    whole = max(known, default=0.0) if at_once(devices) else sum(known)
+    often = Fraction(work.times).limit_denominator(MOST_STEPS)
+    when = rhythm_text(often.numerator, often.denominator, of)
+    time = None if len(known) < len(each) else whole
+    return MeshRow(work.name, when, work.nbytes, "", work.times, time)

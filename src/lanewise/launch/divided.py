@@ -1,12 +1,13 @@
-"""How a call on a mesh is divided, in words and as data."""
+"""How a call on a mesh is divided, as data, with what its parts copy to each other."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from lanewise.launch.sent import Sent
 from lanewise.launch.tasks import Exchange
-from lanewise.runtime.links import BETWEEN_PROCESSES, links_of
 from lanewise.support.numerals import counted
 
 if TYPE_CHECKING:
@@ -17,65 +18,51 @@ MOST_LISTED = 8  # parts whose rows are listed
 
 @dataclass(frozen=True, slots=True)
 class DividedRound:
-    """What parts exchange (None: nothing), and the kernel that each of them runs then."""
+    """What parts exchange (None: nothing), and the kernel that each of them runs then: those of
+    this process, where there are several. title: of what they do.
+    """
 
     exchange: Exchange | None
     parts: tuple[Compiled, ...]
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Divided:
-    """The rows of each part, and the rounds of a call.
-
-    devices, and parts of rounds: those of this process, where there are several.
+    """The rows of each part, and the rounds of a call. devices: those of all parts, see
+    `Mesh.places`.
     """
 
     mesh: str
     devices: tuple[str, ...]
     lengths: tuple[int, ...]
     rounds: tuple[DividedRound, ...]
-    processes: int = 1
 
     @property
     def exchanges(self) -> tuple[Exchange, ...]:
         """What parts get from each other in a call."""
         return tuple(r.exchange for r in self.rounds if r.exchange is not None)
 
-    @property
-    def crossing(self) -> int:
-        """Bytes that go between parts in a call."""
-        return sum(e.crossing for e in self.exchanges)
+    def sent(self, rows: Sequence[int]) -> tuple[Sent, ...]:
+        """What is copied in a call whose parts have so many rows."""
+        return tuple(law(rows) for e in self.exchanges for law in e.laws)
 
     @property
     def line(self) -> str:
-        """The parts, what goes between them in a call, and how."""
-        lengths = list(map("{:,}".format, self.lengths))
-        if len(set(lengths)) == 1:
-            rows = f"{lengths[0]} rows each"
-        elif len(lengths) <= MOST_LISTED:
-            rows = f"{', '.join(lengths)} rows"
-        else:
-            rows = f"{min(self.lengths):,} to {max(self.lengths):,} rows"
-        parts = f"{counted(len(lengths), 'part', 'parts')} ({self.mesh}), {rows}"
-        if not self.exchanges:
-            return f"{parts}; nothing goes between them"
-        links = " and ".join(self.links)
-        return f"{parts}; {self.crossing:,} bytes a call go between them ({links})"
+        """The parts and what is copied for them in a call."""
+        copied = sum(s.total(self.devices) for s in self.sent(self.lengths))
+        between = f"{copied:,} bytes a call are copied for them" if copied else "nothing is copied"
+        return f"{parts_text(self.mesh, self.lengths, 'rows')}; {between}"
 
-    @property
-    def facts(self) -> dict[str, Any]:
-        """The same as plain data."""
-        return {
-            "devices": list(self.devices),
-            "rows": list(self.lengths),
-            "bytes_between_parts": self.crossing,
-            "links": list(self.links),
-        }
 
-    @property
-    def links(self) -> tuple[str, ...]:
-        """What rows go over."""
-        if self.processes == 1:
-            return links_of(self.devices)
-        own = links_of(self.devices) if len(self.devices) > 1 else ()
-        return *own, BETWEEN_PROCESSES
+def parts_text(mesh: str, rows: Sequence[int], kind: str) -> str:
+    """The parts of a mesh and what they have, in words."""
+    return f"{counted(len(rows), 'part', 'parts')} ({mesh}), {_rows_text(rows, kind)}"
+
+
+def _rows_text(rows: Sequence[int], kind: str) -> str:
+    if len(set(rows)) == 1:
+        return f"{rows[0]:,} {kind} each"
+    if len(rows) > MOST_LISTED:
+        return f"{min(rows):,} to {max(rows):,} {kind}"
+    return f"{', '.join(map('{:,}'.format, rows))} {kind}"

@@ -24,6 +24,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.ir.names import is_own, is_view
 from lanewise.ir.traverse import loads, statements, stores
+from lanewise.launch.sent import Law
 from lanewise.layouts import Arrangement
 from lanewise.passes.uniform_parameters import UNIFORMS
 
@@ -118,8 +119,7 @@ class Exchange:
     """What the parts of a mesh need of each other: columns of some buffers, to others.
 
     run: puts the copies in order with the streams of all devices (`runtime/exchange.py`). nbytes:
-    that it writes. crossing: those of them that go from one part to another. shared: each part gets
-    its share of it, and not all.
+    that it writes. laws: what it copies.
     """
 
     name: str
@@ -127,8 +127,7 @@ class Exchange:
     targets: tuple[str, ...]
     run: Callable[[], object]
     nbytes: int = 0
-    crossing: int = 0
-    shared: bool = False
+    laws: tuple[Law, ...] = ()
 
     @property
     def accesses(self) -> tuple[Access, ...]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from lanewise.launch.steps.loop import bound_in
 from lanewise.launch.steps.rhythm import Rhythm
 from lanewise.launch.steps.task import Task, has_graphs
 from lanewise.support.html_tables import html_table
@@ -32,7 +33,8 @@ class LoopExplanation:
     """Print it, show it in a notebook, or take `.json()`.
 
     launches: of the next step, each with what it runs over, its bytes and its predicted seconds
-    where a model knows them, as `Explanation.launches` has them. text: the same as lines.
+    where a model knows them, as `Explanation.launches` has them. text: the same as lines. mesh:
+    what the parts of a mesh copy and launch, as a table with predictions; None on one device.
     """
 
     device: str
@@ -40,10 +42,12 @@ class LoopExplanation:
     calls: tuple[CallRow, ...]
     launches: tuple[Any, ...] = ()
     text: tuple[str, ...] = ()
+    mesh: Any = None
 
     def json(self) -> dict[str, Any]:
         """Plain data."""
-        return asdict(self)
+        found = asdict(replace(self, mesh=None))
+        return {**found, "mesh": None if self.mesh is None else self.mesh.json()}
 
     def __str__(self) -> str:
         titles = ("call", "pattern", "steps", "runs")
@@ -53,7 +57,8 @@ class LoopExplanation:
         notes = dict.fromkeys(f"{r.name}: {r.note}" for r in self.calls if r.note)
         head = f"a loop on {self.device}; the same launches come again after {self._cycle()}"
         launches = ("", "launches of a step", *self.text) if self.text else ()
-        return "\n".join(line.rstrip() for line in (head, *lines, *notes, *launches))
+        mesh = () if self.mesh is None else ("", *self.mesh.lines())
+        return "\n".join(line.rstrip() for line in (head, *lines, *notes, *mesh, *launches))
 
     def _cycle(self) -> str:
         return "1 step" if self.cycle == 1 else f"{self.cycle:,} steps"
@@ -64,7 +69,16 @@ class LoopExplanation:
         return html_table(titles, rows, title=f"a loop on {self.device}, cycle {self.cycle:,}")
 
 
-def explain(rhythm: Rhythm, device: str) -> LoopExplanation:
+def explain_steps(rhythm: Rhythm, step: int, device: str) -> LoopExplanation:
+    """See `Steps.explain`. step: how many were taken."""
+    from lanewise.facade import launches_of, mesh_of_loop
+
+    rows, text = launches_of(bound_in(rhythm, step, 1), device)
+    said, mesh = _explain(rhythm, device), mesh_of_loop(rhythm)
+    return replace(said, launches=rows, text=tuple(text), mesh=mesh)
+
+
+def _explain(rhythm: Rhythm, device: str) -> LoopExplanation:
     """What a loop does with its calls."""
     rows: list[CallRow] = []
     for place, timed in enumerate(rhythm.lists):

@@ -329,7 +329,7 @@ def _by_targets(
     reads = engine.uses(source_name).reads
     reads |= engine.uses(target_name).reads if same else 0
     uniform = {n: v for n, v in values.items() if n not in (target_name, source_name)}
-    sources = all_sources(calls.name, source, mesh, reads)
+    sources = all_sources(calls.name, source, mesh, reads, follows=same)
     wholes, brought = sources.wholes, sources.brought
     if not whole and not same:
         targets = list(_parts_of(target, rows))
@@ -340,7 +340,7 @@ def _by_targets(
         targets = list(wholes)
     else:
         reads = engine.uses(target_name).reads
-        of_all = all_sources(calls.name, target, mesh, reads, "targets")
+        of_all = all_sources(calls.name, target, mesh, reads, "targets", follows=True)
         targets = list(of_all.wholes)
         brought = brought_together(calls.name, brought, of_all.brought)
     parts = [

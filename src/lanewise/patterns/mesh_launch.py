@@ -120,11 +120,12 @@ class MeshLaunch:
             DividedRound(
                 None if r.brought is None else replace(r.brought.exchange, run=nothing),
                 tuple(call.compiled for call in r.calls),
+                r.name or r.calls[0].compiled.name,
             )
             for r in self.rounds
         )
         mesh = self.mesh
-        return Divided(str(mesh), mesh.devices, self.lengths, rounds, mesh.transport.size)
+        return Divided(str(mesh), mesh.places, self.lengths, rounds)
 
 
 def _never() -> bool:

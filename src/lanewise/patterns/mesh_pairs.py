@@ -26,6 +26,7 @@ from lanewise.launch.compiled import Call, Compiled
 from lanewise.launch.executable import Executable
 from lanewise.launch.forms import MAX_GRID_ELEMENTS
 from lanewise.launch.joined import Bound
+from lanewise.launch.sent import Sent
 from lanewise.launch.shaped_arrays import writable_checks
 from lanewise.launch.task_list import BoundArray, TaskList
 from lanewise.launch.tasks import Buffer, Exchange, Role
@@ -65,11 +66,16 @@ def shared_plan(
             f"{calls.name}: sums of Plan(reciprocity={wish.reciprocity!r}) are those of one GPU; "
             "on a mesh it is 'grouped', whose sums are the same for every number of parts, or 'off'"
         )
-    if wish.reciprocity == "off" or count * GROUPS > MAX_GRID_ELEMENTS:
+    if wish.reciprocity == "off" or not groups_fit(count):
         return None
     if wish.reciprocity is None and complete(wish, whole).reciprocity == "off":
         return None
     return complete(replace(wish, reciprocity="grouped"), whole)
+
+
+def groups_fit(count: int) -> bool:
+    """Whether sums of all groups, of so many rows, can be counted."""
+    return count * GROUPS <= MAX_GRID_ELEMENTS
 
 
 def of_part(arguments: Arguments, part: int, mesh: Mesh) -> Arguments:
@@ -194,7 +200,7 @@ def shared_rounds(
         numbers = {k: v for k, v in environment.items() if k not in (PART, PARTS)} | numbers
         last.append(Call(adds, results, kernel.with_tasks(kernel.adding, numbers), asked))
     first[0] = replace(first[0], asked=tuple(wholes[0].asked))
-    brought = None if held is got else _bringing(calls.name, mesh, lengths, groups, held, got)
+    brought = None if held is got else _bringing(calls.name, mesh, lengths, groups, merged, held, got)
     adding = f"sums of {kernels[0].compiled.name}"
     return MeshRound(sources, tuple(first)), MeshRound(brought, tuple(last), adding)
 
@@ -234,6 +240,7 @@ def _bringing(
     mesh: Mesh,
     lengths: tuple[int, ...],
     groups: Sequence[range],
+    merged: int,
     held: Memory,
     got: Memory,
 ) -> Brought:
@@ -244,8 +251,9 @@ def _bringing(
     left = {f"sums of part {n} of {name}{_number(k)}": s.data.data for n, k, s in _each(held)}
     into = {f"sums for part {n} of {name}{_number(k)}": s.data.data for n, k, s in _each(got)}
     nbytes = sum(int(s.data.data.nbytes) for _, _, s in _each(got))
-    crossing = nbytes * (mesh.parts - 1) // mesh.parts
-    exchange = Exchange(title, tuple(left), tuple(into), run, nbytes, crossing, shared=True)
+    row = sum(leaf.type.size for s in got[0] for leaf in s.array.leaves)
+    law = SumsToOwners(title, row, merged)
+    exchange = Exchange(title, tuple(left), tuple(into), run, nbytes, (law,))
     roles = {n: Buffer(n, Role.ARGUMENT) for n in left}
     roles |= {n: Buffer(n, Role.TEMPORARY, what=title) for n in into}
     return Brought(exchange, Bound(Tasks(title, roles, (exchange,)), {**left, **into}, exchange))
@@ -257,6 +265,34 @@ def _each(memory: Memory) -> Iterator[tuple[int, int, Sums]]:
 
 def _number(k: int) -> str:
     return f", {k}" if k else ""
+
+
+@dataclass(frozen=True, slots=True)
+class SumsToOwners:
+    """Sums of so many bytes a row, which go from the parts that have their groups to those that
+    have the row. targets: of a thread.
+    """
+
+    name: str
+    row: int
+    targets: int
+
+    def __call__(self, rows: Sequence[int]) -> Sent:
+        parts, count = range(len(rows)), sum(rows)
+        if len(parts) == 1:
+            return Sent(self.name, {})
+        each = [len(groups_of_part(count, self.targets, p, len(parts))) for p in parts]
+        return Sent(self.name, {(p, q): each[p] * rows[q] * self.row for p in parts for q in parts})
+
+
+def sums_of_pairs(program: Program) -> SumsToOwners | None:
+    """What a call brings whose parts share pairs; None of any other program."""
+    if program.plan.reciprocity != "grouped":
+        return None
+    kernels = [k for k in program.kernels if k.pattern is not COMBINE]
+    sums = [k.array(s.array) for k in kernels for s in k.scratch if not s.zeroed]
+    row = sum(leaf.type.size for a in sums for leaf in a.leaves)
+    return SumsToOwners(f"sums of {program.reference.name}", row, program.plan.targets)
 
 
 @dataclass(frozen=True, slots=True)

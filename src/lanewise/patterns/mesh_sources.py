@@ -12,6 +12,7 @@ from typing import Any
 
 from lanewise.language import types as t
 from lanewise.launch.joined import Bound, memory_of
+from lanewise.launch.sent import RowsToAll
 from lanewise.launch.tasks import Buffer, Exchange, Role, Sequence
 from lanewise.layouts import Layout, SoA, packed
 from lanewise.patterns.mesh_launch import Brought
@@ -37,11 +38,18 @@ class Sources:
 
 
 def all_sources(
-    name: str, source: RecordArray, mesh: Mesh, reads: int, kind: str = "sources"
+    name: str,
+    source: RecordArray,
+    mesh: Mesh,
+    reads: int,
+    kind: str = "sources",
+    *,
+    follows: bool,
 ) -> Sources:
     """Memory of every device of a mesh for all sources, and what brings the fields that are read.
 
-    reads: their bits. kind: what they are to the call. Raises `DeviceError` where there is no room.
+    reads: their bits. kind: what they are to the call. follows: whether they are the rows of its
+    parts. Raises `DeviceError` where there is no room.
     """
     storage, devices = storage_of(source), tuple(dict.fromkeys(mesh.devices))
     layouts = {device: _layout_on(device, storage) for device in devices}
@@ -62,10 +70,9 @@ def all_sources(
     part = "part" if kind == "sources" else f"{kind}, part"
     buffers = {f"{part} {n} of {name}": memory_of(p) for n, p in enumerate(_parts_of(source))}
     targets = {f"{kind} of {name} on {d}": memory_of(room) for d, room in rooms.items()}
-    crossing = moves.nbytes // len(rooms) * (mesh.parts - 1)
-    exchange = Exchange(
-        f"{kind} of {name}", tuple(buffers), tuple(targets), moves, moves.nbytes, crossing
-    )
+    title = f"{kind} of {name}"
+    law = RowsToAll(title, _row_bytes(storage, reads), None if follows else len(storage))
+    exchange = Exchange(title, tuple(buffers), tuple(targets), moves, moves.nbytes, (law,))
     roles = {n: Buffer(n, Role.ARGUMENT) for n in buffers}
     roles |= {n: Buffer(n, Role.TEMPORARY, what=what) for n in targets}
     sequence = Sequence(exchange.name, roles, (exchange,))
@@ -85,7 +92,7 @@ def brought_together(name: str, one: Brought, other: Brought) -> Brought:
         tuple(n for e in exchanges for n in e.targets),
         partial(_run_each, exchanges),
         sum(e.nbytes for e in exchanges),
-        sum(e.crossing for e in exchanges),
+        tuple(law for e in exchanges for law in e.laws),
     )
     buffers = {n: b for s in sequences for n, b in s.buffers.items()}
     memory = {**one.bound.memory, **other.bound.memory}
@@ -166,6 +173,13 @@ def _moves(
             for device, room in rooms.items():
                 column = storage_of(room).places.column(leaf)
                 yield Move(part.device, take, device, column[rows])
+
+
+def _row_bytes(storage: Storage, reads: int) -> int:
+    """Of the fields of a row that are read."""
+    bits = bits_of(storage.record)
+    read = {field.name for field in storage.record if bits[field.name] & reads}
+    return sum(leaf.type.size for leaf in storage.record.leaves if leaf.field in read)
 
 
 def _column(name: str, part: Storage, leaf: str, count: int) -> Any:

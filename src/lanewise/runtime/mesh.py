@@ -25,6 +25,7 @@ from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError
 
 MOST = 1024  # parts
+OF_PROCESS = " of process "
 _LIST = re.compile(r"cuda:(\*|\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)")
 _REPEATED = re.compile(r"(.+)\*(\d{1,9})")  # such as "cpu*4"
 
@@ -127,6 +128,14 @@ class Mesh:
     def ranks(self) -> tuple[int, ...]:
         """The rank that holds each part of all."""
         return tuple(rank for rank, count in enumerate(self.counts) for _ in range(count))
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The device of each part of all, with its process where there are several."""
+        if not self.everywhere:
+            return self.devices
+        named = enumerate(self.everywhere)
+        return tuple(f"{device}{OF_PROCESS}{rank}" for rank, own in named for device in own)
 
     def __len__(self) -> int:
         return self.parts

@@ -94,7 +94,7 @@ class Task:
     costs: whether that costs time on a CPU as well.
     before: a task that runs before it, each `kept` times that it runs. orders: those that it makes
     and others keep for some steps.
-    divided: of a call on a mesh.
+    divided: of a call on a mesh. split: the calls of a step of sites on a mesh.
     checks: what is asked before every piece of steps. ahead: its values by step. flag: read after
     every piece on a GPU. around: contexts in which so many steps run. bound: what a step runs, as
     tasks over memory.
@@ -117,6 +117,7 @@ class Task:
     kept: int = 1
     orders: tuple[Any, ...] = ()
     divided: Divided | None = None
+    split: Callable[[States], Sequence[Any]] = lambda _: ()
 
 
 def bound_each_step(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from lanewise.language.lattices.base import Lattice
 from lanewise.language.types import Scalar
-from lanewise.patterns.sitewise.slabs import Slab
+from lanewise.launch.sent import Sent
+from lanewise.patterns.sitewise.slabs import Slab, slabs_of
 from lanewise.patterns.sitewise.streaming import Phase
 from lanewise.records.arrays import RecordArray
 from lanewise.records.binding import places_of
@@ -70,6 +71,41 @@ def leaves_needed(lattice: Lattice, phase: Phase, steps: int) -> tuple[int, ...]
         for q, e in enumerate(lattice.velocities)
         if e[-1] == inwards
     )
+
+
+@dataclass(frozen=True, slots=True)
+class GhostLaw:
+    """What is copied of ghosts, by how many layers each part owns. depth: ghost layers on a side.
+    plane: sites of a layer. nbytes: of a site, by how many steps its layer is from those that a
+    part owns.
+    """
+
+    name: str
+    depth: int
+    periodic: bool
+    plane: int
+    nbytes: Mapping[int, int]
+
+    def __call__(self, layers: Sequence[int]) -> Sent:
+        found: dict[tuple[int, int], int] = {}
+        for x in ghost_layers(slabs_of(layers, self.depth, periodic=self.periodic)):
+            if each := self.nbytes[x.steps]:
+                pair = x.owner, x.part
+                found[pair] = found.get(pair, 0) + each * self.plane
+        return Sent(self.name, found)
+
+    def ghosts(self, layers: Sequence[int]) -> tuple[int, ...]:
+        """How many layers of others each part has."""
+        slabs = slabs_of(layers, self.depth, periodic=self.periodic)
+        return tuple(slab.below + slab.above for slab in slabs)
+
+
+def law_of(name: str, of: BoxCut, nbytes: Callable[[int], int]) -> GhostLaw:
+    """Of a box that was cut so. nbytes: of a site of a layer, by its steps."""
+    depth = max((max(slab.below, slab.above) for slab in of.slabs), default=0)
+    periodic = bool(of.slabs[0].below)
+    steps = [n for n in range(-depth, depth + 1) if n]
+    return GhostLaw(name, depth, periodic, of.plane, {n: nbytes(n) for n in steps})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,10 +171,11 @@ class GhostExchange:
     sent: tuple[tuple[int, GhostEnd], ...]
     received: tuple[GhostArrival, ...]
     transport: Transport
+    law: GhostLaw
 
     @staticmethod
-    def of(pieces: Sequence[GhostPiece], transport: Transport) -> GhostExchange:
-        """pieces: of all parts, in the same order on every process."""
+    def of(pieces: Sequence[GhostPiece], transport: Transport, law: GhostLaw) -> GhostExchange:
+        """pieces: of all parts, in the same order on every process. law: what they are."""
         moves: list[Move] = []
         arrivals: list[GhostArrival] = []
         sent: list[tuple[int, GhostEnd]] = []
@@ -157,7 +194,8 @@ class GhostExchange:
                 case _:
                     """Of two other processes."""
         all_moves = Moves(tuple(moves))
-        return GhostExchange(all_moves, tuple(arrivals), tuple(sent), tuple(received), transport)
+        ends = tuple(arrivals), tuple(sent), tuple(received)
+        return GhostExchange(all_moves, *ends, transport, law)
 
     @property
     def nbytes(self) -> int:
@@ -196,6 +234,7 @@ class BoxCut:
 
 
 def record_exchange(
+    name: str,
     arrays: Sequence[RecordArray],
     of: BoxCut,
     storage: Scalar,
@@ -203,6 +242,7 @@ def record_exchange(
 ) -> GhostExchange:
     """Brings ghost layers of records, an array for each part of this process. leaves_of: the
     numbers of the leaves of a layer that are wanted, by its steps from the layers that a part owns.
+    name: of the exchange.
 
     What a part has of another one comes in one piece.
     """
@@ -229,13 +269,16 @@ def record_exchange(
     for pair, (owner, part, ranks) in pairs.items():
         sources, targets = numbers[pair]
         pieces.append(GhostPiece(end(owner, sources), end(part, targets), ranks))
-    return GhostExchange.of(pieces, of.mesh.transport)
+    law = law_of(name, of, lambda steps: len(leaves_of(steps)) * storage.size)
+    return GhostExchange.of(pieces, of.mesh.transport, law)
 
 
-def array_exchange(arrays: Sequence[Any], of: BoxCut) -> GhostExchange:
-    """Brings ghost layers of arrays with one row a site, one array for each part of this
-    process.
+def array_exchange(name: str, arrays: Sequence[Any], of: BoxCut) -> GhostExchange:
+    """Brings ghost layers of arrays with one row a site, one array for each part of this process.
+    name: of what they hold.
     """
+    row = int(arrays[0].itemsize * np.prod(arrays[0].shape[1:], dtype=int))
+    law = law_of(f"ghosts of {name}", of, lambda _: row)
 
     def end(there: int | None, layer: int) -> GhostEnd | None:
         if there is None:
@@ -247,7 +290,7 @@ def array_exchange(arrays: Sequence[Any], of: BoxCut) -> GhostExchange:
         GhostPiece(end(owner, x.source), end(part, x.layer), ranks)
         for x, owner, part, ranks in of.layers()
     ]
-    return GhostExchange.of(pieces, of.mesh.transport)
+    return GhostExchange.of(pieces, of.mesh.transport, law)
 
 
 def _scalars(array: RecordArray, storage: Scalar) -> Any:

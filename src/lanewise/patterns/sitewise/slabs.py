@@ -13,7 +13,9 @@ to be brought back. Their links lead to a second layer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -91,16 +93,33 @@ def cut(
             f"{parts} parts ({mesh}) needs {LEAST_LAYERS} for each: wanted {wanted}, or at least "
             f"{LEAST_LAYERS * parts} layers"
         )
-    puts = any(phase.put_links for phase in form.phases)
-    ghosts = 0 if parts == 1 else 2 if puts else 1
+    layers, puts = [len(rows) for rows in mesh.rows(box)], form_puts(form)
+    slabs = slabs_of(layers, ghost_depth(form), periodic=periodic)
+    return tuple(replace(slab, updated=int(puts), kinds=kinds) for slab in slabs)
+
+
+def form_puts(form: Form) -> bool:
+    """Whether some step of a streaming form puts along links."""
+    return any(phase.put_links for phase in form.phases)
+
+
+def ghost_depth(form: Form) -> int:
+    """How many ghost layers a streaming form needs on a side."""
+    return 2 if form_puts(form) else 1
+
+
+def slabs_of(layers: Sequence[int], depth: int, *, periodic: bool) -> tuple[Slab, ...]:
+    """Slabs of so many layers each, with so many ghosts on a side; one slab alone has none."""
+    parts, ends = len(layers), [0, *accumulate(layers)]
+    ghosts = 0 if parts == 1 else depth
     return tuple(
         Slab(
-            layers,
+            range(ends[n], ends[n + 1]),
             ghosts if n or periodic else 0,
             ghosts if n < parts - 1 or periodic else 0,
-            int(puts),
-            box,
-            kinds,
+            0,
+            ends[-1],
+            frozenset(),
         )
-        for n, layers in enumerate(mesh.rows(box))
+        for n in range(parts)
     )

@@ -39,6 +39,16 @@ class SplitCall:
                 work()
 
     @property
+    def exchanges(self) -> list[GhostExchange]:
+        """What parts get in it."""
+        return [work for work in self.works if isinstance(work, GhostExchange)]
+
+    @property
+    def beside(self) -> list[Beside]:
+        """What they run."""
+        return [work for work in self.works if isinstance(work, Beside)]
+
+    @property
     def named(self) -> NamedLaunch:
         """Itself as a launch of its stage."""
         return NamedLaunch(self.stage, self.name, WatchedWork(self, self.watch))
@@ -187,7 +197,7 @@ class SplitRoom:
         """Brings all ghosts."""
         box_cut = self.sites.box_cut
         return array_exchange(
-            self.arrays, replace(box_cut, slabs=tuple(wide(slab) for slab in box_cut.slabs))
+            "what is observed", self.arrays, replace(box_cut, slabs=tuple(wide(slab) for slab in box_cut.slabs))
         )
 
 

@@ -234,14 +234,15 @@ class SplitSites(Standing):
                 assert populations
                 return leaves_needed(self.lattice, phase, steps)
 
+            what = "populations" if populations else "fields"
             self._exchanges[phase, copy] = record_exchange(
-                held, self.box_cut, self.storage, leaves_of
+                f"ghosts of {what}", held, self.box_cut, self.storage, leaves_of
             )
         return self._exchanges[phase, copy]
 
-    def array_exchange(self, arrays: Sequence[Any]) -> GhostExchange:
+    def array_exchange(self, name: str, arrays: Sequence[Any]) -> GhostExchange:
         """Brings the ghosts of arrays with a row for each site of a part."""
-        return array_exchange(arrays, self.box_cut)
+        return array_exchange(name, arrays, self.box_cut)
 
     def __repr__(self) -> str:
         size = " x ".join(map(str, reversed(self.shape)))

@@ -61,7 +61,7 @@ def split_observed(
 
 def _joined(sites: SplitSites, parts: Sequence[Observed]) -> Observed:
     """What all parts observe, with the ghosts of what they have written."""
-    first, ghosts = parts[0], sites.array_exchange([o.array for o in parts])
+    first, ghosts = parts[0], sites.array_exchange(parts[0].name, [o.array for o in parts])
     return Observed(
         first.name,
         sites,

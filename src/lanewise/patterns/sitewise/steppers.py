@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from lanewise.launch.joined import Bound, Owned, joined, memory_of
 from lanewise.launch.steps.loop import Counted, StepLoop, bound_in, loop_of, rhythm_of, take
@@ -25,6 +25,9 @@ from lanewise.profiling.profile import Profile
 from lanewise.runtime.device import get_device
 from lanewise.support.errors import ArgumentError, brief
 from lanewise.support.uncopied import uncopied
+
+if TYPE_CHECKING:
+    from lanewise.facade import LoopExplanation
 
 # Updates of sites, a tenth of a second on an NVIDIA H200: from then on loading less gains more than
 # asking for it costs, which are two calls of 0.2 ms and what follows them.
@@ -67,6 +70,7 @@ class SiteStepper:
             around=tuple(a for s in self.sites for a in around_steps(s)),
             bound=lambda stand: _bound(stepped, calls, stand),
             alone=alone_on(self.sites),
+            split=lambda stand: [c for c in calls(stand) if isinstance(c, SplitCall)],
         )
 
     def __repr__(self) -> str:
@@ -102,6 +106,15 @@ class SiteStepper:
             raise refuse_split(self.name, split[0], "tasks of steps are read")
         bound = bound_in(rhythm_of(self.task), 0, steps)
         return joined(self.name, bound, [o for s in one for o in owned_by(s, steps)])
+
+    def explain(self) -> LoopExplanation:
+        """What a step launches; on a mesh also what its parts bring each other, over which links,
+        and how fast 2, 4 and 8 parts are by the models. Print it.
+        """
+        from lanewise.facade import explain_steps
+
+        step, device = self.sites[0].step, self.sites[0].device
+        return explain_steps(rhythm_of(self.task), step, device)
 
     def prepare(self) -> None:
         """Compile all phases of steps, so that the first one costs no more than the others."""

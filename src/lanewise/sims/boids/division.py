@@ -5,7 +5,7 @@ order, boxes and lists as in `MeshSteering`, without a step.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,7 +35,7 @@ class FlockDivision:
     with its cells.
 
     ordered: whether agents are brought into the order of the search. near: whether parts may list
-    agents that come near, as in one process.
+    agents that come near, as in one process. parts: that there are.
     """
 
     settings: Settings
@@ -44,6 +44,7 @@ class FlockDivision:
     dt: float
     ordered: bool
     near: bool = True
+    parts: int = 1
 
     def __call__(self, parts: int) -> DividedStep:
         """A step on so many parts."""
@@ -63,6 +64,21 @@ class FlockDivision:
             every = bytes_in_rooms(self.boids) + NUMBER
             sent.append(Sent(ORDER, {(p, q): own[p] * every for p, q in pairs}, REORDER))
         return DividedStep(own, worked, tuple(sent))
+
+    def grow(self, parts: int) -> DividedStep:
+        """A step on so many parts, each with as many agents as the parts that there are, as close
+        to each other: of those that come near, which lie about a part, an estimate.
+        """
+        most, now = -(-len(self.boids) // self.parts), self(parts)
+        ratio = most * parts / max(1, len(self.boids))
+        rows, sent = (most,) * parts, list[Sent]()
+        for s in now.sent:
+            wider = ratio ** (2 / 3) if s.name == NEAR else ratio
+            scaled = {pair: round(nbytes * wider) for pair, nbytes in s.nbytes.items()}
+            sent.append(replace(s, nbytes=scaled))
+        near = zip(now.rows, now.worked, strict=True)
+        worked = tuple(most + round((w - r) * ratio ** (2 / 3)) for r, w in near)
+        return DividedStep(rows, worked, tuple(sent))
 
     @property
     def _read(self) -> tuple[str, ...]:
@@ -107,11 +123,12 @@ class FlockDivision:
         return list_lengths(needed, own, search.k or 1)
 
 
-def division_of(flock: Flock, dt: float = DT) -> FlockDivision:
-    """Of the agents of a flock as they are now, on any device or mesh."""
+def division_of(flock: Flock, dt: float = DT, parts: int = 1) -> FlockDivision:
+    """Of the agents of a flock as they are now, on any device or mesh. parts: that there are."""
     structure, alone = flock.structure, transport_of(flock.boids).size == 1
     ordered = structure is not None and structure.order is not None
-    return FlockDivision(flock.settings, flock.laid, flock.boids.to("cpu"), dt, ordered, near=alone)
+    boids = flock.boids.to("cpu")
+    return FlockDivision(flock.settings, flock.laid, boids, dt, ordered, alone, parts)
 
 
 def _pairs(own: Sequence[int]) -> list[tuple[int, int]]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from lanewise.layouts import default_layout
+from lanewise.runtime.mesh import listed
 from lanewise.sims.boids.choice import find_search
 from lanewise.sims.boids.division import division_of
 from lanewise.sims.boids.explained import NEAR_OF_CALLS, shown_calls
@@ -17,7 +18,7 @@ from lanewise.sims.boids.rules import record_class
 from lanewise.sims.boids.semantics import rules_of
 from lanewise.sims.boids.settings import check_fit
 from lanewise.sims.common.devices import check_compiled
-from lanewise.sims.common.shown import ShownCall, ShownDivision, TunedCall
+from lanewise.sims.common.shown import ShownCall, ShownDivision, ShownWork, TunedCall
 from lanewise.support.attributes import near
 from lanewise.support.errors import InputError
 
@@ -49,14 +50,17 @@ def divided(
     precision: str,
     layout: str | None,
     values: Mapping[str, float],
-) -> ShownDivision:
-    """The step of the same flock on a mesh, by its text; device: the kind of its devices.
+) -> tuple[str, ShownDivision]:
+    """The same of a step of this flock on a mesh, by its text; device: the kind of its devices.
 
     Raises `InputError`, also for what a flock on a mesh cannot have.
     """
     flock = _flock(device, agents, precision, layout, values)
     check_fit(replace(flock.settings, device=mesh))
-    return ShownDivision("agents", division_of(flock), NEAR_OF_CALLS)
+    search = f"search: {flock.describe_search()} ({flock.search_reason})"
+    division, calls = division_of(flock, parts=len(listed(mesh))), shown_calls(flock)
+    works = tuple(ShownWork(c, near=n) for c, n in zip(calls, NEAR_OF_CALLS, strict=True))
+    return search, ShownDivision("agents", division, division.grow, works)
 
 
 def _flock(

@@ -4,7 +4,7 @@ on a mesh what its parts bring each other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,8 +21,7 @@ from lanewise.sims.common.shown import (
     MeshStep,
     ShownCall,
     explain_mesh,
-    of_process,
-    time_of,
+    work_of,
 )
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def shown_calls(flock: Flock) -> tuple[ShownCall, ShownCall]:
 def explain(flock: Flock, loop: lw.Steps, dt: float) -> FlockExplanation:
     """See `Flock.explain`."""
     search = f"{flock.describe_search()} ({flock.search_reason})"
-    return FlockExplanation(search, _mesh(flock, dt), loop.explain())
+    return FlockExplanation(search, _mesh(flock, dt), replace(loop.explain(), mesh=None))
 
 
 def _mesh(flock: Flock, dt: float) -> MeshStep | None:
@@ -69,15 +68,12 @@ def _mesh(flock: Flock, dt: float) -> MeshStep | None:
     if mesh is None:
         return None
     kind = target_of(mesh.devices[0]).name
-    times = [
-        time_of(call, kind, near=near)
+    works = [
+        work_of(call, kind, near=near)
         for call, near in zip(shown_calls(flock), NEAR_OF_CALLS, strict=True)
     ]
-    devices = mesh.devices
-    if mesh.everywhere:
-        ranks = enumerate(mesh.everywhere)
-        devices = tuple(of_process(d, rank) for rank, names in ranks for d in names)
-    return explain_mesh(str(mesh), devices, "agents", division_of(flock, dt), times)
+    division = division_of(flock, dt, mesh.parts)
+    return explain_mesh(str(mesh), mesh.places, "agents", division, works, division.grow)
 
 
 NEAR_OF_CALLS = (True, False)

@@ -34,6 +34,7 @@ from lanewise.patterns.search.points import points_of
 from lanewise.patterns.search.reordering import Moved, reorder_task
 from lanewise.patterns.search.searched_launch import structure_of, without_look
 from lanewise.patterns.search.tree.choice import TreeChoice, choice_from, choice_of
+from lanewise.patterns.search.tree.on_mesh import ResultsToAll
 from lanewise.patterns.search.tree.tail import (
     errors_of_parts,
     median_and_most,
@@ -46,6 +47,7 @@ from lanewise.sims.common.loops import Task
 
 __all__ = [
     "MOST_NEIGHBORS",
+    "ResultsToAll",
     "Chooses",
     "Move",
     "Moves",

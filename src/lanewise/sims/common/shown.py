@@ -12,31 +12,34 @@ from typing import Any
 
 import lanewise as lw
 from lanewise.explanation.calls import compile_call
-from lanewise.explanation.mesh_steps import (
-    DividedStep,
-    MeshStep,
-    RowsTime,
-    Sent,
-    explain_mesh,
-    kernel_time,
-    of_process,
-)
+from lanewise.explanation.mesh_kernels import kernel_time
+from lanewise.explanation.mesh_scaling import Divide, DividedStep, PartWork, RowsDivided
+from lanewise.explanation.mesh_sites import box_division
+from lanewise.explanation.mesh_steps import MeshStep, explain_mesh
+from lanewise.launch.sent import Law, RowsToAll, Sent, even
 from lanewise.layouts import Layout
 from lanewise.loops.explanation import LoopExplanation
+from lanewise.patterns.sitewise.slabs import LEAST_LAYERS
 
 __all__ = [
     "DividedStep",
+    "LEAST_LAYERS",
+    "Law",
     "LoopExplanation",
     "MeshStep",
+    "RowsDivided",
+    "RowsToAll",
     "Sent",
     "Shown",
     "ShownCall",
     "ShownDivision",
     "ShownSize",
+    "ShownWork",
     "TunedCall",
+    "box_division",
+    "even",
     "explain_mesh",
-    "of_process",
-    "time_of",
+    "work_of",
 ]
 
 
@@ -72,23 +75,38 @@ class ShownSize:
 Shown = ShownCall | ShownSize
 
 
-def time_of(call: ShownCall, device: str, *, near: bool) -> RowsTime | None:
-    """The predicted time of a call on a kind of device; None: unknown. near: see `RowsTime`."""
+def work_of(call: ShownCall, device: str, *, near: bool) -> PartWork:
+    """What a call costs on a kind of device, predicted. near: see `ShownWork`."""
     compiled = compile_call(
         call.kernel, *call.given, device=device, gather_step=call.gather_step, **call.named
     )
-    return kernel_time(compiled, near=near)
+    subject, program = compiled.subject, compiled.executable.program
+    return kernel_time(subject, program, compiled.launches, near=near)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShownWork:
+    """A call of a step on a mesh. near: whether parts also make it over near rows of others.
+    pairs: whether each row meets all rows; then parts of GPUs share its pairs, where one GPU does
+    so. times: in a step.
+    """
+
+    call: Shown
+    near: bool = False
+    pairs: bool = False
+    times: float = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShownDivision:
-    """A step of a product on a mesh. kind: what its rows are. divide: the step on so many parts.
-    near: of each call that is shown, whether parts also make it over near rows of others.
+    """A step of a product on a mesh. kind: what its rows are. divide: the step on so many parts, of
+    as many rows in all; grow: of as many in each part as `parts` have. works: what parts launch.
     """
 
     kind: str
-    divide: Callable[[int], DividedStep]
-    near: tuple[bool, ...]
+    divide: Divide
+    grow: Divide
+    works: tuple[ShownWork, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,9 +8,23 @@ from typing import Any
 
 import lanewise as lw
 from lanewise.layouts import default_layout, layout_by_name
+from lanewise.runtime.mesh import listed
 from lanewise.sims.common.checks import check_known
 from lanewise.sims.common.devices import check_compiled
-from lanewise.sims.common.shown import Shown, ShownCall, ShownSize, TunedCall
+from lanewise.sims.common.searches import ResultsToAll
+from lanewise.sims.common.shown import (
+    Law,
+    RowsDivided,
+    RowsToAll,
+    Sent,
+    Shown,
+    ShownCall,
+    ShownDivision,
+    ShownSize,
+    ShownWork,
+    TunedCall,
+    even,
+)
 from lanewise.sims.gravity.bodies import make_bodies
 from lanewise.sims.gravity.checks import self_force_vanishes
 from lanewise.sims.gravity.initial import make_initial_conditions
@@ -21,6 +35,7 @@ from lanewise.sims.gravity.simulation import Simulation
 from lanewise.sims.gravity.trees import law_over, tree_of, with_method
 from lanewise.support.errors import InputError
 
+READ = ("position", "mass")  # of a source
 SOFTENING2 = 1e-4  # the square of a Plummer softening of 0.01
 
 
@@ -57,6 +72,41 @@ def explained(
         f"{lw.far_field(kernel)}"
     )
     return heading, (made,)
+
+
+def divided(
+    mesh: str,
+    device: str,
+    bodies: int,
+    precision: str,
+    layout: str | None,
+    values: Mapping[str, float],
+    **method: Any,
+) -> tuple[str, ShownDivision]:
+    """The same of a step of leapfrog on a mesh, by its text; device: the kind of its devices.
+
+    method: as for `explained`.
+    """
+    heading, (force,) = explained(device, bodies, precision, layout, values, **method)
+    cls: Any = RECORDS[precision]
+    physics = make_physics(cls, softened=True)
+    kind = layout_by_name(layout) if layout else None
+    tree = isinstance(force, ShownCall)
+    moves = [ShownSize(k, bodies, kind, {}) for k in (physics.kick_drift, physics.kick)]
+    works = (ShownWork(force, pairs=not tree), *map(ShownWork, moves))
+    name = force.kernel.__name__
+    read = sum(x.type.size for x in kernel_record(precision).leaves if x.field in READ)
+    laws: list[Law] = [RowsToAll(f"sources of {name}", read)]
+    if tree:
+        row = 3 * (8 if pair_type(precision) == "f64" else 4)
+        pieces = force.kernel.search.method == "dual"
+        laws.append(ResultsToAll(f"results of {name}", row, pieces))
+
+    def sent(rows: tuple[int, ...]) -> tuple[Sent, ...]:
+        return tuple(law(rows) for law in laws)
+
+    divides = RowsDivided(even(bodies, len(listed(mesh))), sent)
+    return heading, ShownDivision("bodies", divides.divide, divides.grow, works)
 
 
 def kernel_record(precision: str) -> Any:

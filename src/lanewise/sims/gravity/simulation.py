@@ -65,9 +65,11 @@ from lanewise.support.uncopied import uncopied
 from lanewise.support.whole_steps import WholeSteps
 
 if TYPE_CHECKING:
+    from lanewise.loops.explanation import LoopExplanation
     from lanewise.live.scenes import Scene
 
 Callback = Callable[["Simulation"], None]
+SHORT = 1e-3  # a time step, for what is explained before one was given
 
 _FIXED = {
     "bodies": "write to its fields, simulation.bodies.position[...] = ..., or make a new "
@@ -478,6 +480,17 @@ class Simulation:
         with span(self._steps.profile, "diagnostics", name="errors of forces"):
             accelerations = self._law.gravity.results[0]
             return force_errors(self._bodies, accelerations, self.softening, accuracy)
+
+    @checked(InputError)
+    def explain(self) -> LoopExplanation:
+        """What the next step launches; on a mesh also what its parts bring each other, over which
+        links, and how fast 2, 4 and 8 parts are by the models. Print it. On several GPUs the rates
+        of links are measured, which takes some milliseconds.
+        """
+        self.prepare(self._steps.clock.dt or SHORT)
+        loop = self._steps.loop
+        assert loop is not None, "it is prepared"
+        return loop.explain()
 
     def energy(self) -> float:
         """The total energy."""

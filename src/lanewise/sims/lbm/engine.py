@@ -25,7 +25,7 @@ from lanewise.patterns.sitewise.site_state import (
 from lanewise.profiling.profile import Profile
 from lanewise.sims.common.devices import bring, on, to_host
 from lanewise.sims.common.meshes import values_in_one_place
-from lanewise.sims.common.shown import TunedCall
+from lanewise.sims.common.shown import LoopExplanation, TunedCall
 from lanewise.sims.lbm.kinds import Open
 from lanewise.sims.lbm.openings import opening_function, opening_observer, opening_values
 from lanewise.sims.lbm.operators import find_operator, make_macroscopic
@@ -207,6 +207,10 @@ class FlowEngine:
             stepper = bound.flow.stepper(self._sites, outflow_speed=speed, **bound.values)
             self._stepper = stepper.profiled(self._profile)
         return self._stepper
+
+    def explain(self) -> LoopExplanation:
+        """What a step launches, and on a mesh what its parts bring each other."""
+        return self._steps().explain()
 
     def tuned_call(self) -> TunedCall:
         """What `lanewise tune` measures: a step."""

@@ -8,9 +8,18 @@ from dataclasses import replace
 
 import lanewise as lw
 from lanewise.layouts import layout_by_name
+from lanewise.runtime.mesh import listed
 from lanewise.sims.common.checks import check_known
 from lanewise.sims.common.devices import check_compiled
-from lanewise.sims.common.shown import ShownSize, TunedCall
+from lanewise.sims.common.shown import (
+    ShownDivision,
+    ShownSize,
+    ShownWork,
+    TunedCall,
+    LEAST_LAYERS,
+    box_division,
+    even,
+)
 from lanewise.sims.lbm.cases import Case, find_case
 from lanewise.sims.lbm.cases.registry import SMALLEST
 from lanewise.sims.lbm.operators import find_operator
@@ -59,6 +68,30 @@ def explained(
             shapes={"sites": (side,) * lattice.dimension},
         ),
     )
+
+
+def divided(
+    mesh: str,
+    device: str,
+    sites: int,
+    precision: str,
+    layout: str | None,
+    values: Mapping[str, float],
+) -> tuple[str, ShownDivision]:
+    """The same of a step on a mesh, by its text; device: the kind of its devices."""
+    heading, shown = explained(device, sites, precision, layout, values)
+    (step,) = shown
+    division = box_division(step.kernel.lattice, step.shapes["sites"], precision, device)
+    parts = len(listed(mesh))
+    if isinstance(found := division.divide(parts), str):
+        least = (LEAST_LAYERS * parts) ** step.kernel.lattice.dimension
+        raise InputError(
+            f"--bodies {sites:,}: a box of so many sites has too few layers for {mesh}, {found}; "
+            f"wanted --bodies {least}, or more"
+        )
+    grown = replace(division, now=even(sum(division.now), parts))
+    works = (ShownWork(step, near=True),)
+    return heading, ShownDivision("sites", division.divide, grown.grow, works)
 
 
 CASE = "karman"

@@ -66,6 +66,7 @@ from lanewise.support.uncopied import uncopied
 from lanewise.support.whole_steps import WholeSteps
 
 if TYPE_CHECKING:
+    from lanewise.loops.explanation import LoopExplanation
     from lanewise.live.scenes import Scene
 
 Callback = Callable[["Simulation"], None]
@@ -413,6 +414,15 @@ class Simulation:
 
     def _count(self, steps: int) -> None:
         self._step += steps
+
+    @checked(InputError)
+    def explain(self) -> LoopExplanation:
+        """What the next step launches; on a mesh also what its parts bring each other, over which
+        links, and how fast 2, 4 and 8 parts are by the models. Print it. On several GPUs the rates
+        of links are measured, which takes some milliseconds.
+        """
+        self._engine.check_whole()
+        return self._engine.explain()
 
     def check(self) -> None:
         """Raise `InputError` when the flow has blown up: it names the site and between which

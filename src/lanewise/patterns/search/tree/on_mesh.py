@@ -28,6 +28,7 @@ from lanewise.launch.arguments import (
 from lanewise.launch.compiled import Call
 from lanewise.launch.joined import Bound
 from lanewise.launch.result_memory import check_results
+from lanewise.launch.sent import Sent
 from lanewise.launch.shaped_arrays import writable_checks
 from lanewise.launch.support import index_type, machine_of
 from lanewise.launch.task_list import Renamed, TaskList
@@ -59,13 +60,15 @@ Kinds = Sequence[tuple[str, t.ValueType]]
 class Share:
     """The call of a part, whose results are those of its groups in the order of the tree.
 
-    places: of all targets and sources, on its device. order: of the targets.
+    places: of all targets and sources, on its device. order: of the targets. pieces: whether the
+    groups of a part follow each other.
     """
 
     call: Call
     dealt: Dealt
     places: Places
     order: Any
+    pieces: bool
 
 
 def tree_rounds(
@@ -90,7 +93,9 @@ def tree_rounds(
     ]
     kinds, dealt = result_arrays(searched.lowered), shares[0].dealt
     rooms = _rooms(searched.name, mesh, kinds, dealt)
-    exchange = _bringing(searched.name, mesh, kinds, dealt, [s.call.results for s in shares], rooms)
+    left = [s.call.results for s in shares]
+    pieces = shares[0].pieces
+    exchange = _bringing(searched.name, mesh, kinds, dealt, left, rooms, pieces=pieces)
     rows = mesh.own_rows(lengths)
     parts = zip(shares, mesh.devices, rows, outputs, strict=True)
     last = tuple(
@@ -129,7 +134,7 @@ def _share(
         s = searched.specialiser.dealt(s, numbers)
         call = searched.bound(s, None, plan, once=not looks, count=dealt.places(part))
         order = tree.target_order if tree.targets_ordered else tree.order
-        return Share(call, dealt, (s.places, s.sources), order)
+        return Share(call, dealt, (s.places, s.sources), order, bool(tree.pairs))
 
 
 def _home(
@@ -232,9 +237,16 @@ def _rooms(name: str, mesh: Mesh, kinds: Kinds, dealt: Dealt) -> Rooms:
 
 
 def _bringing(
-    name: str, mesh: Mesh, kinds: Kinds, dealt: Dealt, left: Sequence[Sequence[Any]], rooms: Rooms
+    name: str,
+    mesh: Mesh,
+    kinds: Kinds,
+    dealt: Dealt,
+    left: Sequence[Sequence[Any]],
+    rooms: Rooms,
+    *,
+    pieces: bool,
 ) -> Brought:
-    """What brings the results that every part has left to all devices."""
+    """What brings the results that every part has left to all devices. pieces: see `ResultsToAll`."""
     results = _ResultsOfAll(mesh, dealt, tuple(left), rooms)
     run = results if mesh.everywhere else Moves(tuple(results.moves()))
     sources = {
@@ -250,8 +262,8 @@ def _bringing(
     title = f"results of {name}"
     row = sum(room.nbytes // max(len(room), 1) for room in next(iter(rooms.values())))
     nbytes = row * dealt.targets * len(rooms)
-    crossing = row * dealt.targets * (mesh.parts - 1)
-    exchange = Exchange(title, tuple(sources), tuple(targets), run, nbytes, crossing)
+    law = ResultsToAll(title, row, pieces=pieces)
+    exchange = Exchange(title, tuple(sources), tuple(targets), run, nbytes, (law,))
     roles = {n: Buffer(n, Role.ARGUMENT) for n in sources}
     roles |= {n: Buffer(n, Role.TEMPORARY, what=title) for n in targets}
     return Brought(exchange, Bound(Tasks(title, roles, (exchange,)), sources | targets, exchange))
@@ -259,6 +271,23 @@ def _bringing(
 
 def _number(n: int, kinds: Kinds) -> str:
     return f", {n}" if len(kinds) > 1 else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultsToAll:
+    """Results of so many bytes a target, which every device gets from all parts. pieces: whether
+    the groups of a part follow each other.
+    """
+
+    name: str
+    row: int
+    pieces: bool
+
+    def __call__(self, rows: Sequence[int]) -> Sent:
+        parts, deal = range(len(rows)), Dealt.in_pieces if self.pieces else Dealt.in_turn
+        dealt = deal(sum(rows), len(rows))
+        each = [dealt.places(p) * self.row for p in parts]
+        return Sent(self.name, {(p, q): each[p] for p in parts for q in parts}, shared=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
