@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from lanewise.explanation import Explanation as Explanation
     from lanewise.explanation.build import explain_compiled as explain_compiled
     from lanewise.explanation.loops import launches_of as launches_of
+    from lanewise.explanation.mesh_loops import mesh_of_loop as mesh_of_loop
     from lanewise.explanation.rendering import as_html as as_html
     from lanewise.explanation.rendering import as_rich as as_rich
     from lanewise.explanation.rendering import as_text as as_text
-    from lanewise.explanation.mesh_loops import mesh_of_loop as mesh_of_loop
-    from lanewise.loops.explanation import LoopExplanation as LoopExplanation
-    from lanewise.loops.explanation import explain_steps as explain_steps
     from lanewise.explanation.sites import explain_step as explain_step
     from lanewise.layouts import Layout as Layout
+    from lanewise.loops.explanation import LoopExplanation as LoopExplanation
+    from lanewise.loops.explanation import explain_steps as explain_steps
     from lanewise.patterns.elementwise.gradient import ElementwiseGradient as ElementwiseGradient
     from lanewise.patterns.elementwise.gradient import elementwise_gradient as elementwise_gradient
     from lanewise.patterns.pairwise.gradient import PairwiseGradient as PairwiseGradient

@@ -168,6 +168,9 @@ def test_flows(kind: str, parts: int, copied: Copied) -> None:
     assert said.nbytes * 4 == copied.of(lambda: s.engine.run(4, lambda _: None))
     assert said.nbytes > 0 or parts == 1
     assert sum(said.step.rows) == 43 * 20
+    assert said.strong is not None
+    assert set(said.strong.found) == {2, 4}  # eight parts would be too thin
+    assert "least 8 layers" in said.strong.without[8]
 
 
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(n, marks=pytest.mark.slow) for n in range(6, 30))])

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
-from lanewise.explanation import mesh_steps
-from lanewise.explanation.mesh_steps import DividedStep, RowsTime, Sent, explain_mesh
+from lanewise.explanation import mesh_links
+from lanewise.explanation.mesh_scaling import DividedStep, RowsTime
+from lanewise.explanation.mesh_steps import MeshStep, explain_mesh
+from lanewise.launch.sent import Sent
 from lanewise.runtime.exchange import Moves
 from lanewise.runtime.links import NVLINK
+from lanewise.runtime.mesh import OF_PROCESS
 from lanewise.sims.boids import Flock
 from lanewise.sims.boids.division import ALL, NEAR, ORDER
 from lanewise.sims.boids.mesh_steering import LISTED
@@ -75,17 +78,22 @@ def test_one_device_has_no_mesh() -> None:
 def test_a_flock_on_a_mesh_says_what_its_parts_bring() -> None:
     said = flock("cpu*3", **FLOCKS["open"]).explain()
     text = str(said)
-    assert "mesh: 3 parts (3 x cpu), 1,000 agents each\n  agents that may come near, in every step: " in text
-    assert "\n  agents for their order, once in 32 steps: 336,000 bytes\n" in text
+    assert "mesh: 3 parts (3 x cpu), 1,000 agents each\n" in text
+    assert "\n  bring agents that may come near  in every step " in text
+    assert "\n  bring agents for their order     once in 32 steps  336,000  memory of the host, " in text
     assert "bytes a step, memory of the host, " in text
     assert "\n  hidden behind computation: nothing: copies wait for the step before" in text
+    assert "\n  strong: 3,000 agents in all, weak: 1,000 a part; of one device with all of them, which runs one" in text
     facts = json.loads(json.dumps(said.json()))["mesh"]
     assert facts["rows"] == [1000] * 3
     assert facts["links"][0]["known"] == "measured now"
-    assert set(facts["efficiency"]) == {"2", "4", "8"}
-    assert 1 > facts["efficiency"]["2"] > facts["efficiency"]["8"] > 0
+    for kind in ("efficiency", "weak_efficiency"):
+        assert set(facts[kind]) == {"2", "4", "8"}
+        assert 1 > facts[kind]["2"] > facts[kind]["8"] > 0
+    assert facts["lost"]["8"]["rows of others"] > 0.1
+    assert sum(row["share"] for row in facts["table"]) == pytest.approx(1)
     unknown = str(flock("cpu*2", search="all-pairs").explain())
-    assert "predicted efficiency: unknown, as no model knows the time of its kernels" in unknown
+    assert "predicted efficiency" in unknown
 
 
 # ------------------------------------------------------------ the model
@@ -99,49 +107,72 @@ def halves(parts: int) -> DividedStep:
     return DividedStep(own, tuple(n + 10 * (parts - 1) for n in own), (near, all_of))
 
 
-TIMES = [RowsTime(1e-3, 0.0, near=True), RowsTime(1e-3, 1e-4, near=False)]
+def grown(parts: int) -> DividedStep | str:
+    return "there is no room" if parts > 4 else halves(parts)
+
+
+TIMES = [RowsTime("look", 1000, 1e-3, 0.0, near=True), RowsTime("move", 1000, 1e-3, 1e-4)]
+
+
+def two(*devices: str) -> MeshStep:
+    return explain_mesh("two", devices, "rows", halves, TIMES, grown)
 
 
 def test_efficiency_on_gpus_that_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mesh_steps, "_is_here", lambda device: True)
-    monkeypatch.setattr(mesh_steps, "link_between", lambda a, b: NVLINK)
-    monkeypatch.setattr(mesh_steps, "copy_rate", lambda a, b: {"cuda": 2e10, "cuda:1": 3e10}[a])
-    said = explain_mesh("two", ("cuda", "cuda:1"), "rows", halves, TIMES)
+    monkeypatch.setattr(mesh_links, "is_here", lambda device: True)
+    monkeypatch.setattr(mesh_links, "link_between", lambda a, b: NVLINK)
+    monkeypatch.setattr(mesh_links, "copy_rate", lambda a, b: {"cuda": 2e10, "cuda:1": 3e10}[a])
+    said = two("cuda", "cuda:1")
     assert said.nbytes == 6e6
-    assert str(said) == (
-        "mesh: 2 parts (two), 500 rows each\n"
-        "  near, in every step: 2,000,000 bytes\n"
-        "  all, once in 2 steps: 8,000,000 bytes\n"
-        "  cuda to cuda:1: 3,000,000 bytes a step, NVLink, 20.0 GB/s (measured now)\n"
-        "  cuda:1 to cuda: 3,000,000 bytes a step, NVLink, 30.0 GB/s (measured now)\n"
-        "  hidden behind computation: nothing: copies wait for the step before, and the step waits for them\n"
-        "  predicted efficiency: 83% on 2, 47% on 4, 17% on 8 GPUs, of one of them times their number; by kernels "
-        "and copies alone"
-    )
+    assert str(said).splitlines() == [
+        "mesh: 2 parts (two), 500 rows each",
+        "              when                 bytes  over                 time  share",
+        "  bring near  in every step    2,000,000  NVLink, 20.0 GB/s   50 us     4%",
+        "  bring all   once in 2 steps  8,000,000  NVLink, 20.0 GB/s  100 us     8%",
+        "  look        in every step                                  510 us    42%",
+        "  move        in every step                                  550 us    45%",
+        "  cuda to cuda:1: 3,000,000 bytes a step, NVLink, 20.0 GB/s (measured now)",
+        "  cuda:1 to cuda: 3,000,000 bytes a step, NVLink, 30.0 GB/s (measured now)",
+        "  hidden behind computation: nothing: copies wait for the step before, and the step waits for them",
+        "  predicted efficiency of 2 GPUs: strong 83% (copies 12%, launches 4%, rows of others 1%), weak 83% (copies 12%, "
+        "launches 4%, rows of others 1%)",
+        "  predicted efficiency of 4 GPUs: strong 47% (copies 43%, launches 7%, rows of others 3%), weak 47% (copies 43%, "
+        "launches 7%, rows of others 3%)",
+        "  predicted efficiency of 8 GPUs: strong 17% (copies 72%, launches 6%, rows of others 5%), weak none (there is no "
+        "room)",
+        "  strong: 1,000 rows in all, weak: 500 a part; of one with all of them, times their number",
+        "  by kernels and copies alone",
+    ]
     for parts, share in said.efficiency.items():
         rows = 1000 / parts
         own = 1e-3 * (rows + 10 * (parts - 1)) / 1000 + 1e-4 + 9e-4 * rows / 1000
         assert share == pytest.approx(2e-3 / (parts * (own + 3e6 * (parts - 1) / 2e10)))
 
 
+def test_what_is_lost_and_the_efficiency_are_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mesh_links, "is_here", lambda device: False)
+    for devices in (("cuda", "cuda:1"), ("cpu", "cpu")):
+        said = two(*devices)
+        for scaling in (said.strong, said.weak):
+            assert scaling is not None
+            for e in scaling.found.values():
+                assert e.share + sum(share for _, share in e.lost) == pytest.approx(1, abs=0.02)
+
+
 def test_links_of_gpus_that_are_not_there_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mesh_steps, "_is_here", lambda device: False)
-    text = str(explain_mesh("two", ("cuda", "cuda:1"), "rows", halves, TIMES))
-    assert (
-        "\n  cuda to cuda:1, cuda:1 to cuda: 6,000,000 bytes a step together, unknown link, rate unknown (not in "
-        "this machine)\n"
-    ) in text.replace("cuda:1 to cuda, cuda to cuda:1", "cuda to cuda:1, cuda:1 to cuda")
+    monkeypatch.setattr(mesh_links, "is_here", lambda device: False)
+    text = str(two("cuda", "cuda:1"))
+    assert (" and 1 more: 6,000,000 bytes a step together, unknown link, rate unknown (not in this machine)\n") in text
+    assert "unknown link, 350.0 GB/s assumed" in text
     assert text.endswith("by kernels and copies alone, with 350 GB/s where a rate is unknown")
 
 
 def test_processes_are_told_apart() -> None:
-    devices = tuple(mesh_steps.of_process("cpu", n) for n in range(2))
-    text = str(explain_mesh("two", devices, "rows", halves, TIMES))
-    assert "cpu of process 0 to cpu of process 1, " in text
+    text = str(two(*(f"cpu{OF_PROCESS}{n}" for n in range(2))))
+    assert "cpu of process 0 to cpu of process 1 and 1 more: " in text
     assert " together, MPI, through memory of the host, rate unknown (not measured)" in text
-    assert text.endswith(
-        "processes, of one of them times their number; by kernels and copies alone, with 5 GB/s where a rate is unknown"
-    )
+    assert "predicted efficiency of 2 processes: strong " in text
+    assert text.endswith("by kernels and copies alone, with 5 GB/s where a rate is unknown")
 
 
 def test_parts_on_one_device_have_shared_rows_once() -> None:

@@ -163,8 +163,9 @@ def _divides(name: str, mesh: str, arch: str | None, each: Sequence[str | None])
         raise InputError(f"--arch {arch} are several, and --device {mesh} is a mesh; name one")
     divides = getattr(product_kernels(name), "divided", None)
     if divides is None:
+        *others, last = products_that("divided")
         raise InputError(
-            f"--device {mesh} is for {' and '.join(products_that('divided'))}, whose steps "
+            f"--device {mesh} is for {', '.join(others)} and {last}, whose steps "
             f"divide themselves; of {name} wanted cpu or cuda, and print(kernel.compile(...)"
             ".explain()) of arrays on a mesh says what its parts bring each other"
         )

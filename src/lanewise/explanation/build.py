@@ -20,7 +20,6 @@ from lanewise.explanation.rows import RowMaker
 from lanewise.explanation.rows_of_calls import rows_of_compiled, subject_of
 from lanewise.explanation.site_facts import analyse_step
 from lanewise.explanation.subject import OPEN, Subject
-from lanewise.language.target import target_of
 from lanewise.launch.compiled import Compiled
 from lanewise.layouts import draw
 from lanewise.planning.decisions import ASKED, LIFTED, Decisions

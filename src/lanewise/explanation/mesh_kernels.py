@@ -76,7 +76,9 @@ def kernel_time(
         operations = operations_of(program.reference)
         seconds = step_time(traffic, *operations, model, plan.targets or 1)[2]
         nbytes = round(traffic.nbytes)
-        return RowsTime(name, traffic.sites, seconds, model.loop_launch_seconds, near, nbytes, times)
+        return RowsTime(
+            name, traffic.sites, seconds, model.loop_launch_seconds, near, nbytes, times
+        )
     rows = next(iter(subject.counts.values()))
     found = rows_predicted(program, subject.environment, model)
     launched = launches(found)

@@ -69,10 +69,10 @@ def links_of_step(sent: Iterable[Sent], devices: tuple[str, ...]) -> Iterator[Li
         for source, target, some in s.between(devices):
             nbytes[source, target] = nbytes.get((source, target), 0) + some * s.a_step
     for (source, target), some in nbytes.items():
-        yield _link(source, target, some)
+        yield link_of_step(source, target, some)
 
 
-def _link(source: str, target: str, nbytes: float) -> LinkOfStep:
+def link_of_step(source: str, target: str, nbytes: float) -> LinkOfStep:
     """What so many bytes go over. The rate is measured where both devices are there."""
     if source != target and OF_PROCESS in source:
         return LinkOfStep(source, target, BETWEEN_PROCESSES, nbytes, None, "not measured")

@@ -7,15 +7,14 @@ from dataclasses import dataclass, replace
 from math import gcd
 
 from lanewise.explanation.mesh_scaling import Cost, DividedStep, PartWork, RowsDivided
+from lanewise.explanation.mesh_sites import SitesDivided, cut_anew, works_of_sites
 from lanewise.explanation.mesh_steps import MOST_STEPS, MeshStep, explain_mesh
-from lanewise.explanation.mesh_sites import SitesDivided, works_of_sites
 from lanewise.explanation.meshes import works_of
 from lanewise.launch.divided import Divided
 from lanewise.launch.sent import Law, Sent, even
 from lanewise.launch.steps.rhythm import Rhythm
 from lanewise.launch.steps.task import States
 from lanewise.patterns.sitewise.split_calls import SplitCall
-
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +165,10 @@ def _of_sites(calls: Sequence[SplitCall], length: int) -> MeshStep:
         return tuple(often(law(layers), times, length) for law, times in laws.values())
 
     divides = SitesDivided.of(sites.box_cut, sites.form, sent)
+    if sites.mesh.parts == 1 and len(sites.parts[0].copies[0].record.leaves) == sites.lattice.size:
+        periodic = sites.edges.face(len(sites.shape) - 1, 1) == "periodic"
+        box = sites.lattice, sites.form, sites.plane, sites.storage.size
+        divides = cut_anew(divides.now, *box, periodic=periodic)
     works = works_of_sites(calls, length, divides.divide(len(divides.now)))
     return explain_mesh(
         str(sites.mesh), sites.mesh.places, "sites", divides.divide, works, divides.grow,

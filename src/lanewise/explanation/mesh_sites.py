@@ -46,7 +46,9 @@ class SitesDivided:
             return f"as parts have at least {LEAST_LAYERS} layers"
         slabs = slabs_of(layers, self.depth, periodic=self.periodic)
         rows = tuple(len(slab.layers) * self.plane for slab in slabs)
-        return DividedStep(rows, tuple(slab.count * self.plane for slab in slabs), self.sent(layers))
+        return DividedStep(
+            rows, tuple(slab.count * self.plane for slab in slabs), self.sent(layers)
+        )
 
     def divide(self, parts: int) -> DividedStep | str:
         """As many sites in all."""
@@ -102,7 +104,7 @@ def _work(
     if len(times) < len(own):
         return UnknownTime(name, nbytes)
     least = model.loop_launch_seconds * sum(r.times for r in own)
-    return RowsTime(name, step.worked[0], sum(times), least, True, nbytes)  # noqa: FBT003
+    return RowsTime(name, step.worked[0], sum(times), least, True, nbytes)
 
 
 def box_division(
@@ -112,18 +114,27 @@ def box_division(
     storage: of a population, "f32" or "f64".
     """
     form = form_by_name(target_of(device).streaming)
-    size = {"f32": 4, "f64": 8}[storage]
-    depth, plane = ghost_depth(form), math.prod(shape[1:])
+    plane, size = math.prod(shape[1:]), {"f32": 4, "f64": 8}[storage]
+    return cut_anew((shape[0],), lattice, form, plane, size, periodic=True)
+
+
+def cut_anew(
+    layers: tuple[int, ...], lattice: Lattice, form: Form, plane: int, size: int, *, periodic: bool
+) -> SitesDivided:
+    """Steps over populations of so many bytes, by how they are streamed. plane: sites of a layer.
+    periodic: across the cut.
+    """
+    depth = ghost_depth(form)
     around = [n for n in range(-depth, depth + 1) if n]
     laws: list[GhostLaw] = []
     for phase in form.phases:
         each = {n: size * len(leaves_needed(lattice, phase, n)) for n in around}
-        laws.append(GhostLaw("ghosts of populations", depth, True, plane, each))  # noqa: FBT003
+        laws.append(GhostLaw("ghosts of populations", depth, periodic, plane, each))
 
     def sent(layers: tuple[int, ...]) -> tuple[Sent, ...]:
         return once_in_cycle(laws, layers)
 
-    return SitesDivided((shape[0],), plane, depth, True, sent)  # noqa: FBT003
+    return SitesDivided(layers, plane, depth, periodic, sent)
 
 
 def once_in_cycle(laws: Sequence[GhostLaw], layers: tuple[int, ...]) -> tuple[Sent, ...]:

@@ -13,6 +13,7 @@ from lanewise.explanation.mesh_links import (
     LinkOfStep,
     assumed,
     lines_of_links,
+    link_of_step,
     links_of_step,
     slowest,
 )
@@ -102,7 +103,9 @@ class MeshStep:
             "hidden": self.hidden,
             "efficiency": dict(self.efficiency),
             "weak_efficiency": _shares(self.weak),
-            "lost": {n: dict(e.lost) for n, e in (self.strong.found if self.strong else {}).items()},
+            "lost": {
+                n: dict(e.lost) for n, e in (self.strong.found if self.strong else {}).items()
+            },
             "not_counted": list(self.not_counted),
         }
 
@@ -124,7 +127,8 @@ class MeshStep:
         together, one = at_once(self.devices), OF_PROCESS in self.devices[0]
         kind = ("processes" if one else "GPUs") if together else "parts"
         lines = [
-            f"predicted efficiency of {n} {kind}: strong {self.strong.text(n)}, weak {self.weak.text(n)}"
+            f"predicted efficiency of {n} {kind}: strong {self.strong.text(n)}, weak "
+            f"{self.weak.text(n)}"
             for n in PREDICTED
         ]
         rows = self.step.rows
@@ -147,7 +151,7 @@ def _shares(found: Scaling | None) -> dict[int, float]:
 
 def _table(rows: Sequence[MeshRow]) -> list[str]:
     """A line for each row, below their titles."""
-    cells = [TITLES]
+    cells: list[tuple[str, ...]] = [TITLES]
     for r in rows:
         nbytes = "" if r.nbytes is None else f"{r.nbytes:,}"
         time = "" if r.seconds is None else seconds(r.seconds)
@@ -179,7 +183,7 @@ def explain_mesh(
     step = divide(len(devices))
     assert isinstance(step, DividedStep), step
     links = tuple(links_of_step(step.sent, devices))
-    rate = slowest(links)
+    rate = slowest(links or (link_of_step(devices[0], devices[0], 0),))
     strong = scaling(divide, devices, works, rate)
     weak = scaling(grow, devices, works, rate)
     rows = [*(_copies(s, devices, links, rate, of) for s in step.sent if s.total(devices))]
@@ -209,9 +213,7 @@ def _copies(
     return MeshRow(f"bring {s.name}", s.when(of), s.total(devices), over, s.a_step, time)
 
 
-def _launches(
-    work: PartWork, step: DividedStep, devices: tuple[str, ...], of: str
-) -> MeshRow:
+def _launches(work: PartWork, step: DividedStep, devices: tuple[str, ...], of: str) -> MeshRow:
     each = [work.cost(step, part) for part in range(len(step.rows))]
     known = [work.times * c.seconds for c in each if c is not None]
     whole = max(known, default=0.0) if at_once(devices) else sum(known)

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lanewise.explanation.launches import rows_predicted
 from lanewise.explanation.mesh_kernels import CallTime
 from lanewise.explanation.mesh_scaling import Cost, DividedStep, PartWork, RowsDivided, UnknownTime
 from lanewise.explanation.mesh_steps import MeshStep, explain_mesh
 from lanewise.explanation.report import Explanation, LaunchRow
 from lanewise.explanation.rows_of_calls import rows_beside, rows_of_compiled, subject_of
-from lanewise.explanation.launches import rows_predicted
 from lanewise.ir.names import COUNT, count_of
-from lanewise.launch.compiled import Compiled
 from lanewise.launch.divided import Divided, DividedRound
 from lanewise.launch.sent import Sent
 from lanewise.launch.tasks import Exchange, Task

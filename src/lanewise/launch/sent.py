@@ -75,7 +75,9 @@ class RowsToAll:
         parts = range(len(rows))
         if self.count is not None:
             return Sent(self.name, {(0, q): self.count * self.row for q in parts}, shared=True)
-        return Sent(self.name, {(p, q): rows[p] * self.row for p in parts for q in parts}, shared=True)
+        return Sent(
+            self.name, {(p, q): rows[p] * self.row for p in parts for q in parts}, shared=True
+        )
 
 
 def even(count: int, parts: int) -> tuple[int, ...]:

@@ -200,7 +200,9 @@ def shared_rounds(
         numbers = {k: v for k, v in environment.items() if k not in (PART, PARTS)} | numbers
         last.append(Call(adds, results, kernel.with_tasks(kernel.adding, numbers), asked))
     first[0] = replace(first[0], asked=tuple(wholes[0].asked))
-    brought = None if held is got else _bringing(calls.name, mesh, lengths, groups, merged, held, got)
+    brought = (
+        None if held is got else _bringing(calls.name, mesh, lengths, groups, merged, held, got)
+    )
     adding = f"sums of {kernels[0].compiled.name}"
     return MeshRound(sources, tuple(first)), MeshRound(brought, tuple(last), adding)
 
@@ -250,9 +252,9 @@ def _bringing(
     title = f"sums of {name}"
     left = {f"sums of part {n} of {name}{_number(k)}": s.data.data for n, k, s in _each(held)}
     into = {f"sums for part {n} of {name}{_number(k)}": s.data.data for n, k, s in _each(got)}
-    nbytes = sum(int(s.data.data.nbytes) for _, _, s in _each(got))
     row = sum(leaf.type.size for s in got[0] for leaf in s.array.leaves)
     law = SumsToOwners(title, row, merged)
+    nbytes = law(lengths).total(mesh.places)
     exchange = Exchange(title, tuple(left), tuple(into), run, nbytes, (law,))
     roles = {n: Buffer(n, Role.ARGUMENT) for n in left}
     roles |= {n: Buffer(n, Role.TEMPORARY, what=title) for n in into}

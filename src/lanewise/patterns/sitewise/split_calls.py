@@ -197,7 +197,9 @@ class SplitRoom:
         """Brings all ghosts."""
         box_cut = self.sites.box_cut
         return array_exchange(
-            "what is observed", self.arrays, replace(box_cut, slabs=tuple(wide(slab) for slab in box_cut.slabs))
+            "what is observed",
+            self.arrays,
+            replace(box_cut, slabs=tuple(wide(slab) for slab in box_cut.slabs)),
         )
 
 

@@ -47,12 +47,12 @@ from lanewise.sims.common.loops import Task
 
 __all__ = [
     "MOST_NEIGHBORS",
-    "ResultsToAll",
     "Chooses",
     "Move",
     "Moves",
     "NearRows",
     "PartOrders",
+    "ResultsToAll",
     "Rooms",
     "Structure",
     "TreeChoice",

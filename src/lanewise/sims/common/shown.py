@@ -6,7 +6,7 @@ neither.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,8 +22,8 @@ from lanewise.loops.explanation import LoopExplanation
 from lanewise.patterns.sitewise.slabs import LEAST_LAYERS
 
 __all__ = [
-    "DividedStep",
     "LEAST_LAYERS",
+    "DividedStep",
     "Law",
     "LoopExplanation",
     "MeshStep",

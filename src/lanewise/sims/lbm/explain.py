@@ -12,11 +12,11 @@ from lanewise.runtime.mesh import listed
 from lanewise.sims.common.checks import check_known
 from lanewise.sims.common.devices import check_compiled
 from lanewise.sims.common.shown import (
+    LEAST_LAYERS,
     ShownDivision,
     ShownSize,
     ShownWork,
     TunedCall,
-    LEAST_LAYERS,
     box_division,
     even,
 )

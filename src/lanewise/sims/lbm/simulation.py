@@ -66,8 +66,8 @@ from lanewise.support.uncopied import uncopied
 from lanewise.support.whole_steps import WholeSteps
 
 if TYPE_CHECKING:
-    from lanewise.loops.explanation import LoopExplanation
     from lanewise.live.scenes import Scene
+    from lanewise.loops.explanation import LoopExplanation
 
 Callback = Callable[["Simulation"], None]
 

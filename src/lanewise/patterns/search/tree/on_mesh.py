@@ -246,7 +246,9 @@ def _bringing(
     *,
     pieces: bool,
 ) -> Brought:
-    """What brings the results that every part has left to all devices. pieces: see `ResultsToAll`."""
+    """What brings the results that every part has left to all devices. pieces: see
+    `ResultsToAll`.
+    """
     results = _ResultsOfAll(mesh, dealt, tuple(left), rooms)
     run = results if mesh.everywhere else Moves(tuple(results.moves()))
     sources = {
