@@ -34,7 +34,7 @@ class OwnRows:
 
 @dataclass(frozen=True, slots=True)
 class OwnWork:
-    """What parts launch for an array of its own length."""
+    """What parts launch for an array of another length."""
 
     work: PartWork
     own: OwnRows
