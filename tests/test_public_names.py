@@ -39,13 +39,16 @@ PRODUCTS: Inside = {
             "launch.tuned_plans", "loops.orders", "patterns.part_rooms", "patterns.search", "patterns.search.automatic",
             "patterns.search.base", "patterns.search.builders.geometry", "patterns.search.near_rows", "patterns.search.part_orders",
             "patterns.search.picker", "patterns.search.points", "patterns.search.reordering",
-            "patterns.search.searched_launch", "patterns.search.tree.choice", "patterns.search.tree.tail", "runtime.exchange",
+            "patterns.search.searched_launch", "patterns.search.tree.choice", "patterns.search.tree.on_mesh", "patterns.search.tree.tail", "runtime.exchange",
             "runtime.memory",
         ),
     ),
     "sims.common.shown": (
         "steps on a mesh are explained by what products say of their parts",
-        ("explanation.calls", "explanation.mesh_steps", "loops.explanation"),
+        (
+            "explanation.calls", "explanation.mesh_kernels", "explanation.mesh_scaling", "explanation.mesh_sites",
+            "explanation.mesh_steps", "launch.sent", "loops.explanation", "patterns.sitewise.slabs", "runtime.mesh",
+        ),
     ),
     # what only one product has
     "sims.boids.flock": ("the type of its scene", ("live.scenes",)),

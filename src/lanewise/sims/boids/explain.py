@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from lanewise.layouts import default_layout
-from lanewise.runtime.mesh import listed
 from lanewise.sims.boids.choice import find_search
 from lanewise.sims.boids.division import division_of
 from lanewise.sims.boids.explained import NEAR_OF_CALLS, shown_calls
@@ -18,7 +17,7 @@ from lanewise.sims.boids.rules import record_class
 from lanewise.sims.boids.semantics import rules_of
 from lanewise.sims.boids.settings import check_fit
 from lanewise.sims.common.devices import check_compiled
-from lanewise.sims.common.shown import ShownCall, ShownDivision, ShownWork, TunedCall
+from lanewise.sims.common.shown import ShownCall, ShownDivision, ShownWork, TunedCall, listed
 from lanewise.support.attributes import near
 from lanewise.support.errors import InputError
 

@@ -20,6 +20,7 @@ from lanewise.launch.sent import Law, RowsToAll, Sent, even
 from lanewise.layouts import Layout
 from lanewise.loops.explanation import LoopExplanation
 from lanewise.patterns.sitewise.slabs import LEAST_LAYERS
+from lanewise.runtime.mesh import listed
 
 __all__ = [
     "LEAST_LAYERS",
@@ -39,6 +40,7 @@ __all__ = [
     "box_division",
     "even",
     "explain_mesh",
+    "listed",
     "work_of",
 ]
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import lanewise as lw
 from lanewise.layouts import default_layout, layout_by_name
-from lanewise.runtime.mesh import listed
 from lanewise.sims.common.checks import check_known
 from lanewise.sims.common.devices import check_compiled
 from lanewise.sims.common.searches import ResultsToAll
@@ -24,6 +23,7 @@ from lanewise.sims.common.shown import (
     ShownWork,
     TunedCall,
     even,
+    listed,
 )
 from lanewise.sims.gravity.bodies import make_bodies
 from lanewise.sims.gravity.checks import self_force_vanishes

@@ -66,7 +66,7 @@ from lanewise.support.whole_steps import WholeSteps
 
 if TYPE_CHECKING:
     from lanewise.live.scenes import Scene
-    from lanewise.loops.explanation import LoopExplanation
+    from lanewise.sims.common.shown import LoopExplanation
 
 Callback = Callable[["Simulation"], None]
 SHORT = 1e-3  # a time step, for what is explained before one was given

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import lanewise as lw
 from lanewise.layouts import layout_by_name
-from lanewise.runtime.mesh import listed
 from lanewise.sims.common.checks import check_known
 from lanewise.sims.common.devices import check_compiled
 from lanewise.sims.common.shown import (
@@ -19,6 +18,7 @@ from lanewise.sims.common.shown import (
     TunedCall,
     box_division,
     even,
+    listed,
 )
 from lanewise.sims.lbm.cases import Case, find_case
 from lanewise.sims.lbm.cases.registry import SMALLEST

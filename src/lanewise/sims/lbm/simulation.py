@@ -67,7 +67,7 @@ from lanewise.support.whole_steps import WholeSteps
 
 if TYPE_CHECKING:
     from lanewise.live.scenes import Scene
-    from lanewise.loops.explanation import LoopExplanation
+    from lanewise.sims.common.shown import LoopExplanation
 
 Callback = Callable[["Simulation"], None]
 
