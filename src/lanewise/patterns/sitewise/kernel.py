@@ -257,7 +257,8 @@ class Sitewise(LatticeKernel):
         dynamics in lattice Boltzmann simulations, Journal of Computational Physics 266 (2014),
         161-170. `weights` adds the lattice's weights, for populations that are deviations from
         them. Links at edges and corners of the box where two different walls meet belong to
-        neither. Raises `ArgumentError` for a name that is no wall.
+        neither. A wall that stands nowhere takes 0. Raises `ArgumentError` for a name that is no
+        wall.
         """
         require_flow(self.lattice, f"{self.__name__}.force is the momentum that walls take")
         listed: Any = walls
