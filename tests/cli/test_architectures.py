@@ -38,6 +38,7 @@ def check_explained(kernel: Any, arch: str, *, measure_resources: bool) -> None:
     assert all(c.resources.registers for c in made.executable.cubins)
 
 
+@pytest.mark.slow_cases("pairs")
 @pytest.mark.parametrize("kernel", FEW.values(), ids=FEW)
 def test_kernels_for_an_old_gpu(kernel: Any) -> None:
     check_explained(kernel, OLD, measure_resources=False)

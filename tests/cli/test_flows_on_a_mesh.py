@@ -16,6 +16,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow_cases("karman")
 @pytest.mark.parametrize("case", CASES)
 def test_a_run_writes_the_files_of_one_device(case: str, lanewise: Command) -> None:
     def run(device: str, name: str) -> dict[str, bytes]:

@@ -152,6 +152,7 @@ def test_options_act_beside_what_they_need(lanewise: Command, name: str) -> None
             assert found != without, (option, beside)
 
 
+@pytest.mark.slow_cases("boids")
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_options_are_refused_beside_what_does_not_look_at_them(lanewise: Command, name: str) -> None:
     for option, beside, acts in NEEDED[name]:

@@ -334,7 +334,7 @@ def _as_slip(edges: Mapping[str, Any]) -> dict[str, str]:
     return dict.fromkeys(edges, "slip")
 
 
-@pytest.mark.grid(every=4)
+@pytest.mark.grid(every=100)
 @pytest.mark.parametrize("device", ["cpu", ON_GPU])
 @pytest.mark.parametrize("edges", [{}, {"y": ("dry", "wet")}], ids=str)
 @pytest.mark.parametrize("forms", [("pull", "in-place"), ("in-place", "pull"), ("push", "push"), ("in-place", "push")])

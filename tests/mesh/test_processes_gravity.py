@@ -71,6 +71,7 @@ def test_runs_have_the_files_of_one_process_and_go_on_on_more(tmp_path: Path, me
             assert held(together / name) == held(alone / name)
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_a_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "run.h5"
     with start(2, *MODULE, *ENDLESS, "--out", path, folder=tmp_path) as process:

@@ -29,6 +29,9 @@ def registers(program: Any) -> int:
     return max(c.resources.registers for c in made.cubins)
 
 
+@pytest.mark.slow_cases(
+    "tree: theta 0.6, order 3, leaves of 32", "tree: theta 0.6, order 3, leaves of 32, pairs of groups"
+)
 @pytest.mark.parametrize("tree", TREES, ids=lw.Tree.describe)
 def test_a_walk_for_some_groups_takes_the_registers_of_one_for_all(
     tree: lw.Tree, monkeypatch: pytest.MonkeyPatch

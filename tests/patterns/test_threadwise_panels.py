@@ -147,6 +147,7 @@ def test_the_text_of_both_kernels(golden: Any) -> None:
     golden("recurrence", "\n".join(map(print_kernel, (ahead, within, kept))))
 
 
+@pytest.mark.slow_cases("apart-points", "backward-tiles", "longest-threads")
 @pytest.mark.grid(every=40)
 @pytest.mark.parametrize("name", PLANS)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
