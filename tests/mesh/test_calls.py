@@ -403,3 +403,32 @@ def test_pairs_both_ways_are_for_gpus(way: Any) -> None:
     with pytest.raises(ArgumentError, match=f"'{way}'.* is for GPUs: .*leave reciprocity out"):
         pull.bind(several, several, softening2=1e-3, plan=lw.Plan(reciprocity=way))
     pull.bind(several, several, softening2=1e-3, plan=lw.Plan())
+
+
+KEYS: list[Any] = [
+    0, -1, slice(3, 11), slice(None, None, -3), ..., (slice(2, 9), 1), [1, 19, 7], np.arange(20) % 3 == 0, slice(5, 5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", [lw.SoA(), lw.AoS()], ids=str)
+@pytest.mark.parametrize("parts", [1, 3, 7])
+def test_rows_are_assigned_as_in_numpy(layout: lw.Layout, parts: int) -> None:
+    b, values = bodies(20, layout, several("cpu", parts)), bodies(20, layout, "cpu").position.copy()
+    for n, key in enumerate(KEYS):
+        b.position[key] = values[key] = np.float32(n) + np.arange(3, dtype="f4")[1 if isinstance(key, tuple) else ...]
+        same(b.position, values)
+    b.position[2:12] += 1
+    values[2:12] += 1
+    same(b.position, values)
+    with pytest.raises(IndexError):
+        b.position[20] = 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        bodies(20, lw.AoSoA(8), several("cpu", parts)).position[0] = 1.0
+
+
+def test_lists_that_live_several_steps_are_for_one_device() -> None:
+    b = bodies(20, lw.SoA(), several("cpu", 2))
+    with pytest.raises(
+        ArgumentError, match=r"on one device, whose lists live several steps; lw.StaticGrid .* on a mesh"
+    ):
+        near.using(lw.NeighborLists(radius=0.5, skin=0.2))(b, b)

@@ -84,6 +84,17 @@ class SplitArray(NDArrayOperatorsMixin):
         """Some rows, as NumPy indexes them: a copy on the host."""
         return self.numpy()[key]
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Give some rows values, as NumPy indexes them; all rows go through memory of the host."""
+        whole = self.numpy()
+        if isinstance(value, SplitArray):
+            value = value.numpy()
+        whole[key] = to_host(value) if hasattr(value, "__cuda_array_interface__") else value
+        rows = self.mesh.own_rows(self.lengths)
+        for part, own, device in zip(self.parts, rows, self.mesh.devices, strict=True):
+            with on(device):
+                part[...] = bring(whole[own.start : own.stop], device)
+
     def __array_ufunc__(self, function: np.ufunc, method: str, *given: Any, **named: Any) -> Any:
         """Part by part; a reduction, or an output that lies elsewhere, is refused."""
         if method != "__call__" or function.nout != 1 or function.signature is not None:

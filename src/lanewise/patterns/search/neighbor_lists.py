@@ -86,8 +86,9 @@ class NeighborLists(Search):
     def structure(self, targets: Points, sources: Points) -> Structure:
         if targets is not sources:
             raise ArgumentError(
-                f"{self.describe()}: wanted targets that are the sources, whose lists live several "
-                "steps; lw.StaticGrid and lw.DynamicGrid take others"
+                f"{self.describe()}: wanted targets that are the sources, on one device, whose "
+                "lists live several steps; lw.StaticGrid and lw.DynamicGrid take others, and "
+                "arrays on a mesh"
             )
         return self.make(sources)
 
