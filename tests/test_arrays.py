@@ -108,7 +108,7 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], object], str]] = {
     "shape set": (
         lw.ArgumentError,
         lambda: setattr(bodies(), "mass", np.zeros(5)),
-        r"Body.mass is a f32: wanted shape \(4,\), or \(\) for all, found \(5,\)",
+        r"Body.mass is an f32: wanted shape \(4,\), or \(\) for all, found \(5,\)",
     ),
     "lengths": (
         lw.ArgumentError,
@@ -214,7 +214,7 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], object], str]] = {
     "argument missing value": (
         lw.ArgumentError,
         lambda: kick_drift(bodies(), [1, 2, 3], None),
-        "'dt' must be a f32, found NoneType None",
+        "'dt' must be an f32, found NoneType None",
     ),
 }
 

@@ -124,7 +124,7 @@ def test_arguments_in_any_form(changed: dict[str, Any]) -> None:
         ({"p": 1}, "mixture: 'p' holds bool: int64 would lose information; convert it first"),
         ({"x": 1e60}, r"mixture: 'x' holds float32: float64 values up to 1e\+60 do not fit"),
         ({"x": np.array([1e60, 0])}, r"mixture: 'x' holds float32: float64 values up to 1e\+60 do not fit"),
-        ({"x": 1j}, r"mixture: 'x' must be a f32, found complex 1j"),
+        ({"x": 1j}, r"mixture: 'x' must be an f32, found complex 1j"),
         ({"x": "1"}, "mixture: 'x' must be one f32 for all, or an array of them, found str '1'"),
         ({"v": (1, 2, 3)}, r"mixture: 'v' must be a vec2, found tuple \(1, 2, 3\)"),
         ({"v": 1.0}, "mixture: 'v' must be one vec2 for all, or an array of them, found float 1.0"),

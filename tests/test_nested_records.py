@@ -201,7 +201,7 @@ def test_refused_classes(make: Callable[[], object], text: str) -> None:
         (lambda b: setattr(b.shape, "rad", 1), "Shape has no field 'rad'"),
         (lambda b: setattr(b, "shape", 3), r"Body.shape is a Shape, found 3; wanted Shape\(radius=..., axis=..., "),
         (lambda b: setattr(b, "shape", Skin()), r"Body.shape is a Shape, found Skin\("),
-        (lambda b: setattr(b.shape, "radius", "a"), "Body.shape.radius is a f32, found 'a'"),
+        (lambda b: setattr(b.shape, "radius", "a"), "Body.shape.radius is an f32, found 'a'"),
         (
             lambda b: Body(**{"shape.radius": 2, "shape": Shape()}),
             "Body got 'shape.radius' twice, in 'shape' and by its",
@@ -210,7 +210,7 @@ def test_refused_classes(make: Callable[[], object], text: str) -> None:
             lambda b: Body(**{"shape.skin": Skin(), "shape.skin.width": 2}),
             "Body got 'shape.skin.width' twice, in 'shape.skin' and by its name",
         ),
-        (lambda b: setattr(b.shape.skin, "cells", (0.5, 1)), "Body.shape.skin.cells is a ivec2, which cannot hold"),
+        (lambda b: setattr(b.shape.skin, "cells", (0.5, 1)), "Body.shape.skin.cells is an ivec2, which cannot hold"),
     ],
 )
 def test_refused_values(act: Callable[[Any], object], text: str) -> None:

@@ -116,7 +116,7 @@ def test_a_row_is_replaced_by_a_record(bodies: Any) -> None:
         ("count", 2.5, "Body.count holds i32: float64 would lose information; convert it first"),
         ("count", 2**40, "Body.count holds i32: 1099511627776 does not fit"),
         ("mass", 1e300, "Body.mass holds float32: float64 values up to 1e+300 do not fit"),
-        ("mass", (1, 2), "Body.mass is a f32: wanted shape () for a row, found (2,)"),
+        ("mass", (1, 2), "Body.mass is an f32: wanted shape () for a row, found (2,)"),
         ("position", (1, 2), "Body.position is a vec3: wanted shape (3,) for a row, found (2,)"),
     ],
 )

@@ -61,7 +61,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "plan": (lambda: grow.bind(grains(), 1.0, plan="fast"), PlanError, "grow: plan takes lw.Plan(...), found 'fast'"),
     "plan of pairs": (lambda: attract.compile(grains(), grains(), plan=3), PlanError, "attract: plan takes lw.Plan(...), found 3"),
     "dictionary": (lambda: grow(grains(), {"a": 1}), ArgumentError,
-        "grow: 'by' must be a f64, found dict {'a': 1}"),
+        "grow: 'by' must be an f64, found dict {'a': 1}"),
     "array that raises": (lambda: Grain.array(mass=Raising()), ArgumentError,
         "Grain.mass: Raising cannot be read as an array (not today)"),
     "sum of text": (lambda: lw.sum(np.array(["a"])), ArgumentError, REDUCED + "<array of <U1 with shape (1,)>"),

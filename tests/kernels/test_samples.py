@@ -66,9 +66,9 @@ def test_roles_and_invented_values() -> None:
     [
         (between, {"tmies": 3}, "between has no value 'tmies' to set; it has eps, shift, times"),
         (between, {"target": 3}, "between has no value 'target' to set; it has eps, shift, times"),
-        (between, {"times": 2.5}, "between: 'times' is a i32, found 2.5"),
-        (between, {"times": 1e12}, "between: 'times' is a i32, found 1000000000000.0"),
-        (between, {"eps": float("nan")}, "between: 'eps' is a f32, found nan"),
+        (between, {"times": 2.5}, "between: 'times' is an i32, found 2.5"),
+        (between, {"times": 1e12}, "between: 'times' is an i32, found 1000000000000.0"),
+        (between, {"eps": float("nan")}, "between: 'eps' is an f32, found nan"),
         (case("speed").kernel, {"x": 1.0}, "speed has no value 'x' to set; it has no parameter that is a uniform argument"),
         (case("histogram").kernel, {"x": 1.0}, "histogram: a value was given for every parameter; at least one is an array"),
     ],

@@ -124,14 +124,14 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (WITHOUT["push"], f"flow misses push; its parameters are {ALL}"),
     (WITHOUT["lid_velocity"], f"flow misses lid_velocity; its parameters are {ALL}"),
     ({**VALUES, "tau": 1}, f"flow has no parameter 'tau'; its parameters are {ALL}"),
-    ({**VALUES, "omega": "fast"}, "flow: 'omega' must be a f32, or an array with one a site; found str 'fast'"),
-    ({**VALUES, "omega": lw.by_step(lambda n: 1.0)}, "flow: 'omega' takes no lw.by_step, which is for kernel.bind(...); wanted a f32, or an array with one value per site that another call of the loop writes"),
+    ({**VALUES, "omega": "fast"}, "flow: 'omega' must be an f32, or an array with one a site; found str 'fast'"),
+    ({**VALUES, "omega": lw.by_step(lambda n: 1.0)}, "flow: 'omega' takes no lw.by_step, which is for kernel.bind(...); wanted an f32, or an array with one value per site that another call of the loop writes"),
     ({**VALUES, "lid_velocity": lw.by_step(lambda n: (0.1, 0.0))}, "flow: 'lid_velocity' takes no lw.by_step, which is for kernel.bind(...); wanted a vec2"),
-    ({**VALUES, "omega": None}, "flow: 'omega' must be a f32, or an array with one a site; found NoneType None"),
-    ({**VALUES, "omega": 1j}, "flow: 'omega' must be a f32, or an array with one a site; found complex 1j"),
-    ({**VALUES, "omega": (1, 2)}, "flow: 'omega' must be a f32, or an array of shape (4, 5) with one a site; found tuple (1, 2)"),
-    ({**VALUES, "omega": [[1, 2], [3]]}, "flow: 'omega' must be a f32, or an array of shape (4, 5) with one a site; found list [[1, 2], [3]]"),
-    ({**VALUES, "omega": np.ones((5, 4))}, "flow: 'omega' must be a f32, or an array of shape (4, 5) with one a site; found an array of float64 with shape (5, 4)"),
+    ({**VALUES, "omega": None}, "flow: 'omega' must be an f32, or an array with one a site; found NoneType None"),
+    ({**VALUES, "omega": 1j}, "flow: 'omega' must be an f32, or an array with one a site; found complex 1j"),
+    ({**VALUES, "omega": (1, 2)}, "flow: 'omega' must be an f32, or an array of shape (4, 5) with one a site; found tuple (1, 2)"),
+    ({**VALUES, "omega": [[1, 2], [3]]}, "flow: 'omega' must be an f32, or an array of shape (4, 5) with one a site; found list [[1, 2], [3]]"),
+    ({**VALUES, "omega": np.ones((5, 4))}, "flow: 'omega' must be an f32, or an array of shape (4, 5) with one a site; found an array of float64 with shape (5, 4)"),
     ({**VALUES, "omega": np.ones((4, 5), complex)}, "flow: 'omega': an array of numbers is needed, found ndarray with dtype complex128"),
     ({**VALUES, "omega": 1e300}, "flow: 'omega' holds float32: float64 values up to 1e+300 do not fit"),
     ({**VALUES, "omega": np.full(20, 1e300)}, "flow: 'omega' holds float32: float64 values up to 1e+300 do not fit"),
@@ -229,7 +229,7 @@ def test_a_value_that_also_moves_a_wall_is_a_vector_for_all():
     )
     other = fill.sites((2, 2), edges={"x": "wall"}, device="python")
     assert refusal(lambda: fill(other, speed=1.0)) == (
-        "'speed' is a f32 of fill and the velocity of a wall, a vec2; wanted one type"
+        "'speed' is an f32 of fill and the velocity of a wall, a vec2; wanted one type"
     )
 
 

@@ -116,7 +116,7 @@ class Boasting(Arrangement):
 @pytest.mark.parametrize(("slots", "block", "text"), [
     ((A, B), 8, "takes 16 bytes from byte 0 of a structure of 8"),
     ((A, B), 20, r"\[1\] starts at byte 20, not a multiple of 16"),
-    ((A, Slot("n", t.I32, 0, 4, 0)), 16, "brings n, a i32"),
+    ((A, Slot("n", t.I32, 0, 4, 0)), 16, "brings n, an i32"),
 ], ids=str)  # fmt: skip
 def test_broken_loads_are_found(slots: tuple[Slot, ...], block: int, text: str) -> None:
     with pytest.raises(lw.VerificationError, match=text):

@@ -198,4 +198,4 @@ def test_kinds_that_disagree_about_a_type_are_refused():
     sites = calm.sites((2, 2), mask=[[0, 1], [0, 0]], device="python")
     with pytest.raises(ArgumentError) as error:
         calm(sites, rate=1.0)
-    assert str(error.value) == "'rate' is a f32 of calm and a vec2 of wild; wanted one type"
+    assert str(error.value) == "'rate' is an f32 of calm and a vec2 of wild; wanted one type"

@@ -209,7 +209,7 @@ def test_a_record_without_positions():
 def test_positions_of_whole_numbers():
     records = Whole.zeros(3)
     first, *rest = refused(CompileError, lambda: whole(records, records)).splitlines()
-    assert first.endswith(": a search needs positions of two or three floats, and Whole.position is a ivec3")
+    assert first.endswith(": a search needs positions of two or three floats, and Whole.position is an ivec3")
     assert rest[2:] == ["  found: position: ivec3", "  wanted: lw.vec2, lw.vec3, lw.dvec2 or lw.dvec3"]
 
 

@@ -24,6 +24,7 @@ from lanewise.launch.compiled import Compiled
 from lanewise.layouts import draw
 from lanewise.planning.decisions import ASKED, LIFTED, Decisions
 from lanewise.planning.plan import FIELDS, CompletePlan
+from lanewise.support.articles import an
 from lanewise.support.errors import ArgumentError
 from lanewise.tuning.job import Workload
 
@@ -217,6 +218,6 @@ def _check_made_up(compiled: Compiled) -> None:
             else ("threadwise", "arrays that hold indices cannot be made up")
         )
         raise ArgumentError(
-            f"{compiled.name}: explain(measure=True) of a {kind} kernel takes the arguments of a "
+            f"{compiled.name}: explain(measure=True) of {an(kind)} kernel takes the arguments of a "
             f"call, because {why}"
         )

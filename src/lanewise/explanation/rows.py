@@ -28,6 +28,7 @@ from lanewise.language.target import target_of
 from lanewise.layouts import Layout
 from lanewise.layouts.named import COMPARED
 from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
+from lanewise.support.articles import an
 from lanewise.support.errors import PlanError
 
 WORTH_IT = 1.02  # a factor within 2 % is none
@@ -283,10 +284,7 @@ def _unsuited(o: Optimisation, kind: str, pattern: Pattern) -> str:
         and not (pattern.over_items and o.items)
         and (o.cuda if blocks else o.cpu)
     ):
-        article = "an" if pattern.name[0] in "aeiou" else "a"
-        return (
-            f"it belongs to loops over sources, which {article} {pattern.name} kernel does not have"
-        )
+        return f"it belongs to loops over sources, which {an(pattern.name)} kernel does not have"
     return "only a CPU has it" if blocks else "only a GPU has it"
 
 

@@ -32,6 +32,7 @@ from lanewise.records.ragged import RaggedArray, ragged, unfilled
 from lanewise.records.storage import Storage
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.reserved import reserved
+from lanewise.support.articles import an
 from lanewise.support.errors import InputError
 
 SMALL = 0.01  # a made-up softening: small compared with distances, large compared with rounding
@@ -229,7 +230,7 @@ def _typed(kernel: str, name: str, number: float, kind: t.ValueType) -> Any:
     low, high = t.limits(scalar)
     whole = scalar.is_float or float(number).is_integer()
     if not np.isfinite(number) or not low <= number <= high or not whole:
-        raise InputError(f"{kernel}: {name!r} is a {kind}, found {number!r}")
+        raise InputError(f"{kernel}: {name!r} is {an(kind)}, found {number!r}")
     one = number if scalar.is_float else int(number)
     parts = (
         np.full(kind.length, one, scalar.dtype)

@@ -32,6 +32,7 @@ from lanewise.ir import nodes as ir
 from lanewise.language import types as t
 from lanewise.language.lattices.base import Direction, Lattice
 from lanewise.language.record import Field, Record
+from lanewise.support.articles import an
 from lanewise.support.elsewhere import use
 from lanewise.support.errors import CompileError, Location
 
@@ -218,7 +219,7 @@ def subscript(scope: Scope, owner: Value, place: Number, node: ast.Subscript) ->
                 array.element, (ir.Element(name, index, array.element, scope.location(node)),)
             )
         case Number(type=t.Vector(length=length)):
-            index = checked_index(scope, place, node.slice, length, f"a {owner.type}")
+            index = checked_index(scope, place, node.slice, length, an(owner.type))
             if not isinstance(index, ir.Literal):
                 raise scope.error(
                     "a component of a vector is chosen by a literal",

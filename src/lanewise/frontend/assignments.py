@@ -36,6 +36,7 @@ from lanewise.ir import nodes as ir
 from lanewise.language import types as t
 from lanewise.language import values as v
 from lanewise.language.lattices.base import Direction
+from lanewise.support.articles import an
 
 # of what cannot have these types
 IN_MEMORY = ": numbers of 8 and 16 bits are in fields and arrays alone"
@@ -110,10 +111,10 @@ def _assign_records(
     for record in records:
         if record.record != value.record:
             raise scope.error(
-                f"{record.name} is a {record.record.name}",
+                f"{record.name} is {an(record.record.name)}",
                 node,
                 found=value.describe(),
-                wanted=f"a {record.record.name}",
+                wanted=an(record.record.name),
             )
     kept = [(f.name, _kept(scope, field_of(scope, value, f, node))) for f in value.record]
     for record in records:

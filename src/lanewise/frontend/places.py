@@ -23,6 +23,7 @@ from lanewise.frontend.values import (
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import reads
 from lanewise.language import types as t
+from lanewise.support.articles import an
 
 
 def assign_field(
@@ -33,7 +34,7 @@ def assign_field(
     part, field = record.record.part(attribute), record.record.field(attribute)
     if part is not None:
         raise scope.error(
-            f"{place} is a {part.name}, whose fields are assigned one by one",
+            f"{place} is {an(part.name)}, whose fields are assigned one by one",
             node,
             found=f"an assignment of {value.describe()} to {place}",
             wanted=f"{place}.{part.names[0]} = ..., or another {part.name}",

@@ -27,6 +27,7 @@ from lanewise.language.values import (
     row_of_annotation,
     type_of_annotation,
 )
+from lanewise.support.articles import an
 from lanewise.support.errors import CompileError
 
 
@@ -154,7 +155,7 @@ def _check_gathered(source: Source, kinds: list[t.ValueType]) -> None:
     for kind in map(t.scalar_of, kinds):
         if kind in t.STORED:
             raise source.error(
-                f"what pairs and items give is gathered in 32 or 64 bits, not in a {kind}",
+                f"what pairs and items give is gathered in 32 or 64 bits, not in {an(kind)}",
                 source.tree.returns or source.tree,
                 found=ast.unparse(source.tree.returns or source.tree),
                 wanted=f"lw.{t.computed(kind)}",

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from lanewise.io.atomic import atomic_path
 from lanewise.io.source import FilePath, existing_file, reading
 from lanewise.io.sums import promise, promised, put_rows, put_sum
+from lanewise.support.articles import an
 from lanewise.support.errors import FileWarning, InputError, RecordError
 from lanewise.support.interrupts import imported
 from lanewise.support.warned import warn_user
@@ -128,7 +129,7 @@ def text_of(value: Any) -> str:
         case str():
             return str(value)
         case _:
-            raise ValueError(f"an attribute is a {type(value).__name__}; wanted text")
+            raise ValueError(f"an attribute is {an(type(value).__name__)}; wanted text")
 
 
 def read_text(attributes: Any, name: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lanewise.language.types import COMPONENTS
+from lanewise.support.articles import an
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, RecordError
 
@@ -42,7 +43,7 @@ def assign_part(outer: RecordValue, name: str, value: Any) -> None:
     assert wanted is not None
     if getattr(type(value), "__record__", None) != wanted:
         raise ArgumentError(
-            f"{outer.__record__.name}.{name} is a {wanted.name}, found {shown(value)}; wanted "
+            f"{outer.__record__.name}.{name} is {an(wanted.name)}, found {shown(value)}; wanted "
             f"{wanted.name}({', '.join(f'{n}=...' for n in wanted.names)})"
         )
     values = {f.name: getattr(value, f.name) for f in wanted}  # before the first one changes
@@ -60,7 +61,7 @@ def class_within(cls: type[RecordValue], name: str) -> type[RecordValue]:
 def is_itself(cls: type[Any]) -> str:
     """The text of the error about a record within itself."""
     return (
-        f"{cls.__name__} has a {cls.__name__} within it, which would have no end; keep the index "
+        f"{cls.__name__} has {an(cls.__name__)} within it, which would have no end; keep the index "
         "of another record in a field, lw.i32"
     )
 

@@ -21,6 +21,7 @@ import numpy as np
 from lanewise.language import types as t
 from lanewise.language.nested_records import PartOfRecord, assign_part, check_within, is_itself
 from lanewise.language.values import bound_value, to_python_value, type_of_annotation
+from lanewise.support.articles import an
 from lanewise.support.attributes import fields_by_name, settings_by_name
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, RecordError, brief
@@ -218,11 +219,11 @@ class RecordValue:
                 kept = _is_kept(value, made, field.type)
             except Exception as error:  # of lanewise, or of the user's class
                 raise ArgumentError(
-                    f"{self.__record__.name}.{name} is a {field.type}, found {shown(value)}"
+                    f"{self.__record__.name}.{name} is {an(field.type)}, found {shown(value)}"
                 ) from error
             if not kept:  # as rows and arrays say
                 raise ArgumentError(
-                    f"{self.__record__.name}.{name} is a {field.type}, which cannot hold "
+                    f"{self.__record__.name}.{name} is {an(field.type)}, which cannot hold "
                     f"{shown(value)}; convert it first"
                 )
             object.__setattr__(self, name, made)
@@ -350,7 +351,7 @@ def unknown_field(record: Record, name: str) -> str:
     """The text of the error about a field that is not there, or lies in a record within."""
     if (part := record.part(name)) is not None:
         fields = ", ".join(f"{name}.{f.name}" for f in part)
-        return f"{record.name}.{name} is a {part.name}; name a field of it: {fields}"
+        return f"{record.name}.{name} is {an(part.name)}; name a field of it: {fields}"
     within = next((f.name for f in record if f.name.endswith(f".{name}")), None)
     meant = "" if within is None else f"; did you mean {within!r}?"
     return f"{record.name} has no field {name!r}; its fields are {', '.join(record.names)}{meant}"

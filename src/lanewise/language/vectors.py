@@ -17,6 +17,7 @@ import numpy as np
 
 from lanewise.language import types as t
 from lanewise.language.fates import Fate
+from lanewise.support.articles import an
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentTypeError
 
@@ -159,13 +160,13 @@ class VectorValue:
 
     def __setitem__(self, index: int, value: Any) -> None:
         raise TypeError(
-            f"a {self.type} is a value and cannot be changed; make another one, {self.type}(...)"
+            f"{an(self.type)} is a value and cannot be changed; make another one, {self.type}(...)"
         )
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name != "_parts":
             raise AttributeError(
-                f"a {self.type} is a value: its {name!r} cannot be assigned; make another one, "
+                f"{an(self.type)} is a value: its {name!r} cannot be assigned; make another one, "
                 f"{self.type}(...)"
             )
         object.__setattr__(self, name, value)
@@ -432,7 +433,7 @@ def to_python_value(value: Any, value_type: t.ValueType) -> Any:
     """
     if np.ndim(value) > isinstance(value_type, t.Vector):
         raise ArgumentTypeError(
-            f"a {value_type} is wanted, found an array of {np.ndim(value)} dimensions"
+            f"{an(value_type)} is wanted, found an array of {np.ndim(value)} dimensions"
         )
     if isinstance(value_type, t.Scalar):
         return SCALAR_NAMES[value_type.name](value)

@@ -29,6 +29,7 @@ from lanewise.records.parts import PartOfRecords
 from lanewise.runtime.devices import default_device
 from lanewise.runtime.field_copies import advice_of, is_writable
 from lanewise.runtime.memory import array_module, device_of, home, unlocked
+from lanewise.support.articles import an
 from lanewise.support.checks import check_unmasked, host_array, shown
 from lanewise.support.errors import ArgumentError
 
@@ -244,7 +245,7 @@ def _classify_value(
         if isinstance(kind, t.Vector) and array.shape[-1] != kind.length:
             wanted = _shape("n" if array.ndim == 2 else "...", kind)
             raise ArgumentError(
-                f"{place} is a {kind}: wanted shape {wanted}, found {tuple(array.shape)}"
+                f"{place} is {an(kind)}: wanted shape {wanted}, found {tuple(array.shape)}"
             )
         check_type(place, array, kind)
         result.arrays[name] = converted(place, array, t.scalar_of(kind), result.device)
@@ -260,7 +261,7 @@ def _classify_value(
     if host.dtype.kind not in "biuf" or (
         isinstance(kind, t.Vector) and host.shape != (kind.length,)
     ):
-        raise ArgumentError(f"{place} must be a {kind}, found {describe(value)}")
+        raise ArgumentError(f"{place} must be {an(kind)}, found {describe(value)}")
     check_type(place, host, kind)
     result.uniforms[name] = to_python_value(
         converted(place, host, t.scalar_of(kind), "cpu")[()], kind

@@ -6,6 +6,7 @@ No two leaves share a byte, none leaves the allocation, each is aligned; and so 
 from __future__ import annotations
 
 from lanewise.layouts.base import VECTOR_BYTES, Arrangement, Slot
+from lanewise.support.articles import an
 from lanewise.support.errors import VerificationError
 
 
@@ -63,4 +64,4 @@ def _prove_load(arrangement: Arrangement, slot: Slot, lanes: int, count: int) ->
             and other.offset < offset + size
             and other.type != slot.type
         ):
-            raise VerificationError(f"{what} brings {other.leaf}, a {other.type}")
+            raise VerificationError(f"{what} brings {other.leaf}, {an(other.type)}")

@@ -26,6 +26,7 @@ from lanewise.ir.values import value_array
 from lanewise.language.types import I64
 from lanewise.passes.base import refuse
 from lanewise.passes.gathering import INDEX
+from lanewise.support.articles import an
 
 WARP = 32
 CYCLES = own("cycles")
@@ -37,8 +38,8 @@ def legal(kernel: ir.Kernel) -> str | None:
     """Why the pass does not apply, or None."""
     if not kernel.pattern.one_record:
         return (
-            f"it is a {kernel.pattern.name} kernel, and only an elementwise one has one use of its "
-            "records to wait for"
+            f"it is {an(kernel.pattern.name)} kernel, and only an elementwise one has one use of "
+            "its records to wait for"
         )
     if kernel.grid is None:
         return (

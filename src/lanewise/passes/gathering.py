@@ -16,6 +16,7 @@ from lanewise.ir.traverse import flat_map, statements
 from lanewise.ir.values import value_array
 from lanewise.language.types import I32
 from lanewise.passes.base import refuse
+from lanewise.support.articles import an
 
 INDEX, PLACE = own("index"), own("place")
 
@@ -24,8 +25,8 @@ def legal(kernel: ir.Kernel, array: str) -> str | None:
     """Why the pass does not apply, or None."""
     if not kernel.pattern.one_record:
         return (
-            f"it is a {kernel.pattern.name} kernel, and only an elementwise one reads a record an "
-            "element"
+            f"it is {an(kernel.pattern.name)} kernel, and only an elementwise one reads a record "
+            "an element"
         )
     gathered = next((a for a in kernel.arrays if a.name == array), None)
     if gathered is None:

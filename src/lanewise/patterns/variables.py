@@ -16,6 +16,7 @@ from lanewise.ir.reductions import SUM
 from lanewise.ir.traverse import expressions, statements, subexpressions
 from lanewise.language import types as t
 from lanewise.language.record import Record
+from lanewise.support.articles import an
 from lanewise.support.attributes import near
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, CompileError
@@ -169,7 +170,7 @@ def _variable(name: str, signature: Signature, lowered: Lowered) -> Variable:
         )
     if len(kinds) > 1:
         types = (
-            f"{n}.{field} is a {f.type}"
+            f"{n}.{field} is {an(f.type)}"
             for n in owners
             if (f := records[n].field(field)) is not None
         )

@@ -13,6 +13,7 @@ from lanewise.records.field_values import brought, check_type, rounded
 from lanewise.records.storage import Storage
 from lanewise.records.two_sides import bit_of
 from lanewise.runtime.memory import on
+from lanewise.support.articles import an
 from lanewise.support.errors import ArgumentError
 
 
@@ -48,7 +49,7 @@ def _checked(storage: Storage, field: Field, value: Any) -> Any:
     shape = (len(storage), *one)
     if values.shape not in (shape, one):
         raise ArgumentError(
-            f"{name} is a {field.type}: wanted shape {shape}, or {one} for all, found "
+            f"{name} is {an(field.type)}: wanted shape {shape}, or {one} for all, found "
             f"{values.shape}"
         )
     check_type(name, values, field.type)
@@ -91,7 +92,7 @@ def _check_shape(record: Record, field: Field, shape: tuple[int, ...]) -> None:
     if shape != one and (len(shape) != len(one) + 1 or shape[1:] != one):
         wanted = f"(n, {one[0]})" if one else "(n,)"
         raise ArgumentError(
-            f"{record.name}.{field.name} is a {field.type}: wanted shape {wanted}, or {one} for "
+            f"{record.name}.{field.name} is {an(field.type)}: wanted shape {wanted}, or {one} for "
             f"all, found {shape}"
         )
 
@@ -100,7 +101,7 @@ def check_row(record: Record, key: Any, value: Any) -> None:
     """Refuse what no place of an array of these records can become."""
     if not isinstance(value, RecordValue) or value.__record__ != record:
         raise ArgumentError(
-            f"a row of {record.name} is replaced by a {record.name}(...), found "
+            f"a row of {record.name} is replaced by {an(record.name)}(...), found "
             f"{type(value).__name__}; fields are arrays: .{record.fields[0].name}[{key}] = ..."
         )
 
@@ -120,7 +121,7 @@ def from_rows(like: Storage, records: Any) -> Storage:
     rows = [records] if isinstance(records, RecordValue) else records
     if not isinstance(rows, (list, tuple)):
         raise ArgumentError(
-            f"append takes a {like.record.name}, a list of them or an array of them, found "
+            f"append takes {an(like.record.name)}, a list of them or an array of them, found "
             f"{type(records).__name__}"
         )
     for number, row in enumerate(cast("list[Any]", rows)):

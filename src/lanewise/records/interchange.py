@@ -31,6 +31,7 @@ from lanewise.runtime.devices import resolve
 from lanewise.runtime.field_copies import is_writable
 from lanewise.runtime.memory import address, array_module, device_of, home
 from lanewise.runtime.mesh import Mesh, first_of, place_of
+from lanewise.support.articles import an
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, DeviceError
 
@@ -127,7 +128,7 @@ def _fields(record: Record, values: Any, device: str) -> dict[str, Any]:
         if missing := [c for c in parts if c not in columns]:
             column_names(record)  # refuses a component that is called as another field
             raise ArgumentError(
-                f"{record.name}.{field.name} is a {field.type}: the table has "
+                f"{record.name}.{field.name} is {an(field.type)}: the table has "
                 f"{', '.join(columns)}, and no {', '.join(missing)}"
             )
         brought_columns = [
@@ -276,7 +277,7 @@ def _only_field(place: str, field: Field, value: Any, device: str) -> Any:
     if array.dtype != dtype or array.shape[1:] != width or array.ndim != 1 + len(width):
         wanted = f"(n, {width[0]})" if width else "(n,)"
         raise ArgumentError(
-            f"{place}: {field.name!r} is a {field.type}: wanted {wanted} of {dtype}, found "
+            f"{place}: {field.name!r} is {an(field.type)}: wanted {wanted} of {dtype}, found "
             f"{tuple(array.shape)} of {array.dtype}"
         )
     return array

@@ -10,6 +10,7 @@ import numpy as np
 from lanewise.language.record import RESERVED, Record, RecordValue, unknown_field
 from lanewise.layouts import Layout
 from lanewise.records.split_array import SplitArray
+from lanewise.support.articles import an
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, ArgumentTypeError, brief
 
@@ -169,7 +170,7 @@ def columns_within(record: Record, name: str, value: Any, count: int | None) -> 
     several = not isinstance(value, RecordValue)
     if (getattr(value, "record", None) if several else value.__record__) != wanted:
         raise ArgumentError(
-            f"{record.name}.{name} is a {wanted.name}: wanted {wanted.name}(...) for all, or an "
+            f"{record.name}.{name} is {an(wanted.name)}: wanted {wanted.name}(...) for all, or an "
             f"array of {wanted.name}, found {shown(value)}"
         )
     length = len(value) if several else count

@@ -14,6 +14,7 @@ from lanewise.records.placement import RecordPlacement
 from lanewise.records.storage import Storage
 from lanewise.records.two_sides import bit_of
 from lanewise.runtime.memory import on, to_host
+from lanewise.support.articles import an
 from lanewise.support.errors import ArgumentError
 
 
@@ -59,7 +60,7 @@ class ArrayRow:
         values = brought(name, value, "cpu")
         if values.shape not in (shape, ()):
             raise ArgumentError(
-                f"{name} is a {field.type}: wanted shape {shape} for a row, found {values.shape}"
+                f"{name} is {an(field.type)}: wanted shape {shape} for a row, found {values.shape}"
             )
         check_type(name, values, field.type)
         return np.broadcast_to(rounded(name, values, t.scalar_of(field.type).dtype), shape)

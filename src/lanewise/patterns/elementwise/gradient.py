@@ -26,6 +26,7 @@ from lanewise.patterns.gradients import (
 )
 from lanewise.patterns.variables import cotangent_leaves, cotangents_of
 from lanewise.planning.plan import Plan
+from lanewise.support.articles import an
 from lanewise.support.attributes import sealed
 from lanewise.support.errors import ArgumentError, brief
 
@@ -85,8 +86,8 @@ class ElementwiseGradient(AbstractGradient[Elementwise]):
         for v in self._sought.variables():
             if len(v.records) > 1:
                 raise ArgumentError(
-                    f"{kernel.__name__}.gradient: {' and '.join(v.records)} have a {v.field} each; "
-                    f"name one: wrt={f'{v.records[0]}.{v.field}'!r}"
+                    f"{kernel.__name__}.gradient: {' and '.join(v.records)} have {an(v.field)} "
+                    f"each; name one: wrt={f'{v.records[0]}.{v.field}'!r}"
                 )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -41,6 +41,7 @@ from lanewise.planning.plan import Plan
 from lanewise.records.arrays import RecordArray
 from lanewise.records.same_elements import are_same, shared_elements
 from lanewise.runtime.memory import Need
+from lanewise.support.articles import an
 from lanewise.support.attributes import sealed
 from lanewise.support.errors import ArgumentError, brief
 
@@ -279,7 +280,7 @@ class PairwiseGradient(AbstractGradient[Pairwise]):
             elif len(v.records) > 1:
                 raise ArgumentError(
                     f"{self._kernel.__name__}.gradient: targets and sources are two arrays here, "
-                    f"and both have a {v.name}; "
+                    f"and both have {an(v.name)}; "
                     f"wrt={f'{target}.{v.field}'!r} or wrt={f'{source}.{v.field}'!r}"
                 )
             elif v.records == (target,):

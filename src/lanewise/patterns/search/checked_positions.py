@@ -19,6 +19,7 @@ from lanewise.records.arrays import RecordArray
 from lanewise.records.binding import places_of
 from lanewise.records.field_views import FieldViews
 from lanewise.records.same_elements import are_same
+from lanewise.support.articles import an
 
 Places = tuple[Points, Points]
 """The positions of the targets and of the sources; one and the same where the arrays are."""
@@ -133,8 +134,8 @@ def check_positions(signature: Signature, field: str) -> tuple[Scalar, int]:
             )
         if not isinstance(position.type, t.Vector) or not _is_position(position.type):
             raise signature.source.error(
-                f"a search needs positions of two or three floats, and {record.name}.{field} is a "
-                f"{position.type}",
+                f"a search needs positions of two or three floats, and {record.name}.{field} is "
+                f"{an(position.type)}",
                 argument,
                 found=f"{field}: {position.type}",
                 wanted="lw.vec2, lw.vec3, lw.dvec2 or lw.dvec3",

@@ -39,6 +39,7 @@ from lanewise.patterns.sitewise.links import (
 )
 from lanewise.patterns.sitewise.streaming import Phase
 from lanewise.patterns.tables.arguments import table_arrays
+from lanewise.support.articles import an
 from lanewise.support.errors import ArgumentError
 
 
@@ -264,10 +265,9 @@ def agreed(functions: Iterable[tuple[str, Mapping[str, K]]]) -> dict[str, K]:
         for name, kind in kinds.items():
             other, before = first.setdefault(name, (function, kind))
             if before != kind:
-                one = "an" if isinstance(kind, ArrayType) else "a"
                 raise ArgumentError(
-                    f"{name!r} is {one} {before} of {other} and {one} {kind} of {function}; wanted "
-                    "one type"
+                    f"{name!r} is {an(before)} of {other} and {an(kind)} of {function}; wanted one "
+                    "type"
                 )
     return {name: kind for name, (_, kind) in first.items()}
 

@@ -19,6 +19,7 @@ from lanewise.profiling.profile import clock
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import array_module, on, together
 from lanewise.runtime.programs import NamedLaunch
+from lanewise.support.articles import an
 from lanewise.support.errors import ArgumentError
 
 Work = Callable[[], None]
@@ -153,8 +154,8 @@ def part_arguments(
             continue
         elif shape not in ((sites.count, *row), (*sites.shape, *row)):
             raise ArgumentError(
-                f"{kernel}: {name!r} must be a {kind}, or an array of shape {(*sites.shape, *row)} "
-                f"with one a site; found {describe(value)}"
+                f"{kernel}: {name!r} must be {an(kind)}, or an array of shape "
+                f"{(*sites.shape, *row)} with one a site; found {describe(value)}"
             )
         else:
             own = sites.cut(value)

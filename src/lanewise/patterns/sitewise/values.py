@@ -21,6 +21,7 @@ from lanewise.patterns.sitewise.sites import Sites
 from lanewise.patterns.tables.arguments import NOTHING, Tables, bring_tables, table_lengths
 from lanewise.records.field_values import brought, check_type, converted
 from lanewise.runtime.memory import bring, on
+from lanewise.support.articles import an
 from lanewise.support.checks import host_array
 from lanewise.support.errors import ArgumentError
 
@@ -175,7 +176,7 @@ def _check_types(
         if parameters.get(name, kind) != kind:
             what = "a value" if isinstance(kind, Scalar) else "the velocity"
             raise ArgumentError(
-                f"{name!r} is a {parameters[name]} of {kernel} and {what} of a wall, a {kind}; "
+                f"{name!r} is {an(parameters[name])} of {kernel} and {what} of a wall, {an(kind)}; "
                 "wanted one type"
             )
     for name in tables.keys() & brought.keys() or fields.keys() & parameters.keys():
@@ -221,7 +222,7 @@ def _check_observed(
     if not may_vary:
         raise ArgumentError(f"{place} is the same for all sites; found {value!r}")
     if value.kind != kind:
-        raise ArgumentError(f"{place} must be a {kind}; {value.name} returns a {value.kind}")
+        raise ArgumentError(f"{place} must be {an(kind)}; {value.name} returns {an(value.kind)}")
     on_one_device = isinstance(value.sites, Sites)
     if not on_one_device or (value.sites.shape, value.sites.device) != (sites.shape, sites.device):
         raise ArgumentError(
@@ -269,7 +270,7 @@ def _array(place: str, value: Any, kind: t.ValueType, sites: Sites) -> Any:
         return None
     if shape not in ((sites.count, *row), (*sites.shape, *row)):
         raise ArgumentError(
-            f"{place} must be a {kind}, or an array of shape {(*sites.shape, *row)} with one a "
+            f"{place} must be {an(kind)}, or an array of shape {(*sites.shape, *row)} with one a "
             f"site; found {describe(value)}"
         )
     array = brought(place, value, sites.device)
@@ -292,7 +293,7 @@ def _uniform(
 ) -> dict[str, Any]:
     if isinstance(value, ByStep):
         raise ArgumentError(
-            f"{place} takes no lw.by_step, which is for kernel.bind(...); wanted a {kind}"
+            f"{place} takes no lw.by_step, which is for kernel.bind(...); wanted {an(kind)}"
             + (
                 ""
                 if not may_vary
@@ -307,7 +308,7 @@ def _uniform(
     row = t.shape_of(kind)
     if host.dtype.kind not in "biuf" or host.shape != row:
         also = ", or an array with one a site" if may_vary else ", the same for all sites"
-        raise ArgumentError(f"{place} must be a {kind}{also}; found {describe(value)}")
+        raise ArgumentError(f"{place} must be {an(kind)}{also}; found {describe(value)}")
     check_type(place, host, kind)
     python = to_python_value(converted(place, host, t.scalar_of(kind), "cpu")[()], kind)
     parts = tuple(python) if isinstance(kind, t.Vector) else (python,)

@@ -26,6 +26,7 @@ from lanewise.sims.boids.obstacles import (
     frame,
 )
 from lanewise.sims.boids.parameters import Parameters
+from lanewise.support.articles import an
 from lanewise.support.errors import InputError
 
 SEAM = (
@@ -71,7 +72,7 @@ def check_images(obstacles: Sequence[Obstacle], world: float, p: Parameters) -> 
         size = 2 * max(_halves(o, p.agent_radius))
         if size > side * (1 + SEAM):
             raise InputError(
-                f"a {kind} with the room that agents keep to it, {p.agent_radius:g}, is {size:g} "
+                f"{an(kind)} with the room that agents keep to it, {p.agent_radius:g}, is {size:g} "
                 f"long; in a periodic world of {side:g} "
                 "it would overlap itself; wanted a smaller one, or a larger world"
             )

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from lanewise.io.source import FilePath, existing_file, reading
+from lanewise.support.articles import an
 from lanewise.support.attributes import frozen, near
 from lanewise.support.checks import check_fields, checked
 from lanewise.support.errors import InputError
@@ -136,16 +137,16 @@ def check_obstacle(o: Obstacle) -> None:
     for name, size in sizes.items():
         if not (math.isfinite(size) and size > 0):
             raise InputError(
-                f"the {name} of a {kind} is {size:g}; wanted a finite length above zero"
+                f"the {name} of {an(kind)} is {size:g}; wanted a finite length above zero"
             )
     for name, v in numbers.items():
         if len(v) != 3 or not all(map(math.isfinite, v)):
-            raise InputError(f"the {name} of a {kind} is {v}; wanted three finite numbers")
+            raise InputError(f"the {name} of {an(kind)} is {v}; wanted three finite numbers")
         if name != "center" and not any(v):
-            raise InputError(f"the {name} of a {kind} is {v}; wanted a direction")
+            raise InputError(f"the {name} of {an(kind)} is {v}; wanted a direction")
     if o.seen not in SEEN:
         raise InputError(
-            f"a {kind} is seen from {o.seen!r}{near(o.seen, SEEN) or ';'} wanted one of "
+            f"{an(kind)} is seen from {o.seen!r}{near(o.seen, SEEN) or ';'} wanted one of "
             f"{', '.join(SEEN)}"
         )
 
@@ -212,7 +213,7 @@ def obstacle_of(kind: str, values: Mapping[str, Any]) -> Obstacle:
     except (TypeError, ValueError) as error:
         names = ", ".join(cls.__dataclass_fields__)
         raise InputError(
-            f"a {kind} cannot be made of {', '.join(values) or 'nothing'}; its fields are {names}"
+            f"{an(kind)} cannot be made of {', '.join(values) or 'nothing'}; its fields are {names}"
         ) from error
     check_obstacle(obstacle)
     return obstacle

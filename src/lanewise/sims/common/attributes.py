@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.support.articles import an
 from lanewise.support.errors import ArgumentError
 
 MOST_VALUES = 400
@@ -56,7 +57,7 @@ def _attribute(name: str, value: Any) -> Any:
         case _:
             kind = type(value).__name__
             raise ArgumentError(
-                f"parameter {name} is a {kind}; wanted a number, text, or a few of them"
+                f"parameter {name} is {an(kind)}; wanted a number, text, or a few of them"
             )
 
 
