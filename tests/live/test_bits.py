@@ -114,6 +114,8 @@ class Looking:
         if step in self.wanted:
             self.seen[step] = finished(self.scene.frames(Asked(field=self.scene.about["fields"][0])))
 
+    def rest(self, step: int) -> None: ...
+
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
 @pytest.mark.parametrize("product", PRODUCTS)

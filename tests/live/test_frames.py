@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from dataclasses import fields
 from itertools import pairwise
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.live.boxes import FrameAxis, FrameBox, sending_order, whole_shares, without_outliers
+from lanewise.live.boxes import FARTHEST, FrameAxis, FrameBox, sending_order, whole_shares, without_outliers
 from lanewise.live.clouds import CloudScene, Shown, shown_by_default
 from lanewise.live.fields import FieldScene
 from lanewise.live.frame import FrameHeader, decode, encode
@@ -176,6 +177,37 @@ def test_a_pick_is_of_the_order_of_the_frame_that_it_was_made_in() -> None:
         assert [scene.picked(k, order)["row"] for k in range(len(rows_of))] == rows_of
     assert scene.picked(0, seen[0][0]) == {}, "so old an order is not kept"
     assert scene.picked(0, 200) == {}
+
+
+@given(st.lists(st.tuples(THREE, F32.filter(np.isfinite)), min_size=1, max_size=6))
+def test_all_finite_numbers_have_a_frame(rows: list[Any]) -> None:
+    """However large or small, and however close."""
+    position, mass = (np.array(some, np.float32) for some in zip(*rows, strict=True))
+    fine = np.isfinite(position).all(axis=1)
+    frames = [decode(f) for f in finished(cloud(grains(position, mass)).frames(Asked(field="mass")))]
+    header, body = frames[0]
+    assert (header.count, header.total) == (fine.sum(), fine.sum())
+    told = [json.loads(bytes(data))["not finite"] for h, data in frames if h.kind == "statistics"]
+    assert told == [len(fine) - fine.sum()], "what is left out is said"
+    seen = np.frombuffer(body, np.uint16).reshape(header.count, header.components // 2)[:, :3]
+    place = np.asarray(header.origin) + np.asarray(header.extent) * seen / 65535
+    wanted = position[sending_order(len(fine))].astype(np.float64)
+    wanted = wanted[np.isfinite(wanted).all(axis=1)]
+    within = np.abs(wanted) <= FARTHEST
+    near = np.abs(place - wanted) <= np.asarray(header.extent) / 30000 + np.abs(wanted) * 2**-22
+    assert (near | ~within).all()
+    assert bool(header.flags & FLAGS["clamped"]) == bool((np.abs(position[fine]) > FARTHEST).any())
+
+
+@pytest.mark.parametrize("shape", [(4, 6), (3, 4, 5)])
+def test_values_of_fields_that_are_not_finite_are_counted(shape: tuple[int, ...]) -> None:
+    field = np.ones(shape, np.float32)
+    scene = FieldScene(shape, "cpu", {"t": lambda: field}, {}, lambda: (1, 1.0))
+    for place, wanted in ((None, 0), (3, 1), (7, 2)):
+        if place is not None:
+            field.reshape(-1)[place] = np.nan
+        header, told = decode(finished(scene.frames(Asked(field="t")))[-1])
+        assert (header.kind, json.loads(bytes(told))["not finite"]) == ("statistics", wanted)
 
 
 def test_no_elements_are_a_frame_of_none() -> None:

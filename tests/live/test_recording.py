@@ -44,6 +44,17 @@ def test_recordings_come_back(tmp_path: Path) -> None:
     assert path.read_bytes()[:8] == b"LWVR" + struct.pack("<I", 1)
 
 
+def test_a_recording_rests_at_its_end(tmp_path: Path) -> None:
+    """And says so: what is pressed then begins it anew."""
+    recorded(path := tmp_path / "run.lwv", looks=3)
+    replay = RecordedFeed(read_recording(path), rate=1000)
+    replay.watch(1)
+    replay.play(iter([False] * 2 + [True]).__next__)
+    assert (replay.paused, replay.state["step"]) == (True, 3)
+    replay.go()
+    assert (replay.paused, replay.state["step"]) == (False, 1)
+
+
 def test_what_a_killed_run_left_is_read_to_its_last_whole_look(tmp_path: Path) -> None:
     frames = recorded(path := tmp_path / "run.lwv")
     data = path.read_bytes()

@@ -178,7 +178,7 @@ def test_a_view_begins_with_its_scale(tmp_path: Path) -> None:
     found = read_recording(tmp_path / "a.lwv").frames(0).frames
     header, _ = decode(found[0])
     assert (SCALES[header.scale], header.low, header.high) == ("log", 1, 3)
-    assert {"colours": {"below": 1}} in [json.loads(bytes(decode(f)[1])) for f in found[1:]]
+    assert {"below": 1} in [json.loads(bytes(decode(f)[1])).get("colours") for f in found[1:]]
 
 
 def test_the_scale_of_a_run_is_recorded_and_replayed(lanewise: Command) -> None:  # noqa: F811

@@ -26,9 +26,10 @@ from hypothesis import strategies as st
 
 from lanewise.live.feed import Feed, towards
 from lanewise.live.frame import FrameHeader, decode, encode
-from lanewise.live.messages import SCHEMA, read_message
+from lanewise.live.messages import FASTEST, SCHEMA, SLOWEST, read_message
 from lanewise.live.scenes import Asked
 from lanewise.live.server import Server, Serving
+from lanewise.live.viewers import Viewer
 from lanewise.support.errors import InputError
 from tests.live.talk import Talk, address, talking
 
@@ -214,7 +215,8 @@ def test_frames_come_and_pause_and_steps_hold(server: Server, scene: Counting) -
         talk.say("step", n=3)
         talk.text("state", step=now["step"] + 3)
         talk.say("pick", row=5)
-        assert talk.text("picked")["fields"]["step"] == now["step"] + 3
+        picked = talk.text("picked")
+        assert picked["fields"]["step"] == picked["step"] == now["step"] + 3
         talk.say("run")
         talk.text("state", paused=False)
 
@@ -382,6 +384,14 @@ def test_readers_command_nothing(scene: Counting) -> None:
         talk.say("colour", field="b")
         talk.text("state", field="b")
     server.stop()
+
+
+@pytest.mark.parametrize(("rate", "told"), [(60.0, 60.0), (5.0, 5.0), (0.01, SLOWEST), (1e6, FASTEST)])
+def test_viewers_are_told_their_rate(scene: Counting, rate: float, told: float) -> None:
+    """One that they may ask for, so that a control shows what holds."""
+    server = Server(Feed(scene, rate=rate), Serving(port=0))
+    assert json.loads(server.welcome(Viewer(server.feed, print, rate=rate)))["rate"] == told
+    assert read_message(json.dumps({"do": "rate", "n": told}))
 
 
 def test_a_paused_run_that_nobody_watches_says_so(scene: Counting, monkeypatch: pytest.MonkeyPatch) -> None:

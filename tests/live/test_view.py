@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.live.clouds import CloudScene, shown_by_default
-from lanewise.live.feed import Feed
+from lanewise.live.feed import RESTS_SECONDS, Feed
 from lanewise.live.fields import FieldScene
 from lanewise.live.frame import decode
 from lanewise.live.recording import read_recording
@@ -136,7 +137,8 @@ def test_arrays_are_pictures(shape: tuple[int, ...]) -> None:
     header, body = decode(frames[0])
     assert header.kind == "slice"
     assert (header.total, header.first) == shape[-2:]
-    assert len(frames) == len(shape) - 1
+    assert [decode(f)[0].kind for f in frames] == [*["slice", "volume"][: len(shape) - 1], "statistics"]
+    assert view._feed.scene.about["domain"][1] == [*shape[::-1], 0][:3], "a picture has no depth to be seen nearer by"
     first = np.frombuffer(body, np.uint8).reshape(shape[-2:])[0]
     assert first[0] < first[-1]
     assert (first.min() > 200) == (len(shape) == 2), "row 0 of a matrix is on top"
@@ -160,6 +162,29 @@ def test_simulations_are_recorded_as_they_run(make: Any, tmp_path: Path) -> None
 @lw.stencil(lw.D2Q5)
 def heat(t: lw.Field[lw.f32], rate: lw.f32) -> lw.f32:
     return t[0] + rate * (t[1] + t[2] + t[3] + t[4] - 4 * t[0])
+
+
+@pytest.mark.parametrize("make", [
+    lambda: gravity.Simulation(gravity.make_bodies(gravity.make_initial_conditions("plummer", 64, 1)), softening=0.1),
+    lambda: Flock(agents=60, seed=1),
+    lambda: Simulation(lattice="D2Q9", shape=(12, 14), viscosity=0.05),
+])  # fmt: skip
+def test_what_is_seen_of_a_state_that_rests_is_that_state(make: Any) -> None:
+    """Though no frame is due for a long time, as between two cells of a notebook."""
+    simulation = make()
+    run = partial(simulation.run, dt=1e-3) if isinstance(simulation, gravity.Simulation) else simulation.run
+    with lw.view(simulation, port=0, quiet=True, rate=0.01) as view, talking(view._server):
+        while not view.viewers:
+            time.sleep(0.01)
+        for steps in (1, 40, 3):
+            run(steps)
+            view._feed.flush()
+            assert view._feed.newest().step == simulation.step
+            time.sleep(RESTS_SECONDS)
+        made = view._feed.made
+        for _ in range(20):
+            run(1)
+        assert view._feed.made <= made + 1 + 20 * RESTS_SECONDS, "single steps are no rests"
 
 
 def test_sites_are_seen_as_they_step(tmp_path: Path) -> None:

@@ -185,6 +185,8 @@ class Paused:
         self.stuck |= step >= 3 and not asked()
         self.last = step
 
+    def rest(self, step: int) -> None: ...
+
 
 @pytest.mark.parametrize("around", [0, 1, 2])
 def test_ctrl_c_ends_a_pause_whoever_waits_around(around: int) -> None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 # a span of positions that far below their distance from the origin is lost in float32
 FINEST = 2.0**-20
 SMALLEST = 1e-30
+FARTHEST = 2.0**125  # a box of what is farther out has no edge in float32
 KEPT = 0.25  # a box is kept while so much of it is used, on each axis
 SHARE = 4096  # rows of a share of the order, at most
 OUTLYING = 16.0  # a box so many times that of nearly all elements leaves no detail to them
@@ -65,8 +66,11 @@ def without_outliers(
     bounds: tuple[float, float], sample: NDArray[Any]
 ) -> tuple[tuple[float, float], bool]:
     """The bounds of one axis, or twice those of 99.8 % of a sample where a few far elements would
-    leave no detail to all others; whether they were cut.
+    leave no detail to all others; none beyond `FARTHEST`. Whether they were cut.
     """
+    low, high = (max(-FARTHEST, min(b, FARTHEST)) for b in bounds)
+    if (low, high) != bounds:
+        return (low, high), True
     if len(sample) < 1000:
         return bounds, False
     few = len(sample) // 1000

@@ -34,6 +34,7 @@ from lanewise.support.errors import InputError
 
 SAMPLE = 4096  # elements that say where nearly all are, at least
 KEPT = 3  # orders before the newest one
+MOST_SCALE = 1e38  # a number of float32
 LANES = 4096  # threads of a device that bound a column
 
 
@@ -169,17 +170,17 @@ class CloudScene:
             some = module.ascontiguousarray(columns[:, place >= 0])
             (least, most), values = _extremes(some), some[3]
         near = to_host(columns[:3, :: max(1, count // SAMPLE) | 1])
-        sent = whole_shares(asked.points, total)
+        sent, told = whole_shares(asked.points, total), {"not finite": count - total}
         if not sent:
             step, time = moment
             return [encode(FrameHeader(
                 kind=self._kind, components=4 * self._width, order=self._number, total=total,
                 step=step, time=time, origin=self._box.origin, extent=self._box.extent,
-            ))]  # fmt: skip
+            )), *tell(told)]  # fmt: skip
         span = self._range.span(module, values, float(least[3]), float(most[3]), asked)
         header = self._header(least, most, near, moment, span, sent, total)
         scale_column(columns[3], span)
-        return [self._framed(header, columns, place, span.ends), *tell(span.told)]
+        return [self._framed(header, columns, place, span.ends), *tell({**span.told, **told})]
 
     def picked(self, place: int, order: int | None = None) -> dict[str, Any]:
         """The row and the fields of one record."""
@@ -261,7 +262,8 @@ class CloudScene:
         """The frame of the first rows of the order. ends: the scaled values 0 and 65535 of rows."""
         count, shape = columns.shape[1], (header.count, self._width)
         low, high = ends
-        per_value = MOST / (high - low) if high > low else 0.0
+        # of values that differ by less than that many steps of float32, all are the lowest
+        per_value = min(MOST / (high - low), MOST_SCALE) if high > low else 0.0
 
         def fill(there: Any) -> None:
             rows = there.view(np.uint32).reshape(shape)

@@ -28,6 +28,7 @@ WATCHED_SECONDS = 0.02  # of steps between two looks while a viewer watches
 LONGEST_SECONDS = 0.05  # of those until the next frame is due
 EARLY = 0.2  # of the time between two frames: one is made where steps end so much before it is due
 ALONE_SECONDS = 0.2
+RESTS_SECONDS = 0.2  # between two frames that are made only because the state rests
 ALONE_AFTER = 10.0  # seconds without a viewer, after which a paused run says so
 
 
@@ -98,6 +99,7 @@ class Feed:
         self._changed = threading.Condition()
         self._left, self._last, self._fresh = 0, 0, False  # steps to take while paused
         self._next, self._stale = 0.0, True
+        self._framed, self._rested = -1, 0.0  # the last step with a frame; when the state rested
         self._failure = ""  # said last
         self._picks: deque[tuple[int, int | None, Callable[[dict[str, Any]], None]]] = deque()
         self._pace: tuple[float, int] = (time.monotonic(), -1)
@@ -146,6 +148,14 @@ class Feed:
                 self._attempt()
             self._answer()
 
+    def rest(self, step: int) -> None:
+        """Have a frame of a state that may stay as it is, so that what is seen is what is read."""
+        now = time.monotonic()
+        rested = (self.watched or self._record) and now - self._rested > RESTS_SECONDS
+        if rested and step != self._framed and len(self._under_way) < AT_ONCE:
+            self._rested = now
+            self._attempt()
+
     def make(self) -> None:
         """Have the frames of the state as it is made, and keep them once they are. It waits for
         earlier ones only where as many as may be are under way.
@@ -156,7 +166,7 @@ class Feed:
         now, between = time.monotonic(), 1 / self.rate
         self._next = max(self._next + between, now + (1 - EARLY) * between)
         self.made += 1
-        step = self.scene.moment[0]
+        step = self._framed = self.scene.moment[0]
         seen = list[FrameOrLater]()
         try:
             with span(self._profile, "view", name="frames"):

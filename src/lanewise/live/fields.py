@@ -59,7 +59,10 @@ class FieldScene:
             None if self._solid is None else _averaged(np, self._solid, self._factor) > 0.5
         )
         flat = len(shape) == 2
-        box = [[0, 0, 0], [float(n) for n in self._deep[::-1]]]
+        far = [float(n) for n in self._deep[::-1]]
+        if flat:  # else its frame is seen nearer than its picture
+            far[2] = 0.0
+        box = [[0, 0, 0], far]
         self._about = {
             "kinds": ["slice"] if flat else ["slice", "volume"], "fields": list(fields),
             "flat": flat, "domain": box, **about,
@@ -67,7 +70,7 @@ class FieldScene:
         self._aside = Aside(device, "a view", "show a copy of a part of it")
         self._required = 0  # bytes of a field, for whose frames there is memory
         self._flat, self._range = flat, SeenRange()
-        self._fine = False  # all values of the field that is shown are finite
+        self._unfit = 0  # values of the field that is shown that are not finite
 
     @property
     def about(self) -> Mapping[str, Any]:
@@ -117,13 +120,14 @@ class FieldScene:
             made.append(self._slice(field, span, asked, moment))
         if asked.wants("volume") and not self._flat:
             made.append(self._volume(field, span, moment))
-        return [*made, *tell(span.told)]
+        return [*made, *tell({**span.told, "not finite": self._unfit})]
 
     def _span(self, field: Any, asked: Asked) -> ValueSpan:
         """Of the values of all sites; where their order or sign matters, without those of walls."""
         module, least, most = array_module(self._device), float(field.min()), float(field.max())
-        self._fine = math.isfinite(least) and math.isfinite(most)
-        some = None if self._fine else module.isfinite(field)
+        fine = math.isfinite(least) and math.isfinite(most)
+        some = None if fine else module.isfinite(field)
+        self._unfit = 0 if some is None else int(some.size - module.count_nonzero(some))
         if self._solid is not None and asked.scale != "linear":
             fluid = module.asarray(~self._solid)
             some = fluid if some is None else some & fluid
@@ -141,7 +145,7 @@ class FieldScene:
         cut: list[Any] = [slice(None)] * 3
         cut[2 - axis] = k
         solid = None if self._solid is None else self._solid[tuple(cut)]
-        values = _bytes(field[tuple(cut)], span, solid, self._device, fine=self._fine)
+        values = _bytes(field[tuple(cut)], span, solid, self._device, fine=not self._unfit)
         origin, extent = [0.0] * 3, [float(n) for n in self._deep[::-1]]
         origin[axis], extent[axis] = 0.0 if self._flat else k + 0.5, 0.0
         height, width = values.shape
@@ -150,7 +154,7 @@ class FieldScene:
 
     def _volume(self, field: Any, span: ValueSpan, moment: tuple[int, float]) -> Frame:
         small = _averaged(array_module(self._device), field, self._factor)
-        values = _bytes(small, span, self._small, self._device, fine=self._fine)
+        values = _bytes(small, span, self._small, self._device, fine=not self._unfit)
         nz, ny, nx = values.shape
         extent = [float(n * self._factor) for n in (nx, ny, nz)]
         return self._framed("volume", values, span, [0.0] * 3, extent, moment, first=nx,

@@ -9,6 +9,7 @@ from typing import Any
 from lanewise.support.errors import InputError
 
 LONGEST = 64 * 1024  # bytes of a message
+SLOWEST, FASTEST = 0.1, 240.0  # frames a second that may be requested
 MOST_STEPS = 1_000_000
 MOST_SEQUENCE = (1 << 32) - 1
 Check = Callable[[Any], bool]
@@ -55,7 +56,7 @@ SCHEMA: Mapping[str, tuple[Mapping[str, Check], ...]] = {
     "show": ({"kinds": _texts},),
     "slice": ({"axis": _whole(0, 2), "place": _number(0, 1)},),
     "seek": ({"frame": _whole(-(1 << 31), MOST_SEQUENCE)},),
-    "rate": ({"n": _number(0.1, 240)},),
+    "rate": ({"n": _number(SLOWEST, FASTEST)},),
     "pick": (
         {"row": _whole(0, MOST_SEQUENCE)},
         {"row": _whole(0, MOST_SEQUENCE), "order": _whole(0, 255)},

@@ -10,7 +10,8 @@ fractions of the range; its box is flat along its axis. volume: u8, `first` by `
 values, x fastest. boxes: u16 x 4, the lower corner and the depth as a fraction of the deepest; the
 same of the upper corner. statistics: JSON, numbers and texts by name; "field": what colours; and
 perhaps "curve": a function as columns, {"x": [low, high], "y": heights, "names": [of x, of y]};
-"colours": how many values are "below" a logarithmic scale, or the one in the "middle" of ranks.
+"colours": how many values are "below" a logarithmic scale, or the one in the "middle" of ranks;
+"not finite": how many elements or values are left out.
 """
 
 from __future__ import annotations

@@ -73,7 +73,9 @@ class RecordedFeed:
             time.sleep(1 / self.rate)
             if self.watched and (not self.paused or self._left):
                 self._left = max(0, self._left - 1)
-                self._at = min(self._at + 1, len(self.recording.looks) - 1)
+                last = len(self.recording.looks) - 1
+                self._at = min(self._at + 1, last)
+                self.paused |= self._at == last  # there is nothing more to play
                 self.notify()
 
     def go_to(self, sequence: int) -> FrameSet:

@@ -30,7 +30,7 @@ from urllib.parse import urlsplit
 
 from lanewise.live.feed import Feed
 from lanewise.live.frame import Frame
-from lanewise.live.messages import LONGEST, read_message
+from lanewise.live.messages import FASTEST, LONGEST, SLOWEST, read_message
 from lanewise.live.protocol import GONE, PATH
 from lanewise.live.replay import RecordedFeed
 from lanewise.live.viewers import Viewer
@@ -132,10 +132,10 @@ class Server:
         host = self.serving.host
         return f"[{host}]" if ":" in host else host
 
-    @property
-    def welcome(self) -> str:
+    def welcome(self, viewer: Viewer) -> str:
         """What a viewer gets at first."""
-        about = {**self.feed.scene.about, "readonly": self.serving.readonly}
+        rate = max(SLOWEST, min(viewer.rate, FASTEST))
+        about = {**self.feed.scene.about, "readonly": self.serving.readonly, "rate": rate}
         return json.dumps({"is": "welcome", **about, **self.feed.state})
 
     @property
@@ -295,7 +295,7 @@ class Server:
             send = partial(_send, connection)
             viewer = Viewer(self.feed, send, s.readonly, self.feed.rate, s.budget)
             with self._counted(viewer):
-                await connection.send(self.welcome)
+                await connection.send(self.welcome(viewer))
                 await self._follow(connection, viewer)
 
     async def _follow(self, connection: Any, viewer: Viewer) -> None:

@@ -121,7 +121,8 @@ class Viewer:
         loop = asyncio.get_running_loop()
 
         def answer(fields: dict[str, Any]) -> None:  # from the run's thread
-            text = json.dumps({"is": "picked", "row": row, "fields": fields})
+            step = self.feed.scene.moment[0]
+            text = json.dumps({"is": "picked", "row": row, "fields": fields, "step": step})
             loop.call_soon_threadsafe(lambda: asyncio.ensure_future(self.send(text)))
 
         self.feed.pick(row, answer, order)

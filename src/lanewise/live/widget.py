@@ -97,7 +97,7 @@ class WidgetLink:
         if '"hello"' not in text:
             self._server.hand(self.viewer, text)
             return
-        self._widget.send({"text": self._server.welcome})
+        self._widget.send({"text": self._server.welcome(self.viewer)})
         self.viewer.credits = 2
         if not self._open:
             self._server.join(self.viewer)

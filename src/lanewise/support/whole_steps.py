@@ -45,6 +45,10 @@ class Watcher(Protocol):
         """Look at the state after this step. asked: whether Ctrl-C was pressed: waits end then."""
         ...
 
+    def rest(self, step: int) -> None:
+        """Say that all steps that were requested are done: the state may stay as it is."""
+        ...
+
 
 class WholeSteps:
     """Takes the steps of one state in pieces, and remembers a piece that was never finished."""
@@ -146,6 +150,8 @@ class WholeSteps:
                     watcher.look(step, lambda: interruption.waits)
                 if interruption.asked:
                     interruption.deliver()
+            for watcher in self._watchers:
+                watcher.rest(step)
         if interruption.asked:  # between the last look and here
             interruption.deliver()
 
