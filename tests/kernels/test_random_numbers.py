@@ -287,7 +287,6 @@ SEEDS = [0, -1, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**40, -(2**31), -(2**31) - 
 INNER_SEEDS = [2**31 - 1, 2**32 - 1, 2**40, -(2**31), -(2**40)]  # the others are of every type, too
 
 
-@pytest.mark.slow_cases("2147483648", "4294967296", "-2147483649")
 @pytest.mark.parametrize("seed", [pytest.param(s, marks=pytest.mark.slow if s in INNER_SEEDS else []) for s in SEEDS])
 def test_a_seed_in_the_function_is_that_of_an_argument(seed: int) -> None:
     """Integers of every size, as a constant, as an argument, and in ordinary Python."""

@@ -11,8 +11,9 @@ import lanewise as lw
 from lanewise.compiler.default_plans import complete_plan
 from lanewise.compiler.pipeline import build_program
 from lanewise.compiler.work import describe_work
-from lanewise.explanation.build import counts_of, explain
+from lanewise.explanation.build import explain
 from lanewise.explanation.offline import compile_offline
+from lanewise.explanation.rows_of_calls import counts_of
 from lanewise.explanation.subject import Subject
 from lanewise.language import types as t
 from lanewise.language.target import Machine, target_of

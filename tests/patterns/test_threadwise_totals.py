@@ -156,7 +156,6 @@ COMPILED = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow_cases("softmax-256-None", "rows-32-None", "columns-None-64", "total-256-4096")
 @pytest.mark.parametrize(("kernel", "plan"), COMPILED, ids=[f"{k.__name__}-{p.slices}-{p.parts}" for k, p in COMPILED])
 def test_kernels_compile_without_spills(kernel, plan):
     arguments, grid = inputs(kernel, 8, 128)

@@ -40,7 +40,6 @@ ERRORS = {
 }
 
 
-@pytest.mark.slow_cases("one sign", "huge", "one value")
 @pytest.mark.parametrize("error", ERRORS.values(), ids=ERRORS.keys())
 def test_every_kind_of_energy_error_is_drawn(tmp_path: Path, error: np.ndarray) -> None:
     plot_gravity(tmp_path / "run.png", *cluster(50), TIMES, error, "title")

@@ -79,7 +79,6 @@ def looped(kernel: Any, *arrays: Any) -> Callable[[], Any]:
     return run
 
 
-@pytest.mark.grid(every=100)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("how", [plain, bound, looped])
 @pytest.mark.parametrize("search", SEARCHES, ids=str)
@@ -109,7 +108,6 @@ def test_of_other_targets_too(search: lw.Search) -> None:
         assert np.array_equal(host(run()), wanted)
 
 
-@pytest.mark.grid(every=100)
 @pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize("search", SEARCHES, ids=str)
 def test_parts_of_a_mesh_have_it(search: lw.Search, parts: int) -> None:

@@ -146,7 +146,6 @@ def reordered(kernel: Any, points: Any) -> Callable[[], Any]:
 WAYS: list[Way] = [plain, of_other_arrays, bound, behind_a_look, in_a_loop, kept, profiled, launch_by_launch, reordered]
 
 
-@pytest.mark.slow_cases("cells-behind_a_look", "cells-kept", "cells-profiled", "cells-launch_by_launch")
 @pytest.mark.parametrize(
     ("search", "way"),
     [pytest.param(s, w, marks=[] if s == "cells" else pytest.mark.slow) for s in SEARCHES for w in WAYS],

@@ -317,7 +317,6 @@ def test_a_search_in_units(folder, tmp_path, device):
     assert refused(*base, *out, "--workers", 0) == "0 workers requested; wanted at least 1"
 
 
-@pytest.mark.slow_cases("numpy")
 @pytest.mark.parametrize("device", ["numpy", "cpu"])
 def test_checkpoints_are_as_frequent_as_asked(folder, tmp_path, monkeypatch, device):
     """Each of four maps with zero seconds between; with an hour the last one alone."""
@@ -439,7 +438,6 @@ def test_profiles(folder, tmp_path):
     assert json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
 
 
-@pytest.mark.slow_cases("_followed", "_summary")
 @pytest.mark.parametrize("last", ["_ends_within", "_draw", "_followed", "_summary"])
 def test_what_fails_at_the_end_of_a_search_leaves_its_list(folder, tmp_path, monkeypatch, last):
     """Notes, pictures, candidates that are followed up, the summary: the list is there before."""

@@ -155,7 +155,6 @@ def test_a_signal_is_recovered(ephemeris: waves.Ephemeris) -> None:
     )
 
 
-@pytest.mark.slow_cases("1", "2", "3")
 @pytest.mark.parametrize("seed", range(4))
 def test_noise_is_not_promoted(ephemeris: waves.Ephemeris, seed: int) -> None:
     grids, candidates = candidates_of(made(100, 0.0, seed), a_search(), ephemeris)

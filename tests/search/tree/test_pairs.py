@@ -57,7 +57,6 @@ WITH_ITSELF = (
 )
 
 
-@pytest.mark.slow_cases("plummer", "potential")
 @pytest.mark.parametrize("kernel", WITH_ITSELF, ids=lambda k: k.__name__)
 def test_every_kernel_on_the_interpreter(kernel: Any) -> None:
     values = VALUES.get(kernel.__name__, NOTHING)
@@ -68,7 +67,6 @@ def test_every_kernel_on_the_interpreter(kernel: Any) -> None:
         assert not found.any()
 
 
-@pytest.mark.slow_cases("the origin", "an outlier")
 @pytest.mark.parametrize("places", PLACES.values(), ids=PLACES.keys())
 def test_places_of_all_kinds(places: Array) -> None:
     mass = 10 ** np.random.default_rng(7).uniform(-3, 3, len(places))

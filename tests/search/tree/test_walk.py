@@ -79,7 +79,6 @@ def errors(call: TreeCall) -> Array:
     return np.linalg.norm(found - exact, axis=1) / size
 
 
-@pytest.mark.slow_cases("plummer", "yukawa", "potential", "spline", "dipole")
 @pytest.mark.parametrize("kernel", kernels.RADIAL, ids=lambda k: k.__name__)
 def test_every_kernel_on_the_interpreter(kernel: Any) -> None:
     values = VALUES.get(kernel.__name__, NOTHING)
@@ -157,7 +156,6 @@ PLACES = {
 }
 
 
-@pytest.mark.slow_cases("few places", "a line")
 @pytest.mark.parametrize("places", PLACES.values(), ids=PLACES.keys())
 def test_places_of_all_kinds(places: Array) -> None:
     """Softened, with masses over six decades; sums that are zero have nothing but rounding."""
