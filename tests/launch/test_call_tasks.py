@@ -238,7 +238,7 @@ def test_sums_are_right_after_an_exception_between_kernel_and_rounding(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(exact_sums, "close_on_host", close)
+        patch.setattr(exact_sums.own_sums, "finish", close)
         with pytest.raises(KeyboardInterrupt):
             call()
     assert stopped
@@ -262,7 +262,7 @@ def test_memory_that_calls_of_another_size_have_left_is_mended_too(monkeypatch: 
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(exact_sums, "close_on_host", close)
+        patch.setattr(exact_sums.own_sums, "finish", close)
         with pytest.raises(KeyboardInterrupt):
             deposit(at, v, sums)
     deposit(at, v, sums)

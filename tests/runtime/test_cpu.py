@@ -176,5 +176,5 @@ def test_nothing_runs_any_more_when_a_thread_has_failed() -> None:
         done.append(True)
 
     with pytest.raises(MemoryError, match="no room"):
-        cpu._at_once([lambda: together.wait() and None, fail, last])
+        cpu.at_once([lambda: together.wait() and None, fail, last])
     assert done

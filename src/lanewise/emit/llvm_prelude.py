@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from lanewise.emit.llvm_instructions import TYPES
-from lanewise.language import exact_sums
-from lanewise.language.exact_sums import ABOVE, BELOW, NAN, FloatFormat
-from lanewise.language.types import F32, F64, I32, I64, U32, Scalar
-
-Parts = tuple[str, ...]  # declarations and functions
-_LIMITS = {F32: ("i32", "2143289344"), F64: ("i64", "9221120237041090560")}  # the bits of NaN
+from lanewise.emit.llvm_scatters import SCATTERS, Parts
+from lanewise.language.types import F32, F64, Scalar
 
 
 def _divided(kind: Scalar) -> Parts:
@@ -143,188 +139,13 @@ define linkonce_odr i64 @lw_rounds(i64 %start, i64 %stop, i64 %step) alwaysinlin
 """,
 )
 
-_WORDS: Parts = (
-    """\
-define linkonce_odr void @lw_scatter_piece(ptr %words, i64 %count, i64 %each, i64 %element, i64 %at, i64 %added) {
-; planes of words, and behind them which planes are used
-entry:
-  br label %test
-test:
-  %word = phi i64 [ %at, %entry ], [ %next_word, %more ]
-  %piece = phi i64 [ %added, %entry ], [ %carry, %more ]
-  %left = icmp ne i64 %piece, 0
-  br i1 %left, label %some, label %end
-some:
-  %flags = mul i64 %count, %each
-  %flag_at = add i64 %flags, %word
-  %flag = getelementptr i64, ptr %words, i64 %flag_at
-  %used = load i64, ptr %flag
-  %unused = icmp eq i64 %used, 0
-  br i1 %unused, label %use, label %add
-use:
-  store i64 1, ptr %flag
-  br label %add
-add:
-  %plane = mul i64 %count, %word
-  %place = add i64 %plane, %element
-  %target = getelementptr i64, ptr %words, i64 %place
-  %before = atomicrmw add ptr %target, i64 %piece monotonic
-  %after = add i64 %before, %piece
-  %changed = xor i64 %before, %after
-  %against = xor i64 %piece, %after
-  %wrapped = and i64 %changed, %against
-  %fits = icmp sge i64 %wrapped, 0
-  br i1 %fits, label %end, label %more
-more:
-  ; what leaves a word that wraps goes two words higher
-  %negative = icmp slt i64 %piece, 0
-  %carry = select i1 %negative, i64 -1, i64 1
-  %next_word = add i64 %word, 2
-  br label %test
-end:
-  ret void
-}
-""",
-    """\
-define linkonce_odr void @lw_scatter_special(ptr %words, i64 %count, i64 %each, i64 %element, i64 %bit) {
-  %last = sub i64 %each, 1
-  %flags = mul i64 %count, %each
-  %flag_at = add i64 %flags, %last
-  %flag = getelementptr i64, ptr %words, i64 %flag_at
-  store i64 1, ptr %flag
-  %plane = mul i64 %count, %last
-  %place = add i64 %plane, %element
-  %target = getelementptr i64, ptr %words, i64 %place
-  %before = atomicrmw or ptr %target, i64 %bit monotonic
-  ret void
-}
-""",
-)
-
-
-def _scatter_sum(kind: Scalar, form: FloatFormat) -> Parts:
-    """A float as an integer, in words, one for every 2^32."""
-    t, letter = TYPES[kind], "f32" if kind == F32 else "f64"
-    word, fraction = ("i32", 23) if kind == F32 else ("i64", 52)
-    special = (1 << (8 if kind == F32 else 11)) - 1
-    widened = (
-        "%wide_exponent = zext i32 %exponent to i64\n  %wide_rest = zext i32 %rest to i64"
-        if kind == F32
-        else "%wide_exponent = add i64 %exponent, 0\n  %wide_rest = add i64 %rest, 0"
-    )
-    one = f"""\
-  %piece = shl i64 %number, %shift
-  %minus = sub i64 0, %piece
-  %signed = select i1 %below, i64 %minus, i64 %piece
-  call void @lw_scatter_piece(ptr %words, i64 %count, i64 {form.words}, i64 %element, i64 %word, i64 %signed)
-"""
-    two = f"""\
-  %moved = shl i64 %number, %shift
-  %low = and i64 %moved, 4294967295
-  %back = sub i64 32, %shift
-  %high = ashr i64 %number, %back
-  %minus_low = sub i64 0, %low
-  %minus_high = sub i64 0, %high
-  %signed_low = select i1 %below, i64 %minus_low, i64 %low
-  %signed_high = select i1 %below, i64 %minus_high, i64 %high
-  %next = add i64 %word, 1
-  call void @lw_scatter_piece(ptr %words, i64 %count, i64 {form.words}, i64 %element, i64 %word, i64 %signed_low)
-  call void @lw_scatter_piece(ptr %words, i64 %count, i64 {form.words}, i64 %element, i64 %next, i64 %signed_high)
-"""
-    return (
-        *_WORDS,
-        f"""\
-define linkonce_odr void @lw_scatter_sum_{letter}(ptr %words, i64 %size, i64 %element, {t} %value) {{
-  %planes = udiv i64 %size, {form.words}
-  %count = sub i64 %planes, 1
-  %bits = bitcast {t} %value to {word}
-  %below = icmp slt {word} %bits, 0
-  %shifted = lshr {word} %bits, {fraction}
-  %exponent = and {word} %shifted, {special}
-  %rest = and {word} %bits, {(1 << fraction) - 1}
-  {widened}
-  %is_special = icmp eq {word} %exponent, {special}
-  br i1 %is_special, label %special, label %finite
-special:
-  %is_nan = icmp ne {word} %rest, 0
-  %end = select i1 %below, i64 {BELOW}, i64 {ABOVE}
-  %bit = select i1 %is_nan, i64 {NAN}, i64 %end
-  call void @lw_scatter_special(ptr %words, i64 %count, i64 {form.words}, i64 %element, i64 %bit)
-  ret void
-finite:
-  %subnormal = icmp eq {word} %exponent, 0
-  %place = select i1 %subnormal, i64 1, i64 %wide_exponent
-  %leading = or i64 %wide_rest, {1 << fraction}
-  %number = select i1 %subnormal, i64 %wide_rest, i64 %leading
-  %shift = and i64 %place, 31
-  %word = lshr i64 %place, 5
-{one if not form.several else two}  ret void
-}}
-""",
-    )
-
-
-def _scatter_extreme(operation: str, kind: Scalar) -> Parts:
-    """Replace an element by a float until it no longer has to, or does."""
-    t, letter = TYPES[kind], "f32" if kind == F32 else "f64"
-    word, nan = _LIMITS[kind]
-    size, smaller = kind.size, operation == "min"
-    low, high = ("%new", "%now") if smaller else ("%now", "%new")
-    return (
-        f"""\
-define linkonce_odr void @lw_scatter_{operation}_{letter}(ptr %place, {t} %value) {{
-entry:
-  %number = fcmp ord {t} %value, %value
-  %as_bits = bitcast {t} %value to {word}
-  %new = select i1 %number, {word} %as_bits, {word} {nan}
-  %no_number = xor i1 %number, true
-  %first = load atomic {word}, ptr %place monotonic, align {size}
-  br label %test
-test:
-  %now = phi {word} [ %first, %entry ], [ %found, %swap ]
-  %element = bitcast {word} %now to {t}
-  %better = fcmp {"olt" if smaller else "ogt"} {t} %value, %element
-  %low_below = icmp slt {word} {low}, 0
-  %high_above = icmp sge {word} {high}, 0
-  %signs = and i1 %low_below, %high_above
-  %same = fcmp oeq {t} %value, %element
-  %equal = and i1 %same, %signs
-  %stays = fcmp uno {t} %element, %element
-  %either = or i1 %better, %equal
-  %takes = or i1 %either, %no_number
-  %goes = xor i1 %stays, true
-  %changes = and i1 %takes, %goes
-  br i1 %changes, label %swap, label %end
-swap:
-  %pair = cmpxchg ptr %place, {word} %now, {word} %new monotonic monotonic, align {size}
-  %found = extractvalue {{ {word}, i1 }} %pair, 0
-  %done = extractvalue {{ {word}, i1 }} %pair, 1
-  br i1 %done, label %end, label %test
-end:
-  ret void
-}}
-""",
-    )
-
-
 DEFINITIONS = {
     **{f"lw_divided_{'f32' if k == F32 else 'f64'}": _divided(k) for k in (F32, F64)},
     **{f"lw_cbrt_{'f32' if k == F32 else 'f64'}": _cbrt(k) for k in (F32, F64)},
     "lw_to_i32_f64": _TO_I32,
     "lw_rounds": _ROUNDS,
-    "lw_scatter_sum_f32": _scatter_sum(F32, exact_sums.F32),
-    "lw_scatter_sum_f64": _scatter_sum(F64, exact_sums.F64),
-    **{
-        f"lw_scatter_{o}_{'f32' if k == F32 else 'f64'}": _scatter_extreme(o, k)
-        for o in ("min", "max")
-        for k in (F32, F64)
-    },
+    **SCATTERS,
 }
-WHOLE_SCATTERS = {
-    ("add", k): "add" for k in (I32, U32, I64)
-} | {
-    (o, k): ("u" if k == U32 else "") + o for o in ("min", "max") for k in (I32, U32, I64)
-}  # fmt: skip
 
 
 def prelude(needs: set[str], *, fast: bool) -> str:

@@ -13,8 +13,8 @@ from lanewise.emit.llvm_comments import spoken, spoken_value
 from lanewise.emit.llvm_expressions import Expressions
 from lanewise.emit.llvm_instructions import LETTERS, TYPES, in_memory, quoted
 from lanewise.emit.llvm_lanes import LaneWriter
-from lanewise.emit.llvm_prelude import WHOLE_SCATTERS
 from lanewise.emit.llvm_rounds import counted_rounds, kept_whole
+from lanewise.emit.llvm_scatters import combined
 from lanewise.emit.names import Names
 from lanewise.emit.neighbour_loads import Places, odd_neighbours, rounds_at_once
 from lanewise.ir import nodes as ir
@@ -207,26 +207,20 @@ class Writer:
     def scatter(self, s: ir.Scatter) -> None:
         kind, number = s.value.type, self.expressions.value(s.value)
         t = TYPES[kind]
-        if not kind.is_float:
-            place = self.place(s.buffer, s.index)
-            operation = WHOLE_SCATTERS[s.operation, kind]
-            self.code.do(f"atomicrmw {operation} ptr {place}, {t} {number} monotonic")
-            return
-        if s.operation == "add":  # one thread runs such a kernel
+        if not kind.is_float or s.operation == "add":  # a thread alone has this memory
             place = self.place(s.buffer, s.index)
             before = self.code.give(f"load {t}, ptr {place}, align {kind.size}")
-            total = self.code.give(f"fadd {self.expressions.flags}{t} {before}, {number}")
-            self.code.do(f"store {t} {total}, ptr {place}, align {kind.size}")
+            after = combined(self.code, self.expressions.flags, s, before, number)
+            self.code.do(f"store {t} {after}, ptr {place}, align {kind.size}")
             return
         name = f"lw_scatter_{s.operation}_{LETTERS[kind]}"
         self.code.needs.add(name)
         if s.operation == "sum":
             element = self.expressions.index(s.index)
-            words = f"ptr {self.buffer(s.buffer)}, i64 {self.size(s.buffer)}, i64 {element}"
-            self.code.do(f"call void @{name}({words}, {t} {number})")
+            to = f"{self.buffer(s.buffer)}, i64 {self.size(s.buffer)}, i64 {element}"
         else:
-            place = self.place(s.buffer, s.index)
-            self.code.do(f"call void @{name}(ptr {place}, {t} {number})")
+            to = self.place(s.buffer, s.index)
+        self.code.do(f"call void @{name}(ptr {to}, {t} {number})")
 
     # ------------------------------------------------------------ control flow
 

@@ -10,7 +10,8 @@ rounded once.
 
 On a CPU all words of one weight lie side by side, and behind them are flags, one for each weight
 that was used: the others are memory that nothing touched, and which the system does not even
-provide.
+provide. In front of them each element has two float64, to which compiled kernels add as long as no
+bit is lost, so that words are seldom needed (`primitives.own_sums`).
 
 This is the definition, in Python's integers: `emit.cuda_prelude`, `emit.llvm_prelude` and
 `primitives.exact_sums` do the same.
@@ -72,6 +73,11 @@ def length(kind: FloatFormat, elements: int) -> int:
 def length_in_planes(kind: FloatFormat, elements: int) -> int:
     """Words of 64 bits on a CPU."""
     return (elements + 1) * kind.words
+
+
+def length_on_host(kind: FloatFormat, elements: int) -> int:
+    """The same with the two float64 of each element that compiled kernels add to first."""
+    return 2 * elements + length_in_planes(kind, elements)
 
 
 def place(kind: FloatFormat, element: int, word: int) -> int:

@@ -22,6 +22,7 @@ from lanewise.ir.names import WORK, identifier
 from lanewise.ir.traverse import adds_in_order, reads, rewrite
 from lanewise.language.types import I32, I64
 from lanewise.launch.own_memory import OwnMemory
+from lanewise.launch.scattering import OwnCopy, ScatterLaunch, own_copies
 from lanewise.launch.tasks import Buffer, Launch, Sequence
 from lanewise.layouts import Arrangement
 from lanewise.passes.uniform_parameters import UNIFORMS
@@ -180,6 +181,7 @@ class HostForm:
     scalars: Scalars
     extent: Extent
     grain: Callable[[Environment, int], int]
+    copies: tuple[OwnCopy, ...] = ()
 
     def piece(self, environment: Environment, shapes: Mapping[str, Shape]) -> Piece:
         """A launch with these counts.
@@ -190,7 +192,12 @@ class HostForm:
         arguments: list[Any] = [None] * (scalars.first + len(scalars.numbers))
         unknown = scalars.fill(arguments, environment)
         extent = self.extent(environment)
-        run = cpu.RangeLaunch(self.function, extent, self.grain(environment, extent))
+        grain = self.grain(environment, extent)
+        run = (
+            ScatterLaunch(self.function, extent, grain, self.copies)
+            if self.copies
+            else cpu.RangeLaunch(self.function, extent, grain)
+        )
         arrays = tuple([(g.array, g.places(shapes), g.where) for g in self.groups])
         return Piece(run, tuple(arguments), arrays, unknown, (), scalars.uniforms, self.name)
 
@@ -214,7 +221,8 @@ def host_form(launch: Launch, function: cpu.RangeKernel) -> HostForm:
 
     scalars = Scalars.of(kernel, len(taken), host=True)
     groups, extent = groups_of(kernel, taken), extent_of(launch.extent)
-    return HostForm(kernel.name, function, groups, scalars, extent, grain)
+    copies = own_copies(kernel, taken)
+    return HostForm(kernel.name, function, groups, scalars, extent, grain, copies)
 
 
 # ------------------------------------------------------------ on a GPU

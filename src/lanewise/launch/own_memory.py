@@ -92,8 +92,9 @@ class OwnMemory:
         data = allocate(self._device, self.grows_to(name, nbytes), what)
         if zeroed:
             self._clean.add(name)
-            with on(self._device):
-                data[:] = 0
+            if not device.target.host_memory:  # what a system gives is zero, and not there yet
+                with on(self._device):
+                    data[:] = 0
         self._kept[name] = data
         if kept is not None:
             self._grown()

@@ -23,12 +23,13 @@ from lanewise.analysis.affine import nest_of
 from lanewise.frontend.function import Lowered
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import extent_of, length_of
+from lanewise.language.exact_sums import FORMATS
 from lanewise.language.target import target_of
 from lanewise.language.types import F32, I32, I64, Scalar
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.tasks import Primitive, changing, reading
 from lanewise.patterns.words import words_of
-from lanewise.primitives import buckets, direct_sums, float_sums, whole_sums
+from lanewise.primitives import buckets, direct_sums, float_sums, own_sums, whole_sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +194,8 @@ class _OnHost:
     def __call__(self, places: Any, *others: Any) -> None:
         places, values, number, to, rows = _taken(self.found, places, *others)
         if self.found.exact:
-            float_sums.add_on_host(places, values, to, rows)
+            planes = own_sums.planes_of(FORMATS[rows.dtype.name], to)
+            float_sums.add_on_host(places, values, planes, rows)
         else:
             whole_sums.add_on_host(places, values, to, number=number)
 

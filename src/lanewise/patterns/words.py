@@ -75,15 +75,17 @@ def words_buffer(array: str, kind: t.Scalar, rank: int, device: str) -> Buffer:
     elements = reduce(build.multiply, lengths)
     format_ = exact_sums.FORMATS[kind.dtype.name]
     target, group = target_of(device), exact_sums.GROUP
-    if target.compiled and target.host_memory:  # planes, with one element more for all of them
-        places = build.add(elements, 1)
+    if target.compiled and target.host_memory:
+        each = build.multiply(elements, format_.words + 2)
+        count = build.add(each, format_.words)  # `exact_sums.length_on_host`
     else:
         places = build.multiply(build.ceil_divide(elements, group), group)
+        count = build.multiply(places, format_.words)
     return Buffer(
         words_of(array),
         Role.KEPT,
         values_arrangement(t.I64),
-        build.multiply(places, format_.words),
+        count,
         clean=True,
         what=purpose(format_),
     )

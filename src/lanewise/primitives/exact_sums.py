@@ -14,6 +14,7 @@ import numpy as np
 
 from lanewise.language import exact_sums
 from lanewise.language.target import target_of
+from lanewise.primitives import own_sums
 from lanewise.runtime import cpu
 from lanewise.runtime.device import WrittenKernel, get_device
 from lanewise.runtime.memory import address, allocate
@@ -27,7 +28,7 @@ def words_for(array: Any, device: str) -> Any:
     kind = exact_sums.FORMATS[array.dtype.name]
     target = target_of(device)
     length = (
-        exact_sums.length_in_planes if target.compiled and target.host_memory else exact_sums.length
+        exact_sums.length_on_host if target.compiled and target.host_memory else exact_sums.length
     )
     nbytes = 8 * length(kind, int(array.size))
     return allocate(device, nbytes, purpose(kind)).view(np.int64)
@@ -52,7 +53,11 @@ def close(words: Any, array: Any, device: str) -> None:
             array[n] = exact_sums.rounded(kind, words, n, array[n])
         words[:] = 0
     else:
-        close_on_host(words, array)
+        own_sums.finish(words, array)
+        kind = exact_sums.FORMATS[array.dtype.name]
+        planes = own_sums.planes_of(kind, words)
+        if own_sums.is_used(kind, planes):
+            close_on_host(planes, array)
 
 
 # ------------------------------------------------------------ on a CPU

@@ -178,10 +178,10 @@ def pays(seconds: float) -> bool:
     return seconds > 2 * HANDING_OVER
 
 
-def _begin(
+def begin(
     kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grain: int
-) -> tuple[int, bool]:
-    """Run the first elements, a piece at most. How many, and whether to share the others."""
+) -> tuple[int, float]:
+    """Run the first elements, a piece at most. How many, and the seconds that the others take."""
     grain = _rows(grain)
     first, start = max(ROW if grain >= ROW else 1, _rows(grain // 16)), perf_counter()
     kernel(*arguments, 0, first)
@@ -189,7 +189,7 @@ def _begin(
     if spent < READABLE and first < grain:
         kernel(*arguments, first, grain)
         first, spent = grain, perf_counter() - start
-    return first, pays(spent / first * (extent - first))
+    return first, spent / first * (extent - first)
 
 
 def run_range(kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grain: int) -> None:
@@ -206,8 +206,8 @@ def run_range(kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grai
         return
     done = 0
     if extent < SURE * grain:
-        done, worth = _begin(kernel, arguments, extent, grain)
-        if not worth:
+        done, seconds = begin(kernel, arguments, extent, grain)
+        if not pays(seconds):
             kernel(*arguments, done, extent)
             return
     _share(threads, kernel, arguments, (done, extent), grain)
@@ -265,10 +265,10 @@ def _share(
             for begin, end in share:
                 kernel(*arguments, done + begin, done + end)
 
-    _at_once([partial(work, n) for n in range(len(shares))])
+    at_once([partial(work, n) for n in range(len(shares))])
 
 
-def _at_once(works: Sequence[Callable[[], None]]) -> None:
+def at_once(works: Sequence[Callable[[], None]]) -> None:
     """Run these, the first one here and the others in the threads of the process. Each takes what
     is left of the same list: one that no thread has begun when the first is done has nothing to do.
 
@@ -409,4 +409,4 @@ def run_slabs(work: Sequence[Slabbed], threads: int, slabs: Sequence[int]) -> No
                 if begin < end:
                     kernel(*arguments, begin, end)
 
-    _at_once([run] * max(1, min(threads, len(slabs))))
+    at_once([run] * max(1, min(threads, len(slabs))))
