@@ -216,7 +216,9 @@ class FakeRun:
             case {"do": "seek", "frame": place}:
                 viewer["seek"] = None if place < 0 else place
             case {"do": "pick", "row": row}:
-                await connection.send(json.dumps({"is": "picked", "row": row, "fields": {"mass": 0.25, "id": row}}))
+                await connection.send(
+                    json.dumps({"is": "picked", "row": row, "step": self.step, "fields": {"mass": 0.25, "id": row}})
+                )
             case {"do": "colour", "field": field}:
                 self.asked["field"] = field
                 await connection.send(json.dumps({"is": "state", "field": field, **self._state()}))

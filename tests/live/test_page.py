@@ -91,6 +91,7 @@ def test_pause_stops_the_steps_and_a_step_is_one(opened: Opened) -> None:
         page.get_by_role("button", name="Run", exact=True).wait_for()
         held = run.step
         step_is(page, held)
+        until(page, "document.getElementById('moment').textContent.endsWith('paused')")
         page.keyboard.press("ArrowRight")
         step_is(page, held + 1)
         page.wait_for_timeout(200)
@@ -99,6 +100,7 @@ def test_pause_stops_the_steps_and_a_step_is_one(opened: Opened) -> None:
         page.keyboard.press(" ")
         until(page, f"lanewise.run.step > {held + 2}")
         assert [m["do"] for m in run.said if m["do"] in ("pause", "step", "run")] == ["pause", "step", "run"]
+        assert "paused" not in page.locator("#moment").inner_text()
 
 
 @pytest.mark.slow
@@ -258,6 +260,7 @@ def test_a_point_is_picked_and_followed(opened: Opened) -> None:
         page.keyboard.press("ArrowRight")
         step_is(page, 2)
         assert page.evaluate("lanewise.camera.target") == pytest.approx(cross(2)[row].tolist(), abs=1e-4)
+        page.get_by_text(", step 2").wait_for()
         page.keyboard.press("Escape")
         assert page.locator("#picked").is_hidden()
 
@@ -487,6 +490,9 @@ def test_the_end_of_the_run_is_said(opened: Opened) -> None:
         page.get_by_text("the run has ended").wait_for()
         assert page.get_by_role("button", name="Ended").is_disabled()
         assert lit(pixels(page)).any()
+        assert page.locator("#transport :enabled").all_inner_texts() == ["?"]
+        page.keyboard.press("c")
+        assert page.evaluate("lanewise.settings.field") == page.evaluate("lanewise.run.field"), "it shows what holds"
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ perhaps "curve": a function as columns, {"x": [low, high], "y": heights, "names"
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -83,7 +84,7 @@ BACK_OFF = (500, 8000)
 """Milliseconds until a lost connection is tried again: at first, at most."""
 
 MAPS = ("viridis", "magma", "coolwarm", "ember")
-STOPS = 33
+STOPS = 25
 """Colours of a map in the page, between which it interpolates."""
 
 
@@ -101,7 +102,7 @@ def page_table() -> str:
         "CLOSED": CLOSED,
         "GONE": GONE,
         "BACK_OFF": BACK_OFF,
-        "MAPS": {name: "".join(colours(name)) for name in MAPS},
+        "MAPS": {name: b64encode(bytes.fromhex("".join(colours(name)))).decode() for name in MAPS},
     }
     lines = ["// Made by `python -m lanewise.live.protocol`; change lanewise/live/protocol.py."]
     lines += [

@@ -87,9 +87,10 @@ export function inked(c) {
     const half = { log: Math.sqrt(low * high), rank: middle }[scale];
     if (low < high && isFinite(half)) text(digits(half), x + LEGEND / 2, y + 7, "center");
     const how = { log: ", logarithmic", rank: ", by rank" }[scale] ?? "";
-    text(field + how, x, y - 19, "left");
-    if (scale === "log" && below)
-      text(`${grouped(below)} at or below 0: lowest colour`, x, y - 35, "left");
+    const line = (words, at) => c.measureText(words).width > LEGEND
+      ? text(words, x + LEGEND, at, "right") : text(words, x, at, "left");
+    line(field + how, y - 19);
+    if (scale === "log" && below) line(`${grouped(below)} at or below 0: lowest colour`, y - 35);
   }
 
   function edges(camera, view) {

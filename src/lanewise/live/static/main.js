@@ -34,15 +34,16 @@ function colours() {
         edges: [0.1, 0.15, 0.2, 0.28], solid: [0.72, 0.74, 0.77] };
 }
 
-// [origin, extent] of the run's box, if any.
+// [origin, extent] of the run's box, else of what is there.
 function domain() {
+  if (!about.domain) return scene.bounds();
   const [low, high] = about.domain;
   return [low, high.map((x, i) => x - low[i])];
 }
 
 function look(pixels = 1) {
   const [origin, extent] = scene.bounds();
-  const [low, size] = about.domain ? domain() : [origin, extent];
+  const [low, size] = domain();
   const frameBox = { origin: low, extent: size };
   const { target } = camera;
   const middle = origin.map((x, i) => x + extent[i] / 2 - target[i]);
@@ -57,8 +58,7 @@ function look(pixels = 1) {
 }
 
 function legend() {
-  const { slice, volume } = scene.latest;
-  const frame = scene.cloud() ?? slice ?? volume;
+  const frame = scene.seen();
   if (!frame?.count || !(frame.high >= frame.low)) return null;
   const { low, high, scale } = frame;
   const { field = "value", colours } = run;
@@ -78,7 +78,7 @@ function resize() {
 
 function fit() {
   camera.below = run.curve ? CURVE : 0;
-  camera.fit(...(about.domain ? domain() : scene.bounds()));
+  camera.fit(...domain());
   wanted = true;
 }
 
@@ -108,10 +108,11 @@ function tick(now) {
 // After new frames have come.
 function arrived() {
   const cloud = scene.cloud();
-  const frame = cloud ?? scene.latest.slice ?? scene.latest.volume;
+  const frame = scene.seen();
   if (followed && cloud && followed.row < cloud.count && followed.order === cloud.order) {
     followed.place = placeOf(cloud, followed.row);
     camera.target = followed.place;
+    if (!frame.past) feed.soon(followed.wish, 250);
   }
   if (!fitted && cloud) camera.face(scene.bounds()[1]);
   if (!fitted || settings.fitting) fit();
@@ -121,12 +122,24 @@ function arrived() {
     run.step = frame.step;
     run.history = [run.history?.[0] || frame.sequence, frame.sequence];
   }
-  const timed = isFinite(frame.time) && frame.time !== 0 && frame.time !== frame.step;
-  const time = timed && `time ${digits(frame.time, 6)}`;
-  const step = `${about.counts ?? "step"} ${grouped(frame.step)}`;
-  const words = [step, time, frame.past && "history"];
-  $("moment").textContent = words.filter(Boolean).join(" · ");
-  panel.state({ ...about, ...run });
+  refresh();
+}
+
+// Nobody hears: the run has ended, or is out of reach.
+const alone = () => run.ended || run.link !== "open";
+
+const joined = (words) => words.filter(Boolean).join(" · ");
+
+function stepped(step) {
+  return `${about.counts ?? "step"} ${grouped(step)}`;
+}
+
+function refresh() {
+  const { step, time, past } = scene.seen() ?? {};
+  const timed = isFinite(time) && time && time !== step && `time ${digits(time, 6)}`;
+  $("moment").textContent = step === undefined ? ""
+    : joined([stepped(step), timed, past ? "history" : run.paused && "paused"]);
+  panel.state({ ...about, ...run, alone: alone() });
   say();
 }
 
@@ -142,8 +155,10 @@ function say() {
   const cloud = scene.cloud();
   const part = cloud?.count < cloud?.total ? `${grouped(cloud.count)} of ` : "";
   const shown = cloud && `${part}${grouped(cloud.total)} points`;
-  const told = Object.entries(run.statistics ?? {}).map(([name, x]) => `${name} ${digits(x)}`);
-  $("statistics").textContent = [...told, shown, counted.words].filter(Boolean).join(" · ");
+  const still = run.paused || alone();
+  const told = Object.entries(run.statistics ?? {}).map(([name, x]) =>
+    x && !(still && name === "steps/s") && `${name} ${digits(x)}`);
+  $("statistics").textContent = joined([...told, shown, !alone() && counted.words]);
 }
 
 const on = {
@@ -170,7 +185,7 @@ const on = {
     const { is, ...values } = message;
     if (is === "welcome") welcome(values);
     else if (is === "state") state(values);
-    else if (is === "picked" && followed) showPicked(values.fields);
+    else if (is === "picked" && followed) showPicked(values);
     else if (is === "error") {
       run.range = null; // which the next state says again
       notice(values.text);
@@ -178,10 +193,12 @@ const on = {
   },
 
   link(name, words) {
+    run.link = name;
     $("link").dataset.state = name;
     $("link").textContent = words;
     if (name === "refused") notice(`This address was ${words}.`);
     if (name === "open") notice("");
+    refresh();
   },
 };
 
@@ -196,7 +213,7 @@ function welcome(values) {
   // recordings are as they are
   for (const key of ["field", "scale", "low", "high"])
     panel.rows[key].row.hidden = !about.fields.length;
-  if (first) camera.home(about.up, Boolean(about.flat));
+  if (first) camera.home(about.up, !!about.flat);
   // viridis begins too dark for points on a dark page
   const light = !colours().dark || about.kinds.includes("slice");
   if (!settings.map) actions.set("map", light ? "viridis" : "ember");
@@ -212,9 +229,9 @@ function state(values) {
   if (range && `${range}` !== `${run.range}`) shown({ low: range[0], high: range[1] });
   if (slice) shown({ axis: "xyz"[slice.axis], place: slice.place });
   Object.assign(run, values);
-  panel.state({ ...about, ...run });
   feed.over = run.ended;
   if (run.ended) on.link("ended", `the ${about.replay ? "view" : "run"} has ended`);
+  refresh();
   wanted = true;
 }
 
@@ -240,9 +257,10 @@ function pick(x, y) {
   const cloud = scene.cloud();
   const best = cloud ? nearest(cloud, camera, x, y) : -1;
   if (best < 0) return leave();
-  followed = { row: best, order: cloud.order, place: placeOf(cloud, best) };
-  feed.send({ do: "pick", row: best, order: cloud.order });
-  showPicked({});
+  const wish = { do: "pick", row: best, order: cloud.order };
+  followed = { ...wish, wish, place: placeOf(cloud, best) };
+  feed.send(wish);
+  showPicked({ fields: {} });
   wanted = true;
 }
 
@@ -252,11 +270,13 @@ function leave() {
   wanted = true;
 }
 
-function showPicked(fields) {
+function showPicked({ fields, step }) {
   const { row, ...rest } = fields;
   const rows = Object.entries(rest).map(([name, value]) => [name,
     Array.isArray(value) ? value.map((v) => digits(v)).join(", ") : digits(value, 7)]);
-  $("picked").replaceChildren(`Element ${row === undefined ? "" : grouped(row)}`, table(rows));
+  const at = step ? `, ${stepped(step)}` : "";
+  const name = `Element ${row === undefined ? "" : grouped(row)}${at}`;
+  $("picked").replaceChildren(name, table(rows));
   $("picked").hidden = false;
 }
 
@@ -290,6 +310,7 @@ function slice() {
 
 const actions = {
   set(key, value) {
+    if (key in SENT && alone()) return panel.show(key);
     shown({ [key]: value });
     notice("");
     if (key in SENT) feed.soon(SENT[key](value));
@@ -299,7 +320,7 @@ const actions = {
     wanted = true;
   },
   fit,
-  pause: () => !run.ended && feed.send({ do: run.paused ? "run" : "pause" }),
+  pause: () => run.ended || about.readonly || feed.send({ do: run.paused ? "run" : "pause" }),
   step: () => move(1),
   back: () => move(-1),
   seek: (frame) => feed.soon({ do: "seek", frame }),
@@ -315,7 +336,7 @@ const actions = {
       const on = () => (run.frame < run.history[1] ? move(1) : actions.live());
       run.replaying = setInterval(on, 40);
     }
-    panel.state({ ...about, ...run });
+    refresh();
   },
   picture() {
     const canvas = picture(parseInt(settings.times));
@@ -327,10 +348,10 @@ const actions = {
       const blob = await film.stop();
       film = undefined;
       if (blob.size) save(blob, `${about.product ?? "lanewise"}.${blob.type.split("/")[1]}`);
-      else notice("The film is empty: nothing was drawn while it was recorded.");
+      else notice("The film is empty: nothing was drawn.");
     } else if (window.MediaRecorder) film = new Film([$("scene"), $("ink")]);
     else notice("This browser cannot record films: it has no MediaRecorder.");
-    panel.rows.film.input.ariaPressed = Boolean(film);
+    panel.rows.film.input.ariaPressed = !!film;
     panel.rows.film.input.textContent = film ? "Stop" : "Film";
   },
   screen: () => document.fullscreenElement ? document.exitFullscreen()
@@ -344,7 +365,7 @@ function move(n) {
   const frame = Math.max(oldest, (run.frame ?? 0) + n);
   if (n < 0 || (run.past && frame < newest)) actions.seek(frame);
   else if (run.past) actions.live();
-  else feed.send({ do: "step", n });
+  else if (!about.readonly) feed.send({ do: "step", n });
 }
 
 const KEYS = {

@@ -10,15 +10,15 @@ export function element(tag, values = {}, ...inside) {
 }
 
 const KEYS = [
-  ["Space", "pause the run, or let it go on"],
+  ["Space", "pause, or go on"],
   ["→  ←", "a step on; a frame back (Page keys: ten)"],
-  ["End", "back to the newest frame"],
-  ["Z or F", "fit the picture to what is there"],
+  ["End", "the newest frame"],
+  ["Z or F", "fit the picture"],
   ["Shift + arrows", "orbit"], ["W A S D", "move"], ["+  −", "zoom"],
   ["O", "turn slowly"], ["C", "next colour"], ["M", "next colour map"],
-  ["L", "colours in proportion, by logarithm, by rank"], ["T", "tails"],
+  ["L", "next scale of colours"], ["T", "tails"],
   ["B", "boxes of the tree"],
-  ["P", "picture"], ["R", "record a film"], ["X", "full screen"], ["Esc", "follow no longer"],
+  ["P", "picture"], ["R", "film"], ["X", "full screen"], ["Esc", "follow no longer"],
   ["H", "this help"],
 ];
 
@@ -59,6 +59,8 @@ const CONTROLS = {
   ],
 };
 
+const HEARD = "field scale low high axis place rate live".split(" ");
+
 export class Panel {
   constructor(settings, actions) {
     this.settings = settings;
@@ -90,18 +92,19 @@ export class Panel {
 
   row(key, label, kind, kinds = "") {
     let input;
+    const slider = typeof kind[0] === "number";
     if (kind === "check" || kind === "number") {
       input = element("input", { type: kind === "check" ? "checkbox" : kind, step: "any" });
       if (kind === "number") input.placeholder = "automatic";
-    } else if (typeof kind[0] === "number") {
+    } else if (slider) {
       const [min, max, step] = kind;
       input = element("input", { type: "range", min, max, step });
     } else input = element("select");
     const read = () => kind === "check" ? input.checked
       : kind === "number" ? (input.value === "" ? null : +input.value)
-      : typeof kind[0] === "number" ? +input.value : input.value;
+      : slider ? +input.value : input.value;
     input.id = `set-${key}`;
-    input[input.type === "range" ? "oninput" : "onchange"] = () => this.actions.set(key, read());
+    input[slider ? "oninput" : "onchange"] = () => this.actions.set(key, read());
     const row = element("div", { className: "row" },
       element("label", { htmlFor: input.id, textContent: label }), input);
     this.rows[key] = { row, input, kinds: kinds.split(" ") };
@@ -142,17 +145,20 @@ export class Panel {
   }
 
   // What the run is doing, as the server said it.
-  state({ paused, ended, readonly, history, past, frame, replaying }) {
-    const { pause, live, back, replay, step } = this.rows;
+  state({ paused, ended, readonly, history, past, frame, replaying, alone }) {
+    const off = (key, why) => (this.rows[key].input.disabled = !!(alone || why));
+    const { pause, live, replay } = this.rows;
     pause.input.textContent = ended ? "Ended" : paused ? "Run" : "Pause";
-    pause.input.disabled = Boolean(ended || readonly);
-    step.input.disabled = Boolean((ended || readonly) && !past);
+    HEARD.forEach((key) => off(key));
+    off("pause", readonly);
+    off("step", readonly && !past);
     live.input.ariaPressed = !past;
-    replay.input.ariaPressed = Boolean(replaying);
+    replay.input.ariaPressed = !!replaying;
     const [oldest, newest] = history ?? [0, 0];
-    back.input.disabled = replay.input.disabled = newest <= oldest;
+    off("back", newest <= oldest);
+    off("replay", newest <= oldest);
     const scrub = $("scrub");
-    Object.assign(scrub, { min: oldest, max: newest, disabled: newest <= oldest });
+    Object.assign(scrub, { min: oldest, max: newest, disabled: replay.input.disabled });
     if (document.activeElement !== scrub || !past) scrub.value = past ? frame : newest;
   }
 

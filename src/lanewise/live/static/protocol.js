@@ -39,21 +39,18 @@ export function decode(buffer) {
 
 // Sets what the kind of a frame adds; the bytes that its body has.
 function shape(frame) {
-  if (frame.kind in STRIDES) {
-    frame.stride = frame.kind === "suffix" ? frame.components : STRIDES[frame.kind];
-    return frame.count * frame.stride;
+  const { kind, first: width, total: height, count: depth } = frame;
+  if (kind in STRIDES) {
+    frame.stride = kind === "suffix" ? frame.components : STRIDES[kind];
+    return depth * frame.stride;
   }
-  if (frame.kind === "slice") {
-    [frame.width, frame.height] = [frame.first, frame.total];
-    frame.axis = frame.extent.indexOf(0);
-    if (frame.axis < 0) frame.axis = 2;
-    return frame.width * frame.height;
+  Object.assign(frame, { width, height, depth });
+  if (kind === "slice") {
+    const axis = frame.extent.indexOf(0);
+    frame.axis = axis < 0 ? 2 : axis;
+    return width * height;
   }
-  if (frame.kind === "volume") {
-    [frame.width, frame.height, frame.depth] = [frame.first, frame.total, frame.count];
-    return frame.width * frame.height * frame.depth;
-  }
-  return 0;
+  return kind === "volume" ? width * height * depth : 0;
 }
 
 // Rows that a frame left out, behind it: a frame of all that is there by now.
@@ -142,14 +139,14 @@ export class Feed {
   }
 
   // The last of many, every 50 ms: sliders say more than anyone wants to hear.
-  soon(message) {
+  soon(message, wait = 50) {
     const waits = message.do in this.later;
     this.later[message.do] = message;
     if (waits) return;
     setTimeout(() => {
       this.send(this.later[message.do]);
       delete this.later[message.do];
-    }, 50);
+    }, wait);
   }
 
   closed(code) {

@@ -15,7 +15,7 @@ const CLOUDS = ["points", "arrows"];
 
 // 256 colours of a map, of 4 bytes each.
 export function palette(name, reversed = false) {
-  const stops = (MAPS[name] ?? MAPS.viridis).match(/../g).map((h) => parseInt(h, 16));
+  const stops = [...atob(MAPS[name] ?? MAPS.viridis)].map((c) => c.charCodeAt());
   const last = stops.length / 3 - 1;
   const made = new Uint8Array(1024);
   for (let k = 0; k < 256; k++) {
@@ -86,6 +86,10 @@ export class Scene {
 
   cloud() {
     return this.latest.points ?? this.latest.arrows;
+  }
+
+  seen() {
+    return this.cloud() ?? this.latest.slice ?? this.latest.volume;
   }
 
   // [origin, extent] of what is there, of a cloud nearly all of it; kept while it is about right.
