@@ -67,6 +67,7 @@ force = pull.gradient("target.position")
 around = pull.using(lw.Neighbors(radius=0.1))
 boxed = pull.using(lw.Neighbors(radius=0.1, world=lw.Periodic((1.0, 1.0, 2.0))))
 nearest = pull.using(lw.Nearest(k=5))
+gridded = pull.using(lw.StaticGrid(radius=0.1))
 both = pull.gradient(("target.position", "source.mass"))
 parts = scaled.gradient(("x", "weight"))
 

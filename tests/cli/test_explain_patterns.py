@@ -175,7 +175,7 @@ def test_rows_of_arrays_on_a_gpu_begin_where_wide_accesses_may() -> None:
     assert even != odd
 
 
-LIST = "mine.py:NAME, with one of around, both, boxed, deposit, diffuse, flat, flow, force, gray_scott, heat, looked_up, nearest, parts, power, pull, scaled, shifted, sorted_rows"
+LIST = "mine.py:NAME, with one of around, both, boxed, deposit, diffuse, flat, flow, force, gray_scott, gridded, heat, looked_up, nearest, parts, power, pull, scaled, shifted, sorted_rows"
 ROWS = (
     "    def sorted_rows(y: lw.index, x: lw.index, image: lw.Array2[lw.f32], least: lw.Array2[lw.f32], edge: lw.f32):\n"
 )
@@ -212,7 +212,7 @@ REFUSED = [
     ),
     (
         "power --shape sample=90",
-        f"{{file}}:80:23: 'sample' is lw.ragged(...) of Sample\n{POWER}{' ' * 26}{'^' * 14}\n  found: --shape sample=90\n"
+        f"{{file}}:81:23: 'sample' is lw.ragged(...) of Sample\n{POWER}{' ' * 26}{'^' * 14}\n  found: --shape sample=90\n"
         "  wanted: how many lists each level has, and how many items each of them: --shape sample=1000x90",
     ),
     ("heat --shape sites=5x5", "--shape sites=5x5: sites of D3Q7 have the shape (nz, ny, nx): wanted --shape sites=512x512x512"),

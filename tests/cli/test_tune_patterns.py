@@ -24,10 +24,11 @@ from tests.cli.test_user_errors import assert_refused
 
 ACCURATE = "pull --method tree --accuracy 1e-2"
 TWO_KERNELS = ["both --shape target=90 --shape source=100", "parts --shape x=20x30"]
-QUICK = ["sorted_rows", "looked_up", "pull", "force", "around", "power", "flow", "gray_scott", "heat"]
+QUICK = ["sorted_rows", "looked_up", "pull", "force", "around", "gridded", "power", "flow", "gray_scott", "heat"]
 COMMANDS = [
     *dict.fromkeys(f"{c.name} {c.options}".strip() for c in CASES),
     "flow --shape rates=5 --shape sites=8x9 --shape omega=8x9",
+    "gridded",
     ACCURATE,
     *TWO_KERNELS,
 ]
@@ -166,6 +167,13 @@ PLACED = """
 def placed(u: lw.Field[lw.f32], table: lw.Array1[lw.f32], far: lw.i32) -> lw.f32:
     return u[1] + table[lw.i32(1000.0 * u[0]) * far]
 """
+
+
+def test_a_tree_of_which_every_number_was_requested_leaves_nothing(mine: Command) -> None:
+    outcome = mine("tune", "mine.py:pull", "--method", "tree", "--bodies", 100)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "which was requested and leaves nothing to choose; wanted a tree with an accuracy" in outcome.err
+    assert "(lanewise tune: --accuracy 1e-3)" in outcome.err
 
 
 @pytest.mark.parametrize("name", ["flow", "gray_scott"])

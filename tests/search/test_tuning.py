@@ -436,12 +436,6 @@ def test_refusals() -> None:
         return str(caught.value)
 
     records = numbered(uniform(40))
-    grid = kernel(lw.StaticGrid(radius=0.5))
-    assert refused(ArgumentError, lambda: grid.tune(records, records)) == (
-        "meet_vec3 runs over static grid: all within 0.5, which was requested; structures and plans are measured for "
-        "lw.Neighbors(radius=...) and lw.Nearest(k=...), trees for lw.Tree(accuracy=...), plans alone for all pairs, "
-        "@lw.pairwise without a search"
-    )
     over = kernel(SEVEN)
     assert refused(ArgumentError, lambda: over.tuning_job(records, records)) == (
         "meet_vec3 runs over nearest: the 7 nearest within 0.09: plans are measured together with structures, by meet_vec3.tune()"

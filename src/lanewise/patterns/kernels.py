@@ -262,11 +262,11 @@ class AbstractKernel(ABC):
         `seconds` is about what it may take, compilation included (60 on a GPU, 120 on a CPU); the
         fields that `plan` fixes stay as they are, and the result is for calls with the same fixed
         fields. The arguments keep their values: copies are measured. Over lw.Neighbors and
-        lw.Nearest structures are also measured: whole calls, with what builds the structure. Over
+        lw.Nearest structures are also measured, over other searches plans alone: whole calls, with
+        what builds the structure. Over
         lw.Tree(accuracy=...) trees are, and their errors at up to 1,024 targets against all pairs.
-        Raises `ArgumentError` for arguments that do not fit, for a search that names its structure
-        and for an accuracy that no tree keeps, with the best found; `PlanError` for an illegal
-        `plan`.
+        Raises `ArgumentError` for arguments that do not fit, for an lw.Tree without an accuracy and
+        for an accuracy that no tree keeps, with the best found; `PlanError` for an illegal `plan`.
         """
         return self._engine.tune(self._untested(arguments, named, plan), plan, seconds)
 

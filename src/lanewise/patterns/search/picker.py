@@ -73,6 +73,7 @@ class SearchPicker:
         self._name, self._search, self._reference, self._adopted = name, search, reference, adopted
         self._flat = flat
         self._tuned, self._calibrated = Recalled(tuned_of), CalibratedTrees()
+        self._tunings = 0
 
     def looks(self, sources: Points) -> bool:
         """Whether the choice depends on where the sources are."""
@@ -85,6 +86,7 @@ class SearchPicker:
         return isinstance(asked, Tree) and asked.accuracy is not None and has_entries(self._name)
 
     def _adopt(self, specialisation: Hashable, tuned: Tuned) -> None:
+        self._tunings += 1  # also where the store cannot be written
         self._tuned.adopt(specialisation, tuned)
         self._adopted()
 
@@ -120,17 +122,10 @@ class SearchPicker:
                 self._search, arguments, sources, requested, values, recalled=recalled
             )
         if not isinstance(self._search, Neighbors | Nearest):
-            return Picked(self._search.plan(sources), "requested", requested)
+            return self._named(self._search, arguments, sources, requested, recalled=recalled)
         outlook = look(self._search, sources) if sources.count > FEW else None
         kind = kind_of_call(self._search, sources, outlook)
-        specialisation = _specialisation(arguments, kind, requested)
-        tuned = None
-        if recalled:
-            tuned = self._tuned.find(
-                arguments.device,
-                specialisation,
-                lambda: self._key(arguments, sources, kind, requested),
-            )
+        tuned = self._find(arguments, sources, kind, requested) if recalled else None
         if tuned is None:
             return Picked(*choose(self._search, sources, outlook), requested)
         return Picked(
@@ -139,6 +134,28 @@ class SearchPicker:
             tuned.choice.plan,
             tuned=True,
         )
+
+    def _find(
+        self, arguments: Arguments, sources: Points, kind: str, requested: Plan | None
+    ) -> Tuned | None:
+        """What was tuned for calls of a kind."""
+        return self._tuned.find(
+            arguments.device,
+            _specialisation(arguments, kind, requested),
+            lambda: self._key(arguments, sources, kind, requested),
+        )
+
+    def _named(
+        self, asked: Search, arguments: Arguments, sources: Points, requested: Plan | None,
+        *, recalled: bool,
+    ) -> Picked:  # fmt: skip
+        """The structure that was requested, with the plan that was tuned for it."""
+        search, tuned = asked.plan(sources), None
+        if recalled and (self._tunings or has_entries(self._name)):
+            tuned = self._find(arguments, sources, kind_of_requested(asked), requested)
+        if tuned is None:
+            return Picked(search, "requested", requested)
+        return Picked(search, f"requested; {tuned.why}", tuned.choice.plan, tuned=True)
 
     def _tree(
         self, asked: Tree, arguments: Arguments, sources: Points, requested: Plan | None,
@@ -232,12 +249,12 @@ class SearchPicker:
         from lanewise.patterns.search.tuning.job import SearchJob
         from lanewise.tuning.job import check_tunable
 
-        if not isinstance(self._search, Neighbors | Nearest):
+        if isinstance(self._search, Tree):
             raise ArgumentError(
-                f"{self._name} runs over {self._search.describe()}, which was requested; "
-                "structures and plans are measured for "
-                "lw.Neighbors(radius=...) and lw.Nearest(k=...), trees for lw.Tree(accuracy=...), "
-                "plans alone for all pairs, @lw.pairwise without a search"
+                f"{self._name} runs over {self._search.describe()}, which was requested and leaves "
+                "nothing to choose; wanted a tree with an accuracy, lw.Tree(accuracy=1e-3) "
+                "(lanewise tune: --accuracy 1e-3), for which trees are measured, or all pairs, "
+                "for which plans are"
             )
         counts = {n: len(r) for n, r in arguments.records.items()}
         check_tunable(self._name, arguments.device, counts)
@@ -245,9 +262,11 @@ class SearchPicker:
         sources = points_of(source, self._search.position)
         furthest = reach(self._search, sources.precision, sources.dimension)
         sources.check(f"{self._name}: {source_name!r}", self._search.world, furthest)
-        kind = kind_of_call(
-            self._search, sources, look(self._search, sources) if sources.count > FEW else None
-        )
+        if isinstance(self._search, Neighbors | Nearest):
+            outlook = look(self._search, sources) if sources.count > FEW else None
+            kind = kind_of_call(self._search, sources, outlook)
+        else:
+            kind = kind_of_requested(self._search)
         specialisation = _specialisation(arguments, kind, requested)
         return SearchJob(
             self._name,
@@ -307,6 +326,11 @@ def crowding_of(points: Points) -> str:
         return f"few, {reach}"
     members = look(Nearest(k=1), points).members
     return f"{4 ** round(math.log(members, 4)):,} in a cell, {reach}"
+
+
+def kind_of_requested(search: Search) -> str:
+    """The same of a search that names its structure, of which plans alone are measured."""
+    return f"requested: {search!r}"
 
 
 def kind_of_call(requested: Search, points: Points, outlook: Outlook | None) -> str:

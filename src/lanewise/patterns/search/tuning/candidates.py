@@ -18,6 +18,8 @@ from lanewise.patterns.search.automatic import (
     CROWDED_WIDE,
     FEW,
     WIDE,
+    Nearest,
+    Neighbors,
     Outlook,
     choose,
     look,
@@ -55,6 +57,8 @@ def candidates(requested: Search, points: Points) -> Candidates:
     Raises `ArgumentError` for a world with other axes, and for more neighbours than there are
     sources.
     """
+    if not isinstance(requested, Neighbors | Nearest):
+        return Candidates((REQUESTED,), ())
     outlook = look(requested, points)
     default = Configuration(type(choose(requested, points, outlook)[0]).__name__)
     verdicts = {
@@ -152,6 +156,8 @@ class Configuration:
         k = requested.k
         world = requested.world
         position = requested.position
+        if self == REQUESTED:
+            return requested.plan(points)
         if self.name == "AllPairs":
             return AllPairs(radius=radius, k=k, world=world, position=position)
         if self.name == "DynamicGrid":
@@ -160,8 +166,14 @@ class Configuration:
         return StaticGrid(radius=radius, k=k, world=world, position=position, cells=cells)
 
 
+REQUESTED = Configuration("the requested structure")
+"""The only one of a search that names its structure: plans alone are measured over it."""
+
+
 def configuration_from(text: str) -> Configuration:
     """The configuration that `str` describes; raises `ValueError` for any other text."""
+    if text == str(REQUESTED):
+        return REQUESTED
     match = _TEXT.fullmatch(text)
     if (
         match is None
