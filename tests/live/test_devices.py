@@ -161,8 +161,9 @@ def test_memory_that_a_view_lacks_is_said_before_it_is_taken(what: str, monkeypa
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_a_look_waits_for_no_earlier_one(device: str) -> None:
+def test_a_look_waits_for_no_earlier_one(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A frame is left out where two are being made; the last one of a run never is."""
+    monkeypatch.setattr("lanewise.live.feed.MOST_APART", 0.0)  # each look is due
     scene, goes_on, made = cloud(sparks(device, 3000)), threading.Event(), list[int]()
 
     class Held:
@@ -194,7 +195,8 @@ def test_a_look_waits_for_no_earlier_one(device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_a_feed_keeps_what_was_under_way_in_order(device: str) -> None:
+def test_a_feed_keeps_what_was_under_way_in_order(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lanewise.live.feed.MOST_APART", 0.0)  # each look is due
     array = sparks(device, 20_000)
     step = 0
     scene = CloudScene(array, ARROWS, {}, lambda: (step, float(step)))

@@ -27,6 +27,8 @@ from lanewise.runtime.aside import AT_ONCE
 WATCHED_SECONDS = 0.02  # of steps between two looks while a viewer watches
 LONGEST_SECONDS = 0.05  # of those until the next frame is due
 EARLY = 0.2  # of the time between two frames: one is made where steps end so much before it is due
+MOST_OF_RUN = 1 / 3  # of a run's time that making frames takes
+MOST_APART = 0.5  # seconds between two frames for that reason: a first one compiles kernels
 ALONE_SECONDS = 0.2
 RESTS_SECONDS = 0.2  # between two frames that are made only because the state rests
 ALONE_AFTER = 10.0  # seconds without a viewer, after which a paused run says so
@@ -172,6 +174,9 @@ class Feed:
             with span(self._profile, "view", name="frames"):
                 seen.extend(self.scene.frames(self.asked))
                 seen.append(self._statistics(step))
+            if not self._record:
+                apart = min((time.monotonic() - now) / MOST_OF_RUN, MOST_APART)
+                self._next = max(self._next, now + apart)
             later = any(isinstance(f, LaterFrames) for f in seen)
             if self._under_way or later:
                 with self._changed:  # what cannot be submitted is not waited for
