@@ -75,7 +75,7 @@ def test_boxes_are_made_on_request() -> None:
     scene = CloudScene(array, shown_by_default(array.record), {}, lambda: (0, 0.0), groups=groups)
     for kinds in ((), ("points",)):
         made = finished(scene.frames(Asked(field="heat", kinds=kinds)))
-        assert [decode(f)[0].kind for f in made] == ["points"]
+        assert [decode(f)[0].kind for f in made] == ["points", "statistics"]
     assert not asked
 
 
