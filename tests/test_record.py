@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
+from lanewise.support.articles import an
 from tests.corpus_kernels import Body, Mixed
 
 
@@ -155,7 +156,7 @@ def test_a_record_refuses_what_its_fields_cannot_hold(field: str, value: object,
     for act in (lambda: Held(**given), lambda: setattr(Held(), field, value)):
         with pytest.raises(lw.ArgumentError) as error:
             act()
-        assert str(error.value) == f"Held.{field} is a {held}; convert it first"
+        assert str(error.value) == f"Held.{field} is {an(held)}; convert it first"
 
 
 def test_a_record_holds_what_does_fit() -> None:

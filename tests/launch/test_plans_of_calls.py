@@ -173,7 +173,7 @@ def test_caps_are_lifted_but_where_they_were_asked_for(name: str, ran: list[Comp
 def test_explanations_tell_lifted_caps_from_those_that_were_asked_for(
     ran: list[CompletePlan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build, "device_model", lambda _: table_model())
+    monkeypatch.setattr("lanewise.explanation.rows_of_calls.device_model", lambda _: table_model())
     monkeypatch.setattr(build, "stored_times", lambda _: Times())
     case = cases()["pairs"]
     kernel = case.make()

@@ -55,6 +55,7 @@ class Repeatable:
         "_apart",
         "_at",
         "_changed",
+        "_changing",
         "_device",
         "_from",
         "_identical",
@@ -99,6 +100,8 @@ class Repeatable:
         self._kernel, self._named, self._slots, self._device = kernel, named, slots, device
         self._resize, self._sizes, self._met = resize, sizes, met
         self._values = tuple(s.name for s in slots if type(s) is ArraySlot and s.name not in whole)
+        # values that may lie in what a call changes
+        self._changing: tuple[str, ...] = self._values if self._changed else ()
         # Arrays of records that may be others than before; the very same ones share what they
         # shared when a first call took them.
         self._several = (
@@ -184,8 +187,10 @@ class Repeatable:
         if met is not None and kept is not None and (again := kept.take(arguments)) is not None:
             if met.others > 1:
                 met.others -= 1
-            shared = self._asks(again.arrays) and self._overlap(again.complete())
-            return None if shared else again
+            asks = bool(self._apart)
+            for n in self._changing:  # values that own their memory lie in no record
+                asks = asks or again.arrays[n].base is not None
+            return None if asks and self._overlap(again.complete()) else again
         matched = Given({}, {})
         for slot, value in zip(self._slots, arguments, strict=True):
             if not slot.take(value, matched):
@@ -196,7 +201,13 @@ class Repeatable:
                 return None
         if self._several and _share(matched.arrays):
             return None
-        if self._overlap(matched.arrays):
+        lent, asks = False, bool(self._apart)
+        if self._changing:  # a function less counts here, so these are loops
+            for n, _ in self._changed:
+                lent = lent or matched.arrays[n]._storage.owner.fixed
+            for n in self._changing:
+                asks = asks or lent or matched.arrays[n].base is not None
+        if asks and self._overlap(matched.arrays):
             return None
         sized = self._sized(positional, named, matched, makes)
         if sized is None or (sized.holds is not None and not sized.holds(matched.values)):
@@ -207,8 +218,10 @@ class Repeatable:
         met.others = others = met.others + 1
         # Ever more seldom, as others may come one after the other; not where sizes of arrays come
         # in turn, nor at the first call on records that may never come again.
-        if not others & (others - 1) and (
-            self._last is None or (others > 1 if self._at else sized is self._last)
+        if (
+            not others & (others - 1)
+            and (self._last is None or (others > 1 if self._at else sized is self._last))
+            and not lent
         ):
             self._keep(met, arguments, matched)
         self._last = sized
@@ -225,10 +238,6 @@ class Repeatable:
 
         Other threads see it when it launches what it recognises.
         """
-        if self._values and any(
-            storage_of(matched.arrays[n]).owner.fixed for n, _ in self._changed
-        ):
-            return  # any values may lie in these records, which are over the memory of others
         again = Again.of(self._slots, arguments, matched)
         if again is not None:
             again.fill(matched.sized, partial(self._views, matched.arrays), matched)
@@ -261,14 +270,6 @@ class Repeatable:
         values: dict[str, Any] = {n: arrays[n] for n in self._values}
         return bool(changed and values) and (
             value_elsewhere(changed, self._uses, values) is not None
-        )
-
-    def _asks(self, arrays: Mapping[str, Any]) -> bool:
-        """Whether that has to be asked of the very same records: values with independent memory
-        lie in none of them.
-        """
-        return bool(self._apart) or (
-            bool(self._changed) and any(arrays[n].base is not None for n in self._values)
         )
 
     def run(self, matched: Given, out: Any) -> tuple[Any, ...]:

@@ -167,7 +167,7 @@ def test_fields_that_do_not_fit(tmp_path: Path, density: Any, velocity: Any, sol
 
 
 BAD_PARAMETERS = [
-    ({"a": {"b": object()}}, "parameter a.b is a object; wanted a number, text, or a few of them"),
+    ({"a": {"b": object()}}, "parameter a.b is an object; wanted a number, text, or a few of them"),
     ({"mask": np.zeros(2000)}, f"parameter mask has 2,000 values; wanted at most {MOST_VALUES:,}"),
     ({"a": [1j]}, "parameter a holds complex128; wanted numbers or text"),
     ({"a": [[1], [1, 2]]}, "parameter a is no array of numbers: "),
