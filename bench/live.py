@@ -102,16 +102,19 @@ ROWS: dict[str, tuple[Callable[[int, str], Subject], int]] = {
 
 
 class Watching:
-    """A viewer in another process, which reads while it is told to."""
+    """A viewer in another process of Python, which reads while it is told to."""
 
-    def __init__(self, server: Any) -> None:
+    def __init__(self, *command: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, *command], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+
+    @classmethod
+    def of(cls, port: int, token: str) -> Watching:
+        """Of a view."""
         from lanewise.live.protocol import PATH
 
-        address = f"ws://127.0.0.1:{server.port}{PATH}"
-        self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__)), "--read", address, server.token], text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        )  # fmt: skip
+        return cls(str(Path(__file__)), "--read", f"ws://127.0.0.1:{port}{PATH}", token)
 
     def ask(self, what: str) -> dict[str, Any]:
         """go: read; stop: what was read since then."""
@@ -126,12 +129,8 @@ class Watching:
         self._process.wait(30)
 
 
-def read(address: str, token: str) -> None:
-    """The other process."""
-    from websockets.sync.client import connect
-
-    from lanewise.live.frame import decode
-
+def words_heard() -> queue.SimpleQueue[str]:
+    """What the other process is told, as it comes; an empty word at the end."""
     words: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def hear() -> None:
@@ -140,6 +139,16 @@ def read(address: str, token: str) -> None:
         words.put("")
 
     threading.Thread(target=hear, daemon=True).start()
+    return words
+
+
+def read(address: str, token: str) -> None:
+    """The other process."""
+    from websockets.sync.client import connect
+
+    from lanewise.live.frame import decode
+
+    words = words_heard()
     with connect(address, max_size=None, compression=None) as connection:
 
         def say(**message: Any) -> None:
@@ -216,7 +225,7 @@ def prepared(mode: str, subject: Subject, stack: ExitStack) -> Shown:
     shown.feed.make()  # compiles
     stack.enter_context(subject.live.steps_of(subject.state).watched(shown.feed))
     if mode == "viewer":
-        shown.viewer = Watching(server)
+        shown.viewer = Watching.of(server.port, server.token)
         stack.callback(shown.viewer.close)
     return shown
 

@@ -15,15 +15,12 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -31,7 +28,7 @@ import numpy as np
 
 import lanewise as lw
 from bench.harness import describe_machine, write_rows
-from bench.live import RATE, Watching
+from bench.live import RATE, Watching, words_heard
 
 DT = 1e-5
 AT_ONCE = 20  # steps of one call of REBOUND, which answers between them
@@ -83,7 +80,7 @@ def rebound(count: int, port: int) -> Generator[tuple[Callable[[], int], Callabl
         simulation.steps(AT_ONCE)
         return AT_ONCE
 
-    yield step, lambda: Polling(port)
+    yield step, lambda: Watching("-m", "bench.live_rebound", "--poll", str(port))
     found = np.empty((count, 3))
     simulation.serialize_particle_data(xyz=found)
     checked(found, position + simulation.t * velocity)
@@ -106,8 +103,8 @@ def ours(count: int) -> Generator[tuple[Callable[[], int], Callable[[], Any]]]:
         return 1
 
     address = urlsplit(view.url)
-    served = SimpleNamespace(port=address.port, token=address.fragment.removeprefix("t="))
-    yield step, lambda: Watching(served)
+    token = address.fragment.removeprefix("t=")
+    yield step, lambda: Watching.of(address.port or 0, token)
     checked(np.asarray(particles.position), position + taken * DT * velocity)
     view.close()
 
@@ -119,31 +116,9 @@ def checked(found: np.ndarray, wanted: np.ndarray) -> None:
         raise SystemExit(f"a particle is {wrong:.2g} from where it should be")
 
 
-class Polling:
-    """The page of REBOUND: another process asks for the simulation."""
-
-    def __init__(self, port: int) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench.live_rebound", "--poll", str(port)], text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        )  # fmt: skip
-
-    ask, close = Watching.ask, Watching.close
-
-
 def poll(port: int) -> None:
     """The other process."""
-    import queue
-    import threading
-
-    words: queue.SimpleQueue[str] = queue.SimpleQueue()
-
-    def hear() -> None:
-        for line in sys.stdin:
-            words.put(line.strip())
-        words.put("")
-
-    threading.Thread(target=hear, daemon=True).start()
+    words = words_heard()
     going, frames, nbytes, due = False, 0, 0, time.monotonic()
     while True:
         if not words.empty():
