@@ -14,7 +14,7 @@ import numpy as np
 
 from lanewise.language.target import CUDA, Machine, Target, copies_asynchronously
 from lanewise.runtime import cuda, cuda_graphs
-from lanewise.runtime.cuda_timing import CudaStopwatch
+from lanewise.runtime.cuda_timing import CudaStopwatch, LaunchStopwatch
 from lanewise.runtime.device_facts import Facts, Identity
 from lanewise.runtime.devices import cores, cuda_number
 from lanewise.runtime.lease import Lease
@@ -189,7 +189,9 @@ class Cuda:
             stop.synchronize()
             return float(module.get_elapsed_time(start, stop)) * 1e-3
 
-    def stopwatch(self, works: Sequence[Work], once: float) -> Stopwatch:
+    def stopwatch(self, works: Sequence[Work], once: float, *, waits: bool = False) -> Stopwatch:
+        if waits:
+            return LaunchStopwatch(self.seconds, works, once)
         return CudaStopwatch(self.name, works, once)
 
     def begin(self, text: str, name: str, arch: str | None, asked: Switches) -> None:

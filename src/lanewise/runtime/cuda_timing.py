@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -46,6 +46,27 @@ class CudaStopwatch:
             stop.synchronize()
             seconds = float(module.cuda.get_elapsed_time(start, stop)) * 1e-3
         return seconds / (self._turns * self._launches)
+
+
+class LaunchStopwatch:
+    """Time by events around work in which the host takes part, which no graph can hold.
+
+    What the host does, and what the device waits for meanwhile, counts.
+    """
+
+    def __init__(
+        self, seconds: Callable[[Work], float], works: Sequence[Work], once: float
+    ) -> None:
+        self._seconds, self._works = seconds, tuple(works)
+        self._turns = max(1, round(LEAST / max(once, 1e-7) / len(works)))
+
+    def __call__(self) -> float:
+        return self._seconds(self._run) / (self._turns * len(self._works))
+
+    def _run(self) -> None:
+        for _ in range(self._turns):
+            for work in self._works:
+                work()
 
 
 @cache

@@ -172,8 +172,11 @@ class Device(Protocol):
         """Run work once and return its time on the device."""
         ...
 
-    def stopwatch(self, works: Sequence[Work], once: float) -> Stopwatch:
-        """Times works that take turns; `once` is a first guess at the seconds of one."""
+    def stopwatch(self, works: Sequence[Work], once: float, *, waits: bool = False) -> Stopwatch:
+        """Times works that take turns; `once` is a first guess at the seconds of one.
+
+        waits: whether the host takes part in them, so that no graph can hold them.
+        """
         ...
 
     def begin(self, text: str, name: str, arch: str | None, asked: Switches) -> None:

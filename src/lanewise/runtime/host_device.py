@@ -136,7 +136,8 @@ class HostDevice:
         work()
         return time.perf_counter() - start
 
-    def stopwatch(self, works: Sequence[Work], once: float) -> Stopwatch:
+    def stopwatch(self, works: Sequence[Work], once: float, *, waits: bool = False) -> Stopwatch:
+        del waits
         return CpuStopwatch(works, once)
 
     def begin(self, text: str, name: str, arch: str | None, asked: Any) -> None:

@@ -84,6 +84,11 @@ class SearchedLaunch:
             self.walked()
 
     @property
+    def waits(self) -> bool:
+        """Whether the host takes part, in what builds the structure or in what walks through it."""
+        return self.launches.waits
+
+    @property
     def ordering(self) -> Prepared:
         """What makes an order that may be kept."""
         return replace(self.launches, pieces=self.launches.pieces[: self.orders])

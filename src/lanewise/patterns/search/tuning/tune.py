@@ -19,6 +19,7 @@ import numpy as np
 from lanewise.launch.compiled import Call
 from lanewise.launch.trial import Failure, Trial, trial_from
 from lanewise.launch.tuned_plans import Entry, write_entry
+from lanewise.patterns.search.searched_launch import SearchedLaunch
 from lanewise.patterns.search.tuning.candidates import configuration_from
 from lanewise.patterns.search.tuning.job import Choice, SearchJob, SearchSpace, space_of, tuned_of
 from lanewise.runtime.device import get_device
@@ -251,7 +252,8 @@ class CallMeasurer:
         once, results = self._run(call)
         if once < LONG:
             once = min(once, self._run(call)[0])
-        watch = get_device(self._job.device).stopwatch([call.launch], once)
+        waits = isinstance(call.launch, SearchedLaunch) and call.launch.waits
+        watch = get_device(self._job.device).stopwatch([call.launch], once, waits=waits)
         self._ready[choice] = _Ready(call, [a.tobytes() for a in results], watch)
         return results
 
