@@ -243,3 +243,24 @@ def test_a_thread_may_update_several_sites(storage, layout, targets):
         blur.run(sites, 4, rate=0.3, hot=1.5, plan=plan)
         found.append(host(blur.field(sites, "u")))
     np.testing.assert_allclose(*found, rtol=0, atol=5e-3 if storage == "f16" else 2e-6)
+
+
+@pytest.mark.parametrize("edges", [{}, {"x": "cold", "y": "slip"}], ids=["periodic", "edges"])
+@every_device
+def test_walls_have_zeros_whatever_they_were_given(device, edges):
+    @lw.stencil(lw.D2Q5)
+    def cool(t: lw.Field[lw.f32], rate: lw.f32) -> lw.f32:
+        return t[0] + rate * (t[1] + t[2] + t[3] + t[4] - 4.0 * t[0])
+
+    cool.wall(1, "cold", t="outside")
+    mask = np.zeros((4, 6), np.uint8)
+    mask[1, 2:5] = mask[3, 0] = 1
+    for given in (np.nan, np.inf, -2.0, -0.0):
+        t = np.where(mask, given, 1.5).astype("f4")
+        sites = cool.sites(mask.shape, mask=mask, edges=edges, t=t, device=device)
+        for _ in range(2):
+            held = host(cool.field(sites, "t"))
+            assert held[mask == 1].tobytes() == bytes(4 * mask.sum())
+            assert np.isfinite(held).all()
+            cool.run(sites, 1, rate=0.1, outside=1.0)
+            cool.set_fields(sites, t=np.float32(given) if np.isfinite(given) else t)

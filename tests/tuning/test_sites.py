@@ -18,6 +18,7 @@ from lanewise.runtime.memory import to_host
 from lanewise.sims.lbm.explain import tuned_call
 from lanewise.support.errors import ArgumentError, DeviceError
 from lanewise.tuning import replay
+from tests.mesh import interpreted_gpu
 
 
 @pytest.fixture(autouse=True)
@@ -100,6 +101,17 @@ def test_a_plan_that_changes_bits_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         job.default: None,
         other: Failure("wrong", "its sites have other bits than the default plan's; steps keep their bits"),
     }
+
+
+def test_plans_that_store_several_sites_keep_the_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Walls among them are stored as zeros, which is what they hold."""
+    interpreted_gpu.install(monkeypatch)
+    monkeypatch.setattr("lanewise.tuning.job.is_compiled", lambda device: True)
+    heat = make_heat()
+    sites, values = make_fields(heat, interpreted_gpu.NAME)
+    job = heat.tuning_job(sites, **values)
+    plans = [job.default, *(lw.Plan(targets=n).filled(job.default) for n in (2, 4))]
+    assert StepMeasurer(job).prepare(plans) == dict.fromkeys(plans)
 
 
 @pytest.mark.parametrize("case", ["cavity", "karman"])

@@ -137,7 +137,7 @@ def test_nor_on_two_gpus(pattern: str, tmp_path: Path, monkeypatch: pytest.Monke
     if cupy.cuda.runtime.getDeviceCount() < 2:
         pytest.skip("needs two GPUs")
     job = a_job(pattern, device="cuda")
-    found = search_bytes(job, tmp_path / "1")
+    found = search_bytes(job, tmp_path / "this process")
     for gpus in ((0, 1), (1, 0), (1,)):
         folder = tmp_path / "-".join(map(str, gpus))
         assert search_bytes(job, folder, units=5, workers=Workers(gpus=gpus)) == found

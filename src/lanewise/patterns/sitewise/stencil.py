@@ -29,7 +29,7 @@ from lanewise.patterns.sitewise.streaming import TWO_COPIES
 from lanewise.patterns.sitewise.values import SiteValues
 from lanewise.planning.plan import Plan
 from lanewise.records.field_values import brought, check_fits
-from lanewise.runtime.memory import bring, on, to_host
+from lanewise.runtime.memory import bring, module_of, on, to_host
 from lanewise.runtime.mesh import Mesh, place_of
 from lanewise.support.attributes import sealed, settings_by_name
 from lanewise.support.checks import plain_function, shown
@@ -146,7 +146,9 @@ class Stencil(LatticeKernel):
         fluid = bring(~solid_sites(sites.kinds, self.kinds.walls).reshape(-1), sites.device)
         for name, array in values.items():
             with on(sites.device):
-                whole = array.astype(sites.storage.dtype).reshape(-1) * fluid
+                given = array.astype(sites.storage.dtype).reshape(-1)
+                # a product would leave what is no number there, and the sign of a zero
+                whole = module_of(fluid).where(fluid, given, given.dtype.type(0))
             set_leaf(sites, name, whole)
 
     def field(self, sites: AnySites, name: str) -> Any:

@@ -25,7 +25,7 @@ from lanewise.launch.tuned_plans import Key
 from lanewise.models.devices import device_model
 from lanewise.patterns.sitewise.calls import SiteCall
 from lanewise.patterns.sitewise.pattern import SITEWISE
-from lanewise.patterns.sitewise.sites import Sites
+from lanewise.patterns.sitewise.sites import Sites, solid_sites
 from lanewise.patterns.sitewise.steppers import SiteStepper
 from lanewise.patterns.sitewise.values import SiteValues
 from lanewise.planning.plan import CompletePlan
@@ -193,9 +193,11 @@ class StepMeasurer:
         """What sites hold with some noise, some steps on: then all of it says something."""
         job, sites = self._job, self._job.sites
         rng = np.random.default_rng(0)
+        # walls keep their zeros, which plans that store several sites at once put there as well
+        fluid = ~solid_sites(sites.kinds, job.flow.kinds.walls)
 
         def noisy(held: Any) -> Any:
-            return (held + NOISE * rng.standard_normal(held.shape)).astype(held.dtype)
+            return (held + NOISE * fluid * rng.standard_normal(held.shape)).astype(held.dtype)
 
         job.flow._change(sites, job.given, noisy)  # pyright: ignore[reportPrivateUsage]
         steps = job.flow.stepper(sites, plan=default, **job.given)
