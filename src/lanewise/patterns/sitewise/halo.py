@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from lanewise.patterns.sitewise.streaming import Phase
 from lanewise.records.arrays import RecordArray
 from lanewise.records.binding import places_of
 from lanewise.runtime.exchange import Move, Moves
-from lanewise.runtime.memory import array_module, bring, on, to_host
+from lanewise.runtime.memory import address, array_module, bring, on, to_host
 from lanewise.runtime.mesh import Mesh
 from lanewise.runtime.transport import Transport
 
@@ -258,17 +259,17 @@ def record_exchange(
                     first = at * of.plane
                     lies.append(_numbers(arrays[there], leaves, first, of.plane, storage))
 
-    def end(there: int | None, lies: Sequence[Whole]) -> GhostEnd | None:
-        if there is None:
-            return None
-        array = arrays[there]
-        places = bring(np.concatenate(lies), array.device)
-        return GhostEnd(array.device, _scalars(array, storage), places)
-
     pieces: list[GhostPiece] = []
     for pair, (owner, part, ranks) in pairs.items():
-        sources, targets = numbers[pair]
-        pieces.append(GhostPiece(end(owner, sources), end(part, targets), ranks))
+        places = [np.concatenate(lies) if lies else None for lies in numbers[pair]]
+        here = [
+            (arrays[there], lies)
+            for there, lies in zip((owner, part), places, strict=True)
+            if there is not None and lies is not None
+        ]
+        ends = iter(_ends(here, storage))
+        source, target = (None if lies is None else next(ends) for lies in places)
+        pieces.append(GhostPiece(source, target, ranks))
     law = law_of(name, of, lambda steps: len(leaves_of(steps)) * storage.size)
     return GhostExchange.of(pieces, of.mesh.transport, law)
 
@@ -293,10 +294,40 @@ def array_exchange(name: str, arrays: Sequence[Any], of: BoxCut) -> GhostExchang
     return GhostExchange.of(pieces, of.mesh.transport, law)
 
 
-def _scalars(array: RecordArray, storage: Scalar) -> Any:
-    """The memory of records whose leaves all have one type, as an array of that."""
-    data, size = places_of(array).data, storage.size
-    return data[: len(data) // size * size].view(storage.dtype)
+# Types whose values are copied as they are, whatever their bits mean.
+WORDS = tuple(np.dtype(name) for name in ("complex128", "uint64", "uint32"))
+
+
+def _ends(ends: Sequence[tuple[RecordArray, Whole]], storage: Scalar) -> list[GhostEnd]:
+    """Records and places in their memory, counted in scalars, as elements of the largest words that
+    lie whole in all of them: fewer places are read, and each moves more.
+    """
+    memory = [places_of(array).data for array, _ in ends]
+    places = [lies for _, lies in ends]
+    word = next(
+        (w for w in WORDS if all(map(partial(_lie_whole, w, storage), memory, places))),
+        storage.dtype,
+    )
+    scalars = word.itemsize // storage.size
+    return [
+        GhostEnd(
+            array.device,
+            data[: len(data) // word.itemsize * word.itemsize].view(word),
+            bring(lies[::scalars] // scalars, array.device),
+        )
+        for (array, lies), data in zip(ends, memory, strict=True)
+    ]
+
+
+def _lie_whole(word: np.dtype[Any], storage: Scalar, data: Any, lies: Whole) -> bool:
+    """Whether these places of scalars in some memory are those of whole words, one by one."""
+    scalars = word.itemsize // storage.size
+    if scalars < 1 or len(lies) % scalars or address(data) % word.itemsize:
+        return False
+    words = lies.reshape(-1, scalars)
+    first, end = words[:, :1], len(data) // word.itemsize * scalars
+    together = bool((words == first + np.arange(scalars)).all())
+    return together and not (first % scalars).any() and int(lies.max(initial=-1)) < end
 
 
 def _numbers(
