@@ -215,6 +215,7 @@ VALUES = {"mass": lambda a: a.mass, "x": lambda a: a.position[:, 0], "y": lambda
 """What an elementwise call may be given as values that lie in the records."""
 
 
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("kernel", [raise_mass, move_by], ids=lambda k: k.__name__)
 @pytest.mark.parametrize("of", VALUES)
 def test_values_that_lie_in_records_that_are_updated(layout: lw.Layout, kernel: Any, of: str) -> None:

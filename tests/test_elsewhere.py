@@ -13,7 +13,7 @@ from tests.elsewhere import HOST_ALONE
 ROOT = Path(__file__).parent.parent
 QUICK = [
     "tests/sims/boids/test_flock_settings.py", "tests/search/test_queries.py", "-k",
-    "cpu and (max_speed or thinkers or k-5 or boundary-open) or ragged or test_a_list_of_rows",
+    "cpu and (max_speed or k-5) or ragged or test_a_list_of_rows",
 ]  # fmt: skip
 FOLDERS = [
     ["tests/sims/lbm"], ["tests/sims/gravity"], ["tests/sims/boids", "tests/boids"], ["tests/waves"], ["tests/sites", "tests/lbm"],

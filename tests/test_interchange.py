@@ -136,7 +136,11 @@ def test_arguments_in_any_form(changed: dict[str, Any]) -> None:
         ({"x": Body.zeros(2)}, "mixture: 'x' must be one f32 for all, or an array of them, found an array of Body"),
         ({"x": [Body.zeros(2)]}, "mixture: 'x'"),
         ({"x": [1, 2], "n": [1, 2, 3]}, "the arrays differ in length: x has 2, n has 3"),
-        ({"x": 1.0}, "mixture: at least one argument must be an array"),
+        (
+            {"x": 1.0},
+            r"mixture: at least one argument must be an array, found single values \(.*\); one element is an ",
+        ),
+        ({"x": np.array(3.0)}, r"at least one argument must be an array, found .*x.*well, np.array\(\[3.0\]\)$"),
     ],
 )
 def test_arguments_that_do_not_fit(changed: dict[str, Any], text: str) -> None:

@@ -24,7 +24,7 @@ from tests.cli.test_user_errors import assert_refused
 
 ACCURATE = "pull --method tree --accuracy 1e-2"
 TWO_KERNELS = ["both --shape target=90 --shape source=100", "parts --shape x=20x30"]
-QUICK = ["sorted_rows", "looked_up", "pull", "force", "around", "gridded", "power", "flow", "gray_scott", "heat"]
+QUICK = ["sorted_rows", "looked_up", "pull", "around", "gridded", "power", "flow", "gray_scott", "heat"]
 COMMANDS = [
     *dict.fromkeys(f"{c.name} {c.options}".strip() for c in CASES),
     "flow --shape rates=5 --shape sites=8x9 --shape omega=8x9",
@@ -86,6 +86,7 @@ def check_numbers(found: dict[str, Any]) -> None:
     assert replay(found["path"]).plan == Plan(**found["plan"])
 
 
+@pytest.mark.quick("scaled", "flow")
 @pytest.mark.parametrize("name", ["scaled", "flow", "gray_scott", "around"])
 def test_a_plan_of_the_store_is_explained_whatever_it_is(
     mine: Command, name: str, monkeypatch: pytest.MonkeyPatch

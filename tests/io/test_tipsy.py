@@ -70,6 +70,7 @@ def test_a_padded_file_4_bytes_short_is_not_taken_for_an_unpadded_one(tmp_path: 
         read_tipsy(tmp_path / "a")
 
 
+@pytest.mark.quick("pynbody-<", "pynbody->")
 @pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize("reader", ["yt", "pynbody"])
 @pytest.mark.filterwarnings("ignore")

@@ -175,6 +175,7 @@ def reference(layout: Layout, law: Law = ACCELERATION) -> ir.Kernel:
     "reciprocity, ordered",
     "automatic plan",
 )
+@pytest.mark.slow_cases("automatic plan")
 @pytest.mark.parametrize("name", NAMES[1:])
 def test_every_rung_compiles_for_a_gpu_and_is_predicted(name):
     pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")

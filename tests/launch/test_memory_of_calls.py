@@ -167,6 +167,7 @@ def refused(host: Recorder, call: Callable[[], Any]) -> int:
     return told(caught.value)
 
 
+@pytest.mark.slow_cases("tree")
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_is_refused_before_anything_is_allocated(name: str, host: Recorder) -> None:
     b, call = bodies(700), CALLS[name]

@@ -132,6 +132,7 @@ def plan_of(compiled: Any) -> CompletePlan | None:
     return None if compiled is None else compiled.plan
 
 
+@pytest.mark.slow_cases("search")
 @pytest.mark.parametrize("name", ["elements", "pairs", "search", "threads"])
 def test_a_kernel_follows_from_its_own_plan(name: str, ran: list[CompletePlan]) -> None:
     case = cases()[name]

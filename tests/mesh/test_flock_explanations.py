@@ -47,7 +47,7 @@ def copied(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-@pytest.mark.slow_cases("some nearest in float64", "records", "open", "sphere")
+@pytest.mark.slow_cases("some nearest in float64", "records", "open", "sphere", "periodic")
 @pytest.mark.parametrize("kind", FLOCKS)
 def test_bytes_are_those_that_a_run_copies(kind: str, copied: list[int]) -> None:
     for parts in (2, 3):

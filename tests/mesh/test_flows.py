@@ -78,7 +78,7 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> None:
         np.testing.assert_array_equal(value, other[name], err_msg=name)
 
 
-@pytest.mark.slow_cases("channel-cpu")
+@pytest.mark.slow_cases("channel-cpu", "blown-cpu")
 @pytest.mark.parametrize("device", ["cpu", ON_GPU])
 @pytest.mark.parametrize("flow", FLOWS)
 def test_a_simulation_has_the_bits_and_the_file_of_one_device(flow: str, device: str, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from lanewise.patterns.sitewise.fractions import WallFractions
 from lanewise.patterns.sitewise.site_state import held_bytes, hold_bytes, parts_of
 from lanewise.patterns.sitewise.slabs import cut
 from lanewise.patterns.sitewise.streaming import FORMS, TWO_COPIES
+from lanewise.sims.lbm.operators import find_operator
 from lanewise.support.errors import ArgumentError
 from tests.lbm.boxes import D3Q15, LID, WALL
 from tests.lbm.kernels import INLET, Pair, colliding, exact, moments_of
@@ -396,6 +397,24 @@ def test_slabs_have_every_layer_once(box: int, periodic: bool, form: Any) -> Non
             assert list(s.numbers[s.own(1)]) == list(s.layers)
             assert (s.below > 0) == (parts > 1 and (periodic or n > 0))
             assert (s.above > 0) == (parts > 1 and (periodic or n < parts - 1))
+
+
+@pytest.mark.parametrize(
+    ("storage", "layout", "width", "row"),
+    [
+        ("f32", lw.SoA(), 256, 512), ("f32", lw.SoA(), 8, 32), ("f32", lw.SoA(), 6, 8), ("f32", lw.SoA(), 5, 4),
+        ("f32", lw.AoS(), 8, 4), ("f32", lw.AoSoA(8), 8, 32), ("f32", lw.AoSoA(8), 5, 4), ("f64", lw.SoA(), 6, 16),
+        ("f64", lw.SoA(), 5, 8),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_ghosts_are_copied_in_rows(storage: str, layout: lw.Layout, width: int, row: int) -> None:
+    """Of as many bytes as lie together in both parts."""
+    flow = lw.sitewise(lw.D2Q9)(find_operator("bgk").make(lw.D2Q9, storage))
+    sites = flow.sites((21, width), storage=storage, layout=layout, device=lw.Mesh("cpu", parts=2))
+    exchange = sites.exchange(sites.form.phases[-1], 0)
+    assert {a.came[0].nbytes for a in exchange.arrivals} == {row}
+    assert sum(a.came.nbytes for a in exchange.arrivals) == exchange.nbytes == exchange.law([11, 10]).total("ab")
 
 
 @pytest.mark.parametrize("first", [0, 3, 8, 29])

@@ -140,15 +140,15 @@ def test_calls_have_the_bits_of_one_device(tree: lw.Tree, count: int) -> None:
         alike(bound(), wanted)
 
 
-def test_more_blocks_than_parts_and_fewer() -> None:
-    for tree in (TREES[0], TREES[2], TREES[5]):
-        kernel = pull.using(tree)
-        for count in (LEAST, 3 * LEAST + 33):
-            one = bodies(count, name="uniform")
-            wanted = kernel(one, one, 1e-3)
-            for parts in (2, 3):
-                many = one.to(Mesh("cpu", parts=parts))
-                alike(kernel(many, many, 1e-3), wanted)
+@pytest.mark.parametrize("tree", [*(pytest.param(TREES[n], marks=pytest.mark.slow) for n in (0, 2)), TREES[5]], ids=str)
+def test_more_blocks_than_parts_and_fewer(tree: lw.Tree) -> None:
+    kernel = pull.using(tree)
+    for count in (LEAST, 3 * LEAST + 33):
+        one = bodies(count, name="uniform")
+        wanted = kernel(one, one, 1e-3)
+        for parts in (2, 3):
+            many = one.to(Mesh("cpu", parts=parts))
+            alike(kernel(many, many, 1e-3), wanted)
 
 
 @pytest.mark.slow
@@ -277,7 +277,9 @@ def state(array: Any) -> list[bytes]:
     return [np.asarray(values).tobytes() for values in array.numpy().values()]
 
 
-@pytest.mark.parametrize("tree", [TREES[0], TREES[2], TREES[5]], ids=lw.Tree.describe)
+@pytest.mark.parametrize(
+    "tree", [TREES[0], pytest.param(TREES[2], marks=pytest.mark.slow), TREES[5]], ids=lw.Tree.describe
+)
 def test_a_loop_goes_from_one_device_to_a_mesh_and_back(tree: lw.Tree) -> None:
     """Orders are made in every 32nd step, and kept between them: also by the loop that goes on."""
     kernel, whole = pull.using(tree), bodies(600, name="uniform")

@@ -76,7 +76,7 @@ def check_elements(points: Points, built: HostCurve, columns: dict[str, Any]) ->
             assert (apart + 0.2 * room <= half).all()
 
 
-@pytest.mark.quick("uniform", "clusters", "single place")
+@pytest.mark.quick("clusters", "single place")
 @NEEDS_COMPILER
 @pytest.mark.parametrize("name", CLOUDS)
 def test_every_cloud(name: str) -> None:

@@ -108,6 +108,7 @@ def test_of_other_targets_too(search: lw.Search) -> None:
         assert np.array_equal(host(run()), wanted)
 
 
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize("search", SEARCHES, ids=str)
 def test_parts_of_a_mesh_have_it(search: lw.Search, parts: int) -> None:

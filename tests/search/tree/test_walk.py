@@ -190,7 +190,11 @@ def test_weights_of_both_signs_that_cancel() -> None:
 
 @pytest.mark.parametrize(
     ("kernel", "wide"),
-    [(kernels.newton, 3e-2), pytest.param(kernels.yukawa, 3e-2, marks=pytest.mark.slow), (kernels.stokeslet, 1.0)],
+    [
+        (kernels.newton, 3e-2),
+        pytest.param(kernels.yukawa, 3e-2, marks=pytest.mark.slow),
+        pytest.param(kernels.stokeslet, 1.0, marks=pytest.mark.slow),
+    ],
 )
 def test_errors_follow_the_accuracy(kernel: Any, wide: float) -> None:
     values, found = VALUES.get(kernel.__name__, NOTHING), list[float]()

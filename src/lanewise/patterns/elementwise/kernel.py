@@ -93,7 +93,12 @@ def _build(
 def _counts(name: str, arguments: Arguments) -> Mapping[str, int]:
     counts = {n: len(a) for n, a in (*arguments.records.items(), *arguments.arrays.items())}
     if not counts:
-        raise ArgumentError(f"{name}: at least one argument must be an array")
+        single = ", ".join(arguments.uniforms)
+        found = f", found single values ({single})" if single else ""
+        raise ArgumentError(
+            f"{name}: at least one argument must be an array{found}; one element is an array as "
+            "well, np.array([3.0])"
+        )
     if len(set(counts.values())) > 1:
         lengths = ", ".join(f"{n} has {c}" for n, c in counts.items())
         raise ArgumentError(f"{name}: the arrays differ in length: {lengths}")

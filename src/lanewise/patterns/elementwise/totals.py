@@ -8,6 +8,7 @@ import numpy as np
 
 from lanewise.language import values as v
 from lanewise.records.field_values import brought
+from lanewise.records.split_array import SplitArray
 from lanewise.runtime.devices import default_device
 from lanewise.runtime.memory import home, module_of
 from lanewise.support.checks import check_unmasked, shown
@@ -24,6 +25,11 @@ def _numbers(array: Any) -> tuple[Any, Any]:
     elif hasattr(array, "__cuda_array_interface__") and not isinstance(array, type):
         array = brought("a reduction", array, home(array) or default_device())
         module = module_of(array)
+    elif isinstance(array, SplitArray):
+        raise ArgumentError(
+            f"a reduction takes an array of one device, found one on a mesh ({array.mesh}); its "
+            ".numpy() has all values on the host, in the order of the rows"
+        )
     else:
         raise ArgumentError(f"a reduction takes an array of values, found {type(array).__name__}")
     if array.dtype.kind not in "biuf" or not array.ndim:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -294,40 +293,45 @@ def array_exchange(name: str, arrays: Sequence[Any], of: BoxCut) -> GhostExchang
     return GhostExchange.of(pieces, of.mesh.transport, law)
 
 
-# Types whose values are copied as they are, whatever their bits mean.
-WORDS = tuple(np.dtype(name) for name in ("complex128", "uint64", "uint32"))
+LONGEST = 512  # bytes of a row; longer ones would save nothing more
 
 
 def _ends(ends: Sequence[tuple[RecordArray, Whole]], storage: Scalar) -> list[GhostEnd]:
-    """Records and places in their memory, counted in scalars, as elements of the largest words that
-    lie whole in all of them: fewer places are read, and each moves more.
+    """Records and places in their memory, counted in scalars, as the longest rows of words that lie
+    whole in all of them: fewer places are read.
     """
     memory = [places_of(array).data for array, _ in ends]
-    places = [lies for _, lies in ends]
-    word = next(
-        (w for w in WORDS if all(map(partial(_lie_whole, w, storage), memory, places))),
-        storage.dtype,
-    )
-    scalars = word.itemsize // storage.size
+    row = LONGEST
+    while row > storage.size and not all(
+        _lie_whole(row // storage.size, storage, data, lies)
+        for data, (_, lies) in zip(memory, ends, strict=True)
+    ):
+        row //= 2
     return [
         GhostEnd(
             array.device,
-            data[: len(data) // word.itemsize * word.itemsize].view(word),
-            bring(lies[::scalars] // scalars, array.device),
+            _in_rows(data, row, storage),
+            bring(lies[:: row // storage.size] // (row // storage.size), array.device),
         )
         for (array, lies), data in zip(ends, memory, strict=True)
     ]
 
 
-def _lie_whole(word: np.dtype[Any], storage: Scalar, data: Any, lies: Whole) -> bool:
-    """Whether these places of scalars in some memory are those of whole words, one by one."""
-    scalars = word.itemsize // storage.size
-    if scalars < 1 or len(lies) % scalars or address(data) % word.itemsize:
+def _lie_whole(scalars: int, storage: Scalar, data: Any, lies: Whole) -> bool:
+    """Whether places of scalars in some memory are those of whole rows of so many."""
+    if len(lies) % scalars or address(data) % min(scalars * storage.size, 8):
         return False
-    words = lies.reshape(-1, scalars)
-    first, end = words[:, :1], len(data) // word.itemsize * scalars
-    together = bool((words == first + np.arange(scalars)).all())
+    rows = lies.reshape(-1, scalars)
+    first, end = rows[:, :1], len(data) // (scalars * storage.size) * scalars
+    together = bool((rows == first + np.arange(scalars)).all())
     return together and not (first % scalars).any() and int(lies.max(initial=-1)) < end
+
+
+def _in_rows(data: Any, row: int, storage: Scalar) -> Any:
+    """Memory as rows of so many bytes. Their words have bits, and no number."""
+    word = storage.dtype if row == storage.size else np.dtype(f"u{min(row, 8)}")
+    words = data[: len(data) // row * row].view(word)
+    return words.reshape(-1, row // 8) if row > 8 else words
 
 
 def _numbers(
