@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.sims.lbm import obstacles
 from lanewise.support.errors import LanewiseError
 
 
@@ -205,3 +206,51 @@ def test_other_wrong_arguments_have_errors_of_their_own() -> None:
 
 class Numbered(lw.Record):
     id: lw.i64
+
+
+class Disc(lw.Record):
+    centre: lw.vec2
+    radius: lw.f32
+
+
+@lw.elementwise
+def area(disc: Disc, scale: lw.f32) -> lw.f32:
+    return scale * lw.pi * disc.radius**2
+
+
+MISSPELLED: dict[str, tuple[Any, type[Exception], str]] = {
+    "a function": (
+        lambda: obstacles.disc((9, 9), center=(4, 4), radius=2),
+        TypeError,
+        "disc.* 'center'; did you mean 'centre'?",
+    ),
+    "a method": (
+        lambda: area.bind(Disc.zeros(2), scael=1.0),
+        lw.ArgumentError,
+        "no parameter 'scael'.*; did you mean 'scale'?",
+    ),
+    "fields of an array": (
+        lambda: Disc.array(center=(0, 0)),
+        lw.ArgumentError,
+        "its fields are centre, radius; did you mean 'centre'?",
+    ),
+    "fields of a record": (lambda: Disc(raduis=1), AttributeError, "no field 'raduis'.*; did you mean 'radius'?"),
+    "a field": (lambda: Disc.zeros(2).center, AttributeError, "no field 'center'.*; did you mean 'centre'?"),
+    "a function of arrays": (
+        lambda: lw.neighbors(np.zeros((3, 3)), radios=1),
+        TypeError,
+        "'radios'; did you mean 'radius'?",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", MISSPELLED)
+def test_a_misspelled_name_is_told_the_one_that_it_is_like(what: str) -> None:
+    attempt, error, text = MISSPELLED[what]
+    with pytest.raises(error, match=text.replace("?", r"\?")):
+        attempt()
+
+
+def test_a_name_like_none_has_the_words_of_python() -> None:
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'nothing'$"):
+        obstacles.disc((9, 9), (4, 4), 2, nothing=1)

@@ -67,8 +67,9 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "sum of text": (lambda: lw.sum(np.array(["a"])), ArgumentError, REDUCED + "<array of <U1 with shape (1,)>"),
     "sum of dates": (lambda: lw.sum(np.zeros(2, "M8[s]")), ArgumentError, REDUCED + "<array of datetime64[s] with shape (2,)>"),
     "sum of records": (lambda: lw.sum(np.zeros(2, [("a", "f4")])), ArgumentError, REDUCED + "<array of [('a', '<f4')] with shape (2,)>"),
-    "sum of one": (lambda: lw.sum(np.array(5.0)), ArgumentError, REDUCED + "array(5.)"),
-    "sum of an array of records": (lambda: lw.sum(grains()), ArgumentError, "a reduction takes an array of values, found RecordArray"),
+    "sum of one": (lambda: lw.sum(np.array(5.0)), ArgumentError, REDUCED + "array(5.); .reshape(1) is one of one element"),
+    "sum of an array of records": (lambda: lw.sum(grains()), ArgumentError, "a reduction takes an array of values, found an array of Grain: name a field of it, or write an @lw.elementwise "
+        "function, whose kernel.sum, .min and .max reduce its results"),
     "viscosity": (lambda: flow(viscosity="a"), InputError, "Simulation(viscosity='a'): wanted a number"),
     "kinds": (lambda: flow(kinds="x"), InputError, "Simulation(kinds='x'): wanted a dictionary of integers and Wall or Open"),
     "edges": (lambda: flow(edges=5), InputError, "Simulation(edges=5): wanted a dictionary of strings and strings or groups of 2 strings"),

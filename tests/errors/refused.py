@@ -277,6 +277,7 @@ REFUSED: dict[str, dict[str, str]] = {
         "records of the module": element("return bodies[0].mass", before="bodies = Body.zeros(3)\n"),
         "two indices of a vector": element("return v[0, 1]", "v: lw.vec3"),
         "two indices of populations": site("f[0] = f[0, 1]"),
+        "two indices of populations assigned": site("f[0, 1] = f[0]"),
         "component out of range": element("return v[3]", "v: lw.vec3"),
         "component chosen at run time": element("return v[n]", "v: lw.vec3, n: lw.i32"),
         "slice": element("return v[0:2]", "v: lw.vec3"),

@@ -31,7 +31,7 @@ from lanewise.frontend.values import (
 from lanewise.ir import nodes as ir
 from lanewise.language import types as t
 from lanewise.language.lattices.base import Direction, Lattice
-from lanewise.language.record import Field, Record
+from lanewise.language.record import Field, Record, meant_field
 from lanewise.support.articles import an
 from lanewise.support.elsewhere import use
 from lanewise.support.errors import CompileError, Location
@@ -113,6 +113,7 @@ def attribute(scope: Scope, owner: Value, node: ast.Attribute) -> Value:
                     node,
                     found=f"{owner.name}.{node.attr}",
                     wanted=f"one of {', '.join(owner.record.names)}",
+                    hint=meant_field(owner.record, node.attr).removeprefix("; "),
                 )
             return field_of(scope, owner, field, node)
         case Number(type=t.Vector(element=element, length=length)):

@@ -6,7 +6,13 @@ from __future__ import annotations
 
 import ast
 
-from lanewise.frontend.access import attribute, checked_index, field_of, number_inside
+from lanewise.frontend.access import (
+    attribute,
+    checked_index,
+    field_of,
+    number_inside,
+    several_indices,
+)
 from lanewise.frontend.directions import population_index
 from lanewise.frontend.elements import index_nodes, lengths, store
 from lanewise.frontend.expressions import lower, number, place
@@ -316,6 +322,10 @@ def assign(
             )
             kept = coerce(scope, value, array.type.element, node, f"an element of {array.name!r}")
             scope.emit(ir.SetElement(array.name, at, kept.parts[0], scope.location(node)))
+        case ast.Subscript(value=ast.Name(id=owner), slice=ast.Tuple()) if isinstance(
+            populations := scope.parameters.get(owner), PopulationsReference
+        ):
+            raise several_indices(scope, populations, target)
         case ast.Subscript(value=ast.Name(id=owner), slice=index) if isinstance(
             populations := scope.parameters.get(owner), PopulationsReference
         ):

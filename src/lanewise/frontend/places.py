@@ -23,6 +23,7 @@ from lanewise.frontend.values import (
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import reads
 from lanewise.language import types as t
+from lanewise.language.record import meant_field
 from lanewise.support.articles import an
 
 
@@ -45,6 +46,7 @@ def assign_field(
             node,
             found=place,
             wanted=f"one of {', '.join(record.record.names)}",
+            hint=meant_field(record.record, attribute).removeprefix("; "),
         )
     if not record.mutable:
         raise scope.error(

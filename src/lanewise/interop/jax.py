@@ -162,7 +162,10 @@ def _axes(inputs: Inputs, arrays: tuple[Any, ...]) -> tuple[int, ...]:
                 return (len(next(iter(c.values()))) if isinstance(c, dict) else len(c),)
         elif axes := axes_of(np.shape(c), kind):
             return axes
-    raise ArgumentError(f"{inputs.kernel.__name__}: at least one argument must be an array")
+    raise ArgumentError(
+        f"{inputs.kernel.__name__}: at least one argument must be an array with a value for each "
+        "element; .reshape(1) makes an array of one value"
+    )
 
 
 def _array(result: Any) -> Any:

@@ -25,6 +25,7 @@ from lanewise.support.articles import an
 from lanewise.support.attributes import fields_by_name, settings_by_name
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, RecordError, brief
+from lanewise.support.near import near
 
 if TYPE_CHECKING:
     from lanewise.facade import Layout, LayoutArgument, Mesh, RecordArray
@@ -352,9 +353,18 @@ def unknown_field(record: Record, name: str) -> str:
     if (part := record.part(name)) is not None:
         fields = ", ".join(f"{name}.{f.name}" for f in part)
         return f"{record.name}.{name} is {an(part.name)}; name a field of it: {fields}"
+    return (
+        f"{record.name} has no field {name!r}; its fields are {', '.join(record.names)}"
+        f"{meant_field(record, name)}"
+    )
+
+
+def meant_field(record: Record, name: str) -> str:
+    """`; did you mean 'shape.radius'?`: the field of a record within that has this name, or one
+    with a name like it.
+    """
     within = next((f.name for f in record if f.name.endswith(f".{name}")), None)
-    meant = "" if within is None else f"; did you mean {within!r}?"
-    return f"{record.name} has no field {name!r}; its fields are {', '.join(record.names)}{meant}"
+    return near(name, record.names) if within is None else f"; did you mean {within!r}?"
 
 
 RESERVED = frozenset(

@@ -32,6 +32,7 @@ from lanewise.runtime.memory import array_module, device_of, home, unlocked
 from lanewise.support.articles import an
 from lanewise.support.checks import check_unmasked, host_array, shown
 from lanewise.support.errors import ArgumentError
+from lanewise.support.near import near
 
 
 class Tests(Protocol):
@@ -110,6 +111,7 @@ def name_arguments(
         if name not in names:
             raise ArgumentError(
                 f"{kernel} has no parameter {name!r}; its parameters are {', '.join(names)}"
+                f"{near(name, names)}"
             )
         if name in values:
             raise ArgumentError(f"{kernel} got {name!r} twice")

@@ -195,8 +195,11 @@ def _check_field(
 
 
 def _component(name: str, signature: Signature) -> str:
+    """What to ask for instead of a component, whose vector may be named without its record."""
     whole, _, last = name.rpartition(".")
-    is_one = len(last) == 1 and last in t.COMPONENTS and whole in _known(signature)
+    known = _known(signature)
+    named = whole in known or any(n.endswith(f".{whole}") for n in known)
+    is_one = bool(whole) and len(last) == 1 and last in t.COMPONENTS and named
     return f"gradients are of whole vectors: wrt={whole!r};" if is_one else ""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 import inspect
 import itertools
@@ -14,24 +13,13 @@ from typing import Any, TypeVar, cast
 
 from lanewise.support.checks import called, refuse_unnamed, shown
 from lanewise.support.errors import ArgumentTypeError, LanewiseError, brief, shortened
+from lanewise.support.near import meant_by
+from lanewise.support.near import near as near
 
 C = TypeVar("C", bound=type[Any])
 F = TypeVar("F", bound=Callable[..., Any])
 NOTHING: Mapping[str, str] = MappingProxyType({})
 MOST_TRIED = 1000  # ways to give names to values without one, of which one is looked for
-
-
-def near(name: str, names: Iterable[str]) -> str:
-    """`; did you mean 'softening'?`, or nothing where no known name is like this one."""
-    close = difflib.get_close_matches(name, list(names))
-    if not close:
-        return ""
-    alike = [difflib.SequenceMatcher(None, known, name).ratio() for known in close]
-    best = [known for known, ratio in zip(close, alike, strict=True) if ratio == alike[0]]
-    # Of several that are as close, the one with the same letters at the beginning and as many:
-    # 'sao' is 'soa', and no 'soaoas'.
-    nearest = min(best, key=lambda known: (abs(len(known) - len(name)), known[:1] != name[:1]))
-    return f"; did you mean {nearest!r}?"
 
 
 def unknown(what: str, name: object, names: Iterable[str], *, more: str = "") -> str:
@@ -158,6 +146,10 @@ def settings_by_name(function: F) -> F:
             return function(*positional, **named)
         except LanewiseError as error:
             raise shortened(error)  # noqa: B904  (its own cause stays)
+        except TypeError as error:
+            if (meant := meant_by(error, function, called(function), named)) is None:
+                raise
+            raise meant from None
 
     return cast(F, call)
 

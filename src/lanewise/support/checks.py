@@ -22,6 +22,7 @@ import numpy as np
 
 from lanewise.support.errors import ArgumentError, ArgumentTypeError, LanewiseError, shortened
 from lanewise.support.kinds import Kind, Unfit, kind_of, number_kind
+from lanewise.support.near import misspelled
 
 F = TypeVar("F", bound=Callable[..., Any])
 LARGEST = sys.float_info.max
@@ -45,6 +46,8 @@ def checked(error: type[LanewiseError] = ArgumentError) -> Callable[[F], F]:
                     bound = signature.bind(*positional, **named)
                 except TypeError:
                     refuse_unnamed(called(function), signature, positional, named, error)
+                    if (meant := misspelled(function, called(function), named)) is not None:
+                        raise meant from None
                     return function(*positional, **named)  # Python's own error, in its own words
                 _fit(bound, error, function, kinds)
                 return function(*bound.args, **bound.kwargs)

@@ -16,6 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
+from lanewise.support.near import meant_by
+
 F = TypeVar("F", bound=Callable[..., Any])
 PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 TRACE = "LANEWISE_TRACE"  # a variable: 1 keeps the frames within lanewise
@@ -226,5 +228,9 @@ def brief(function: F) -> F:
             return function(*arguments, **named)
         except LanewiseError as error:
             raise shortened(error)  # noqa: B904  (its own cause stays)
+        except TypeError as error:
+            if (meant := meant_by(error, function, function.__qualname__, named)) is None:
+                raise
+            raise meant from None
 
     return cast(F, call)

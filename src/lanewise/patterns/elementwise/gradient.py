@@ -15,6 +15,7 @@ from lanewise.frontend.function import Lowered, Signature
 from lanewise.language import types as t
 from lanewise.launch.arguments import name_arguments
 from lanewise.patterns.elementwise.kernel import Elementwise
+from lanewise.patterns.elementwise.totals import sum_
 from lanewise.patterns.gradients import (
     AbstractGradient,
     Places,
@@ -24,6 +25,7 @@ from lanewise.patterns.gradients import (
     gradient_name,
     modes,
 )
+from lanewise.patterns.mesh_calls import mesh_of
 from lanewise.patterns.variables import cotangent_leaves, cotangents_of
 from lanewise.planning.plan import Plan
 from lanewise.support.articles import an
@@ -103,8 +105,13 @@ class ElementwiseGradient(AbstractGradient[Elementwise]):
             values |= cotangents_of(self._kernel.__name__, self._kernel.lowered, cotangent)
         results: dict[int, Any] = {}
         for part, kernel in parts:
-            outputs = kernel.sum(**values) if part.total else kernel(**values, plan=plan)
-            results |= by_place(part.asked, outputs)
+            if not part.total:
+                results |= by_place(part.asked, kernel(**values, plan=plan))
+            elif mesh_of(values.values()) is None:
+                results |= by_place(part.asked, kernel.sum(**values))
+            else:  # no sum of a call runs on a mesh: its results are added up
+                outputs = by_place(part.asked, kernel(**values))
+                results |= {place: sum_(output) for place, output in outputs.items()}
         return self._sought.ordered(results)
 
     def mode(self, *arguments: Any, **named: Any) -> str:

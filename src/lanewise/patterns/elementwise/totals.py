@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from lanewise.language import values as v
+from lanewise.records.arrays import RecordArray
 from lanewise.records.field_values import brought
 from lanewise.records.split_array import SplitArray
 from lanewise.runtime.devices import default_device
@@ -18,23 +19,24 @@ NO_EXTREME = "an array without elements has no smallest and no largest one"
 
 
 def _numbers(array: Any) -> tuple[Any, Any]:
-    """The library of an array of numbers, and the array as that library's own."""
+    """The library of an array of numbers, and the array as that library's own.
+
+    Rows on a mesh come to the host: their sum has the same bits for every number of parts.
+    """
+    if isinstance(array, SplitArray):
+        array = array.numpy()
     if isinstance(array, np.ndarray):
         check_unmasked("a reduction", array)
         module: Any = np
     elif hasattr(array, "__cuda_array_interface__") and not isinstance(array, type):
         array = brought("a reduction", array, home(array) or default_device())
         module = module_of(array)
-    elif isinstance(array, SplitArray):
-        raise ArgumentError(
-            f"a reduction takes an array of one device, found one on a mesh ({array.mesh}); its "
-            ".numpy() has all values on the host, in the order of the rows"
-        )
     else:
-        raise ArgumentError(f"a reduction takes an array of values, found {type(array).__name__}")
+        raise ArgumentError(f"a reduction takes an array of values, found {_described(array)}")
     if array.dtype.kind not in "biuf" or not array.ndim:
         raise ArgumentError(
             f"a reduction takes an array of numbers with at least one axis, found {shown(array)}"
+            + ("" if array.ndim else "; .reshape(1) is one of one element")
         )
     if array.ndim > 2:
         raise ArgumentError(
@@ -43,6 +45,15 @@ def _numbers(array: Any) -> tuple[Any, Any]:
             "reshape it; kernel.sum, .min and .max reduce the results of arrays of any shape"
         )
     return module, array
+
+
+def _described(array: Any) -> str:
+    if isinstance(array, RecordArray):
+        return (
+            f"an array of {array.record.name}: name a field of it, or write an @lw.elementwise "
+            "function, whose kernel.sum, .min and .max reduce its results"
+        )
+    return type(array).__name__
 
 
 def _filled(array: Any) -> tuple[Any, Any]:
@@ -62,8 +73,9 @@ def _host(result: Any) -> Any:
 def sum_(array: Any) -> Any:
     """The sum over the elements of an array of shape (n,) or (n, components).
 
-    Accumulated in float64 or int64, in a fixed order, on the device of the array: a number, or a
-    vector of components. Of no elements it is 0. Raises `ArgumentError` for what is no such array.
+    Accumulated in float64 or int64, in a fixed order, on the device of the array; of one on a mesh
+    on the host, by every process. The result is a number, or a vector of components. Of no elements
+    it is 0. Raises `ArgumentError` for what is no such array.
     """
     module, array = _numbers(array)
     return _host(
