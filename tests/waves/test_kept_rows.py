@@ -39,6 +39,16 @@ def test_rows_are_made_once_for_data_that_stay_as_they_are(monkeypatch: pytest.M
     assert on_python.device == "python"
 
 
+def test_rows_of_joined_stacks_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stages of a follow-up look into the same data again and again."""
+    sfts, ephemeris = made(), model()
+    data = waves.refinement.regrouped(prepare(sfts, stacks=[sfts]), 1)
+    first = f_statistic(data, BAND, ephemeris, device="cpu")
+    monkeypatch.setattr(spectra, "polynomials", None)  # nobody calls it
+    again = f_statistic(data, BAND, ephemeris, device="cpu")
+    assert first.two_f.tobytes() == again.two_f.tobytes()
+
+
 def test_rows_of_data_that_may_change_are_made_anew() -> None:
     data, ephemeris = prepare(made()), model()
     own = replace(data, data=data.data.copy())

@@ -141,8 +141,15 @@ def prepare(
         np.array([(p.start, p.end) for p in parts], np.int64),
         0 if cover is None else window // 2 + 1,
     )
+    return unchanging(made)
+
+
+def unchanging(made: SearchData) -> SearchData:
+    """The same data, of which nobody can change what rows are computed of: what is computed once
+    holds for every search.
+    """
     for array in (made.data, made.offset, made.first_bin):
-        array.flags.writeable = False  # what is computed of them once holds for every search
+        array.flags.writeable = False
     return made
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lanewise as lw
+from lanewise.profiling import stage
 from lanewise.sims.common.devices import (
     array_module,
     device_of,
@@ -162,7 +163,10 @@ def _rows(data: SearchData, sfts: lw.RaggedArray, dterms: int, kernel: Method) -
     if keeps and (kept := _KEPT.get(data, {}).get(key)) is not None:
         return kept
     bins = lw.ragged(data.data, counts=np.diff(data.offset), device=sfts.device)
-    rows = polynomials(sfts, bins, dterms) if kernel == "interpolated" else bins
+    rows = bins
+    if kernel == "interpolated":
+        with stage("statistic", name="polynomials of bins"):  # no copy, though copies enclose it
+            rows = polynomials(sfts, bins, dterms)
     if keeps:
         _KEPT[data] = {key: rows}
     return rows

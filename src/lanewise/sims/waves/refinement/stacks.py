@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lanewise.sims.waves.prepared import SearchData
+from lanewise.sims.waves.prepared import SearchData, unchanging
 from lanewise.support.errors import InputError
 
 
@@ -35,7 +35,7 @@ def regrouped(data: SearchData, stacks: int) -> SearchData:
     span = np.stack(
         [data.span[edges[:-1], 0], np.maximum.reduceat(data.span[:, 1], edges[:-1])], axis=1
     )
-    return SearchData(
+    made = SearchData(
         data.detectors,
         stacks,
         data.duration,
@@ -49,6 +49,7 @@ def regrouped(data: SearchData, stacks: int) -> SearchData:
         span,
         data.noise_bins,
     )
+    return unchanging(made)
 
 
 def some_stacks(data: SearchData, first: int, end: int) -> SearchData:
