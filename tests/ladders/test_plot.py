@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from lanewise.ladders import layouts, tutorial
+from lanewise.ladders import find_ladder, layouts, plot, tutorial
 from lanewise.ladders.plot import EDGE_HIGH, EDGE_LOW, factor_ticks, plot_ladder
 from lanewise.ladders.plot import _limits as limits
 from lanewise.ladders.plot import _panels as panels
 from lanewise.ladders.rung import Ladder, Rung
 from lanewise.support.errors import InputError
+from tests.ladders.test_parts import RESULT
+from tests.ladders.test_parts import rungs as measured
 
 
 def size(path: Path) -> tuple[int, int]:
@@ -42,6 +45,46 @@ def test_pictures_of_any_ladder(name, tmp_path):
     width, height = size(tmp_path / "bars.png")
     assert width > 600
     assert height > 300
+
+
+@pytest.fixture(scope="module")
+def figures() -> dict[str, tuple[list[Rung], Any]]:
+    """Pictures of measured ladders, before they are saved."""
+    made: dict[str, tuple[list[Rung], Any]] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("lbm", "memory", "tutorial", "layouts_1M"):
+            every = measured(RESULT.with_name(f"{name}.json"))
+            patch.setattr(plot, "save_png", lambda figure, _, n=name, e=every: made.update({n: (e, figure)}))
+            plot_ladder(Path("bars.png"), find_ladder(name.partition("_")[0]), every, "a machine")
+    return made
+
+
+@pytest.mark.parametrize("name", ["lbm", "memory", "tutorial", "layouts_1M"])
+def test_a_row_says_over_which_rung_its_factors_are(name: str, figures: dict[str, tuple[list[Rung], Any]]) -> None:
+    every, figure = figures[name]
+    axes = figure.axes[0]
+    below = {round(t.xy[1]): t.get_text() for t in axes.texts if t.get_text().startswith("over ")}
+    said = {label.get_text(): below.get(at, "") for at, label in enumerate(axes.get_yticklabels())}
+    panels = {a.get_title(loc="left") for a in figure.axes}
+    with_factor = [r for r in every if r.speedup is not None]
+    assert with_factor
+    for r in with_factor:
+        title, _, rest = r.name.partition(", ")
+        row, inside = (rest, f"{title}, ") if title in panels else (r.name, "")
+        assert r.over is not None
+        assert f"over {r.over.removeprefix(inside)}" in said[row], r.name
+    bases = {r.name for r in every} - {r.name for r in with_factor}
+    assert all(said.get(name, "") == "" for name in bases)
+
+
+@pytest.mark.parametrize("name", ["lbm", "memory", "tutorial", "layouts_1M"])
+def test_words_and_legends_are_inside_the_picture(name: str, figures: dict[str, tuple[list[Rung], Any]]) -> None:
+    _, figure = figures[name]
+    (legend,) = figure.legends
+    for part in (legend, *figure.axes[0].texts):
+        box = part.get_window_extent()
+        assert 0 <= box.x0
+        assert box.x1 <= figure.bbox.width
 
 
 def test_rungs_in_panels():

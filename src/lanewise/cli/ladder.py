@@ -71,7 +71,7 @@ Axis = Annotated[
     typer.Option(
         metavar="NAME",
         autocompletion=completing("lanewise.ladders.AXES"),
-        help="curves along one setting instead: of boids cells, those of a static grid",
+        help="curves along one setting instead: cells of boids, bodies of layouts, solid of lbm",
         show_default=False,
     ),
 ]

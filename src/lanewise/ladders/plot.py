@@ -1,5 +1,5 @@
 """A ladder as bars: the factor of every rung here, at each size, next to the paper's machines; and
-the rates reached.
+the rates reached. Below the name of a rung is the one that its factor is over.
 
 The axis of factors is logarithmic and starts at 1, so that a loss is as long as the gain that
 undoes it. Where many factors are large it reaches the largest; a few that are far outside the
@@ -35,6 +35,7 @@ MANY = 24  # rungs that one panel holds; more are divided by the first part of t
 BAR, GAP = 0.17, 0.16  # inches
 HEAD, FOOT = 1.5, 0.95
 PRECISE = 7.5  # points
+ROOM, SMALL_ROOM = 0.082, 0.064  # inches of a letter of a label, and of the words below it
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,9 @@ def plot_ladder(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> 
     labels, panels = _panels(names)
     with_rates = len(panels) == 1 and any(rates.values())
     bars = max((sum(n in s.factors for s in shown) for n in names), default=1) or 1
-    figure, axes = _figure(labels, len(panels), bars, with_rates=with_rates)
+    over = _over(rungs, labels, panels)
+    longest = max((max(ROOM * len(a), SMALL_ROOM * len(b)) for a, b in over.items()), default=ROOM)
+    figure, axes = _figure(longest, len(labels), len(panels), bars, with_rates=with_rates)
     every = [
         [f for s in shown for f in (s.factors.get(n), s.model.get(n)) if f is not None]
         for n in names
@@ -90,14 +93,15 @@ def plot_ladder(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> 
     limits = _limits(every)
     for i, (place, panel) in enumerate(zip(axes, panels, strict=False)):
         dark_axes(place, panel.title, "factor (1: no change)", "")
-        _rows(place, labels, named=i == 0)
+        _rows(place, over, named=i == 0)
         _draw_factors(place, panel, shown, bars, limits)
     if with_rates:
         dark_axes(axes[-1], ladder.rate.title, ladder.rate.text, "")
-        _rows(axes[-1], labels, named=False)
+        _rows(axes[-1], over, named=False)
         _draw_rates(axes[-1], panels[0], here, list(rates.values()), ladder.rate.unit)
     handles = _handles(shown)
-    head_and_source(figure, ladder, machine, handles, min(len(handles), 6), "figures")
+    columns = _legend_columns([str(h.get_label()) for h in handles], figure.get_size_inches()[0])
+    head_and_source(figure, ladder, machine, handles, columns, "figures")
     save_png(figure, path)
 
 
@@ -158,14 +162,50 @@ def _panels(names: list[str]) -> tuple[list[str], list[_Panel]]:
     return labels, [_Panel(t, tuple(by_parts.get((t, label)) for label in labels)) for t in titles]
 
 
+def _over(rungs: list[Rung], labels: list[str], panels: list[_Panel]) -> dict[str, str]:
+    """For each row the words that say over which rung its factors are: over the one of most of
+    them, then at which sizes over another one.
+
+    In a panel of its own a rung is named as its row is. Rows without a factor have no words.
+    """
+    rows = {n: (p.title, i) for p in panels for i, n in enumerate(p.rows) if n is not None}
+    found: list[dict[str, list[int]]] = [{} for _ in labels]
+    for r in rungs:
+        if r.over is not None and r.speedup is not None and r.name in rows:
+            title, row = rows[r.name]
+            base = r.over.removeprefix(f"{title}, ") if len(panels) > 1 else r.over
+            found[row].setdefault(base, []).append(r.bodies)
+    words: dict[str, str] = {}
+    for label, bases in zip(labels, found, strict=True):
+        usual, *others = sorted(bases, key=lambda b: -len(bases[b])) or [""]
+        ends = [f"; at {', '.join(f'{n:,}' for n in bases[b])} over {b}" for b in others]
+        words[label] = f"over {usual}{''.join(ends)}" if usual else ""
+    return words
+
+
+def _legend_columns(labels: list[str], width: float) -> int:
+    """The most columns, six at most, in which a legend is no wider than a picture: its entries go
+    down the columns.
+    """
+    for columns in range(min(len(labels), 6), 1, -1):
+        rows = ceil(len(labels) / columns)
+        parts = [labels[i : i + rows] for i in range(0, len(labels), rows)]
+        if sum(0.5 + ROOM * max(map(len, part)) for part in parts) <= width:
+            return columns
+    return 1
+
+
 def _figure(
-    labels: list[str], panels: int, bars: int, *, with_rates: bool
+    longest: float, rows: int, panels: int, bars: int, *, with_rates: bool
 ) -> tuple[Figure, list[Axes]]:
-    """The figure with its axes: a row of bars takes the same height in every ladder."""
-    inches = max(1, len(labels)) * (bars * BAR + GAP)
+    """The figure with its axes: a row of bars takes the same height in every ladder.
+
+    longest: inches of the widest label.
+    """
+    inches = max(1, rows) * (bars * BAR + GAP)
     height = inches + HEAD + FOOT
     widths = [6.2, 3.6] if with_rates else [6.2] if panels == 1 else [2.9] * panels
-    left, gap = 0.35 + 0.082 * max((len(n) for n in labels), default=1), 0.25
+    left, gap = 0.35 + longest, 0.25
     width = left + sum(widths) + gap * len(widths) + 0.15
     figure = dark_figure(width, height)
     axes: list[Axes] = []
@@ -336,8 +376,24 @@ def _draw_rates(
     axes.set_xticks([], minor=True)
 
 
-def _rows(axes: Axes, labels: list[str], *, named: bool) -> None:
-    axes.set_yticks(range(len(labels)), labels if named else [""] * len(labels))
+def _rows(axes: Axes, labels: Mapping[str, str], *, named: bool) -> None:
+    """Rows, with their names and the words below those."""
+    axes.set_yticks(range(len(labels)), list(labels) if named else [""] * len(labels))
+    for at, (tick, below) in enumerate(zip(axes.get_yticklabels(), labels.values(), strict=True)):
+        if named and below:
+            tick.set_verticalalignment("bottom")
+            axes.annotate(
+                below,
+                (0, at),
+                (-4, -1),
+                xycoords=("axes fraction", "data"),
+                textcoords="offset points",
+                color=FAINT,
+                fontsize=PRECISE,
+                va="top",
+                ha="right",
+                annotation_clip=False,
+            )
     axes.set_ylim(max(len(labels), 1) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     for at in range(1, len(labels)):
