@@ -166,7 +166,7 @@ def _over(rungs: list[Rung], labels: list[str], panels: list[_Panel]) -> dict[st
     """For each row the words that say over which rung its factors are: over the one of most of
     them, then at which sizes over another one.
 
-    In a panel of its own a rung is named as its row is. Rows without a factor have no words.
+    A rung of the same panel is named as its row is. Rows without a factor have no words.
     """
     rows = {n: (p.title, i) for p in panels for i, n in enumerate(p.rows) if n is not None}
     found: list[dict[str, list[int]]] = [{} for _ in labels]

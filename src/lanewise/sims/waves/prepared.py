@@ -145,8 +145,8 @@ def prepare(
 
 
 def unchanging(made: SearchData) -> SearchData:
-    """The same data, of which nobody can change what rows are computed of: what is computed once
-    holds for every search.
+    """The same data with bins that cannot be written to: what is computed of them once holds for
+    every search.
     """
     for array in (made.data, made.offset, made.first_bin):
         array.flags.writeable = False
