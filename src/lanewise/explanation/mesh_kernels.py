@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from typing import Any
 
 from lanewise.compiler.pipeline import Program
@@ -21,7 +21,7 @@ from lanewise.passes.reciprocity.groups import PARTS, part_values
 class CallTime:
     """The kernels of a call, predicted anew for what each part has. all_others: what counts behind
     the first count is all rows of the step, and not those of the part. now: rows of the parts that
-    the call is of.
+    the call is of. found: what was predicted; most parts have as many rows as others.
     """
 
     name: str
@@ -32,11 +32,21 @@ class CallTime:
     nbytes: int | None
     times: float
     unknown: tuple[str, ...] = ()
+    found: dict[Hashable, Cost | None] = field(
+        default_factory=dict[Hashable, "Cost | None"], repr=False, compare=False
+    )
 
     def cost(self, step: DividedStep, part: int) -> Cost | None:
         """See `PartWork`."""
+        changed = self._changed(step, part)
+        key = tuple(changed.items())
+        if key not in self.found:
+            self.found[key] = self._predicted(changed)
+        return self.found[key]
+
+    def _predicted(self, changed: dict[str, Any]) -> Cost | None:
         model = self.subject.model
-        environment = {**self.subject.environment, **self._changed(step, part)}
+        environment = {**self.subject.environment, **changed}
         found = rows_predicted(self.program, environment, model)
         times = [r.predicted for r in found if r.predicted is not None]
         if model is None or len(times) < len(found):
