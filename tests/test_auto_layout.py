@@ -155,6 +155,7 @@ USES: dict[str, Any] = {
 }
 
 
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("use", USES)
 def test_results_have_the_bits_of_the_layout_given(use: str, wanted: lw.Layout) -> None:
     array, given = grains(), grains(wanted)

@@ -39,6 +39,7 @@ STEPS: dict[str, Any] = {
 }
 
 
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("name", STEPS)
 @pytest.mark.parametrize("taken", [0, 1])
 def test_a_step_and_a_loop_say_the_same(name: str, taken: int) -> None:

@@ -85,6 +85,7 @@ def wanted(given: Input) -> Any:
     return (*tinted(p, **given.case.values), *p.values())
 
 
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=str)
 @pytest.mark.parametrize("c", CASES, ids=str)

@@ -123,6 +123,7 @@ STEEP = {
 }
 
 
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("step", [3, 5_000, 4_000_000, 100_000_000])
 @pytest.mark.parametrize("way", STEEP)
 def test_steps_between_neighbours_may_be_long(way: str, step: int) -> None:

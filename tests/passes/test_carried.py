@@ -100,6 +100,7 @@ def same(a: Any, b: Any) -> None:
     np.testing.assert_array_equal(a.view(f"u{a.itemsize}"), b.view(f"u{b.itemsize}"))
 
 
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("slices", [4, 16, 32, 64])
 @pytest.mark.parametrize("kind", ["plain", "ties", "NaN", "infinite", "alike"])
 def test_places_of_extremes_have_the_same_bits(kind, slices):

@@ -177,6 +177,7 @@ def test_the_last_of_equal_elements_is_not_found_by_parts():
     )
 
 
+@pytest.mark.grid(every=40)
 @each_kernel
 @pytest.mark.parametrize("shape", [(4_096, 1_000), (2, 1 << 20)])
 def test_default_plans_share_long_rows(kernel, shape):

@@ -58,6 +58,7 @@ def near(rng: Random, edges: list[int], low: int, high: int) -> np.int32:
     return np.int32(min(max(low, rng.choice(edges) + rng.randint(-20, 20)), high))
 
 
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("rank", [1, 2])
 @pytest.mark.parametrize("seed", [*range(2), *(pytest.param(s, marks=pytest.mark.slow) for s in range(2, 30))])
 def test_what_is_loaded_early_lies_in_the_array(seed: int, rank: int) -> None:

@@ -114,6 +114,7 @@ def run(kernel, given):
     return found["o"]
 
 
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("special", [False, True], ids=["numbers", "special values"])
 @pytest.mark.parametrize("kernel", [*TAKEN, *LEFT], ids=lambda k: k.__name__)
 def test_bits_are_those_of_the_loop(kernel, special, monkeypatch):

@@ -48,6 +48,7 @@ def test_meaning_is_kept(kernel, shape, multiple):
             np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-6, err_msg=str(sharing))
 
 
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("size", [64, 1_000, 4_096])
 @pytest.mark.parametrize("kernel", [rows, columns, softmax, several, total], ids=lambda k: k.__name__)
 def test_every_size_has_a_default_plan_for_a_gpu(kernel, size):

@@ -99,6 +99,7 @@ def test_bits_stay(name, n):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("seed", range(4))
 def test_the_public_interface(name, seed):

@@ -43,6 +43,7 @@ def window(edge: str, term: str = "{e}") -> str:
     return HEAD + LOOPS.format(rounds="".join(f"            {line}\n" for line in (*lines, *added)))
 
 
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("multiple", [1, 4])
 @pytest.mark.parametrize("edge", EDGES)
 def test_windows_have_one_plan_whatever_is_done_at_edges(edge: str, multiple: int) -> None:
@@ -93,6 +94,7 @@ def test_edges_of_very_many_points_decide_nothing() -> None:
     assert default(window("test"), 4, (1 << 14, 1 << 14)) == default(window("none"), 4, (1 << 14, 1 << 14))
 
 
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("multiple", [1, 4])
 @pytest.mark.parametrize("edge", EDGES)
 def test_long_terms_decide_more_than_edges_and_rows_of_odd_lengths(edge: str, multiple: int) -> None:

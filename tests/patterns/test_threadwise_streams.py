@@ -142,6 +142,7 @@ def far_copy(y: lw.index, x: lw.index, a: lw.Array2[lw.{kind}], c: lw.Array2[lw.
 """
 
 
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("across", [4, 8])
 @pytest.mark.parametrize("kind", STORED, ids=str)
 def test_a_register_may_be_shorter_than_a_store_past_the_caches(kind: Scalar, across: int, all_is_far: None) -> None:

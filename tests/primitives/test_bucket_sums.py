@@ -212,6 +212,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return request.param
 
 
+@pytest.mark.grid(every=40)
 @pytest.mark.usefixtures("short_rounds", "way")
 @pytest.mark.parametrize("kind", [exact_sums.F32, exact_sums.F64], ids=lambda k: k.name)
 @given(data=st.data())

@@ -67,6 +67,7 @@ def test_choices_behind_a_condition(kernel: Any) -> None:
     cut_anywhere(kernel, birds, values, weights=np.array([0.7, 0.3, 0.1]), world=2.0)
 
 
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("end", [SPHERE, BOUNDED])
 @pytest.mark.parametrize("precision", ["f32", "f64"])
 def test_agents(precision: str, end: int) -> None:

@@ -79,6 +79,7 @@ def looped(kernel: Any, *arrays: Any) -> Callable[[], Any]:
     return run
 
 
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("how", [plain, bound, looped])
 @pytest.mark.parametrize("search", SEARCHES, ids=str)

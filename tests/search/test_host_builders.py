@@ -126,6 +126,7 @@ def lists_by_brute_force(parts: Parts, nodes: Array, axes: int, radius2: float, 
     return rows
 
 
+@pytest.mark.grid(every=40)
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("deep", [2, 192])
 @pytest.mark.parametrize(("dtype", "axes"), [("f4", 3), ("f8", 2)])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from lanewise.ir.interpret import Environment
-from lanewise.layouts.base import Arrangement
+from lanewise.layouts.base import Arrangement, Buffer, Slot
 from lanewise.support.errors import VerificationError
 
 WARP = 32
@@ -27,9 +27,14 @@ class ArrayMemory:
     count: int
     # of leaves that were touched
     _views: dict[tuple[str, int], Any] = field(default_factory=dict[tuple[str, int], Any])
+    # how each lies, and where that of the first element does
+    _places: dict[str, tuple[Slot, Buffer, int]] = field(
+        default_factory=dict[str, "tuple[Slot, Buffer, int]"]
+    )
 
     def read(self, leaf: str, index: int) -> Any:
-        return self._view(leaf, index)[0]
+        view = self._views.get((leaf, index))  # most were read before
+        return (self._view(leaf, index) if view is None else view)[0]
 
     def write(self, leaf: str, index: int, value: Any) -> None:
         self._view(leaf, index)[0] = value
@@ -37,9 +42,8 @@ class ArrayMemory:
     def _view(self, leaf: str, index: int) -> Any:
         view = self._views.get((leaf, index))
         if view is None:
-            self._views[leaf, index] = view = self.raw(leaf, index).view(
-                self.arrangement.slot(leaf).type.dtype
-            )
+            raw = self.raw(leaf, index)
+            self._views[leaf, index] = view = raw.view(self._places[leaf][0].type.dtype)
         return view
 
     def raw(self, leaf: str, index: int) -> Any:
@@ -48,8 +52,13 @@ class ArrayMemory:
             raise VerificationError(
                 f"access to {leaf} of element {index}, outside 0..{self.count - 1}"
             )
-        slot = self.arrangement.slot(leaf)
-        address = self.arrangement.address(leaf, index, self.count)
+        if leaf not in self._places:
+            slot = self.arrangement.slot(leaf)
+            first = self.arrangement.address(leaf, 0, self.count)
+            self._places[leaf] = slot, self.arrangement.buffers[slot.buffer], first
+        slot, buffer, first = self._places[leaf]
+        block, lane = divmod(index, buffer.width)
+        address = first + block * buffer.block + lane * slot.stride
         return self.data[address : address + slot.type.size]
 
 

@@ -80,6 +80,7 @@ PLACES: dict[str, Any] = {
     "weights of both signs": lambda n, rng: rng.random((n, 3)),
     "cluster": lambda n, rng: rng.normal(size=(n, 3)) * rng.random((n, 1)) ** 3,
 }
+QUICK = ("line", "sheet at an angle", "lattice with jitter", "weights of both signs", "cluster")
 SIGNS = ("clusters of opposite weights", "weights of both signs")
 SIZES = (12_000, pytest.param(30_000, marks=pytest.mark.slow))
 SOFTENING2 = 1e-7
@@ -118,6 +119,7 @@ def _call(kind: str, count: int, accuracy: float, seed: int = 1) -> tuple[float,
     return float(np.quantile(errors, 0.99)), told
 
 
+@pytest.mark.quick(*(f"{kind}-12000-0.0001" for kind in QUICK))
 @pytest.mark.parametrize("accuracy", ACCURACIES)
 @pytest.mark.parametrize("count", SIZES)
 @pytest.mark.parametrize("kind", PLACES)
@@ -132,6 +134,7 @@ def test_a_missed_accuracy_is_said_and_a_kept_one_is_not(
         assert not told, f"99 % of the errors are below {most:.1e}: {told[0].message}"
 
 
+@pytest.mark.quick(*(f"1-{kind}-12000-0.0001" for kind in QUICK))
 @pytest.mark.parametrize("accuracy", ACCURACIES)
 @pytest.mark.parametrize("count", SIZES)
 @pytest.mark.parametrize("kind", PLACES)

@@ -222,6 +222,7 @@ def weighted(target: Weighted, source: Weighted) -> tuple[lw.f64, lw.f64]:
     return source.mass / s, lw.f64(source.spin.y) / s
 
 
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("layout", [lw.SoA(), lw.AoS(), lw.AoSoA(8)], ids=str)
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
 def test_weights_that_are_no_numbers_are_named(value: float, layout: Any) -> None:

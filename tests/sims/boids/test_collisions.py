@@ -84,6 +84,7 @@ def test_a_flock_keeps_its_distance(more: dict[str, Any], device: str) -> None:
     assert nearest(True) > max(0.8, nearest(False))
 
 
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("search", [lw.AllPairs, lw.StaticGrid])
 @pytest.mark.parametrize("k", [None, 5])

@@ -47,6 +47,7 @@ def test_forces_and_energy_are_close_to_those_of_all_pairs(precision: str, softe
     assert tree.diagnostics().potential == pytest.approx(pairs.diagnostics().potential, rel=1e-5)
 
 
+@pytest.mark.grid(every=40)
 @pytest.mark.parametrize("integrator", ["leapfrog", "yoshida4"])
 @pytest.mark.parametrize("cut", [5, 32, 40])
 def test_no_bit_depends_on_where_a_run_is_cut_and_taken_up(cut: int, integrator: str) -> None:
