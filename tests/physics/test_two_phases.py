@@ -15,8 +15,6 @@ import pytest
 import lanewise as lw
 from tests.sites.fields import ATTRACTION, density, two_phases
 
-integrate, optimize = pytest.importorskip("scipy.integrate"), pytest.importorskip("scipy.optimize")
-
 
 def pressure(rho: Any) -> Any:
     return rho / 3 + ATTRACTION / 6 * (1 - np.exp(-rho)) ** 2
@@ -24,6 +22,8 @@ def pressure(rho: Any) -> Any:
 
 def coexisting() -> tuple[float, float]:
     """Densities of vapour and liquid at a flat interface: one pressure p0, and the integral of (p0 - p) psi' / psi^2 is zero."""
+    # each worker collects this file, and one runs it: to import the two takes a second and more
+    integrate, optimize = pytest.importorskip("scipy.integrate"), pytest.importorskip("scipy.optimize")
 
     def balance(both: Any) -> tuple[float, float]:
         vapour, liquid = both
@@ -56,7 +56,7 @@ def test_densities_at_a_flat_interface_are_those_of_mechanical_stability():
 
 def test_a_weaker_attraction_keeps_one_phase():
     critical = -4.0  # where the pressure has no minimum any more: p' = p'' = 0 at psi = 1/2
-    assert optimize.brentq(
+    assert pytest.importorskip("scipy.optimize").brentq(
         lambda g: np.min(1 / 3 + g / 3 * (e := np.linspace(0.01, 0.99, 9999)) * (1 - e)), -6, -2
     ) == pytest.approx(critical, abs=1e-3)
     noisy = np.log(2) + 0.01 * np.random.default_rng(0).standard_normal((32, 32))
