@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from lanewise.analysis.access_groups import AccessGroup, groups
-from lanewise.analysis.affine import AffineAccess, accesses, nest, nest_of
+from lanewise.analysis.affine import AccessLoop, AffineAccess, accesses, nest, nest_of
 from lanewise.analysis.length import length
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import whole_of
@@ -80,6 +80,8 @@ BATCHES = (
     Plan(block=256, across=16, down=16, rows=4, targets=4, tile=16, unroll=0),
     Plan(block=64, across=4, down=4, rows=4, targets=4, tile=16, unroll=0),
 )
+# whose results are turned: less waits for the lines in which they come to memory
+TURNED_BATCHES = BATCHES[1:]
 # windows around a point, and weights that depend on another index: what each reads is used again by
 # the other's points, and a tile would bring it no nearer
 CHANNELS = (
@@ -111,6 +113,9 @@ NEAR = (
     Plan(block=256, across=32, rows=2, targets=4),
     Plan(block=256, across=32, targets=4),
 )
+# straight code around a point, without a loop: four rows of it take more registers than they save
+# loads
+STENCILS = NEAR[1:]
 LAYERS = (Plan(block=128, across=64, layers=4, rows=2, targets=2), *NEAR)
 # rows of which neighbours read every other element
 STRIDED = (
@@ -118,12 +123,16 @@ STRIDED = (
     Plan(block=256, across=32, rows=2, targets=2, adjacent=1),
     Plan(block=256, across=32, targets=2, adjacent=1),
 )
+# the same, read again by every point along the first of three indices
+STRIDED_CHANNELS = (LAYERS[0], *STRIDED)
 STREAMS = (
     Plan(block=256, across=32, rows=2, targets=4),
     Plan(block=256, across=32, targets=4),
     Plan(block=256, targets=4),
 )
-GROUPED = (STREAMS, NEAR, LAYERS, CHANNELS)  # whose groups of neighbours are one access
+# loops whose ends depend on a point: those of neighbours along the last index are the same
+UNEVEN = STREAMS[1:]
+GROUPED = (STREAMS, NEAR, STENCILS, LAYERS, CHANNELS)  # whose groups of neighbours are one access
 # windows whose edges are computed point by point: small blocks, so that few have an edge, and few
 # points of a thread, which the last blocks of all compute one after the other
 EDGED = STRIDED[0]
@@ -207,13 +216,15 @@ def suggested(kernel: ir.Kernel, target: Target) -> Suggestions:
         kernel, _ = panels.apply(kernel, PANEL)
     indices, body = nest_of(bringing_back.inside(kernel))
     all_accesses = accesses(body, indices)
-    if any(isinstance(s, ir.While) for s in statements(body)) or any(
-        not x.shared for a in all_accesses for x in a.loops
-    ):
+    if any(isinstance(s, ir.While) for s in statements(body)):
         return Suggestions((), lambda plan: False)  # threads go their own ways
+    if uneven := [x for a in all_accesses for x in a.loops if not x.shared]:
+        if any(_ends_apart(x, indices[-1]) for x in uneven):
+            return Suggestions((), lambda plan: False)
+        return Suggestions(UNEVEN, lambda plan: _is_legal(kernel, plan))
     sizes = [a.leaves[0].type.size for a in kernel.arrays]
     family = _family(all_accesses, indices)
-    near = family is NEAR or family is LAYERS
+    near = family in (NEAR, STENCILS, LAYERS)
     laborious = near and _is_laborious(body, sum(not a.is_store for a in all_accesses))
     if family is TURNED and all(
         a.multiple * a.leaves[0].type.size % WIDEST == 0 for a in kernel.arrays
@@ -221,7 +232,7 @@ def suggested(kernel: ir.Kernel, target: Target) -> Suggestions:
         family = (TURNED_ROWS, *family)
     elif (
         family in GROUPED
-        and not (family is NEAR and laborious)
+        and not (family in (NEAR, STENCILS) and laborious)
         and not _is_wide(kernel, all_accesses, indices)
     ):
         family = tuple(replace(p, adjacent=1) for p in family)
@@ -310,7 +321,8 @@ def _family(accesses: tuple[AffineAccess, ...], indices: tuple[str, ...]) -> tup
         and any(a.way(indices[-2]) == "same" for a in inside)
         and any(a.way(last) == "same" for a in inside)
     ):
-        return PRODUCTS if rank == 2 else BATCHES
+        turned = any(a.way(last) in ("row", "apart") for a in stores)
+        return PRODUCTS if rank == 2 else TURNED_BATCHES if turned else BATCHES
     if (
         rank == 2
         and any(a.way(last) in ("row", "apart") for a in stores)
@@ -319,13 +331,21 @@ def _family(accesses: tuple[AffineAccess, ...], indices: tuple[str, ...]) -> tup
         return TURNED
     apart = [a for a in loads if a.way(last) in ("row", "apart")]
     if rank > 1 and apart and not any(a.loops for a in apart):
-        return STRIDED if all(a.way(last) == "apart" for a in apart) else APART
+        if any(a.way(last) != "apart" for a in apart):
+            return APART
+        again = rank == 3 and any(a.way(indices[0]) == "same" for a in apart)
+        return STRIDED_CHANNELS if again else STRIDED
     if apart:
         return APART
     near = any(len(g.accesses) > 1 and g.low != g.high for g in groups(tuple(loads)))
     if not near or rank == 1:
         return STREAMS
-    return LAYERS if rank == 3 else NEAR
+    return LAYERS if rank == 3 else STENCILS
+
+
+def _ends_apart(loop: AccessLoop, index: str) -> bool:
+    """Whether neighbours along an index run other rounds of a loop."""
+    return any(end is None or index in end.variables for end in (loop.start, loop.stop))
 
 
 def _is_window(group: AccessGroup, indices: tuple[str, ...]) -> bool:

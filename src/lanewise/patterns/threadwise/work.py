@@ -15,6 +15,7 @@ from lanewise.ir.interpret import evaluate
 from lanewise.ir.pattern import Rounds, Work
 from lanewise.ir.traverse import reads
 from lanewise.passes import loop_sharing, loop_splitting, panels, shared_loops
+from lanewise.passes.points.boxes import WIDEST
 from lanewise.patterns.threadwise.totals import POINT
 
 
@@ -28,7 +29,11 @@ def describe(reference: ir.Kernel, work: Work) -> Work:
         return replace(work, rounds=Rounds(_counting(reference, (long,)), panels=True))
     loops = shared_loops.shareable_loops(reference)
     indices, _ = nest_of(reference)
-    kept = sum(r.type.size for r in shared_loops.rows_of(reference, loops))
+    # rows that begin anywhere are copied one by one, and the L1 cache has them for less
+    multiples = {a.name: a.multiple for a in reference.arrays}
+    rows = shared_loops.rows_of(reference, loops)
+    wide = all(multiples[r.array] * r.type.size % WIDEST == 0 for r in rows)
+    kept = sum(r.type.size for r in rows) if wide else 0
     rounds = Rounds(
         _counting(reference, tuple(x.inner for x in loops.values())),
         columns=shared_loops.best_way(reference) == "column",
