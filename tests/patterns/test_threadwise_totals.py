@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -124,9 +125,11 @@ def test_refusals():
         assert str(error.value) == f"slicing cannot be applied to rows: {reason}"
 
 
-def chosen(kernel, shape, points, rounds, **wish):
+def chosen(kernel, shape, points, rounds, multiple=1, **wish):
     arguments, grid = inputs(kernel, *shape)
-    work = describe(reference(kernel, arguments, grid), Work(THREADWISE, points))
+    text = reference(kernel, arguments, grid)
+    text = replace(text, arrays=tuple(replace(a, multiple=multiple) for a in text.arrays))
+    work = describe(text, Work(THREADWISE, points))
     if work.rounds is not None:
         counts = dict.fromkeys(("$a.shape0", "$a.shape1", "$x.extent", "$y.extent"), rounds)
         work = Work(THREADWISE, points, rounds=work.rounds.at(counts))
@@ -141,7 +144,8 @@ def test_default_plans_on_a_gpu():
     assert chosen(rows, (3, 8), 64, 16384)[1:] == (256, 4, 0), "few rows: a block for each, and several blocks"
     assert chosen(columns, (3, 8), 16384, 16384) == (256, 4, 8, 0), "columns along threads"
     assert chosen(columns, (3, 8), 2**20, 16384) == (256, 1, 1, 0), "enough columns for a thread each"
-    assert chosen(softmax, (3, 8), 65536, 4096) == (256, 256, 1, 4096), "a row is kept"
+    assert chosen(softmax, (3, 8), 65536, 4096, multiple=4) == (256, 256, 1, 4096), "a row is kept"
+    assert chosen(softmax, (3, 8), 65536, 4098, multiple=2) == (256, 256, 1, 0), "whose copies would be short"
     assert chosen(total, (3, 8), 2**28, 16384) == (256, 256, 4096, 0)
     assert chosen(rows, (3, 8), 16384, 7) == (256, 1, 1, 0), "short rows"
     assert chosen(rows, (3, 8), 16384, 16384, slices=64) == (256, 1, 1, 0), "a wish leaves the rest neutral"
