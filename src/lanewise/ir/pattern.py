@@ -51,15 +51,16 @@ class Rounds:
 
     of: how many there are, by the counts and uniforms of a call. columns: their loads are coalesced
     when neighbouring threads are neighbouring points. kept: bytes of the elements that a round
-    reads in several loops. divided: parts of them can run in their own blocks. alone: there is
-    one point, which sums over an index space. reused: several points read the same elements in
-    them. panels: they are those of a recurrence, which panels of them shorten. count: `of` a
-    call.
+    reads in several loops. wide: whether these begin at multiples of 16 bytes. divided: parts of
+    them can run in their own blocks. alone: there is one point, which sums over an index space.
+    reused: several points read the same elements in them. panels: they are those of a recurrence,
+    which panels of them shorten. count: `of` a call.
     """
 
     of: Callable[[Mapping[str, Any]], int]
     columns: bool = False
     kept: int = 0
+    wide: bool = False
     divided: bool = False
     alone: bool = False
     reused: bool = False

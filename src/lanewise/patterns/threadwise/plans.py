@@ -80,6 +80,8 @@ BATCHES = (
     Plan(block=256, across=16, down=16, rows=4, targets=4, tile=16, unroll=0),
     Plan(block=64, across=4, down=4, rows=4, targets=4, tile=16, unroll=0),
 )
+# whose terms decide in a branch, which squares of 8 x 8 points take one after the other
+BRANCHING = (PRODUCTS[6:], BATCHES[1:])
 # whose results are turned: less waits for the lines in which they come to memory
 TURNED_BATCHES = BATCHES[1:]
 # windows around a point, and weights that depend on another index: what each reads is used again by
@@ -113,8 +115,7 @@ NEAR = (
     Plan(block=256, across=32, rows=2, targets=4),
     Plan(block=256, across=32, targets=4),
 )
-# straight code around a point, without a loop: four rows of it take more registers than they save
-# loads
+# whose edges are tested: four rows of a thread take more registers than they save loads
 STENCILS = NEAR[1:]
 LAYERS = (Plan(block=128, across=64, layers=4, rows=2, targets=2), *NEAR)
 # rows of which neighbours read every other element
@@ -224,6 +225,8 @@ def suggested(kernel: ir.Kernel, target: Target) -> Suggestions:
         return Suggestions(UNEVEN, lambda plan: _is_legal(kernel, plan))
     sizes = [a.leaves[0].type.size for a in kernel.arrays]
     family = _family(all_accesses, indices)
+    if family in (PRODUCTS, BATCHES) and _has_branches(body):
+        family = BRANCHING[family is BATCHES]
     near = family in (NEAR, STENCILS, LAYERS)
     laborious = near and _is_laborious(body, sum(not a.is_store for a in all_accesses))
     if family is TURNED and all(
@@ -254,6 +257,16 @@ def suggested(kernel: ir.Kernel, target: Target) -> Suggestions:
 
 def _is_laborious(body: ir.Block, loads: int) -> bool:
     return slots_of(body) >= LABORIOUS * max(1, loads)
+
+
+def _has_branches(body: ir.Block) -> bool:
+    """Whether a round of a loop chooses what it does."""
+    return any(
+        isinstance(inner, ir.If)
+        for s in statements(body)
+        if isinstance(s, ir.For)
+        for inner in statements(s.body)
+    )
 
 
 def _has_slow_edges(kernel: ir.Kernel, plan: Plan, rank: int) -> bool:
@@ -340,7 +353,9 @@ def _family(accesses: tuple[AffineAccess, ...], indices: tuple[str, ...]) -> tup
     near = any(len(g.accesses) > 1 and g.low != g.high for g in groups(tuple(loads)))
     if not near or rank == 1:
         return STREAMS
-    return LAYERS if rank == 3 else STENCILS
+    if rank == 3:
+        return LAYERS
+    return STENCILS if any(a.guards for a in loads) else NEAR
 
 
 def _ends_apart(loop: AccessLoop, index: str) -> bool:

@@ -146,8 +146,9 @@ def _rows(points: int, rounds: Rounds, most_threads: int, threads: int) -> Plan 
     """
     slices = _power(min(WARP, max(1, rounds.count // 4)))
     row = _power(rounds.count * 2 - 1)
-    keep = row if rounds.kept and row * rounds.kept <= ROW_BYTES else 0
-    while slices < threads and rounds.count >= slices * 2 * EACH // (2 if keep else 1):
+    keep = row if rounds.wide and rounds.kept and row * rounds.kept <= ROW_BYTES else 0
+    # several loops over one row have as many more rounds
+    while slices < threads and rounds.count >= slices * 2 * EACH // (2 if rounds.kept else 1):
         slices *= 2
     if keep:
         keep = max(keep, slices * 4)

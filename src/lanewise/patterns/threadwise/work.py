@@ -33,11 +33,11 @@ def describe(reference: ir.Kernel, work: Work) -> Work:
     multiples = {a.name: a.multiple for a in reference.arrays}
     rows = shared_loops.rows_of(reference, loops)
     wide = all(multiples[r.array] * r.type.size % WIDEST == 0 for r in rows)
-    kept = sum(r.type.size for r in rows) if wide else 0
     rounds = Rounds(
         _counting(reference, tuple(x.inner for x in loops.values())),
         columns=shared_loops.best_way(reference) == "column",
-        kept=kept,
+        kept=sum(r.type.size for r in rows),
+        wide=wide,
         divided=loop_splitting.legal(reference, 2) is None,
         alone=indices == (POINT,),
         reused=_reused(reference),
