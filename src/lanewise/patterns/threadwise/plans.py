@@ -23,7 +23,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import whole_of
 from lanewise.ir.pattern import BLOCK, Suggestions, Work
 from lanewise.ir.shared import shared_bytes
-from lanewise.ir.traverse import reads, statements
+from lanewise.ir.traverse import reads, statements, writes
 from lanewise.language.target import Machine, Target
 from lanewise.passes import layout_lowering, panels
 from lanewise.passes.points import bringing_back, slow_edges, unrolling
@@ -80,8 +80,8 @@ BATCHES = (
     Plan(block=256, across=16, down=16, rows=4, targets=4, tile=16, unroll=0),
     Plan(block=64, across=4, down=4, rows=4, targets=4, tile=16, unroll=0),
 )
-# whose terms decide in a branch, which squares of 8 x 8 points take one after the other
-BRANCHING = (PRODUCTS[6:], BATCHES[1:])
+# of terms that are taken by a branch, which 8 x 8 points of a thread go through one after the other
+CHOSEN = (PRODUCTS[6:], BATCHES[1:])
 # whose results are turned: less waits for the lines in which they come to memory
 TURNED_BATCHES = BATCHES[1:]
 # windows around a point, and weights that depend on another index: what each reads is used again by
@@ -225,8 +225,8 @@ def suggested(kernel: ir.Kernel, target: Target) -> Suggestions:
         return Suggestions(UNEVEN, lambda plan: _is_legal(kernel, plan))
     sizes = [a.leaves[0].type.size for a in kernel.arrays]
     family = _family(all_accesses, indices)
-    if family in (PRODUCTS, BATCHES) and _has_branches(body):
-        family = BRANCHING[family is BATCHES]
+    if family in (PRODUCTS, BATCHES) and _is_chosen(body):
+        family = CHOSEN[family is BATCHES]
     near = family in (NEAR, STENCILS, LAYERS)
     laborious = near and _is_laborious(body, sum(not a.is_store for a in all_accesses))
     if family is TURNED and all(
@@ -259,10 +259,13 @@ def _is_laborious(body: ir.Block, loads: int) -> bool:
     return slots_of(body) >= LABORIOUS * max(1, loads)
 
 
-def _has_branches(body: ir.Block) -> bool:
-    """Whether a round of a loop chooses what it does."""
+def _is_chosen(body: ir.Block) -> bool:
+    """Whether a round of a loop decides by what was found so far whether to change that: `if t > s:
+    s = t`.
+    """
     return any(
         isinstance(inner, ir.If)
+        and set(reads(inner.condition)) & {n for s in inner.then for n in writes(s)}
         for s in statements(body)
         if isinstance(s, ir.For)
         for inner in statements(s.body)
