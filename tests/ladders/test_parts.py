@@ -13,7 +13,7 @@ import pytest
 from lanewise.ladders.boids import LADDER
 from lanewise.ladders.boids_run import STAGES, parts_of
 from lanewise.ladders.compiler import LADDER as COMPILER
-from lanewise.ladders.rung import NOTHING, Rung, seconds_text
+from lanewise.ladders.rung import NOTHING, Rung, factor_text, seconds_text
 
 ROOT = Path(__file__).parents[2]
 RESULT = ROOT / "bench" / "results" / "ladders" / "boids.json"
@@ -65,6 +65,41 @@ def test_the_table_of_the_document_is_that_of_the_result() -> None:
             assert (rung.seconds is None) == (cell in ("too long", "the same as device"))
         idle = by[262_144, f"W=200, {name.partition(' (')[0]}"].extra["idle_share"]
         assert cells[-1] == ("" if idle is None else f"{100 * idle:.1f} %")
+
+
+def table_below(page: str, heading: str) -> list[list[str]]:
+    """The cells of the rows of a page's table that begins with this heading."""
+    lines = (ROOT / "docs" / page).read_text().partition(f"\n| {heading} |")[2].partition("\n\n")[0].splitlines()[2:]
+    assert lines
+    return [[c.strip() for c in line.split("|")[1:-1]] for line in lines]
+
+
+def test_the_table_of_flows_is_that_of_the_result() -> None:
+    every = rungs(RESULT.with_name("lbm.json"))
+    rows = table_below("ladder-lbm.md", "rung | D2Q9 128 × 128")
+    assert len(rows) == 9
+    for name, *cells in rows:
+        name = name.partition(":")[0].partition(" (")[0].partition(";")[0]
+        same = [r for r in every if r.name.partition(", ")[2] == name]
+        for rung, cell in zip(same, cells, strict=True):
+            value = cell.partition(" (")[0].partition(";")[0]
+            seconds = rung.seconds
+            assert seconds is not None
+            long = f"{1e6 * seconds:,.0f} µs"
+            wanted = factor_text(rung.speedup) if " split" in name else seconds_text(seconds)
+            assert value in (wanted, long if seconds >= 1e-3 else wanted), (rung.name, rung.bodies)
+
+
+def test_the_table_of_naive_kernels_is_that_of_the_result() -> None:
+    every = rungs(RESULT.with_name("compiler.json"))
+    rows = table_below("ladder-compiler.md", "benchmark | naive")
+    assert len(rows) == 14
+    for name, naive, default, factor, _, _, library, *_ in rows:
+        steps = {r.extra["step"]: r for r in every if r.extra["benchmark"] == f"{name.strip('`')}" and r.seconds}
+        plan = steps["default plan"]
+        found = [seconds_text(steps[s].seconds) for s in ("naive", "default plan", "library")]
+        assert [naive, default, library.partition(" (")[0]] == found, name
+        assert factor == factor_text(float(plan.extra["over_naive"])), name  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
