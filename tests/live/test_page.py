@@ -438,6 +438,51 @@ def test_a_lost_context_is_restored(opened: Opened) -> None:
         assert hashed(page) == before
 
 
+def test_the_rate_is_that_of_the_server_until_one_is_chosen(opened: Opened) -> None:
+    """And a new connection is told what was chosen."""
+    with crossed(rate=12.5) as run:
+        page = opened(first(run).url)
+        slider = page.get_by_label("Frames/s")
+        assert [page.evaluate("lanewise.settings.rate"), slider.get_attribute("max")] == [12.5, "12.5"]
+        slider.fill("5")
+        assert heard(page, run, {"do": "rate", "n": 5})
+        run.said.clear()
+        run.drop()
+        assert heard(page, run, {"do": "rate", "n": 5})
+        until(page, "lanewise.run.link === 'open'")
+        assert slider.input_value() == "5"
+
+
+def test_controls_are_disabled_while_they_do_nothing(opened: Opened) -> None:
+    """Whatever they hang on, and where the run cannot be told anything."""
+    with crossed(kinds=["points", "slice", "volume"]) as run:
+        page = opened(first(run).url)
+
+        def idle() -> set[str]:
+            return set(
+                page.evaluate(
+                    "[...document.querySelectorAll('#panel :is(input, select, button):disabled')].map(e => e.id.slice(4))"
+                )
+            )
+
+        def chosen(key: str, value: Any) -> set[str]:
+            page.evaluate("([key, value]) => lanewise.actions.set(key, value)", [key, value])
+            return idle()
+
+        assert idle() == {"opacity", "density"}
+        assert chosen("style", "glow") == {"density"}
+        for volume in ("maximum", "emission"):
+            assert chosen("volume", volume) == set()
+        assert chosen("volume", "walls") == {"density"}
+        assert chosen("slices", False) == {"density", "axis", "place", "smooth"}
+        assert chosen("slices", True) == {"density"}
+        run.leave()
+        until(page, "lanewise.run.ended")
+        assert idle() >= {"density", "axis", "place", "field", "rate"}
+        assert chosen("style", "opaque") >= {"opacity", "axis"}
+        assert "smooth" not in idle(), "the last frame is drawn as before"
+
+
 def test_without_webgl2_there_is_a_sentence(opened: Opened) -> None:
     without = "HTMLCanvasElement.prototype.getContext = (old => function (kind, ...rest) { return kind === 'webgl2' ? null : old.call(this, kind, ...rest); })(HTMLCanvasElement.prototype.getContext);"
     with crossed() as run:

@@ -34,6 +34,10 @@ def test_the_header_has_no_holes_but_at_its_end() -> None:
     assert protocol.HEADER_BYTES % 8 == 0
 
 
+def test_kinds_are_numbered_in_order() -> None:
+    assert list(protocol.KINDS.values()) == list(range(len(protocol.KINDS)))
+
+
 def test_colours_between_the_stops_are_those_of_the_maps() -> None:
     for name in protocol.MAPS:
         stops = np.array([[int(c[i : i + 2], 16) for i in (0, 2, 4)] for c in protocol.colours(name)])

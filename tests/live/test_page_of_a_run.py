@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import lanewise as lw
 from tests.live.browser import lit, pixels, until
 from tests.live.conftest import Opened
 from tests.live.pictures import address
@@ -80,3 +82,29 @@ def test_a_run_is_watched_paused_stepped_and_ended(product: str, opened: Opened,
         page.get_by_text("the run has ended").wait_for()
         assert lit(pixels(page)).any(), "the last frame stays"
         process.wait(20)
+
+
+@pytest.mark.parametrize("missing", ["style.css", "main.js", "protocol.js", "feed"])
+def test_a_run_that_ends_while_its_page_loads_is_said_to_have_ended(missing: str, opened: Opened, browser: Any) -> None:
+    """Whichever file, or the feed, was still to come."""
+    view = lw.view(np.zeros((4, 4)), port=0, quiet=True)
+    context = browser.new_context()
+    page = context.new_page()
+    try:
+        if missing == "feed":
+            page.on("response", lambda r: view.close() if r.url.endswith("table.js") else None)
+            page.add_init_script(
+                "WebSocket = class { constructor() { setTimeout(() => this.onclose({ code: 1006 })); } }"
+            )
+        else:
+
+            def gone(route: Any) -> None:
+                view.close()
+                route.continue_()
+
+            page.route(f"**/{missing}", gone)
+        page.goto(view.url, wait_until="commit")
+        page.get_by_text("No answer from the run: it has ended").wait_for(timeout=20_000)
+    finally:
+        context.close()
+        view.close()

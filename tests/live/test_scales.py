@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from lanewise.live.clouds import CloudScene, shown_by_default
 from lanewise.live.feed import Feed
 from lanewise.live.fields import FieldScene
 from lanewise.live.frame import FrameHeader, decode
-from lanewise.live.protocol import SCALES
+from lanewise.live.protocol import FLAGS, SCALES
 from lanewise.live.recording import read_recording
 from lanewise.live.replay import RecordedFeed
 from lanewise.live.scales import LEAST, RANKED
@@ -97,6 +98,21 @@ def test_clouds_have_their_values_by_scale(heat: list[float], scale: str) -> Non
 
 def _finite(values: NDArray[Any]) -> NDArray[np.intp]:
     return np.flatnonzero(np.isfinite(values))
+
+
+@settings(deadline=None)
+@given(VALUES, st.sampled_from(SCALES), st.sampled_from([0.5, 1.0, 2.0**60]), st.sampled_from([2.0, 2.0**61]))
+def test_frames_say_on_which_sides_values_lie_outside(values: list[float], scale: str, low: float, high: float) -> None:
+    heat = np.array(values, np.float32)
+    fine = heat[np.isfinite(heat)]
+    if scale == "log":
+        fine = fine[fine >= LEAST]
+    for scene in (cloud(heat), FieldScene((1, len(heat)), "cpu", {"t": lambda: heat[None]}, {}, lambda: (0, 0.0))):
+        header, _, _ = seen(scene, scale=scale, low=low, high=high)
+        if header.count:
+            found = [bool(header.flags & FLAGS[name]) for name in ("under", "over")]
+            assert found == [bool((fine < low).any()), bool((fine > high).any())]
+        assert not seen(scene, scale=scale)[0].flags & (FLAGS["under"] | FLAGS["over"])
 
 
 @settings(deadline=None)
@@ -277,3 +293,41 @@ def test_the_page_has_a_control_and_a_key_of_scales(opened: Opened) -> None:
         page.evaluate("lanewise.actions.set('low', -1); lanewise.actions.set('high', 9)")
         page.get_by_text("a logarithmic scale has no range from -1 to 9").wait_for()
         until(page, "lanewise.settings.low === null")
+
+
+@pytest.mark.browser
+def test_what_lies_outside_the_range_is_said_and_the_range_is_fitted_again(opened: Opened) -> None:
+    """The automatic range holds all values so far, until the button or the key has it begin anew."""
+    array = sparks([-3.0, 0.0, 1.0, 100.0])
+    with lw.view(array, colour="heat", port=0, quiet=True) as view:
+        page = opened(view.url, script=WORDS)
+
+        def holds(expression: str) -> None:
+            end = time.monotonic() + 20
+            while not page.evaluate(expression):
+                assert time.monotonic() < end, expression
+                view.update()
+                page.wait_for_timeout(40)
+
+        def written(*wanted: str) -> None:
+            holds(f"{json.dumps(wanted)}.every(w => window.words?.includes(w))")
+
+        written("−3", "100")
+        array.heat = np.float32([2, 3, 4, 5])
+        holds(f"lanewise.run.step > {view._step}")
+        written("−3", "100")
+        page.get_by_role("button", name="Fit colours").click()
+        while not view._feed.asked.fitted:
+            page.wait_for_timeout(20)
+        written("2", "5")
+        page.evaluate("lanewise.actions.set('low', 3); lanewise.actions.set('high', 9)")
+        until(page, "String(lanewise.run.range) === '3,9'")
+        written("≤ 3", "9")
+        page.evaluate("lanewise.actions.set('low', 1); lanewise.actions.set('high', 4)")
+        until(page, "String(lanewise.run.range) === '1,4'")
+        written("1", "≥ 4")
+        page.locator("#scene").focus()
+        page.keyboard.press("v")
+        until(page, "String(lanewise.run.range) === ','")
+        written("2", "5")
+        assert page.get_by_label("From", exact=True).input_value() == ""

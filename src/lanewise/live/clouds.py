@@ -250,10 +250,10 @@ class CloudScene:
         step, time = moment
         clamped = self._bound(least, most, near)
         return FrameHeader(
-            kind=self._kind, flags=FLAGS["clamped"] * clamped, components=4 * self._width,
-            order=self._number, count=sent, total=total, step=step, time=time,
-            origin=self._box.origin, extent=self._box.extent, low=span.low, high=span.high,
-            scale=span.number,
+            kind=self._kind, flags=FLAGS["clamped"] * clamped | span.flags,
+            components=4 * self._width, order=self._number, count=sent, total=total,
+            step=step, time=time, origin=self._box.origin, extent=self._box.extent,
+            low=span.low, high=span.high, scale=span.number,
         )  # fmt: skip
 
     def _framed(

@@ -166,9 +166,10 @@ class FieldScene:
     ) -> Frame:  # fmt: skip
         step, time = moment
         header = FrameHeader(
-            kind=kind, flags=FLAGS["walls"], components=1, step=step, time=time, low=span.low,
-            high=span.high, scale=span.number, origin=(origin[0], origin[1], origin[2]),
-            extent=(extent[0], extent[1], extent[2]), **counts,
+            kind=kind, flags=FLAGS["walls"] | span.flags, components=1, step=step, time=time,
+            low=span.low, high=span.high, scale=span.number,
+            origin=(origin[0], origin[1], origin[2]), extent=(extent[0], extent[1], extent[2]),
+            **counts,
         )  # fmt: skip
         return encode(header, np.ascontiguousarray(values).reshape(-1).data)
 

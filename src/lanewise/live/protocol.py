@@ -66,9 +66,10 @@ KINDS = {
 STRIDES = {"points": 8, "arrows": 12, "suffix": 0, "boxes": 16}
 """Bytes of a row; a suffix has those of the frame before it."""
 
-FLAGS = {"walls": 1, "past": 2, "clamped": 4}
+FLAGS = {"walls": 1, "past": 2, "clamped": 4, "under": 8, "over": 16}
 """walls: value 0 is solid, and 1 to 255 are the range. past: out of the history. clamped: some
-rows lie outside the box and are drawn on its faces.
+rows lie outside the box and are drawn on its faces. under, over: some values lie outside the range
+and have its lowest or its highest colour.
 """
 
 CLOSED = {

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.live.protocol import SCALES
+from lanewise.live.protocol import FLAGS, SCALES
 from lanewise.live.quantise import find_ranks, take_logarithms
 from lanewise.live.scenes import Asked
 from lanewise.support.errors import InputError
@@ -23,7 +23,8 @@ LEAST = float(np.finfo(np.float32).tiny)  # with a logarithm on every device
 class ValueSpan:
     """The values of a frame, as colours show them.
 
-    low, high: what the ends of the colours mean. below: how many are at or below 0, where the scale
+    low, high: what the ends of the colours mean. under, over: whether some values lie outside.
+    below: how many are at or below 0, where the scale
     is logarithmic: they have the lowest colour. ordered: of ranks, values in ascending order, where
     all of them are.
     """
@@ -31,8 +32,15 @@ class ValueSpan:
     scale: str
     low: float
     high: float
+    under: bool = False
+    over: bool = False
     below: int = 0
     ordered: Any = None
+
+    @property
+    def flags(self) -> int:
+        """Those of headers."""
+        return FLAGS["under"] * self.under | FLAGS["over"] * self.over
 
     @property
     def number(self) -> int:
@@ -64,7 +72,7 @@ class SeenRange:
     """The least and the greatest value of what is shown, so far: colours do not flicker."""
 
     def __init__(self) -> None:
-        self._of, self._low, self._high = ("", ""), math.inf, -math.inf
+        self._of, self._low, self._high = ("", "", 0), math.inf, -math.inf
 
     def span(self, module: Any, values: Any, least: float, most: float, asked: Asked) -> ValueSpan:
         """That of finite values on a device, of which these are the least and the greatest: the
@@ -77,8 +85,9 @@ class SeenRange:
             positive = values[values >= LEAST]
             below = int(values.size - positive.size)
             least, most = (float(positive.min()), most) if positive.size else (math.inf, -math.inf)
-        if self._of != (asked.field, asked.scale) or asked.scale == "rank":
-            self._of, self._low, self._high = (asked.field, asked.scale), math.inf, -math.inf
+        of = asked.field, asked.scale, asked.fitted
+        if self._of != of or asked.scale == "rank":
+            self._of, self._low, self._high = of, math.inf, -math.inf
         low, high = min(self._low, least), max(self._high, most)
         self._low, self._high = low, high
         if not math.isfinite(high - low):  # none of its values so far, or they are too far apart
@@ -87,7 +96,10 @@ class SeenRange:
         high = high if asked.high is None else asked.high
         if asked.scale == "rank":
             ordered = _ordered(module, values, low, high)
-        return ValueSpan(scale=asked.scale, low=low, high=high, below=below, ordered=ordered)
+        return ValueSpan(
+            scale=asked.scale, low=low, high=high, under=least < low, over=most > high,
+            below=below, ordered=ordered,
+        )  # fmt: skip
 
 
 def _ordered(module: Any, values: Any, low: float, high: float) -> Any:

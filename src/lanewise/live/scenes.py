@@ -32,8 +32,8 @@ class Asked:
     """What viewers have requested, of all of them: the feed makes one frame for all.
 
     kinds: of frames; empty for all. scale: of values, see `protocol.SCALES`. low, high: of values;
-    None: the least and greatest so far. axis, place: of the slice, from 0 to 1. points: elements at
-    most.
+    None: the least and greatest so far. fitted: where it is another number, that begins anew. axis,
+    place: of the slice, from 0 to 1. points: elements at most.
     """
 
     field: str
@@ -41,6 +41,7 @@ class Asked:
     kinds: tuple[str, ...] = ()
     low: float | None = None
     high: float | None = None
+    fitted: int = 0
     axis: int = 2
     place: float = 0.5
     points: int = 1_000_000

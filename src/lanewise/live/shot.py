@@ -37,7 +37,7 @@ START_SECONDS, DRAW_SECONDS = 30.0, 120.0
 LOOK = 0.05  # seconds between two
 READY = """(() => {
   const notice = document.getElementById("notice");
-  if (notice && !notice.hidden) return notice.textContent;
+  if (notice && !notice.hidden && !notice.className) return notice.textContent;
   const { run, scene } = window.lanewise ?? {};
   return run?.frame === %d && (scene.cloud()?.count ?? %d) >= %d;
 })()"""

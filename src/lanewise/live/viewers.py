@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import time
 from collections.abc import Callable
@@ -26,6 +27,7 @@ CHUNK_BYTES = 1 << 20
 TELLS = 0.25  # seconds between two states that differ by their steps
 RESTS = 0.5  # seconds without a new frame after which what was left out follows
 MESSAGES_A_SECOND = 100
+_FITTED = itertools.count(1)  # numbers of automatic ranges
 LOGGED = 5  # refusals that a viewer receives per second
 
 
@@ -99,7 +101,7 @@ class Viewer:
             case {"do": "scale", "name": name}:
                 feed.ask(scale=name, low=None, high=None)
             case {"do": "range", "auto": True}:
-                feed.ask(low=None, high=None)
+                feed.ask(low=None, high=None, fitted=next(_FITTED))
             case {"do": "range", "low": low, "high": high}:
                 feed.ask(low=min(low, high), high=max(low, high))
             case {"do": "show", "kinds": kinds}:

@@ -1,7 +1,7 @@
 // Where the scene is seen from: around a target, upright, 42 degrees from edge to edge.
 // Numbers are doubles and positions relative to the target, so that far-away boxes keep detail.
 
-export const ANGLE = (42 * Math.PI) / 180;
+export const LENS = 2 * Math.tan((21 * Math.PI) / 180);
 const AZIMUTH = (35 * Math.PI) / 180;
 const ELEVATION = (16 * Math.PI) / 180;
 const STEEPEST = Math.PI / 2;
@@ -18,12 +18,9 @@ export const minus = (a, b) => a.map((x, i) => x - b[i]);
 
 export class Camera {
   constructor() {
-    this.target = [0, 0, 0];
-    this.distance = 3;
-    this.width = 1;
-    this.height = 1;
-    this.turning = false;
-    this.below = 0; // pixels that the lower rim is kept free
+    // below: pixels that the lower rim is kept free
+    Object.assign(this, { target: [0, 0, 0], distance: 3, turning: false, below: 0 });
+    this.resize(1, 1);
     this.home([0, 1, 0], false);
   }
 
@@ -49,8 +46,7 @@ export class Camera {
   }
 
   resize(width, height) {
-    this.width = width;
-    this.height = height;
+    Object.assign(this, { width, height });
   }
 
   // Unit vectors: to the right, up and from the target to the eye.
@@ -74,7 +70,7 @@ export class Camera {
 
   // World units of a pixel at the target's distance.
   pixel() {
-    return (2 * this.distance * Math.tan(ANGLE / 2)) / this.height;
+    return (this.distance * LENS) / this.height;
   }
 
   pan(dx, dy) {
@@ -94,7 +90,7 @@ export class Camera {
   // The whole box is seen, whatever the direction; `flat` boxes fill the picture.
   fit(origin, extent) {
     this.target = sum(origin, scaled(extent, 0.5));
-    const half = Math.tan(ANGLE / 2);
+    const half = LENS / 2;
     const wide = this.width / this.height;
     if (this.flat) {
       const [w, h] = [Math.abs(dot(extent, this.side)), Math.abs(dot(extent, this.up))];
@@ -125,7 +121,7 @@ export class Camera {
     ]);
     const far = d + 4 * Math.max(depth, d * 1e-3);
     const near = Math.max(d - 2 * depth, d * 1e-3, far * 2e-5);
-    const f = 1 / Math.tan(ANGLE / 2);
+    const f = 2 / LENS;
     const projection = new Float32Array([
       (f * this.height) / this.width, 0, 0, 0, 0, f, 0, 0,
       0, 0, (far + near) / (near - far), -1, 0, 0, (2 * far * near) / (near - far), 0,
@@ -140,7 +136,7 @@ export class Camera {
     const { right, up, out } = this.basis();
     const away = minus(place, this.target);
     const depth = this.distance - dot(away, out);
-    const factor = this.height / (2 * Math.tan(ANGLE / 2) * depth);
+    const factor = this.height / (LENS * depth);
     return [
       this.width / 2 + dot(away, right) * factor,
       this.height / 2 - dot(away, up) * factor,

@@ -5,9 +5,7 @@ const TYPES = ["video/mp4;codecs=avc1", "video/mp4", "video/webm;codecs=vp9", "v
 
 export function save(blob, name) {
   const link = element("a", { href: URL.createObjectURL(blob), download: name });
-  document.body.append(link);
   link.click();
-  link.remove();
   setTimeout(() => URL.revokeObjectURL(link.href), 60000);
 }
 

@@ -79,26 +79,13 @@ export function layer(gl, vertex, fragment) {
 // The same for the rows of a cloud, which have attributes (see there).
 export function cloud(gl, vertex, fragment, parts, divisor) {
   const { within, draw } = layer(gl, vertex, fragment);
-  const ring = new Ring(gl);
-  return {
-    set: (frame) =>
-      within(() => attributes(gl, ring.put(frame.body), frame.stride, parts, divisor)),
-    draw,
+  // buffers in turn: what is drawn from is never written to, so drivers need not wait
+  const slots = [{}, {}, {}];
+  const set = ({ body, stride }) => {
+    slots.push(slots.shift());
+    within(() => attributes(gl, fill(gl, slots[0], body), stride, parts, divisor));
   };
-}
-
-// Buffers in turn: what is drawn from is never written to, so drivers need not wait.
-class Ring {
-  constructor(gl, turns = 3) {
-    this.gl = gl;
-    this.slots = Array.from({ length: turns }, () => ({}));
-    this.turn = 0;
-  }
-
-  put(bytes) {
-    this.turn = (this.turn + 1) % this.slots.length;
-    return fill(this.gl, this.slots[this.turn], bytes);
-  }
+  return { set, draw };
 }
 
 // A buffer with these bytes, whose room stays where it is about right.

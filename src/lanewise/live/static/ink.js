@@ -3,8 +3,7 @@
 import { minus } from "./camera.js";
 import { digits, grouped, ticks } from "./lines.js";
 
-const FONT = "system-ui, sans-serif";
-const NAMES = ["x", "y", "z"];
+const NAMES = "xyz";
 const LEGEND = 190;
 export const CURVE = 150; // pixels of the lower rim
 
@@ -20,11 +19,10 @@ export function inked(c) {
   // Over what is there, as on a picture.
   function over(scale, camera, view) {
     c.setTransform(scale, 0, 0, scale, 0, 0);
-    c.font = `12px ${FONT}`;
-    c.lineWidth = 1;
     c.fillStyle = c.strokeStyle = view.inkColour;
     paper = view.paper;
-    c.lineJoin = "round";
+    Object.assign(c, { font: "12px system-ui, sans-serif", lineWidth: 1, lineJoin: "round",
+      textBaseline: "middle" });
     if (view.axes && view.frameBox) edges(camera, view);
     const bottom = camera.height - 16;
     if (view.axes && !camera.flat) triad(camera, 40, bottom - 42);
@@ -46,16 +44,19 @@ export function inked(c) {
     c.stroke();
   }
 
+  function path(...places) {
+    c.beginPath();
+    for (const place of places) c.lineTo(...place);
+    c.stroke();
+  }
+
   function triad(camera, x, y) {
     const { right, up, out } = camera.basis();
     const arms = [0, 1, 2].sort((a, b) => out[a] - out[b]);
     for (const i of arms) {
       const [dx, dy] = [26 * right[i], -26 * up[i]];
       c.globalAlpha = 0.6 + 0.4 * Math.max(0, out[i]);
-      c.beginPath();
-      c.moveTo(x, y);
-      c.lineTo(x + dx, y + dy);
-      c.stroke();
+      path([x, y], [x + dx, y + dy]);
       if (Math.hypot(dx, dy) > 6) text(NAMES[i], x + dx * 1.38, y + dy * 1.38, "center");
     }
     c.globalAlpha = 1;
@@ -65,30 +66,26 @@ export function inked(c) {
     const size = camera.pixel();
     const power = 10 ** Math.floor(Math.log10(150 * size));
     const length = power * [5, 2, 1].find((m) => m * power <= 150 * size);
-    c.beginPath();
-    c.moveTo(x + 0.5, y - 4);
-    c.lineTo(x + 0.5, y + 0.5);
-    c.lineTo(x + length / size, y + 0.5);
-    c.lineTo(x + length / size, y - 4);
-    c.stroke();
-    text(`${digits(length)}${view.unit ? " " + view.unit : ""}`, x + 6, y - 9, "left");
+    const [left, right] = [x + 0.5, x + length / size];
+    path([left, y - 4], [left, y + 0.5], [right, y + 0.5], [right, y - 4]);
+    text(`${digits(length)}${view.unit ? " " + view.unit : ""}`, x + 6, y - 9);
   }
 
   function legend(view, x, y) {
-    const { palette, field, low, high, scale, below, middle } = view.legend;
+    const { palette, field, low, high, scale, below, middle, under, over } = view.legend;
     for (let k = 0; k < LEGEND; k++) {
       const j = 4 * Math.round((k / (LEGEND - 1)) * 255);
       c.fillStyle = `rgb(${palette[j]},${palette[j + 1]},${palette[j + 2]})`;
       c.fillRect(x + k, y - 10, 1.5, 8);
     }
     c.fillStyle = view.inkColour;
-    text(digits(low), x, y + 7, "left");
-    text(digits(high), x + LEGEND, y + 7, "right");
+    text((under ? "≤ " : "") + digits(low), x, y + 7);
+    text((over ? "≥ " : "") + digits(high), x + LEGEND, y + 7, "right");
     const half = { log: Math.sqrt(low * high), rank: middle }[scale];
     if (low < high && isFinite(half)) text(digits(half), x + LEGEND / 2, y + 7, "center");
     const how = { log: ", logarithmic", rank: ", by rank" }[scale] ?? "";
     const line = (words, at) => c.measureText(words).width > LEGEND
-      ? text(words, x + LEGEND, at, "right") : text(words, x, at, "left");
+      ? text(words, x + LEGEND, at, "right") : text(words, x, at);
     line(field + how, y - 19);
     if (scale === "log" && below) line(`${grouped(below)} at or below 0: lowest colour`, y - 35);
   }
@@ -122,10 +119,7 @@ export function inked(c) {
 
   function tick(words, x, y, away) {
     c.globalAlpha = 0.75;
-    c.beginPath();
-    c.moveTo(x, y);
-    c.lineTo(x + 5 * away[0], y + 5 * away[1]);
-    c.stroke();
+    path([x, y], [x + 5 * away[0], y + 5 * away[1]]);
     text(words, x + 9 * away[0], y + 14 * away[1], side(away));
     c.globalAlpha = 1;
   }
@@ -155,12 +149,11 @@ export function inked(c) {
     }
     for (const value of ticks(0, most, 3))
       tick(digits(value), left, bottom - (value / most) * tall, [-1, 0]);
-    text(`${names[1]} over ${names[0]}`, left, bottom - tall - 12, "left");
+    text(`${names[1]} over ${names[0]}`, left, bottom - tall - 12);
   }
 
-  function text(words, x, y, align) {
+  function text(words, x, y, align = "left") {
     c.textAlign = align;
-    c.textBaseline = "middle";
     // legible over anything
     Object.assign(c, { strokeStyle: paper, lineWidth: 3 });
     c.strokeText(words, x, y);
@@ -190,13 +183,11 @@ function outer(camera, origin, extent, i) {
 }
 
 // How words beside an edge are aligned.
-function side([x]) {
-  return Math.abs(x) < 0.6 ? "center" : x > 0 ? "left" : "right";
-}
+const side = ([x]) => (Math.abs(x) < 0.6 ? "center" : x > 0 ? "left" : "right");
 
 // Across the edge on the screen, away from the box.
 function outward(start, end, centre) {
-  const [dx, dy] = [end[0] - start[0], end[1] - start[1]];
+  const [dx, dy] = minus(end, start);
   const long = Math.hypot(dx, dy);
   const across = [dy / long, -dx / long];
   const middle = [(start[0] + end[0]) / 2 - centre[0], (start[1] + end[1]) / 2 - centre[1]];

@@ -23,10 +23,6 @@ export function listen(canvas, camera, keys, moved, pick) {
     event.preventDefault();
     moved();
   });
-  pointers(canvas, camera, moved, pick);
-}
-
-function pointers(canvas, camera, moved, pick) {
   const held = new Map();
   let way = 0;
   canvas.onpointerdown = (event) => {

@@ -15,23 +15,22 @@ const settings = {
   axis: "z", place: 0.5, smooth: true, volume: "none", density: 0.5, turning: false,
   fitting: false, axes: true, stereo: false, theme: "system", times: "2x", rate: 30,
 };
-const about = { kinds: [], fields: [], up: [0, 1, 0] };
-const run = { paused: false, ended: false, past: false };
-const counted = { frames: 0, bytes: 0, since: performance.now(), words: "" };
+const NOTHING = { kinds: [], fields: [], up: [0, 1, 0] };
+const about = { ...NOTHING };
+const run = {};
+const counted = { since: -Infinity };
 const camera = new Camera();
-const dark = matchMedia("(prefers-color-scheme: dark)");
 let scene, ink, feed, panel, film, followed;
-let fitted = false;
-let wanted = true; // a new picture
+let fitted, wanted; // a new picture
 let before = 0;
 
 function colours() {
-  const night = settings.theme === "system" ? dark.matches : settings.theme === "dark";
-  return night
-    ? { dark: true, background: [0.051, 0.067, 0.09], inkColour: "#b9c4cf", paper: "#0d1117",
-        edges: [0.6, 0.7, 0.8, 0.28], solid: [0.36, 0.39, 0.43] }
-    : { dark: false, background: [0.965, 0.969, 0.976], inkColour: "#39434e", paper: "#f6f7f9",
-        edges: [0.1, 0.15, 0.2, 0.28], solid: [0.72, 0.74, 0.77] };
+  const { backgroundColor: paper, color: inkColour } = getComputedStyle(document.body);
+  const background = paper.match(/\d+/g).map((x) => x / 255);
+  const dark = background[0] < 0.5;
+  return { dark, background, inkColour, paper,
+    edges: dark ? [0.6, 0.7, 0.8, 0.28] : [0.1, 0.15, 0.2, 0.28],
+    solid: dark ? [0.36, 0.39, 0.43] : [0.72, 0.74, 0.77] };
 }
 
 // [origin, extent] of the run's box, else of what is there.
@@ -60,19 +59,19 @@ function look(pixels = 1) {
 function legend() {
   const frame = scene.seen();
   if (!frame?.count || !(frame.high >= frame.low)) return null;
-  const { low, high, scale } = frame;
   const { field = "value", colours } = run;
   const map = palette(settings.map, settings.reversed);
-  return { ...colours, palette: map, field, low, high, scale: SCALES[scale] };
+  return { ...frame, ...colours, palette: map, field, scale: SCALES[frame.scale] };
 }
 
 function resize() {
   const ratio = Math.min(devicePixelRatio || 1, 2);
+  const { clientWidth, clientHeight } = $("scene");
   for (const id of ["scene", "ink"]) {
-    $(id).width = Math.round($(id).clientWidth * ratio);
-    $(id).height = Math.round($(id).clientHeight * ratio);
+    const [width, height] = [clientWidth, clientHeight].map((x) => Math.round(x * ratio));
+    Object.assign($(id), { width, height });
   }
-  camera.resize($("scene").clientWidth, $("scene").clientHeight);
+  camera.resize(clientWidth, clientHeight);
   wanted = true;
 }
 
@@ -130,16 +129,15 @@ const alone = () => run.ended || run.link !== "open";
 
 const joined = (words) => words.filter(Boolean).join(" · ");
 
-function stepped(step) {
-  return `${about.counts ?? "step"} ${grouped(step)}`;
-}
+const stepped = (step) => `${about.counts ?? "step"} ${grouped(step)}`;
 
 function refresh() {
   const { step, time, past } = scene.seen() ?? {};
   const timed = isFinite(time) && time && time !== step && `time ${digits(time, 6)}`;
   $("moment").textContent = step === undefined ? ""
     : joined([stepped(step), timed, past ? "history" : run.paused && "paused"]);
-  panel.state({ ...about, ...run, alone: alone() });
+  wanted = true;
+  panel.state({ ...about, ...run, heard: Object.keys(SENT), alone: alone() });
   say();
 }
 
@@ -204,8 +202,8 @@ const on = {
 
 function welcome(values) {
   const first = !about.title;
-  const none = { axes: null, domain: null, arrow: null, unit: null, counts: null };
-  Object.assign(about, none, values);
+  for (const key in about) delete about[key];
+  Object.assign(about, NOTHING, values);
   document.title = $("title").textContent = about.title;
   panel.kinds(about.kinds);
   for (const key of ["axis", "place"]) if (about.flat) panel.rows[key].row.hidden = true;
@@ -217,6 +215,11 @@ function welcome(values) {
   // viridis begins too dark for points on a dark page
   const light = !colours().dark || about.kinds.includes("slice");
   if (!settings.map) actions.set("map", light ? "viridis" : "ember");
+  // the most that comes; a new connection does not know what was chosen
+  const { rate = 30 } = about;
+  Object.assign(panel.rows.rate.input, { min: Math.min(1, rate), max: rate });
+  if (first) shown({ rate });
+  else feed.send(SENT.rate(settings.rate));
   show();
   state(values);
 }
@@ -232,7 +235,6 @@ function state(values) {
   feed.over = run.ended;
   if (run.ended) on.link("ended", `the ${about.replay ? "view" : "run"} has ended`);
   refresh();
-  wanted = true;
 }
 
 // Controls show what holds.
@@ -249,8 +251,7 @@ function show() {
 }
 
 function notice(words) {
-  $("notice").textContent = words;
-  $("notice").hidden = !words;
+  Object.assign($("notice"), { textContent: words, hidden: !words, className: "" });
 }
 
 function pick(x, y) {
@@ -316,8 +317,12 @@ const actions = {
     if (key in SENT) feed.soon(SENT[key](value));
     if (["slices", "volume", "boxes"].includes(key)) show();
     if (key === "turning") camera.turning = value;
-    if (key === "theme") document.documentElement.dataset.theme = value;
-    wanted = true;
+    if (key === "theme") document.documentElement.style.colorScheme = value.replace("system", "");
+    refresh();
+  },
+  refit() {
+    if (!alone()) shown({ high: null });
+    actions.set("low", null);
   },
   fit,
   pause: () => run.ended || about.readonly || feed.send({ do: run.paused ? "run" : "pause" }),
@@ -351,8 +356,8 @@ const actions = {
       else notice("The film is empty: nothing was drawn.");
     } else if (window.MediaRecorder) film = new Film([$("scene"), $("ink")]);
     else notice("This browser cannot record films: it has no MediaRecorder.");
-    panel.rows.film.input.ariaPressed = !!film;
-    panel.rows.film.input.textContent = film ? "Stop" : "Film";
+    const textContent = film ? "Stop" : "Film";
+    Object.assign(panel.rows.film.input, { ariaPressed: !!film, textContent });
   },
   screen: () => document.fullscreenElement ? document.exitFullscreen()
     : document.documentElement.requestFullscreen(),
@@ -374,6 +379,7 @@ const KEYS = {
   z: fit, f: fit, h: actions.help, "?": actions.help, p: actions.picture, r: actions.film,
   x: actions.screen, Escape: leave,
   c: () => next("field", about.fields), m: () => next("map", Object.keys(MAPS)),
+  v: actions.refit,
   l: () => next("scale", about.fields.length ? SCALES : []),
   t: () => actions.set("tails", settings.tails ? 0 : 32),
   b: () => about.kinds.includes("boxes") && actions.set("boxes", !settings.boxes),
@@ -385,8 +391,9 @@ function next(key, values) {
 }
 
 function start() {
+  const canvas = $("scene");
   try {
-    scene = new Scene($("scene"));
+    scene = new Scene(canvas);
   } catch (error) {
     notice(`This browser gives no WebGL2 (${error.message}). Turn hardware acceleration on in ` +
       "its settings, update it, or open the address in another one.");
@@ -394,11 +401,12 @@ function start() {
   }
   ink = inked($("ink").getContext("2d"));
   panel = new Panel(settings, actions);
-  listen($("scene"), camera, KEYS, () => (wanted = true), pick);
+  const redraw = () => (wanted = true);
+  listen(canvas, camera, KEYS, redraw, pick);
   addEventListener("resize", resize);
-  dark.addEventListener("change", () => (wanted = true));
-  $("scene").addEventListener("webglcontextlost", (event) => event.preventDefault());
-  $("scene").addEventListener("webglcontextrestored", () => {
+  matchMedia("(prefers-color-scheme: dark)").onchange = redraw;
+  canvas.addEventListener("webglcontextlost", (event) => event.preventDefault());
+  canvas.addEventListener("webglcontextrestored", () => {
     scene.build();
     wanted = true;
   });

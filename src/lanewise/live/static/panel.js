@@ -16,7 +16,7 @@ const KEYS = [
   ["Z or F", "fit the picture"],
   ["Shift + arrows", "orbit"], ["W A S D", "move"], ["+  −", "zoom"],
   ["O", "turn slowly"], ["C", "next colour"], ["M", "next colour map"],
-  ["L", "next scale of colours"], ["T", "tails"],
+  ["L", "next scale of colours"], ["V", "fit colours"], ["T", "tails"],
   ["B", "boxes of the tree"],
   ["P", "picture"], ["R", "film"], ["X", "full screen"], ["Esc", "follow no longer"],
   ["H", "this help"],
@@ -42,7 +42,7 @@ const CONTROLS = {
   ],
   Field: [
     ["slices", "Slice", "check", "slice"],
-    ["axis", "Across", ["x", "y", "z"], "slice"],
+    ["axis", "Across", [..."xyz"], "slice"],
     ["place", "At", [0, 1, 0.01], "slice"],
     ["smooth", "Smooth", "check", "slice"],
     ["volume", "Volume", ["none", "walls", "maximum", "emission"], "volume"],
@@ -59,7 +59,13 @@ const CONTROLS = {
   ],
 };
 
-const HEARD = "field scale low high axis place rate live".split(" ");
+// When a control does something, as settings are.
+const sliced = (s) => s.slices;
+const USED = {
+  opacity: (s) => s.style === "glow",
+  density: (s) => ["maximum", "emission"].includes(s.volume),
+  axis: sliced, place: sliced, smooth: sliced,
+};
 
 export class Panel {
   constructor(settings, actions) {
@@ -71,8 +77,9 @@ export class Panel {
       for (const row of rows) set.append(this.row(...row));
       $("panel").append(set);
     }
-    const buttons = ["fit", "picture", "film", "screen"].map((name) => this.button(name));
-    $("panel").lastChild.append(element("div", { className: "row many" }, ...buttons));
+    const buttons = [["fit"], ["refit", "Fit colours"], ["picture"], ["film"], ["screen"]];
+    $("panel").lastChild.append(element("div", { className: "row many" },
+      ...buttons.map((names) => this.button(...names))));
     $("panel").onsubmit = () => false;
     $("open").onclick = () => {
       const shown = $("panel").classList.toggle("shown");
@@ -83,9 +90,8 @@ export class Panel {
   }
 
   button(name, words = name[0].toUpperCase() + name.slice(1), title = "") {
-    const made = element("button", { type: "button", textContent: words, title });
-    made.onclick = () => this.actions[name]();
-    if (title) made.ariaLabel = title;
+    const made = element("button", { type: "button", textContent: words, title,
+      ariaLabel: title || null, onclick: () => this.actions[name]() });
     this.rows[name] = { input: made };
     return made;
   }
@@ -134,9 +140,8 @@ export class Panel {
   }
 
   transport() {
-    const scrub = element("input", { type: "range", min: 0, max: 0, value: 0, id: "scrub" });
-    scrub.ariaLabel = "History";
-    scrub.oninput = () => this.actions.seek(+scrub.value);
+    const scrub = element("input", { type: "range", min: 0, max: 0, value: 0, id: "scrub",
+      ariaLabel: "History", oninput: () => this.actions.seek(+scrub.value) });
     $("transport").append(
       this.button("pause", "Pause"), this.button("back", "‹", "A frame back"),
       this.button("step", "›", "A step on"), scrub, this.button("replay", "Replay"),
@@ -145,11 +150,14 @@ export class Panel {
   }
 
   // What the run is doing, as the server said it.
-  state({ paused, ended, readonly, history, past, frame, replaying, alone }) {
+  state({ paused, ended, readonly, history, past, frame, replaying, fields, heard, alone }) {
     const off = (key, why) => (this.rows[key].input.disabled = !!(alone || why));
+    const idle = (key) => USED[key] && !USED[key](this.settings);
     const { pause, live, replay } = this.rows;
     pause.input.textContent = ended ? "Ended" : paused ? "Run" : "Pause";
-    HEARD.forEach((key) => off(key));
+    for (const key in USED) this.rows[key].input.disabled = idle(key);
+    for (const key of [...heard, "live"]) off(key, idle(key));
+    off("refit", !fields.length);
     off("pause", readonly);
     off("step", readonly && !past);
     live.input.ariaPressed = !past;

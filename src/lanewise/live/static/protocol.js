@@ -6,7 +6,7 @@ const READ = {
   B: ["getUint8", 1], I: ["getUint32", 4], i: ["getInt32", 4], f: ["getFloat32", 4],
   d: ["getFloat64", 8], Q: ["getBigUint64", 8],
 };
-const NAMES = Object.fromEntries(Object.entries(KINDS).map(([name, n]) => [n, name]));
+const NAMES = Object.keys(KINDS);
 
 function header(view) {
   const found = {};
@@ -80,17 +80,14 @@ export class Feed {
     this.open();
   }
 
-  token() {
-    return new URLSearchParams(location.hash.slice(1)).get("t") ?? "";
-  }
-
   open() {
     this.on.link("opening", "connecting");
     const scheme = location.protocol === "https:" ? "wss:" : "ws:";
     const socket = new WebSocket(`${scheme}//${location.host}${PATH}`);
     socket.binaryType = "arraybuffer";
     this.socket = socket;
-    socket.onopen = () => this.send({ do: "hello", token: this.token() });
+    const token = new URLSearchParams(location.hash.slice(1)).get("t") ?? "";
+    socket.onopen = () => this.send({ do: "hello", token });
     socket.onmessage = ({ data }) => this.take(data, socket);
     socket.onclose = ({ code }) => socket === this.socket && this.closed(code);
   }
@@ -99,7 +96,13 @@ export class Feed {
     if (socket !== this.socket) return;
     try {
       if (typeof data === "string") this.hear(JSON.parse(data));
-      else this.see(data);
+      else {
+        const begun = performance.now();
+        this.idle = 0;
+        const frame = decode(data);
+        frame.decode = performance.now() - begun;
+        this.on.frame(frame);
+      }
     } catch (error) {
       this.on.text({ is: "error", text: `The server sent ${error.message}.` });
     }
@@ -112,14 +115,6 @@ export class Feed {
     }
     this.on.text(message);
     if (message.is === "welcome" && !this.hidden) this.send({ do: "credit", n: 2 });
-  }
-
-  see(data) {
-    const begun = performance.now();
-    this.idle = 0;
-    const frame = decode(data);
-    frame.decode = performance.now() - begun;
-    this.on.frame(frame);
   }
 
   // After a frame was drawn, or another one took its place: one more may come.

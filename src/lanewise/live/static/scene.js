@@ -1,6 +1,6 @@
 // What is drawn: the newest frame of each kind, in layers. Frames wait here for the next picture.
 import { arrows } from "./arrows.js";
-import { ANGLE, dot, minus } from "./camera.js";
+import { LENS, dot, minus } from "./camera.js";
 import { texture } from "./gl.js";
 import { boxes, lines } from "./lines.js";
 import { points } from "./points.js";
@@ -55,17 +55,16 @@ export class Scene {
   take(frame) {
     let kind = frame.kind;
     if (kind === "suffix") {
-      kind = CLOUDS.find((k) => this.waiting[k] ?? this.latest[k]);
+      const known = { ...this.latest, ...this.waiting };
+      kind = CLOUDS.find((k) => known[k]);
       if (!kind) return this.dropped.push(frame);
-      const base = this.waiting[kind] ?? this.latest[kind];
+      const base = known[kind];
       const { sequence, decode } = frame;
       frame = { ...extended(base, frame), sequence, decode, words: null, tight: null };
     }
     if (this.waiting[kind]) this.dropped.push(this.waiting[kind]);
     this.waiting[kind] = frame;
-    for (const other of CLOUDS) {
-      if (CLOUDS.includes(kind) && other !== kind) delete this.latest[other];
-    }
+    if (CLOUDS.includes(kind)) delete this.latest[CLOUDS.find((k) => k !== kind)];
   }
 
   // Moves what waits to the GPU; the frames that may be acknowledged.
@@ -187,7 +186,7 @@ export function placeOf(frame, k) {
 // The row nearest to (x, y) on the screen, at most 14 pixels away, or -1. Places are
 // linear in what was sent, so that a million take milliseconds.
 export function nearest(frame, camera, x, y) {
-  const far = camera.height / (2 * Math.tan(ANGLE / 2));
+  const far = camera.height / LENS;
   const away = minus(frame.origin, camera.target);
   const { right, up, out } = camera.basis();
   const along = (axis) => [...axis.map((a, i) => (a * frame.extent[i]) / 65535), dot(axis, away)];

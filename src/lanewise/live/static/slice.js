@@ -25,8 +25,6 @@ void main() {
   ink = vec4(shade(value), 1.0);
 }`;
 
-const UNIT = [[1, 0, 0], [0, 1, 0], [0, 0, 1]];
-
 export function slice(gl) {
   const plane = layer(gl, VERTEX, FRAGMENT);
   const image = texture(gl, gl.TEXTURE_2D, gl.LINEAR);
@@ -40,7 +38,7 @@ export function slice(gl) {
   const draw = (look, frame) => {
     const { origin, extent } = look.box(frame);
     const [across, along] = [0, 1, 2].filter((i) => i !== frame.axis)
-      .map((i) => UNIT[i].map((x) => x * extent[i]));
+      .map((i) => extent.map((x, j) => (j === i ? x : 0)));
     gl.activeTexture(gl.TEXTURE1);
     gl.bindTexture(gl.TEXTURE_2D, image);
     for (const which of [gl.TEXTURE_MAG_FILTER, gl.TEXTURE_MIN_FILTER])

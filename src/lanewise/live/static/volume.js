@@ -78,10 +78,11 @@ export function volume(gl) {
   const set = ({ width: w, height: h, depth: d, body }) => {
     gl.bindTexture(gl.TEXTURE_3D, image);
     gl.pixelStorei(gl.UNPACK_ALIGNMENT, 1);
-    if (size !== `${w} ${h} ${d}`)
+    const now = [w, h, d].join();
+    if (size !== now)
       gl.texImage3D(gl.TEXTURE_3D, 0, gl.R8, w, h, d, 0, gl.RED, gl.UNSIGNED_BYTE, body);
     else gl.texSubImage3D(gl.TEXTURE_3D, 0, 0, 0, 0, w, h, d, gl.RED, gl.UNSIGNED_BYTE, body);
-    size = `${w} ${h} ${d}`;
+    size = now;
   };
 
   // In front of the slice drawn before, if any.

@@ -118,7 +118,7 @@ class SearchScene:
             kind="points", components=8, order=self._number, count=len(rows),
             total=len(self._order), step=self._done, time=float(self._done),
             origin=self._box.origin, extent=self._box.extent, low=span.low, high=span.high,
-            scale=span.number,
+            scale=span.number, flags=span.flags,
         )  # fmt: skip
         told |= {"curve": self._binned(), **span.told}
         return [encode(header, sent.tobytes()), *tell(told)]
