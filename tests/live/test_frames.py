@@ -223,6 +223,20 @@ def test_a_few_far_ones_leave_detail_to_the_others() -> None:
     assert without_outliers((-4.0, 4.0), near) == ((-4.0, 4.0), False)
 
 
+@pytest.mark.parametrize("far", [1.0, 4.0, 15.0, 17.0, 100.0])
+@pytest.mark.parametrize("share", [0.0005, 0.01, 0.5])
+@pytest.mark.parametrize("one_sided", [False, True])
+def test_bounds_are_cut_where_nearly_all_are_in_a_sixteenth(far: float, share: float, one_sided: bool) -> None:
+    rng = np.random.default_rng(1)
+    sample = rng.uniform(-0.5, 0.5, 4000).astype(np.float32)
+    some = rng.permutation(4000)[: max(2, int(4000 * share))]
+    sample[some] = rng.uniform(0, far / 2, len(some)) * (1 if one_sided else rng.choice([-1, 1], len(some)))
+    bounds = min(-0.5, 0.5 - far), max(0.5, far - 0.5)
+    ordered = np.sort(sample)
+    wide = bounds[1] - bounds[0] <= 16 * float(ordered[-5] - ordered[4])
+    assert without_outliers(bounds, sample)[1] == (not wide)
+
+
 def test_headings_are_right() -> None:
     rng = np.random.default_rng(3)
     heading = rng.normal(size=(4000, 3))

@@ -74,6 +74,11 @@ def without_outliers(
     if len(sample) < 1000:
         return bounds, False
     few = len(sample) // 1000
+    # as a rule more than those few are on either side of a sixteenth in the middle
+    middle, apart = (high + low) / 2, (high - low) / OUTLYING / 2
+    sides = sample <= middle - apart, sample >= middle + apart
+    if all(np.count_nonzero(side) > few for side in sides):
+        return bounds, False
     ordered = np.partition(sample, (few, len(sample) - 1 - few))
     low, high = float(ordered[few]), float(ordered[-1 - few])
     if high - low <= 0 or bounds[1] - bounds[0] <= OUTLYING * (high - low):

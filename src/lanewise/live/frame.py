@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, fields
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,7 @@ Three: TypeAlias = tuple[float, float, float]
 NAMES = {number: name for name, number in KINDS.items()}
 CLOUDS = ("points", "arrows")
 _FORMAT = {name: struct.Struct(f"<{count}{code}") for name, code, _, count in HEADER}
+_HEADER = struct.Struct("<4s" + "".join(f"{count}{code}" for _, code, _, count in HEADER))
 _AT = {name: at for name, _, at, _ in HEADER}
 
 
@@ -46,13 +47,12 @@ class FrameHeader:
 
 def encode(header: FrameHeader, body: bytes | memoryview = b"") -> bytearray:
     """The header and, behind it, the body."""
+    h = header
     made = bytearray(HEADER_BYTES + len(body))
-    made[:4] = MAGIC.encode()
-    for f in fields(FrameHeader):
-        value = getattr(header, f.name)
-        given = (KINDS[value],) if f.name == "kind" else value
-        given = given if isinstance(given, tuple) else (given,)
-        _FORMAT[f.name].pack_into(made, _AT[f.name], *given)
+    _HEADER.pack_into(
+        made, 0, MAGIC.encode(), KINDS[h.kind], h.flags, h.components, h.order, h.sequence, h.count,
+        h.first, h.total, h.step, h.time, *h.origin, *h.extent, h.low, h.high, h.scale,
+    )  # fmt: skip
     if len(body):  # other threads of Python run while NumPy copies
         np.frombuffer(made, np.uint8)[HEADER_BYTES:] = np.frombuffer(body, np.uint8)
     return made
@@ -71,16 +71,17 @@ def decode(data: Frame | memoryview) -> tuple[FrameHeader, memoryview]:
     view = memoryview(data)
     if len(view) < HEADER_BYTES:
         raise InputError(f"{len(view)} bytes are no frame; wanted a header of {HEADER_BYTES}")
-    if (magic := bytes(view[:4])) != MAGIC.encode():
+    magic, kind, *numbers, low, high, scale = _HEADER.unpack_from(view)
+    if magic != MAGIC.encode():
         raise InputError(f"a frame begins with {magic!r}; wanted {MAGIC.encode()!r}")
-    values: dict[str, tuple[Any, ...]] = {
-        f.name: _FORMAT[f.name].unpack_from(view, _AT[f.name]) for f in fields(FrameHeader)
-    }
-    plain: dict[str, Any] = {name: v[0] if len(v) == 1 else v for name, v in values.items()}
-    if plain["kind"] not in NAMES:
-        raise InputError(f"a frame of kind {plain['kind']}; wanted one of {sorted(NAMES)}")
-    plain["kind"] = NAMES[plain["kind"]]
-    header = FrameHeader(**plain)
+    if kind not in NAMES:
+        raise InputError(f"a frame of kind {kind}; wanted one of {sorted(NAMES)}")
+    flags, components, order, sequence, count, first, total, step, time, *box = numbers
+    header = FrameHeader(
+        kind=NAMES[kind], flags=flags, components=components, order=order, sequence=sequence,
+        count=count, first=first, total=total, step=step, time=time, low=low, high=high,
+        scale=scale, origin=(box[0], box[1], box[2]), extent=(box[3], box[4], box[5]),
+    )  # fmt: skip
     body = view[HEADER_BYTES:]
     if len(body) < (wanted := body_bytes(header)):
         raise InputError(f"{header.kind} of {len(body)} bytes where the header says {wanted}")
