@@ -35,6 +35,7 @@ def taken(place: Any, cuts: tuple[int, ...] = (45,), **chosen: Any) -> list[byte
     return [*left(s), s.tree_order.tobytes(), errors.tobytes()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("integrator", "precision", "search"),
     [

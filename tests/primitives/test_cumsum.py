@@ -21,7 +21,8 @@ Array = np.ndarray[Any, Any]
 Run = Callable[[Array, bool, int], Array]
 GROUP = BLOCK * CHAINS
 SMALL = device.Tiles(threads=64, chunks=2, group=32, blocks=1)  # several groups of tiles before the emulator is tired
-LENGTHS = [0, 1, 2, 3, 127, 129, BLOCK + 1, GROUP - 1, GROUP, GROUP + 1, 20_011]
+LENGTHS = [0, 1, 2, 3, 127, 129, BLOCK + 1, GROUP - 1, GROUP, GROUP + 1]
+SEVERAL = 20_011  # in several groups of tiles, with which the emulator takes seconds
 
 
 def on_cpu(values: Array, exclusive: bool, shift: int) -> Array:
@@ -97,12 +98,23 @@ def check(values: Array, sums: Array, exclusive: bool) -> None:
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("exclusive", [False, True], ids=["inclusive", "exclusive"])
 def test_lengths_and_places(run: Run, kind: str, exclusive: bool) -> None:
-    for length in LENGTHS:
-        for shift in (0, 1):
-            values = numbers(kind, length)
-            sums = run(values, exclusive, shift)
-            check(values, sums, exclusive)
-            assert sums.tobytes() == run(values, exclusive, 1 - shift).tobytes(), "the place in memory changes no bits"
+    for length in LENGTHS if run is emulated else (*LENGTHS, SEVERAL):
+        of_a_length(run, kind, exclusive, length)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("exclusive", [False, True], ids=["inclusive", "exclusive"])
+def test_several_groups_of_tiles(kind: str, exclusive: bool) -> None:
+    of_a_length(emulated, kind, exclusive, SEVERAL)
+
+
+def of_a_length(run: Run, kind: str, exclusive: bool, length: int) -> None:
+    for shift in (0, 1):
+        values = numbers(kind, length)
+        sums = run(values, exclusive, shift)
+        check(values, sums, exclusive)
+        assert sums.tobytes() == run(values, exclusive, 1 - shift).tobytes(), "the place in memory changes no bits"
 
 
 @pytest.mark.parametrize("run", RUNS)

@@ -33,6 +33,7 @@ def work(count: int, search: lw.Tree) -> float:
 WALK, DUAL = lw.Tree(theta=0.7, order=1), lw.Tree(theta=0.7, order=4, method="dual")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("search", "few", "many"),
     [

@@ -305,6 +305,7 @@ def test_an_accuracy_is_kept() -> None:
     np.testing.assert_array_equal(np.asarray(found[-1]), np.asarray(again))
 
 
+@pytest.mark.slow
 @pytest.mark.grid(every=4)
 @pytest.mark.parametrize("share", [0.1, 0.5])
 @pytest.mark.parametrize("apart", [1e-4, 1e-2])
@@ -368,6 +369,7 @@ def test_an_accuracy_is_kept_wherever_bodies_lie(kind: str, accuracy: float, see
     kept(kind, 10_000, accuracy, seed)
 
 
+@pytest.mark.slow
 @pytest.mark.quick("0.001-sheet")
 @pytest.mark.parametrize("kind", ["cube", "sheet", "crowd in a sheet"])
 @pytest.mark.parametrize("accuracy", [1e-3, 1e-6])

@@ -229,6 +229,7 @@ def check_tree_errors(motions: list[Motion], precision: str) -> None:
         )
 
 
+@pytest.mark.slow
 def test_a_tree_of_a_mirrored_scene_is_as_accurate() -> None:
     check_tree_errors([MIRRORS[0], MIRRORS[3], TURNS[0]], "f32")
 

@@ -205,6 +205,7 @@ def test_a_run_that_ctrl_c_ended_goes_on_with_the_same_bits(
     assert one == other
 
 
+@pytest.mark.slow
 def test_a_checkpoint_keeps_the_accuracy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     whole = begin(44, "whole.h5", accuracy=1e-2)
