@@ -194,7 +194,9 @@ def files_named(near: str) -> list[Path]:
     tests = [path for name in TEST.findall(near) for path in (ROOT / "tests").rglob(name)]
     for command in COMMAND.findall(near):
         if command.startswith("pytest "):
-            folder = next(w for w in shlex.split(command)[1:] if w.startswith("tests/"))
+            folder = next((w for w in shlex.split(command)[1:] if w.startswith("tests/")), "")
+            if not folder:
+                continue
             tests += (
                 sorted((ROOT / folder).rglob("test_*.py"))
                 if (ROOT / folder).is_dir()

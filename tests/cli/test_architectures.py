@@ -130,6 +130,15 @@ def test_copies_are_counted_to_the_byte(lanewise: Command) -> None:
     assert [t["seconds"] for t in made] == [
         pytest.approx((4096 * 44 + 128) / 13.4e9), pytest.approx((4096 * 44 + 128) / 53.6e9), 0.0,
     ]  # fmt: skip
+    for arch, found, line in (
+        ("sm_90", made[1], "copies, if its arrays lay on the host: 2.45 us in, 917 ns out, "),
+        ("sm_121", made[2], ""),
+    ):
+        one = ("explain", "gravity", "--bodies", 4096, "--arch", arch)
+        assert lanewise(*one, "--json").last_json["transfers"] == found
+        said = " ".join(lanewise(*one).out.split())
+        assert line in said
+        assert ("times the kernel" in said) == bool(line)
 
 
 def test_copies_that_take_longer_than_the_kernel_are_said(lanewise: Command, tmp_path: Any) -> None:

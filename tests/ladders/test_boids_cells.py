@@ -58,7 +58,7 @@ def test_every_axis_is_a_ladder():
     ("name", "axis", "said"),
     [
         ("tree", "cells", "--axis cells: ladder tree has no axes; wanted ladder layouts or lbm or boids"),
-        ("boids", "cell", "--axis cell: unknown; did you mean 'cells'? ladder boids has cells"),
+        ("boids", "cell", "--axis cell: unknown; did you mean 'cells'? ladder boids has cells, agents"),
     ],
 )
 def test_axes_that_are_not_there(lanewise: Command, name: str, axis: str, said: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ EDGES = {
     "clamp": ["s += a[lw.clamp(y + v - 1, 0, a.shape[0] - 1), lw.clamp(x + u - 1, 0, a.shape[1] - 1)]"],
     "remainder": ["p = (y + v - 1 + a.shape[0]) % a.shape[0]", "s += a[p, (x + u - 1) % a.shape[1]]"],
 }
+TESTED = ("test", "inline")
 POINTS = 4096 * 4096
 
 
@@ -50,8 +52,8 @@ def test_windows_have_one_plan_whatever_is_done_at_edges(edge: str, multiple: in
     rounds = "".join(f"            {line}\n" for line in EDGES[edge])
     plan = default(HEAD + LOOPS.format(rounds=rounds), multiple)
     plain = default(HEAD + LOOPS.format(rounds="            s += a[y + v, x + u]\n"), multiple)
-    assert plan == plain
-    assert plan.rows * plan.targets == 16
+    assert replace(plan, rows=4) == plain  # in which four rows take more registers than they save loads
+    assert plan.rows * plan.targets == (8 if edge in TESTED else 16)
 
 
 @pytest.mark.parametrize("e", ["2.0 * a[y, x]", "a[y, x] + a[y, x + 1]"])
@@ -91,7 +93,8 @@ def test_edges_of_boxes_are_few_and_short() -> None:
 
 
 def test_edges_of_very_many_points_decide_nothing() -> None:
-    assert default(window("test"), 4, (1 << 14, 1 << 14)) == default(window("none"), 4, (1 << 14, 1 << 14))
+    for edge in EDGES:
+        assert default(window(edge), 4, (1 << 14, 1 << 14)) == default(window(edge), 4)
 
 
 @pytest.mark.grid(every=40)
@@ -99,7 +102,7 @@ def test_edges_of_very_many_points_decide_nothing() -> None:
 @pytest.mark.parametrize("edge", EDGES)
 def test_long_terms_decide_more_than_edges_and_rows_of_odd_lengths(edge: str, multiple: int) -> None:
     plan = default(window(edge, "{e} * lw.exp(({e} - 0.5) * (0.5 - {e}))"), multiple, (4096, 4096))
-    assert (plan.rows, plan.targets, plan.adjacent) == (4, 4, 0)
+    assert (plan.rows, plan.targets, plan.adjacent) == (2 if edge in TESTED else 4, 4, 0)
 
 
 PRODUCT = HEAD.replace("c:", "b: lw.Array2[lw.f32], c:") + (
@@ -110,8 +113,9 @@ TERMS = {
     "s = lw.max(s, a[y, k] + b[k, x])": 8,
     "s += (a[y, k] - b[k, x]) * (a[y, k] - b[k, x])": 8,
     "s += abs(a[y, k] - b[k, x])": 8,
-    "if a[y, k] * b[k, x] > s:\n            s = a[y, k] * b[k, x]": 8,
 }
+BATCHED = PRODUCT.replace("(y:", "(z: lw.index, y:").replace("Array2", "Array3").replace("c[y", "c[z, y")
+CHOSEN = "if a[y, k] * b[k, x] > s:\n            s = a[y, k] * b[k, x]"
 
 
 @pytest.mark.parametrize("term", TERMS)
@@ -120,7 +124,36 @@ def test_rounds_of_a_tile_fit_the_instruction_cache(term: str) -> None:
     assert (plan.rows, plan.targets, plan.tile) == (8, 8, TERMS[term])
 
 
-BATCHED = PRODUCT.replace("(y:", "(z: lw.index, y:").replace("Array2", "Array3").replace("c[y", "c[z, y")
+def test_terms_that_a_branch_takes_have_fewer_points_of_a_thread() -> None:
+    plan = default(PRODUCT.format(term=CHOSEN), 4, (2048, 2048))
+    assert (plan.rows, plan.targets, plan.tile) == (4, 4, 16)
+    plan = default(BATCHED.format(term=CHOSEN.replace("[", "[z, ")), 4, (6, 1024, 1024), rank=3)
+    assert (plan.rows, plan.targets, plan.down) == (4, 4, 16)
+    added = default(PRODUCT.format(term="if a[y, k] > 0.0:\n            s += b[k, x]"), 4, (2048, 2048))
+    assert added.rows * added.targets == 64
+
+
+def test_turned_batches_have_fewer_points_of_a_thread() -> None:
+    text = BATCHED.format(term="s = lw.min(s, a[z, y, k] + b[z, k, x])").replace("c[z, y, x]", "c[z, x, y]")
+    plan = default(text, 4, (6, 1024, 1024), rank=3)
+    assert (plan.rows, plan.targets, plan.down) == (4, 4, 16)
+
+
+def test_rounds_that_end_elsewhere_for_each_row_have_points_of_one_row() -> None:
+    """A triangular product; where each point of a row ends elsewhere, it has a thread."""
+    triangular = PRODUCT.replace("range(a.shape[1])", "range(y + 1)").format(term="s += a[y, k] * b[k, x]")
+    plan = default(triangular, 4, (2048, 2048))
+    assert (plan.rows, plan.targets, plan.across) == (1, 4, 32)
+    assert default(triangular.replace("y + 1", "x + 1"), 4, (2048, 2048)).targets == 1
+
+
+def test_strided_windows_of_channels_share_what_they_read() -> None:
+    text = (
+        "@lw.threadwise\ndef kernel(o: lw.index, y: lw.index, x: lw.index, a: lw.Array3[lw.f32], "
+        "b: lw.Array3[lw.f32], c: lw.Array3[lw.f32]):\n    s = 0.0\n    for k in range(4):\n"
+        "        for u in range(3):\n            s += a[k, 2 * y, 2 * x + u] * b[o, k, u]\n    c[o, y, x] = s\n"
+    )
+    assert default(text, 4, (32, 362, 362), rank=3).layers == 4
 
 
 @pytest.mark.parametrize(("columns", "points"), [(384, 64), (419, 16), (512, 64)])

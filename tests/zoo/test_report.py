@@ -15,7 +15,7 @@ ABOUT = {"machine": {"GPU": "a GPU"}, "size": "full", "offline": False}
 def row(seed: int, ms: float, best: float, predicted: float, bound: float) -> dict[str, Any]:
     return {
         "seed": seed, "family": "row", "ms": ms, "best_ms": best, "predicted_ms": predicted, "bound_ms": bound,
-        "plan": "block=256", "best": "block=128",
+        "plan": "block=256", "best": "block=128", "each": {"default": [predicted, ms], "block=128": [best, best]},
     }  # fmt: skip
 
 
@@ -46,6 +46,13 @@ def test_wrong_and_failed_kernels_are_counted_and_named() -> None:
     assert "- seed 2: block=64 differs" in text
     assert "- seed 5: ValueError: no" in text
     assert "- seed 2, row: 1 ms by block=256; 1 by block=128" in text
+
+
+def test_a_kernel_whose_default_alone_was_measured_is_no_hit() -> None:
+    rows = [row(1, 2.0, 1.0, 1.0, 0.5), row(3, 1.0, 1.0, 1.0, 0.5) | {"each": {"default": [1.0, 1.0]}}]
+    text = "\n".join(report(rows, ABOUT))
+    assert "Of 1 of them the default plan alone was measured in time: left out below." in text
+    assert "| default within 5 % of the best plan tried | 95 % | 0% |" in text
 
 
 def test_a_run_that_was_cut_off_at_once_has_a_report() -> None:

@@ -223,7 +223,8 @@ def _print_json(
     heading: str, kernels: tuple[Offline, ...], source: bool, divided: MeshStep | None
 ) -> None:
     facts = [
-        k.explain().as_dict() | ({"source": k.executable.source} if source else {}) for k in kernels
+        k.explain().as_dict() | _transfers(k) | ({"source": k.executable.source} if source else {})
+        for k in kernels
     ]
     whole = {"search": heading, "kernels": facts} if heading else facts[0]
     if divided is not None:
@@ -231,11 +232,32 @@ def _print_json(
     print(json_module.dumps(whole, allow_nan=False))
 
 
+def _transfers(kernel: Offline) -> dict[str, Any]:
+    """What a kernel of a GPU would copy if its arrays lay on the host."""
+    from lanewise.explanation.architectures import copies_of
+
+    if not is_gpu(kernel.executable.device):
+        return {}
+    found, _ = copies_of(kernel)
+    return {"transfers": None if found is None else found.as_dict()}
+
+
+def _copies(kernel: Offline) -> list[str]:
+    """The same in a line."""
+    from lanewise.explanation.architectures import copies_of
+
+    _, line = copies_of(kernel) if is_gpu(kernel.executable.device) else (None, "")
+    return [_filled(line)] if line else []
+
+
 def _print_tables(heading: str, kernels: tuple[Offline, ...], every: bool) -> None:
     from lanewise.explanation.rendering import as_text
 
     explanations = [k.explain() for k in kernels]
-    texts = [as_text(e, columns(), every=every) for e in explanations]
+    texts = [
+        "\n\n".join([as_text(e, columns(), every=every), *_copies(k)])
+        for k, e in zip(kernels, explanations, strict=True)
+    ]
     lines = heading.splitlines()
     above = ["\n".join(_filled(line) for line in lines)] if heading else []
     print(*above, *texts, sep="\n\n" if heading else "\n")

@@ -71,7 +71,8 @@ Axis = Annotated[
     typer.Option(
         metavar="NAME",
         autocompletion=completing("lanewise.ladders.AXES"),
-        help="curves along one setting instead: cells of boids, bodies of layouts, solid of lbm",
+        help="curves along one setting instead: cells or agents of boids, bodies of layouts, "
+        "solid of lbm",
         show_default=False,
     ),
 ]

@@ -37,6 +37,13 @@ class Transfers:
         """Of both, one after the other."""
         return (self.to_device + self.to_host) / self.link if self.link else 0.0
 
+    def as_dict(self) -> dict[str, float]:
+        """Plain numbers."""
+        return {
+            "to_device_bytes": self.to_device, "to_host_bytes": self.to_host,
+            "link_bytes_per_second": self.link, "seconds": self.seconds,
+        }  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class ArchitectureRow:
@@ -64,10 +71,7 @@ class ArchitectureRow:
             "arch": self.arch, "machine": self.machine, "kernel": self.kernel,
             "predicted_seconds": self.predicted, "bound_seconds": self.bound, "unit": self.unit,
             "registers": self.registers, "occupancy": self.occupancy, "spills": self.spills,
-            "transfers": None if t is None else {
-                "to_device_bytes": t.to_device, "to_host_bytes": t.to_host,
-                "link_bytes_per_second": t.link, "seconds": t.seconds,
-            },
+            "transfers": None if t is None else t.as_dict(),
             "plan": dict(self.chosen),
         }  # fmt: skip
 
@@ -103,6 +107,20 @@ def row_of(compiled: Offline, first: Offline | None = None) -> ArchitectureRow:
         None if s.traffic is not None else transfers(s.reference, s.environment, model),
         {n: v for n, v in s.plan.as_dict().items() if v != before.as_dict()[n]},
     )
+
+
+def copies_of(compiled: Offline) -> tuple[Transfers | None, str]:
+    """What a call would copy if its arrays lay on the host, and that in a line beside what the
+    kernel takes: none where a length is not known, or where both share one memory.
+    """
+    row = row_of(compiled)
+    t = row.transfers
+    if t is None or not t.link or not row.predicted:
+        return t, ""
+    into, out = (seconds(n / t.link) for n in (t.to_device, t.to_host))
+    advice = "; keep them on the device" if t.seconds >= NOTABLE * row.predicted else ""
+    times = f"{t.seconds / row.predicted:.3g} times the kernel"
+    return t, f"copies, if its arrays lay on the host: {into} in, {out} out, {times}{advice}"
 
 
 def transfers(

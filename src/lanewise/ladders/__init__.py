@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from lanewise.ladders.rung import Ladder
 
 LADDERS: Mapping[str, tuple[str, ...]] = {
-    "tutorial": (), "layouts": ("bodies",), "memory": (), "lbm": ("solid",), "boids": ("cells",),
-    "waves": (), "compiler": (), "tree": (), "gravity-mesh": (),
+    "tutorial": (), "layouts": ("bodies",), "memory": (), "lbm": ("solid",),
+    "boids": ("cells", "agents"), "waves": (), "compiler": (), "tree": (), "gravity-mesh": (),
 }  # fmt: skip
 """All ladders, and of each the settings along which it has its own series: its axes.
 
