@@ -110,8 +110,8 @@ def row_of(compiled: Offline, first: Offline | None = None) -> ArchitectureRow:
 
 
 def copies_of(compiled: Offline) -> tuple[Transfers | None, str]:
-    """What a call would copy if its arrays lay on the host, and that in a line beside what the
-    kernel takes: none where a length is not known, or where both share one memory.
+    """What a call would copy if its arrays lay on the host, and a line about it with the time of
+    the kernel: "" where a length is not known, or where both share one memory.
     """
     row = row_of(compiled)
     t = row.transfers
