@@ -149,17 +149,19 @@ def test_threads_are_tested_within_their_kernel_and_sums_before_it() -> None:
     assert "rounding of sums" == names(sequence_of(added.bind(**given, b=values(9), grid=90, checks=True)))[-1]
 
 
-def test_buckets_run_in_place_of_a_kernel() -> None:
-    count = buckets.HOST_FEW
+def test_buckets_run_in_place_of_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    count, many = buckets.HOST_FEW, 1_001
+    monkeypatch.setattr(buckets, "HOST_CACHED", 4 * (many - 1))
     at, v = integers(count), values(count)
     by_threads = added.bind(at, v, np.zeros(7, np.float32), grid=count)
     for call, names_of_tasks in (
-        (counted.bind(at, np.zeros(7, np.int32)), ["sums by buckets"]),
+        (counted.bind(at, np.zeros(many, np.int32)), ["sums by buckets"]),
+        (counted.bind(at, np.zeros(many - 1, np.int32)), ["counted"]),
         (deposit.bind(at, v, np.zeros(7, np.float32)), ["sums by buckets", "rounding of sums"]),
         (by_threads, ["sums by buckets", "rounding of sums"]),
     ):
         assert names(sequence_of(call)) == names_of_tasks
-    planned = counted.bind(at, np.zeros(7, np.int32), plan=lw.Plan(vector_bits=0))
+    planned = counted.bind(at, np.zeros(many, np.int32), plan=lw.Plan(vector_bits=0))
     assert names(sequence_of(planned)) == ["counted"]
 
 

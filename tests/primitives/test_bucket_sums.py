@@ -152,8 +152,14 @@ def test_both_ways_have_the_bits_of_the_kernel(
             assert same(sums, expected)
 
 
-def test_whole_numbers_wrap_and_places_outside_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("cached", [0, 2**23], ids=["buckets", "a copy for each thread"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_whole_numbers_wrap_and_places_outside_are_left_out(
+    cached: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(buckets, "HOST_FEW", 1)
+    monkeypatch.setattr(buckets, "HOST_CACHED", cached)
+    monkeypatch.setattr(cpu, "cpu_threads", lambda: threads)
     rng = np.random.default_rng(3)
     place = rng.integers(-5, 1_005, 40_000)
     v = rng.integers(-(2**31), 2**31, 40_000).astype(np.int32)

@@ -107,7 +107,9 @@ def bucket_sentence(reference: ir.Kernel) -> str:
         "first, which the caches of a core hold, "
         "where no plan was chosen"
     )
-    if found.exact:
+    if not found.exact:
+        on_cpu += f"; integers of {buckets.HOST_CACHED >> 20} MiB or less need none"
+    else:
         few = direct_sums.most_elements(found.kinds[1].dtype.name)
         on_cpu += f"; with {few:,} elements or fewer they go to these directly"
     if (device := _on_gpu(found)) is None:
@@ -161,8 +163,13 @@ def _prefer(
         device = _on_gpu(found)
         if device is not None and device.fits_on_gpu(len(places), elements):
             arguments.buckets = _buckets(found, extent, _OnDevice(found))
-    elif target.compiled and buckets.fits_on_host(len(places), elements):
+    elif target.compiled and _pays_on_host(found, len(places), elements):
         arguments.buckets = _buckets(found, extent, _OnHost(found))
+
+
+def _pays_on_host(found: PlainSum, count: int, elements: int) -> bool:
+    cached = not found.exact and elements * found.kinds[1].size <= buckets.HOST_CACHED
+    return not cached and buckets.fits_on_host(count, elements)
 
 
 def _buckets(found: PlainSum, extent: str | None, run: _OnDevice | _OnHost) -> Primitive:
