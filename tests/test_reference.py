@@ -99,6 +99,8 @@ def _anchors(text: str) -> set[str]:
         ("Nobody reads `integer` here.", ["Nobody"]),
         ("A plan\n```text\nbeside the point\n```\nof its own", ["of its own"]),
         ("The order depends on the length.", []),
+        ("They were asked\n    for on a place of its\nown.", ["of its own", "asked for"]),
+        ("`lanewise --steps\n9` goes on, and `another` is told.", ["goes on", "is told"]),
     ],
 )
 def test_words_that_read_as_translated_are_found(text: str, words: list[str]) -> None:
@@ -116,6 +118,8 @@ def test_no_message_has_them() -> None:
     right = source.replace("numbers", "number of steps").replace("Nobody", "No user")
     assert not list(prose.found_in_strings(right))
     assert list(prose.found_in_strings(right.replace("number of", 'num" f"bers')))  # in two pieces
+    broken = 'x = 1\n\ndef f():\n    """Is of a type of its\n    own, and is\n\n    told."""\n'
+    assert [(n, words) for n, words, _ in prose.found_in_strings(broken)] == [(4, "of its own")]
 
 
 COMMENTED = '''"""It hangs on the length.

@@ -31,15 +31,21 @@ BETTER = {
     r"\b(is|are) told\b": "reports",
     r", too\b(?! (?:few|large|many|small)\b)": "also",
 }
-ANY = re.compile("|".join(BETTER), re.IGNORECASE)
+SOUGHT = {
+    re.compile(pattern.replace(" ", "[ \\n]"), re.IGNORECASE): better
+    for pattern, better in BETTER.items()
+}
+"""The same, where words may stand on two lines."""
+ANY = re.compile("|".join(p.pattern for p in SOUGHT), re.IGNORECASE)
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
-CODE = re.compile(r"`[^`\n]*`")
+CODE = re.compile(r"`(?:[^`\n]|\n(?!\n))*`")
+"""Code in a line, which may go over its end, but not over that of a paragraph."""
 
 
 def pages() -> list[Path]:
     """The pages that are written by hand, and the reference, which is made of docstrings."""
     return [
-        ROOT / "README.md",
+        *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
         *sorted((ROOT / "docs").glob("[!.]*.md")),
         *sorted((ROOT / "docs/coming_from").glob("*.md")),
         *sorted((ROOT / "docs/reference").glob("*.md")),
@@ -48,11 +54,15 @@ def pages() -> list[Path]:
 
 def found(text: str) -> Iterator[tuple[int, str, str]]:
     """Line, words, and what to write instead, for each of the words in a text."""
-    blank = FENCE.sub(lambda m: "\n" * m[0].count("\n"), text)
-    for number, line in enumerate(CODE.sub("`code`", blank).splitlines(), 1):
-        for pattern, better in BETTER.items():
-            for match in re.finditer(pattern, line, re.IGNORECASE):
-                yield number, match[0], better
+    blank = FENCE.sub(_lines_alone, text)
+    plain = re.sub(r"[ \t]*\n[ \t]*", "\n", CODE.sub(lambda m: "code" + _lines_alone(m), blank))
+    for pattern, better in SOUGHT.items():
+        for match in pattern.finditer(plain):
+            yield plain.count("\n", 0, match.start()) + 1, " ".join(match[0].split()), better
+
+
+def _lines_alone(match: re.Match[str]) -> str:
+    return "\n" * match[0].count("\n")
 
 
 GENERATED = (
@@ -76,14 +86,14 @@ def found_in_strings(source: str, *, messages: bool = True) -> Iterator[tuple[in
         match n:
             case ast.Expr(value=ast.Constant(value=str(text)) as constant):
                 docstrings.add(id(constant))
-                if ANY.search(text):
+                if ANY.search(re.sub(r"\n[ \t]*", "\n", text)):
                     for number, words, better in found(PARAMETER.sub("parameter", text)):
                         yield n.lineno + number - 1, words, better
             case ast.Constant(value=str(text)) if messages and ANY.search(text):
                 if id(n) in docstrings or text in NAMES:
                     continue
-                for pattern, better in BETTER.items():
-                    for words in re.finditer(pattern, text, re.IGNORECASE):
+                for pattern, better in SOUGHT.items():
+                    for words in pattern.finditer(text):
                         yield n.lineno, words[0], better
             case _:
                 pass

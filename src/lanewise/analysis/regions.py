@@ -494,8 +494,8 @@ class _Walk:
             self.touched.setdefault(id(here), []).append(touch)
 
     def anew(self, index: ir.Expression) -> float:
-        """The share of what a turn reads that the turn before has not brought already: threads go
-        on by one place a turn.
+        """The share of what a turn reads that the turn before has not brought already: threads move
+        by one place a turn.
         """
         turns = next((self.wandering[n] for n in reads(index) if n in self.wandering), 0.0)
         if self.gather_step is None or turns <= 1:

@@ -1,8 +1,8 @@
 """Taylor coefficients of the values of a table in one of them, as values of the same table.
 
     h = (s + e)^(-3/2)      h_0 = h    h_1 = -3/2 h_0 / (s + e)    h_2 = -5/4 h_1 / (s + e)    ...
-with h(s + t) = h_0 + h_1 t + h_2 t^2 + ... Sums, products, quotients and selections have rules of
-their own, and so have powers: c_n = sum over k = 1..n of (alpha k - n + k) a_k c_(n-k) / (n a_0),
+with h(s + t) = h_0 + h_1 t + h_2 t^2 + ... Sums, products, quotients and selections have their
+own rules, and so have powers: c_n = sum over k = 1..n of (alpha k - n + k) a_k c_(n-k) / (n a_0),
 which of a linear argument has one term. All other functions have those of `rules`: where the
 derivative of f with respect to its operand a is q, n c_n = sum over k of k a_k q_(n-k), and q is
 made of a and of lower coefficients of f itself. Selections, min, max and abs take the side that the

@@ -1,8 +1,8 @@
 """Expressions of the IR as instructions of LLVM's language.
 
 LLVM leaves open what the language defines: divisions by zero, shifts by more places than there are,
-floats that no integer holds. Those are guarded here. Only additions and products of whole
-numbers that lanewise knows to fit say so.
+floats that no integer holds. Those are guarded here. Only additions and products of
+integers that lanewise knows to fit say so.
 """
 
 from __future__ import annotations

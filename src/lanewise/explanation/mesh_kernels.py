@@ -19,7 +19,7 @@ from lanewise.passes.reciprocity.groups import PARTS, part_values
 
 @dataclass(frozen=True, slots=True)
 class CallTime:
-    """The kernels of a call, predicted anew for what each part has. all_others: what counts behind
+    """The kernels of a call, predicted anew for what each part has. all_others: what counts after
     the first count is all rows of the step, and not those of the part. now: rows of the parts that
     the call is of. found: what was predicted; most parts have as many rows as others.
     """

@@ -93,8 +93,8 @@ def sample_arguments(
     """Arguments for `kernel(**samples.named)`: `count` records of random fields, arrays of random
     values, and the other parameters. values, shapes: those that are given, by name.
 
-    Vectors and their arrays are normal with variance 1, scalars uniform from 0.5 to 1.5, whole
-    numbers from 0 to 7 (below the shortest dimension of an array, if that is less), booleans as
+    Vectors and their arrays are normal with variance 1, scalars uniform from 0.5 to 1.5,
+    integers from 0 to 7 (below the shortest dimension of an array, if that is less), booleans as
     likely as not; the same `seed` gives the same numbers on every device. Both parameters of a
     pairwise kernel are one array when their record classes and their sizes agree.
     """

@@ -1,5 +1,5 @@
-"""Arithmetic that is done while compiling: of Python numbers, as Python does it, and by whole
-numbers that a direction gives.
+"""Arithmetic that is done while compiling: of Python numbers, as Python does it, and by
+integers that a direction gives.
 
 Of the latter `x * 1`, `x * -1` and `x + 0` are no operation, `x * 0` is nothing. A component of a
 velocity is 1, 0 or -1, and a kernel means by a product with it whether a population takes part, and

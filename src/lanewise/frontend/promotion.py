@@ -44,8 +44,8 @@ def fits(constant: bool | int | float, scalar: t.Scalar) -> bool:
 def cast(e: ir.Expression, scalar: t.Scalar, *, explicit: bool = False) -> ir.Expression:
     """An expression in another type; literals, and choices between them, are converted at once.
 
-    Raises `Misfit` for a literal that the type cannot hold. An explicit conversion wraps whole
-    numbers instead.
+    Raises `Misfit` for a literal that the type cannot hold. An explicit conversion wraps
+    integers instead.
     """
     match e:
         case ir.Literal(value=value):

@@ -106,8 +106,8 @@ def _columns(parts: list[NDArray[Any]], *names: str) -> NDArray[np.float64]:
 
 
 def _recognises(head: bytes) -> bool:
-    """A header that adds up is enough: with a wrong size the file is a damaged Tipsy file, and is
-    told so. Without bodies it is all.
+    """A header that adds up is enough: with a wrong size the file is a damaged Tipsy file, which
+    the error says. Without bodies it is all.
     """
     header = _header_of(head)
     return header is not None and (

@@ -68,8 +68,8 @@ def predicted_seconds(
 
     They know how often a kernel runs, not which sites a list or a span holds; and they count
     branches both ways, which is too much where sites at walls put their populations elsewhere than
-    those of the bulk. Where many sites are special, every population has a place of its
-    own, of which they know nothing: there the model of what sites move foresees the time.
+    those of the bulk. Where many sites are special, every population has a separate
+    place, of which they know nothing: there the model of what sites move foresees the time.
     """
     phase, several = sites.phase, len(executable.program.kernels) > 1
     if not model.target.has_blocks or several or phase.put_links or len(sites.form.phases) > 1:

@@ -3,8 +3,8 @@ NumPy arrays.
 
 A number is a function of a seed and some counters, by Philox4x32-10: J. K. Salmon, M. A. Moraes, R.
 O. Dror, D. E. Shaw, Parallel random
-numbers: as easy as 1, 2, 3, SC11 (2011). What is made of its four words is computed in whole
-numbers, and rounded at the end alone: it has the same bits on every device.
+numbers: as easy as 1, 2, 3, SC11 (2011). What is made of its four words is computed in
+integers, and rounded at the end alone: it has the same bits on every device.
 `frontend/random_numbers.py` has the same functions in the kernel language.
 """
 

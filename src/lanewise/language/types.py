@@ -161,8 +161,8 @@ def common(strong: Iterable[Scalar], weak: Iterable[Scalar] = ()) -> Scalar:
     """The type in which values of several types are computed.
 
     The types in `weak` are those of Python numbers, which change the result only where they must: a
-    float among integers makes floats of them, an integer among booleans makes whole
-    numbers.
+    float among integers makes floats of them, an integer among booleans makes
+    integers.
     """
     types, literals = [computed(x) for x in strong], [computed(x) for x in weak]
     result = reduce(promote, types or literals)
@@ -191,8 +191,8 @@ NO_NUMBERS = "cmMSUV"  # of NumPy, which would drop an imaginary part, read a te
 def convert(value: Any, scalar: Scalar) -> Any:
     """A NumPy scalar or array as `scalar`: the one meaning of a conversion, on every device.
 
-    Integers wrap. Floats lose what stands after the point; beyond the limits of a whole
-    number they become the nearest limit, and NaN becomes 0. To a narrower float they are rounded,
+    Integers wrap. Floats lose what stands after the point; beyond the limits of an
+    integer they become the nearest limit, and NaN becomes 0. To a narrower float they are rounded,
     to infinity beyond its largest number. Raises `TypeError` for what is no real number.
     """
     array = np.asarray(value)

@@ -97,8 +97,8 @@ SCALAR_NAMES = {scalar.name: ScalarName(scalar) for scalar in (*t.SCALARS, *t.ST
 
 
 def literal_type(value: Any) -> t.Scalar | None:
-    """The type that a Python number has when it meets nothing; None for a value that has a type of
-    its own.
+    """The type that a Python number has when it meets nothing; None for a value that has its own
+    type.
     """
     if isinstance(value, np.generic) or not isinstance(value, (bool, int, float)):
         return None

@@ -190,8 +190,8 @@ class DeviceLooks:
 def in_graph(
     launch: SearchedLaunch, name: str, looks: DeviceLooks | None = None, walk: Work | None = None
 ) -> list[NamedLaunch]:
-    """The launches of a call on a GPU, for a graph: nothing waits for the host. walk: instead of
-    its own.
+    """The launches of a call on a GPU, for a graph: nothing waits for the host. walk: the one to
+    use.
     """
     calls = [
         NamedLaunch(stage, part, launch.launches.part(*ends))

@@ -2,8 +2,8 @@
 `$index[i]`.
 
     load body[$i]: position.x, mass
-->  load $index[$i]: $place; load body[$place]: position.x, mass The language has no such access of
-its own yet. The ladder of memory accesses uses this one, and so can search structures.
+->  load $index[$i]: $place; load body[$place]: position.x, mass The language itself has no such
+access yet. The ladder of memory accesses uses this one, and so can search structures.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ class _Prefetch:
         return (*block[:first], *bound, *begin, *rest)
 
     def _end(self, last: ir.For) -> tuple[ir.Expression, ir.Block]:
-        """The number of the first source that is not to be loaded: after the last one, or behind
+        """The number of the first source that is not to be loaded: after the last one, or after
         the last tile of a part.
         """
         count = ir.Local(count_of(_pieces(last)[0].load.array), last.stop.type)

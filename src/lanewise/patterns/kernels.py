@@ -93,8 +93,8 @@ class CallSignature:
 
 
 class AbstractKernel(ABC):
-    """What all kernels have that a decorator makes of a function, with `engine` instead of their
-    own calls where one is given.
+    """What all kernels have that a decorator makes of a function, with `engine` instead of
+    their calls where one is given.
     """
 
     __signature__ = CallSignature()
@@ -293,8 +293,8 @@ class AbstractKernel(ABC):
     def _untested(
         self, arguments: tuple[Any, ...], named: Mapping[str, Any], plan: Plan | None
     ) -> Arguments:
-        """Arguments of what runs nothing; raises `ArgumentError` where tests of indices were asked
-        for that are a separate kernel.
+        """Arguments of what runs nothing; raises `ArgumentError` where tests of indices were
+        requested that are a separate kernel.
         """
         given = self._given(arguments, named, plan)
         if given.tests is not None and not self._calls.skeleton.threads:

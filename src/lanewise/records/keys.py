@@ -1,5 +1,5 @@
-"""What stands in the brackets of an array of records: a number, a slice, a mask, or whole
-numbers.
+"""What stands in the brackets of an array of records: a number, a slice, a mask, or
+integers.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class Switches:
     """What the compiler may do with a kernel, besides its text.
 
     fast_math: every algebraic shortcut. in_order: its assembler leaves instructions near the order
-    in which they come (its first level of optimisation), where it else looks for an order of its
+    in which they come (its first level of optimisation), where it else looks for its
     own.
     """
 

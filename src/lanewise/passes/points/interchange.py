@@ -143,8 +143,8 @@ class _Thread:
         return None
 
     def _once_too_often(self, name: str) -> str | None:
-        """Of a variable that all points share: why what changes it cannot run before what points of
-        their own do, or None.
+        """Of a variable that all points share: why what changes it cannot run before what each
+        point does for itself, or None.
         """
         for part in self.parts:
             writers = [n for n, s in enumerate(part.body) if name in written_in((s,))]

@@ -108,8 +108,8 @@ def prove(function: KernelFunction, arguments: Arguments) -> None:
 
 
 def _check_apart(function: KernelFunction, arguments: Arguments) -> None:
-    """Elements are written while others are read, in any order: what is written has memory of its
-    own.
+    """Elements are written while others are read, in any order: what is written shares no
+    memory.
     """
     for name, other in _pairs(function.signature, arguments):
         if overlap(arguments.shaped[name], _memory(arguments, other)):

@@ -4,8 +4,8 @@ nearest: parallel for i: load target; walk: the k best;  for m: store indices[nu
 distances[number k + m] count:   parallel for i: load target; walk: count them;  store
 counts[number] fill:    parallel for i: load target; at = offsets[number]; walk: store rows[at], at
 += 1 `number` is the target's index in the caller's order. Neighbouring threads have neighbouring
-targets: those that are the sources themselves run in sorted places, others in an order of their
-own.
+targets: those that are the sources themselves run in sorted places, others in another
+order.
 """
 
 from __future__ import annotations

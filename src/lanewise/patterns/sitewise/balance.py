@@ -1,5 +1,5 @@
-"""What walls that move add to the mass of a closed box, and walls that cannot move as they are
-told.
+"""What walls that move add to the mass of a closed box, and walls that cannot move as
+requested.
 
 Every link that meets a moving wall gains 6 w (e . u). Over a closed box the sum of these terms has
 to be nothing: it is, exactly, where walls move along themselves (`resting.py` says what happens at

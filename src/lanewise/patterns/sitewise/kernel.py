@@ -252,8 +252,8 @@ class Sitewise(LatticeKernel):
         """The momentum that walls of these kinds take from the fluid in this step, a float64 vector
         (x, y[, z]).
 
-        Momentum exchange over the links that they cut, in the form that is right for moving walls,
-        too: B. Wen, C. Zhang, Y. Tu, C. Wang, H. Fang, Galilean invariant fluid-solid interfacial
+        Momentum exchange over the links that they cut, in the form that also holds for moving
+        walls: B. Wen, C. Zhang, Y. Tu, C. Wang, H. Fang, Galilean invariant fluid-solid interfacial
         dynamics in lattice Boltzmann simulations, Journal of Computational Physics 266 (2014),
         161-170. `weights` adds the lattice's weights, for populations that are deviations from
         them. Links at edges and corners of the box where two different walls meet belong to

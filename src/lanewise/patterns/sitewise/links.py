@@ -185,8 +185,8 @@ class Links:
         return condition
 
     def at_moving_face(self) -> ir.Expression | None:
-        """Whether the site lies at a face that moves; None where sites of the mask may move,
-        too.
+        """Whether the site lies at a face that moves; None where sites of the mask may also
+        move.
         """
         if self.solids and self.moving_sites:
             return None

@@ -97,8 +97,8 @@ def shape_of(s: ir.ElementAccess, lengths: Counts) -> tuple[int, ...]:
 
 
 def element_counts(function: KernelFunction, arguments: Arguments) -> dict[str, int]:
-    """How many elements each parameter of a call has that is an array, or whose index is asked
-    for.
+    """How many elements each parameter of a call has that is an array, or whose index is
+    requested.
     """
     counts = {n: len(a) for n, a in (*arguments.records.items(), *arguments.arrays.items())}
     return {**dict.fromkeys(function.lowered.numbered, max(counts.values(), default=0)), **counts}

@@ -52,8 +52,8 @@ class Meeting:
 
 
 def may_meet(thread: ir.Block, indices: tuple[str, ...]) -> bool:
-    """Whether this is worth a look: there are arrays whose threads do not all have elements of
-    their own.
+    """Whether this is worth a look: there are arrays whose threads do not all have their
+    own elements.
     """
     every = accesses(thread, indices)
     for array in {a.array for a in every if isinstance(a.statement, ir.StoreElement)}:

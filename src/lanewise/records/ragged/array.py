@@ -315,8 +315,8 @@ class RaggedArray:
 
     @host.deleter
     def host(self) -> None:
-        """Let the host's side go, and its memory. An array of it that a caller holds becomes one of
-        its own.
+        """Let the host's side go, and its memory. An array of it that a caller holds becomes
+        independent.
         """
         self._flat.storage.drop_host()
         if isinstance(self._beside, RaggedArray):
@@ -341,8 +341,8 @@ class RaggedArray:
 
         lists: outermost lists, as `lw.ragged` takes them: nested as deep as these are, or all their
         values with `counts`; or a ragged array. The memory grows by a half, so that many lists one
-        by one cost as much as some copies of all; then data and offsets lie in allocations of their
-        own. What a call was bound to is not what it was: bind it again.
+        by one cost as much as some copies of all; then data and offsets lie in separate
+        allocations. What a call was bound to is not what it was: bind it again.
 
         Raises `ArgumentError` for lists of other depth, type or record, and for a part of an array.
         """

@@ -161,7 +161,7 @@ class MapSearch:
     kernels are bound to.
 
     buffers   2 on a device to compute the next maps while the host finishes the last, 1 for one
-    after the other; the results are the same part      the first frequency's number and that behind
+    after the other; the results are the same part      the first frequency's number and that after
     the last; without it all
 
     For the others see `hough_maps`.

@@ -160,8 +160,8 @@ class MapMaker:
         return Batch(tuple(directions), group.f1dots, group.room, f)
 
     def batches(self, groups: Sequence[DirectionGroup]) -> Iterator[Batch]:
-        """Of all groups; threads prepare the directions of about two batches before they are asked
-        for.
+        """Of all groups; threads prepare the directions of about two batches before they are
+        needed.
         """
         points = (point for group in groups for point in group.sky)
         most = max(THREADS, 2 * max(len(g.sky) for g in groups))

@@ -1,5 +1,5 @@
-"""A tuning job over a search: one kernel, on arrays of one size, whose structure is to be chosen,
-too.
+"""A tuning job over a search: one kernel, on arrays of one size, whose structure is also to be
+chosen.
 
 What was measured for the calls of a kernel is looked up in the store once for each kind of call.
 """

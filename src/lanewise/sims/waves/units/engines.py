@@ -33,8 +33,8 @@ def in_process(
     report: Report,
     announce: Announce = None,
 ) -> Iterator[State]:
-    """One unit after another; announce: called with the memory of the first, which the others take,
-    too.
+    """One unit after another; announce: called with the memory of the first, which the others also
+    take.
     """
     searches = Searches()
     for unit in units:
@@ -133,8 +133,8 @@ def _cluster(described: list[dict[str, Any]]) -> Any:
 def described_workers(
     workers: int, on_gpus: bool, chosen: tuple[int, ...] = ()
 ) -> list[dict[str, Any]]:
-    """What each worker is started with: one thread, its share of the CPU's, and perhaps one GPU of
-    its own. chosen: which of the visible ones; all, if none is named.
+    """What each worker is started with: one thread, its share of the CPU's, and perhaps one
+    GPU. chosen: which of the visible ones; all, if none is named.
     """
     share = max(1, (os.cpu_count() or 1) // workers)
     threads = {"LANEWISE_THREADS": os.environ.get("LANEWISE_THREADS", str(share))}
