@@ -32,7 +32,8 @@ VARIABLES = {
     ),
     "LANEWISE_TRACE": (
         "`1`",
-        "Shows the whole traceback of an error, with the lines inside lanewise.",
+        "Python programs show the whole traceback of an error, with the lines inside lanewise. "
+        "Wrong input to a command stays one message.",
     ),
     "LANEWISE_TUNED": (
         "`off`",
@@ -62,4 +63,8 @@ def pages() -> dict[str, str]:
         "| --- | --- | --- |",
     ]
     lines += [f"| `{name}` | {value} | {effect} |" for name, (value, effect) in VARIABLES.items()]
+    lines += [
+        "",
+        "`CUDA_VISIBLE_DEVICES=1` hides all GPUs but the second one, which is then `cuda:0`.",
+    ]
     return {"environment.md": "\n".join(lines) + "\n"}
