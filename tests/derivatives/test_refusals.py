@@ -40,6 +40,7 @@ CASES_OF_NAMES = {
     "a name twice": (("scale", "scale"), PAIR),
     "a misspelt name": ("target.positon", PAIR),
     "a component": ("source.position.x", PAIR),
+    "a component of a number": ("rank.x", PAIR),
     "a component of both": ("position.x", PAIR),
     "a record": ("target", PAIR),
     "what is not read": ("source.charge", PAIR),

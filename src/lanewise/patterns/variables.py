@@ -197,16 +197,17 @@ def _check_field(
 def _component(name: str, signature: Signature) -> str:
     """What to ask for instead of a component, whose vector may be named without its record."""
     whole, _, last = name.rpartition(".")
-    known = _known(signature)
-    named = whole in known or any(n.endswith(f".{whole}") for n in known)
+    vectors = [n for n, kind in _known(signature).items() if t.shape_of(kind)]
+    named = whole in vectors or any(n.endswith(f".{whole}") for n in vectors)
     is_one = bool(whole) and len(last) == 1 and last in t.COMPONENTS and named
     return f"gradients are of whole vectors: wrt={whole!r};" if is_one else ""
 
 
-def _known(signature: Signature) -> list[str]:
-    known: list[str] = []
+def _known(signature: Signature) -> dict[str, Any]:
+    """The types of what may be named, by name."""
+    known: dict[str, Any] = {}
     for n, kind in signature.parameters.items():
-        known += [f"{n}.{f.name}" for f in kind] if isinstance(kind, Record) else [n]
+        known |= {f"{n}.{f.name}": f.type for f in kind} if isinstance(kind, Record) else {n: kind}
     return known
 
 

@@ -28,8 +28,11 @@ def misspelled(function: Callable[..., Any], name: str, given: Iterable[str]) ->
     parameters = inspect.signature(function).parameters
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
         return None
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    given = list(given)
+    free = [n for n, p in parameters.items() if p.kind in by_name and n not in (*given, "self")]
     for keyword in given:
-        if keyword not in parameters and (meant := near(keyword, parameters)):
+        if keyword not in parameters and (meant := near(keyword, free)):
             return TypeError(f"{name}() got an unexpected keyword argument {keyword!r}{meant}")
     return None
 
