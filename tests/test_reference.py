@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import lanewise as lw
 from docs.generator import __main__ as generator
 from docs.generator import measurements, names, prose, settings
 from lanewise.planning.plan import OPTIMISATIONS
+from lanewise.sims import PRODUCTS
 
 NAMES = sorted(p.name for p in generator.FOLDER.glob("*.md"))
 HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
@@ -164,3 +166,15 @@ def test_every_result_that_a_page_cites_has_date_machine_and_command() -> None:
 
 OTHERS = ("view.md",)
 """Pages whose tables name machine and date themselves."""
+
+
+def test_commands_of_products_have_their_help() -> None:
+    """They are loaded when one of them runs, so that no list of all commands has them."""
+    page = (generator.FOLDER / "commands.md").read_text(encoding="utf-8")
+    found = [
+        f"lanewise {product} {c.name or c.callback.__name__}"
+        for product in PRODUCTS
+        for c in import_module(f"lanewise.sims.{product}.command").app.registered_commands
+    ]
+    assert len(found) >= len(PRODUCTS)
+    assert [words for words in found if f"\n## {words}\n" not in page] == []

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import typer
 from typer.testing import CliRunner
 
 from lanewise.cli.main import app
+from lanewise.sims import PRODUCTS
 
 COLUMNS = 88
 
@@ -24,7 +26,11 @@ def pages() -> dict[str, str]:
         "standard error says what to change), 1 if lanewise itself failed, and 130 after Ctrl-C.",
         "",
     ]
-    every = list(_commands(typer.main.get_command(app), ("lanewise",)))
+    root: Any = typer.main.get_command(app)
+    for product in PRODUCTS:  # whose own commands are loaded when one of them runs
+        below = import_module(f"lanewise.sims.{product}.command").app
+        root.add_command(typer.main.get_command(below), product)
+    every = list(_commands(root, ("lanewise",)))
     for words in every:
         lines += [f"## {' '.join(words)}", "", "```text", help_of(words[1:]), "```", ""]
     return {"commands.md": "\n".join(lines).rstrip() + "\n"}
