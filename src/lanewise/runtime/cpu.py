@@ -200,8 +200,7 @@ def run_range(kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grai
     """
     compile_workers.need((kernel,))
     kernel = function_of(kernel, arguments)
-    # asking how many there are takes longer than few elements
-    if extent <= grain or (threads := cpu_threads()) == 1:
+    if extent <= grain:
         kernel(*arguments, 0, extent)
         return
     done = 0
@@ -210,7 +209,8 @@ def run_range(kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grai
         if not pays(seconds):
             kernel(*arguments, done, extent)
             return
-    _share(threads, kernel, arguments, (done, extent), grain)
+    # asked last: how many there are takes microseconds to say
+    _share(cpu_threads(), kernel, arguments, (done, extent), grain)
 
 
 def run_priced(

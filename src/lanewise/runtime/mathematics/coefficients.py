@@ -48,6 +48,18 @@ COS: Final = {
         "1.1eed8d287f728p-29 -1.9393c3076b8aep-37 1.aaffb808e41acp-45"
     ),
 }
+# (tan r - r) / r^3 to pi/4, of r^2
+TAN: Final = {
+    "float": _numbers(
+        "1.5554eep-2 1.112c0ep-3 1.b5adap-5 1.8fa9e2p-6 1.9dc2b2p-9 1.331d76p-7"
+    ),
+    "double": _numbers(
+        "1.5555555555538p-2 1.1111111114b25p-3 1.ba1ba1b676bf5p-5 1.664f49589e0cep-6 "
+        "1.226e19afb2fa1p-7 1.d6d8529211649p-9 1.7d64971a329b1p-10 1.37b6a4d8bc926p-11 "
+        "1.d53457a1d134p-13 1.1915bf5483dcdp-13 -1.859097587da14p-16 "
+        "1.6c1fe20b3cccbp-14 -1.6d8f37283b5bp-15 1.593a462f0c54dp-16"
+    ),
+}
 # (atan t - t) / t^3 to tan(pi/8), of t^2
 ATAN: Final = {
     "float": _numbers("-1.55554cp-2 1.9992ccp-3 -1.23c86cp-3 1.b2e568p-4 -1.f6567ap-5"),
@@ -134,6 +146,11 @@ EQ: Final = {
         "1.62e42fef96197p-1 1.ebfbe04600ed3p-3 1.c6b08dc5997e5p-5 1.3b2a1b651df76p-7 "
         "1.5d874cd45bc29p-10 1.444009ab4c39fp-13 1.00dc134cd860ep-16"
     ),
+}
+# ((1 - e)^(-1/3) - 1) / e to 0.11
+CBRT: Final = {
+    "float": _numbers("1.555364p-2 1.ca127ap-3 1.665a4cp-3"),
+    "double": _numbers("1.55536444607bcp-2 1.ca12797ba65abp-3 1.665a4c3f41b3p-3"),
 }
 # constants and, with an L, what rounding them left
 CONSTANTS: Final = {

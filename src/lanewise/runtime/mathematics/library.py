@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from functools import cache
+from itertools import count
 from typing import Any
 
 from lanewise.runtime.mathematics import (
@@ -49,6 +50,12 @@ _COUNTS = {"f32": (4, 8, 16), "f64": (2, 4, 8)}
 _KINDS: dict[str, Kind] = {"f32": "float", "f64": "double"}
 _ATTRIBUTES = "nounwind willreturn nosync nofree memory(none)"
 _CALLED = re.compile(r"call [^@\n]*@lw\.(\w+)\.(?:v(\d+))?(f32|f64)\(")
+_NEIGHBOURS = re.compile(
+    r"^  (%\S+) = (?:tail )?call [^@\n]*?(<(\d+) x (float|double)>) "
+    r"@lw\.(\w+)\.v\3(f32|f64)\((.*)\)(?: #\d+)?\n"
+    r"  (%\S+) = (?:tail )?call [^@\n]*?\2 @lw\.\5\.v\3\6\((.*)\)(?: #\d+)?$",
+    re.M,
+)
 _DECLARED = re.compile(r"^declare [^@\n]*@lw\.\w+\.(?:v\d+)?(?:f32|f64)\(.*\n", re.M)
 _KEPT = re.compile(r"^@llvm\.compiler\.used = .*\n", re.M)
 Called = tuple[str, int, str]  # name, how many numbers, the letters of their type
@@ -100,12 +107,52 @@ def with_registers(module: str, functions: Iterable[Called]) -> str:
     return "\n".join([module, *declared, used, ""])
 
 
+def side_by_side(module: str) -> str:
+    """A text in which two neighbouring calls of a function of registers are one, of a register of
+    twice as many numbers.
+
+    A function ends with a branch, beyond which LLVM moves nothing: this way the instructions of
+    one half are done where those of the other wait for each other.
+    """
+    made = count(1)
+
+    def joined(found: re.Match[str]) -> str:
+        first, vector, lanes, kind, name, letters, given, second, also = found.groups()
+        n = int(lanes)
+        apart = re.search(rf"{re.escape(first)}(?![\w.])", also) is None
+        if not apart or n * (32 if kind == "float" else 64) > 512:
+            return found[0]
+        both, wide = f"%side.by.side.{next(made)}", f"<{2 * n} x {kind}>"
+        pairs = zip(given.split(f"{vector} ")[1:], also.split(f"{vector} ")[1:], strict=True)
+        lines, listed = list[str](), list[str]()
+        for place, (a, b) in enumerate(pairs):
+            listed.append(f"{wide} {both}.{place}")
+            one, other = (f"{vector} {x.removesuffix(', ')}" for x in (a, b))
+            lines.append(f"{both}.{place} = shufflevector {one}, {other}, {_places(0, 2 * n)}")
+        called_ = f"@{_full(name, 2 * n, letters)}({', '.join(listed)})"
+        lines.append(f"{both} = call {wide} {called_}")
+        for half, begin in ((first, 0), (second, n)):
+            lines.append(
+                f"{half} = shufflevector {wide} {both}, {wide} {both}, {_places(begin, n)}"
+            )
+        return "\n".join(f"  {line}" for line in lines)
+
+    return _NEIGHBOURS.sub(joined, module)
+
+
+def _places(begin: int, number: int) -> str:
+    order = ", ".join(f"i32 {n}" for n in range(begin, begin + number))
+    return f"<{number} x i32> <{order}>"
+
+
 def with_functions(module: str, *, scales: bool) -> str:
     """A text with the functions that it calls, to be put where they are called.
 
     scales: whether the processor scales registers by powers of two, as AVX-512 does.
     """
     module = _KEPT.sub("", module)
+    if scales:  # AVX-512 has twice as many registers as others
+        module = side_by_side(module)
     functions = called(module)
     parts = dict[str, None]()
     for name, count, letters in functions:

@@ -64,20 +64,23 @@ def log(x: Register) -> Register:
     return _of_any(x, "log", _natural)
 
 
-def _to_base(
-    f: Register, high: Register, low: Register | None, base: tuple[float, float]
-) -> Register:
-    """high, low: the logarithm of 2^k to the base. base: that of e, in two parts."""
-    p, missed = product(f, base[0])
-    total, lost = quick_sum(high, p)
-    missed = fma(f, base[1], missed)
-    if format_of(f) is F32:
-        squared = f * f
-        factors = [_float32(c * base[0]) for c in (-0.5, *LOG["float"])]
-        small = lost + fma(squared, horner(f, factors), missed)
-    else:
-        small = lost + fma(rest(f, 0.0), base[0], missed)
-    return total + (small if low is None else small + low)
+def _to_base(parts: Normalised, base: str, two: str = "") -> Register:
+    """base, two: the names of the logarithms of e and of 2 to the base, in two parts; that of 2 is
+    1 without a name.
+    """
+    form, f, k = format_of(parts.f), parts.f, parts.k
+    of_e, of_e_low = form[base], form[f"{base}L"]
+    if form is F32:
+        factors = [_float32(c * of_e) for c in (-0.5, *LOG["float"])]
+        low = f * of_e_low
+        if two:
+            low = fma(k, form[f"{two}L"], low)
+        near = fma(f, of_e, fma(f * f, horner(f, factors), low))
+        return fma(k, form[f"{two}H"], near) if two else k + near
+    p, missed = product(f, of_e)
+    total, lost = quick_sum(k * form[f"{two}H"] if two else k, p)
+    low = lost + fma(rest(f, 0.0), of_e, fma(f, of_e_low, missed))
+    return total + (low + k * form[f"{two}L"] if two else low)
 
 
 def _float32(number: float) -> float:
@@ -86,21 +89,12 @@ def _float32(number: float) -> float:
 
 def log2(x: Register) -> Register:
     """The logarithm of x to base 2."""
-    form = format_of(x)
-    base = form["LOG2E"], form["LOG2EL"]
-    return _of_any(x, "log2", lambda parts: _to_base(parts.f, parts.k, None, base))
+    return _of_any(x, "log2", lambda parts: _to_base(parts, "LOG2E"))
 
 
 def log10(x: Register) -> Register:
     """The logarithm of x to base 10."""
-    form = format_of(x)
-    base = form["LOG10E"], form["LOG10EL"]
-
-    def of_parts(parts: Normalised) -> Register:
-        high, low = (parts.k * form[n] for n in ("LOG10_2H", "LOG10_2L"))
-        return _to_base(parts.f, high, low, base)
-
-    return _of_any(x, "log10", of_parts)
+    return _of_any(x, "log10", lambda parts: _to_base(parts, "LOG10E", "LOG10_2"))
 
 
 def log1p(x: Register) -> Register:

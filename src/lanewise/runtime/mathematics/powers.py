@@ -68,10 +68,13 @@ def _ends(a: Register, w: Register, y: Register) -> Register:
 
 def _short(a: Register, y: Register, *, special: bool) -> Register:
     """In float64, rounded once. special: whether a may be 0 or infinite, and y infinite."""
-    a, y = a.to("double"), y.to("double")
-    parts = split(a, subnormal=False)
-    s = parts.f / (parts.f + 2.0)
-    logarithm = fma(horner(s * s, LQ["double"]), s, parts.k)
+    parts = split(a, subnormal=special)
+    f, y = parts.f.to("double"), y.to("double")
+    # f / (f + 2), by a quotient of float32
+    d, inverse = f + 2.0, (1.0 / (parts.f + 2.0)).to("double")
+    s = f * inverse
+    s = fma(fma(-s, d, f), inverse, s)
+    logarithm = fma(horner(s * s, LQ["double"]), s, parts.k.to("double"))
     w = y * logarithm
     if special:
         w = _ends(a, w, y)
@@ -87,8 +90,9 @@ def _logarithm(parts: Normalised) -> tuple[Register, Register]:
     f, form = parts.f, F64
     d = f + 2.0
     d_low = (f + 1.0) - (d - 1.0)
-    s = f / d
-    s_low = fma(-s, d_low, fma(-s, d, f)) / d
+    inverse = 1.0 / d
+    s = f * inverse
+    s_low = fma(-s, d_low, fma(-s, d, f)) * inverse
     z, z_low = product(s, s)
     z_low = fma(s + s, s_low, z_low)
     # 1 + z (1/3 + q)

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import math
 
+from lanewise.runtime.mathematics.coefficients import CBRT
 from lanewise.runtime.mathematics.formats import F32, as_number, format_of, is_unusual
-from lanewise.runtime.mathematics.registers import Register, fma, product, select, size, sqrt
+from lanewise.runtime.mathematics.registers import (
+    Register,
+    fma,
+    horner,
+    product,
+    select,
+    size,
+    sqrt,
+)
+
+_THIRD = {"float": float.fromhex("0x1.555556p-2"), "double": 1 / 3}
 
 
 def cbrt(x: Register) -> Register:
@@ -27,30 +38,27 @@ def _of_any(x: Register) -> Register:
 def _of_normal(a: Register) -> Register:
     """By the root of the inverse, whose first guess is a third of the exponent."""
     form = format_of(a)
+    third_of_one = _THIRD[form.kind]
     if form is F32:
-        third = fma(as_number(a.bits), -_third(form.kind, 1), float(0x548C0000))
+        third = fma(as_number(a.bits), -third_of_one, float(0x54A1F600))
         g = third.code.give(f"fptosi {third} to {third.code.type('i32')}", "i32").as_float
     else:
         third = ((a.bits >> 32) * 0x55555556) >> 32
-        g = ((0x55400000 - third) << 32).as_float
-    for _ in range(2 if form is F32 else 3):
-        e = 1.0 - a * (g * g * g)
-        g = fma(g, e * fma(e, _third(form.kind, 2), _third(form.kind, 1)), g)
+        g = ((0x553EF0FF - third) << 32).as_float
+    e = _missing(a, g)
+    g = fma(horner(e, CBRT[form.kind]), e * g, g)
+    if form is not F32:
+        g = fma(_missing(a, g), g * third_of_one, g)
     square = g * g
     y = a * square
     s, lost = product(y, y)
     residual = fma(lost, y, fma(s, y, -a))
-    return y - residual * (square * _third(form.kind, 1))
+    return fma(residual, square * -third_of_one, y)
 
 
-def _third(kind: str, power: int) -> float:
-    """1/3, or 2/9, as the format has it."""
-    one, two = (
-        (float.fromhex("0x1.555556p-2"), float.fromhex("0x1.c71c72p-3"))
-        if kind == "float"
-        else (1 / 3, 2 / 9)
-    )
-    return one if power == 1 else two
+def _missing(a: Register, g: Register) -> Register:
+    """What a g^3 lacks to 1."""
+    return fma(-(a * g), g * g, 1.0)
 
 
 def hypot(x: Register, y: Register) -> Register:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lanewise.runtime.mathematics.coefficients import COS, SIN
+from lanewise.runtime.mathematics.coefficients import COS, SIN, TAN
 from lanewise.runtime.mathematics.formats import F32, format_of, nearest_whole
 from lanewise.runtime.mathematics.registers import Register, fma, horner, select, size
 
@@ -65,6 +65,13 @@ def _cosine(a: ReducedAngle) -> Register:
     return w + (((1.0 - w) - h) + fma(z * z, horner(z, COS[r.kind]), -(r * a.c)))
 
 
+def _tangent(a: ReducedAngle) -> Register:
+    r, z = a.r, a.r * a.r
+    # the slope 1 + tan^2, to a tenth
+    c = fma(a.c * z, 1.375, a.c)
+    return r + fma(horner(z, TAN[r.kind]), z * r, c)
+
+
 def _odd(quarter: Register) -> Register:
     return (quarter & 1).equals(1)
 
@@ -91,6 +98,6 @@ def cos(x: Register) -> Register:
 def tan(x: Register) -> Register:
     """The tangent of x."""
     a = argument(x)
-    sine, cosine, odd = _sine(a), _cosine(a), _odd(a.quarter)
-    quotient = select(odd, -cosine, sine) / select(odd, sine, cosine)
+    t, odd = _tangent(a), _odd(a.quarter)
+    quotient = select(odd, -1.0, t) / select(odd, t, 1.0)
     return select(x.equals(0.0), x, quotient)
