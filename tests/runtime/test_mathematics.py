@@ -178,6 +178,30 @@ def test_numbers_and_registers_of_every_width_have_the_same_bits(
         np.testing.assert_array_equal(np.signbit(found[number]), np.signbit(first[number]))
 
 
+def test_neighbouring_calls_become_one_of_twice_as_many_numbers() -> None:
+    call, power = (
+        "call <8 x double> @lw.exp.v8f64(<8 x double> {})",
+        "tail call contract <4 x float> @lw.pow.v4f32({}) #3",
+    )
+    two = f"  %1 = {call.format('%a')}\n  %2 = {call.format('%b')}"
+    joined = library.side_by_side(two).splitlines()
+    assert [line.split(" = ")[0].strip() for line in joined] == ["%side.by.side.1.0", "%side.by.side.1", "%1", "%2"]
+    assert "shufflevector <8 x double> %a, <8 x double> %b" in joined[0]
+    assert joined[1].endswith("call <16 x double> @lw.exp.v16f64(<16 x double> %side.by.side.1.0)")
+    powers = [power.format(f"<4 x float> {x}, <4 x float> splat (float 2.5)") for x in ("%a", "%b")]
+    joined = library.side_by_side(f"  %p = {powers[0]}\n  %q = {powers[1]}").splitlines()
+    assert "<4 x float> splat (float 2.5), <4 x float> splat (float 2.5)" in joined[1]
+    for apart in (
+        f"  %1 = {call.format('%a')}\n  %2 = {call.format('%1')}",  # waits for the first
+        two.replace("exp", "log", 1),
+        two.replace("\n", "\n  store i32 1, ptr %p\n"),
+        two.replace("8 x", "16 x").replace("v8", "v16"),  # larger than two registers
+    ):
+        assert library.side_by_side(apart) == apart
+    three = f"{two}\n  %3 = {call.format('%2')}"
+    assert library.side_by_side(three).count("@lw.exp.v16f64") == 1
+
+
 @lw.elementwise
 def each(x: lw.f32) -> lw.f32:
     return lw.sin(x) + lw.log(lw.exp(x) + lw.tanh(x) ** 2.0)

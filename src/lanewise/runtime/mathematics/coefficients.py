@@ -50,9 +50,7 @@ COS: Final = {
 }
 # (tan r - r) / r^3 to pi/4, of r^2
 TAN: Final = {
-    "float": _numbers(
-        "1.5554eep-2 1.112c0ep-3 1.b5adap-5 1.8fa9e2p-6 1.9dc2b2p-9 1.331d76p-7"
-    ),
+    "float": _numbers("1.5554eep-2 1.112c0ep-3 1.b5adap-5 1.8fa9e2p-6 1.9dc2b2p-9 1.331d76p-7"),
     "double": _numbers(
         "1.5555555555538p-2 1.1111111114b25p-3 1.ba1ba1b676bf5p-5 1.664f49589e0cep-6 "
         "1.226e19afb2fa1p-7 1.d6d8529211649p-9 1.7d64971a329b1p-10 1.37b6a4d8bc926p-11 "

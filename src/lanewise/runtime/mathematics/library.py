@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable
 from functools import cache
-from itertools import count
 from typing import Any
 
 from lanewise.runtime.mathematics import (
@@ -114,7 +114,7 @@ def side_by_side(module: str) -> str:
     A function ends with a branch, beyond which LLVM moves nothing: this way the instructions of
     one half are done where those of the other wait for each other.
     """
-    made = count(1)
+    made = itertools.count(1)
 
     def joined(found: re.Match[str]) -> str:
         first, vector, lanes, kind, name, letters, given, second, also = found.groups()
