@@ -237,10 +237,12 @@ def test_a_busy_gpu_holds_up_what_reads_from_it(cp: Any) -> None:
 def test_explanations_name_the_link(cp: Any) -> None:
     b = bodies(1000, "cuda:*")
     said = str(gravity.compile(b, b, softening2=1e-2).explain(measure_resources=False))
-    assert "2 parts (cuda + cuda:1), 500 rows each" in said
+    mesh = lw.Mesh("cuda:*")
+    first, second = mesh.devices
+    assert f"2 parts ({mesh}), 500 rows each" in said
     can = cp.cuda.runtime.deviceCanAccessPeer(0, 1)
     links = ("NVLink", "PCIe, peer access") if can else ("no peer access",)
-    assert any(re.search(rf"cuda to cuda:1: [\d,]+ bytes a call, {link}, [\d.,]+ GB/s", said) for link in links), said
+    assert any(re.search(rf"{first} to {second}: [\d,]+ bytes a call, {link}, [\d.,]+ GB/s", said) for link in links), said
 
 
 def test_links_have_a_rate(cp: Any) -> None:

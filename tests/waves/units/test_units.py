@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import socket
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -142,6 +144,17 @@ def test_nor_on_two_gpus(pattern: str, tmp_path: Path, monkeypatch: pytest.Monke
         folder = tmp_path / "-".join(map(str, gpus))
         assert search_bytes(job, folder, units=5, workers=Workers(gpus=gpus)) == found
     assert search_bytes(job, tmp_path / "2", workers=Workers(count=2)) == found
+
+
+def test_two_programs_have_clusters_at_once() -> None:
+    """Dask's server of metrics takes port 8787 where nothing else is said, and warns, which is an error here, if it is not free."""
+    pytest.importorskip("distributed")
+    with engines._cluster([]) as one, engines._cluster([]) as two, contextlib.closing(socket.socket()) as taken:
+        with contextlib.suppress(OSError):
+            taken.bind(("127.0.0.1", 8787))
+            taken.listen()
+        with engines._cluster([]) as three:
+            assert len({c.scheduler_address for c in (one, two, three)}) == 3
 
 
 def test_devices_find_the_same(whole: bytes, on_cpu: bytes) -> None:

@@ -125,7 +125,9 @@ def _cluster(described: list[dict[str, Any]]) -> Any:
     """
     from distributed import Nanny, Scheduler, SpecCluster
 
-    scheduler = {"cls": Scheduler, "options": {"dashboard": False, "host": "127.0.0.1", "port": 0}}
+    # Its server of metrics has a fixed port by default, which two programs cannot share.
+    ports = {"host": "127.0.0.1", "port": 0, "dashboard_address": "127.0.0.1:0"}
+    scheduler = {"cls": Scheduler, "options": {"dashboard": False, **ports}}
     every = {n: {"cls": Nanny, "options": options} for n, options in enumerate(described)}
     return SpecCluster(scheduler=scheduler, workers=every)
 
