@@ -56,6 +56,7 @@ def of_json(mine: Command, what: str, command: str, *more: object) -> list[dict[
     return found.get("kernels", [found])
 
 
+@pytest.mark.slow_cases("flow", "gridded", "around")
 @pytest.mark.parametrize("command", [shown(c) for c in COMMANDS])
 def test_what_was_tuned_is_explained(mine: Command, command: str) -> None:
     before = of_json(mine, "explain", command)

@@ -66,6 +66,7 @@ def suggestions(text: str, file: str) -> Iterator[tuple[Any, Plan, str]]:
                 yield from ((subject.reference, p, kind) for p in given.plans if given.is_legal(p))
 
 
+@pytest.mark.slow
 def test_suggestions_of_kernels_with_conditions_build() -> None:
     count = 0
     for number, text in enumerate(WRITTEN):

@@ -50,6 +50,7 @@ def test_one_step_in_float64(state: State) -> None:
     assert truth.error(flock.run(1)) < 1e-10
 
 
+@pytest.mark.slow_cases("-0.6")
 @pytest.mark.parametrize("cosine", [-0.6, 0.0, 0.4])
 def test_one_step_of_agents_that_do_not_see_behind_them(state: State, cosine: float) -> None:
     """Right for the cosine of its flock, and wrong for one that is a little different and for who sees all."""

@@ -77,6 +77,7 @@ def test_any_plane_interpreted(box: Box, form: str, storage: str, steps: int, se
     check_interpolated(box, Way("python", form, None, storage, "f64" if storage == "f64" else "f32"), steps, seed)
 
 
+@pytest.mark.slow
 @settings(max_examples=4)
 @given(boxes(lattices=(lw.D3Q19,), kinds=KINDS, most=3), ANY_FORM, st.integers(1, 3))
 def test_any_box_interpreted(box: Box, form: str, steps: int) -> None:

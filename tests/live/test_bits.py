@@ -53,6 +53,7 @@ def lbm(out: Path, device: str) -> Any:
 PRODUCTS = {"gravity": gravity, "tree": tree, "boids": boids, "lbm": lbm}
 
 
+@pytest.mark.slow_cases("lbm-cpu")
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
 @pytest.mark.parametrize("product", PRODUCTS)
 def test_viewers_change_no_bit(product: str, device: str, tmp_path: Path) -> None:

@@ -99,6 +99,7 @@ def test_the_tree_of_a_simulation_has_boxes_before_and_between_its_steps() -> No
     assert "boxes" not in simulated("direct").scene.about["kinds"]
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_the_page_shows_the_tree_by_a_key(opened: Opened) -> None:
     with lw.view(simulated("tree", 2000), port=0, quiet=True) as view:

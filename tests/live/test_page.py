@@ -54,7 +54,7 @@ def step_is(page: Any, step: int) -> None:
     until(page, f"document.getElementById('moment').textContent.startsWith('step {step} ')")
 
 
-@pytest.mark.quick("size1-dark")
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "theme"), list(zip(SIZES, ["light", "dark"], strict=True)))
 def test_the_cross_is_where_the_camera_says(opened: Opened, size: tuple[int, int], theme: str) -> None:
     with crossed() as run:
@@ -154,6 +154,7 @@ def test_arrows_point_along_their_heading(opened: Opened) -> None:
             assert (along.max() - middle) / (middle - along.min()) == pytest.approx(0.62 / 0.38, rel=0.1)
 
 
+@pytest.mark.slow
 def test_a_slice_shows_its_field_and_walls(opened: Opened) -> None:
     ramp = np.tile(np.arange(1, 256, dtype="u1"), (64, 1))
     ramp[40:50, 100:150] = 0
@@ -189,7 +190,7 @@ def heard(page: Any, run: FakeRun, message: dict[str, Any]) -> bool:
     return False
 
 
-@pytest.mark.quick("walls")
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["maximum", "emission", "walls"])
 def test_a_volume_shows_what_is_in_it(opened: Opened, how: str) -> None:
     """A bright block, and a wall in front of another one."""
@@ -249,6 +250,7 @@ def test_a_film_is_recorded(opened: Opened) -> None:
         assert len(film) > 2000
 
 
+@pytest.mark.slow
 def test_a_point_is_picked_and_followed(opened: Opened) -> None:
     with crossed() as run:
         page = opened(first(run).url)
@@ -331,6 +333,7 @@ def test_tails_go_from_frame_to_frame(opened: Opened) -> None:
         assert not lit(pixels(page), 30)[y - 2 : y + 3, x - 2 : x + 3].any()
 
 
+@pytest.mark.slow
 def test_a_curve_is_drawn_below_a_flat_scene(opened: Opened) -> None:
     """Its columns are as high as its values, to the pixel; what a frame tells beside it is said."""
     heights = [0.0, 5.0, 10.0, 2.5, 0.0, 10.0]
@@ -359,7 +362,7 @@ def test_a_curve_is_drawn_below_a_flat_scene(opened: Opened) -> None:
         assert columns == pytest.approx([h / 10 * tall for h in heights], abs=2)
 
 
-@pytest.mark.quick("size1")
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_nothing_overflows_and_all_is_reached_by_keys(opened: Opened, size: tuple[int, int]) -> None:
     about = {**POINTS, "kinds": ["points", "slice", "volume"], "title": "galaxies, 1 000 000 bodies, tree, theta 0.6"}
@@ -490,6 +493,7 @@ def test_without_webgl2_there_is_a_sentence(opened: Opened) -> None:
         page.get_by_text("Turn hardware acceleration on").wait_for()
 
 
+@pytest.mark.slow
 def test_what_a_frame_left_out_follows(opened: Opened) -> None:
     places, order = cross(1), np.random.default_rng(1).permutation(2000)
 
@@ -552,6 +556,7 @@ def test_a_run_that_takes_leave_has_ended(opened: Opened) -> None:
         assert page.get_by_role("button", name="Ended").is_disabled()
 
 
+@pytest.mark.slow
 def test_a_frame_says_what_colours_it(opened: Opened) -> None:
     """As those of recordings do, whose fields cannot be chosen."""
 
@@ -565,7 +570,7 @@ def test_a_frame_says_what_colours_it(opened: Opened) -> None:
         assert "warmth" not in page.locator("#statistics").inner_text()
 
 
-@pytest.mark.grid(every=6)
+@pytest.mark.slow
 @pytest.mark.parametrize("thin", range(3))
 @pytest.mark.parametrize("up", [[0, 1, 0], [0, 0, 1]])
 def test_what_lies_in_a_plane_is_faced(opened: Opened, thin: int, up: list[int]) -> None:

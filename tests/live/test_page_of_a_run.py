@@ -84,6 +84,7 @@ def test_a_run_is_watched_paused_stepped_and_ended(product: str, opened: Opened,
         process.wait(20)
 
 
+@pytest.mark.slow_cases("feed", "protocol.js", "style.css")
 @pytest.mark.parametrize("missing", ["style.css", "main.js", "protocol.js", "feed"])
 def test_a_run_that_ends_while_its_page_loads_is_said_to_have_ended(missing: str, opened: Opened, browser: Any) -> None:
     """Whichever file, or the feed, was still to come."""

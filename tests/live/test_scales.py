@@ -295,6 +295,7 @@ def test_the_page_has_a_control_and_a_key_of_scales(opened: Opened) -> None:
         until(page, "lanewise.settings.low === null")
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_what_lies_outside_the_range_is_said_and_the_range_is_fitted_again(opened: Opened) -> None:
     """The automatic range holds all values so far, until the button or the key has it begin anew."""

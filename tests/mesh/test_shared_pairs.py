@@ -58,7 +58,7 @@ def test_every_number_of_parts_has_the_bits_of_one(n: int, plan: lw.Plan) -> Non
             same(found, want)
 
 
-@pytest.mark.quick("AoSoA(8)")
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", [lw.AoS(), lw.AoSoA(8)], ids=str)
 def test_more_tiles_than_groups(layout: lw.Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two groups of five tiles; and what parts have is what a GPU alone has with this plan."""

@@ -252,6 +252,7 @@ def test_results_go_between_devices() -> None:
     assert f"{(16 + 12) * len(one) * 2:,} bytes a call" in text
 
 
+@pytest.mark.slow_cases("tree: accuracy 0.1 by estimates, order 3, leaves of 32")
 @pytest.mark.parametrize(
     "tree", [lw.Tree(order=1), lw.Tree(accuracy=1e-1), lw.Tree(order=1, method="dual")], ids=lw.Tree.describe
 )

@@ -119,6 +119,7 @@ def test_large_arrays_are_written_past_the_caches() -> None:
     np.testing.assert_array_equal(c, u[:, None] * v)
 
 
+@pytest.mark.slow
 def test_rows_with_masked_ends_are_streams_where_they_are_long() -> None:
     for shape in ((1031, 4099), (4099, 1031), (4099, 1040)):
         a, c = np.random.default_rng(2).normal(size=shape).astype("f4"), np.zeros(shape, "f4")

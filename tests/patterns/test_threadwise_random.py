@@ -158,6 +158,7 @@ def test_random_kernels_mean_what_python_does(tmp_path: Path) -> None:
         holds()
 
 
+@pytest.mark.slow
 def test_what_is_said_of_accesses_holds_wherever_they_happen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every affine index is the sum that the analysis says; threads that are said to come to a place together do."""
     seen: dict[int, list[tuple[tuple[int, ...], dict[str, Any]]]] = {}

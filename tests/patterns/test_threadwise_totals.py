@@ -99,6 +99,7 @@ def test_plans_of_slices_and_parts(kernel, shape):
         np.testing.assert_allclose(found, expected(kernel, arguments)[0], rtol=2e-5, atol=2e-6, err_msg=str(plan))
 
 
+@pytest.mark.slow_cases("shape2")
 @pytest.mark.parametrize("shape", [(1, 1, 1), (5, 3, 7), (2, 40, 70)])
 def test_sums_over_three_indices_with_any_number_of_parts(shape):
     """Every variable of a text is set before it is read, of which NVRTC warns: Python would not."""

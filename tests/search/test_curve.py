@@ -76,7 +76,7 @@ def check_elements(points: Points, built: HostCurve, columns: dict[str, Any]) ->
             assert (apart + 0.2 * room <= half).all()
 
 
-@pytest.mark.quick("clusters", "single place")
+@pytest.mark.quick("single place")
 @NEEDS_COMPILER
 @pytest.mark.parametrize("name", CLOUDS)
 def test_every_cloud(name: str) -> None:
@@ -121,6 +121,7 @@ def test_other_positions_and_layouts(dtype: str, axes: int, layout: lw.Layout) -
         compare(points_of(numbered(x, layout), "position"), lw.Open(), 8)
 
 
+@pytest.mark.slow
 @NEEDS_COMPILER
 def test_a_periodic_world() -> None:
     """Places outside are brought back; boxes grow by what that rounds away."""

@@ -72,6 +72,7 @@ def check(x: Array, f: Array, sight: lw.Sight, device: str, targets: Any = None,
     assert np.array_equal(found, every)
 
 
+@pytest.mark.slow_cases("uniform-cpu")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", CLOUDS)
 def test_every_cloud(name: str, device: str) -> None:

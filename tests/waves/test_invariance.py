@@ -153,6 +153,7 @@ def test_the_reference_time_of_many(method, orbit, loud, freq):
         checked_at_all_times(method, count, freq, loud, orbit, dense)
 
 
+@pytest.mark.slow_cases("resampling")
 @pytest.mark.parametrize("method", METHODS)
 def test_the_order_of_detectors(method):
     spins, count = templates_of(8, 731.0, 3, third=False), 8

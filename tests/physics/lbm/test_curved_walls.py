@@ -65,6 +65,7 @@ def test_where_the_wall_of_a_pipe_lies_hardly_depends_on_the_viscosity() -> None
     assert thin == pytest.approx(thick, abs=4e-4)
 
 
+@pytest.mark.slow_cases("0.1")
 @pytest.mark.parametrize("offset", [0.1, 0.5, 0.8, 0.95])
 def test_couette_between_sites_is_exact(offset: float) -> None:
     """Walls at any fraction of links, one of them moving: u = U (y - y0) / H, and Newton's law for the forces.

@@ -245,6 +245,7 @@ CASES = [
 number = some.floats(-1, 1, allow_nan=False).map(lambda x: round(x, 3))
 
 
+@pytest.mark.slow_cases("mixed-walk")
 @pytest.mark.parametrize(("function", "method"), CASES)
 @given(
     swing=number,

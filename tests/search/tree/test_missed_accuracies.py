@@ -80,7 +80,7 @@ PLACES: dict[str, Any] = {
     "weights of both signs": lambda n, rng: rng.random((n, 3)),
     "cluster": lambda n, rng: rng.normal(size=(n, 3)) * rng.random((n, 1)) ** 3,
 }
-QUICK = ("line", "sheet at an angle", "lattice with jitter", "weights of both signs", "cluster")
+QUICK = ("sheet at an angle", "lattice with jitter", "weights of both signs", "cluster")
 SIGNS = ("clusters of opposite weights", "weights of both signs")
 SIZES = (12_000, pytest.param(30_000, marks=pytest.mark.slow))
 SOFTENING2 = 1e-7

@@ -69,6 +69,7 @@ def test_nobody_is_pushed_out_of_a_bounded_world() -> None:
     np.testing.assert_allclose(found[:, 0], [4.9, 4.25], atol=1e-12)
 
 
+@pytest.mark.slow_cases("{'boundary': 'periodic'}-cpu", "{'k': 5}-cpu")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(
     "more", [{}, {"boundary": "periodic"}, {"think_every": 3}, {"dimension": 2}, {"k": 5}], ids=str

@@ -121,6 +121,7 @@ def test_planes_from_both_sides() -> None:
     assert hint[2] == pytest.approx(-1)
 
 
+@pytest.mark.slow_cases("2")
 @pytest.mark.parametrize("axis", range(3))
 def test_a_plane_in_a_periodic_world_has_no_gap(axis: int) -> None:
     """It is made of squares; wherever a path meets it, one of them is there, and at the right distance."""

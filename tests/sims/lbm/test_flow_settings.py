@@ -68,6 +68,7 @@ def test_a_setting_acts_from_the_next_step_on(change: str, streaming: str, devic
     assert flow.step == 15
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the mean density has changed")
 def test_the_speed_of_outflow_and_a_force_between_openings() -> None:
     edges = {"x": ("slip", "outflow"), "y": "slip"}

@@ -171,6 +171,7 @@ def check_permuted(setup: Setup, order: tuple[int, ...], steps: int = 60, allowe
         np.testing.assert_allclose(other.force_on(wall), one.force_on(wall)[list(order)], rtol=0, atol=10 * allowed)
 
 
+@pytest.mark.slow
 def test_a_cavity_whose_axes_change_names() -> None:
     check_permuted(cavity(), (1, 0))
 

@@ -76,6 +76,7 @@ def test_a_body_force_drives_poiseuille_flow(lattice: Lattice, name: str) -> Non
     assert error < (1e-6 if name == "trt" else 0.03)
 
 
+@pytest.mark.slow
 def test_single_precision_keeps_the_mass_of_a_closed_box() -> None:
     """Deviations in float32 for 500 steps: the mean density changes by less than 1e-7."""
     lattice, shape = lw.D3Q19, (8, 8, 8)
