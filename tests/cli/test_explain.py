@@ -90,6 +90,7 @@ def test_json_of_gravity(lanewise: Command, options: str) -> None:
     check(outcome.last_json)
 
 
+@pytest.mark.slow_cases("waves --device cuda --arch sm_90 --set dterms=8 --set detectors=2")
 @pytest.mark.parametrize("options", ["waves", "waves --device cuda --arch sm_90 --set dterms=8 --set detectors=2"])
 def test_json_of_waves(lanewise: Command, options: str) -> None:
     found = lanewise("explain", *options.split(), "--bodies", 2000, "--json").last_json

@@ -22,6 +22,7 @@ from tests.markdown import commands
 KEYS = {"name", "bodies", "seconds", "speedup", "predicted", "paper", "relative_error", "skipped"}
 
 
+@pytest.mark.slow
 def test_json_of_the_tutorial(lanewise: Command) -> None:
     found = lanewise("ladder", "tutorial", "--quick", "--bodies", "600,300", "--json", "--plot", "bars.png")
     assert (found.code, found.err) == (0, "")

@@ -75,6 +75,7 @@ def test_benchmarks() -> None:
     assert kind._timed(itself, BLANK, Compiles().run, lambda: None).seconds < 1.0
 
 
+@pytest.mark.slow
 def test_flocks() -> None:
     flock: Any = Compiles()
     first = boids_run.clock(lambda: flock.run(1))

@@ -13,6 +13,7 @@ from tests.cli.command import Command
 from tests.cli.conftest import lanewise as lanewise
 
 
+@pytest.mark.slow
 def test_every_rung_in_float64_is_as_exact_as_float64() -> None:
     rungs = list(find_ladder("tutorial").climb(Options("cpu", (300,), quick=True, precision="f64")))
     timed = [r for r in rungs if r.seconds is not None]

@@ -171,6 +171,7 @@ def test_caps_are_lifted_but_where_they_were_asked_for(name: str, ran: list[Comp
     assert (tight.plan.min_blocks, tight.plan.registers) == (4, 0)
 
 
+@pytest.mark.slow
 def test_explanations_tell_lifted_caps_from_those_that_were_asked_for(
     ran: list[CompletePlan], monkeypatch: pytest.MonkeyPatch
 ) -> None:

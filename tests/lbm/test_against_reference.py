@@ -118,6 +118,7 @@ def test_collisions_in_any_box_interpreted(box: Box, form: str, plan: lw.Plan, s
 QUICK = Case(lw.D2Q9, "in-place", lw.SoA(), ("f32", "f32"), FACES[1], PLANS[1])
 
 
+@pytest.mark.slow
 def test_whole_numbers_compiled() -> None:
     check_case(QUICK, "cpu", [(exact, check_exact)])
 

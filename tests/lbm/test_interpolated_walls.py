@@ -71,6 +71,7 @@ KINDS = (0, INLET, WALL, LID)
 ANY_FORM = st.sampled_from(FORMS)
 
 
+@pytest.mark.slow
 @given(boxes(lattices=(lw.D2Q9,), kinds=KINDS, most=4), ANY_FORM, st.sampled_from(("f16", "f32", "f64")),
        st.integers(0, 4), st.integers(0, 99))  # fmt: skip
 def test_any_plane_interpreted(box: Box, form: str, storage: str, steps: int, seed: int) -> None:

@@ -53,6 +53,7 @@ def test_every_number_of_parts_has_the_bits_of_one_device(integrator: str, preci
         assert taken(f"cpu*{parts}", cuts, **chosen) == wanted
 
 
+@pytest.mark.slow
 def test_settings_and_writes_between_steps() -> None:
     ends: list[list[bytes]] = []
     for place in ("cpu", "cpu*3"):

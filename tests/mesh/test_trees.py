@@ -176,6 +176,7 @@ def test_of_all_clouds_layouts_and_trees(
         alike(kernel(targets.to(mesh), one, softening2), wanted)  # sources may lie elsewhere
 
 
+@pytest.mark.slow
 def test_results_of_all_kinds_and_a_body_itself() -> None:
     kernel, one = several.using(lw.Tree(theta=0.5, order=1)), bodies(1500)
     wanted = kernel(one, one)
@@ -205,6 +206,7 @@ def test_float64_and_a_softening_of_each_target() -> None:
             alike(kernel(many, many, *values), wanted)
 
 
+@pytest.mark.slow
 def test_results_of_the_callers_own_and_plans() -> None:
     one, kernel = bodies(1300), pull.using(lw.Tree(order=1))
     many = one.to(Mesh("cpu", parts=3))

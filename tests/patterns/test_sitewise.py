@@ -90,6 +90,7 @@ def test_golden_observer(golden):
 # ---------------------------------------------------------------- one meaning
 
 
+@pytest.mark.slow
 @given(boxes(kinds=KINDS, most=4), st.sampled_from(("pull", "push", "in-place")), st.integers(0, 1), st.booleans())
 def test_marks_or_words_say_the_same(box, form, step, dense):
     """Kernels of large GPU boxes read flags instead of marks: the same bits, here in boxes of any size."""

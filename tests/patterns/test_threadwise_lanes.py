@@ -94,6 +94,7 @@ def test_shapes_of_all_kinds(name: str, plan: str) -> None:
     holds()
 
 
+@pytest.mark.slow
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(SIZES.filter(bool), SIZES.filter(bool), st.sampled_from([4, 8, 16, 32, 64]))
 def test_rows_of_all_lengths(m: int, n: int, slices: int) -> None:

@@ -248,6 +248,7 @@ def test_a_kernel_is_analysed_once_for_all_predictions(monkeypatch: pytest.Monke
 # ------------------------------------------------------------ places that follow from a round
 
 
+@pytest.mark.slow
 def test_what_a_round_decides_is_read_in_the_round() -> None:
     """A place that hangs on a variable of the loop's body by more than a sum is no place of a tile."""
 

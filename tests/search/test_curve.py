@@ -129,6 +129,7 @@ def test_a_periodic_world() -> None:
     compare(points_of(numbered(x), "position"), PERIODIC, 8)
 
 
+@pytest.mark.slow
 def test_kernels_compile_without_a_gpu() -> None:
     """Every kernel of every precision for an NVIDIA H200, nothing put away in memory."""
     for dtype, axes, world in (("f4", 3, lw.Open()), ("f4", 2, lw.Open()), ("f8", 3, PERIODIC)):

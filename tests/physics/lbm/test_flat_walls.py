@@ -62,6 +62,7 @@ def check_drags(shape: tuple[int, ...], steps: int, offsets: tuple[float, ...], 
     assert max(drags) / min(drags) - 1 < tolerance, drags
 
 
+@pytest.mark.slow
 def test_a_face_near_a_plane_of_sites_has_the_same_drag() -> None:
     """Before, one on the plane had 19 % less than one half-way, and one 0.02 behind it 7 % more."""
     check_drags((60, 90), 500, (0.0, 0.02, 0.5), 0.02, "cpu")

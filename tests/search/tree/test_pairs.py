@@ -79,6 +79,7 @@ def test_places_of_all_kinds(places: Array) -> None:
     np.testing.assert_allclose(found, wanted, rtol=2e-2, atol=1e-3 * np.abs(wanted).max() + 1e-9 * mass.sum())
 
 
+@pytest.mark.slow
 def test_errors_fall_with_the_order_and_the_angle() -> None:
     fields = fields_of(kernels.plummer, 2000)
     found = [

@@ -52,6 +52,7 @@ def test_polarisation_while_it_can_be_foretold(semantics: str) -> None:
         assert flock.polarisation() == pytest.approx(wanted, abs=2e-6)
 
 
+@pytest.mark.slow
 def test_opensteers_rules_order_and_the_thesiss_do_not() -> None:
     state = read_state(DATA / "init.csv")
     flocks = {s: Flock(state=state, semantics=s, search=_plain(s)) for s in SEMANTICS}

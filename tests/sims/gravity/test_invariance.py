@@ -240,6 +240,7 @@ def test_a_tree_of_every_mirrored_or_turned_scene_is_as_accurate(precision: str)
     check_tree_errors([*MIRRORS, *TURNS, *SWAPS], precision)
 
 
+@pytest.mark.slow_cases("tree")
 @pytest.mark.parametrize("method", METHODS)
 def test_the_time_at_the_start_changes_no_bit(method: str) -> None:
     """Nor which of the cuts a run has: the clock is no part of a force between bodies."""

@@ -227,6 +227,7 @@ def test_the_vortices_have_the_gradient_they_say() -> None:
     assert density.mean() == pytest.approx(1)
 
 
+@pytest.mark.slow_cases("D3Q19")
 @pytest.mark.parametrize("lattice", ["D3Q19"])
 def test_the_stretched_vortices_have_the_gradient_they_say(lattice: str) -> None:
     setup = CASES["taylor-green"].setup(size=24, lattice=lattice)

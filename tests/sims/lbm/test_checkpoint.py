@@ -83,6 +83,7 @@ def test_a_file_without_the_first_mass_is_read(tmp_path: Path) -> None:
         resumed.run(1)
 
 
+@pytest.mark.slow
 def test_others_read_the_fields_and_parameters(tmp_path: Path) -> None:
     mask = np.zeros((9, 9), int)
     mask[4, 4] = 1

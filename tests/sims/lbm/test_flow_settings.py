@@ -51,7 +51,7 @@ def continued(flow: Simulation, **options: Any) -> Simulation:
     return fresh
 
 
-@pytest.mark.grid(every=40)
+@pytest.mark.quick("cpu-force-in-place", "cpu-parameters-in-place", "cpu-viscosity-in-place", "cpu-omega-pull")
 @pytest.mark.parametrize("streaming", ["in-place", "pull"])
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_setting_acts_from_the_next_step_on(change: str, streaming: str, device: str) -> None:

@@ -271,6 +271,7 @@ def test_a_flow_that_blows_up_names_site_and_steps() -> None:
     assert "keeps it stable" in message
 
 
+@pytest.mark.slow
 def test_openings_let_a_parabola_through() -> None:
     profile = np.zeros((8, 16))
     y = np.arange(8) + 0.5

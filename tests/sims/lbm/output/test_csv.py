@@ -153,6 +153,7 @@ def test_wrong_lines_are_refused(tmp_path: Path) -> None:
     assert (tmp_path / "f.csv").read_text() == text("step,drag", "1,0.5")
 
 
+@pytest.mark.slow
 def test_no_changed_character_is_continued(tmp_path: Path) -> None:
     """Also one digit for another, which every parser takes."""
     path = tmp_path / "f.csv"
