@@ -52,7 +52,7 @@ def share_at_once(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
     """Threads share from the first piece on, however short a kernel runs."""
     monkeypatch.setenv("LANEWISE_THREADS", str(threads))
     monkeypatch.setattr(cpu, "HANDING_OVER", 1e-12)
-    monkeypatch.setattr("lanewise.launch.scattering.COPYING", 1e-18)
+    monkeypatch.setattr("lanewise.primitives.own_copies.COPYING", 1e-18)
 
 
 def run(kind: str, elements: int, n: int = 40_000) -> list[np.ndarray]:

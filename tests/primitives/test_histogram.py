@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import lanewise as lw
 from lanewise.primitives import histogram as device
 from lanewise.primitives.histogram import PART
+from lanewise.runtime import cpu
 from lanewise.runtime.nvrtc import compile_cubin
 from lanewise.support.errors import ArgumentError
 from tests.search import emulated_cuda
@@ -77,10 +78,14 @@ def test_numbers_outside_are_not_counted(run: Run, values: list[int], bins: int)
     np.testing.assert_array_equal(run(given_values, bins), expected(given_values, bins))
 
 
-@pytest.mark.parametrize("bins", [3, 40_000])
-def test_parts_are_added(bins: int) -> None:
-    """More values than one thread counts in a part."""
-    values = np.random.default_rng(4).integers(-1, bins, 12 * PART, np.int32)
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("bins", [3, 40_000, 2_000_000])
+def test_parts_are_added(bins: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More values than one thread counts in a part, each in bins of its own or in buckets."""
+    monkeypatch.setenv("LANEWISE_THREADS", str(threads))
+    monkeypatch.setattr(cpu, "HANDING_OVER", 1e-12)
+    monkeypatch.setattr("lanewise.primitives.own_copies.COPYING", 1e-18)
+    values = np.random.default_rng(4).integers(-1, bins, 40 * PART, np.int32)
     out = np.full(bins, 9)
     assert lw.histogram(values, bins=bins, out=out) is out
     np.testing.assert_array_equal(out, expected(values, bins))

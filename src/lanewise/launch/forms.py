@@ -22,10 +22,11 @@ from lanewise.ir.names import WORK, identifier
 from lanewise.ir.traverse import adds_in_order, reads, rewrite
 from lanewise.language.types import I32, I64
 from lanewise.launch.own_memory import OwnMemory
-from lanewise.launch.scattering import OwnCopy, ScatterLaunch, own_copies
+from lanewise.launch.scattering import ScatterLaunch, own_copies
 from lanewise.launch.tasks import Buffer, Launch, Sequence
 from lanewise.layouts import Arrangement
 from lanewise.passes.uniform_parameters import UNIFORMS
+from lanewise.primitives.own_copies import OwnCopy
 from lanewise.runtime import cpu
 from lanewise.runtime.device import Device, LoadedKernel
 from lanewise.runtime.prepared import Arguments, Piece, Places

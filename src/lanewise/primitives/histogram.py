@@ -1,9 +1,7 @@
 """`lw.histogram`, how often each integer occurs: what it takes, and how a CPU and a GPU do it.
 
-On a CPU a thread counts a part of the values in its own bins, and adds these to those of all.
-Parts are longer than there are bins, so that adding up takes less time than counting. Without that
-a thread would take the atomic operations for every value, each of which takes as long as twenty
-additions. Bins that are more than the caches of a core hold are counted in buckets of neighbours.
+On a CPU each thread counts in bins of its own, and these are added up. Bins that are more than the
+caches of a core hold are counted in buckets of neighbours, unless there are few values.
 
 On a GPU values are counted in bins of a block's own in shared memory where they fit there, else by
 way of buckets of bins that do. Few values, and more bins than buckets take, are counted by the
@@ -18,8 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.language.types import I64
 from lanewise.primitives import buckets, whole_sums
 from lanewise.primitives.arrays import check_out, check_row, empty_beside
+from lanewise.primitives.own_copies import OwnCopy, run_with_copies
 from lanewise.runtime import cpu
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import address, array_module, device_of, on, overlap
@@ -67,29 +67,26 @@ def histogram(values: Any, *, bins: int, out: Any = None) -> Any:
 
 # ------------------------------------------------------------ on a CPU
 
-PART = 65_536  # values at least
-BINS = 4  # times as many values as bins
-MANY = 2**15  # bins from which on buckets pay
+PART = 16_384  # values at least
+OWN = (OwnCopy(1, "add", I64),)
 HOST_TEXT = """def histogram_kernel(values, counts, begin, end):
-    own = zeros(len(counts), int64)
+    bins = uint64(len(counts))
     for i in range(begin, end):
         v = uint64(int64(values[uint64(i)]))
-        if v < uint64(len(own)):
-            own[v] += 1
-    for b in range(len(own)):
-        if own[b]:
-            add_atomically(counts, uint64(b), own[b])
+        if v < bins:
+            counts[v] += 1
 """
 
 
 def on_host(values: Any, counts: Any) -> None:
     """Count the values of an array of NumPy into another one."""
     counts[:] = 0
-    if counts.size > MANY and buckets.fits_on_host(values.size, counts.size):
+    cached = counts.nbytes <= buckets.HOST_CACHED
+    if not cached and buckets.fits_on_host(values.size, counts.size):
         whole_sums.add_on_host(values, None, counts)
         return
     kernel: Any = cpu.own_kernel(HOST_TEXT, "histogram")
-    cpu.run_range(kernel, (values, counts), values.size, max(PART, BINS * counts.size))
+    run_with_copies(kernel, (values, counts), values.size, PART, OWN)
 
 
 # ------------------------------------------------------------ on a GPU
