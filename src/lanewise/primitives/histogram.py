@@ -1,6 +1,6 @@
 """`lw.histogram`, how often each integer occurs: what it takes, and how a CPU and a GPU do it.
 
-On a CPU each thread counts in bins of its own, and these are added up. Bins that are more than the
+On a CPU each thread counts in separate bins, and these are added up. Bins that are more than the
 caches of a core hold are counted in buckets of neighbours, unless there are few values.
 
 On a GPU values are counted in bins of a block's own in shared memory where they fit there, else by
