@@ -70,3 +70,17 @@ def product_rows() -> list[Row]:
         assert found is not None
         rows.append(Row(names[precision], int(bodies.replace(",", "")), float(rate), plan_of(found[1]), int(found[2])))
     return rows
+
+
+def step_rows() -> list[Row]:
+    """Steps of bench/results/mesh_cuda.md on an NVIDIA H200, one GPU and a mesh of one part: all but the pairs is
+    less than a thousandth of them."""
+    text = (RESULTS / "mesh_cuda.md").read_text().partition("Direct gravity and lattices again, on two NVIDIA H200")[2]
+    found = re.findall(r"^\| ([\d,]+) \| ([\d.]+) \| ([\d.]+) \|", text, re.MULTILINE)
+    plan = "targets=8, unroll=4, block=32, registers=128, fma=True, reciprocity="
+    return [
+        Row("gravity", n, n**2 / (float(ms) / 1e3), plan_of(f"{plan}'{mode}'"), 128)
+        for count, one, part in found
+        for n in (int(count.replace(",", "")),)
+        for mode, ms in (("ordered", one), ("grouped", part))
+    ]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.analysis.regions import analyse
 from lanewise.compiler.pipeline import build_program
 from lanewise.explanation.calls import call_subject
 from lanewise.explanation.compiled import find_model
@@ -16,7 +17,7 @@ from lanewise.models.predict import predict
 from lanewise.planning.plan import NEUTRAL, Plan
 from tests.corpus import case
 from tests.harness import program
-from tests.models.measured import product_rows, sweep_rows
+from tests.models.measured import product_rows, step_rows, sweep_rows
 
 H200 = table_model("sm_90")
 LARGE = [r for r in (*sweep_rows(), *product_rows()) if r.bodies >= 16_384]
@@ -49,6 +50,20 @@ def test_best_plan_of_the_sweep_is_predicted_near_the_best():
         times = {r: predict(p := r.program(), r.environment, H200, r.resources(p)).seconds for r in rows}
         chosen = min(rows, key=times.__getitem__)
         assert chosen.pairs_per_second > 0.95 * max(r.pairs_per_second for r in rows)
+
+
+@pytest.mark.parametrize("row", step_rows(), ids=str)
+def test_pairs_that_are_shared_in_groups(row):
+    """A step on one GPU and on a mesh of one part: the groups' sums lie side by side, as a thread finds where they
+    begin in shared memory, where it has put that."""
+    mesh = row.plan.reciprocity == "grouped"
+    built = row.program()
+    found = predict(built, row.environment, H200)
+    assert row.bodies**2 / found.seconds == pytest.approx(row.pairs_per_second, rel=WITHIN)
+    assert found.busy.limiter == "issue"
+    work = analyse(built.kernels[0], row.environment, fast_math=False)
+    lies = {a.pattern for r in work.regions for a in r.accesses if a.space == "global" and a.write}
+    assert lies == ({"streamed"} if mesh else {"strided"})  # columns of sums, and vectors of results
 
 
 # bench/results/cpu_gravity.md: threads, layout, targets, seconds; an AMD EPYC at 3.7 GHz

@@ -149,6 +149,8 @@ class _Walk:
         self.root = Region("kernel", None, 1.0)
         self.values = Values(self.root, least=least)
         self.addresses: dict[int, list[tuple[Region, str]]] = {}
+        # what threads have put aside in shared memory, by where it lies
+        self.aside: dict[tuple[str, ir.Expression], tuple[Sample | None, ...]] = {}
         self.touched: dict[int, list[Touch]] = {}
         shapes = [v.shape for v in samples.values() if v is not None and v.ndim == 2]
         threads = samples.get("@thread")
@@ -418,15 +420,20 @@ class _Walk:
         match s:
             case ir.Load():
                 self.access(s.buffer, s.index, s.names, env, here, write=False)
-                for name in filter(None, s.names):
+                aside = self.aside.get((s.buffer, s.index), (None,) * len(s.names))
+                for name, known in zip(s.names, aside, strict=True):
+                    if not name:
+                        continue
                     env[name] = self.values.leaf(name, self.buffers[s.buffer].type, here)
-                    self.samples[name] = None
+                    self.samples[name] = known
                     if self.buffers[s.buffer].space == "global":
                         self.values.loaded.add(env[name].number)
             case ir.Store():
                 stored = {self.values.want(v, env, here).number for v in s.values}
-                if self.buffers[s.buffer].space == "shared" and stored & self.values.loaded:
-                    here.note_staging()
+                if self.buffers[s.buffer].space == "shared":
+                    if stored & self.values.loaded:
+                        here.note_staging()
+                    self.put_aside(s)
                 self.access(s.buffer, s.index, (WANTED,) * len(s.values), env, here, write=True)
             case ir.Scatter():  # the memory computes: it counts as a store
                 self.values.want(s.value, env, here)
@@ -440,6 +447,14 @@ class _Walk:
                 here.accesses.append(
                     self.describe(s.buffer, s.index, places, (WANTED,) * s.lanes, write=True)
                 )
+
+    def put_aside(self, s: ir.Store) -> None:
+        """Remember what threads write where no other one does: they find it there again."""
+        for place in [p for p in self.aside if p[0] == s.buffer]:
+            del self.aside[place]
+        places = value_of(s.index, self.samples)
+        if places is not None and all(_distinct(row) for row in np.atleast_2d(places)):
+            self.aside[s.buffer, s.index] = tuple(value_of(v, self.samples) for v in s.values)
 
     def describe(
         self,
@@ -502,6 +517,10 @@ class _Walk:
             return 1.0
         side_by_side = max(1.0, WARP * self.gather_step)
         return (side_by_side + turns - 1) / (side_by_side * turns)
+
+
+def _distinct(places: Sample) -> bool:
+    return len(np.unique(places)) == len(places)
 
 
 def _name(s: ir.For | ir.While) -> str:

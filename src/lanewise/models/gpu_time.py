@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from lanewise.analysis.instructions import Instructions
 from lanewise.analysis.regions import SECTOR, KernelWork, Region, RegionAccess
 from lanewise.models.devices import DeviceModel
-from lanewise.models.roofline import RooflineBound, bound_of, footprint
+from lanewise.models.roofline import RooflineBound, bound_of, footprint, scratch_bytes
 from lanewise.runtime.occupancy import Occupancy, resident
 
 WARP = 32
@@ -137,7 +137,8 @@ def memory_seconds(
             else:
                 traffic[key] = traffic.get(key, 0.0) + moved
     for key, moved in traffic.items():
-        memory += min(moved, footprint(work, key, counts) or moved)
+        whole = footprint(work, key, counts) or scratch_bytes(work, key, counts)
+        memory += min(moved, whole or moved)
     return {"l2": l2 / device.l2_bandwidth, "memory": memory / device.memory_bandwidth}
 
 

@@ -13,7 +13,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from lanewise.analysis.regions import KernelWork
+from lanewise.analysis.sampling import Known, value_of
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, count_of
 from lanewise.models.devices import DeviceModel
@@ -71,6 +74,17 @@ def footprint(work: KernelWork, key: str, counts: Mapping[str, float]) -> float 
         if length is None
         else float(array.arrangement.buffers[int(number)].bytes_for(int(length)))
     )
+
+
+def scratch_bytes(work: KernelWork, key: str, counts: Mapping[str, float]) -> float | None:
+    """The same of a buffer of memory that a kernel needs besides its arguments."""
+    name, number, _ = key.split("/")
+    kernel = work.kernel
+    kept = next((s for s in kernel.scratch if s.array == name), None)
+    whole: Known = {n: np.asarray(int(x)) for n, x in counts.items() if math.isfinite(x)}
+    if kept is None or (length := value_of(kept.length, whole)) is None:
+        return None
+    return float(kernel.array(name).arrangement.buffers[int(number)].bytes_for(int(length)))
 
 
 def length_of(
