@@ -22,8 +22,8 @@ def main(moment: str, *arguments: str) -> None:
         nonlocal asked, done
         if done or event != "import" or threading.current_thread() is not threading.main_thread():
             return
-        if "lanewise.support.interrupts" not in sys.modules or not hasattr(
-            sys.modules["lanewise.support.interrupts"], "is_command"
+        if "lanewise.support.command" not in sys.modules or not hasattr(
+            sys.modules["lanewise.support.command"], "is_command"
         ):
             return
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lanewise.support.interrupts import WAITING, interrupts_wait, is_command
+from lanewise.support.command import is_command
+from lanewise.support.interrupts import WAITING, interrupts_wait
 from tests.cli.command import start_process
 from tests.interrupted_calls import CALLS, digest
 from tests.storeys import SOURCE
@@ -292,7 +293,12 @@ def test_first_calls_at_many_moments(name: str, tmp_path: Path) -> None:
 
 def check_command(name: str, moment: str, folder: Path, *, cold: bool = False) -> None:
     """One line and code 130, whenever it comes; or the command was done before."""
-    environment = {**os.environ, "LANEWISE_THREADS": "1", "COLUMNS": "100", "PYTHONPATH": str(ROOT)}
+    environment = {
+        **os.environ,
+        "LANEWISE_THREADS": "1",
+        "COLUMNS": "100",
+        "PYTHONPATH": f"{SOURCE.parent}{os.pathsep}{ROOT}",
+    }
     if cold:
         environment["LANEWISE_CACHE_DIR"] = str(folder / f"cache-{moment}")
     done = subprocess.run(
@@ -317,6 +323,22 @@ def check_command(name: str, moment: str, folder: Path, *, cold: bool = False) -
 )  # fmt: skip
 def test_an_interrupted_command_says_one_line(name: str, moment: str, tmp_path: Path) -> None:
     check_command(name, moment, tmp_path)
+
+
+FIRST_LINES = """
+import signal, sys
+sys.argv, before, seen = ["lanewise"], set(sys.modules), []
+signal.signal = lambda number, handler: seen.append(sorted(set(sys.modules) - before))
+import lanewise
+print(seen[0])
+"""
+
+
+def test_little_is_imported_before_ctrl_c_is_taken_care_of() -> None:
+    """What comes there would end a command with Python's traceback."""
+    done = subprocess.run([sys.executable, "-c", FIRST_LINES], cwd=ROOT, capture_output=True, text=True, check=True)
+    support = ["lanewise.support", "lanewise.support.command", "lanewise.support.launchers"]
+    assert ast.literal_eval(done.stdout) == ["__future__", "lanewise", *support]
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 your machine.
 """
 
-from lanewise.support.interrupts import interrupts_wait, is_command, leave_when_interrupted
+from lanewise.support.command import is_command, leave_when_interrupted
 
 if is_command():  # from here on Ctrl-C ends it with one line, whatever is being imported
     leave_when_interrupted()
@@ -10,6 +10,7 @@ if is_command():  # from here on Ctrl-C ends it with one line, whatever is being
 import lazy_loader
 
 from lanewise._version import __version__ as __version__
+from lanewise.support.interrupts import interrupts_wait
 
 # Who runs a flow needs nothing of searches: a name is imported when it is first used. The stub says
 # which there are, and where.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lanewise.support.interrupts import leave
+from lanewise.support.command import leave
 from lanewise.support.launchers import Started, started
 from tests.cli.command import Command
 

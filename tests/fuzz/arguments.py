@@ -10,7 +10,7 @@ import contextlib
 import datetime
 import fractions
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
@@ -86,20 +86,34 @@ POOL: list[Callable[[], Any]] = [
 ]  # fmt: skip
 
 # Python's own protocol: a field or a row that is not there.
-PROTOCOL = dict.fromkeys(["RecordArray.row", "RecordArray.assigned", "Ragged.row", "RaggedArray.list"], IndexError)
+PROTOCOL = dict.fromkeys(
+    ["RecordArray.row", "RecordArray.part", "RecordArray.assigned", "Ragged.row", "RaggedArray.list"], IndexError
+)
+
+
+def places(name: str) -> list[int | str]:
+    """Of the arguments of a call of this name: numbers and names."""
+    _, arguments, named = {**CALLS, **SLOW}[name]()
+    return [*range(len(arguments)), *named]
 
 
 def try_call(name: str, random: Random) -> tuple[str, str]:
-    """The outcome of a call of this name with replaced arguments, and a text that shows it; raises what no user should see."""
+    """`call_with` for one or two arguments at random."""
+    there = places(name)
+    chosen = random.sample(there, min(len(there), random.choice((1, 1, 1, 2))))
+    return call_with(name, {place: random.randrange(len(POOL)) for place in chosen})
+
+
+def call_with(name: str, chosen: Mapping[int | str, int]) -> tuple[str, str]:
+    """The outcome of a call of this name with arguments of these numbers of the pool, and a text that shows it; raises what no user
+    should see."""
     function, arguments, named = {**CALLS, **SLOW}[name]()
-    places: list[Any] = [*range(len(arguments)), *named]
     shown: list[str] = []
-    for place in random.sample(places, min(len(places), random.choice((1, 1, 1, 2)))):
-        number = random.randrange(len(POOL))
-        target: Any = arguments if isinstance(place, int) else named
+    for place, number in chosen.items():
         value = POOL[number]()
         if place in ("callback", "report") and callable(value):
             continue  # what it raises is the user's
+        target: Any = arguments if isinstance(place, int) else named
         target[place] = value
         shown.append(f"{place}=POOL[{number}]")
     text = f"{name}({', '.join(shown)})"

@@ -45,6 +45,11 @@ def _made_anew(reference: Any, plan: Any, device: str, begin: Any = lambda text,
         return kept_programs.built(reference, plan, device, begin)
 
 
+def forget(kernel: Any) -> None:
+    """Let a kernel that was called be compiled anew."""
+    kernel._calls._begin()
+
+
 @contextmanager
 def strict_cpu() -> Iterator[None]:
     """Kernels that are made and compiled within it keep to the order of operations as written."""

@@ -35,9 +35,13 @@ SEARCHED, REDUCED = 0.25, 0.04  # shares of the programs that can be
 CALLED_AGAIN = 0.15
 SHRINKING = 40.0  # seconds to look for a smaller program that fails in the same way
 COMPILED_FOR_A_GPU = 0.1  # share of the programs that NVRTC compiles: each takes some 0.3 s
-CLOSE = {np.dtype(np.float32): 2e-5, np.dtype(np.float64): 1e-12}
+CLOSE = {np.dtype(np.float16): 2e-3, np.dtype(np.float32): 2e-5, np.dtype(np.float64): 1e-12}
 ZEROS = {np.dtype(np.float32): 0.0, np.dtype(np.float64): 0.0}  # to the bit, but for the signs of zeros
-LOOSE = {np.dtype(np.float32): 2e-3, np.dtype(np.float64): 1e-6}  # library functions, and sums in another order
+LOOSE = {
+    np.dtype(np.float16): 2e-2,
+    np.dtype(np.float32): 2e-3,
+    np.dtype(np.float64): 1e-6,
+}  # library functions, and sums in another order
 
 
 def body(case: Case) -> str:

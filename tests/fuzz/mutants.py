@@ -34,7 +34,7 @@ from lanewise.records.arrays import RecordArray
 from lanewise.support.errors import ArgumentError, CompileError, LanewiseError, RecordError
 from tests import corpus, harness
 from tests.fuzz.campaign import Campaign, Case
-from tests.fuzz.exact import library_of_the_cpu, strict_cpu
+from tests.fuzz.exact import forget, library_of_the_cpu, strict_cpu
 from tests.fuzz.kernels import CLOSE, LOOSE, differences, draw_layout, draw_traits
 from tests.fuzz.programs import write_program
 from tests.fuzz.texts import executed
@@ -438,7 +438,7 @@ def body(case: Case) -> str:
 
 def _own(error: Exception, frames: traceback.StackSummary) -> bool:
     """A name that the package does not have, or a function of the language that the broken text calls in ordinary Python."""
-    asked = isinstance(error, AttributeError) and frames[-1].name == "__getattr__"
+    asked = isinstance(error, AttributeError) and frames[-1].name in ("__getattr__", "find")
     return asked or all(Path(f.filename).name in ORDINARY for f in frames if f.filename.startswith(PACKAGE))
 
 
@@ -496,7 +496,7 @@ def compared(given: harness.Input, layout: lw.Layout, reference: Any) -> None:
     tolerance = LOOSE if given.case.pairwise else CLOSE
     if not differences(harness.run_public(given, layout, "cpu"), reference, tolerance):
         return
-    given.case.kernel._calls.compiled.clear()
+    forget(given.case.kernel)
     with library_of_the_cpu(), strict_cpu():
         reference = harness.run_public(given, layout, "python")
         found = harness.run_public(given, layout, "cpu")

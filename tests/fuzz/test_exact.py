@@ -9,7 +9,7 @@ from lanewise.launch.executable import generated_texts
 from lanewise.launch.support import compile_kernel
 from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.runtime.nvrtc import compile_cubin
-from tests.fuzz.exact import strict_cpu, strict_gpu
+from tests.fuzz.exact import forget, strict_cpu, strict_gpu
 from tests.fuzz.texts import executed
 
 TEXT = """@lw.elementwise
@@ -38,6 +38,16 @@ def test_a_strict_cpu_rounds_products(kind: str) -> None:
     with strict_cpu():
         assert _called(kind) == 0
     assert _called(kind) == ONE_ROUNDING[kind]
+
+
+def test_a_kernel_that_was_called_is_strict_too() -> None:
+    with executed(TEXT.format("f32"), "fuzz_exact.py") as names:
+        a = np.full(1, 1 + ONE_ROUNDING["f32"] ** 0.5, np.float32)
+        c = -(2 * a - 1)
+        assert names.kernel(a, a, c)[0] == ONE_ROUNDING["f32"]
+        forget(names.kernel)
+        with strict_cpu():
+            assert names.kernel(a, a, c)[0] == 0
 
 
 @pytest.mark.cuda

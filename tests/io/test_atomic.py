@@ -85,13 +85,32 @@ def test_rights_are_those_of_a_plain_file(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_made(tmp_path: Path) -> None:
-    assert writable_folder(tmp_path / "new").is_dir()
-    assert writable_folder(tmp_path / "new") == tmp_path / "new"
+    with writable_folder(tmp_path / "new") as folder:
+        assert folder == tmp_path / "new"
+        assert folder.is_dir()
+        (folder / "file").touch()
+    with writable_folder(tmp_path / "new") as folder:
+        (folder / "file").unlink()
+    assert folder.is_dir()  # it was there before
     (tmp_path / "file").touch()
     for path, reason in (
         (tmp_path / "file", "exists and is not a folder; wanted the name of a folder to write into"),
         (tmp_path / "no" / "folder", f"the folder {tmp_path / 'no'} does not exist; create it first"),
     ):
-        with pytest.raises(InputError) as refusal:
-            writable_folder(path)
+        with pytest.raises(InputError) as refusal, writable_folder(path):
+            pass
         assert str(refusal.value) == f"{path}: {reason}"
+
+
+@pytest.mark.parametrize("error", [InputError, KeyboardInterrupt])
+def test_a_folder_that_stays_empty_is_gone_again(tmp_path: Path, error: type[BaseException]) -> None:
+    def refused(*left: str) -> None:
+        with writable_folder(tmp_path / "new") as folder:
+            for name in left:
+                (folder / name).touch()
+            raise error("refused")
+
+    for left in ((), ("file",)):
+        with pytest.raises(error):
+            refused(*left)
+        assert [p.name for p in tmp_path.rglob("*")] == (["new", *left] if left else [])

@@ -17,8 +17,9 @@ import traceback
 from types import FrameType
 from typing import Any
 
+from lanewise.support.command import INTERRUPTED, leave, leave_when_interrupted
 from lanewise.support.errors import LanewiseError
-from lanewise.support.interrupts import INTERRUPTED, interrupts_wait, leave, leave_when_interrupted
+from lanewise.support.interrupts import interrupts_wait
 from lanewise.support.naming import at_first_use
 
 # objects that Python makes before it looks for garbage: modules and compilers make many that stay

@@ -15,8 +15,8 @@ import typer
 
 from lanewise.cli.words import Json
 from lanewise.sims.common.commands import Command, Listed, whole_number
+from lanewise.support.command import INTERRUPTED
 from lanewise.support.errors import InputError
-from lanewise.support.interrupts import INTERRUPTED
 from lanewise.support.numerals import counted
 
 if TYPE_CHECKING:

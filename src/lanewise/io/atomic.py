@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lanewise.io.source import FilePath
-from lanewise.support.errors import InputError
+from lanewise.support.errors import InputError, LanewiseError
 
 
 def writable_target(path: FilePath, overwrite: bool) -> Path:
@@ -40,10 +40,12 @@ def writable_target(path: FilePath, overwrite: bool) -> Path:
     return target
 
 
-def writable_folder(path: FilePath) -> Path:
+@contextmanager
+def writable_folder(path: FilePath) -> Generator[Path]:
     """The folder of this name, made if it is not there; the folder around it has to be.
 
-    Raises InputError where it cannot be.
+    One that was made is gone again where the block leaves nothing in it. Raises InputError for a
+    folder that cannot be made.
     """
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
@@ -52,11 +54,31 @@ def writable_folder(path: FilePath) -> Path:
         )
     if not folder.resolve().parent.is_dir():
         raise InputError(f"{path}: the folder {folder.parent} does not exist; create it first")
+    new = not folder.exists()
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise unwritable(path, folder.parent, error) from error
-    return folder
+    try:
+        yield folder
+    finally:
+        if new:
+            with suppress(OSError):  # something is in it
+                folder.rmdir()
+
+
+@contextmanager
+def taken_back(path: Path) -> Generator[None]:
+    """A file that says what is begun in its folder: it goes again where the block refuses that
+    before anything else is written there.
+    """
+    there = set(os.listdir(path.parent))
+    try:
+        yield
+    except LanewiseError:
+        if set(os.listdir(path.parent)) == there:
+            path.unlink()
+        raise
 
 
 @contextmanager

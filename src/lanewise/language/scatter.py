@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from lanewise.support.attributes import settings_by_name
-from lanewise.support.checks import check_unmasked, shown
+from lanewise.support.checks import LARGEST, check_unmasked, shown
 from lanewise.support.errors import ArgumentError
 
 Operation = Literal["add", "min", "max", "sum"]
@@ -83,7 +83,7 @@ def _scatter(operation: Operation) -> Callable[..., None]:
         with np.errstate(all="ignore"):
             kept = (
                 np.asarray(value).astype(array.dtype)[()]
-                if abs(value) < 2**63 or array.dtype.kind == "f"
+                if abs(value) < 2**63 or (array.dtype.kind == "f" and not abs(value) > LARGEST)
                 else None
             )
         if kept is None:

@@ -217,21 +217,30 @@ def field_of_annotation(annotation: Any) -> t.Scalar | None:
 
 
 MOST_ZEROS = 1 << 20  # far more than registers
-_KEEP_INTEGERS = frozenset({"min", "max", "clamp", "abs"})
+_OF_INTEGERS: dict[str, Callable[..., Any]] = {
+    "min": min,
+    "max": max,
+    "clamp": lambda x, low, high: min(max(x, low), high),
+    "abs": abs,
+}
 
 
 def on_python_numbers(name: str, *arguments: Any) -> Any:
-    """A scalar function of Python numbers: a Python number, computed in 64 bits."""
-    floats = name not in _KEEP_INTEGERS or any(isinstance(a, float) for a in arguments)
+    """A scalar function of Python numbers: a Python number, computed in float64, or exactly where
+    integers stay integers.
+    """
+    if name in _OF_INTEGERS and not any(isinstance(a, float) for a in arguments):
+        kind = bool if all(isinstance(a, bool) for a in arguments) else int
+        return kind(_OF_INTEGERS[name](*arguments))
     with np.errstate(all="ignore"):
-        return SCALAR_FUNCTIONS[name](*(np.float64(a) if floats else a for a in arguments)).item()
+        return SCALAR_FUNCTIONS[name](*map(np.float64, arguments)).item()
 
 
 def _on_scalars(name: str, arguments: tuple[Any, ...]) -> Any:
     if all(literal_type(a) is not None for a in arguments):
         return on_python_numbers(name, *arguments)
     kind = common_type(arguments)
-    convert = SCALAR_NAMES[(kind if name in _KEEP_INTEGERS else t.float_of(kind)).name]
+    convert = SCALAR_NAMES[(kind if name in _OF_INTEGERS else t.float_of(kind)).name]
     return SCALAR_FUNCTIONS[name](*(convert(a) for a in arguments))
 
 

@@ -195,7 +195,7 @@ def _named(devices: Iterable[str]) -> list[str]:
     """The names of a list; whatever is none is refused."""
     try:
         names = list(devices)
-    except TypeError:  # it has no elements
+    except Exception:  # it has no elements, or does not give them
         names = [None]
     if any(not isinstance(name, str) for name in names):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ArgumentError(

@@ -6,13 +6,14 @@ They say so in the environment, which is all that is read here: no library of MP
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+
+TYPE_CHECKING = False  # that of `typing`: a command reads this in its first lines
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 ALONE = "LANEWISE_RANKS"  # a variable: "alone" makes each process its own run
 
 
-@dataclass(frozen=True, slots=True)
 class Started:
     """This process among those that were started together.
 
@@ -20,10 +21,14 @@ class Started:
     the libraries of MPI that the program belongs to, "" for any.
     """
 
-    by: str
-    rank: int
-    size: int
-    family: str = ""
+    def __init__(self, by: str, rank: int, size: int, family: str = "") -> None:
+        self.by, self.rank, self.size, self.family = by, rank, size, family
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Started) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((self.by, self.rank, self.size))
 
 
 OPEN_MPI, MPICH = "Open MPI", "MPICH"  # with MVAPICH, Intel MPI and Microsoft MPI

@@ -29,7 +29,7 @@ from lanewise.patterns.sitewise.split_steps import (
 )
 from lanewise.patterns.sitewise.steppers import SiteStepper, around_steps
 from lanewise.patterns.sitewise.values import SiteValues, is_unchanging, same_values
-from lanewise.planning.plan import Plan
+from lanewise.planning.plan import Plan, check_plan
 from lanewise.runtime.programs import NamedLaunch
 from lanewise.support.attributes import settings_by_name
 from lanewise.support.errors import LanewiseError, brief, shortened
@@ -211,6 +211,7 @@ class LatticeKernel(ABC):
         """So many steps, by the loop of the run before if nothing has changed since: graphs and
         all.
         """
+        check_plan(self.__name__, plan)
         versions = self.kinds.notice()
         if not isinstance(sites, Sites | SplitSites):  # pyright: ignore[reportUnnecessaryIsInstance]
             self.kinds.check_sites(sites)

@@ -157,7 +157,7 @@ class Stencil(LatticeKernel):
         """
         self.kinds.check_sites(sites)
         sites.whole.check()
-        if name not in self.fields:
+        if not isinstance(name, str) or name not in self.fields:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError(
                 f"{self.__name__} has no field {shown(name)}; its fields are "
                 f"{', '.join(self.fields)}"

@@ -22,8 +22,8 @@ from lanewise.sims.common.options import GivenOptions
 from lanewise.sims.common.processes import writes
 from lanewise.sims.common.profile_report import ProfileReport
 from lanewise.sims.common.viewing import check_view, viewed
+from lanewise.support.command import INTERRUPTED
 from lanewise.support.errors import InputError
-from lanewise.support.interrupts import INTERRUPTED
 
 if TYPE_CHECKING:  # the command line is there without the compiler
     from lanewise.sims.common.run import Run, Simulated

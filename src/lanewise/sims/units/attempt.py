@@ -18,7 +18,7 @@ from lanewise.sims.common.checks import COMPLETE
 from lanewise.sims.units.results import UnitFiles, UnitResult, write_result
 from lanewise.sims.units.scan import Scan, ScanUnit
 from lanewise.support.attributes import frozen
-from lanewise.support.interrupts import INTERRUPTED
+from lanewise.support.command import INTERRUPTED
 
 ATTEMPTS = 3  # of a process that ends without a result, as one that is killed
 REFUSED = 2  # the code of a command whose input is wrong: it would be wrong again

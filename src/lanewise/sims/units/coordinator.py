@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lanewise.io.atomic import writable_folder
+from lanewise.io.atomic import taken_back, writable_folder
 from lanewise.io.claims import claimed
 from lanewise.sims.common.devices import CUDA, visible_cards
 from lanewise.sims.units.attempt import Conditions, UnitFailed, run_unit
@@ -55,10 +55,9 @@ def opened(folder: Path, scan: Scan | None) -> Generator[Scan]:
     """
     if scan is not None:
         scan = checked(scan)
-        writable_folder(folder)
     elif not (folder / SCAN).exists():
         read_scan(folder)  # which says so
-    with claimed([folder / SCAN]):
+    with writable_folder(folder), claimed([folder / SCAN]):
         if scan is None:
             there = read_scan(folder)
             check_inputs(there)
@@ -69,7 +68,8 @@ def opened(folder: Path, scan: Scan | None) -> Generator[Scan]:
                 f"{folder}: a scan was begun there; lanewise units resume {folder} continues it"
             )
         write_scan(folder, scan)
-        yield scan
+        with taken_back(folder / SCAN):
+            yield scan
 
 
 def compute(

@@ -210,7 +210,7 @@ def _arguments(
     """Those of the call, with `bodies` and `seed` for a function that takes them."""
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError) as error:
+    except Exception as error:  # of an object that can be called, whatever its methods raise
         raise InputError(f"{place}: what it takes is not known; wanted a plain function") from error
     takes = signature.parameters
     given = dict(arguments)

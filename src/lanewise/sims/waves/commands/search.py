@@ -33,8 +33,8 @@ from lanewise.sims.waves.refinement import follow_up
 from lanewise.sims.waves.tables import write_table
 from lanewise.sims.waves.units import Found, Job, Opened, Workers, forget, has_checkpoints, opened
 from lanewise.sims.waves.units.origins import origins
+from lanewise.support.command import INTERRUPTED
 from lanewise.support.errors import InputError
-from lanewise.support.interrupts import INTERRUPTED
 from lanewise.support.numerals import counted, numeral
 
 FLAGS = {"freq_band": "--band"}

@@ -54,8 +54,8 @@ def write_sfts(
 
     Errors: see `write_file`.
     """
-    target = writable_folder(folder)
-    return [write_file(target / str(name_of(d, label)), d, overwrite) for d in sfts]
+    with writable_folder(folder) as target:
+        return [write_file(target / str(name_of(d, label)), d, overwrite) for d in sfts]
 
 
 def name_of(sfts: DetectorSfts, label: str = "") -> SftName:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from lanewise.io.atomic import taken_back, writable_folder
 from lanewise.io.claims import claimed
 from lanewise.profiling import stage
 from lanewise.sims.waves.hierarchical import CANDIDATE, Candidates, merged
@@ -161,9 +162,8 @@ def opened(
     if resume and not there:
         raise InputError(f"{folder}: there is no search to resume; leave --resume out to begin one")
     ready = job.load()
-    _make(folder)
-    with claimed([folder / SEARCH]):
-        before = _open(folder, ready, resume=resume, overwrite=overwrite)
+    with writable_folder(folder), claimed([folder / SEARCH]):
+        before = _begun(folder, ready, resume=resume, overwrite=overwrite)
         if before is not None and units is not None and units != before:
             raise InputError(
                 f"{folder}: the search there was divided into {before} work units, and --units is "
@@ -177,8 +177,11 @@ def opened(
         count = before or units or min(_most(ready), UNITS_A_WORKER * (workers.count or 0) or 1)
         every = _divided(ready, count)
         if before is None:
+            for path in folder.glob("unit-*.json"):  # of a search that this one replaces
+                path.unlink()
             write_configuration(folder, ready.configuration, count)
-        yield Opened(ready, every, folder, workers)
+        with taken_back(folder / SEARCH) if before is None else nullcontext():
+            yield Opened(ready, every, folder, workers)
 
 
 def search_in_units(
@@ -235,19 +238,8 @@ def _most(ready: Ready) -> int:
     return maps * ready.grids.frequencies if ready.job.divides_bands else maps
 
 
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"{folder}: the folder of the checkpoints cannot be made: {error.strerror or error}"
-        ) from error
-
-
-def _open(folder: Path, ready: Ready, *, resume: bool, overwrite: bool) -> int | None:
-    """The number of units of the search that is resumed; None for a new one, for which the folder
-    is cleared.
-    """
+def _begun(folder: Path, ready: Ready, *, resume: bool, overwrite: bool) -> int | None:
+    """The number of units of the search that is resumed; None for a new one."""
     there = (folder / SEARCH).exists()
     if resume:
         configuration, units = read_configuration(folder)
@@ -263,8 +255,6 @@ def _open(folder: Path, ready: Ready, *, resume: bool, overwrite: bool) -> int |
             f"{folder}: there are checkpoints of a search; give --resume to continue from them, or "
             "--overwrite to begin anew"
         )
-    for path in folder.glob("unit-*.json"):
-        path.unlink()
     return None
 
 
