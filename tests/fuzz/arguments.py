@@ -87,7 +87,15 @@ POOL: list[Callable[[], Any]] = [
 
 # Python's own protocol: a field or a row that is not there.
 PROTOCOL = dict.fromkeys(
-    ["RecordArray.row", "RecordArray.part", "RecordArray.assigned", "Ragged.row", "RaggedArray.list"], IndexError
+    [
+        "RecordArray.row",
+        "RecordArray.part",
+        "RecordArray.mask",
+        "RecordArray.assigned",
+        "Ragged.row",
+        "RaggedArray.list",
+    ],
+    IndexError,
 )
 
 
@@ -111,7 +119,7 @@ def call_with(name: str, chosen: Mapping[int | str, int]) -> tuple[str, str]:
     shown: list[str] = []
     for place, number in chosen.items():
         value = POOL[number]()
-        if place in ("callback", "report") and callable(value):
+        if (place in ("callback", "report") or (name, place) == ("Population.step", 0)) and callable(value):
             continue  # what it raises is the user's
         target: Any = arguments if isinstance(place, int) else named
         target[place] = value

@@ -217,12 +217,15 @@ def field_of_annotation(annotation: Any) -> t.Scalar | None:
 
 
 MOST_ZEROS = 1 << 20  # far more than registers
+
+
+def _clamp(x: int, low: int, high: int) -> int:
+    return min(max(x, low), high)
+
+
 _OF_INTEGERS: dict[str, Callable[..., Any]] = {
-    "min": min,
-    "max": max,
-    "clamp": lambda x, low, high: min(max(x, low), high),
-    "abs": abs,
-}
+    "min": min, "max": max, "clamp": _clamp, "abs": abs,
+}  # fmt: skip
 
 
 def on_python_numbers(name: str, *arguments: Any) -> Any:

@@ -238,4 +238,4 @@ def unknown_name(record: Record, what: str, name: Any, names: Iterable[str]) -> 
     """The text of the error about a field or a column that is not there."""
     listed = list(names)
     meant = near(name, listed) if isinstance(name, str) else ""
-    return f"{record.name} has no {what} {name!r}{meant or ';'} wanted {', '.join(listed)}"
+    return f"{record.name} has no {what} {shown(name)}{meant or ';'} wanted {', '.join(listed)}"

@@ -207,7 +207,7 @@ def check_dimension(direction: Direction, vector: Sequence[Any]) -> None:
     try:
         numbers = all(map(_is_number, vector)) and not isinstance(vector, (set, dict))
         len(vector)
-    except TypeError:
+    except Exception:  # also what its methods raise
         numbers = False
     if not numbers:
         raise ArgumentError(
@@ -269,17 +269,18 @@ def _check_lattice(
 
 
 def _check_velocities(name: str, velocities: tuple[tuple[int, ...], ...]) -> None:
-    if any(velocities[0]):
-        raise ArgumentError(f"lattice {name}: direction 0 is at rest, found {velocities[0]}")
-    for i, e in enumerate(velocities):
+    for e in velocities:
         if len(e) != len(velocities[0]):
             raise ArgumentError(
                 f"lattice {name}: velocities differ in length, found {velocities[0]} and {e}"
             )
         if any(type(v) is not int or abs(v) > 1 for v in e):
             raise ArgumentError(
-                f"lattice {name}: the components of a velocity are -1, 0 or 1, found {e}"
+                f"lattice {name}: the components of a velocity are -1, 0 or 1, found {shown(e)}"
             )
+    if any(velocities[0]):
+        raise ArgumentError(f"lattice {name}: direction 0 is at rest, found {velocities[0]}")
+    for i, e in enumerate(velocities):
         if e in velocities[:i]:
             raise ArgumentError(f"lattice {name}: the velocity {e} is there twice")
         if tuple(-v for v in e) not in velocities:

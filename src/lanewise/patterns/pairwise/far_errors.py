@@ -109,6 +109,8 @@ def far_errors(
         raise ArgumentTypeError(
             f"lw.far_errors takes a pairwise function over a tree, found {shown(function)}"
         )
+    if not isinstance(again, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ArgumentError(f"lw.far_errors: again= is True or False, found {shown(again)}")
     if not isinstance(function.search, Tree):
         raise ArgumentError(
             f"lw.far_errors({function.__name__}): it runs over {function.search.describe()}, and "
