@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lanewise.launch.sent import Sent
 from lanewise.primitives.copying import copy_bandwidth
+from lanewise.runtime.device import get_device
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.links import BETWEEN_PROCESSES, NVLINK, RATES, copy_rate, link_between
 from lanewise.runtime.mesh import OF_PROCESS
@@ -81,7 +82,8 @@ def link_of_step(source: str, target: str, nbytes: float) -> LinkOfStep:
     if not (is_here(source) and is_here(target)):
         return LinkOfStep(source, target, UNKNOWN, nbytes, None, NOT_HERE)
     link = link_between(source, target)
-    if source != target:
+    on_host = all(get_device(d).target.host_memory for d in (source, target))
+    if source != target and not on_host:
         return LinkOfStep(source, target, link, nbytes, copy_rate(source, target), MEASURED)
     both = copy_bandwidth(source)  # reads and writes
     if both is None:

@@ -141,10 +141,11 @@ def _host(values: Any) -> Array:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("leaf", [pytest.param(16, marks=pytest.mark.slow), 32])
-def test_errors_are_small_and_bits_the_same(device: str, leaf: int) -> None:
+@pytest.mark.parametrize(("leaf", "theta"), [pytest.param(16, 0.5, marks=pytest.mark.slow), (32, 0.6)])
+def test_errors_are_small_and_bits_the_same(device: str, leaf: int, theta: float) -> None:
+    """Of smaller leaves fewer sources are met one by one, so they take a smaller angle."""
     b, on_host = bodies(3000, device=device), bodies(3000)
-    found = [_host(dual(leaf=leaf)(b, b, SOFTENING2)) for _ in range(2)]
+    found = [_host(dual(theta, leaf=leaf)(b, b, SOFTENING2)) for _ in range(2)]
     assert np.array_equal(found[0], found[1])
     away = errors(found[0], exact(on_host, on_host, lambda i: i))
     assert np.median(away) < 5e-3

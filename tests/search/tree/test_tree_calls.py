@@ -130,6 +130,19 @@ def test_no_bodies() -> None:
     assert np.array_equal(np.asarray(far()(some, none, SOFTENING2)), np.zeros((3, 3)))
 
 
+@pytest.mark.parametrize(("count", "leaf"), [(300, 1), (301, 3)])
+def test_a_leaf_of_one_body_is_not_far_from_itself(count: int, leaf: int) -> None:
+    """A group of one body has no radius, and the box of its targets may end there."""
+    unsoftened = 0.0
+    for seed in range(8):
+        b = bodies(count, seed)
+        with np.errstate(divide="ignore"):  # what a body is to itself
+            wanted = exact(b, b, lambda i: i, unsoftened)
+        found = far(leaf=leaf)(b, b, unsoftened)
+        assert np.isfinite(found).all()
+        assert np.median(errors(found, wanted)) < 1e-2
+
+
 def test_all_bodies_in_one_place() -> None:
     b = bodies(200)
     b.position = [0.1, 0.2, 0.3]

@@ -16,6 +16,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.language.record import Leaf
 from lanewise.language.types import COMPONENTS, Scalar
+from lanewise.patterns.search.tree.nodes import ROUNDING
 
 GROUP = own("group")  # the number of a group
 GROUP_SIZE = 32  # targets: a warp of a GPU, and on a CPU the lanes of a few SIMD registers
@@ -65,7 +66,8 @@ class GroupBox:
 
     def measure(self, target: str, count: ir.Expression, step: int = 1) -> ir.Block:
         """The middle of the box and half of its extents, from the positions of so many targets,
-        which lie `step` sorted places apart.
+        which lie `step` sorted places apart. The half is larger by more than the roundings: a node
+        that is one target of the group lies in the box, and is not far from it.
         """
         (first, last), m = self.members, ir.Local(own("group.m"), self.group.type)
         body: list[ir.Statement] = [
@@ -86,11 +88,14 @@ class GroupBox:
         one = ir.Literal(1, self.group.type)
         body.append(ir.For(m.name, first, last, one, tuple(inner)))
         ends = (self._reals(n) for n in ("low", "high", "half", "middle"))
+        room = ir.Literal(ROUNDING[self.precision.size], self.precision)
         for low, high, half, middle in zip(*ends, strict=True):
             size = build.times(ir.Literal(0.5, self.precision), build.minus(high, low))
+            away = build.maximum(*(ir.Call("abs", (x,), self.precision) for x in (low, high)))
             body += [
                 ir.Assign(half.name, size),
                 ir.Assign(middle.name, build.plus(low, half)),
+                ir.Assign(half.name, build.plus(half, build.times(away, room))),
             ]
         return tuple(body)
 
