@@ -20,7 +20,6 @@ import numpy as np
 import lanewise as lw
 from bench.far_field import cloud
 from bench.harness import Errors, Measurement, describe_machine, interleave, write_results
-from lanewise.patterns.search.tree import call as tree_call
 from lanewise.patterns.search.tree import pairs
 from lanewise.runtime.device import get_device
 from lanewise.sims.common.devices import to_host
@@ -36,9 +35,8 @@ LIMIT = 0.1  # of the 99 % error
 
 def bound(search: lw.Tree, bodies: Any, queue: int) -> lw.Call:
     """A call whose kernels are its own, with queues of this length."""
-    modules: tuple[Any, ...] = (pairs, tree_call)
-    for module in modules:
-        module.QUEUE = queue
+    module: Any = pairs
+    module.QUEUE = queue
     law = make_physics.__wrapped__(Body, True).acceleration.using(search=search)
     return law.bind(bodies, bodies, softening2=SOFTENING**2)
 

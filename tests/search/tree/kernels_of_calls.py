@@ -165,7 +165,7 @@ class TreeCall:
         bound[TREE] = BoundArray(table.view(np.uint8).reshape(-1), tree_arrangement(), shape.nodes)
         bound[HEIGHTS] = bind_value_array(shape.heights[0], t.I32)
         bound[PARENTS] = bind_value_array(shape.parents, t.I32)
-        for name, (arrangement, count) in group_arrays(self.operators, self.arguments).items():
+        for name, (arrangement, count) in group_arrays(self.operators, self.arguments, self.index).items():
             number = evaluate(count, {NODES: shape.nodes, LEAVES: shape.leaves})
             size = arrangement.nbytes(number)
             data = np.zeros(size + 64, np.uint8)

@@ -104,8 +104,8 @@ def test_full_lists_leave_groups_to_the_walk(room: int, monkeypatch: pytest.Monk
 def test_no_bit_depends_on_the_length_of_a_queue(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     b, found = bodies(1500, device=device), list[Array]()
     for queue in (1, 3, 32, 1000):
-        for module in (pairs, tree_call):
-            monkeypatch.setattr(module, "QUEUE", queue)
+        for name in ("QUEUE", "HOST_QUEUE"):
+            monkeypatch.setattr(pairs, name, queue)
         fresh = lw.Pairwise(gravity.python)
         far = fresh.using(search=lw.Tree(theta=0.7, order=3, leaf=16, method="dual"))
         found.append(_host(far(b, b, SOFTENING2)))

@@ -59,7 +59,7 @@ def tasks_of_search(name: str, s: Specialised, kernel: Executable, programs: Pro
         assert isinstance(s.arguments, TreeArguments)
         moments = far.moments(programs, s.arguments, s.structure, device, walked)
         parts += moments
-        buffers |= far.buffers(s.arguments)
+        buffers |= far.buffers(s.arguments, index_type(device))
     if tests is not None:
         parts += [
             Renamed(_tests(s, programs), {RESULT: OUTSIDE, **walked}),

@@ -45,11 +45,11 @@ from lanewise.patterns.search.tree.pairs import (
     LENGTHS,
     LISTS,
     LOCALS,
-    QUEUE,
     QUEUES,
     ROOM,
     LocalRecord,
     build_group_pairs,
+    queue_of,
 )
 from lanewise.patterns.search.tree.proxies import (
     PROXIES,
@@ -192,12 +192,12 @@ class FarFields:
         )
         return [Renamed(table, names), Renamed(walk, names, SAMPLE if arguments.dealt else {})]
 
-    def buffers(self, arguments: TreeArguments) -> dict[str, Buffer]:
-        """The memory of the groups."""
+    def buffers(self, arguments: TreeArguments, index: Scalar) -> dict[str, Buffer]:
+        """The memory of the groups, for kernels that count in these."""
         estimates = estimate_buffers(arguments.target.name) if arguments.estimated else {}
         return estimates | {
             n: Buffer(n, Role.TEMPORARY, arrangement, count, what="the groups of a tree")
-            for n, (arrangement, count) in group_arrays(self.operators, arguments).items()
+            for n, (arrangement, count) in group_arrays(self.operators, arguments, index).items()
         }
 
 
@@ -224,9 +224,9 @@ def _fields(signature: Signature, proof: FarProof) -> tuple[str, ...]:
 
 
 def group_arrays(
-    operators: Operators | Proxies, arguments: TreeArguments
+    operators: Operators | Proxies, arguments: TreeArguments, index: Scalar
 ) -> dict[str, tuple[Arrangement, ir.Expression]]:
-    """The arrays that say what groups are, each with its number of elements."""
+    """The arrays that say what groups are, each with its number of elements. index: of kernels."""
     nodes = ir.Local(NODES, t.I64)
     if isinstance(operators, Operators):
         arrays: dict[str, tuple[Arrangement, ir.Expression]] = {
@@ -238,7 +238,7 @@ def group_arrays(
             arrays[LISTS] = (numbers, build.multiply(nodes, ROOM))
             arrays[LENGTHS] = (numbers, nodes)
             leaves = ir.Local(LEAVES, t.I64)
-            arrays[QUEUES] = (numbers, build.multiply(leaves, QUEUE))
+            arrays[QUEUES] = (numbers, build.multiply(leaves, queue_of(index)))
         return arrays
     return {
         RECORDS: (boxed_record(arguments).arrangement, nodes),

@@ -30,7 +30,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import identifier, own
 from lanewise.ir.values import record_array, uniform_leaves, value_array
 from lanewise.language.record import Leaf
-from lanewise.language.types import COMPONENTS, I32, Scalar
+from lanewise.language.types import COMPONENTS, I32, I64, Scalar
 from lanewise.layouts import AoAS, Arrangement
 from lanewise.patterns.search.tree.acceptance import FAR
 from lanewise.patterns.search.tree.arguments import (
@@ -48,6 +48,7 @@ LOCALS = own("tree.locals")  # the expansions around the targets of nodes
 LISTS, LENGTHS = own("tree.lists"), own("tree.lengths")  # of each node what it left, and how many
 QUEUES = own("tree.queues")  # of each thread what is far from its node and was not added yet
 QUEUE = 128  # nodes of a queue: 16 bytes an element of a tree with leaves of 32
+HOST_QUEUE = 8  # the same on a CPU, whose threads do not wait for each other
 ROOM = 128  # nodes of a list: 64 bytes an element of a tree with leaves of 16
 LAYOUT = AoAS()
 TARGET, ABOVE = "target", "above"  # prefixes of the fields of a node of targets, and of its parent
@@ -82,6 +83,11 @@ class LocalRecord:
     def store(self, node: ir.Expression) -> ir.StoreRecord:
         fields = zip(self.leaves, self.variables(), strict=True)
         return ir.StoreRecord(LOCALS, node, tuple((x.name, v) for x, v in fields))
+
+
+def queue_of(index: Scalar) -> int:
+    """The nodes of a queue, of a kernel that counts in these."""
+    return HOST_QUEUE if index == I64 else QUEUE
 
 
 def list_arrays(*, written: bool) -> tuple[ir.ArrayArgument, ...]:
@@ -200,7 +206,7 @@ class _Builder:
 
     def filled(self) -> ir.Block:
         """Look at nodes until the queue is full."""
-        room = ir.Logical("and", build.less(self.queued, QUEUE), self.more())
+        room = ir.Logical("and", build.less(self.queued, queue_of(self.index)), self.more())
         below = build.less(self.node, self.end)
         return (ir.While(room, (ir.If(below, self.step(), self.following_entry()),)),)
 
@@ -226,7 +232,7 @@ class _Builder:
 
     def queue_place(self, i: ir.Local) -> ir.Expression:
         """No height has more nodes than there are leaves."""
-        return build.add(build.multiply(self.whole("t"), QUEUE), i)
+        return build.add(build.multiply(self.whole("t"), queue_of(self.index)), i)
 
     # ------------------------------------------------------------ one node of sources
 
