@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from dataclasses import dataclass
 
 from lanewise.runtime.mathematics.coefficients import CONSTANTS
@@ -33,6 +35,11 @@ class BinaryFormat:
     def least(self) -> float:
         """The least normal number."""
         return 2.0 ** (1 - self.bias)
+
+    def bits_of(self, number: float) -> int:
+        """The bits of a positive number."""
+        both = ("<f", "<i") if self.kind == "float" else ("<d", "<q")
+        return int(struct.unpack(both[1], struct.pack(both[0], number))[0])
 
     @property
     def root_half_bits(self) -> int:
@@ -113,13 +120,18 @@ def as_number(n: Register) -> Register:
 
 
 def is_unusual(x: Register) -> Register:
-    """Whether a number is none of the positive normal ones, whose bits are integers from those
-    of the least one on and below those of infinity.
+    """Whether a number is none of the positive normal ones."""
+    return is_outside(x, format_of(x).least, math.inf)
+
+
+def is_outside(x: Register, low: float, high: float) -> Register:
+    """Whether a number is not from one positive number on and below another one. The bits of
+    positive numbers are integers in their order.
     """
     form = format_of(x)
-    one, sign = 1 << form.fraction, 1 << (31 if form is F32 else 63)
-    infinity = (2 * form.bias + 1) * one
-    return (x.bits + (sign - one)) >= infinity - one - sign
+    sign = 1 << (31 if form is F32 else 63)
+    first, end = form.bits_of(low), form.bits_of(high)
+    return (x.bits + (sign - first)) >= end - first - sign
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,16 @@ from __future__ import annotations
 import math
 
 from lanewise.runtime.mathematics.coefficients import ASIN, ATAN
-from lanewise.runtime.mathematics.formats import F32, format_of
-from lanewise.runtime.mathematics.registers import Register, fma, horner, select, size, sqrt
+from lanewise.runtime.mathematics.formats import F32, format_of, is_outside
+from lanewise.runtime.mathematics.registers import (
+    Register,
+    fma,
+    horner,
+    product,
+    select,
+    size,
+    sqrt,
+)
 
 _TAN_PI_8 = {"float": float.fromhex("0x1.a8279ap-2"), "double": math.sqrt(2.0) - 1.0}
 _TAN_3_PI_8 = {"float": float.fromhex("0x1.3504f4p1"), "double": math.sqrt(2.0) + 1.0}
@@ -30,46 +38,54 @@ def atan(x: Register) -> Register:
 
 
 def atan2(y: Register, x: Register) -> Register:
-    """The angle of the point (x, y), with the signs that C gives it."""
-    form, a, b = format_of(x), size(y), size(x)
+    """The angle of the point (x, y), with the signs that C gives it. Points that are very near or
+    far, no numbers among them, go another way, which is called.
+    """
+    a, b = size(y), size(x)
+    swapped = a > b
+    larger, smaller = select(swapped, a, b), select(swapped, b, a)
+    edge = _edge(x)
+    usual = _of_octant(y, x, larger, smaller)
+    far = is_outside(larger, 2.0**-edge, 2.0**edge)
+    return x.code.where_any(far, "atan2_unusual", (y, x), (usual,), (x.kind,), _of_any)[0]
+
+
+def _edge(x: Register) -> int:
+    return 100 if format_of(x) is F32 else 900
+
+
+def _of_any(y: Register, x: Register) -> Register:
+    a, b = size(y), size(x)
     swapped = a > b
     larger, smaller = select(swapped, a, b), select(swapped, b, a)
     # of two that are infinite the angle is that of (1, 1)
     both = smaller.equals(math.inf)
     larger, smaller = select(both, 1.0, larger), select(both, 1.0, smaller)
-    edge, down, up = (100, 0.25, 2.0**24) if form is F32 else (900, 0.25, 2.0**54)
+    edge, up = _edge(x), 2.0 ** (24 if format_of(x) is F32 else 54)
     factor = select(
         larger > 2.0**edge,
-        larger.of(down),
+        larger.of(0.25),
         select(larger < 2.0**-edge, larger.of(up), larger.of(1.0)),
     )
-    g, s = larger * factor, smaller * factor
-    half = s > g * _TAN_PI_8[x.kind]
-    over, under = select(half, s - g, s), select(half, s + g, g)
-    under = select(larger.equals(0.0), 1.0, under)
-    t = over / under
-    negative = x.bits < 0
-    # the angle is base + t or base - t: of the octant
-    quarter = select(half, larger.of(form["PI4H"]), larger.of(0.0))
-    quarter_low = select(half, larger.of(form["PI4L"]), larger.of(0.0))
-    # (swapped, negative): t, pi - t, pi/2 - t, pi/2 + t, where t begins at `quarter`
-    pi_high = select(half, larger.of(form["TPI4H"]), larger.of(form["PIH"]))
-    pi_low = select(half, larger.of(form["TPI4L"]), larger.of(form["PIL"]))
-    minus_high = select(half, larger.of(form["PI4H"]), larger.of(form["PI2H"]))
-    minus_low = select(half, larger.of(form["PI4L"]), larger.of(form["PI2L"]))
-    plus_high = select(half, larger.of(form["TPI4H"]), larger.of(form["PI2H"]))
-    plus_low = select(half, larger.of(form["TPI4L"]), larger.of(form["PI2L"]))
-    high = select(
-        swapped, select(negative, plus_high, minus_high), select(negative, pi_high, quarter)
-    )
-    low = select(
-        swapped, select(negative, plus_low, minus_low), select(negative, pi_low, quarter_low)
-    )
-    turns = swapped ^ negative
-    t = select(turns, -t, t)
-    result = _with_base(t, high, low)
-    result = select(y.is_nan, y, result.signed(y))
+    g = select(larger.equals(0.0), 1.0, larger * factor)
+    result = _of_octant(y, x, g, smaller * factor)
+    result = select(y.is_nan, y, result)
     return select(x.is_nan, x, result)
+
+
+def _of_octant(y: Register, x: Register, larger: Register, smaller: Register) -> Register:
+    """The angle, by the sizes of both: some eighths of a circle, and an arc tangent."""
+    form, swapped, negative = format_of(x), size(y) > size(x), x.bits < 0
+    half = smaller > larger * _TAN_PI_8[x.kind]
+    over = select(half, smaller - larger, smaller)
+    under = select(half, smaller + larger, larger)
+    # (swapped, negative): t, pi - t, pi/2 - t, pi/2 + t, where t begins at an eighth or at 0
+    turns = swapped ^ negative
+    t, eighth = over / under, select(half, x.of(1.0), x.of(0.0))
+    t, eighth = select(turns, -t, t), select(turns, -eighth, eighth)
+    eighths = eighth + select(swapped, x.of(2.0), select(negative, x.of(4.0), x.of(0.0)))
+    high, lost = product(eighths, form["PI4H"])
+    return _with_base(t, high, fma(eighths, form["PI4L"], lost)).signed(y)
 
 
 def _arc(x: Register) -> tuple[Register, Register, Register]:
