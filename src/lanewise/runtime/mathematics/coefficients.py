@@ -124,11 +124,11 @@ LOG: Final = {
         "1.7465c75129e66p-3 1.39acce71b5b2cp-3 1.2e9d91f28990ep-3"
     ),
 }
-# (atanh s / s - 1 - s^2/3) / s^4, of s^2
+# (2 / ln 2) (atanh s / s - 1 - s^2/3) / s^4, of s^2
 LP: Final = {
     "double": _numbers(
-        "1.9999999999999p-3 1.24924924926e5p-3 1.c71c71c698162p-4 1.745d17aed48ep-4 "
-        "1.3b1384ed93c6ap-4 1.111bb3c0999cbp-4 1.def91464bc652p-5 1.e4d246de7adfbp-5"
+        "1.2776c50ef9bfep-1 1.a61762a7ae234p-2 1.484b13d760b0bp-2 1.0c9a84e500319p-2 "
+        "1.c68f16a2de2cdp-3 1.8a03096a9cd69p-3 1.598186c0bc339p-3 1.5db9869dc279fp-3"
     ),
 }
 # (2 / ln 2) atanh s / s, of s^2
@@ -171,9 +171,6 @@ CONSTANTS: Final = {
         "PIH": float.fromhex("1.921fb6p1"),
         "PIL": float.fromhex("-1.777a5cp-24"),
         "LN2F": float.fromhex("1.62e43p-1"),
-        "THIRDL": float.fromhex("-1.555556p-27"),
-        "TL2E": float.fromhex("1.715476p1"),
-        "TL2EL": float.fromhex("1.4ae0cp-25"),
         "LOG10E": float.fromhex("1.bcb7b2p-2"),
         "LOG10EL": float.fromhex("-1.5b235ep-27"),
         "LOG10_2H": float.fromhex("1.344p-2"),
@@ -198,7 +195,8 @@ CONSTANTS: Final = {
         "PIH": float.fromhex("1.921fb54442d18p1"),
         "PIL": float.fromhex("1.1a62633145c07p-53"),
         "LN2F": float.fromhex("1.62e42fefa39efp-1"),
-        "THIRDL": float.fromhex("1.5555555555555p-56"),
+        "TL2E3": float.fromhex("1.ec709dc3a03fdp-1"),
+        "TL2E3L": float.fromhex("1.d27f05548af0cp-55"),
         "TL2E": float.fromhex("1.71547652b82fep1"),
         "TL2EL": float.fromhex("1.777d0ffda0d24p-55"),
         "LOG10E": float.fromhex("1.bcb7b1526e50ep-2"),

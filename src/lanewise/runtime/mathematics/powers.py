@@ -25,6 +25,7 @@ from lanewise.runtime.mathematics.registers import (
     quick_sum,
     select,
     size,
+    within,
 )
 
 
@@ -79,35 +80,30 @@ def _short(a: Register, y: Register, *, special: bool) -> Register:
     if special:
         w = _ends(a, w, y)
         w = select(w.is_nan, 0.0, w)
-    w = select(w < -400.0, -400.0, select(w > 400.0, 400.0, w))
+    w = within(w, -400.0, 400.0)
     n = nearest_whole(w, 1.0)
     r = w - n.number
     return (fma(horner(r, EQ["double"]), r, 1.0) * power(n.bits)).to("float")
 
 
 def _logarithm(parts: Normalised) -> tuple[Register, Register]:
-    """log2 in two parts, to about 66 bits."""
+    """log2 in two parts, to about 66 bits: k + s (2 + 2/3 s^2 + ...) / ln 2."""
     f, form = parts.f, F64
     d = f + 2.0
-    d_low = (f + 1.0) - (d - 1.0)
     inverse = 1.0 / d
     s = f * inverse
-    s_low = fma(-s, d_low, fma(-s, d, f)) * inverse
+    s_low = fma(-s, f - (d - 2.0), fma(-s, d, f)) * inverse
     z, z_low = product(s, s)
     z_low = fma(s + s, s_low, z_low)
-    # 1 + z (1/3 + q)
     q = horner(z, LP["double"]) * z
-    third, third_low = quick_sum(q.of(1 / 3), q)
-    third_low = third_low + form["THIRDL"]
+    third, third_low = quick_sum(q.of(form["TL2E3"]), q)
+    third_low = third_low + form["TL2E3L"]
     v, v_low = product(z, third)
-    v_low = v_low + fma(z, third_low, z_low * third)
-    one, one_low = quick_sum(v.of(1.0), v)
-    one_low = one_low + v_low
-    # times s, times 2 / ln 2
-    p, p_low = product(one, s)
-    p_low = p_low + fma(one, s_low, one_low * s)
-    high, low = product(p, form["TL2E"])
-    low = low + fma(p, form["TL2EL"], p_low * form["TL2E"])
+    v_low = fma(z, third_low, fma(z_low, third, v_low))
+    whole, whole_low = quick_sum(v.of(form["TL2E"]), v)
+    whole_low = (whole_low + form["TL2EL"]) + v_low
+    high, low = product(whole, s)
+    low = fma(whole, s_low, fma(whole_low, s, low))
     total, lost = quick_sum(parts.k, high)
     return quick_sum(total, lost + low)
 
@@ -115,21 +111,21 @@ def _logarithm(parts: Normalised) -> tuple[Register, Register]:
 def _long(a: Register, y: Register, *, special: bool) -> Register:
     """special: whether a may be 0, subnormal or infinite, and y infinite."""
     high, low = _logarithm(split(a, subnormal=special))
-    most = 2.0**70
-    bound = select(y > most, most, select(y < -most, -most, y))
+    bound = within(y, -(2.0**70), 2.0**70)
     w = high * bound
-    rest = fma(high, bound, -w) + low * bound
+    rest = fma(low, bound, fma(high, bound, -w))
     if special:
         w = _ends(a, w, y)
         w = select(w.is_nan, 0.0, w)
-    far = size(w) >= 1100.0
-    rest = select(far | rest.is_nan, 0.0, rest)
-    w = select(w < -1100.0, -1100.0, select(w > 1100.0, 1100.0, w))
+        rest = select(rest.is_nan, 0.0, rest)
+    # far beyond the format it is anything
+    rest = within(rest, -1.0, 1.0)
+    w = within(w, -1100.0, 1100.0)
     n = nearest_whole(w, 1.0)
     exact = w - n.number
     r = exact + rest
     r_low = rest - (r - exact)
     p = horner(r, EXP2["double"])
     e = fma(p, r, 1.0)
-    e = e + (fma(p, r, 1.0 - e) + r_low * F64["LN2F"])
+    e = e + fma(r_low, F64["LN2F"], fma(p, r, 1.0 - e))
     return scaled(e, n)
