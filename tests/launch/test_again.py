@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.launch.again import Again
 from lanewise.launch.repeatable import Repeatable
 
 
@@ -57,3 +58,37 @@ def test_another_thread_may_come_between(place: int) -> None:
     for _ in range(3):
         assert np.array_equal(scaled(theirs, 3.0), np.full(5, 6, np.float32))
     assert np.array_equal(scaled(ours, 19.0), np.full(3, 19, np.float32))
+
+
+@lw.threadwise
+def copied(j: lw.index, i: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32]):
+    b[j, i] = a[j, i]
+
+
+def test_a_shape_is_the_same_grid_and_an_equal_tuple_of_other_numbers_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    a = np.random.default_rng(0).random((1, 6), np.float32)
+    taken = list[bool]()
+    take = Again.take
+
+    def noted(self: Again, arguments: tuple[Any, ...]) -> Any:
+        found = take(self, arguments)
+        taken.append(found is not None)
+        return found
+
+    monkeypatch.setattr(Again, "take", noted)
+    b = np.empty_like(a)
+    for _ in range(6):
+        b[:] = 0
+        copied(a, b, grid=a.shape)  # another tuple each time
+        np.testing.assert_array_equal(b, a)
+    assert taken[-1]
+    with pytest.raises(lw.ArgumentError, match=r"6\.0"):
+        copied(a, b, grid=(1, 6.0))
+    with pytest.raises(lw.ArgumentError, match="True"):
+        copied(a, b, grid=(True, 6))
+    with pytest.raises(lw.ArgumentError, match="shares memory"):
+        copied(a, a, grid=a.shape)
+    c = np.zeros_like(a)
+    copied(a, c, grid=(1, 5))
+    np.testing.assert_array_equal(c[:, :5], a[:, :5])
+    assert c[0, 5] == 0

@@ -29,6 +29,7 @@ from lanewise.records.binding import places_of, side_at
 from lanewise.records.field_views import FieldViews
 from lanewise.runtime.prepared import Views
 
+_INTEGERS = {int}
 NUMBERS = (float, int, bool, np.float32, np.float64, np.int32, np.int64)
 
 
@@ -79,10 +80,10 @@ class Again:
                     reads[same] = reads.get(same, 0) | slot.reads
                 case SizeSlot() | ValueSlot():
                     # Zeros are equal that differ in sign, and vectors take long to compare: these
-                    # have to be the very same.
-                    numbers.append(
-                        (n, value, type(value) if type(value) in NUMBERS and value != 0 else None)
-                    )
+                    # have to be the very same. The shape of an array is a new tuple each time.
+                    alike = type(value) in NUMBERS and value != 0
+                    alike = alike or (type(value) is tuple and _are_whole(value))
+                    numbers.append((n, value, type(value) if alike else None))
                 case _:
                     others.append((n, slot, getattr(value, "shape", None)))
         self._named, self._twins = tuple(named), tuple(twins)
@@ -115,7 +116,11 @@ class Again:
         """
         for position, number, cls in self._numbers:
             value = arguments[position]
-            if value is not number and (type(value) is not cls or value != number):
+            if value is not number and (
+                type(value) is not cls
+                or value != number
+                or (cls is tuple and not _are_whole(value))
+            ):
                 return None
         for one, other in self._twins:
             if arguments[one] is not arguments[other]:
@@ -151,6 +156,11 @@ class Again:
         No array lies where what is gone did, so that no call is this one again.
         """
         self._sized = None
+
+
+def _are_whole(numbers: tuple[Any, ...]) -> bool:
+    """Whether all are integers of Python: what is equal may be a float or a bool."""
+    return {*map(type, numbers)} == _INTEGERS
 
 
 def _is_fixed(value: Any) -> bool:

@@ -264,13 +264,14 @@ class Repeatable:
 
     def _overlap(self, arrays: Mapping[str, Any]) -> bool:
         """Whether arrays share memory that have to be apart, or values that a call changes."""
-        if any(overlap(*(_memory(arrays[n]) for n in pair)) for pair in self._apart):
-            return True
+        for one, other in self._apart:
+            if overlap(_memory(arrays[one]), _memory(arrays[other])):
+                return True
+        if not self._changed or not self._values:
+            return False
         changed: dict[str, Any] = {n: arrays[n] for n, _ in self._changed}
         values: dict[str, Any] = {n: arrays[n] for n in self._values}
-        return bool(changed and values) and (
-            value_elsewhere(changed, self._uses, values) is not None
-        )
+        return value_elsewhere(changed, self._uses, values) is not None
 
     def run(self, matched: Given, out: Any) -> tuple[Any, ...]:
         """The results, new or those of `out`."""
