@@ -99,6 +99,7 @@ class Repeatable:
         self._changed = tuple((n, u.writes) for n, u in uses.items() if u.writes)
         self._kernel, self._named, self._slots, self._device = kernel, named, slots, device
         self._resize, self._sizes, self._met = resize, sizes, met
+        self._values: tuple[str, ...]
         self._values = tuple(s.name for s in slots if type(s) is ArraySlot and s.name not in whole)
         # values that may lie in what a call changes
         self._changing: tuple[str, ...] = self._values if self._changed else ()
