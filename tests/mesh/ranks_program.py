@@ -133,6 +133,10 @@ def refusals(mesh: lw.Mesh, b: Any) -> None:
     kinds = "the devices of a mesh are of one kind, found cpu and python on its ranks"
     with pytest.raises(lw.ArgumentError, match=kinds):
         lw.Mesh.over_ranks("python" if mesh.rank == 1 else "cpu")
+    longer = bodies(5 + mesh.rank, lw.SoA(), mesh)
+    for gather in (longer.mass.numpy, longer[:5].copy().numpy, (b.mass if mesh.rank else b.position).numpy):
+        with pytest.raises(lw.ArgumentError, match=r"rows of different arrays; by ranks: 5 rows of \d+ bytes, "):
+            gather()
     if mesh.rank:
         where = f"row 0 lies in another process of the mesh ({mesh}); .numpy() has all rows"
         with pytest.raises(lw.ArgumentError, match=re.escape(where)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise import Mesh, SplitArray
-from lanewise.support.errors import ArgumentError, DeviceError
+from lanewise.support.errors import ArgumentError, DeviceError, InputError
 
 DEVICES = [pytest.param("cpu"), pytest.param("cuda", marks=pytest.mark.cuda)]
 LAYOUTS = [lw.AoS(), lw.SoA(), lw.AoAS(), lw.SoAoAS(), lw.AoSoA(8)]
@@ -353,7 +354,10 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
         lambda: pull.tune(bodies(9, lw.SoA(), MESH), bodies(9, lw.SoA(), MESH), softening2=1.0),
         "pull: some arrays lie on a mesh",
     ),
-    (lambda: push.sum(bodies(9, lw.SoA(), MESH), (1, 2, 3), 1.0), "push: 'body': this array of Body lies on a mesh"),
+    (
+        lambda: push.sum(bodies(9, lw.SoA(), MESH), (1, 2, 3), 1.0),
+        "push: 'body': this array of Body lies on a mesh.*; lw.sum takes the",
+    ),
     (lambda: numbered(bodies(9, lw.SoA(), MESH)), "numbered asks for the index of body, which parts count anew"),
     (lambda: looked_up(bodies(9, lw.SoA(), MESH), np.ones(9, "f4")), "looked_up has arrays with indices"),
     (lambda: filled(a=bodies(9, lw.SoA(), MESH).mass, grid=9), "filled: some arrays lie on a mesh"),
@@ -451,6 +455,29 @@ def test_rows_are_assigned_as_in_numpy(layout: lw.Layout, parts: int) -> None:
         b.position[20] = 1.0
     with pytest.raises(ValueError, match="read-only"):
         bodies(20, lw.AoSoA(8), several("cpu", parts)).position[0] = 1.0
+
+
+def test_an_array_is_true_where_it_would_be_in_numpy() -> None:
+    """A comparison of arrays is no answer: its truth would be that of its length."""
+    b, one = bodies(9, lw.SoA(), MESH), bodies(1, lw.SoA(), MESH)
+    for values in (b.mass, b.mass == b.mass.numpy(), b.position > 0, bodies(0, lw.SoA(), MESH).mass):
+        with pytest.raises(ValueError, match="is neither true nor false"):
+            assert values
+    assert one.mass
+    assert not one.mass == 1 + one.mass
+
+
+def test_a_file_is_loaded_to_a_mesh(tmp_path: Path) -> None:
+    b = bodies(9, lw.AoS(), "cpu")
+    lw.save(tmp_path / "a.h5", b)
+    lw.save(tmp_path / "b.h5", bodies=b, values=np.arange(3))
+    for place in (MESH, "cpu*3"):
+        loaded = lw.load(tmp_path / "a.h5", Body, device=place)
+        assert [len(part) for part in loaded.mass.parts] == [3, 3, 3]
+        assert str(loaded.layout) == "AoS"
+        same(loaded.position, b.position)
+        with pytest.raises(InputError, match=r"'values' holds no records, and cannot lie on a mesh \(3 x cpu\)"):
+            lw.load(tmp_path / "b.h5", device=place)
 
 
 def test_lists_that_live_several_steps_are_for_one_device() -> None:

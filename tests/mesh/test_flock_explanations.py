@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lanewise.cli.products import compiled_on_mesh, divided_over
 from lanewise.explanation import mesh_links
 from lanewise.explanation.mesh_scaling import DividedStep, RowsTime
 from lanewise.explanation.mesh_steps import MeshStep, explain_mesh
@@ -14,10 +16,11 @@ from lanewise.launch.sent import Sent
 from lanewise.runtime.exchange import Moves
 from lanewise.runtime.links import NVLINK
 from lanewise.runtime.mesh import OF_PROCESS
-from lanewise.sims.boids import Flock
+from lanewise.sims.boids import Flock, explain
 from lanewise.sims.boids.division import ALL, NEAR, ORDER
 from lanewise.sims.boids.mesh_steering import LISTED
 
+RESULTS = Path(__file__).parents[2] / "bench" / "results"
 FLOCKS: dict[str, dict[str, Any]] = {
     "open": {"boundary": "open", "radius": 4.0, "search": "static-grid"},
     "sphere": {"radius": 4.0, "search": "static-grid"},
@@ -66,6 +69,20 @@ def test_bytes_are_those_that_a_run_copies(kind: str, copied: list[int]) -> None
             assert len(steps) == LISTED
             assert sum(order) == sent.get(ORDER, 0)
         assert said.mesh.nbytes == sum(sent.values()) - sent.get(ORDER, 0) * 31 / 32
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("agents", "column"), [(2**20, 5), (2**21, 3)], ids=["strong", "weak"])
+def test_predictions_are_near_what_two_gpus_measured(agents: int, column: int) -> None:
+    """Of bench/results/mesh_cuda.md: 2^20 agents on each of two, and on both together."""
+    text = (RESULTS / "mesh_cuda.md").read_text().partition("Flocks again")[2]
+    row = next(line for line in text.splitlines() if line.startswith("| 1,048,576 |"))
+    measured = float(row.split("|")[1 + column].strip(" %")) / 100
+    world = 200.0 * (agents / 2**17) ** (1 / 3)
+    _, shown = explain.divided("cuda:0,1", "cuda", agents, "f32", None, {"world": world})
+    said = divided_over("cuda:0,1", shown, compiled_on_mesh(shown, "cuda", "sm_90"))
+    assert said.efficiency[2] == pytest.approx(measured, abs=0.05)
+    assert "wait for the host" in str(said)
 
 
 def test_one_device_has_no_mesh() -> None:

@@ -16,11 +16,14 @@ LEAST_LOSS = 0.005  # that is worth a word
 
 @dataclass(frozen=True, slots=True)
 class DividedStep:
-    """rows: of every part. worked: over which it runs, with those of others that are near."""
+    """rows: of every part. worked: over which it runs, with those of others that are near. waits:
+    seconds in which all parts on GPUs wait for the host, however few rows there are; measured.
+    """
 
     rows: tuple[int, ...]
     worked: tuple[int, ...]
     sent: tuple[Sent, ...]
+    waits: float = 0.0
 
     @classmethod
     def alone(cls, rows: int) -> DividedStep:
@@ -202,13 +205,14 @@ def _efficiency(
     if alone is None or len(own) < parts or not alone.seconds:
         return None
     busy, copies = sum(c.busy for c in own), copy_seconds(step.sent, devices, parts, rate)
-    uneven, launches = 0.0, sum(c.least for c in own)
+    uneven, waits, launches = 0.0, 0.0, sum(c.least for c in own)
     if at_once(devices):
         longest = max(own, key=lambda c: c.seconds)
         uneven, launches = parts * longest.busy - busy, parts * longest.least
-        copies *= parts
-    total = busy + uneven + launches + copies
+        copies, waits = copies * parts, step.waits * parts
+    total = busy + uneven + launches + copies + waits
     lost = {"copies": copies, "launches": launches - alone.least, "uneven parts": uneven}
+    lost["the host"] = waits
     # kernels of few rows are slower a row
     more = "launches" if step.rows == step.worked else "rows of others"
     lost[more] = lost.get(more, 0.0) + busy - alone.busy

@@ -139,7 +139,10 @@ class MeshStep:
         unknown = [assumed(link) for link in self.links if link.rate is None]
         rate = f", with {min(unknown) / 1e9:,.0f} GB/s where a rate is unknown" if unknown else ""
         without = f"; without {', '.join(self.not_counted)}" if self.not_counted else ""
-        return [*lines, f"{sizes}; {of}", f"by kernels and copies alone{rate}{without}"]
+        by = "kernels and copies alone"
+        if self.step.waits and together:
+            by = "kernels, copies, and waits for the host as two NVIDIA H200 had them"
+        return [*lines, f"{sizes}; {of}", f"by {by}{rate}{without}"]
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -190,6 +193,8 @@ def explain_mesh(
     rows += [_launches(w, step, devices, of) for w in works]
     places = {name: n for n, name in enumerate(order)}
     rows.sort(key=lambda r: places.get(r.name, -1))
+    if step.waits and at_once(devices):
+        rows.append(MeshRow("wait for the host", f"in every {of}", None, "", 1, step.waits))
     whole = sum(r.seconds for r in rows if r.seconds is not None)
     table = tuple(
         r if r.seconds is None or not whole else replace(r, share=r.seconds / whole) for r in rows

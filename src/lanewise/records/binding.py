@@ -62,8 +62,9 @@ def check_usable(array: RecordArray, kernel: str, name: str) -> None:
         why = places.irregular(array.record.name, array.layout)
         if not isinstance(places, FieldViews):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError(
-                f"{kernel}: {name!r}: {why}; kernels of this kind run over arrays in one memory, "
-                "where .to(device) brings it"
+                f"{kernel}: {name!r}: {why}; kernels of this kind, and sums of a call, run over "
+                "arrays in one memory, where .to(device) brings it; lw.sum takes the results of "
+                "calls on a mesh"
             )
         raise ArgumentError(
             f"{kernel}: {name!r}: {why}; kernels run over whole blocks. Pass a .copy() of it, and "

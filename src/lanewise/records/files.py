@@ -36,7 +36,7 @@ from lanewise.records.ragged import RaggedArray
 from lanewise.records.ragged.array import made_of
 from lanewise.records.ragged.memory import FlatValues
 from lanewise.records.split_rows import split_rows
-from lanewise.runtime.devices import resolve
+from lanewise.runtime.mesh import Mesh, place_of
 from lanewise.support.attributes import settings_by_name
 from lanewise.support.checks import checked, shown
 from lanewise.support.errors import ArgumentError, InputError
@@ -178,18 +178,20 @@ def load(
     record: Any = None,
     *,
     layout: LayoutArgument | None = None,
-    device: str | None = None,
+    device: str | Mesh | None = None,
 ) -> Any:
     """What `lw.save` has written: an array, or a dict of arrays where they were saved by names.
 
     record: the class of the records, whose fields must be those of the file, or a mapping from
     names of arrays to classes. Without it a class of the same name is taken where there is one in
     the same module, and otherwise one made of the file. layout, device: where the arrays are to
-    lie, if not in the layout that they had ("auto": kernels choose), on the current device. Raises
+    lie, if not in the layout that they had ("auto": kernels choose), on the current device; on a
+    mesh arrays of records alone. Raises
     `InputError` that names the file for what is missing, damaged or of another kind, and for
     records with other fields, with what differs.
     """
-    where = resolve(device)
+    place = place_of(device)
+    where = "cpu" if isinstance(place, Mesh) else place
     with open_hdf5(path, WANTED) as file:
         names, alone = _contents(file)
         warn_without_sums(file, path)
@@ -198,7 +200,18 @@ def load(
         arrays = {
             name: _array(file[name], name, classes.get(name), layout, where) for name in names
         }
+    if isinstance(place, Mesh):
+        arrays = {name: _on_mesh(name, array, place) for name, array in arrays.items()}
     return arrays[ALONE] if alone else arrays
+
+
+def _on_mesh(name: str, array: Any, mesh: Mesh) -> RecordArray:
+    if not isinstance(array, RecordArray):
+        raise InputError(
+            f"the array {name!r} holds no records, and cannot lie on a mesh ({mesh}); name one "
+            "device"
+        )
+    return array.to(mesh)
 
 
 def _contents(file: Any) -> tuple[list[str], bool]:

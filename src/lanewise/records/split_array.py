@@ -63,6 +63,15 @@ class SplitArray(NDArrayOperatorsMixin):
     def __len__(self) -> int:
         return self.shape[0]
 
+    def __bool__(self) -> bool:
+        """Of one value; raises `ValueError` for others, as an array of NumPy does."""
+        if self.shape[0] != 1:
+            raise ValueError(
+                f"an array of shape {self.shape} on a mesh is neither true nor false; take "
+                ".numpy(), and its .all() or .any()"
+            )
+        return bool(self.numpy())
+
     def numpy(self) -> np.ndarray[Any, Any]:
         """All rows, on the host."""
         own = np.concatenate([to_host(part) for part in self.parts])

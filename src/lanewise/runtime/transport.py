@@ -7,11 +7,14 @@ rows, so that no bit depends on the number of processes.
 from __future__ import annotations
 
 import pickle
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from lanewise.support.errors import ArgumentError
 
 T = TypeVar("T")
 Rows = NDArray[Any]
@@ -32,7 +35,10 @@ class Transport(Protocol):
     def size(self) -> int: ...
 
     def gather(self, own: Rows, counts: Sequence[int], /) -> Rows:
-        """The rows of all ranks, one after the other. counts: how many each has."""
+        """The rows of all ranks, one after the other. counts: how many each has.
+
+        Raises `ArgumentError` where the ranks mean others.
+        """
         ...
 
     def exchange(self, sent: Iterable[tuple[int, Rows]], into: Iterable[tuple[int, Rows]]) -> None:
@@ -80,6 +86,7 @@ class MpiTransport:
 
     def gather(self, own: Rows, counts: Sequence[int], /) -> Rows:
         own = np.ascontiguousarray(own)
+        self._compare(own, counts)
         whole = np.empty((sum(counts), *own.shape[1:]), own.dtype)
         one = whole[:1].nbytes if len(whole) else 0
         if not one:
@@ -93,6 +100,19 @@ class MpiTransport:
         finally:
             row.Free()
         return whole
+
+    def _compare(self, own: Rows, counts: Sequence[int]) -> None:
+        """Refuse rows that are not those of one array: MPI would bring some of each."""
+        row = own.nbytes // max(1, len(own))
+        alike = zlib.crc32(repr((own.dtype.str, own.shape[1:], [int(n) for n in counts])).encode())
+        mine, all_of = np.array([sum(counts), row, alike], np.int64), np.empty((self.size, 3), "i8")
+        self._wait([self._communicator.Iallgather(mine, all_of)])
+        if (all_of[:, 2] != alike).any():
+            each = ", ".join(f"{n:,} rows of {size:,} bytes" for n, size, _ in all_of.tolist())
+            raise ArgumentError(
+                f"the processes of a mesh gather rows of different arrays; by ranks: {each}; all "
+                "of them make the same calls, in one order, with arrays of the same length"
+            )
 
     def exchange(self, sent: Iterable[tuple[int, Rows]], into: Iterable[tuple[int, Rows]]) -> None:
         rooms = [(rank, np.empty(room.shape, room.dtype), room) for rank, room in into]

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from lanewise.sims.boids.flock import Flock
 
 NEAR, ALL, ORDER = "agents that may come near", "all agents", "agents for their order"
+# Calibrated with bench/results/mesh_cuda.md (flocks of 2^20 and 2^22 agents, two NVIDIA H200): what
+# a step takes for each part beside kernels and copies, while the host launches it and makes lists
+WAITS = 0.25e-3
 NUMBER = 4  # bytes of an agent's number, which goes with it when agents are brought into order
 
 
@@ -63,7 +66,10 @@ class FlockDivision:
             pairs = _pairs(own)
             every = bytes_in_rooms(self.boids) + NUMBER
             sent.append(Sent(ORDER, {(p, q): own[p] * every for p, q in pairs}, REORDER))
-        return DividedStep(own, worked, tuple(sent))
+        return DividedStep(own, worked, tuple(sent), self._waits(parts))
+
+    def _waits(self, parts: int) -> float:
+        return WAITS * parts if parts > 1 and self.near and lists_near(self.search) else 0.0
 
     def grow(self, parts: int) -> DividedStep:
         """A step on so many parts, each with as many agents as the parts that there are, as close
@@ -78,7 +84,7 @@ class FlockDivision:
             sent.append(replace(s, nbytes=scaled))
         near = zip(now.rows, now.worked, strict=True)
         worked = tuple(most + round((w - r) * ratio ** (2 / 3)) for r, w in near)
-        return DividedStep(rows, worked, tuple(sent))
+        return DividedStep(rows, worked, tuple(sent), self._waits(parts))
 
     @property
     def _read(self) -> tuple[str, ...]:
