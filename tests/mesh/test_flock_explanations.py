@@ -19,6 +19,7 @@ from lanewise.runtime.mesh import OF_PROCESS
 from lanewise.sims.boids import Flock, explain
 from lanewise.sims.boids.division import ALL, NEAR, ORDER
 from lanewise.sims.boids.mesh_steering import LISTED
+from lanewise.sims.gravity import explain as explained_gravity
 
 RESULTS = Path(__file__).parents[2] / "bench" / "results"
 FLOCKS: dict[str, dict[str, Any]] = {
@@ -83,6 +84,18 @@ def test_predictions_are_near_what_two_gpus_measured(agents: int, column: int) -
     said = divided_over("cuda:0,1", shown, compiled_on_mesh(shown, "cuda", "sm_90"))
     assert said.efficiency[2] == pytest.approx(measured, abs=0.05)
     assert "wait for the host" in str(said)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bodies", [2**18, 2**20])
+def test_predictions_of_gravity_are_near_what_two_gpus_measured(bodies: int) -> None:
+    text = (RESULTS / "mesh_cuda.md").read_text().partition("Direct gravity and lattices again")[2]
+    row = next(line for line in text.splitlines() if line.startswith(f"| {bodies:,} |")).split("|")
+    _, shown = explained_gravity.divided("cuda:0,1", "cuda", bodies, "f32", None, {})
+    said = divided_over("cuda:0,1", shown, compiled_on_mesh(shown, "cuda", "sm_90"))
+    assert said.efficiency[2] == pytest.approx(float(row[7].strip(" %")) / 100, abs=0.05)
+    force = next(r.seconds for r in said.table if r.name == "gravity")
+    assert force == pytest.approx(float(row[5]) / 1e3, rel=0.1)
 
 
 def test_one_device_has_no_mesh() -> None:

@@ -213,8 +213,8 @@ def _efficiency(
     total = busy + uneven + launches + copies + waits
     lost = {"copies": copies, "launches": launches - alone.least, "uneven parts": uneven}
     lost["the host"] = waits
-    # kernels of few rows are slower a row
-    more = "launches" if step.rows == step.worked else "rows of others"
+    # kernels of few rows are slower a row, and so are those that share pairs
+    more = "kernels" if step.rows == step.worked else "rows of others"
     lost[more] = lost.get(more, 0.0) + busy - alone.busy
     said = [(what, t / total) for what, t in lost.items() if t / total >= LEAST_LOSS]
     said.sort(key=lambda x: -x[1])

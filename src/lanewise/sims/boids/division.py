@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 NEAR, ALL, ORDER = "agents that may come near", "all agents", "agents for their order"
 # Calibrated with bench/results/mesh_cuda.md (flocks of 2^20 and 2^22 agents, two NVIDIA H200): what
-# a step takes for each part beside kernels and copies, while the host launches it and makes lists
+# a step takes for each part, with no kernel and no copy at work: the host launches and makes lists
 WAITS = 0.25e-3
 NUMBER = 4  # bytes of an agent's number, which goes with it when agents are brought into order
 
