@@ -326,9 +326,9 @@ def test_an_interrupted_command_says_one_line(name: str, moment: str, tmp_path: 
 
 
 FIRST_LINES = """
-import signal, sys
+import _signal, sys
 sys.argv, before, seen = ["lanewise"], set(sys.modules), []
-signal.signal = lambda number, handler: seen.append(sorted(set(sys.modules) - before))
+_signal.signal = lambda number, handler: seen.append(sorted(set(sys.modules) - before))
 import lanewise
 print(seen[0])
 """

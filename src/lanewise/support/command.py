@@ -5,14 +5,16 @@ imported. Little is imported before that.
 from __future__ import annotations
 
 import os
-import signal
 import sys
 
 from lanewise.support.launchers import started
 
 TYPE_CHECKING = False  # that of `typing`, which takes longer than all of this
 if TYPE_CHECKING:
+    import signal
     from types import FrameType
+else:
+    import _signal as signal  # what `signal` wraps: that imports `enum`, which takes far longer
 
 INTERRUPTED = 130
 COMMANDS = ("lanewise", "lanewise.cli.main")
