@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
+from typing import NoReturn
 
 import pytest
 
+from lanewise.sims.units import coordinator
+from lanewise.sims.waves.units import run as waves_units
 from tests.cli.command import Command
 from tests.waves.units.data import START, make_files
 
@@ -55,21 +59,41 @@ def _content(folder: Path) -> dict[str, bytes | None]:
     return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in folder.rglob("*")}
 
 
+SEARCH = (
+    f"--sfts SFTS --freq 60.0099 --band 0.0001 --ref-time {START + 90_000} --stack 36000 --patch 0.02 --threshold 4 "
+    "--ephemeris EPV00 --candidates 40 --device numpy"
+)
 SLOW = "--scheduler"  # ten seconds until nobody answers
 PARAMETERS = [pytest.param(*c, id=" ".join(c), marks=pytest.mark.slow if SLOW in c[1] else ()) for c in CASES]
 
 
 @pytest.mark.parametrize(("good", "wrong"), PARAMETERS)
 def test_what_is_refused_changes_nothing(lanewise: Command, sfts: str, good: str, wrong: str, tmp_path: Path) -> None:
-    search = (
-        f"--sfts {sfts} --freq 60.0099 --band 0.0001 --ref-time {START + 90_000} --stack 36000 --patch 0.02 "
-        "--threshold 4 --ephemeris EPV00 --candidates 40 --device numpy"
-    )
     for name in FILES:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("old", encoding="utf-8")
     before = _content(tmp_path)
-    outcome = lanewise(*f"{good} {wrong}".replace("SEARCH", search).replace("SFTS", sfts).split())
+    outcome = lanewise(*f"{good} {wrong}".replace("SEARCH", SEARCH).replace("SFTS", sfts).split())
     assert outcome.code in (2, 3), outcome
     assert "error: " in outcome.err or "Error" in outcome.err
     assert _content(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        (waves_units, f"waves run {SEARCH} --sky 2.0,0.3 --out b.csv"),
+        (coordinator, "units run new gravity --bodies 5 --steps 1 --scan seed=1..2"),
+    ],
+    ids=["waves", "units"],
+)
+def test_what_is_interrupted_before_it_began_is_not_said_to_go_on(
+    lanewise: Command, sfts: str, module: ModuleType, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def press(paths: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "claimed", press)
+    outcome = lanewise(*words.replace("SFTS", sfts).split())
+    assert (outcome.code, outcome.err) == (130, "interrupted\n")
+    assert list(tmp_path.iterdir()) == []

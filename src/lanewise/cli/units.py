@@ -153,12 +153,15 @@ def _follow(
     folder: Path, asked: Scan | None, workers: str | None, nice: int, scheduler: str | None
 ) -> None:
     from lanewise.sims.units import compute, opened
+    from lanewise.sims.units.scan import SCAN
 
     number = None if workers is None else whole_number(workers)
     try:
         with opened(folder, asked) as scan:
             done = compute(scan, folder, workers=number, nice=nice, scheduler=scheduler, say=_say)
     except KeyboardInterrupt:
+        if not (folder / SCAN).exists():  # nothing was begun
+            raise
         _say(f"interrupted; continue with: lanewise units resume {folder}")
         raise typer.Exit(INTERRUPTED) from None
     _conclude(folder, done)

@@ -268,6 +268,8 @@ def _going_on(asked: _Asked) -> Generator[None]:
     try:
         yield
     except KeyboardInterrupt:
+        if not has_checkpoints(asked.folder):  # nothing was begun
+            raise
         print(
             f"stopped; the checkpoints are in {asked.folder}: the same command with --resume "
             "continues it",
