@@ -81,7 +81,8 @@ def tanh(x: Register) -> Register:
 def _half(x: Register) -> Register:
     """e^|x| / 2; infinite where that is."""
     a = size(x)
-    n, e = parts(within(a, 0.0, 90.0 if format_of(x) is F32 else 711.0))
+    most = 90.0 if format_of(x) is F32 else 711.0
+    n, e = parts(select(a > most, most, a))
     return scaled(1.0 + e, WholeFloat(n.number - 1.0, n.bits - 1))
 
 

@@ -11,6 +11,7 @@ from lanewise.runtime.mathematics.formats import (
     F32,
     Normalised,
     format_of,
+    is_outside,
     is_unusual,
     power,
     split,
@@ -80,7 +81,7 @@ def _to_base(parts: Normalised, base: str, two: str = "") -> Register:
     p, missed = product(f, of_e)
     total, lost = quick_sum(k * form[f"{two}H"] if two else k, p)
     low = lost + fma(rest(f, 0.0), of_e, fma(f, of_e_low, missed))
-    return total + (low + k * form[f"{two}L"] if two else low)
+    return total + (fma(k, form[f"{two}L"], low) if two else low)
 
 
 def _float32(number: float) -> float:
@@ -98,11 +99,22 @@ def log10(x: Register) -> Register:
 
 
 def log1p(x: Register) -> Register:
-    """Of 1 + x, whose lost bits come back as 2^-k (1 + x) is rounded once."""
-    form = format_of(x)
+    """Of 1 + x, whose lost bits come back as 2^-k (1 + x) is rounded once. Where that is large, or
+    not above 0, another function is called.
+    """
+    y = x + 1.0
+    usual = _of_sum(x, split(y, subnormal=False))
+    far = is_outside(y, format_of(x).least, 2.0**60)
+    return x.code.where_any(far, "log1p_unusual", x, (usual,), (x.kind,), _of_any_sum)[0]
+
+
+def _of_any_sum(x: Register) -> Register:
     parts = split(x + 1.0, subnormal=False)
+    near = _of_sum(x, parts)
+    return special(x, select(parts.bits > 60, _natural(parts), near), one=1.0)
+
+
+def _of_sum(x: Register, parts: Normalised) -> Register:
     s = power(0 - parts.bits)
-    f = select(parts.bits > 60, parts.f, fma(s, x, s - 1.0))
-    result = special(x, _natural(Normalised(parts.k, parts.bits, f)), one=1.0)
-    small = x.code.intrinsic("fabs", x) < form.least
-    return select(small, x, result)
+    result = _natural(Normalised(parts.k, parts.bits, fma(s, x, s - 1.0)))
+    return select(x.equals(0.0), x, result)
