@@ -163,7 +163,8 @@ def numbers(found: Any) -> list[float]:
     """All numbers of a command's summary but the times."""
     match found:
         case dict():
-            return [x for n, v in found.items() if n not in TIMED for x in numbers(v)]
+            kept = {n: v for n, v in found.items() if n not in TIMED and "per_second" not in n}
+            return [x for v in kept.values() for x in numbers(v)]
         case list():
             return [x for v in found for x in numbers(v)]
         case bool() | str() | None:
