@@ -18,6 +18,7 @@ import lanewise as lw
 from lanewise.language import types as t
 from lanewise.launch import tuned_plans as store
 from lanewise.launch.tuned_plans import StoreWarning
+from lanewise.patterns.search.points import points_of_values
 from lanewise.patterns.search.tree.choice import TreeChoice, choice_from
 from lanewise.patterns.search.tree.search import FINE
 from lanewise.patterns.search.tree.tail import calibrated_by
@@ -198,6 +199,27 @@ def test_an_accuracy_that_no_tree_keeps() -> None:
         "median 1.0e-01, 99 % 1.0e-01, largest 1.0e-01 of 1,024 targets. Choose accuracy=0.2 or more, records of "
         "float64, or lw.AllPairs()"
     )
+
+
+@pytest.mark.parametrize("accuracy", [1e-5, 1.5e-5, 1e-3])
+def test_no_tree_is_tried_that_would_be_refused(accuracy: float) -> None:
+    """Estimates aim at no accuracy that float32 does not have, also where only that would be enough."""
+    tried: list[TreeChoice] = []
+    job = made_up({(m, n): (0.5, 0.0, 1.0) for m in ("walk", "dual") for n in (2, 3, 4, 5)}, accuracy)
+
+    def bind(choice: TreeChoice) -> Any:
+        tried.append(choice)
+        assert choice.search(job.asked).structure(points := positions(), points)
+        return job.bind(choice)
+
+    with pytest.raises(lw.ArgumentError, match="no tree that was tried has 99 %"):
+        calibrate(replace(job, bind=bind))
+    least = min(c.opening for c in tried if c.method == "walk")
+    assert max(1e-5, accuracy / 64) <= least <= max(1e-5, accuracy / 16)
+
+
+def positions() -> Any:
+    return points_of_values(np.random.default_rng(0).normal(size=(50, 3)).astype("f4"), "cpu")
 
 
 def test_one_tree_lies_in_memory_at_a_time(own_store: Path) -> None:

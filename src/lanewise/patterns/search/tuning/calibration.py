@@ -26,7 +26,7 @@ from lanewise.launch.trial import Trial
 from lanewise.launch.tuned_plans import Entry, Key, write_entry
 from lanewise.patterns.search.tree.choice import Calibrated, Sampled, TreeChoice, calibrated_of
 from lanewise.patterns.search.tree.compared import rows
-from lanewise.patterns.search.tree.search import FINE, MOST_THETA, Tree
+from lanewise.patterns.search.tree.search import FINE, LEAST_ACCURACY, MOST_THETA, Tree
 from lanewise.patterns.search.tree.shape import LEAF
 from lanewise.patterns.search.tree.tail import median_and_most, relative
 from lanewise.planning.plan import CompletePlan
@@ -179,13 +179,15 @@ class _Calibration:
                 fails = opening if fails is None else min(fails, opening)
                 if self.hopeless(choice):
                     return
-            following = _next(family(1.0).method, self.job.accuracy, holds, fails)
+            following = _next(family(1.0).method, self.job, holds, fails)
             if following is None:
                 return
             opening = following
 
 
-def _next(method: str, accuracy: float, holds: float | None, fails: float | None) -> float | None:
+def _next(
+    method: str, job: CalibrationJob, holds: float | None, fails: float | None
+) -> float | None:
     """The opening to try behind these; None where that is enough."""
     if method == "dual":
         if fails is None:
@@ -197,7 +199,9 @@ def _next(method: str, accuracy: float, holds: float | None, fails: float | None
         assert holds is not None
         return None if holds >= MOST_OPENING else min(holds * STEP, MOST_OPENING)
     if holds is None:
-        return None if fails < accuracy / STEP**2 else fails / STEP
+        least = LEAST_ACCURACY[job.precision.size]
+        enough = fails <= least or fails < job.accuracy / STEP**2
+        return None if enough else max(fails / STEP, least)
     return None if fails < 1.5 * holds else (fails * holds) ** 0.5
 
 
