@@ -68,6 +68,12 @@ def test_any_number_of_bodies(count: int) -> None:
     assert np.quantile(errors(found, wanted), 0.99) < 5e-3
 
 
+@pytest.mark.parametrize("leaf", [1, 3])
+def test_a_leaf_of_one_body_is_not_far_from_itself(leaf: int) -> None:
+    b = bodies(301, device="cuda")
+    assert np.isfinite(found_by(far(leaf=leaf), b, b, 0.0)).all()
+
+
 def test_other_targets_and_parts() -> None:
     targets, b = bodies(333, 1, "cuda"), bodies(700, device="cuda")
     found = found_by(far(), targets, b, SOFTENING2)
