@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sys
 from collections.abc import Iterable
 from typing import Any
 
-import lanewise as lw
 from lanewise.sims.boids import Flock
 from lanewise.support.errors import InputError
+from tests.mesh.rank_devices import of_all_ranks
 from tests.mesh.test_flocks import KINDS, changed, flock, flown
 
 
@@ -38,8 +37,7 @@ def bits(place: Any, kinds: Iterable[str]) -> dict[str, str]:
 
 
 def main(*kinds: str) -> None:
-    parts = 1 + (os.environ.get("PMI_RANK") == "1")  # ranks need not have as many
-    mesh = lw.Mesh.over_ranks("cpu", parts=parts)
+    mesh = of_all_ranks()
     found = bits(mesh, kinds)
     if mesh.rank == 0:
         print(json.dumps({"mesh": str(mesh), "bits": found}))

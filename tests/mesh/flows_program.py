@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -13,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-import lanewise as lw
+from tests.mesh.rank_devices import of_all_ranks
 from tests.mesh.test_flows import FLOWS, seen
 from tests.mesh.test_lattices import EDGES, case, coupled, follow, heated
 
@@ -54,8 +53,7 @@ def bits(device: Any, seeds: range, folder: Path) -> dict[str, str]:
 
 
 def main(first: str, last: str) -> None:
-    parts = 1 + (os.environ.get("PMI_RANK") == "1")  # ranks need not have as many
-    mesh = lw.Mesh.over_ranks("cpu", parts=parts)
+    mesh = of_all_ranks()
     folders = mesh.transport.agree(tempfile.mkdtemp() if mesh.rank == 0 else "")
     found = bits(mesh, range(int(first), int(last)), Path(folders[0]))
     if mesh.rank == 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-MPIEXEC = Path(sys.executable).parent / "mpiexec"
+BESIDE = Path(sys.executable).parent / "mpiexec"
+MPIEXEC = BESIDE if BESIDE.exists() else Path(shutil.which("mpiexec") or BESIDE)
 PROGRAM = Path(__file__).parent / "ranks_program.py"
 
 _missing = "mpi4py" if importlib.util.find_spec("mpi4py") is None else "mpiexec" if not MPIEXEC.exists() else ""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
+from tests.mesh.rank_devices import of_all_ranks
 
 
 class Body(lw.Record):
@@ -116,13 +117,22 @@ def gravity(mesh: lw.Mesh) -> str:
 
 
 def moves(mesh: lw.Mesh) -> None:
-    """Rows and values go around."""
+    """Rows and values go around, those of devices and of the host, and everybody gets those of all; some have none."""
+    from lanewise.runtime.memory import array_module, on, to_host
+
     rank, size = mesh.rank, mesh.transport.size
-    ring, into = np.full(3, rank), np.empty(3, int)
     left, right = (rank - 1) % size, (rank + 1) % size
-    mesh.transport.exchange([(right, ring)], [(left, into)])
-    mesh.transport.barrier()
-    assert (into == left).all()
+    for device in ("cpu", mesh.devices[0]):
+        with on(device):
+            module = array_module(device)
+            ring, into = module.full(3, rank), module.empty((2, 3), int)
+            own = module.full((2 * rank, 3), rank, np.float32)
+        mesh.transport.exchange([(right, ring), (right, ring[:2])], [(left, into[1]), (left, into[0, :2])])
+        mesh.transport.barrier()
+        whole = mesh.transport.gather(own, [2 * r for r in range(size)])
+        assert type(whole) is type(own)
+        assert np.array_equal(to_host(whole)[:, 0], np.repeat(np.arange(size), 2 * np.arange(size)))
+        assert (to_host(into)[[0, 0, 1, 1, 1], [0, 1, 0, 1, 2]] == left).all()
     assert mesh.transport.agree({"rank": rank}) == [{"rank": r} for r in range(size)]
 
 
@@ -154,8 +164,7 @@ def saved(mesh: lw.Mesh, path: str) -> None:
 
 
 def main(case: str, path: str = "") -> None:
-    parts = 1 + (os.environ.get("PMI_RANK") == "1")  # ranks need not have as many
-    mesh = lw.Mesh.over_ranks("cpu", parts=parts)
+    mesh = of_all_ranks()
     rank = mesh.rank
     b = bodies(5, lw.SoA(), mesh)
     print(f"rank {rank} begins\n", end="", flush=True)  # in one piece: two processes write at once

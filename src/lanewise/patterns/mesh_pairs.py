@@ -36,7 +36,7 @@ from lanewise.passes.reciprocity.groups import GROUPS, PART, PARTS, groups_of_pa
 from lanewise.patterns.mesh_launch import Brought, MeshRound
 from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.runtime.exchange import Move, Moves
-from lanewise.runtime.memory import Need, allocate, bring, on, require_together, to_host
+from lanewise.runtime.memory import Need, allocate, bring, joined, on, require_together
 from lanewise.runtime.mesh import Mesh
 from lanewise.support.errors import ArgumentError
 
@@ -326,18 +326,19 @@ class SumsOfAll:
                         yield Move(a.device, take, b.device, to[groups.start : groups.stop])
 
     def __call__(self) -> None:
-        """Through memory of the host, between processes: all sums come to each of them."""
+        """Between processes: all sums come to each of them."""
         columns = [[list(s.columns()) for s in some] for some in self.held]
         into = [[list(s.columns()) for s in some] for some in self.got]
         counts = tuple(map(len, self.groups))
         for k, first in enumerate(columns[0]):
             for leaf in range(len(first)):
-                own = [to_host(some[k][leaf]) for some in columns]
-                whole = self.mesh.gather(np.concatenate(own), counts)
+                whole = self.mesh.gather(joined([some[k][leaf] for some in columns]), counts)
                 for part, there, some in zip(self.mesh.own, into, self.got, strict=True):
-                    rows = bring(np.ascontiguousarray(whole[:, self._rows(part)]), some[k].device)
+                    with on(self.held[0][k].device):
+                        rows = whole[:, self._rows(part)].copy()
+                    own = bring(rows, some[k].device)
                     with on(some[k].device):
-                        there[k][leaf][...] = rows
+                        there[k][leaf][...] = own
 
 
 def _rows_of(sums: Any, rows: slice) -> Any:

@@ -10,15 +10,13 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from lanewise.layouts import Layout, SoA, packed
 from lanewise.records.arrays import RecordArray, class_of, storage_of
 from lanewise.records.binding import places_of
 from lanewise.records.split_rows import SplitRows, over_mesh, split_rows
 from lanewise.records.storage import Storage
 from lanewise.runtime.exchange import Move, Moves
-from lanewise.runtime.memory import Need, bring, on, require_together, to_host
+from lanewise.runtime.memory import Need, bring, joined, on, require_together
 from lanewise.runtime.mesh import Mesh
 from lanewise.support.errors import ArgumentError
 
@@ -88,7 +86,7 @@ class Rooms:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowsOfOthers:
-    """Brings the rows of other processes to every part of this one, through memory of the host.
+    """Brings the rows of other processes to every part of this one.
 
     here: the rows of all parts of this process. columns: see `Rooms.of_others`.
     """
@@ -105,8 +103,8 @@ class RowsOfOthers:
             mine: list[Any] = []
             for array, rows, device in zip(column, own, self.mesh.devices, strict=True):
                 with on(device):
-                    mine.append(to_host(array[rows.start : rows.stop]))
-            whole = self.mesh.gather(np.concatenate(mine), self.lengths)
+                    mine.append(array[rows.start : rows.stop])
+            whole = self.mesh.gather(joined(mine), self.lengths)
             for array, device in zip(column, self.mesh.devices, strict=True):
                 before, behind = bring(whole[:first], device), bring(whole[stop:], device)
                 with on(device):

@@ -15,7 +15,7 @@ from lanewise.records.placement import RecordPlacement, Staying
 from lanewise.records.split_array import SplitArray
 from lanewise.records.storage import Storage
 from lanewise.runtime.field_copies import field_copy
-from lanewise.runtime.memory import array_module, bring, on, to_host
+from lanewise.runtime.memory import array_module, bring, on
 from lanewise.runtime.mesh import Mesh
 from lanewise.support.errors import ArgumentError
 
@@ -101,7 +101,7 @@ class SplitRows:
             names = [name for name, column in own.items() if column.dtype == dtype]
             with on(self.device):
                 rows = module.stack([own[name] for name in names], axis=1)
-            whole = bring(self.mesh.gather(to_host(rows), self.lengths), self.device)
+            whole = self.mesh.gather(rows, self.lengths)
             with on(self.device):
                 own |= {name: whole[:, n] for n, name in enumerate(names)}
         return own

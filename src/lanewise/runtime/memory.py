@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import accumulate
@@ -403,6 +403,17 @@ def to_host(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         return value
     return cuda.library(cuda.device_of(value)).asnumpy(value)
+
+
+def joined(arrays: Sequence[Any]) -> Any:
+    """The rows of some arrays, one array after the other, where the first one lies."""
+    first = arrays[0]
+    if len(arrays) == 1:
+        return first
+    if isinstance(first, np.ndarray):
+        return np.concatenate(arrays)
+    device = cuda.device_of(first)
+    return cuda.library(device).concatenate([bring(a, device) for a in arrays])
 
 
 def copy_whole(to: Any, source: Any) -> None:

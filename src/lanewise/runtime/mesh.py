@@ -101,13 +101,14 @@ class Mesh:
             )
         if (count := sum(map(len, everywhere))) > MOST:
             raise ArgumentError(f"a mesh has 1 to {MOST:,} parts, found {count:,} on its ranks")
+        ranks.connect(everywhere)
         own._set(own.devices, everywhere, ranks.rank)
         return own
 
     @property
     def transport(self) -> Transport:
         """What moves rows between the processes of the mesh."""
-        return transport() if self.everywhere else Alone()
+        return transport(self.everywhere) if self.everywhere else Alone()
 
     @property
     def own(self) -> range:
@@ -177,7 +178,9 @@ class Mesh:
         return tuple(n for lengths in self.transport.agree(own) for n in lengths)
 
     def gather(self, own: Any, lengths: Sequence[int]) -> Any:
-        """All rows on the host, from those of this process there."""
+        """All rows, from those of this process, where these lie: on the host, or on its first
+        device.
+        """
         ends = list(accumulate(self.counts, initial=0))
         counts = [sum(lengths[a:b]) for a, b in pairwise(ends)]
         return self.transport.gather(own, counts)

@@ -16,7 +16,7 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -25,6 +25,7 @@ from typing import Any
 import psutil
 
 from lanewise.runtime import devices
+from lanewise.runtime.nccl import NcclTransport, card_of
 from lanewise.runtime.transport import Alone, MpiTransport, Transport
 from lanewise.support.errors import TRACE, DeviceError, LanewiseError, ProcessError, shortened
 from lanewise.support.installation import install
@@ -87,6 +88,7 @@ class Ranks:
         self._signals, self._last = world.Dup(), world.Dup()
         self.transport = MpiTransport(world.Dup(), self._wait)
         self.rank, self.size = self.transport.rank, self.transport.size
+        self._between: dict[tuple[tuple[str, ...], ...], Transport] = {}
         self._failed: set[int] = set()
         self._ended: dict[int, float] = {}  # ranks, and when that was known
         self._end = Ending()
@@ -99,6 +101,26 @@ class Ranks:
         devices.share_cores(sum(self.members[r].cores == own.cores for r in self.beside))
         # besides, no process is forked where there are threads, which MPI does not bear
         threading.Thread(target=self._watch, daemon=True, name="lanewise ranks").start()
+
+    def connect(self, everywhere: Sequence[Sequence[str]]) -> None:
+        """Let rows of GPUs go between the devices of all ranks as directly as these allow.
+
+        All ranks call it. A communicator of NCCL has one GPU of each process, and none twice.
+        """
+        key = tuple(map(tuple, everywhere))
+        if key in self._between:
+            return
+        cards = self.transport.agree(card_of(everywhere[self.rank]))
+        direct = None not in cards and len({*cards}) == len(cards)
+        self._between[key] = (
+            NcclTransport(self.transport, everywhere[self.rank][0], self._until)
+            if direct
+            else self.transport
+        )
+
+    def between(self, everywhere: Sequence[Sequence[str]]) -> Transport:
+        """What moves rows between these devices of all ranks."""
+        return self._between.get(tuple(map(tuple, everywhere)), self.transport)
 
     @property
     def number_here(self) -> int:
@@ -116,14 +138,17 @@ class Ranks:
     # ------------------------------------------------------------ waiting
 
     def _wait(self, requests: list[Any]) -> None:
+        try:
+            self._until(lambda: bool(self._mpi.Request.Testall(requests)))
+        except ProcessError:
+            self._unfinished += requests  # which keep the memory that they are about
+            raise
+
+    def _until(self, done: Callable[[], bool]) -> None:
         looks, pause = 0, 1e-5
-        while not self._mpi.Request.Testall(requests):
+        while not done():
             looks += 1
-            try:
-                self._look()
-            except ProcessError:
-                self._unfinished += requests  # which keep the memory that they are about
-                raise
+            self._look()
             if looks > SPINS:
                 time.sleep(pause)
                 pause = min(2 * pause, LONGEST)
@@ -270,10 +295,12 @@ def writes() -> bool:
     return ranks is None or ranks.rank == 0
 
 
-def transport() -> Transport:
-    """What moves values between the processes of this program."""
+def transport(everywhere: Sequence[Sequence[str]] = ()) -> Transport:
+    """What moves values between the processes of this program, and rows between these devices of
+    all of them.
+    """
     ranks = joined()
-    return Alone() if ranks is None else ranks.transport
+    return Alone() if ranks is None else ranks.between(everywhere)
 
 
 def join() -> Ranks | None:

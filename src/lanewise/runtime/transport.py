@@ -12,18 +12,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lanewise.runtime import cuda
 from lanewise.support.errors import ArgumentError
 
 T = TypeVar("T")
-Rows = NDArray[Any]
+Rows = Any  # an array on the host or on a GPU of this process
 MOST_BYTES = 1 << 30  # of a message: MPI 3.1 counts them with 31 bits
 
 
 class Transport(Protocol):
-    """Every method is called by all ranks, in the same order. Raises `ProcessError` where one of
-    them has failed or ended.
+    """Every method is called by all ranks, in the same order, with arrays that lie alike: all on
+    the host, or all on GPUs. Raises `ProcessError` where one of them has failed or ended.
     """
 
     @property
@@ -35,7 +35,8 @@ class Transport(Protocol):
     def size(self) -> int: ...
 
     def gather(self, own: Rows, counts: Sequence[int], /) -> Rows:
-        """The rows of all ranks, one after the other. counts: how many each has.
+        """The rows of all ranks, one after the other, where the own ones lie. counts: how many
+        each has.
 
         Raises `ArgumentError` where the ranks mean others.
         """
@@ -75,7 +76,7 @@ class Alone:
 
 
 class MpiTransport:
-    """Between processes by MPI, through memory of the host.
+    """Between processes by MPI. Arrays of a GPU go through memory of the host.
 
     wait: waits for requests of MPI, and looks meanwhile whether the other ranks are well.
     """
@@ -85,12 +86,18 @@ class MpiTransport:
         self.rank, self.size = int(communicator.Get_rank()), int(communicator.Get_size())
 
     def gather(self, own: Rows, counts: Sequence[int], /) -> Rows:
-        own = np.ascontiguousarray(own)
-        self._compare(own, counts)
-        whole = np.empty((sum(counts), *own.shape[1:]), own.dtype)
+        self.compare(own, counts)
+        mine = np.ascontiguousarray(_on_host(own))
+        whole = np.empty((sum(counts), *mine.shape[1:]), mine.dtype)
+        self._gather(mine, whole, counts)
+        if isinstance(own, np.ndarray):
+            return whole
+        return cuda.library(cuda.device_of(own)).asarray(whole)
+
+    def _gather(self, own: Rows, whole: Rows, counts: Sequence[int]) -> None:
         one = whole[:1].nbytes if len(whole) else 0
         if not one:
-            return whole
+            return
         from mpi4py import MPI
 
         row = MPI.BYTE.Create_contiguous(one).Commit()  # rows are counted, in 32 bits, not bytes
@@ -99,9 +106,8 @@ class MpiTransport:
             self._wait([self._communicator.Iallgatherv(taken, given)])
         finally:
             row.Free()
-        return whole
 
-    def _compare(self, own: Rows, counts: Sequence[int]) -> None:
+    def compare(self, own: Rows, counts: Sequence[int]) -> None:
         """Refuse rows that are not those of one array: MPI would bring some of each."""
         row = own.nbytes // max(1, len(own))
         alike = zlib.crc32(repr((own.dtype.str, own.shape[1:], [int(n) for n in counts])).encode())
@@ -122,11 +128,11 @@ class MpiTransport:
             for piece in _pieces(own)
         ]
         for rank, rows in sent:
-            for piece in _pieces(np.ascontiguousarray(rows)):
+            for piece in _pieces(np.ascontiguousarray(_on_host(rows))):
                 requests.append(self._communicator.Isend(piece, dest=rank))
         self._wait(requests)
         for _, own, room in rooms:
-            room[...] = own
+            _fill(room, own)
 
     def agree(self, value: T, /) -> list[T]:
         own = np.frombuffer(pickle.dumps(value), np.uint8)
@@ -138,6 +144,21 @@ class MpiTransport:
 
     def barrier(self) -> None:
         self._wait([self._communicator.Ibarrier()])
+
+
+def _on_host(rows: Rows) -> Rows:
+    return (
+        rows if isinstance(rows, np.ndarray) else cuda.library(cuda.device_of(rows)).asnumpy(rows)
+    )
+
+
+def _fill(room: Rows, values: Rows) -> None:
+    """Put an array of the host into one that may lie on a GPU."""
+    if isinstance(room, np.ndarray):
+        room[...] = values
+        return
+    with cuda.use(cuda.device_of(room)):
+        room.set(values)
 
 
 def _bytes(array: Rows) -> Rows:

@@ -17,7 +17,7 @@ from lanewise.patterns.sitewise.streaming import Phase
 from lanewise.records.arrays import RecordArray
 from lanewise.records.binding import places_of
 from lanewise.runtime.exchange import Move, Moves
-from lanewise.runtime.memory import address, array_module, bring, on, to_host
+from lanewise.runtime.memory import address, array_module, bring, on
 from lanewise.runtime.mesh import Mesh
 from lanewise.runtime.transport import Transport
 
@@ -121,9 +121,9 @@ class GhostEnd:
         return self.array[self.elements]
 
     def taken(self) -> Any:
-        """A copy of them on the host, or a view there."""
+        """The same, wherever the current device is."""
         with on(self.device):
-            return to_host(self.take())
+            return self.take()
 
     def put(self, values: Any) -> None:
         """Give them the values of an array on their device."""
@@ -162,8 +162,7 @@ class GhostExchange:
     """Brings ghosts: columns of their owners to memory of the parts that need them, from where each
     part puts them where they belong. Nothing else reads or writes that memory.
 
-    Between processes they go through memory of the host. sent: what others get of this process,
-    with their ranks.
+    sent: what others get of this process, with their ranks.
     """
 
     moves: Moves
@@ -190,7 +189,8 @@ class GhostExchange:
                 case GhostEnd() as source, None:
                     sent.append((part, source))
                 case None, GhostEnd() as target:
-                    received.append(GhostArrival(target.room(np), target, owner))
+                    came = target.room(array_module(target.device))
+                    received.append(GhostArrival(came, target, owner))
                 case _:
                     """Of two other processes."""
         all_moves = Moves(tuple(moves))
@@ -211,7 +211,7 @@ class GhostExchange:
         sent = [(rank, end.taken()) for rank, end in self.sent]
         self.transport.exchange(sent, [(a.rank, a.came) for a in self.received])
         for a in self.received:
-            a.to.put(bring(a.came, a.to.device))
+            a.to.put(a.came)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ from lanewise.patterns.search.tree.structure import TreeStructure
 from lanewise.planning.plan import Plan
 from lanewise.records.split_array import SplitArray
 from lanewise.runtime.exchange import Move, Moves
-from lanewise.runtime.memory import Need, allocate, bring, on, require_together, to_host
+from lanewise.runtime.memory import Need, allocate, bring, joined, on, require_together
 from lanewise.runtime.mesh import Mesh
 
 if TYPE_CHECKING:
@@ -318,12 +318,11 @@ class _ResultsOfAll:
                     yield Move(device, take, there, to.reshape(-1))
 
     def __call__(self) -> None:
-        """Through memory of the host, between processes."""
+        """Between processes: all results come to each of them."""
         counts = [self.dealt.places(part) for part in range(self.mesh.parts)]
         ends = np.cumsum([0, *counts])
         for n in range(len(self.left[0])):
-            own = np.concatenate([to_host(some[n]) for some in self.left])
-            whole = self.mesh.gather(own, counts)
+            whole = self.mesh.gather(joined([some[n] for some in self.left]), counts)
             for device, rooms in self.rooms.items():
                 there = bring(whole, device)
                 with on(device):

@@ -1,0 +1,119 @@
+"""Rows between processes that have a GPU each, by NCCL: over NVLink, or a network that reads a GPU.
+
+NCCL waits on the GPU, for ever where another process is gone. So the host waits as well, and
+listens meanwhile to the other ranks (`runtime/ranks.py`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate, pairwise
+from typing import TypeVar
+
+import numpy as np
+
+from lanewise.language.target import is_gpu
+from lanewise.runtime import cuda
+from lanewise.runtime.devices import cuda_number
+from lanewise.runtime.transport import Rows, Transport
+
+T = TypeVar("T")
+SWITCH = "LANEWISE_NCCL"  # a variable: "0" leaves it out
+
+
+def card_of(devices: Sequence[str]) -> bytes | None:
+    """What tells the only GPU of a process from all others; None where NCCL is not there, is left
+    out, or where the process has other devices.
+    """
+    if len(devices) != 1 or not is_gpu(devices[0]) or os.environ.get(SWITCH, "1") == "0":
+        return None
+    module = cuda.cupy()
+    try:
+        module.cuda.nccl.get_version()
+    except (AttributeError, ImportError, RuntimeError, OSError):
+        return None
+    found: bytes = module.cuda.runtime.getDeviceProperties(cuda_number(devices[0]))["uuid"]
+    return found
+
+
+class NcclTransport:
+    """Arrays of GPUs by NCCL, those of the host as `rest` does.
+
+    device: of this process. until: waits for an answer to be true, and looks meanwhile whether the
+    other ranks are well.
+    """
+
+    def __init__(
+        self, rest: Transport, device: str, until: Callable[[Callable[[], bool]], None]
+    ) -> None:
+        self._rest, self._device, self._until = rest, device, until
+        self.rank, self.size = rest.rank, rest.size
+        self._nccl = cuda.cupy().cuda.nccl
+        first = rest.agree(self._nccl.get_unique_id() if rest.rank == 0 else None)[0]
+        with cuda.use(device):
+            self._communicator = self._nccl.NcclCommunicator(rest.size, first, rest.rank)
+
+    def gather(self, own: Rows, counts: Sequence[int], /) -> Rows:
+        if isinstance(own, np.ndarray):
+            return self._rest.gather(own, counts)
+        with cuda.use(self._device):
+            module = cuda.cupy()
+            own = module.ascontiguousarray(own)
+            whole = module.empty((sum(counts), *own.shape[1:]), own.dtype)
+            pieces = [whole[a:b] for a, b in pairwise(accumulate(counts, initial=0))]
+
+            def launch(stream: int) -> None:
+                for rank, piece in enumerate(pieces):
+                    source = own if rank == self.rank else piece
+                    ends = source.data.ptr, piece.data.ptr
+                    if piece.nbytes:
+                        self._communicator.broadcast(
+                            *ends, piece.nbytes, self._nccl.NCCL_UINT8, rank, stream
+                        )
+
+            self._run(launch)
+        return whole
+
+    def exchange(self, sent: Iterable[tuple[int, Rows]], into: Iterable[tuple[int, Rows]]) -> None:
+        sent, into = list(sent), list(into)
+        if all(isinstance(rows, np.ndarray) for _, rows in (*sent, *into)):
+            self._rest.exchange(sent, into)
+            return
+        with cuda.use(self._device):
+            module = cuda.cupy()
+            given = [(rank, module.ascontiguousarray(rows)) for rank, rows in sent]
+            rooms = [(rank, module.empty(room.shape, room.dtype), room) for rank, room in into]
+
+            def launch(stream: int) -> None:
+                for calls, ends in (
+                    (self._communicator.send, given),
+                    (self._communicator.recv, [(rank, own) for rank, own, _ in rooms]),
+                ):
+                    for rank, rows in ends:
+                        where = rows.data.ptr, rows.nbytes, self._nccl.NCCL_UINT8
+                        calls(*where, rank, stream)
+
+            self._run(launch)
+            for _, own, room in rooms:
+                room[...] = own
+
+    def _run(self, launch: Callable[[int], None]) -> None:
+        """Put calls on the current stream as one, and wait for them."""
+        self._nccl.groupStart()
+        try:
+            launch(int(cuda.cupy().cuda.get_current_stream().ptr))
+        finally:
+            self._nccl.groupEnd()
+        behind = cuda.passed()
+        try:
+            self._until(lambda: bool(behind.done))
+        except BaseException:
+            self._communicator.abort()  # which ends what waits on the GPU
+            raise
+
+    def agree(self, value: T, /) -> list[T]:
+        return self._rest.agree(value)
+
+    def barrier(self) -> None:
+        self._rest.barrier()
