@@ -20,6 +20,11 @@ VARIABLES = {
         "Turns `checks=True` on for all calls of the process: every index is tested before an "
         "array is read or written. See [threadwise](../threadwise.md).",
     ),
+    "LANEWISE_NCCL": (
+        "`0`",
+        "Lets rows go through memory of the host between processes that have a GPU each. See "
+        "[several devices](../mesh.md).",
+    ),
     "LANEWISE_RANKS": (
         "`alone`",
         "Makes each process that `mpiexec` or `srun` starts a separate run. See "

@@ -25,6 +25,8 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if cupy.cuda.runtime.getDeviceCount() < 2:
         pytest.skip("needs two GPUs")
     monkeypatch.setenv(DEVICE, "cuda")
+    if request.param == "1":
+        pytest.importorskip("cupy.cuda.nccl")
     monkeypatch.setenv("LANEWISE_NCCL", request.param)
     return str(request.param)
 
@@ -47,7 +49,7 @@ def test_flows_have_the_bits_of_one_device(tmp_path: Path) -> None:
 
 
 def test_flocks_have_the_bits_of_one_device() -> None:
-    assert found(flocks_program.__file__, *FLOCKS) == flocks_program.bits("cuda", FLOCKS)
+    assert found(flocks_program.__file__, *FLOCKS) == flocks_program.bits(lw.Mesh(["cuda:0"] * 2), FLOCKS)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +79,7 @@ def test_runs_have_the_files_of_one_process(line: list[Any], tmp_path: Path) -> 
     from tests.mesh.test_processes_gravity import held
 
     made = [tmp_path / name for name in ("one.h5", "two.h5")]
-    for count, path, device in ((1, made[0], "cuda:0*2"), (2, made[1], "cuda")):
+    for count, path, device in ((1, made[0], "cuda:*"), (2, made[1], "cuda")):
         done = run(count, *MODULE, *line, "--device", device, "--out", path, seconds=120)
         assert (done.returncode, but_compiling(done.stderr)) == (0, "")
     one, two = map(held, made)
@@ -90,4 +92,4 @@ def test_all_end_where_one_does(case: str, code: int | None) -> None:
     done = run(2, PROGRAM, case)
     assert done.returncode == code if code else done.returncode
     assert time.monotonic() - began < 30.0
-    assert "rank" in done.stderr
+    assert case == "killed" or "rank" in done.stderr  # of a killed one launchers speak

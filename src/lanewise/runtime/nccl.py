@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from itertools import accumulate, pairwise
-from typing import TypeVar
+from types import ModuleType
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from lanewise.language.target import is_gpu
 from lanewise.runtime import cuda
 from lanewise.runtime.devices import cuda_number
 from lanewise.runtime.transport import Rows, Transport
+from lanewise.support.interrupts import interrupts_wait
 
 T = TypeVar("T")
 SWITCH = "LANEWISE_NCCL"  # a variable: "0" leaves it out
@@ -28,13 +31,25 @@ def card_of(devices: Sequence[str]) -> bytes | None:
     """
     if len(devices) != 1 or not is_gpu(devices[0]) or os.environ.get(SWITCH, "1") == "0":
         return None
-    module = cuda.cupy()
-    try:
-        module.cuda.nccl.get_version()
-    except (AttributeError, ImportError, RuntimeError, OSError):
+    if library() is None:
         return None
-    found: bytes = module.cuda.runtime.getDeviceProperties(cuda_number(devices[0]))["uuid"]
+    number = cuda_number(devices[0])
+    found: bytes = cuda.cupy().cuda.runtime.getDeviceProperties(number)["uuid"]
     return found
+
+
+@cache
+def library() -> ModuleType | None:
+    """NCCL as CuPy calls it; None where it is not installed."""
+    cuda.cupy()
+    try:
+        with interrupts_wait():
+            from cupy.cuda import nccl  # pyright: ignore[reportMissingImports]
+
+        nccl.get_version()
+    except (ImportError, RuntimeError, OSError):
+        return None
+    return nccl
 
 
 class NcclTransport:
@@ -49,7 +64,7 @@ class NcclTransport:
     ) -> None:
         self._rest, self._device, self._until = rest, device, until
         self.rank, self.size = rest.rank, rest.size
-        self._nccl = cuda.cupy().cuda.nccl
+        self._nccl: Any = library()
         first = rest.agree(self._nccl.get_unique_id() if rest.rank == 0 else None)[0]
         with cuda.use(device):
             self._communicator = self._nccl.NcclCommunicator(rest.size, first, rest.rank)
