@@ -34,7 +34,7 @@ def held(path: Path) -> dict[str, Any]:
 
     with h5py.File(path) as file:
         file.visititems(note)
-    del found["lanewise@device"]
+    found.pop("lanewise@device", None)  # flows and flocks have none
     return found
 
 

@@ -1,7 +1,8 @@
 """Rows between processes that have a GPU each, by NCCL: over NVLink, or a network that reads a GPU.
 
-NCCL waits on the GPU, for ever where another process is gone. So the host waits as well, and
-listens meanwhile to the other ranks (`runtime/ranks.py`).
+NCCL connects and waits without listening, for ever where another process does not come. So all
+ranks meet before each call, and the host waits for it as well: both as `runtime/ranks.py` does,
+which listens meanwhile to the other ranks.
 """
 
 from __future__ import annotations
@@ -114,7 +115,8 @@ class NcclTransport:
                 room[...] = own
 
     def _run(self, launch: Callable[[int], None]) -> None:
-        """Put calls on the current stream as one, and wait for them."""
+        """Put calls on the current stream as one, when all ranks are here, and wait for them."""
+        self._rest.barrier()
         self._nccl.groupStart()
         try:
             launch(int(cuda.cupy().cuda.get_current_stream().ptr))
