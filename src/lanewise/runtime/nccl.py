@@ -19,7 +19,7 @@ import numpy as np
 from lanewise.language.target import is_gpu
 from lanewise.runtime import cuda
 from lanewise.runtime.devices import cuda_number
-from lanewise.runtime.transport import Rows, Transport
+from lanewise.runtime.transport import MpiTransport, Rows
 from lanewise.support.interrupts import interrupts_wait
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ class NcclTransport:
     """
 
     def __init__(
-        self, rest: Transport, device: str, until: Callable[[Callable[[], bool]], None]
+        self, rest: MpiTransport, device: str, until: Callable[[Callable[[], bool]], None]
     ) -> None:
         self._rest, self._device, self._until = rest, device, until
         self.rank, self.size = rest.rank, rest.size
@@ -73,6 +73,7 @@ class NcclTransport:
     def gather(self, own: Rows, counts: Sequence[int], /) -> Rows:
         if isinstance(own, np.ndarray):
             return self._rest.gather(own, counts)
+        self._rest.compare(own, counts)
         with cuda.use(self._device):
             module = cuda.cupy()
             own = module.ascontiguousarray(own)
@@ -96,6 +97,7 @@ class NcclTransport:
         if all(isinstance(rows, np.ndarray) for _, rows in (*sent, *into)):
             self._rest.exchange(sent, into)
             return
+        self._rest.barrier()
         with cuda.use(self._device):
             module = cuda.cupy()
             given = [(rank, module.ascontiguousarray(rows)) for rank, rows in sent]
@@ -115,8 +117,7 @@ class NcclTransport:
                 room[...] = own
 
     def _run(self, launch: Callable[[int], None]) -> None:
-        """Put calls on the current stream as one, when all ranks are here, and wait for them."""
-        self._rest.barrier()
+        """Put calls on the current stream as one, and wait for them."""
         self._nccl.groupStart()
         try:
             launch(int(cuda.cupy().cuda.get_current_stream().ptr))
