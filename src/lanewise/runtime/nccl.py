@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from lanewise.language.target import is_gpu
 from lanewise.runtime import cuda
+from lanewise.runtime.device import get_device
 from lanewise.runtime.devices import cuda_number
 from lanewise.runtime.transport import MpiTransport, Rows
 from lanewise.support.interrupts import interrupts_wait
@@ -30,9 +30,9 @@ def card_of(devices: Sequence[str]) -> bytes | None:
     """What tells the only GPU of a process from all others; None where NCCL is not there, is left
     out, or where the process has other devices.
     """
-    if len(devices) != 1 or not is_gpu(devices[0]) or os.environ.get(SWITCH, "1") == "0":
+    if len(devices) != 1 or get_device(devices[0]).target.host_memory:
         return None
-    if library() is None:
+    if os.environ.get(SWITCH, "1") == "0" or library() is None:
         return None
     number = cuda_number(devices[0])
     found: bytes = cuda.cupy().cuda.runtime.getDeviceProperties(number)["uuid"]
