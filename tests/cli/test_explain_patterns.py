@@ -52,6 +52,8 @@ CASES = [
     Case("nearest", "search", {"target": N, "source": N}, above="over nearest: the 5 nearest; 4,096 sources at random places"),
     Case("power", "segmentwise", {"cells": 16 * N}, {"sample": [16, 32], "bins": [16]}),
     Case("power", "segmentwise", {"cells": 3000}, {}, "--shape body=100 --shape sample=10x3x90 --shape bins=40"),
+    Case("power", "segmentwise", {"cells": 90 * N}, {"bins": [16]}, "--lists 90x2"),
+    Case("power", "segmentwise", {"cells": 3000}, {}, "--lists 10x3x90 --shape body=100 --shape bins=40"),
     Case("flow", "sitewise", {"sites": N}, {"sites": [64, 64]}),
     Case("gray_scott", "sitewise", {"sites": N}, {"sites": [64, 64]}),
     Case("heat", "sitewise", {"sites": 120}, {}, "--shape sites=4x5x6 --shape source=4x5x6 --set dt=0.1"),
@@ -215,6 +217,11 @@ REFUSED = [
         f"{{file}}:81:23: 'sample' is lw.ragged(...) of Sample\n{POWER}{' ' * 26}{'^' * 14}\n  found: --shape sample=90\n"
         "  wanted: how many lists each level has, and how many items each of them: --shape sample=1000x90",
     ),
+    *((f"power --lists {sizes}", f"--lists {sizes}: wanted how many lists each level has, and how many items each of them, "
+       "from 1 on, as in --lists 1000x90") for sizes in ("90", "90x", "90x0", "sample=90x2")),
+    ("power --lists 90x2 --shape sample=9x2", "--lists 90x2: the sizes of sample are set by --shape, too"),
+    ("pull --lists 90x2", "--lists 90x2 is of kernels of @lw.segmentwise, and pull runs over no lists; --shape NAME=SIZES gives "
+     "an array its sizes"),
     ("heat --shape sites=5x5", "--shape sites=5x5: sites of D3Q7 have the shape (nz, ny, nx): wanted --shape sites=512x512x512"),
     ("heat --shape dt=5x5x5", "--shape dt=5x5x5: a value that is one a site has the shape of the sites: wanted --shape dt=25x25x25"),
     ("heat --shape conductivity=5x5x5", "--shape conductivity=5x5x5: conductivity is a field of the sites, which has their shape: leave it out"),
@@ -245,6 +252,9 @@ def test_products_have_no_arrays_to_give_a_shape(lanewise: Command, command: str
     assert_refused(
         lanewise(command, "gravity", "--shape", "a=5"),
         "--shape belongs to kernels of files, and gravity is a product",
+    )
+    assert_refused(
+        lanewise(command, "waves", "--lists", "9x5"), "--lists belongs to kernels of files, and waves is a product"
     )
     assert_refused(
         lanewise(command, "boids", "--near", "5"), "--near belongs to kernels of files, and boids is a product"

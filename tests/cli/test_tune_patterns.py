@@ -178,6 +178,14 @@ def test_a_tree_of_which_every_number_was_requested_leaves_nothing(mine: Command
     assert "(lanewise tune: --accuracy 1e-3)" in outcome.err
 
 
+@pytest.mark.parametrize("options", ["power --lists 90", "pull --lists 90x2", "power --lists 9x2 --shape sample=9x2"])
+def test_sizes_of_lists_are_refused_as_explain_does(mine: Command, options: str) -> None:
+    name, *more = options.split()
+    outcomes = [mine(what, f"mine.py:{name}", *more) for what in ("explain", "tune")]
+    assert outcomes[0] == outcomes[1]
+    assert outcomes[0].code == 2
+
+
 @pytest.mark.parametrize("name", ["flow", "gray_scott"])
 def test_values_of_sites_are_refused_as_explain_does(mine: Command, name: str) -> None:
     for options in ("--set feel=1", "--shape sites=5", "--shape sides=5x5", "--set sites=3", "--near 3"):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lanewise.cli.given import Shape, read_shapes, read_values, refuse_of_files
+from lanewise.cli.given import Shape, read_shapes, read_values, refuse_of_files, with_lists
 from lanewise.cli.trees import (
     Accuracy,
     Leaf,
@@ -23,7 +23,7 @@ from lanewise.cli.trees import (
     asked_method,
     over_method,
 )
-from lanewise.cli.words import Json, LayoutName, Name, Near, Precision, Shapes, Values
+from lanewise.cli.words import Json, LayoutName, Lists, Name, Near, Precision, Shapes, Values
 from lanewise.language.target import CPU, CUDA, is_gpu
 from lanewise.runtime.mesh import is_mesh, listed
 from lanewise.sims.common.commands import at_least, whole_number
@@ -91,6 +91,7 @@ def explain(
     arch: Arch = None,
     values: Values = None,
     shape: Shapes = None,
+    lists: Lists = None,
     near: Near = None,
     method: Method = None,
     accuracy: Accuracy = None,
@@ -128,7 +129,9 @@ def explain(
         divided = divided_over(mesh, shown, kernels)
     else:
         several = [
-            _kernels(name, chosen, bodies, precision, layout, a, numbers, shapes, near, asked)
+            _kernels(
+                name, chosen, bodies, precision, layout, a, numbers, shapes, lists, near, asked
+            )
             for a in each
         ]
         if len(several) > 1:
@@ -281,14 +284,14 @@ def columns() -> int:
 
 def _kernels(
     name: str, device: str, count: int, precision: str | None, layout: str | None, arch: str | None,
-    values: Mapping[str, float], shapes: Mapping[str, Shape], near: float | None,
-    asked: Mapping[str, Any],
+    values: Mapping[str, float], shapes: Mapping[str, Shape], lists: str | None,
+    near: float | None, asked: Mapping[str, Any],
 ) -> tuple[str, tuple[Offline, ...]]:  # fmt: skip
     """The kernels of a product, or of a kernel of a file, with what stands above them."""
     from lanewise.cli.products import compiled
     from lanewise.cli.target import load_kernel, product_kernels
 
-    refuse_of_files(name, shapes, near)
+    refuse_of_files(name, shapes, lists, near)
     if product := product_kernels(name):
         heading, shown = product.explained(
             device, count, precision or "f32", layout, values, **asked
@@ -311,7 +314,7 @@ def _kernels(
         arch=arch,
         layout=kind,
         values=values,
-        shapes=shapes,
+        shapes=with_lists(kernel, lists, shapes),
         near=near,
         recalled=True,
     )

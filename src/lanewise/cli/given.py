@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from lanewise.sims import PRODUCTS
 from lanewise.support.errors import InputError
+
+if TYPE_CHECKING:
+    from lanewise.cli.target import Explained
 
 Shape = tuple[int, ...]
 T = TypeVar("T")
@@ -33,9 +36,43 @@ def read_shapes(texts: list[str]) -> dict[str, Shape]:
     return shapes
 
 
-def refuse_of_files(name: str, shapes: Mapping[str, Shape], near: float | None) -> None:
+def with_lists(
+    kernel: Explained, lists: str | None, shapes: Mapping[str, Shape]
+) -> Mapping[str, Shape]:
+    """Sizes by name, with those that `--lists 1000x90` gives the one ragged array of a kernel.
+
+    Raises `InputError` for what is no sizes of lists, and for a kernel without lists.
+    """
+    from lanewise.patterns.segmentwise.kernel import Segmentwise
+
+    if lists is None:
+        return shapes
+    if not isinstance(kernel, Segmentwise):
+        raise InputError(
+            f"--lists {lists} is of kernels of @lw.segmentwise, and {kernel.__name__} runs over no "
+            "lists; --shape NAME=SIZES gives an array its sizes"
+        )
+    try:
+        sizes = _sizes(lists)
+    except ValueError:
+        sizes = ()
+    if len(sizes) < 2 or min(sizes) < 1:
+        raise InputError(
+            f"--lists {lists}: wanted how many lists each level has, and how many items each of "
+            "them, from 1 on, as in --lists 1000x90"
+        )
+    name = list(kernel.signature.records)[-1]
+    if name in shapes:
+        raise InputError(f"--lists {lists}: the sizes of {name} are set by --shape, too")
+    return {**shapes, name: sizes}
+
+
+def refuse_of_files(
+    name: str, shapes: Mapping[str, Shape], lists: str | None, near: float | None
+) -> None:
     """Raises `InputError` where a product is given what belongs to kernels of files."""
-    given = [n for n, there in (("shape", bool(shapes)), ("near", near is not None)) if there]
+    options = {"shape": bool(shapes), "lists": lists is not None, "near": near is not None}
+    given = [n for n, there in options.items() if there]
     if given and name in PRODUCTS:
         raise InputError(f"--{given[0]} belongs to kernels of files, and {name} is a product")
 

@@ -20,7 +20,17 @@ from lanewise.cli.trees import (
     Walk,
     asked_method,
 )
-from lanewise.cli.words import Device, Json, LayoutName, Name, Near, Precision, Shapes, Values
+from lanewise.cli.words import (
+    Device,
+    Json,
+    LayoutName,
+    Lists,
+    Name,
+    Near,
+    Precision,
+    Shapes,
+    Values,
+)
 from lanewise.language.target import target_of
 from lanewise.sims.common.commands import at_least, real_number, whole_number
 from lanewise.sims.common.completion import completing
@@ -73,6 +83,7 @@ def tune(
     case: Case = None,
     values: Values = None,
     shape: Shapes = None,
+    lists: Lists = None,
     near: Near = None,
     method: Method = None,
     accuracy: Accuracy = None,
@@ -96,7 +107,7 @@ def tune(
     numbers = read_values(values or [])
     shapes = read_shapes(shape or [])
     product = product_kernels(name)
-    refuse_of_files(name, shapes, near)
+    refuse_of_files(name, shapes, lists, near)
     if case is not None and name != "lbm":
         raise InputError(f"--case {case} belongs to lbm; {name} has no cases")
     asked = asked_method(
@@ -112,7 +123,7 @@ def tune(
             "file"
         )
     else:
-        tuned = jobs_of_file(name, bodies, device, layout, numbers, shapes, near, asked)
+        tuned = jobs_of_file(name, bodies, device, layout, numbers, shapes, lists, near, asked)
     each = seconds
     if len(tuned.jobs) > 1:
         each = time_limit(target_of(device).name, seconds) / len(tuned.jobs)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from lanewise.cli.given import Shape
+from lanewise.cli.given import Shape, with_lists
 from lanewise.support.errors import LanewiseError
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def jobs_of_file(
     layout: str | None,
     values: Mapping[str, float],
     shapes: Mapping[str, Shape],
+    lists: str | None,
     near: float | None,
     asked: Mapping[str, Any],
 ) -> JobList:
@@ -67,7 +68,8 @@ def jobs_of_file(
     # now: arrays of NumPy would go to the CPU
     check_tunable(kernel.__name__, resolve(device), {})
     kind = layout_by_name(layout) if layout else None
-    given: dict[str, Any] = {"values": values, "shapes": shapes, "layout": kind}
+    sizes = with_lists(kernel, lists, shapes)
+    given: dict[str, Any] = {"values": values, "shapes": sizes, "layout": kind}
     check_near(kernel, near)
     if isinstance(kernel, Sitewise | Stencil):
         return JobList((site_job(kernel, count, device, **given),))

@@ -53,6 +53,14 @@ Shapes = Annotated[
         "lists; repeat for more",
     ),
 ]
+Lists = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZES",
+        help="of a kernel of a file: how many lists it runs over and how many items each has, as "
+        "1000x90",
+    ),
+]
 Near = Annotated[
     float | None,
     typer.Option(
