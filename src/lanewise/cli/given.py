@@ -43,6 +43,7 @@ def with_lists(
 
     Raises `InputError` for what is no sizes of lists, and for a kernel without lists.
     """
+    from lanewise.explanation.shapes import sample_roles
     from lanewise.patterns.segmentwise.kernel import Segmentwise
 
     if lists is None:
@@ -61,7 +62,7 @@ def with_lists(
             f"--lists {lists}: wanted how many lists each level has, and how many items each of "
             "them, from 1 on, as in --lists 1000x90"
         )
-    name = list(kernel.signature.records)[-1]
+    (name,) = sample_roles(kernel).lists
     if name in shapes:
         raise InputError(f"--lists {lists}: the sizes of {name} are set by --shape, too")
     return {**shapes, name: sizes}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from lanewise.ladders.boids_run import FlockRunner, parts_of
+from lanewise.ladders.boids_run import REST, FlockRunner, parts_of
 from lanewise.ladders.boids_versions import AUTOMATIC, IN_TURN, SOURCE, Version, versions
 from lanewise.ladders.run import duration, skipped
 from lanewise.ladders.rung import (
@@ -65,6 +65,7 @@ COLUMNS = (
     Column("without steering", _fused("search_alone")),
     Column("steering", _fused("steering")),
     Column("update", _part("update")),
+    Column("rest", _part(REST)),
     Column("steps/s", number_text("steps_per_second", digits)),
     Column("idle", number_text("idle_share", "{:.1%}".format)),
     Column("active idle", number_text("active_idle_threads", "{:,.0f}".format)),
@@ -73,7 +74,9 @@ COLUMNS = (
 
 
 def summary(rungs: list[Rung]) -> list[str]:
-    """For every flock the fastest search, and whether the automatic choice is as fast."""
+    """For every flock the fastest search, and whether the automatic choice is as fast; and what the
+    parts of a step are.
+    """
     lines: list[str] = []
     for agents, world in dict.fromkeys((r.bodies, r.extra["world"]) for r in rungs):
         by_search = {
@@ -91,6 +94,11 @@ def summary(rungs: list[Rung]) -> list[str]:
                 f"{seconds_text(timed[best])} a step"
                 f"{_verdict(by_search.get(AUTOMATIC), timed, best)}"
             )
+    if any(parts_of(r) for r in rungs):
+        lines.append(
+            "build, search, update: of the profile of a second flock, with dashes where they are "
+            "longer than the step together; rest: what they leave of it"
+        )
     return lines
 
 

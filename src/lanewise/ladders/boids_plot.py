@@ -11,7 +11,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from lanewise.ladders.boids_run import STAGES, parts_of
+from lanewise.ladders.boids_run import REST, STAGES, parts_of
 from lanewise.ladders.boids_versions import EIGHT, GPU
 from lanewise.ladders.rung import Ladder, Rung, number
 from lanewise.plot.canvas import FAINT, GRID, TEXT, dark_axes, dark_figure, save_png
@@ -36,7 +36,7 @@ COLOURS = (
     "#f09fd0",
     "#3fbfa8",
 )
-PARTS = dict(zip(STAGES, ("#ffab4a", "#4f9df0", "#7ee0a0"), strict=True))
+PARTS = dict(zip((*STAGES, REST), ("#ffab4a", "#4f9df0", "#7ee0a0", "#4a5163"), strict=True))
 USUAL = 200.0  # the world of the thesis's figures of agents
 WIDTH, HEIGHT = 15.5, 6.4  # inches
 
@@ -165,19 +165,16 @@ def _scales(axes: Axes, places: list[float] | list[int], *, powers: bool) -> Non
 
 def _parts(axes: Axes, rungs: list[Rung]) -> None:
     """How the time of a step divides into its stages, in every search of one flock."""
-    profiled = [r for r in rungs if parts_of(r) is not None]
+    parts = {_search(r): (r, p) for r in rungs if (p := parts_of(r)) is not None}
+    profiled = [r for r, _ in parts.values()]
     what = f": {profiled[0].bodies:,} agents, world {_world(profiled[0]):g}" if profiled else ""
     dark_axes(axes, f"A step{what}", "share of its time", "")
     begin = [0.0] * len(profiled)
-    whole = [r.seconds or 1.0 for r in profiled]
     for stage, colour in PARTS.items():
-        sizes = [
-            (number(r, f"{stage}_seconds") or 0.0) / total
-            for r, total in zip(profiled, whole, strict=True)
-        ]
+        sizes = [p[stage] / sum(p.values()) for _, p in parts.values()]
         axes.barh(range(len(profiled)), sizes, left=begin, height=0.7, color=colour, label=stage)
         begin = [a + b for a, b in zip(begin, sizes, strict=True)]
-    axes.set_yticks(range(len(profiled)), [_search(r) for r in profiled])
+    axes.set_yticks(range(len(parts)), list(parts))
     axes.set_ylim(max(len(profiled), 1) - 0.5, -0.5)
     axes.set_xlim(0, 1)
     axes.tick_params(axis="y", length=0)
@@ -185,7 +182,7 @@ def _parts(axes: Axes, rungs: list[Rung]) -> None:
         axes.legend(
             loc="lower center",
             bbox_to_anchor=(0.45, -0.32),
-            ncols=len(STAGES),
+            ncols=len(PARTS),
             fontsize=9,
             frameon=False,
             labelcolor=TEXT,

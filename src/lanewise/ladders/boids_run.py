@@ -47,6 +47,7 @@ PILOT, GPU_PILOT, TURN_PILOT = 4096, 65_536, 2048  # agents of the runs that tel
 PILOT_WORLD = 200.0
 HOST_MOST = 2**18  # agents whose structure the host of a GPU builds
 STAGES = ("build", "search", "update")
+REST = "rest"  # of a step, beyond its stages
 FUSED = ("search_alone", "steering")  # parts of "search", which is one kernel
 
 
@@ -238,7 +239,8 @@ class FlockRunner:
             "agent_steps_per_second": self.agents / seconds,
             **_idle(flock),
         }
-        return replace(rung, extra=extra)
+        rest = (parts_of(replace(rung, extra=extra)) or {}).get(REST)
+        return replace(rung, extra={**extra, f"{REST}_seconds": rest})
 
     def _truth_of(self, version: Version) -> Truth:
         if version.search is None:
@@ -321,7 +323,7 @@ def make_start(agents: int, world: float, seed: int) -> State:
 
 
 def parts_of(rung: Rung) -> dict[str, float] | None:
-    """Seconds of a step by stage; None where they are longer than the step.
+    """Seconds of a step by stage, and the rest of it; None where the stages are longer.
 
     They are those of another flock under a profile, which waits for each stage where the host
     builds: then they are no parts.
@@ -330,7 +332,7 @@ def parts_of(rung: Rung) -> dict[str, float] | None:
     found = {stage: s for stage, s in seconds.items() if s is not None}
     if len(found) < len(seconds) or rung.seconds is None or sum(found.values()) > rung.seconds:
         return None
-    return found
+    return {**found, REST: rung.seconds - sum(found.values())}
 
 
 def _built_alike(search: lw.Search, built: str, on_gpu: bool) -> Any:
