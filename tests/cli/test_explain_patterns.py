@@ -219,7 +219,7 @@ REFUSED = [
     ),
     *((f"power --lists {sizes}", f"--lists {sizes}: wanted how many lists each level has, and how many items each of them, "
        "from 1 on, as in --lists 1000x90") for sizes in ("90", "90x", "90x0", "sample=90x2")),
-    ("power --lists 90x2 --shape sample=9x2", "--lists 90x2: the sizes of sample are set by --shape, too"),
+    ("power --lists 90x2 --shape sample=9x2", "--lists 90x2: --shape also sets the sizes of sample"),
     ("pull --lists 90x2", "--lists 90x2 is of kernels of @lw.segmentwise, and pull runs over no lists; --shape NAME=SIZES gives "
      "an array its sizes"),
     ("heat --shape sites=5x5", "--shape sites=5x5: sites of D3Q7 have the shape (nz, ny, nx): wanted --shape sites=512x512x512"),

@@ -39,7 +39,8 @@ def test_parts_add_up_to_the_whole() -> None:
             above += rung.seconds is not None
         else:
             assert rung.seconds is not None
-            assert min(parts.values()) >= 0 and sum(parts.values()) == pytest.approx(rung.seconds), rung.name
+            assert min(parts.values()) >= 0, rung.name
+            assert sum(parts.values()) == pytest.approx(rung.seconds), rung.name
     assert 0 < above < len(rungs())
 
 

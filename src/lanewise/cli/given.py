@@ -64,7 +64,7 @@ def with_lists(
         )
     (name,) = sample_roles(kernel).lists
     if name in shapes:
-        raise InputError(f"--lists {lists}: the sizes of {name} are set by --shape, too")
+        raise InputError(f"--lists {lists}: --shape also sets the sizes of {name}")
     return {**shapes, name: sizes}
 
 
