@@ -402,3 +402,6 @@ def test_on_a_gpu() -> None:
         if step(r) in (NAIVE, DEFAULT, LIBRARY):
             assert r.seconds is not None, (r.name, r.skipped)
     assert {r.extra["benchmark"] for r in climbed} == set(short)
+    (product,) = [r for r in climbed if r.name == f"mm, {NAIVE}"]
+    assert product.extra["global_accesses"] == 512 * 512 * (2 * 512 + 1)
+    assert product.extra["shared_accesses"] == 0
