@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import random
+import resource
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lanewise.live.feed import Feed
@@ -16,7 +20,7 @@ from lanewise.live.server import Server, Serving
 from lanewise.live.viewers import FIRST_POINTS, LEAST_POINTS
 from tests.live.narrow import Narrow
 from tests.live.talk import Talk, address, talking
-from tests.live.test_server import Counting, Running, message
+from tests.live.test_server import COUNT, Counting, Running, message
 
 pytest.importorskip("websockets")
 
@@ -95,3 +99,47 @@ def test_a_server_outlives_random_messages(monkeypatch: pytest.MonkeyPatch) -> N
     assert dict(scene.about) == about
     assert server._thread.is_alive()
     server.stop()
+
+
+def resident() -> int:
+    """Bytes of this process that are in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def share_of_steps(feed: Feed, scene: Counting, seconds: float) -> float:
+    """Of the time that the run's thread computes, with a look after each step. What waits for a processor is none."""
+    matrix, steps = np.full((128, 128), 0.5, np.float32), 0.0
+    begun, end = time.thread_time(), time.monotonic() + seconds
+    while time.monotonic() < end:
+        before = time.thread_time()
+        for _ in range(20):
+            matrix = np.tanh(matrix)
+        steps += time.thread_time() - before
+        scene.step += 1
+        feed.look(scene.step)
+    return steps / (time.thread_time() - begun)
+
+
+@pytest.mark.slow
+def test_a_viewer_that_reads_nothing_costs_a_hundredth_at_most() -> None:
+    """For five seconds, almost from its first frame on: the run takes at least 99 % of the steps that it takes alone
+    in as much time of its own, and less than two frames stay in memory.
+    """
+    scene = Counting(COUNT)
+    feed = Feed(scene, rate=30, history=1 << 20)
+    server = Server(feed, Serving(port=0))
+    server.start()
+    alone = share_of_steps(feed, scene, 2)
+    with talking(server):
+        while not feed.watched:
+            time.sleep(0.01)
+        share_of_steps(feed, scene, 0.2)  # what is there once: buffers, compiled code
+        before, made = resident(), feed.made
+        share = share_of_steps(feed, scene, 5) / alone
+        grown = resident() - before
+        (viewer,) = server._viewers
+        assert viewer.silent
+    server.stop()
+    print(f"{share:.4f} of the pace alone; {grown} bytes and {feed.made - made} frames more")
+    assert share >= 0.99
+    assert grown < 2 * 8 * COUNT

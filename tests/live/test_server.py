@@ -24,6 +24,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lanewise.live import viewers
 from lanewise.live.feed import Feed, towards
 from lanewise.live.frame import FrameHeader, decode, encode
 from lanewise.live.messages import FASTEST, SCHEMA, SLOWEST, read_message
@@ -268,6 +269,32 @@ def test_who_reads_nothing_costs_nothing(scene: Counting) -> None:
         (viewer,) = server._viewers
         assert len(viewer.under_way) <= 4
         assert len(feed.history) <= 2
+    server.stop()
+
+
+def test_for_viewers_that_read_nothing_no_frames_are_made(scene: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have the newest one when they read again, and the last one of the run."""
+    monkeypatch.setattr(viewers, "SILENT_SECONDS", 0.1)
+    feed = Feed(scene, rate=1000)
+    server = Server(feed, Serving(port=0))
+    server.start()
+    with talking(server) as talk:
+        with Running(feed, scene):
+            while not feed.silent:
+                time.sleep(0.01)
+            time.sleep(0.05)  # one that was under way
+            made, step = feed.made, scene.step
+            while scene.step < step + 100:
+                time.sleep(0.01)
+            assert feed.made == made
+            assert feed.watched == 1
+            while talk.frame()[0].step <= step:
+                pass
+            while not feed.silent:
+                time.sleep(0.01)
+        feed.end()
+        while talk.frame()[0].step < scene.step:
+            pass
     server.stop()
 
 
@@ -594,28 +621,31 @@ def test_random_messages_change_nothing_of_the_run(scene: Counting) -> None:
 
 # a shell that starts a program in the background lets it ignore Ctrl-C, and so its children
 SCRIPT = """
-import signal
+import signal, sys
 from lanewise.live.feed import Feed
 from lanewise.live.server import Server, Serving
 from tests.live.test_server import Counting
 signal.signal(signal.SIGINT, signal.default_int_handler)
 server = Server(Feed(Counting()), Serving(port=0))
 server.start()
-server.feed.pause()
+if sys.argv[1] == "paused":
+    server.feed.pause()
 print(server.port, server.token, flush=True)
 try:
-    server.feed.look(0)
+    while True:
+        server.feed.look(0)
 except KeyboardInterrupt:
     server.stop()
     print("interrupted", flush=True)
 """
 
 
-def test_ctrl_c_ends_a_paused_view() -> None:
+def seconds_to_end(state: str) -> float:
+    """From Ctrl-C to the end of the process, with a viewer."""
     import signal
 
     root = Path(__file__).parents[2]
-    child = subprocess.Popen([sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, text=True, cwd=root)
+    child = subprocess.Popen([sys.executable, "-c", SCRIPT, state], stdout=subprocess.PIPE, text=True, cwd=root)
     assert child.stdout is not None
     port, token = child.stdout.readline().split()
     from websockets.sync.client import connect
@@ -623,7 +653,16 @@ def test_ctrl_c_ends_a_paused_view() -> None:
     with connect(f"ws://127.0.0.1:{port}/v1/feed") as connection:
         Talk(connection).say("hello", token=token)
         Talk(connection).text("welcome")
+        begun = time.monotonic()
         child.send_signal(signal.SIGINT)
         out, _ = child.communicate(timeout=60)
+        took = time.monotonic() - begun
     assert out.strip() == "interrupted"
     assert child.returncode == 0
+    return took
+
+
+@pytest.mark.parametrize("state", ["paused", pytest.param("running", marks=pytest.mark.slow)])
+def test_ctrl_c_ends_a_view_within_a_second(state: str) -> None:
+    """A busy machine makes it later, never earlier."""
+    assert any(seconds_to_end(state) < 1 for _ in range(3))

@@ -92,6 +92,7 @@ class Feed:
         self.say: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True)
         self.paused = self.ended = False
         self.watched = 0  # viewers who take frames
+        self.silent = False  # whether none of them has read the last ones for a while
         self.calls = 0  # looks, for tests of what a run without viewers costs
         self.made = 0  # frames
         self.history: deque[FrameSet] = deque()
@@ -112,10 +113,15 @@ class Feed:
     @property
     def seconds(self) -> float:
         """See `Watcher.seconds`: until the next frame is due."""
-        if not (self.watched or self._record):
+        if not self._wanted:
             return ALONE_SECONDS
         left = self._next - time.monotonic()
         return min(left, LONGEST_SECONDS) if left > EARLY / self.rate else WATCHED_SECONDS
+
+    @property
+    def _wanted(self) -> bool:
+        """Whether frames of a run that continues are taken."""
+        return self._record is not None or (self.watched > 0 and not self.silent)
 
     def due(self, step: int) -> int | None:
         """The step at which a run that was requested some steps is paused again."""
@@ -124,7 +130,7 @@ class Feed:
     def look(self, step: int, asked: Callable[[], bool] = lambda: False) -> None:
         """Make a frame if one is due, and wait while the run is paused."""
         self.calls += 1
-        if not (self.watched or self._record or self.paused or self._picks):
+        if not (self._wanted or self.paused or self._picks):
             self._last = step
             return
         self._count(step)
@@ -133,7 +139,7 @@ class Feed:
         self._last, self._fresh = step, False
         rests = self.paused and not self._left
         due = time.monotonic() >= self._next - EARLY / self.rate
-        late = due and len(self._under_way) < AT_ONCE
+        late = self._wanted and due and len(self._under_way) < AT_ONCE
         if rests or late:
             self._attempt()
         self._answer()
@@ -341,10 +347,14 @@ class Feed:
             self._picks.append((place, order, answer))
             self._changed.notify_all()
 
-    def watch(self, viewers: int) -> None:
-        """So many take frames now."""
+    def watch(self, viewers: int, *, silent: bool = False) -> None:
+        """So many take frames now. While they are silent a run that continues makes none for them;
+        its end, and a state that rests, are there when they read again.
+        """
         with self._changed:
+            if self.silent and not silent:
+                self._next = 0.0
             if viewers > self.watched:
                 self._stale, self._next = True, 0.0
-            self.watched = viewers
+            self.watched, self.silent = viewers, silent
             self._changed.notify_all()

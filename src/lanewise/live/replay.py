@@ -158,6 +158,6 @@ class RecordedFeed:
         """Nothing is known of elements."""
         answer({})
 
-    def watch(self, viewers: int) -> None:
-        """So many take frames now."""
+    def watch(self, viewers: int, *, silent: bool = False) -> None:
+        """So many take frames now; those of a recording are made already."""
         self.watched = viewers

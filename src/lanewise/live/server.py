@@ -45,6 +45,7 @@ VIEWERS = 8
 WRONG, CLOSED_SECONDS = 3, 10.0  # tokens of a peer, and how long it is not heard then
 HELLO_SECONDS = 5.0
 END_SECONDS = 0.5
+WATCH_SECONDS = 0.25  # between two looks at whether viewers still read
 PIECE = 1 << 19  # bytes of a message that are sent at once
 WRONG_TOKEN, TOO_MANY = 4401, 4429
 POLICY = (
@@ -180,7 +181,11 @@ class Server:
             server = await self._listen(serve, options)
         self._ready.set()
         async with server:
-            await self._over.wait()
+            while not self._over.is_set():
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._over.wait(), WATCH_SECONDS)
+                if self._viewers:
+                    self._watch()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._farewell(), END_SECONDS)
 
@@ -240,7 +245,8 @@ class Server:
         asyncio.run_coroutine_threadsafe(take(), self._loop)
 
     def _watch(self) -> None:
-        self.feed.watch(sum(v.takes_frames for v in self._viewers))
+        taking = [v for v in self._viewers if v.takes_frames]
+        self.feed.watch(len(taking), silent=all(v.silent for v in taking))
 
     def _request(self, _: Any, request: Any) -> Any:
         """Answer for files of the page; None lets the feed's connection be opened."""

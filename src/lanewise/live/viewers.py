@@ -25,6 +25,7 @@ QUICK, AIMED, SLOW = 1.2, 1.5, 2.0
 LEAST_SHARE = 0.05  # of its elements that are left after one frame that was too slow
 CHUNK_BYTES = 1 << 20
 TELLS = 0.25  # seconds between two states that differ by their steps
+SILENT_SECONDS = 1.0  # with a frame under way, twice what the slowest viewer that reads needs
 RESTS = 0.5  # seconds without a new frame after which what was left out follows
 MESSAGES_A_SECOND = 100
 _FITTED = itertools.count(1)  # numbers of automatic ranges
@@ -152,6 +153,12 @@ class Viewer:
     def takes_frames(self) -> bool:
         """Whether a run need make any for it."""
         return self.credits > 0
+
+    @property
+    def silent(self) -> bool:
+        """Whether it has left its oldest frame unread for long."""
+        oldest = next(iter(self.under_way.values()), None)
+        return oldest is not None and time.monotonic() - oldest[0] > SILENT_SECONDS
 
     async def serve(self) -> None:
         """Send what is new, as credits allow, until the connection or the run ends."""
