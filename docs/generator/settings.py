@@ -21,8 +21,8 @@ VARIABLES = {
         "array is read or written. See [threadwise](../threadwise.md).",
     ),
     "LANEWISE_NCCL": (
-        "`0`",
-        "Lets rows go through memory of the host between processes that have a GPU each. See "
+        "`1`",
+        "Lets rows go by NCCL between processes that have a GPU each. See "
         "[several devices](../mesh.md).",
     ),
     "LANEWISE_RANKS": (

@@ -23,16 +23,16 @@ from lanewise.runtime.transport import MpiTransport, Rows
 from lanewise.support.interrupts import interrupts_wait
 
 T = TypeVar("T")
-SWITCH = "LANEWISE_NCCL"  # a variable: "0" leaves it out
+SWITCH = "LANEWISE_NCCL"  # a variable: "1" asks for it
 
 
 def card_of(devices: Sequence[str]) -> bytes | None:
-    """What tells the only GPU of a process from all others; None where NCCL is not there, is left
-    out, or where the process has other devices.
+    """What tells the only GPU of a process from all others; None where NCCL is not there or not
+    asked for, or where the process has other devices.
     """
     if len(devices) != 1 or get_device(devices[0]).target.host_memory:
         return None
-    if os.environ.get(SWITCH, "1") == "0" or library() is None:
+    if os.environ.get(SWITCH) != "1" or library() is None:
         return None
     number = cuda_number(devices[0])
     found: bytes = cuda.cupy().cuda.runtime.getDeviceProperties(number)["uuid"]
