@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import numpy as np
 import psutil
 import pytest
 
 import lanewise as lw
-from lanewise.runtime import devices
+from lanewise.runtime import devices, ranks
 from lanewise.runtime.ranks import Member, join
 from lanewise.runtime.transport import Alone, lead
 from lanewise.support.errors import DeviceError
@@ -122,3 +124,35 @@ def test_a_process_that_is_gone_is_known() -> None:
         psutil.wait_procs([psutil.Process(process.pid)], timeout=10)
         assert member.is_gone
     assert member.is_gone
+
+
+NCCL_REFUSED = [
+    (["NCCL is not found: pip install nvidia-nccl-cu13", b"a"], "rank 0 (here): NCCL is not found: pip install nvidia-nccl-cu13"),
+    ([b"a", "this process has 2 parts of the mesh, and NCCL wants one"], "rank 1 (here): this process has 2 parts"),
+    ([b"a", b"b", b"a"], "rank 2 (here) has the GPU of rank 0, and NCCL wants another one for each process"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("cards", "said"), NCCL_REFUSED)
+def test_what_nccl_cannot_serve_is_refused(cards: list[Any], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By all processes, whichever of them it is about."""
+    monkeypatch.setattr(ranks, "card_of", lambda devices: None)
+    here = replace(Member.this(), host="here")
+    for rank in range(len(cards)):
+        joined = object.__new__(ranks.Ranks)
+        joined.rank, joined.members, joined._between = rank, [here] * len(cards), {}
+        joined.transport = SimpleNamespace(agree=lambda own: cards)  # type: ignore[assignment]
+        with pytest.raises(DeviceError, match=re.escape(f"LANEWISE_NCCL=1: {said}")):
+            joined.connect([("cuda",)] * len(cards))
+
+
+def test_nccl_is_requested_and_only_of_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lanewise.runtime import nccl
+
+    monkeypatch.delenv("LANEWISE_NCCL", raising=False)
+    assert nccl.card_of(["cuda"]) is None
+    monkeypatch.setenv("LANEWISE_NCCL", "1")
+    assert nccl.card_of(["cpu", "cpu"]) is None
+    assert nccl.card_of(["cuda", "cuda:1"]) == "this process has 2 parts of the mesh, and NCCL wants one"
+    monkeypatch.setattr(nccl, "library", lambda: None)
+    assert nccl.card_of(["cuda"]) == "NCCL is not found: pip install nvidia-nccl-cu13"

@@ -23,17 +23,19 @@ from lanewise.runtime.transport import MpiTransport, Rows
 from lanewise.support.interrupts import interrupts_wait
 
 T = TypeVar("T")
-SWITCH = "LANEWISE_NCCL"  # a variable: "1" asks for it
+SWITCH = "LANEWISE_NCCL"  # a variable: "1" requests it
 
 
-def card_of(devices: Sequence[str]) -> bytes | None:
-    """What tells the only GPU of a process from all others; None where NCCL is not there or not
-    asked for, or where the process has other devices.
+def card_of(devices: Sequence[str]) -> bytes | str | None:
+    """What tells the GPU of a process from all others, or why NCCL cannot serve these devices; None
+    where it is not requested, or nothing lies on a GPU.
     """
-    if len(devices) != 1 or get_device(devices[0]).target.host_memory:
+    if os.environ.get(SWITCH) != "1" or get_device(devices[0]).target.host_memory:
         return None
-    if os.environ.get(SWITCH) != "1" or library() is None:
-        return None
+    if len(devices) > 1:
+        return f"this process has {len(devices)} parts of the mesh, and NCCL wants one"
+    if library() is None:
+        return "NCCL is not found: pip install nvidia-nccl-cu13"
     number = cuda_number(devices[0])
     found: bytes = cuda.cupy().cuda.runtime.getDeviceProperties(number)["uuid"]
     return found

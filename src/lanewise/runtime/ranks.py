@@ -25,7 +25,7 @@ from typing import Any
 import psutil
 
 from lanewise.runtime import devices
-from lanewise.runtime.nccl import NcclTransport, card_of
+from lanewise.runtime.nccl import SWITCH, NcclTransport, card_of
 from lanewise.runtime.transport import Alone, MpiTransport, Transport
 from lanewise.support.errors import TRACE, DeviceError, LanewiseError, ProcessError, shortened
 from lanewise.support.installation import install
@@ -103,19 +103,28 @@ class Ranks:
         threading.Thread(target=self._watch, daemon=True, name="lanewise ranks").start()
 
     def connect(self, everywhere: Sequence[Sequence[str]]) -> None:
-        """Let rows of GPUs go between the devices of all ranks as directly as these allow.
+        """Let rows of GPUs go between the devices of all ranks by NCCL, where that is requested.
 
-        All ranks call it. A communicator of NCCL has one GPU of each process, and none twice.
+        All ranks call it. Raises `DeviceError` on all of them where NCCL cannot serve: it wants one
+        GPU of each process, and none twice.
         """
         key = tuple(map(tuple, everywhere))
         if key in self._between:
             return
         cards = self.transport.agree(card_of(everywhere[self.rank]))
-        direct = None not in cards and len({*cards}) == len(cards)
+        for rank, card in enumerate(cards):
+            first = cards.index(card)
+            if isinstance(card, str):
+                raise DeviceError(f"{SWITCH}=1: {self.named(rank)}: {card}")
+            if card and first < rank:
+                raise DeviceError(
+                    f"{SWITCH}=1: {self.named(rank)} has the GPU of rank {first}, and NCCL wants "
+                    "another one for each process"
+                )
         self._between[key] = (
-            NcclTransport(self.transport, everywhere[self.rank][0], self._until)
-            if direct
-            else self.transport
+            self.transport
+            if None in cards
+            else NcclTransport(self.transport, everywhere[self.rank][0], self._until)
         )
 
     def between(self, everywhere: Sequence[Sequence[str]]) -> Transport:
