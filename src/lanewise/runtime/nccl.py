@@ -35,7 +35,7 @@ def card_of(devices: Sequence[str]) -> bytes | str | None:
     if len(devices) > 1:
         return f"this process has {len(devices)} parts of the mesh, and NCCL wants one"
     if library() is None:
-        return "NCCL is not found: pip install nvidia-nccl-cu13"
+        return "NCCL is not found: it is the package nvidia-nccl-cu13"
     number = cuda_number(devices[0])
     found: bytes = cuda.cupy().cuda.runtime.getDeviceProperties(number)["uuid"]
     return found
