@@ -190,8 +190,10 @@ class DeviceLooks:
 def in_graph(
     launch: SearchedLaunch, name: str, looks: DeviceLooks | None = None, walk: Work | None = None
 ) -> list[NamedLaunch]:
-    """The launches of a call on a GPU, for a graph: nothing waits for the host. walk: the one to
-    use.
+    """The launches of a call on a GPU that a graph can hold: none waits for the host.
+
+    looks: checks positions before them, on the device. walk: runs after the structure is built,
+    instead of the launches of the call.
     """
     calls = [
         NamedLaunch(stage, part, launch.launches.part(*ends))

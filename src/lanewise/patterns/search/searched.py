@@ -211,8 +211,8 @@ class Searched:
             self.comparison.forget()
 
     def _uses(self, arguments: Arguments) -> dict[str, Uses]:
-        """What is used of the targets and of the sources, by parameter: of both where they are
-        the same.
+        """What the function and the search use of each record, by parameter: each has its own,
+        also where one array is both targets and sources.
         """
         return {n: self.uses(n, r.record) for n, r in arguments.records.items()}
 
