@@ -22,7 +22,7 @@ NO_RESULTS = ("README.md", "summary.md")
 DATE = re.compile(r"\b20\d\d-\d\d-\d\d\b")
 GPU = re.compile(r"NVIDIA H\d+")
 CPU = re.compile(r"(?:CPU: |an )(AMD EPYC|Intel\(R\) Xeon\(R\) Processor|Intel Xeon)")
-COMMAND = re.compile(r"`((?:LANEWISE_THREADS=\d+ )?(?:python|make|lanewise)[^`]*)`")
+COMMAND = re.compile(r"`((?:LANEWISE_THREADS=\d+ |mpiexec -n \d+ )?(?:python|make|lanewise)[^`]*)`")
 
 
 @dataclass(frozen=True)
