@@ -287,6 +287,18 @@ def test_what_is_scattered_to_has_memory_of_its_own() -> None:
         weighted(np.zeros(3, np.int32), v, v)
 
 
+@lw.elementwise
+def shifted(p: Particle):
+    p.mass += 1.0
+
+
+@pytest.mark.parametrize("name", ["sum", "min", "max"])
+def test_functions_without_results_have_no_totals(name: str) -> None:
+    with pytest.raises(ArgumentError) as error:
+        getattr(shifted, name)(Particle.zeros(3))
+    assert str(error.value) == f"shifted has no return value, so .{name}() is undefined: return the value of one element"
+
+
 def test_there_are_no_totals_and_no_parts() -> None:
     arguments = np.zeros(3, np.int32), np.ones(3), np.zeros(3)
     with pytest.raises(ArgumentError, match="weighted scatters to total, and has no sum"):

@@ -411,10 +411,10 @@ class RecordArray(Generic[B]):
         """The same records on the host, as an array of records on "cpu": the host's side, which an
         array on a GPU has from now on.
 
-        What is read on one side after the other one has changed is copied there then, field by
-        field, and nothing else is. Fields of the host's side are read-only arrays; assigning
-        fields, rows or slices of records works on both sides, and so do kernels and changes of
-        length. An array on the CPU that was made without `host_layout=` is its own.
+        Reading a field that has changed on the other side copies that field first; nothing else is
+        copied. Fields of the host's side are read-only arrays; assigning fields, rows or slices of
+        records works on both sides, and so do kernels and changes of length. An array on the CPU
+        that was made without `host_layout=` is its own.
         """
         storage = self._storage
         if storage.is_on_host:

@@ -254,7 +254,10 @@ class Elementwise(AbstractKernel):
                 f"{operation}; lw.{operation} takes it of the results of a call"
             )
         if not calls.lowered.results:
-            raise ArgumentError(f"{self.__name__} returns nothing to take the {operation} of")
+            raise ArgumentError(
+                f"{self.__name__} has no return value, so .{operation}() is undefined: return the "
+                "value of one element"
+            )
         if operation != "sum" and not calls.subject.count(classified):
             raise ArgumentError(f"{self.__name__}.{operation}: {NO_EXTREME}")
         made = self._partials(operation, calls.subject.count(classified))

@@ -193,7 +193,7 @@ class DeviceLook:
                 device.synchronize()  # which raises what went wrong
                 if self._answer[0] >> 1 != self._begun:
                     raise DeviceError(
-                        f"a look at positions on {self._device!r} ended without an answer"
+                        f"checking positions on {self._device!r} returned no result"
                     )
 
 

@@ -294,9 +294,9 @@ class RaggedArray:
         """The same lists on the host: the host's side, which an array on a GPU has from now on; see
         `RecordArray.host`.
 
-        What is read on one side after the other one has changed is copied there then: of records
-        the fields that are read, of values all. Offsets are copied when the side is made, and when
-        lists are added. An array on the CPU is its own, unless its records have two sides.
+        Reading a side after the other one has changed copies the change first: for records the
+        fields that are read, for values all of them. Offsets are copied when the side is made, and
+        when lists are added. An array on the CPU is its own, unless its records have two sides.
         """
         storage = self._flat.storage
         if storage.is_on_host:
