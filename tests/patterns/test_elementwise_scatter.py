@@ -296,7 +296,9 @@ def shifted(p: Particle):
 def test_functions_without_results_have_no_totals(name: str) -> None:
     with pytest.raises(ArgumentError) as error:
         getattr(shifted, name)(Particle.zeros(3))
-    assert str(error.value) == f"shifted has no return value, so .{name}() is undefined: return the value of one element"
+    assert (
+        str(error.value) == f"shifted has no return value, so .{name}() is undefined: return the value of one element"
+    )
 
 
 def test_there_are_no_totals_and_no_parts() -> None:

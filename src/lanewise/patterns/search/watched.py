@@ -192,9 +192,7 @@ class DeviceLook:
                     continue
                 device.synchronize()  # which raises what went wrong
                 if self._answer[0] >> 1 != self._begun:
-                    raise DeviceError(
-                        f"checking positions on {self._device!r} returned no result"
-                    )
+                    raise DeviceError(f"checking positions on {self._device!r} returned no result")
 
 
 class WatchedTemplate:
