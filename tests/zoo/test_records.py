@@ -1,0 +1,54 @@
+"""Kernels over records are right on a CPU in every layout, explained without an internal error, and made for a GPU with random legal plans."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lanewise as lw
+from tests.fuzz.texts import executed
+from tests.zoo.generate import SMALL, WAVE
+from tests.zoo.record_truth import call_of, check, records_of
+from tests.zoo.records import RecordCase, generate
+
+QUICK, MANY = 6, 400
+LAYOUTS = (None, "auto", lw.AoS(), lw.SoA(), lw.AoAS(), lw.SoAoAS(), lw.AoSoA(16))
+
+
+def each(name: str) -> Any:
+    """Seeds, of which a few are quick."""
+    return pytest.mark.parametrize(
+        name, [pytest.param(s, marks=() if s < QUICK else pytest.mark.slow) for s in range(MANY)]
+    )
+
+
+def call(case: RecordCase, names: Any, size: str, layout: Any) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
+    """The results of a call, the fields of its elements and its tables after it."""
+    records = records_of(case, names.Item, size, layout=layout)
+    tables = {n: a.astype(np.float32) for n, a in case.arrays().items()}
+    out = call_of(case, names.kernel, size)(*records, *case.uniforms.values(), **tables)
+    found = [np.asarray(f) for f in (out if isinstance(out, tuple) else () if out is None else (out,))]
+    return found, records[0].numpy(), tables
+
+
+@each("seed")
+def test_a_cpu_computes_what_the_function_says(seed: int) -> None:
+    case = generate(seed)
+    with executed(case.text, f"zoo_records_{seed}.py") as names:
+        layout = Random(seed).choice(LAYOUTS)
+        check(case, SMALL, *call(case, names, SMALL, layout))
+        if seed % 8 == 0 and seed >= QUICK:
+            check(case, WAVE, *call(case, names, WAVE, layout))
+
+
+@each("seed")
+def test_it_is_explained_for_both_kinds_of_device(seed: int) -> None:
+    case = generate(seed)
+    with executed(case.text, f"zoo_records_{seed}.py") as names:
+        records = records_of(case, names.Item, SMALL)
+        tables = {n: a.astype(np.float32) for n, a in case.arrays().items()}
+        compiled = call_of(case, names.kernel, SMALL).compile(*records, *case.uniforms.values(), **tables)
+        assert "internal error" not in str(compiled.explain())
