@@ -182,11 +182,15 @@ def _exact(text: str) -> str:
 def _weight(rng: Random) -> str:
     """What a pair counts for, of its squared distance `q` and of `g`, which is never zero; sometimes a long polynomial."""
     if rng.random() < 0.2:
-        text = f"{rng.uniform(-1, 1):.3f}"
+        text = _coefficient(rng)
         for _ in range(rng.choice((4, 12, 40))):
-            text = f"({text} * x + {rng.uniform(-0.4, 0.4):.3f})"
+            text = f"({text} * x + {_coefficient(rng)})"
         return text
     return rng.choice(WEIGHTS)
+
+
+def _coefficient(rng: Random) -> str:
+    return str(rng.randint(-32, 32) / 64)  # which float32 holds
 
 
 def _pair(rng: Random, charges: list[str], dimensions: int) -> tuple[list[str], list[str], list[str]]:
@@ -201,7 +205,7 @@ def _pair(rng: Random, charges: list[str], dimensions: int) -> tuple[list[str], 
     }[rng.choice(("none", "none", "none", "cut", "species", "field"))]
     body = ["d = source.position - target.position", f"q = {square}"]
     body += [f"{name} = {value}" for name, value in (("g", "q + soft"), ("x", "1.0 / (1.0 + q)"))
-             if re.search(rf"\b{name}\b", "".join(branch))]  # fmt: skip
+             if re.search(rf"\b{name}\b", "\n".join(branch))]  # fmt: skip
     body += [*branch, f"f = {' * '.join([*rng.sample(charges, rng.choice((0, 1, 1, 2))), 'e'])}"]
     results, annotations = [], []
     for _ in range(rng.choice((1, 1, 1, 2, 3, 8))):

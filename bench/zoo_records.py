@@ -1,0 +1,293 @@
+"""Layouts and default plans of kernels over records that nobody chose: the other half of the zoo.
+
+    python -m bench.zoo_records [--device cuda] [--first 1] [--count 60] [--step 2] [--size full] [--seconds 190]
+Each kernel runs with its default plan over records in every layout, over records whose layout is left open
+("auto"), and with the plan that tune() finds. Results of the default are checked against the function itself
+in float64. Processes compile side by side and take turns at the device; calls are timed in turns, medians of 7.
+Writes zoo_records.jsonl, a line as soon as a kernel is measured, and at the end zoo_records.md into
+bench/results, or into the folder that the variable OUT names. `--report FILE` prints the report of lines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, wait
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import lanewise as lw
+from bench.harness import describe_machine
+from bench.zoo_case import shares
+from lanewise.compiler.pipeline import build_program
+from lanewise.explanation.calls import call_subject
+from lanewise.explanation.compiled import find_model
+from lanewise.models.predict import predict
+from tests.fuzz.texts import executed
+from tests.zoo.record_truth import call_of, check, records_of
+from tests.zoo.records import RecordCase, generate
+
+ROUNDS, LEAST = 7, 2e-3  # seconds of a round at least
+FAR = 5  # times the best one: timed once
+BEFORE_THE_END = 12.0  # seconds in which what is compiled is measured, and the report is written
+LAYOUTS = (lw.AoS(), lw.SoA(), lw.AoAS(), lw.SoAoAS(), lw.AoSoA(32))
+_turn: list[Any] = []  # of this process at the device
+
+
+def measure_case(case: RecordCase, device: str, size: str, seconds: float) -> dict[str, Any]:
+    """The times of a kernel in every layout, of what "auto" chose, and of the tuned plan."""
+    with executed(case.text, f"zoo_records_{case.seed}.py") as names, lw.device(device):
+        kernel = call_of(case, names.kernel, size)
+
+        def call(layout: Any) -> tuple[Any, list[Any], dict[str, Any]]:
+            records = records_of(case, names.Item, size, layout=layout)
+            tables = {n: _on(device, a.astype(np.float32)) for n, a in case.arrays().items()}
+            return kernel.bind(*records, *case.uniforms.values(), **tables), records, tables
+
+        calls: dict[str, Any] = {}
+        default, records, tables = call(None)
+        calls["default"] = default
+        for layout in LAYOUTS:
+            calls[str(layout)] = call(layout)[0]
+        open_call, left, _ = call("auto")
+        calls["auto"] = open_call
+        row: dict[str, Any] = {
+            "seed": case.seed,
+            "family": case.family,
+            "scalars": len(case.fields),
+        }
+        row |= {"layout": str(records[0].layout), "auto": str(left[0].layout)}
+        row["predicted_ms"] = _predicted(
+            kernel, [*records, *case.uniforms.values()], tables, device
+        )
+        with _turn[0]:
+            row["error"] = _checked(case, size, default, records, tables)
+            times = _times(calls, device)
+            if seconds:
+                tuning = kernel.tune(*records, *case.uniforms.values(), **tables, seconds=seconds)
+                tuned = {"default": default, "tuned": _tuned(kernel, records, case, tables)}
+                again = _times(tuned, device)
+                row |= {"tuned_ms": again["tuned"] * 1e3, "again_ms": again["default"] * 1e3}
+                row["plan"] = _changes(tuning)
+    return row | {"each": {n: t * 1e3 for n, t in times.items()}}
+
+
+def _on(device: str, array: Any) -> Any:
+    if not device.startswith("cuda"):
+        return array
+    import cupy
+
+    return cupy.asarray(array)
+
+
+def _tuned(kernel: Any, records: list[Any], case: RecordCase, tables: dict[str, Any]) -> Any:
+    return kernel.bind(*records, *case.uniforms.values(), **tables)  # which remembers the plan
+
+
+def _changes(tuning: Any) -> str:
+    """Structure and fields in which the tuned plan differs from the default."""
+    before, after = tuning.default.as_dict(), tuning.complete.as_dict()
+    structure = [f"{tuning.structure}"] if tuning.structure != tuning.default_structure else []
+    return ", ".join([*structure, *(f"{n}={v}" for n, v in after.items() if v != before.get(n))])
+
+
+def _predicted(kernel: Any, given: list[Any], tables: dict[str, Any], device: str) -> float | None:
+    """Milliseconds of the walk or loop by the model; None where it does not know how long loops are."""
+    kind = device.split(":")[0]
+    model = find_model(kind, None)
+    try:
+        subject, _, _ = call_subject(kernel, tuple(given), tables, kind, model)
+        program = build_program(subject.reference, subject.default(lw.Plan()), kind, between=False)
+        found = predict(program, subject.environment, model, in_graph=True).seconds
+    except lw.LanewiseError:
+        return None
+    return found * 1e3 if np.isfinite(found) else None
+
+
+def _checked(
+    case: RecordCase, size: str, call: Any, records: list[Any], tables: dict[str, Any]
+) -> float:
+    out = call()
+    found = [_off(f) for f in (out if isinstance(out, tuple) else () if out is None else (out,))]
+    return check(case, size, found, records[0].numpy(), {n: _off(a) for n, a in tables.items()})
+
+
+def _off(array: Any) -> Any:
+    return array.get() if hasattr(array, "get") else np.asarray(array)
+
+
+def _times(calls: dict[str, Callable[[], Any]], device: str) -> dict[str, float]:
+    """Medians in seconds; calls in turns. What takes far more than the best one is timed once."""
+
+    def once(call: Callable[[], Any], repeat: int) -> float:
+        if not device.startswith("cuda"):
+            begin = time.perf_counter()
+            for _ in range(repeat):
+                call()
+            return (time.perf_counter() - begin) / repeat
+        import cupy
+
+        start, end = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record()
+        for _ in range(repeat):
+            call()
+        end.record()
+        end.synchronize()
+        return cupy.cuda.get_elapsed_time(start, end) * 1e-3 / repeat
+
+    for call in calls.values():
+        call()
+    first = {n: once(c, 1) for n, c in calls.items()}
+    near = [n for n in calls if first[n] <= FAR * min(first.values())]
+    repeats = {n: max(1, min(100, int(LEAST / max(first[n], 1e-6)))) for n in near}
+    rounds: dict[str, list[float]] = {n: [] for n in near}
+    for _ in range(ROUNDS):
+        for n in near:
+            rounds[n].append(once(calls[n], repeats[n]))
+    return first | {n: statistics.median(r) for n, r in rounds.items()}
+
+
+# ---------------------------------------------------------------- all of them
+
+
+def main() -> int:
+    asked = _asked()
+    if asked.report:
+        lines = Path(asked.report).read_text(encoding="utf-8").splitlines()
+        about, *rows = (json.loads(line) for line in lines)
+        print("\n".join(report(rows, about)))
+        return 0
+    until = time.time() + asked.seconds - BEFORE_THE_END
+    out = Path(os.environ.get("OUT") or Path(__file__).parent / "results")
+    about = {"machine": describe_machine(), "size": asked.size, "device": asked.device}
+    rows: list[dict[str, Any]] = []
+    with (out / "zoo_records.jsonl").open("w", encoding="utf-8") as file:
+        print(json.dumps(about), file=file, flush=True)
+        for row in _rows(asked, until):
+            print(json.dumps(row), file=file, flush=True)
+            print(
+                f"seed {row['seed']}: {row.get('failed', 'done')}"[:300],
+                file=sys.stderr,
+                flush=True,
+            )
+            rows.append(row)
+    text = "\n".join(report(rows, about))
+    (out / "zoo_records.md").write_text(text + "\n", encoding="utf-8")
+    print(text, flush=True)
+    os._exit(
+        int(any("failed" in row for row in rows))
+    )  # processes that still compile are not waited for
+
+
+def _rows(asked: argparse.Namespace, until: float) -> Iterator[dict[str, Any]]:
+    context = get_context("spawn")
+    pool = ProcessPoolExecutor(asked.processes, context, _begin, (context.Lock(),))
+    seeds = range(asked.first, asked.first + asked.step * asked.count, asked.step)
+    left: set[Future[Any]] = {pool.submit(_row, seed, asked, until) for seed in seeds}
+    while left:
+        done, left = wait(
+            left, max(0.0, until + BEFORE_THE_END - 2 - time.time()), "FIRST_COMPLETED"
+        )
+        if not done:
+            break
+        yield from (row for f in done if (row := f.result()) is not None)
+    pool.shutdown(wait=not left, cancel_futures=True)
+
+
+def _begin(turn: Any) -> None:
+    _turn.append(turn)
+
+
+def _row(seed: int, asked: argparse.Namespace, until: float) -> dict[str, Any] | None:
+    """What is found of a seed; None where the time was up before it began."""
+    if time.time() > until:
+        return None
+    case = generate(seed)
+    try:
+        return measure_case(case, asked.device, asked.size, asked.tune)
+    except Exception as error:  # one kernel that fails does not hide the others
+        return {
+            "seed": seed,
+            "family": case.family,
+            "failed": f"{type(error).__name__}: {error}"[:500],
+        }
+
+
+def report(rows: list[dict[str, Any]], about: dict[str, Any]) -> Iterator[str]:
+    """The lines of the report."""
+    done = [r for r in rows if "each" in r]
+    yield "# Layouts and default plans of kernels over records that nobody chose"
+    yield ""
+    yield from (f"- {name}: {text}" for name, text in about["machine"].items())
+    yield f"\n{len(rows)} kernels of tests/zoo/records.py on {about['device']}, size {about['size']}.\n"
+    tuned = [r for r in done if "tuned_ms" in r]
+    plan = [r["again_ms"] / r["tuned_ms"] for r in tuned]
+    known = [r for r in done if r["predicted_ms"]]
+    model = [r["predicted_ms"] / r["each"]["default"] for r in known if r["family"] != "searches"]
+    yield "| target | wanted | found |"
+    yield "|---|--:|--:|"
+    yield f"| default within 5 % of the tuned plan | 95 % | {shares(plan, 0, 1.05):.0%} of {len(plan)} |"
+    yield f"| within 15 % | 100 % | {shares(plan, 0, 1.15):.0%} |"
+    yield f"| tuned slower than the default by more than 2 % | 0 | {sum(p < 0.98 for p in plan)} |"
+    yield f"| predicted / measured within 0.85 to 1.15 | 90 % | {shares(model, 0.85, 1.15):.0%} of {len(model)} |"
+    yield f"| within 0.67 to 1.5 | 100 % | {shares(model, 0.67, 1.5):.0%} |"
+    for name, get in (("auto", lambda r: r["auto"]), ("the default", lambda r: r["layout"])):
+        ratios = [lost(r, get(r)) for r in done]
+        yield f"| layout of {name} within 3 % of the best | 95 % | {shares(ratios, 0, 1.03):.0%} of {len(ratios)} |"
+        yield f"| within 10 %; most | | {shares(ratios, 0, 1.1):.0%}; {max(ratios, default=float('nan')):.2f} |"
+    yield f"| wrong or failed | 0 | {sum('failed' in r for r in rows)} |"
+    yield "\n| family | kernels | default / tuned: median | most | layout of auto / best: median | most | of the default: median | most |"
+    yield "|---|--:|--:|--:|--:|--:|--:|--:|"
+    for family in (*sorted({r["family"] for r in done}), *(["all"] if done else [])):
+        mine = [r for r in done if family in (r["family"], "all")]
+        slow = [r["again_ms"] / r["tuned_ms"] for r in mine if "tuned_ms" in r]
+        columns = [slow, [lost(r, r["auto"]) for r in mine], [lost(r, r["layout"]) for r in mine]]
+        cells = (f"{np.median(c):.2f} | {max(c):.2f}" if c else "| " for c in columns)
+        yield f"| {family} | {len(mine)} | {' | '.join(cells)} |"
+    yield from (f"- seed {r['seed']}: {r['failed']}" for r in rows if "failed" in r)
+    even = [r for r in done if r["seed"] % 2 == 0]  # odd ones judge
+    if even:
+        yield "\nThe ten whose open layout loses most (even seeds alone):\n"
+    for r in sorted(even, key=lambda r: -lost(r, r["auto"]))[:10]:
+        best = min(_layouts(r), key=lambda n: r["each"][n])
+        yield f"- seed {r['seed']}, {r['family']}: {lost(r, r['auto']):.2f} by {r['auto']}; best {best}, default {r['layout']}"
+
+
+def _layouts(row: dict[str, Any]) -> list[str]:
+    return [str(layout) for layout in LAYOUTS]
+
+
+def lost(row: dict[str, Any], layout: str) -> float:
+    """How many times as long a layout takes as the best one; the shorter of two measurements of it."""
+    times = row["each"]
+    named = [times[n] for n, of in ((layout, layout), ("auto", row["auto"]), ("default", row["layout"]))
+             if of == layout and n in times]  # fmt: skip
+    return min(named) / min(times[n] for n in [*_layouts(row), "auto", "default"])
+
+
+def _asked() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--first", type=int, default=1)
+    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--step", type=int, default=2)
+    parser.add_argument("--size", choices=("small", "wave", "full"), default="full")
+    parser.add_argument("--seconds", type=float, default=190, help="of the whole run at most")
+    parser.add_argument(
+        "--tune", type=float, default=4, help="seconds for tuning a kernel, 0 for none"
+    )
+    parser.add_argument("--processes", type=int, default=max(1, (os.cpu_count() or 2) - 1))
+    parser.add_argument("--report", help="print the report of a file of lines")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
