@@ -94,7 +94,7 @@ def _tuned(kernel: Any, records: list[Any], case: RecordCase, tables: dict[str, 
 
 def _changes(tuning: Any) -> str:
     """Structure and fields in which the tuned plan differs from the default."""
-    before, after = tuning.default.as_dict(), tuning.complete.as_dict()
+    before, after = tuning.default.as_dict(), tuning.plan.as_dict()
     structure = [f"{tuning.structure}"] if tuning.structure != tuning.default_structure else []
     return ", ".join([*structure, *(f"{n}={v}" for n, v in after.items() if v != before.get(n))])
 
