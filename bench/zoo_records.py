@@ -199,6 +199,8 @@ def _rows(asked: argparse.Namespace, until: float) -> Iterator[dict[str, Any]]:
         if not done:
             break
         yield from (row for f in done if (row := f.result()) is not None)
+    for process in list(pool._processes.values()) if left else []:
+        process.kill()
     pool.shutdown(wait=not left, cancel_futures=True)
 
 
