@@ -83,6 +83,27 @@ def test_what_is_short_is_not_shared(shared, monkeypatch):
     assert len(clock.elements) == 3
 
 
+def test_a_launch_that_was_short_is_timed_again_once_it_is_long(shared, monkeypatch):
+    """Runs like it are one piece; loops whose length follows from data may be longer the next time."""
+    clock, extent = Clock(60e-6 / 250_000), 250_000
+    monkeypatch.setattr(cpu, "perf_counter", clock)
+    launch = cpu.RangeLaunch(clock.kernel, extent, 16_384)
+    pieces = []
+    for _ in range(cpu.SAMPLES + 2):
+        launch(())
+        pieces.append(len(clock.elements))
+        assert (clock.counts(extent) == 1).all()
+        clock.elements.clear()
+    assert pieces == [3] * cpu.SAMPLES + [1, 1]
+    assert not shared
+    clock.each *= 100
+    for _ in range(2):
+        launch(())
+        assert (clock.counts(extent) == 1).all()
+        clock.elements.clear()
+    assert shared
+
+
 @pytest.mark.parametrize("slabs", [2, 3, 8, 64])
 @pytest.mark.parametrize("each", [1e-6, 20e-6, 101e-6, 1e-3])
 def test_slabs_are_shared_where_it_pays(slabs, each, shared, monkeypatch):

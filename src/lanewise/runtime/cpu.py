@@ -192,11 +192,44 @@ def begin(
     return first, spent / first * (extent - first)
 
 
-def run_range(kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grain: int) -> None:
+@dataclass(slots=True, eq=False)
+class Alone:
+    """What was seen of one launch: the least seconds that one thread needs after its first piece,
+    and how often that was timed.
+    """
+
+    seconds: float = math.inf
+    samples: int = 0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is known to be too short for a second thread."""
+        return self.samples >= SAMPLES and not pays(self.seconds)
+
+    def add(self, seconds: float) -> None:
+        """Note a run whose first piece was timed."""
+        self.seconds = min(self.seconds, seconds)
+        self.samples += 1
+
+    def run(self, kernel: RangeKernel, arguments: tuple[Any, ...], extent: int) -> None:
+        """Run all elements; where that takes long after all, the next runs are timed again."""
+        start = perf_counter()
+        kernel(*arguments, 0, extent)
+        if pays(perf_counter() - start):
+            self.seconds, self.samples = math.inf, 0
+
+
+def run_range(
+    kernel: RangeKernel,
+    arguments: tuple[Any, ...],
+    extent: int,
+    grain: int,
+    alone: Alone | None = None,
+) -> None:
     """Run elements 0..extent on all threads, in pieces of at least `grain` elements; on one, where
     few pieces are done before others had them.
 
-    Elements are independent: the split changes no bits.
+    Elements are independent: the split changes no bits. alone: of a launch that comes again.
     """
     compile_workers.need((kernel,))
     kernel = function_of(kernel, arguments)
@@ -205,7 +238,12 @@ def run_range(kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grai
         return
     done = 0
     if extent < SURE * grain:
+        if alone is not None and alone.is_known:
+            alone.run(kernel, arguments, extent)
+            return
         done, seconds = begin(kernel, arguments, extent, grain)
+        if alone is not None:
+            alone.add(seconds)
         if not pays(seconds):
             kernel(*arguments, done, extent)
             return
@@ -304,9 +342,10 @@ class RangeLaunch:
     kernel: RangeKernel
     extent: int
     grain: int
+    alone: Alone = field(default_factory=Alone, init=False, compare=False)
 
     def __call__(self, arguments: tuple[Any, ...]) -> None:
-        run_range(self.kernel, arguments, self.extent, self.grain)
+        run_range(self.kernel, arguments, self.extent, self.grain, self.alone)
 
     def prepare(self) -> None:
         """Compile the kernel."""
@@ -319,7 +358,9 @@ class RangeLaunch:
         compile_workers.need((self.kernel,))
         if self.extent <= self.grain:
             return partial(function_of(self.kernel, arguments), *arguments, 0, self.extent)
-        return partial(run_range, self.kernel, arguments, self.extent, self.grain)
+        return partial(
+            run_range, self.kernel, arguments, self.extent, self.grain, self.alone
+        )
 
 
 @dataclass(frozen=True, slots=True)
