@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,68 @@ def test_boxes_go_round(plan):
         np.testing.assert_allclose(found[0], found[1], rtol=1e-6, atol=1e-6)
         near = sum(rolled(a, *s) + rolled(a, *(-x for x in s)) for s in ((1, 0, 0), (0, 1, 0), (0, 0, 1)))
         np.testing.assert_allclose(found[0], a + 0.1 * (near - 6 * a), rtol=1e-5, atol=1e-5)
+
+
+def made(text: str) -> Any:
+    file = f"<{hash(text)}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    scope: dict[str, Any] = {"lw": lw}
+    exec(compile(text, file, "exec"), scope)
+    return lw.threadwise(scope["named"])
+
+
+NAMED = {
+    "once": ("left = (x - 1) % w\n    b[y, x] = a[y, left]", lambda a: rolled(a, 0, -1), True),
+    "rows, and twice": (
+        "up = (y - 1) % h\n    right = (x + 1) % w\n    b[y, x] = a[up, x] + 2 * a[y, right] - a[up, right]",
+        lambda a: rolled(a, -1) + 2 * rolled(a, 0, 1) - rolled(a, -1, 1),
+        True,
+    ),
+    "in a loop": (
+        "s = 0\n    for k in range(3):\n        to = (x + k) % w\n        s += a[y, to]\n    b[y, x] = s",
+        lambda a: a + rolled(a, 0, 1) + rolled(a, 0, 2),
+        True,
+    ),
+    "in a branch": (
+        "right = (x + 1) % w\n    s = a[y, x]\n    if s > 0:\n        s += a[y, right]\n    b[y, x] = s",
+        lambda a: np.where(a > 0, a + rolled(a, 0, 1), a),
+        None,
+    ),
+    "more than an index": (
+        "right = (x + 1) % w\n    b[y, x] = a[y, right] + right",
+        lambda a: rolled(a, 0, 1) + (np.arange(a.shape[1]) + 1) % a.shape[1],
+        False,
+    ),
+    "read behind the loop": (
+        "to = 0\n    s = 0\n    for k in range(3):\n        to = (x + k) % w\n        s += a[y, to]\n"
+        "    b[y, x] = s - a[y, to]",
+        lambda a: a + rolled(a, 0, 1),
+        False,
+    ),
+    "of what changes later": (
+        "k = 1\n    to = (x + k) % w\n    k = 2\n    b[y, x] = a[y, to] + k",
+        lambda a: rolled(a, 0, 1) + 2,
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_remainders_with_names_are_what_they_are_in_place(name):
+    """lanes: whether the default takes them; None where that is left open."""
+    text, wanted, lanes = NAMED[name]
+    kernel = made(
+        "def named(y: lw.index, x: lw.index, a: lw.Array2[lw.i32], b: lw.Array2[lw.i32]):\n"
+        f"    h, w = a.shape\n    {text}\n"
+    )
+    rng = np.random.default_rng(7)
+    for shape in SHAPES:
+        a, b = rng.integers(-99, 99, shape).astype("i4"), np.full(shape, -1, "i4")
+        kernel(a, b, grid=shape)
+        np.testing.assert_array_equal(b, wanted(a))
+    a, b = np.zeros((64, 256), "i4"), np.zeros((64, 256), "i4")
+    if lanes is not None:
+        assert (kernel.compile(a, b, grid=a.shape).plan.across > 0) == lanes
 
 
 def test_lanes_are_the_default():

@@ -20,17 +20,20 @@ from lanewise.passes import (
     scalar_replacement,
     tests_in_steps,
 )
+from lanewise.passes.points import wrapping
 from lanewise.planning.plan import CompletePlan
 
 
 def apply(kernel: ir.Kernel, target: Target, plan: CompletePlan | None = None) -> ir.Kernel:
     """The kernel in normal form; the same object where it is in it already.
 
-    On a CPU it stays as it is written: LLVM writes short loops out by itself, where that pays. So
-    it does for a plan whose threads share the rounds of loops, which are to be there.
+    On a CPU loops stay as they are written: LLVM writes short ones out by itself, where that pays.
+    So they do for a plan whose threads share the rounds of loops, which are to be there.
     """
-    if not (target.has_blocks and kernel.pattern.over_points):
+    if not kernel.pattern.over_points:
         return kernel
+    if not target.has_blocks:
+        return wrapping.in_place(kernel)
     if plan is not None and (plan.slices != 1 or plan.parts != 1):
         return kernel
     written_out = tests_in_steps.apply(_written_out(kernel))

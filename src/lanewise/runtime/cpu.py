@@ -358,9 +358,7 @@ class RangeLaunch:
         compile_workers.need((self.kernel,))
         if self.extent <= self.grain:
             return partial(function_of(self.kernel, arguments), *arguments, 0, self.extent)
-        return partial(
-            run_range, self.kernel, arguments, self.extent, self.grain, self.alone
-        )
+        return partial(run_range, self.kernel, arguments, self.extent, self.grain, self.alone)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,20 +6,33 @@
       if 0 <= $wrapped and $wrapped < w: load a[(y + 1) % h, $wrapped]: u
       else: load a[(y + 1) % h, (x - 1) % w]: u    one lane after the other
 A block is in the inside where no remainder changes anything, which is tested once for all of its
-points.
+points. One with a name that is nothing but an index of loads is first put where it is read:
+    left = (x - 1) % w; load a[y, left]: u
+->  load a[y, (x - 1) % w]: u
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 from lanewise.analysis.affine import nest
 from lanewise.analysis.index_sums import IndexSum, index_sum, single_definitions
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
-from lanewise.ir.traverse import flat_map, reads, rewrite, statements, writes
+from lanewise.ir.traverse import (
+    flat_map,
+    read_counts,
+    reads,
+    rewrite,
+    rewrite_statement,
+    statements,
+    write_counts,
+    writes,
+    written_in,
+)
 from lanewise.passes.points.guards import LARGE, STEEPEST
 from lanewise.passes.points.shape import Shape, first_of
 
@@ -43,6 +56,55 @@ class Remainder:
         """What it is where it changes nothing."""
         whole = build.multiply(self.by, self.turns)
         return build.subtract(self.written.left, whole) if self.turns else self.written.left
+
+
+def in_place(kernel: ir.Kernel) -> ir.Kernel:
+    """The kernel with its remainders as indices; the same one where some are more than that."""
+    loops, body = nest(kernel)
+    if not any(_is_named(s) for s in statements(body)):
+        return kernel
+    written, read = write_counts(body), read_counts(body)
+
+    def placed(block: ir.Block) -> ir.Block:
+        done: tuple[ir.Statement, ...] = ()
+        while block:
+            s, block = block[0], block[1:]
+            if (
+                _is_named(s)
+                and written[s.name] == 1
+                and written_in(block).isdisjoint(reads(s.value))
+                and sum(_is(i, s.name) for i in _indices(block)) == read[s.name]
+            ):
+                block = _put(block, s)
+            else:
+                done = (*done, rewrite_statement(s, lambda e: e, placed))
+        return done
+
+    put = placed(body)
+    if put == body:
+        return kernel
+    for loop in reversed(loops):
+        put = (replace(loop, body=put),)
+    made = replace(kernel, body=put)
+    return made if wraps(made) else kernel
+
+
+def _is_named(s: ir.Statement) -> TypeGuard[ir.Assign]:
+    return isinstance(s, ir.Assign) and isinstance(s.value, ir.Binary) and s.value.operator == "%"
+
+
+def _is(e: ir.Expression, name: str) -> bool:
+    return isinstance(e, ir.Local) and e.name == name
+
+
+def _put(block: ir.Block, named: ir.Assign) -> ir.Block:
+    def change(s: ir.Statement) -> ir.Block:
+        if not isinstance(s, ir.LoadElement):
+            return (s,)
+        indices = tuple(named.value if _is(i, named.name) else i for i in s.indices)
+        return (replace(s, indices=indices),)
+
+    return flat_map(block, change)
 
 
 def inside(kernel: ir.Kernel) -> ir.Kernel:
