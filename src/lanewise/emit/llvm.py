@@ -28,6 +28,7 @@ from lanewise.emit.llvm_lanes import LaneWriter
 from lanewise.emit.llvm_prelude import prelude
 from lanewise.emit.llvm_statements import Writer, result_type
 from lanewise.emit.names import Names, entry_name, function_names, user_names
+from lanewise.emit.strips import in_strips
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import buffers_read, functions
@@ -212,11 +213,18 @@ class _EntryWriter(Writer):
                 body = threads.body
             case _:
                 pass
-        heap = self.make_room(body)
-        self.declare(body)
-        self.lying[loop.variable] = code.room(self.local(loop.variable), TYPES[loop.extent.type])
         first, last = (ir.Local(own(n), I64) for n in ("range.begin", "range.end"))
         block = ir.Local(loop.variable, loop.extent.type)
+        counted = ir.Local(own("block.number"), I64)  # in 64 bits, as the ends of a range are
+        index = ir.For(counted.name, first, last, ir.Literal(1, I64), body)
+        strips = None
+        if self.simd is None and self.host.separate:
+            element = ir.Assign(block.name, build.cast(counted, block.type))
+            strips = in_strips(replace(index, body=(element, *body)), self.kinds)
+        heap = self.make_room(body if strips is None else strips.body)
+        self.declare(body if strips is None else (strips,))
+        if block.name not in self.lying:
+            self.lying[block.name] = code.room(self.local(block.name), TYPES[block.type])
         numbers = None if self.simd is None else numbers_of(block, body)
         head = len(code.lines)
         if numbers is not None:
@@ -225,20 +233,23 @@ class _EntryWriter(Writer):
                 value = rewrite(s.value, lambda e: begun if e == block else e)
                 self.statement(replace(s, value=value))
             body = numbers.rest
-        counted = own("block.number")  # in 64 bits, as the ends of a range are
-        self.lying[counted] = code.room(self.local(counted), "i64")
-        index = ir.For(counted, first, last, ir.Literal(1, I64), body)
+            index = replace(index, body=body)
+        if counted.name not in self.lying:
+            self.lying[counted.name] = code.room(self.local(counted.name), "i64")
 
         def each() -> None:
-            number = self.expressions.value(ir.Local(counted, I64))
+            number = self.expressions.value(counted)
             self.assign(block.name, self.expressions.cast(number, I64, block.type), block.type)
             self.block(body)
             if numbers is not None:
                 self.block(_next(numbers, block.type))
 
         self.depth = 1
-        self.say(replace(index, variable=block.name))
-        self.loop(index, each)
+        if strips is not None:
+            self.block((strips,))
+        else:
+            self.say(replace(index, variable=block.name))
+            self.loop(index, each)
         if self.simd is not None:
             code.lines[head:head] = self.simd.moves.settle()
             self.simd.tail()

@@ -1,0 +1,87 @@
+"""Kernels that compute long before they scatter do so in strips: the same results at any size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lanewise as lw
+
+BINS = 40
+
+
+@lw.threadwise
+def counted(i: lw.index, seed: lw.i32, bins: lw.Array1[lw.i32], sums: lw.Array1[lw.f32]):
+    z = lw.normal(seed, i)
+    b = lw.i32(lw.floor((z + 2.0) * 10.0))
+    if b >= 0 and b < len(bins):
+        lw.scatter_add(bins, b, i % 5)
+        lw.scatter_add(sums, b, z)
+
+
+@lw.threadwise
+def in_order(i: lw.index, seed: lw.i32, bins: lw.Array1[lw.i32], sums: lw.Array1[lw.f32]):
+    total = 0.0
+    where = 0
+    for k in range(3):
+        z = lw.normal(seed, i, k)
+        total += z
+        if z > 0:
+            where += i % 7 + k
+    lw.scatter_add(bins, where % len(bins), 1)
+    for k in range(2):
+        lw.scatter_add(sums, (where + k) % len(sums), total, exact=False)
+
+
+@lw.threadwise
+def extremes(y: lw.index, x: lw.index, seed: lw.i32, bins: lw.Array1[lw.i32], sums: lw.Array1[lw.f32]):
+    z = lw.normal(seed, y, x)
+    b = (y + x) % len(bins)
+    if z > 0:
+        lw.scatter_max(sums, b, z)
+    else:
+        lw.scatter_max(sums, (b + 1) % len(sums), -z)
+    lw.scatter_add(bins, b, lw.i32(100 * z))
+
+
+@lw.threadwise
+def of_local_arrays(i: lw.index, seed: lw.i32, bins: lw.Array1[lw.i32], sums: lw.Array1[lw.f32]):
+    pair = lw.zeros(lw.f32, 2)
+    pair[i % 2] = lw.normal(seed, i)
+    lw.scatter_add(sums, i % len(sums), pair[0])
+    lw.scatter_add(bins, i % len(bins), 1)
+
+
+KERNELS = {k.__name__: k for k in (counted, in_order, extremes, of_local_arrays)}
+
+
+def results_of(kernel: Any, count: int, device: str) -> tuple[bytes, bytes]:
+    bins, sums = np.zeros(BINS, np.int32), np.zeros(BINS, np.float32)
+    with lw.device(device):
+        kernel(11, bins, sums, grid=(3, count) if kernel is extremes else count)
+    return bins.tobytes(), sums.tobytes()
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_strips_scatter_what_single_elements_do(name: str) -> None:
+    for count in (1, 255, 256, 257, 700):
+        assert results_of(KERNELS[name], count, "cpu") == results_of(KERNELS[name], count, "python")
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_which_kernels_run_in_strips(name: str) -> None:
+    """Local arrays that a scatter reads would need room for each element."""
+    compiled = KERNELS[name].compile(
+        11, np.zeros(BINS, np.int32), np.zeros(BINS, np.float32), grid=(3, 700) if name == "extremes" else 700
+    )
+    assert ("_strip in range(" in compiled.source) == (name != "of_local_arrays")
+
+
+def test_strips_have_the_same_bits_on_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = set()
+    for threads in ("1", "2", "5"):
+        monkeypatch.setenv("LANEWISE_THREADS", threads)
+        found.add(results_of(counted, 200_000, "cpu"))
+    assert len(found) == 1
