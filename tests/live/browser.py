@@ -79,5 +79,4 @@ def on_screen(page: Any, places: Any) -> NDArray[np.float64]:
 
 def palette(page: Any, name: str) -> NDArray[np.int64]:
     """(256, 3) colours of a map, as the page interpolates them."""
-    text = "name => import('/scene.js').then(m => Array.from(m.palette(name)))"
-    return np.array(page.evaluate(text, name)).reshape(256, 4)[:, :3]
+    return np.array(page.evaluate("name => Array.from(lanewise.palette(name))", name)).reshape(256, 4)[:, :3]

@@ -9,17 +9,14 @@ import struct
 import threading
 from collections.abc import Callable
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import lanewise.live
+from lanewise.live.page import page_files
 from lanewise.live.protocol import CLOSED, FLAGS, GONE, HEADER, HEADER_BYTES, KINDS, MAGIC, PATH
 
-STATIC = Path(lanewise.live.__file__).parent / "static"
 TOKEN = "correct-horse"
-TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 Frames = Callable[[int, dict[str, Any]], list[bytes]]
 """From a step and what viewers asked for to the frames of it."""
@@ -149,20 +146,19 @@ class FakeRun:
         from websockets.datastructures import Headers
         from websockets.http11 import Response
 
-        path = STATIC / ("index.html" if request.path == "/" else request.path.lstrip("/").split("?")[0])
-        if not path.is_file():
+        file = page_files().get(request.path.split("?")[0])
+        if file is None:
             return connection.respond(HTTPStatus.NOT_FOUND, "no such file\n")
-        body = path.read_bytes()
         headers = Headers(
             [
-                ("Content-Type", TYPES[path.suffix]),
-                ("Content-Length", str(len(body))),
+                ("Content-Type", file.kind),
+                ("Content-Length", str(len(file.body))),
                 ("Content-Security-Policy", "default-src 'self'"),
                 ("X-Content-Type-Options", "nosniff"),
                 ("Connection", "close"),
             ]
         )
-        return Response(200, "OK", headers, body)
+        return Response(200, "OK", headers, file.body)
 
     async def _viewer(self, connection: Any) -> None:
         from websockets.exceptions import ConnectionClosed

@@ -17,7 +17,7 @@ import pytest
 
 from lanewise.live.feed import Feed
 from lanewise.live.server import Server, Serving
-from lanewise.live.viewers import FIRST_POINTS, LEAST_POINTS
+from lanewise.live.viewers import FIRST_POINTS, LEAST_POINTS, LEAST_RATE
 from tests.live.narrow import Narrow
 from tests.live.talk import Talk, address, talking
 from tests.live.test_server import COUNT, Counting, Running, message
@@ -64,6 +64,29 @@ def test_a_narrow_connection_has_many_frames_of_fewer_elements(rate: float, most
             while header.first + header.count < header.total:
                 header = talk.frame()[0]
     server.stop()
+
+
+@pytest.mark.slow
+def test_a_connection_of_five_megabits_has_two_frames_a_second() -> None:
+    """After elements, frames are what it has fewer of: as many as go there, of the least elements."""
+    scene = Counting(1_000_000)
+    server = Server(Feed(scene, rate=30), Serving(port=0))
+    server.start()
+    with Narrow(server.port, 5e6 / 8) as narrow, through(narrow, server) as connection:
+        talk = Talk(connection)
+        talk.say("hello", token=server.token)
+        talk.text("welcome")
+        talk.say("credit", n=2)
+        with Running(server.feed, scene):
+            for _ in range(4):
+                next(points(talk))
+            begun = time.monotonic()
+            counts = [next(points(talk)) for _ in range(20)]
+            pace = len(counts) / (time.monotonic() - begun)
+            print(f"{pace:.2f} frames/s of {set(counts)} points")
+    server.stop()
+    assert min(counts) >= LEAST_POINTS
+    assert pace >= LEAST_RATE
 
 
 @pytest.mark.slow

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import gzip
 import re
-from pathlib import Path
+from pathlib import PurePosixPath
 
 import matplotlib
 import numpy as np
 
-import lanewise.live
 from lanewise.live import protocol
+from lanewise.live.page import STATIC, joined
 from lanewise.plot.canvas import speed_colours
 
-STATIC = Path(lanewise.live.__file__).parent / "static"
 LARGEST = 80 * 1024
 SENT = 34_000  # compressed, as a browser asks for it
 
@@ -60,3 +59,27 @@ def test_the_page_is_small_and_loads_nothing_from_elsewhere() -> None:
         for other in re.findall(r"from \"(\./[\w.]+)\"|(?:src|href)=\"([\w.]+)\"", text):
             assert (STATIC / next(filter(None, other))).is_file()
         assert max(map(len, text.splitlines())) <= 100 or path.name in ("table.js", "icon.svg"), path.name
+
+
+def test_the_script_has_each_module_once_and_its_map_says_where() -> None:
+    """Line by line: what an error in the script names is a line of the module."""
+    script, lines = joined()
+    rows, named = script.splitlines(), list[str]()
+    for section in lines["sections"]:
+        (source,), (text,) = section["map"]["sources"], section["map"]["sourcesContent"]
+        name = PurePosixPath(source).name
+        named.append(name)
+        module = (STATIC / name).read_text(encoding="utf-8").splitlines()
+        assert text.splitlines() == module
+        steps = section["map"]["mappings"].split(";")  # AAAA: at line 0 of the source; AACA: a line further
+        assert steps == ["AAAA"] + ["AACA"] * (len(module) - 1)
+        begin = section["offset"]["line"]
+        for row, line in zip(rows[begin : begin + len(module)], module, strict=True):
+            if not line.startswith(("import", "  from")):
+                assert row.endswith(line.removeprefix("export ")), (name, line)
+        assert rows[begin + len(module)].startswith("return {")
+    assert sorted(named) == sorted(p.name for p in STATIC.glob("*.js"))
+    assert len(rows) == sum(len((STATIC / name).read_text(encoding="utf-8").splitlines()) + 1 for name in named)
+    assert named[-1] == "main.js"
+    assert not re.search(r"^(import|export)\b", script, re.MULTILINE)
+    assert "</script" not in script, "the page of a notebook has it inside"

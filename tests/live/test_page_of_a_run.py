@@ -20,6 +20,7 @@ from tests.live.pictures import address
 
 pytestmark = pytest.mark.browser
 
+MOST_BYTES = 40_000  # of the page, as a browser fetches it
 RUNS = {
     "gravity": "gravity run --ic plummer --bodies 400 --steps 10000000 --dt 0.001 --softening 0.05 --device cpu",
     "boids": "boids run --agents 300 --steps 10000000 --device cpu",
@@ -84,8 +85,8 @@ def test_a_run_is_watched_paused_stepped_and_ended(product: str, opened: Opened,
         process.wait(20)
 
 
-@pytest.mark.slow_cases("feed", "protocol.js", "style.css")
-@pytest.mark.parametrize("missing", ["style.css", "main.js", "protocol.js", "feed"])
+@pytest.mark.slow_cases("feed", "style.css")
+@pytest.mark.parametrize("missing", ["style.css", "main.js", "feed"])
 def test_a_run_that_ends_while_its_page_loads_is_said_to_have_ended(missing: str, opened: Opened, browser: Any) -> None:
     """Whichever file, or the feed, was still to come."""
     view = lw.view(np.zeros((4, 4)), port=0, quiet=True)
@@ -93,7 +94,7 @@ def test_a_run_that_ends_while_its_page_loads_is_said_to_have_ended(missing: str
     page = context.new_page()
     try:
         if missing == "feed":
-            page.on("response", lambda r: view.close() if r.url.endswith("table.js") else None)
+            page.on("response", lambda r: view.close() if r.url.endswith("main.js") else None)
             page.add_init_script(
                 "WebSocket = class { constructor() { setTimeout(() => this.onclose({ code: 1006 })); } }"
             )
@@ -109,3 +110,17 @@ def test_a_run_that_ends_while_its_page_loads_is_said_to_have_ended(missing: str
     finally:
         context.close()
         view.close()
+
+
+def test_a_browser_fetches_little_for_the_page(opened: Opened) -> None:
+    """In few files: each has a connection of its own. Bytes are counted by the browser, heads too."""
+    with lw.view(np.zeros((4, 4)), port=0, quiet=True) as view:
+        page = opened(view.url)
+        until(page, "performance.getEntriesByName(location.origin + '/icon.svg').length")
+        fetched = page.evaluate(
+            "[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]"
+            ".map(({ name, transferSize }) => [name.split('#')[0].split('/').pop(), transferSize])"
+        )
+    assert sorted(name for name, _ in fetched) == ["", "icon.svg", "main.js", "style.css"]
+    assert all(size for _, size in fetched)
+    assert sum(size for _, size in fetched) <= MOST_BYTES

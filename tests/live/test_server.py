@@ -16,7 +16,9 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -122,7 +124,7 @@ def test_the_page_needs_no_token_and_holds_no_data(server: Server) -> None:
     assert headers["x-content-type-options"] == "nosniff"
     assert "access-control-allow-origin" not in headers
     assert server.token.encode() not in body
-    assert asked(server, "/protocol.js")[1]["content-type"] == "text/javascript"
+    assert asked(server, "/main.js")[1]["content-type"] == "text/javascript"
     assert asked(server, "/favicon.ico")[0] == 200
     plain, packed = asked(server, "/main.js")[2], asked(server, "/main.js", **{"Accept-Encoding": "gzip"})
     assert packed[1]["content-encoding"] == "gzip"
@@ -130,7 +132,7 @@ def test_the_page_needs_no_token_and_holds_no_data(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/../server.py", "/..%2fserver.py", "/static", "/etc/passwd", "//main.js", "/protocol.py"]
+    "path", ["/../server.py", "/..%2fserver.py", "/static", "/etc/passwd", "//main.js", "/protocol.py", "/protocol.js"]
 )
 def test_nothing_else_is_served(server: Server, path: str) -> None:
     assert asked(server, path)[0] == 404
@@ -320,6 +322,46 @@ def test_a_cloud_is_completed_while_the_run_rests(scene: Counting) -> None:
     server.stop()
 
 
+@pytest.mark.parametrize("budget", [1.0, 4e5, 1.6e6, 4.8e6, 2e7, 1e9])
+def test_a_budget_takes_elements_first_and_then_frames(
+    scene: Counting, monkeypatch: pytest.MonkeyPatch, budget: float
+) -> None:
+    """And leaves 20,000 elements twice a second, as frames and as what follows them in a pause."""
+    scene.count, now = COUNT, 1000.0
+    monkeypatch.setattr(viewers, "time", SimpleNamespace(monotonic=lambda: now))
+    feed, sent = Feed(scene, rate=30), list[tuple[float, FrameHeader]]()
+
+    async def send(message: Any) -> None:
+        header = decode(message)[0]
+        sent.extend([(now, header)] if header.kind != "statistics" else [])
+
+    viewer = Viewer(feed, send, budget=budget)
+
+    def send_next() -> None:
+        nonlocal now
+        before = len(sent)
+        while True:
+            wait = asyncio.run(viewer._send_frames())
+            if len(sent) > before:
+                return
+            now += wait
+
+    for _ in range(5):
+        feed.make()
+        feed.flush()
+        send_next()
+    feed.paused = True
+    while sent[-1][1].first + sent[-1][1].count < COUNT:
+        send_next()
+    for (begun, header), (end, _) in pairwise(sent):
+        size, seconds = header.count * 8, end - begun
+        wanted = min(max(size / budget, 1 / 30 if header.kind == "points" else 0), 0.5)
+        assert seconds == pytest.approx(wanted, rel=1e-2, abs=2e-3)
+        if header.kind == "points":
+            assert header.count >= 20_000
+            assert header.count < 21_000 or size * 30 <= budget * 1.01, "elements go first"
+
+
 def test_who_leaves_is_forgotten(server: Server, scene: Counting) -> None:
     with Running(server.feed, scene):
         for _ in range(30):
@@ -333,7 +375,7 @@ def test_who_leaves_is_forgotten(server: Server, scene: Counting) -> None:
 
 @pytest.mark.slow
 def test_many_connections(server: Server) -> None:
-    for _ in range(300):
+    for _ in range(1000):
         with socket.create_connection(("127.0.0.1", server.port)) as plain:
             plain.sendall(b"GET / HTTP/1.1\r\n")
     with talking(server):

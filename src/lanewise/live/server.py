@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import getpass
-import gzip
 import ipaddress
 import json
-import mimetypes
 import os
 import secrets
 import socket
@@ -31,13 +29,13 @@ from urllib.parse import urlsplit
 from lanewise.live.feed import Feed
 from lanewise.live.frame import Frame
 from lanewise.live.messages import FASTEST, LONGEST, SLOWEST, read_message
+from lanewise.live.page import page_files
 from lanewise.live.protocol import GONE, PATH
 from lanewise.live.replay import RecordedFeed
 from lanewise.live.viewers import Viewer
 from lanewise.support.errors import InputError
 from lanewise.support.installation import install
 
-STATIC = Path(__file__).parent / "static"
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 EVERYWHERE = ("0.0.0.0", "::")  # all addresses of this machine
 PORTS = 10  # that are tried
@@ -53,7 +51,6 @@ POLICY = (
     "object-src 'none'; base-uri 'none'"
 )
 LAST_PORT = 65535
-TYPES = {".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +162,7 @@ class Server:
         from websockets.asyncio.server import serve, unix_serve
 
         self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
+        page_files()  # so that the first viewer does not wait for it
         options: dict[str, Any] = {
             "process_request": self._request, "max_size": LONGEST, "compression": None,
             "ping_interval": 20, "ping_timeout": 20, "open_timeout": HELLO_SECONDS,
@@ -260,16 +258,11 @@ class Server:
         path = request.path.split("?")[0]
         if path == PATH:
             return None
-        name = {"/": "index.html", "/favicon.ico": "icon.svg"}.get(path, path[1:])
-        if name not in _files():
+        if (file := page_files().get(path)) is None:
             return _answer(HTTPStatus.NOT_FOUND, b"no such file\n")
-        file = STATIC / name
-        kind = TYPES.get(file.suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
         packed = "gzip" in ",".join(request.headers.get_all("Accept-Encoding"))
-        body = file.read_bytes()
-        return _answer(
-            HTTPStatus.OK, gzip.compress(body, 6) if packed else body, kind, packed=packed
-        )
+        body = file.packed if packed else file.body
+        return _answer(HTTPStatus.OK, body, file.kind, packed=packed)
 
     def _ours(self, netloc: str) -> bool:
         """Whether a page under this name is the view's own. Behind a socket the port is the
@@ -372,11 +365,6 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _files() -> frozenset[str]:
-    """The names of the page's files."""
-    return frozenset(p.name for p in STATIC.iterdir() if p.is_file())
 
 
 def _answer(

@@ -19,6 +19,7 @@ from lanewise.live.replay import RecordedFeed
 from lanewise.support.errors import InputError
 
 LEAST_POINTS = 20_000
+LEAST_RATE = 2.0  # frames a second, however small the budget
 FIRST_POINTS = 100_000  # of a viewer of whom nothing is known yet
 # times between frames from sending one to its acknowledgement: two of them are under way
 QUICK, AIMED, SLOW = 1.2, 1.5, 2.0
@@ -56,6 +57,7 @@ class Viewer:
     _sent: int = 0  # sequence
     _version: int = 0  # of what was sent
     _at: float = 0.0
+    _free: float = 0.0  # when what was sent is within the budget
     _cloud: tuple[FrameHeader, memoryview, int] | None = None  # of which so many elements were sent
     _told: tuple[Any, Any, float] = (None, None, 0.0)  # the state, what moves in it, and when
     _second: tuple[int, int, int] = (0, 0, 0)  # which one, and its messages and refusals
@@ -195,15 +197,18 @@ class Viewer:
         moment = self.feed.newest() if self.sought is None else self.feed.kept(self.sought)
         if moment is None:
             return 0.25
-        since = time.monotonic() - self._at
+        now = time.monotonic()
+        since, over = now - self._at, self._free - now
         if (moment.sequence, moment.version) != (self._sent, self._version):
-            left = 1 / min(self.rate, self.feed.rate) - since
+            left = max(1 / min(self.rate, self.feed.rate) - since, over)
             if left > 0.001 and not self.feed.ended:
                 return left
             self.dropped += max(0, moment.sequence - self._sent - 1)
             await self._send_moment(moment)
             return 0.25
         if self._cloud is not None and (since >= RESTS or self.feed.paused):
+            if over > 0.001:
+                return over
             await self._send_suffix(*self._cloud)
             return 0.001
         return RESTS
@@ -249,7 +254,10 @@ class Viewer:
     async def _pay(self, frame: Frame, sequence: int, points: int = 0) -> None:
         self._serial += 1
         number = sequence if sequence not in self.under_way else -self._serial
-        self.under_way[number] = time.monotonic(), points
+        now = time.monotonic()
+        self.under_way[number] = now, points
+        free = max(self._free, now) + len(frame) / self.budget
+        self._free = min(free, now + 1 / LEAST_RATE)
         await self.send(frame)
 
 

@@ -7,7 +7,6 @@ so what is sent has its own rate and waits for no credit.
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import re
 from functools import cache
@@ -16,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from lanewise.live.frame import Frame
-from lanewise.live.server import STATIC, Server
+from lanewise.live.page import STATIC, joined
+from lanewise.live.server import Server
 from lanewise.live.viewers import Viewer
 from lanewise.support.errors import InputError
 from lanewise.support.installation import install
@@ -28,20 +28,14 @@ MESSAGE_BYTES = 4_000_000  # what proxies of notebooks let through
 
 @cache
 def page_in_one() -> str:
-    """The page as one document: modules as data, under names that an import map knows."""
-    modules: dict[str, str] = {}
-    for path in sorted(STATIC.glob("*.js")):
-        text = re.sub(r'(from\s+|import\s+)"\./([\w.]+)"', r'\1"lanewise/\2"', path.read_text())
-        code = base64.b64encode(text.encode()).decode()
-        modules[f"lanewise/{path.name}"] = f"data:text/javascript;base64,{code}"
+    """The page as one document."""
     html = (STATIC / "index.html").read_text()
     html = re.sub(r"<link rel=\"icon\"[^>]*>\n?", "", html)
     style = f"<style>{(STATIC / 'style.css').read_text()}</style>"
     html = re.sub(r"<link rel=\"stylesheet\"[^>]*>", lambda _: style, html)
     scripts = (
         f"<script>{(HERE / 'widget_socket.js').read_text()}</script>"
-        f'<script type="importmap">{json.dumps({"imports": modules})}</script>'
-        '<script type="module">import "lanewise/main.js";</script>'
+        f'<script type="module">{joined()[0]}</script>'
     )
     return re.sub(r"<script type=\"module\"[^>]*></script>", lambda _: scripts, html)
 

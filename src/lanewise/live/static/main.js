@@ -419,6 +419,6 @@ start();
 
 // For tests.
 window.lanewise = {
-  settings, camera, run, about, actions, look, picture,
+  settings, camera, run, about, actions, look, picture, palette,
   get scene() { return scene; }, get feed() { return feed; },
 };

@@ -30,6 +30,8 @@ export function palette(name, reversed = false) {
   return made;
 }
 
+const LAYERS = { volume, slice, points, arrows, tails, lines, boxes };
+
 export class Scene {
   constructor(canvas) {
     this.gl = canvas.getContext("webgl2", OPTIONS);
@@ -43,13 +45,15 @@ export class Scene {
 
   build() {
     const { gl } = this;
-    this.layers = {
-      volume: volume(gl), slice: slice(gl), points: points(gl), arrows: arrows(gl),
-      tails: tails(gl), lines: lines(gl), boxes: boxes(gl),
-    };
+    this.layers = {};
     this.palette = texture(gl, gl.TEXTURE_2D, gl.LINEAR);
     this.map = "";
     for (const kind of Object.keys(this.latest)) this.waiting[kind] ??= this.latest[kind];
+  }
+
+  // Made when it is first drawn: each compiles a program, for which a first picture would wait.
+  layer(name) {
+    return (this.layers[name] ??= LAYERS[name](this.gl));
   }
 
   take(frame) {
@@ -71,11 +75,11 @@ export class Scene {
   upload(settings) {
     const done = this.dropped.splice(0);
     for (const [kind, frame] of Object.entries(this.waiting)) {
-      this.layers[kind].set(frame);
+      this.layer(kind).set(frame);
       this.latest[kind] = frame;
       if (CLOUDS.includes(kind)) {
-        if (settings.tails) this.layers.tails.add(frame, Math.min(settings.tails, LONGEST));
-        else this.layers.tails.clear();
+        if (settings.tails) this.layer("tails").add(frame, Math.min(settings.tails, LONGEST));
+        else this.layers.tails?.clear();
       }
       done.push(frame);
     }
@@ -107,7 +111,7 @@ export class Scene {
   }
 
   draw(look, width, height) {
-    const { gl, layers, latest } = this;
+    const { gl, latest } = this;
     gl.viewport(0, 0, width, height);
     gl.clearColor(...look.background, 1);
     gl.depthMask(true);
@@ -122,20 +126,20 @@ export class Scene {
         palette(look.map, look.reversed));
       this.map = map;
     }
+    const paint = (name, ...what) => this.layer(name).draw(look, ...what);
     const eyes = look.stereo ? [[-1, [true, false, false]], [1, [false, true, true]]] : [[0, null]];
     for (const [side, mask] of eyes) {
       if (mask) gl.colorMask(...mask, true);
       if (side > 0) gl.clear(gl.DEPTH_BUFFER_BIT);
       look.matrices = look.camera.matrices(look.radius, side * look.camera.distance * 0.02);
-      if (look.frameBox) layers.lines.draw(look, look.frameBox);
-      if (latest.slice && look.slices) layers.slice.draw(look, latest.slice);
-      if (latest.arrows) layers.arrows.draw(look, latest.arrows);
-      if (latest.points) layers.points.draw(look, latest.points);
-      if (look.tails) layers.tails.draw(look);
-      if (look.boxes && latest.boxes) layers.boxes.draw(look, latest.boxes);
-      if (latest.volume && look.volume !== "none") {
-        layers.volume.draw(look, latest.volume, look.slices && latest.slice);
-      }
+      if (look.frameBox) paint("lines", look.frameBox);
+      if (latest.slice && look.slices) paint("slice", latest.slice);
+      if (latest.arrows) paint("arrows", latest.arrows);
+      if (latest.points) paint("points", latest.points);
+      if (look.tails) paint("tails");
+      if (look.boxes && latest.boxes) paint("boxes", latest.boxes);
+      if (latest.volume && look.volume !== "none")
+        paint("volume", latest.volume, look.slices && latest.slice);
     }
     gl.colorMask(true, true, true, true);
   }
