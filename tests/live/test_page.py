@@ -616,3 +616,12 @@ def test_the_page_within_a_notebook(opened: Opened) -> None:
     seen = lit(pixels(inner))
     for x, y in on_screen(inner, cross(1)[::100]).astype(int):
         assert seen[max(0, y - 2) : y + 3, max(0, x - 2) : x + 3].any()
+
+
+@pytest.mark.slow
+def test_an_error_within_the_page_is_said(opened: Opened) -> None:
+    with crossed() as run:
+        page = opened(first(run).url)
+        page.evaluate("setTimeout(() => { throw new Error('no such program'); })")
+        page.get_by_text("no such program").wait_for()
+        opened.complaints.clear()  # type: ignore[attr-defined]

@@ -27,7 +27,7 @@ LEAST_SHARE = 0.05  # of its elements that are left after one frame that was too
 CHUNK_BYTES = 1 << 20
 TELLS = 0.25  # seconds between two states that differ by their steps
 SILENT_SECONDS = 1.0  # with a frame under way, twice what the slowest viewer that reads needs
-RESTS = 0.5  # seconds without a new frame after which what was left out follows
+RESTS = 0.5  # seconds with one frame in view after which what was left out follows
 MESSAGES_A_SECOND = 100
 _FITTED = itertools.count(1)  # numbers of automatic ranges
 LOGGED = 5  # refusals that a viewer receives per second
@@ -57,6 +57,7 @@ class Viewer:
     _sent: int = 0  # sequence
     _version: int = 0  # of what was sent
     _at: float = 0.0
+    _seen: float = 0.0  # when a cloud was acknowledged
     _free: float = 0.0  # when what was sent is within the budget
     _cloud: tuple[FrameHeader, memoryview, int] | None = None  # of which so many elements were sent
     _told: tuple[Any, Any, float] = (None, None, 0.0)  # the state, what moves in it, and when
@@ -140,9 +141,10 @@ class Viewer:
                 self.under_way.pop(next(iter(self.under_way)))
             return
         sent, points = found
-        took, wanted = time.monotonic() - sent, 1 / min(self.rate, self.feed.rate)
         if not points:
             return
+        self._seen = time.monotonic()
+        took, wanted = self._seen - sent, 1 / min(self.rate, self.feed.rate)
         if took > SLOW * wanted:  # in proportion to what was sent, so that one frame says enough
             fewer = int(points * max(LEAST_SHARE, AIMED * wanted / took))
             self.points = max(LEAST_POINTS, min(self.points, fewer))
@@ -206,7 +208,8 @@ class Viewer:
             self.dropped += max(0, moment.sequence - self._sent - 1)
             await self._send_moment(moment)
             return 0.25
-        if self._cloud is not None and (since >= RESTS or self.feed.paused):
+        rests = now - max(self._at, self._seen) >= RESTS
+        if self._cloud is not None and (rests or self.feed.paused):
             if over > 0.001:
                 return over
             await self._send_suffix(*self._cloud)
@@ -242,7 +245,7 @@ class Viewer:
 
     async def _send_suffix(self, header: FrameHeader, body: memoryview, first: int) -> None:
         size = header.components
-        count = min(header.count - first, CHUNK_BYTES // size)
+        count = min(header.count - first, CHUNK_BYTES // size, max(self.points, LEAST_POINTS))
         rest = first + count
         self._cloud = (header, body, rest) if rest < header.count else None
         await self._pay(

@@ -50,7 +50,7 @@ function look(pixels = 1) {
     ...settings, ...colours(), camera, pixels, up: about.up, arrow: about.arrow,
     radius: Math.hypot(...middle) + Math.hypot(...frameBox.extent) / 2 + 1e-30,
     frameBox: settings.axes && frameBox, named: about.axes, unit: about.unit,
-    distance: camera.distance, steps: 256,
+    distance: camera.distance,
     eye: camera.eye(), followed: followed?.place, legend: legend(), curve: run.curve,
     box: (f) => ({ origin: f.origin.map((x, i) => x - target[i]), extent: f.extent }),
   };
@@ -401,6 +401,7 @@ function start() {
   }
   ink = inked($("ink").getContext("2d"));
   panel = new Panel(settings, actions);
+  addEventListener("error", ({ message }) => notice(message));
   const redraw = () => (wanted = true);
   listen(canvas, camera, KEYS, redraw, pick);
   addEventListener("resize", resize);

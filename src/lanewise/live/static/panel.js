@@ -28,7 +28,7 @@ const CONTROLS = {
     ["field", "By", []],
     ["scale", "Scale", SCALES],
     ["map", "Map", Object.keys(MAPS)],
-    ["reversed", "Reversed", "check"],
+    ["reversed", "Reversed", "checkbox"],
     ["low", "From", "number"],
     ["high", "To", "number"],
   ],
@@ -36,24 +36,24 @@ const CONTROLS = {
     ["size", "Size", [0.5, 16, 0.5], "points arrows"],
     ["style", "Style", ["opaque", "glow"], "points"],
     ["opacity", "Opacity", [0.02, 1, 0.02], "points"],
-    ["massive", "Larger", "check", "points"],
+    ["massive", "Larger", "checkbox", "points"],
     ["tails", "Tails", [0, 64, 1], "points arrows"],
-    ["boxes", "Tree", "check", "boxes"],
+    ["boxes", "Tree", "checkbox", "boxes"],
   ],
   Field: [
-    ["slices", "Slice", "check", "slice"],
+    ["slices", "Slice", "checkbox", "slice"],
     ["axis", "Across", [..."xyz"], "slice"],
     ["place", "At", [0, 1, 0.01], "slice"],
-    ["smooth", "Smooth", "check", "slice"],
+    ["smooth", "Smooth", "checkbox", "slice"],
     ["volume", "Volume", ["none", "walls", "maximum", "emission"], "volume"],
     ["density", "Density", [0.02, 1, 0.02], "volume"],
   ],
   View: [
-    ["turning", "Turn", "check"],
-    ["fitting", "Keep fitted", "check"],
+    ["turning", "Turn", "checkbox"],
+    ["fitting", "Keep fitted", "checkbox"],
     ["rate", "Frames/s", [1, 60, 1]],
-    ["axes", "Axes", "check"],
-    ["stereo", "Red-cyan", "check"],
+    ["axes", "Axes", "checkbox"],
+    ["stereo", "Red-cyan", "checkbox"],
     ["theme", "Theme", ["system", "light", "dark"]],
     ["times", "Picture", ["1x", "2x", "3x", "4x"]],
   ],
@@ -99,16 +99,14 @@ export class Panel {
   row(key, label, kind, kinds = "") {
     let input;
     const slider = typeof kind[0] === "number";
-    if (kind === "check" || kind === "number") {
-      input = element("input", { type: kind === "check" ? "checkbox" : kind, step: "any" });
-      if (kind === "number") input.placeholder = "automatic";
+    if (typeof kind === "string") {
+      input = element("input", { type: kind, step: "any", placeholder: "automatic" });
     } else if (slider) {
       const [min, max, step] = kind;
       input = element("input", { type: "range", min, max, step });
     } else input = element("select");
-    const read = () => kind === "check" ? input.checked
-      : kind === "number" ? (input.value === "" ? null : +input.value)
-      : slider ? +input.value : input.value;
+    const read = () => ({ checkbox: input.checked, "select-one": input.value })[input.type]
+      ?? (input.value ? +input.value : null);
     input.id = `set-${key}`;
     input[slider ? "oninput" : "onchange"] = () => this.actions.set(key, read());
     const row = element("div", { className: "row" },

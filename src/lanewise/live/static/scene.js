@@ -51,7 +51,7 @@ export class Scene {
     for (const kind of Object.keys(this.latest)) this.waiting[kind] ??= this.latest[kind];
   }
 
-  // Made when it is first drawn: each compiles a program, for which a first picture would wait.
+  // Made when first drawn, as each compiles a program.
   layer(name) {
     return (this.layers[name] ??= LAYERS[name](this.gl));
   }

@@ -103,7 +103,7 @@ export function volume(gl) {
       emission: look.volume !== "maximum",
       // without density walls alone are seen
       density: look.volume === "walls" ? 0 : look.density * 2,
-      steps: look.steps, solid: look.solid, upward: look.up,
+      steps: 256, solid: look.solid, upward: look.up,
     };
     box.draw(look, values, "over", () => gl.drawArrays(gl.TRIANGLES, 0, 36));
     gl.disable(gl.CULL_FACE);
