@@ -7,7 +7,6 @@ so what is sent has its own rate and waits for no credit.
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from functools import cache
 from importlib.util import find_spec
