@@ -26,6 +26,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lanewise.live import feed as feeds
 from lanewise.live import viewers
 from lanewise.live.feed import Feed, towards
 from lanewise.live.frame import FrameHeader, decode, encode
@@ -360,6 +361,23 @@ def test_a_budget_takes_elements_first_and_then_frames(
         if header.kind == "points":
             assert header.count >= 20_000
             assert header.count < 21_000 or size * 30 <= budget * 1.01, "elements go first"
+
+
+def test_a_pause_is_no_time_of_steps(scene: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, looks = 0.0, 0
+    monkeypatch.setattr(feeds, "time", SimpleNamespace(monotonic=lambda: now))
+    feed = Feed(scene)
+    feed.watch(1)
+
+    def waited() -> bool:
+        nonlocal now, looks
+        now, looks = now + 100 * (looks == 0), looks + 1
+        return looks > 1
+
+    for step, paused in ((0, False), (100, False), (100, True), (200, False)):
+        scene.step, now, feed.paused = step, now + 2, paused
+        feed.look(step, waited)
+    assert feed.steps_per_second == 100 / 2
 
 
 def test_who_leaves_is_forgotten(server: Server, scene: Counting) -> None:

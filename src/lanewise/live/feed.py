@@ -155,6 +155,7 @@ class Feed:
             if self._stale:
                 self._attempt()
             self._answer()
+            self._pace = time.monotonic(), step  # a pause is no time of steps
 
     def rest(self, step: int) -> None:
         """Have a frame of a state that may stay as it is, so that what is seen is what is read."""

@@ -1,6 +1,6 @@
 """The page as it is served: its modules joined into one script, and all of it packed once.
 
-A browser opens a connection for each file, beside a run that keeps the processors busy. Modules in
+A browser opens a connection for each file, while a run keeps the processors busy. Modules in
 `static/` stay what is read and changed; the source map has browsers name them and their lines.
 """
 
