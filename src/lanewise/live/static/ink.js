@@ -9,7 +9,7 @@ export const CURVE = 150; // pixels of the lower rim
 
 // In a context; `scale`: pixels of its canvas for one of the page.
 export function inked(c) {
-  let paper;
+  let paper, marks;
 
   function draw(scale, camera, view) {
     c.clearRect(0, 0, c.canvas.width, c.canvas.height);
@@ -21,6 +21,7 @@ export function inked(c) {
     c.setTransform(scale, 0, 0, scale, 0, 0);
     c.fillStyle = c.strokeStyle = view.inkColour;
     paper = view.paper;
+    marks = [];
     Object.assign(c, { font: "12px system-ui, sans-serif", lineWidth: 1, lineJoin: "round",
       textBaseline: "middle" });
     if (view.axes && view.frameBox) edges(camera, view);
@@ -52,8 +53,7 @@ export function inked(c) {
 
   function triad(camera, x, y) {
     const { right, up, out } = camera.basis();
-    const arms = [0, 1, 2].sort((a, b) => out[a] - out[b]);
-    for (const i of arms) {
+    for (const i of [0, 1, 2].sort((a, b) => out[a] - out[b])) {
       const [dx, dy] = [26 * right[i], -26 * up[i]];
       c.globalAlpha = 0.6 + 0.4 * Math.max(0, out[i]);
       path([x, y], [x + dx, y + dy]);
@@ -97,8 +97,8 @@ export function inked(c) {
       if (!(extent[i] > 0)) continue;
       const edge = outer(camera, origin, extent, i);
       if (!edge) continue;
-      const named = view.named?.[i];
-      const { low = origin[i], high = origin[i] + extent[i] } = named ?? {};
+      const { low = origin[i], high = origin[i] + extent[i], name = NAMES[i] }
+        = view.named?.[i] ?? {};
       const start = camera.project(edge);
       const end = camera.project(edge.map((x, j) => (j === i ? x + extent[i] : x)));
       const long = Math.hypot(...minus(end, start).slice(0, 2));
@@ -111,16 +111,17 @@ export function inked(c) {
         if (depth > 0) tick(digits(value), x, y, away);
       }
       const [x, y] = [0, 1].map((k) => (start[k] + end[k]) / 2 + 38 * away[k]);
-      const name = named?.name ?? NAMES[i];
       if (camera.flat && i === 1 && name.length > 2) upright(name, x + 8 * away[0], y);
-      else text(name, x, y, side(away));
+      else text(name, Math.max(x, 14), y, side(away));
     }
   }
 
   function tick(words, x, y, away) {
     c.globalAlpha = 0.75;
     path([x, y], [x + 5 * away[0], y + 5 * away[1]]);
-    text(words, x + 9 * away[0], y + 14 * away[1], side(away));
+    const at = [x + 9 * away[0], y + 14 * away[1]];
+    if (!marks.some((m) => Math.hypot(...minus(m, at)) < 12)) text(words, ...at, side(away));
+    marks.push(at);
     c.globalAlpha = 1;
   }
 
@@ -153,9 +154,8 @@ export function inked(c) {
   }
 
   function text(words, x, y, align = "left") {
-    c.textAlign = align;
     // legible over anything
-    Object.assign(c, { strokeStyle: paper, lineWidth: 3 });
+    Object.assign(c, { textAlign: align, strokeStyle: paper, lineWidth: 3 });
     c.strokeText(words, x, y);
     Object.assign(c, { strokeStyle: c.fillStyle, lineWidth: 1 });
     c.fillText(words, x, y);
@@ -192,5 +192,5 @@ function outward(start, end, centre) {
   const across = [dy / long, -dx / long];
   const middle = [(start[0] + end[0]) / 2 - centre[0], (start[1] + end[1]) / 2 - centre[1]];
   const side = across[0] * middle[0] + across[1] * middle[1] < 0 ? -1 : 1;
-  return [side * across[0], side * across[1]];
+  return across.map((x) => side * x);
 }

@@ -77,7 +77,8 @@ export class Panel {
       for (const row of rows) set.append(this.row(...row));
       $("panel").append(set);
     }
-    const buttons = [["fit"], ["refit", "Fit colours"], ["picture"], ["film"], ["screen"]];
+    const buttons = [["fit"], ["refit", "Fit colours"], ["picture"], ["film"],
+      ["screen", "Full screen"]];
     $("panel").lastChild.append(element("div", { className: "row many" },
       ...buttons.map((names) => this.button(...names))));
     $("panel").onsubmit = () => false;
