@@ -15,6 +15,7 @@ import numpy as np
 
 from lanewise.live.page import page_files
 from lanewise.live.protocol import CLOSED, FLAGS, GONE, HEADER, HEADER_BYTES, KINDS, MAGIC, PATH
+from lanewise.live.server import accept_no_more
 
 TOKEN = "correct-horse"
 
@@ -119,6 +120,7 @@ class FakeRun:
             ready.set()
             await self._stop.wait()
             clock.cancel()
+            await accept_no_more(server)
 
     async def _advance(self) -> None:
         while True:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
 import http.client
 import json
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -398,6 +400,31 @@ def test_many_connections(server: Server) -> None:
             plain.sendall(b"GET / HTTP/1.1\r\n")
     with talking(server):
         pass
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_a_connection_at_the_end_leaves_no_socket_open(
+    server: Server, monkeypatch: pytest.MonkeyPatch, turns: int
+) -> None:
+    """Accepted so many turns of the loop before the server closes, as a page that loads when its run ends."""
+
+    clients = list[socket.socket]()
+
+    async def late() -> None:
+        client = socket.create_connection(("127.0.0.1", server.port))
+        clients.append(client)
+        asyncio.get_running_loop().call_later(0.05, client.close)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(server, "_farewell", late)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        server.stop()
+        server._thread.join(10)
+        clients.pop().close()
+        gc.collect()
+    assert not [w.message for w in said]
 
 
 def test_a_taken_port_is_said(server: Server, scene: Counting) -> None:

@@ -43,6 +43,7 @@ VIEWERS = 8
 WRONG, CLOSED_SECONDS = 3, 10.0  # tokens of a peer, and how long it is not heard then
 HELLO_SECONDS = 5.0
 END_SECONDS = 0.5
+ACCEPTED_SECONDS = 0.01  # until what was accepted is a connection
 WATCH_SECONDS = 0.25  # between two looks at whether viewers still read
 PIECE = 1 << 19  # bytes of a message that are sent at once
 WRONG_TOKEN, TOO_MANY = 4401, 4429
@@ -186,6 +187,7 @@ class Server:
                     self._watch()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._farewell(), END_SECONDS)
+            await accept_no_more(server)
 
     async def _listen(self, serve: Any, options: dict[str, Any]) -> Any:
         """On the first free one of ten ports."""
@@ -346,6 +348,15 @@ class Server:
             await connection.close(TOO_MANY, f"{VIEWERS} viewers already")
             return False
         return True
+
+
+async def accept_no_more(server: Any) -> None:
+    """Before a server closes, which waits for the connections that it knows: one that was accepted
+    at this moment is none of them yet, and its socket would stay open.
+    """
+    for listening in server.sockets:
+        asyncio.get_running_loop().remove_reader(listening)
+    await asyncio.sleep(ACCEPTED_SECONDS)
 
 
 async def _send(connection: Any, message: str | Frame) -> None:
