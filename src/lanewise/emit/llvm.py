@@ -218,7 +218,7 @@ class _EntryWriter(Writer):
         counted = ir.Local(own("block.number"), I64)  # in 64 bits, as the ends of a range are
         index = ir.For(counted.name, first, last, ir.Literal(1, I64), body)
         strips = None
-        if self.simd is None and self.host.separate:
+        if self.simd is None and k.pattern.inlined:  # what it scatters to it touches nowhere else
             element = ir.Assign(block.name, build.cast(counted, block.type))
             strips = in_strips(replace(index, body=(element, *body)), self.kinds)
         heap = self.make_room(body if strips is None else strips.body)
