@@ -118,6 +118,16 @@ NAMED = {
         lambda a: rolled(a, -1) + 2 * rolled(a, 0, 1) - rolled(a, -1, 1),
         True,
     ),
+    "two at once": (
+        "left, right = (x - 1) % w, (x + 1) % w\n    b[y, x] = a[y, left] - a[y, right]",
+        lambda a: rolled(a, 0, -1) - rolled(a, 0, 1),
+        True,
+    ),
+    "another name that changes": (
+        "right = (x + 1) % w\n    to = right\n    s = a[y, to]\n    to = 0\n    b[y, x] = s + a[y, to]",
+        lambda a: rolled(a, 0, 1) + a[:, :1],
+        None,
+    ),
     "in a loop": (
         "s = 0\n    for k in range(3):\n        to = (x + k) % w\n        s += a[y, to]\n    b[y, x] = s",
         lambda a: a + rolled(a, 0, 1) + rolled(a, 0, 2),

@@ -73,7 +73,7 @@ def in_place(kernel: ir.Kernel) -> ir.Kernel:
                 _is_named(s)
                 and written[s.name] == 1
                 and written_in(block).isdisjoint(reads(s.value))
-                and sum(_is(i, s.name) for i in _indices(block)) == read[s.name]
+                and sum(_is(e, s.name) for e in _whole_uses(block)) == read[s.name]
             ):
                 block = _put(block, s)
             else:
@@ -93,16 +93,26 @@ def _is_named(s: ir.Statement) -> TypeGuard[ir.Assign]:
     return isinstance(s, ir.Assign) and isinstance(s.value, ir.Binary) and s.value.operator == "%"
 
 
+def _whole_uses(block: ir.Block) -> Iterator[ir.Expression]:
+    """What is an index of a load as it is, or has another name."""
+    yield from _indices(block)
+    yield from (s.value for s in statements(block) if isinstance(s, ir.Assign))
+
+
 def _is(e: ir.Expression, name: str) -> bool:
     return isinstance(e, ir.Local) and e.name == name
 
 
 def _put(block: ir.Block, named: ir.Assign) -> ir.Block:
     def change(s: ir.Statement) -> ir.Block:
-        if not isinstance(s, ir.LoadElement):
-            return (s,)
-        indices = tuple(named.value if _is(i, named.name) else i for i in s.indices)
-        return (replace(s, indices=indices),)
+        match s:
+            case ir.LoadElement():
+                indices = (named.value if _is(i, named.name) else i for i in s.indices)
+                return (replace(s, indices=tuple(indices)),)
+            case ir.Assign() if _is(s.value, named.name):
+                return (replace(s, value=named.value),)
+            case _:
+                return (s,)
 
     return flat_map(block, change)
 
