@@ -149,6 +149,23 @@ def test_an_order_that_is_none_is_refused(order: Any) -> None:
         simulation().continue_from(3, 0.01, order)
 
 
+def test_rebuilds_are_the_orders_that_steps_have_made() -> None:
+    """Counted by a profile, which sees launches."""
+    profile = lw.Profile()
+    tree = simulation(tree=lw.Tree(theta=0.7, order=2, leaf=16), profile=profile, integrator="yoshida4")
+    for steps, rebuilds in ((20, 1), (12, 1), (33, 3)):
+        tree.run(steps, dt=0.02)
+        launched = profile.summary()["stages"]["build"]["parts"]["order"]["calls"]
+        assert tree.rebuilds == launched == rebuilds
+    tree.bodies.position[5] += 0.3
+    tree.run(5, dt=0.03)
+    assert tree.rebuilds == 4
+    assert simulation().rebuilds is None
+    direct = runner.start(bodies=20, steps=40)
+    direct.execute()
+    assert direct.finish()["rebuilds"] is None
+
+
 def begin(steps: int, out: str, device: str = "cpu", **other: Any) -> runner.GravityRun:
     chosen: dict[str, Any] = {"method": "tree", "order": 2, "leaf": 16, "device": device, **(other or {"theta": 0.7})}
     run = runner.start(bodies=300, seed=2, steps=steps, dt=0.01, output=Output(out=Path(out)), **chosen)
@@ -160,15 +177,16 @@ def begin(steps: int, out: str, device: str = "cpu", **other: Any) -> runner.Gra
 def test_a_checkpoint_keeps_the_tree(device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between two steps in which the order is made anew."""
     monkeypatch.chdir(tmp_path)
-    whole = begin(50, "whole.h5", device)
-    begin(37, "part.h5", device)
-    rest = runner.resume(Path("part.h5"), steps=13, device=None, output=Output())
+    whole = begin(70, "whole.h5", device)
+    part = begin(37, "part.h5", device).finish()
+    rest = runner.resume(Path("part.h5"), steps=33, device=None, output=Output())
     rest.execute()
     assert not rest.note
     one, other = (to_host(r.state.simulation.bodies.data).tobytes() for r in (whole, rest))
     assert one == other
     one, other = whole.finish(), rest.finish()
     assert one["energy_final"] == other["energy_final"]
+    assert [summary["rebuilds"] for summary in (one, part, other)] == [3, 2, 1]
     assert (other["method"], other["theta"], other["order"], other["leaf"]) == ("tree", 0.7, 2, 16)
     assert (one["method_reason"], other["method_reason"], other["pairs_per_second"]) == ("requested", "as before", None)
     assert 0 < one["force_errors"]["median"] < one["force_errors"]["99 %"] <= one["force_errors"]["largest"] < 0.1

@@ -129,6 +129,12 @@ class Rhythm:
         left = sum(self._advance(state, self.kinds[(step + n) % self.steps]) for n in range(rest))
         return left + whole * self._advances[id(state)]
 
+    def runs(self, task: Task, step: int, end: int) -> int:
+        """How often a task runs between two steps of the loop."""
+        whole, rest = divmod(end - step, self.steps)
+        each = [self._tasks_of[kind].count(task) for kind in self.kinds]
+        return whole * sum(each) + sum(each[(step + n) % self.steps] for n in range(rest))
+
     @cached_property
     def _advances(self) -> dict[int, int]:
         """How many steps each thing takes until the same tasks come again."""

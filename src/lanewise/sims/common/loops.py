@@ -13,7 +13,7 @@ from lanewise.loops.functions import device_task, mesh_task
 from lanewise.loops.steps import make_loop
 from lanewise.runtime.programs import NamedLaunch
 
-__all__ = ["Task", "device_call", "mesh_call", "product_loop"]
+__all__ = ["Task", "device_call", "mesh_call", "orders_made", "product_loop"]
 
 
 def product_loop(calls: Any, cycle: int | None, profile: lw.Profile | None, *, of: str) -> lw.Steps:
@@ -21,6 +21,12 @@ def product_loop(calls: Any, cycle: int | None, profile: lw.Profile | None, *, o
     product wants it. of: what it steps, for errors.
     """
     return make_loop(calls, cycle, "keep", profile, of=of)
+
+
+def orders_made(loop: lw.Steps, step: int, end: int) -> int:
+    """How often a loop makes orders of elements anew between two of its steps."""
+    rhythm = loop._rhythm  # pyright: ignore[reportPrivateUsage]
+    return sum(rhythm.runs(task, step, end) for task in rhythm.tasks if task.orders)
 
 
 def device_call(

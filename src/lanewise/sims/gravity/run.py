@@ -182,7 +182,7 @@ class SimulatedBodies:
             "layout": s.layout, "seconds": run.seconds,
             "method": s.method, "method_reason": self.why, "accuracy": s.accuracy,
             "theta": s.theta, "order": s.order, "leaf": s.leaf, "walk": s.walk,
-            "opening": s.opening,
+            "opening": s.opening, "rebuilds": self.simulation.rebuilds,
             "force_errors": self.errors.as_dict() if self.errors else None,
             "bodies_per_second": self.bodies_per_second(run),
             "pairs_per_second": self.pairs_per_second(run), "energy_initial": start.total,

@@ -24,7 +24,7 @@ from lanewise.records.two_sides import EVERY
 from lanewise.sims.common.checks import check_every, check_steps
 from lanewise.sims.common.clock import Clock
 from lanewise.sims.common.devices import array_module, on, read_only
-from lanewise.sims.common.loops import product_loop
+from lanewise.sims.common.loops import orders_made, product_loop
 from lanewise.sims.common.meshes import (
     in_one_place,
     lies_on,
@@ -125,6 +125,7 @@ class Simulation:
         "_pair",
         "_places",
         "_precision",
+        "_rebuilds",
         "_search",
         "_steps",
         "_watch",
@@ -190,6 +191,7 @@ class Simulation:
             force.acceleration()
         self._watch = Watch(bodies, self.step)
         self._order: NDArray[np.int32] | None = None  # of the forces, where no loop has one
+        self._rebuilds = 0
 
     # ------------------------------------------------------------ settings
 
@@ -279,6 +281,13 @@ class Simulation:
         return order_of(self._law.gravity) if self._order is None else self._order
 
     @property
+    def rebuilds(self) -> int | None:
+        """How often steps of this simulation have built the tree anew, and not only moved it with
+        the bodies: in every 32nd step, and after the bodies were written to. None without a tree.
+        """
+        return None if self._search is None else self._rebuilds
+
+    @property
     def _order_there(self) -> Any:
         """The `tree_order` where the bodies are, as it is then."""
         if (loop := self._steps.loop) is not None:
@@ -333,6 +342,8 @@ class Simulation:
         self._steps.whole.check()
         self.prepare(dt)
         self._notice()
+        first, loop = self.step, self._steps.loop
+        assert loop is not None, "it is prepared"
         try:
             self._steps.take(steps)
         except BaseException:  # Ctrl-C, after whole steps
@@ -340,6 +351,8 @@ class Simulation:
                 with suppress(InputError):  # which the next steps say again
                     self._watch.settle(self.step)
             raise
+        finally:
+            self._rebuilds += orders_made(loop, first, self.step)
         with span(self._steps.profile, "check"):
             self._watch.settle(self.step)
 
@@ -357,8 +370,10 @@ class Simulation:
         check_bodies(self._bodies, self._pair)
         for call in (self._law.gravity, *(f.acceleration for f in self._forces)):
             call()
-        if self._search is not None and (loop := self._steps.loop) is not None:
-            loop.orders = (order_of(self._law.gravity),)
+        if self._search is not None:
+            self._rebuilds += 1
+            if (loop := self._steps.loop) is not None:
+                loop.orders = (order_of(self._law.gravity),)
         self._watch.restart(self.step)
 
     @checked(InputError)
