@@ -167,6 +167,21 @@ def test_a_setting_without_its_name_is_refused_in_words(name: str) -> None:
         assert isinstance(caught.value, TypeError)
 
 
+@pytest.mark.parametrize("name", SETTINGS)
+def test_only_settings_that_take_a_value_are_proposed_for_it(name: str) -> None:
+    """By their annotations, where these are alone; nothing is a text and a number and a truth."""
+    count, _ = settings(SETTINGS[name])
+    plain = {"bool": bool, "int": int, "str": str, "float": (int, float)}
+    parameters = inspect.signature(SETTINGS[name]).parameters
+    for value in (1e-4, "a text", True):
+        with pytest.raises(LanewiseError) as refused:
+            SETTINGS[name](*[None] * count, value)
+        asked = re.search(rf"; wanted (\w+)={re.escape(repr(value))}$", str(refused.value))
+        kind = None if asked is None else plain.get(str(parameters[asked[1]].annotation))
+        assert kind is None or isinstance(value, kind)
+        assert kind is not int or value is not True
+
+
 INTRINSICS = [n for n in dir(lw) if hasattr(getattr(lw, n), "__lanewise_intrinsic__") and n not in ("min", "max")]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
-from lanewise.support.checks import called, refuse_unnamed, shown
+from lanewise.support.checks import called, kinds_of, refuse_unnamed, shown
 from lanewise.support.errors import ArgumentTypeError, LanewiseError, brief, shortened
 from lanewise.support.near import meant_by
 from lanewise.support.near import near as near
@@ -87,7 +87,7 @@ def _take_names_only(cls: type[Any], names: list[str]) -> None:
                     f"{what} takes all arguments by name; found {found}; its settings are "
                     f"{', '.join(n for n in names if n not in named)}"
                 )
-            refuse_unnamed(what, asked, (self, *positional), named, ArgumentTypeError)
+            refuse_unnamed(what, asked, (self, *positional), named, ArgumentTypeError, {})
         for name in named:
             if name not in names:
                 others = f"; its settings are {', '.join(names)}"
@@ -130,19 +130,30 @@ def _place(parameter: inspect.Parameter, chosen: Sequence[str]) -> int:
     return chosen.index(parameter.name) if parameter.name in chosen else len(chosen)
 
 
-def settings_by_name(function: F) -> F:
+def settings_by_name(
+    function: F, more: Callable[[Sequence[Any]], Iterable[str]] = lambda _: ()
+) -> F:
     """A decorator above a function that takes some settings by their names alone, and is not
     `checked`.
 
     A name that it does not have, and what is missing, stays Python's own TypeError, which names the
-    parameter.
+    parameter. more: further names that values without one may have meant, by these values.
     """
     signature, what = inspect.signature(function), called(function).removeprefix("RecordValue.")
+    every = signature.parameters.values()
+    placed = [p for p in every if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    others = [p for p in every if p not in placed]
 
     @functools.wraps(function)
     def call(*positional: Any, **named: Any) -> Any:
         try:
-            refuse_unnamed(what, signature, positional, named, ArgumentTypeError)
+            if len(positional) > len(placed):
+                own = [
+                    inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY) for n in more(positional)
+                ]
+                whole = signature.replace(parameters=[*placed, *own, *others])
+                takes = kinds_of(function)
+                refuse_unnamed(what, whole, positional, named, ArgumentTypeError, takes)
             return function(*positional, **named)
         except LanewiseError as error:
             raise shortened(error)  # noqa: B904  (its own cause stays)

@@ -45,7 +45,7 @@ def checked(error: type[LanewiseError] = ArgumentError) -> Callable[[F], F]:
                 try:
                     bound = signature.bind(*positional, **named)
                 except TypeError:
-                    refuse_unnamed(called(function), signature, positional, named, error)
+                    refuse_unnamed(called(function), signature, positional, named, error, kinds)
                     if (meant := misspelled(function, called(function), named)) is not None:
                         raise meant from None
                     return function(*positional, **named)  # Python's own error, in its own words
@@ -66,11 +66,13 @@ def called(function: Callable[..., Any]) -> str:
 
 def refuse_unnamed(
     what: str, signature: inspect.Signature, positional: Sequence[Any], named: Mapping[str, Any],
-    error: type[LanewiseError],
+    error: type[LanewiseError], takes: Mapping[str, Kind],
 ) -> None:  # fmt: skip
-    """Refuse values without a name for parameters that have one: the message names them.
+    """Refuse values without a name for parameters that have one: the message names those that take
+    them.
 
     signature: of the function or method that is called; positional: with `self`, where it has one.
+    takes: what a parameter is; one that is not among them takes anything.
     """
     kinds = {n: p.kind for n, p in signature.parameters.items()}
     settings = [n for n, k in kinds.items() if k is inspect.Parameter.KEYWORD_ONLY]
@@ -80,11 +82,40 @@ def refuse_unnamed(
         return
     plain = [n for n in placed if n not in ("self", "cls")]
     free = [n for n in settings if n not in named]
-    wanted = ", ".join(f"{n}={shown(v)}" for n, v in zip(free, further, strict=False))
+    wanted = f"its settings are {', '.join(free)}" if free else "wanted fewer arguments"
+    parameters = signature.parameters
+    needed = {n for n in free if parameters[n].default is inspect.Parameter.empty}
+    proposed = _proposed(free, further, takes)
+    if proposed and needed <= proposed.keys():
+        wanted = f"wanted {', '.join(f'{n}={shown(v)}' for n, v in proposed.items())}"
     only = f"only {' and '.join(plain)} without a name" if plain else "all arguments by name"
     found = ", ".join(map(shown, further))
     kind = ArgumentTypeError if error is ArgumentError else error
-    raise kind(f"{what} takes {only}; found {found}; wanted {wanted or 'fewer arguments'}")
+    raise kind(f"{what} takes {only}; found {found}; {wanted}")
+
+
+def _proposed(
+    names: Sequence[str], values: Sequence[Any], takes: Mapping[str, Kind]
+) -> dict[str, Any]:
+    """Each value by the first name that takes it; nothing where one has none."""
+    found: dict[str, Any] = {}
+    for value in values:
+        left = (n for n in names if n not in found)
+        name = next((n for n in left if n not in takes or _fits(takes[n], value)), None)
+        if name is None:
+            return {}
+        found[name] = value
+    return found
+
+
+def _fits(kind: Kind, value: Any) -> bool:
+    """Whether it is that kind of value; of None nothing tells what it was meant for."""
+    try:
+        if value is not None:
+            kind.fit(value)
+    except Unfit:
+        return False
+    return True
 
 
 def refuse_given(kernel: str, given: Sequence[Any], named: Mapping[str, Any]) -> NoReturn:
@@ -165,13 +196,22 @@ def _plainly_fit(
     return True
 
 
+def kinds_of(function: Callable[..., Any]) -> Mapping[str, Kind]:
+    """What its annotations stand for; nothing where one names what only type checkers import."""
+    try:
+        return _parameters(function)[1]
+    except NameError:
+        return {}
+
+
 @functools.cache
 def _parameters(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Kind], int]:
     """Its signature, what its annotations stand for, and how many values may come without a
     name.
     """
     signature = inspect.signature(function)
-    names, parameters = function.__globals__, signature.parameters  # type: ignore[attr-defined]
+    names: Any = inspect.unwrap(function).__globals__  # type: ignore[attr-defined]
+    parameters = signature.parameters
     kinds = {n: kind_of(_evaluated(p.annotation, names)) for n, p in parameters.items()}
     return signature, kinds, sum(p.kind in _PLACED for p in parameters.values())
 

@@ -85,6 +85,17 @@ def test_an_element_that_meets_itself_and_several_results() -> None:
 
 def test_what_is_refused_and_what_is_damaged(tmp_path: Path) -> None:
     cloud = stars(40)
+    only = "far_errors takes only function and targets and sources without a name; found "
+    for given, wanted in (
+        ((1e-4,), "0.0001; wanted softening2=0.0001"),
+        ((1e-4, True), "0.0001, True; wanted softening2=0.0001, again=True"),
+        ((1e-4, 3), "0.0001, 3; its settings are softening2, again"),
+    ):
+        with pytest.raises(TypeError) as refused:
+            lw.far_errors(pull, cloud, cloud, *given)  # pyright: ignore[reportCallIssue]
+        assert str(refused.value) == only + wanted
+    with pytest.raises(TypeError, match=r"found 0\.0001; its settings are again$"):
+        lw.far_errors(potential, cloud, cloud, 1e-4)  # pyright: ignore[reportCallIssue]
     with pytest.raises(TypeError, match=r"lw.far_errors takes a pairwise function over a tree, found 3"):
         lw.far_errors(3, cloud, cloud)  # pyright: ignore[reportArgumentType]
     with pytest.raises(lw.ArgumentError, match=r"wanted pull.using\(search=lw.Tree\(...\)\)"):

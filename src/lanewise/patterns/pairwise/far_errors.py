@@ -10,8 +10,9 @@ of elements (to a power of two) and their crowding (to a power of four).
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,15 @@ class FarErrors:
         )
 
 
-@settings_by_name
+def _values_of(given: Sequence[Any]) -> list[str]:
+    """The names of what a function takes besides targets and sources."""
+    function = given[0]
+    if not isinstance(function, Pairwise):
+        return []
+    return list(function._calls.signature.parameters)[2:]  # pyright: ignore[reportPrivateUsage]
+
+
+@partial(settings_by_name, more=_values_of)
 def far_errors(
     function: Pairwise, targets: Any, sources: Any, *, again: bool = False, **named: Any
 ) -> FarErrors:
