@@ -149,6 +149,33 @@ def test_an_order_that_is_none_is_refused(order: Any) -> None:
         simulation().continue_from(3, 0.01, order)
 
 
+@pytest.mark.parametrize("steps", [1, 50])
+@pytest.mark.parametrize("end", ["met", "apart"])
+def test_bodies_that_no_search_can_use_are_said_as_over_all_pairs(end: str, steps: int) -> None:
+    """Bodies 3 and 8 are in one place, where their force is no number; or a body leaves what forces reach.
+
+    Over all pairs a body without a place takes all others along, so another one may be named.
+    """
+    said: list[str] = []
+    for search in (None, lw.Tree(leaf=4)):
+        particles = make_initial_conditions("plummer", 20, 3)
+        if end == "met":
+            particles.position[8] = particles.position[3]
+        else:
+            particles.velocity[8, 0] = 3e37
+        falling = Simulation(make_bodies(particles), search=search)
+        with pytest.raises(lw.InputError) as refused:
+            falling.advance(steps, dt=1e-2)
+        said.append(str(refused.value))
+    lost = "step 1: body {} has no finite position or velocity any more; a smaller dt or more softening keeps close"
+    assert said[0].startswith(lost.format(0 if end == "met" else 8))
+    if end == "met":
+        assert said[1] == said[0].replace("body 0", "body 3")
+    else:
+        assert said[1].startswith("position of body 8 is (3e+35, ")
+        assert "; forces in f32 reach 1.7e+12: use precision f64 or another unit of length" in said[1]
+
+
 def test_rebuilds_are_the_orders_that_steps_have_made() -> None:
     """Counted by a profile, which sees launches."""
     profile = lw.Profile()

@@ -31,6 +31,7 @@ from lanewise.sims.common.meshes import (
     mesh_of,
     require_divided,
 )
+from lanewise.sims.common.processes import joined
 from lanewise.sims.common.searches import device_order_of, is_order, order_of
 from lanewise.sims.common.timed_steps import TimedSteps, run_steps
 from lanewise.sims.gravity.checks import (
@@ -346,8 +347,10 @@ class Simulation:
         assert loop is not None, "it is prepared"
         try:
             self._steps.take(steps)
-        except BaseException:  # Ctrl-C, after whole steps
-            if not self._steps.whole.broken:
+        except BaseException as error:
+            if isinstance(error, lw.ArgumentError) and joined() is None:
+                self._refuse_lost()
+            if not self._steps.whole.broken:  # Ctrl-C, after whole steps
                 with suppress(InputError):  # which the next steps say again
                     self._watch.settle(self.step)
             raise
@@ -355,6 +358,11 @@ class Simulation:
             self._rebuilds += orders_made(loop, first, self.step)
         with span(self._steps.profile, "check"):
             self._watch.settle(self.step)
+
+    def _refuse_lost(self) -> None:
+        """A tree has refused positions within a step: say it as of bodies over all pairs."""
+        self._watch.look()
+        check_bodies(self._bodies, self._pair)
 
     def _notice(self) -> None:
         """Where a caller has written to the bodies, compute what was computed from them again."""

@@ -61,12 +61,32 @@ class Watch:
             if step - self._begin > MOST_COUNTED:
                 self.restart(step)
             return
-        own = [
-            (int(part.module.min(part.counts)), first + int(part.module.argmin(part.counts)))
-            for first, part in zip(self._first, self._parts, strict=True)
-            if len(part.counts)
+        own = self._least([part.counts for part in self._parts])
+        self._refuse([found for some in self._transport.agree(own) for found in some])
+
+    def look(self) -> None:
+        """Raise the same within a step that something else has ended, of the bodies of this process
+        that have no finite position.
+        """
+        lost = [
+            part.module.where(
+                part.module.isfinite(part.position).all(axis=1), MOST_COUNTED, part.counts
+            )
+            for part in self._parts
         ]
-        lost = [found for some in self._transport.agree(own) for found in some]
+        self._refuse([found for found in self._least(lost) if found[0] < MOST_COUNTED])
+
+    def _least(self, counts: list[Any]) -> list[tuple[int, int]]:
+        """Of each part the smallest count, and its body."""
+        return [
+            (int(part.module.min(count)), first + int(part.module.argmin(count)))
+            for first, part, count in zip(self._first, self._parts, counts, strict=True)
+            if len(count)
+        ]
+
+    def _refuse(self, lost: list[tuple[int, int]]) -> None:
+        if not lost:
+            return
         survived, body = min(lost)
         raise InputError(
             f"step {self._begin + survived + 1}: body {body} has no finite position or velocity "
@@ -78,9 +98,15 @@ class Watch:
 class _Part:
     """The bodies of one device, what they were, and their counts."""
 
-    __slots__ = ("counts", "memory", "module")
+    __slots__ = ("_bodies", "counts", "memory", "module")
 
     def __init__(self, bodies: lw.RecordArray) -> None:
+        self._bodies = bodies
         self.module = array_module(bodies.device)
         self.counts: Any = self.module.zeros(len(bodies), np.int32)
         self.memory = remembered(places_of(bodies).data, self.counts, bodies.device)
+
+    @property
+    def position(self) -> Any:
+        """Of its bodies, (n, 3)."""
+        return self._bodies.position
