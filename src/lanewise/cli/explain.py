@@ -28,6 +28,7 @@ from lanewise.language.target import CPU, CUDA, is_gpu
 from lanewise.runtime.mesh import is_mesh, listed
 from lanewise.sims.common.commands import at_least, whole_number
 from lanewise.sims.common.completion import DEVICES, completing
+from lanewise.sims.common.tree_options import speaking_options
 from lanewise.support.attributes import near as near_names
 from lanewise.support.errors import InputError
 
@@ -81,6 +82,7 @@ All = Annotated[
 ]
 
 
+@speaking_options
 def explain(
     name: Name,
     source: Source = None,

@@ -34,6 +34,7 @@ from lanewise.cli.words import (
 from lanewise.language.target import target_of
 from lanewise.sims.common.commands import at_least, real_number, whole_number
 from lanewise.sims.common.completion import completing
+from lanewise.sims.common.tree_options import speaking_options
 from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ Case = Annotated[
 ]
 
 
+@speaking_options
 def tune(
     name: Name,
     bodies: Bodies = BODIES,

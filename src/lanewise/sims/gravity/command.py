@@ -12,6 +12,7 @@ from lanewise.sims.common.checks import HDF5, check_ending
 from lanewise.sims.common.commands import product_app, run_command
 from lanewise.sims.common.frame import Product, carry_out
 from lanewise.sims.common.options import GivenOptions
+from lanewise.sims.common.tree_options import speaking_options
 from lanewise.sims.common.viewing import ViewSettings
 from lanewise.sims.gravity.options import ORDER, Asked, Output, Pictures, Settings
 from lanewise.support.errors import InputError
@@ -31,6 +32,7 @@ def check(given: GivenOptions) -> None:
 
 
 @run_command(app, Settings, Output, Asked, Pictures, ViewSettings, after=ORDER)
+@speaking_options
 def run(matched: GivenOptions) -> None:
     """Run a simulation and say how well energy and momentum were kept."""
     from lanewise.io.atomic import writable_target
