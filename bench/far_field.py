@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 import lanewise as lw
 from bench.far_field_bound import least_seconds, met
-from bench.far_field_peers import Forces, peers
 from bench.harness import Errors, Measurement, describe_machine, interleave, write_results
 from lanewise.ladders.run import predict_executable
+from lanewise.ladders.tree_peers import PEERS, Forces
 from lanewise.models.devices import device_model
 from lanewise.sims.common.devices import to_host
 from lanewise.sims.gravity.initial.plummer import plummer_sphere
@@ -214,7 +214,13 @@ def main() -> None:
     bodies = cluster(count, softening, places=given.places)
     own = lanewise_versions(bodies, given.device)
     kind = "cpu" if on_cpu else "cuda"
-    others, left = peers(kind, bodies.position, bodies.mass, softening, given.threads)
+    others: Forces = {}
+    left: list[str] = []
+    for peer in (p for p in PEERS if p.on_gpu != on_cpu):
+        if reason := peer.lacking(softening):
+            left.append(reason)
+        else:
+            others |= peer.versions(bodies.position, bodies.mass, softening, given.threads)
     versions, errors = checked(own.versions | others, bodies)
     alone = on_cpu and given.threads == 1  # then processor time, which other programs leave alone
     clock = time.process_time if alone else time.perf_counter

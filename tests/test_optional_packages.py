@@ -25,6 +25,10 @@ OPTIONAL = {
     "playwright",
     "websockets",
     "anywidget",
+    "pytreegrav",
+    "rebound",
+    "fmm3dpy",
+    "jzfmm",
 }
 
 

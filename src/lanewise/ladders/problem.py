@@ -129,7 +129,7 @@ class Problem:
                 self.position[chosen],
                 self.position,
                 self.mass,
-                softening2=float(self.law.dtype.type(SOFTENING**2)),
+                softening2=float(self.law.dtype.type(self.law.values["softening2"])),
             )
             factor = self.mass[chosen, None].astype(np.float64) if self.law.gives_force else 1.0
             self._answer = chosen, acceleration * factor
@@ -188,6 +188,8 @@ def direct_sum(
     place, total = targets.astype(np.float64), np.zeros((len(targets), 3))
     for first in range(0, len(sources), CHUNK):
         d = sources[first : first + CHUNK].astype(np.float64) - place[:, None, :]
-        weight = mass[first : first + CHUNK] / (np.einsum("tsx,tsx->ts", d, d) + softening2) ** 1.5
+        squared = np.einsum("tsx,tsx->ts", d, d) + softening2
+        squared[squared == 0] = np.inf  # itself, without a softening
+        weight = mass[first : first + CHUNK] / squared**1.5
         total += np.einsum("ts,tsx->tx", weight, d)
     return total

@@ -170,7 +170,7 @@ class Runner:
 
 def skipped(
     rung: Rung,
-    kind: Literal["illegal", "same code", "too long", "wrong", "device", "failed"],
+    kind: Literal["illegal", "same code", "too long", "wrong", "device", "failed", "absent"],
     reason: str,
 ) -> Rung:
     """The rung without a time. `kind` says in a word why, for programs: the JSON's key "skip"."""

@@ -5,13 +5,14 @@ Every rung is the same user function (`problem.attraction`) over another search:
 trees whose groups are one body at their centre of mass (order 1, as order 0 with its centre there:
 Barnes and Hut 1986), quadrupoles (order 2), and expansions of orders 3 to 6 that are derived from
 the function. From order 3 on there are rungs where groups of sources meet groups of targets as well
-(Dehnen 2002). Times are of whole calls, the order of the bodies and the groups included. Errors are
-those of |a| for 256 bodies against all pairs in float64.
+(Dehnen 2002). Other libraries follow where they are installed (`tree_peers`). Times are of whole
+calls, the order of the bodies and the groups included. Errors are those of |a| for 256 bodies
+against all pairs in float64.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,9 +22,11 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
-from lanewise.ladders.problem import Problem
-from lanewise.ladders.run import RUNS, skipped
+from lanewise.ladders.problem import Law, Problem, attraction
+from lanewise.ladders.run import RUNS, clock, skipped
 from lanewise.ladders.rung import NOTHING, Column, Ladder, Options, Rung, Sizes, compared, number
+from lanewise.ladders.tree_peers import PEERS, Peer
+from lanewise.language.target import CPU
 from lanewise.layouts import default_layout
 from lanewise.plot.canvas import FAINT, GRID, TEXT, dark_axes, dark_figure, save_png
 from lanewise.sims.common.devices import bring, get_device, to_host
@@ -37,6 +40,7 @@ ORDERS = {
 PAIRS = ", pairs of groups"  # after the name of an order
 PAIRED = (3, 4, 5, 6)  # orders that have such rungs; below them pairs of groups are too wrong
 LIMIT = 0.5  # of the 99 % error: what is worse is no force
+UNSOFTENED = Law(attraction, {"softening2": 0.0})  # for libraries without a Plummer softening
 
 
 def versions(options: Options) -> dict[str, lw.Tree | None]:
@@ -61,6 +65,8 @@ def climb(options: Options) -> Iterator[Rung]:
             rung = _measured(name, search, problem, options, base)
             base = base or rung
             yield rung
+        for peer in (p for p in PEERS if p.on_gpu == options.on_gpu):
+            yield from _beside(peer, problem, options, base)
 
 
 def _measured(
@@ -78,16 +84,50 @@ def _measured(
         name=name, bodies=problem.bodies, skipped="not run", device=device, layout=str(layout),
         plan=call.compiled.plan.short(), extra=_numbers(search),
     )  # fmt: skip
+    # a loop would keep the order of the bodies
+    again = partial(get_device(device).seconds, call.launch)
+    return _judged(blank, to_host(result), again, problem, base)
+
+
+def _beside(peer: Peer, problem: Problem, options: Options, base: Rung | None) -> Iterator[Rung]:
+    """The rungs of another library: skipped with one where it is not installed, or fails."""
+    blank = Rung(
+        name=peer.package, bodies=problem.bodies, skipped="not run", device=options.device,
+        extra={**_numbers(None), "library": peer.package},
+    )  # fmt: skip
+    softening = problem.law.values["softening2"] ** 0.5 if peer.softened else 0.0
+    if reason := peer.lacking(softening):
+        yield skipped(blank, "absent", reason)
+        return
+    words = ""
+    if not peer.softened:
+        problem, words = Problem(problem.bodies, problem.seed, UNSOFTENED), ", unsoftened"
+    position, mass = (x.astype(np.float64) for x in (problem.position, problem.mass))
+    try:
+        threads = get_device(CPU.name).units()
+        versions = list(peer.versions(position, mass, softening, threads).items())
+        for name, run in versions[: 1 if options.quick else None]:
+            rung = replace(blank, name=name + words)
+            yield _judged(rung, np.asarray(run()), partial(clock, run), problem, base)
+    except Exception as error:  # of the library
+        yield skipped(blank, "failed", f"{type(error).__name__}: {error}")
+
+
+def _judged(
+    blank: Rung, result: Any, again: Callable[[], float], problem: Problem, base: Rung | None
+) -> Rung:
+    """The rung with its errors, and with its time where the forces (n, 3) are not wrong. again:
+    computes them once more, in so many seconds.
+    """
     chosen, wanted = problem.answer()
-    found = to_host(result)[chosen].astype(np.float64)
+    found = result[chosen].astype(np.float64)
     errors = np.linalg.norm(found - wanted, axis=1) / np.linalg.norm(wanted, axis=1)
     middle, most, largest = (float(v) for v in np.percentile(errors, (50, 99, 100)))
     blank = replace(blank, relative_error=problem.error(result))
     if not most < LIMIT:
         wrong = f"wrong: 99 % of the errors are below {most:.1e}, and {LIMIT} is allowed"
         return skipped(blank, "wrong", wrong)
-    # a loop would keep the order of the bodies
-    seconds = median(get_device(device).seconds(call.launch) for _ in range(RUNS))
+    seconds = median(again() for _ in range(RUNS))
     extra = {
         **blank.extra, "error_median": middle, "error_99": most, "error_largest": largest,
         "bodies_per_second": problem.bodies / seconds,
@@ -97,8 +137,10 @@ def _measured(
 
 def _numbers(search: lw.Tree | None) -> dict[str, float | int | str | None]:
     if search is None:
-        return {"theta": None, "order": None, "method": None}
-    return {"theta": search.angle, "order": search.terms, "method": search.method}
+        return {"theta": None, "order": None, "method": None, "library": None}
+    return {
+        "theta": search.angle, "order": search.terms, "method": search.method, "library": None,
+    }  # fmt: skip
 
 
 def _error(key: str) -> Any:
@@ -110,19 +152,23 @@ def _error(key: str) -> Any:
 
 
 def summary(rungs: list[Rung]) -> list[str]:
-    """The fastest tree within each of some errors, at every size."""
+    """The fastest within each of some errors, at every size, and of other libraries the fastest."""
     lines: list[str] = []
     for count in dict.fromkeys(r.bodies for r in rungs):
         here = [r for r in rungs if r.bodies == count and r.seconds is not None]
         for limit in (1e-2, 1e-3, 1e-4):
             good = [r for r in here if (number(r, "error_99") or 0.0) <= limit]
-            if good:
-                best = min(good, key=lambda r: r.seconds or 0.0)
-                lines.append(
-                    f"{count:,} bodies, 99 % of errors below {limit:.0e}: {best.name}, "
-                    f"{count / (best.seconds or 1.0):.2e} bodies/s"
-                )
+            own = [r for r in good if r.extra.get("library") is None]
+            best = [_fastest(some) for some in (own, [r for r in good if r not in own]) if some]
+            if best:
+                said = "; beside it ".join(best)
+                lines.append(f"{count:,} bodies, 99 % of errors below {limit:.0e}: {said}")
     return lines
+
+
+def _fastest(rungs: list[Rung]) -> str:
+    best = min(rungs, key=lambda r: r.seconds or 0.0)
+    return f"{best.name}, {best.bodies / (best.seconds or 1.0):.2e} bodies/s"
 
 
 def draw(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> None:
@@ -145,6 +191,7 @@ def draw(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> None:
 
 
 SHADES = ("#ff6a3d", "#ffab4a", "#fbe3a1", "#9fdcf2", "#4f9df0", "#8b7bff")
+OTHERS = ("#5fd38d", "#e377c2", "#c8ccd4")  # libraries
 
 
 def _draw_orders(axes: Any, rungs: Sequence[Rung]) -> None:
@@ -154,16 +201,26 @@ def _draw_orders(axes: Any, rungs: Sequence[Rung]) -> None:
             own = [
                 r for r in rungs if (r.extra.get("order"), r.extra.get("method")) == (order, method)
             ]
-            if not own:
-                continue
-            rate, shade = [number(r, "bodies_per_second") for r in own], shades[order]
-            middle, most = ([number(r, key) for r in own] for key in ("error_median", "error_99"))
-            axes.hlines(rate, middle, most, color=shade, linewidth=1.2, alpha=0.6)
-            shown = {"marker": marker, "markersize": 5, "linestyle": line}
-            axes.plot(most, rate, color=shade, label=f"{name}{words}: 99 %", **shown)
-            axes.plot(middle, rate, color=shade, marker="|", markersize=9, linestyle="")
+            _draw_line(axes, own, f"{name}{words}", shades[order], marker, line)
+    libraries = dict.fromkeys(r.extra.get("library") for r in rungs)
+    for library, shade in zip(filter(None, libraries), OTHERS, strict=False):
+        theirs = [r for r in rungs if r.extra.get("library") == library]
+        _draw_line(axes, theirs, str(library), shade, "^", ":")
     for rung in (r for r in rungs if r.name == ALL_PAIRS):
         axes.axhline(number(rung, "bodies_per_second"), color=FAINT, linestyle=":", label=ALL_PAIRS)
+
+
+def _draw_line(
+    axes: Any, rungs: Sequence[Rung], name: str, shade: str, marker: str, line: str
+) -> None:
+    if not rungs:
+        return
+    rate = [number(r, "bodies_per_second") for r in rungs]
+    middle, most = ([number(r, key) for r in rungs] for key in ("error_median", "error_99"))
+    axes.hlines(rate, middle, most, color=shade, linewidth=1.2, alpha=0.6)
+    shown = {"marker": marker, "markersize": 5, "linestyle": line}
+    axes.plot(most, rate, color=shade, label=f"{name}: 99 %", **shown)
+    axes.plot(middle, rate, color=shade, marker="|", markersize=9, linestyle="")
 
 
 LADDER = Ladder(
