@@ -85,7 +85,7 @@ def test_libraries_are_rungs_with_times_and_errors(monkeypatch: pytest.MonkeyPat
         assert three.seconds is None
         assert three.extra["skip"] == "wrong"
     assert (
-        "; beside it one, "
+        "; of other libraries one, "
         in summary([replace(rungs[0], name=ALL_PAIRS, extra={**rungs[0].extra, "library": None}), *rungs])[0]
     )
     draw(tmp_path / "a.png", find_ladder("tree"), rungs, "a machine")
