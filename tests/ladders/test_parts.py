@@ -103,6 +103,18 @@ def test_the_table_of_naive_kernels_is_that_of_the_result() -> None:
         assert factor == factor_text(float(plan.extra["over_naive"])), name  # type: ignore[arg-type]
 
 
+def test_the_table_of_trees_is_that_of_the_result() -> None:
+    every = {r.name: r for r in rungs(RESULT.with_name("tree.json")) if r.bodies == 100_000}
+    rows = table_below("ladder-tree.md", "rung of 100,000 bodies")
+    assert {row[0] for row in rows} >= {n for n, r in every.items() if r.extra["library"]}
+    for name, time, factor, *errors in rows:
+        rung = every[name]
+        assert time == seconds_text(rung.seconds)
+        assert factor == ("" if rung.speedup is None else factor_text(rung.speedup))
+        wanted = [rung.extra[key] for key in ("error_median", "error_99", "error_largest")]
+        assert [f"{float(e):.1e}" for e in errors] == [f"{e:.1e}" for e in wanted]
+
+
 @pytest.mark.parametrize(
     ("factor", "said"), [(1.02, "which is the naive one"), (6.44, "whose kernel is the naive one's")]
 )
