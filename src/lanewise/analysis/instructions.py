@@ -131,7 +131,7 @@ def node_cost(
 ) -> dict[str, float]:
     """The instructions of one value, given which products were fused away."""
     node = table.nodes[number]
-    if number in gone:
+    if number in gone or node.operation == "either":
         return {}
     operands = tuple(table.nodes[o].type for o in node.operands)
     if node.operation in ("+", "-") and any(o in gone for o in node.operands):

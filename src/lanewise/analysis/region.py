@@ -168,6 +168,15 @@ class Values:
         self.homes[value.number] = home
         return value
 
+    def either(self, values: list[Value], home: Region, *, selects: bool) -> Value:
+        """One of these values, which a branch tells: they are wanted where it is."""
+        self.fresh += 1
+        operands = tuple(v.number for v in values)
+        operation = "select" if selects and len(values) > 1 else "either"
+        number = self.table.add(operation, operands, self.type_of(values[0]), self.fresh)
+        self.homes[number] = home
+        return Value(number)
+
     def type_of(self, value: Value) -> Scalar:
         return self.table.nodes[value.number].type
 

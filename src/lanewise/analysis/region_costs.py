@@ -21,7 +21,7 @@ from lanewise.ir import nodes as ir
 
 # by the number of an index, who accesses which buffer with it
 Addresses = Mapping[int, list[tuple[Region, str]]]
-_NOT_COMPUTED = frozenset({"leaf", "literal", "negate", "cast"})
+_NOT_COMPUTED = frozenset({"leaf", "literal", "negate", "cast", "either"})
 
 
 def settle(

@@ -349,13 +349,17 @@ class _Walk:
         selects = all(isinstance(x, (ir.Assign, ir.Apply, ir.If, ir.Return)) for x in inner)
         if not selects:  # too much to run both sides: the compiler jumps
             here.instructions += mix({"branch": 1})
+        first, second = returned
+        going_on = [side for side, left in zip(sides, returned, strict=True) if left is None]
         for n in dict.fromkeys(n for x in inner for n in writes(x)):
             self.samples[n] = None
             if n in env and sides[0].get(n) != sides[1].get(n):
                 env[n] = self.merged(
                     [side[n] for side in sides if n in side], here, selects=selects
                 )
-        first, second = returned
+            elif n not in env and (first_bound := [side[n] for side in going_on if n in side]):
+                # of no use outside the branch, or bound on every way that goes on
+                env[n] = self.values.either(first_bound, here, selects=selects)
         if first is not None and second is not None:
             return [
                 a if a == b else self.merged([a, b], here, selects=selects)
