@@ -7,7 +7,6 @@ from random import Random
 import numpy as np
 import pytest
 
-import lanewise as lw
 from lanewise.analysis.instructions import Instructions
 from lanewise.analysis.regions import analyse
 from lanewise.compiler.pipeline import build_program
