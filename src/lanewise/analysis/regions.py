@@ -353,16 +353,13 @@ class _Walk:
         going_on = [side for side, left in zip(sides, returned, strict=True) if left is None]
         for n in dict.fromkeys(n for x in inner for n in writes(x)):
             self.samples[n] = None
-            if n in env and sides[0].get(n) != sides[1].get(n):
-                env[n] = self.merged(
-                    [side[n] for side in sides if n in side], here, selects=selects
-                )
-            elif n not in env and (first_bound := [side[n] for side in going_on if n in side]):
-                # of no use outside the branch, or bound on every way that goes on
-                env[n] = self.values.either(first_bound, here, selects=selects)
+            # on every way that goes on, or of no use outside the branch
+            bound = [side[n] for side in (sides if n in env else going_on) if n in side]
+            if bound and not (n in env and sides[0].get(n) == sides[1].get(n)):
+                env[n] = self.values.either(bound, here, selects=selects)
         if first is not None and second is not None:
             return [
-                a if a == b else self.merged([a, b], here, selects=selects)
+                a if a == b else self.values.either([a, b], here, selects=selects)
                 for a, b in zip(first, second, strict=True)
             ]
         # the results are selected at the end
@@ -387,12 +384,6 @@ class _Walk:
         returned = self.block(block, env, region)
         self.weight, self.active = weight, active
         return returned
-
-    def merged(self, values: list[Value], here: Region, *, selects: bool) -> Value:
-        """What a variable is after a branch."""
-        self.values.roots += [v.number for v in values]
-        here.instructions += mix({"select": float(selects)})
-        return self.values.leaf("merged", self.values.type_of(values[0]), here)
 
     def apply(self, s: ir.Apply, env: Environment, here: Region) -> None:
         """A call is inlined; its mutable parameters come back changed."""

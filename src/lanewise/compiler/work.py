@@ -85,7 +85,6 @@ def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> 
         both_ways=both_ways,
         exchanges=exchanges,
         regrouped=reorders(reference),
-        straight=all(_is_straight(f.body) for f in functions(simple.body)),
         converts=any(isinstance(x, ir.Cast) for x in used),
         sequences=any(map(_is_sequence, used)),
         lengthy=any(isinstance(x, ir.Call) and x.intrinsic in _LENGTHY for x in used),
@@ -120,20 +119,6 @@ def _source_bytes(kernel: ir.Kernel) -> int:
 
 def _all_expressions(block: ir.Block) -> Iterator[ir.Expression]:
     return (x for s in statements(block) for e in expressions(s) for x in subexpressions(e))
-
-
-def _is_straight(body: ir.Block) -> bool:
-    """Whether SIMD lanes can run through a function together: no loops, and nothing long on one
-    side of a branch alone.
-    """
-    for s in statements(body):
-        if isinstance(s, ir.For | ir.While):
-            return False
-        if isinstance(s, ir.If) and any(
-            map(_is_sequence, _all_expressions((*s.then, *s.otherwise)))
-        ):
-            return False
-    return True
 
 
 def _is_sequence(e: ir.Expression) -> bool:

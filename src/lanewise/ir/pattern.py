@@ -115,11 +115,10 @@ class Work:
     sequences: it has operations that take a sequence of instructions, such as divisions and
     exponentials; lengthy: the code of some is so long that few copies fit the instruction cache of
     a GPU; regrouped: compilers may add what the sources give in any order, in lanes of SIMD
-    registers; straight: the function has no loops, and no branch with much on one side;
-    result_bytes: of the results of one element; state_bytes: of the states that its reductions
-    have on the way; source_bytes: what one source takes in a tile;
-    alike: how many neighbouring elements go over the same list, and items: how long lists are, on
-    average; rounds: of loops that threads could share, where there are such;
+    registers; result_bytes: of the results of one element; state_bytes: of the states that its
+    reductions have on the way; source_bytes: what one source takes in a tile; alike: how many
+    neighbouring elements go over the same list, and items: how long lists are, on average;
+    rounds: of loops that threads could share, where there are such;
     suggested: plans that suit the accesses of a kernel; together: how many elements a thread of a
     GPU had better compute where there are very many; length: operations and statements of the
     kernel before anything is copied, 0 where they were not counted; points: how many points of the
@@ -137,7 +136,6 @@ class Work:
     sequences: bool = False
     lengthy: bool = False
     regrouped: bool = True
-    straight: bool = True
     result_bytes: int = 0
     state_bytes: int = 0
     source_bytes: int = 0

@@ -8,7 +8,7 @@ from collections import Counter
 
 from lanewise.analysis.regions import UNKNOWN_COUNT, KernelWork, Region
 from lanewise.ir.names import WORK
-from lanewise.models.devices import DeviceModel
+from lanewise.models.devices import UNTOLD, DeviceModel
 from lanewise.models.gpu_time import KernelTime
 from lanewise.models.roofline import bound_of, footprint
 
@@ -30,6 +30,7 @@ SCALAR_PIPES = 2.0  # operations a cycle of code that is not vectorised
 # a conversion between float32 and float64, and the shuffle that joins or parts registers
 CONVERSION_OPERATIONS = 1.0
 CALL_CYCLES = 9.0
+LAST_CACHE_BYTES = 10.0  # a cycle and core from the last cache: 9 to 13 were measured
 
 
 def cpu_kernel_time(
@@ -44,8 +45,8 @@ def cpu_kernel_time(
     pieces = -(-work.blocks // _grain(work, counts))
     cores = max(1, min(device.multiprocessors, pieces))
     keys = {key for r in work.regions if r.executions for key in r.sectors}
-    seconds["memory"] = (
-        sum(footprint(work, key, counts) or 0.0 for key in keys) / device.memory_bandwidth
+    seconds["memory"] = _memory_seconds(
+        sum(footprint(work, key, counts) or 0.0 for key in keys), device
     )
     # Loads and arithmetic issue side by side; what lanes gather by themselves takes the issue slots
     # of both.
@@ -62,6 +63,17 @@ def cpu_kernel_time(
         "memory": seconds["memory"],
     }
     return KernelTime(total, busy, None, min(1.0, busy.seconds / total) if total else 1.0, details)
+
+
+def _memory_seconds(nbytes: float, device: DeviceModel) -> float:
+    """What calls take to read and write so many bytes, one after the other: what fits into half of
+    the last cache comes from there, and the more of it comes from memory the more it is.
+    """
+    caches = device.last_cache_bytes if 0 < device.last_cache_bytes < UNTOLD else device.l2_bytes
+    if nbytes <= device.l2_bytes * device.multiprocessors:
+        return nbytes / device.l2_bandwidth
+    missed = min(1.0, max(0.0, 2 * nbytes / caches - 1))
+    return nbytes * max(missed / device.memory_bandwidth, 1 / (LAST_CACHE_BYTES * device.cycles))
 
 
 def cpu_units(work: KernelWork, device: DeviceModel, vector_bits: int = 0) -> dict[str, float]:
@@ -94,8 +106,7 @@ def _region_cycles(r: Region, device: DeviceModel) -> dict[str, float]:
     """Cycles of one core for one element's (or source's) share of a region, by unit."""
     i = r.instructions
     calls = sum(n for (operation, _), n in r.operations.items() if operation in _LIBRARY)
-    # what a compiler does not vectorise
-    scalar = calls > 0 or i["local load"] > 0 or i["local store"] > 0
+    scalar = calls > 0  # what is not vectorised
     lanes = SCALAR_PIPES if scalar else float(device.fp32_lanes)
     wide = SCALAR_PIPES if scalar else float(device.fp64_lanes)
     divider = sum(

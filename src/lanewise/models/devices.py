@@ -324,7 +324,7 @@ def _cpu_model() -> DeviceModel:
     )
 
 
-MANY = 1 << 30  # bytes, of a last cache that the system does not tell
+UNTOLD = 1 << 30  # bytes, of a last cache that the system does not tell
 
 
 def last_cache_bytes() -> int:
@@ -342,7 +342,7 @@ def last_cache_bytes() -> int:
         if unit and size[:-1].isdigit():
             found[f"{level} {shared}"] = level, int(size[:-1]) * unit
     top = max((level for level, _ in found.values()), default=0)
-    return sum(size for level, size in found.values() if level == top) or MANY
+    return sum(size for level, size in found.values() if level == top) or UNTOLD
 
 
 @interrupts_wait()

@@ -45,9 +45,11 @@ def default_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
     """Every field decided: defaults that agree with the requested plan."""
     if not machine.target.has_blocks:
         # SIMD lanes run over sources, where compilers may regroup what they give; else over
-        # targets. One target a loop is fastest when a load brings a whole register of sources;
-        # sources that have to be gathered first should serve four (bench/results/cpu_gravity.md).
-        lanes = not work.regrouped and work.straight and work.targets >= LEAST_SIDE_BY_SIDE
+        # targets, also where functions branch: whatever a branch computes for lanes that do not
+        # take it, a compiler does not run sources of such a reduction side by side. One target a
+        # loop is fastest when a load brings a whole register of sources; sources that have to be
+        # gathered first should serve four (bench/results/cpu_gravity.md).
+        lanes = not work.regrouped and work.targets >= LEAST_SIDE_BY_SIDE
         if lanes and all(
             getattr(requested, n) in (None, getattr(NEUTRAL, n)) for n in _NOT_SIDE_BY_SIDE
         ):
