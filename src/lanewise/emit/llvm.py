@@ -192,10 +192,10 @@ class _EntryWriter(Writer):
 
     def text(self) -> str:
         k, code = self.kernel, self.code
-        apart = "noalias " if self.host.separate else ""
         begin, end = self.local(own("range.begin")), self.local(own("range.end"))
         parameters = list[str]()
         for b in self.arrays:
+            apart = "noalias " if self.host.separate or b.apart else ""
             parameters += [f"ptr {apart}{self.buffer(b.name)}", f"i64 {self.size(b.name)}"]
         for p in self.numbers:
             self.given[p.name] = self.local(p.name)

@@ -45,6 +45,7 @@ class ArrayArgument:
     once: a kernel touches no element of it
     twice, so that caches need not keep it. ordered: each point writes the element at its own
     indices and nothing else does, so that points that follow each other write elements that do.
+    apart: it shares no memory with what the kernel writes.
     """
 
     name: str
@@ -59,6 +60,7 @@ class ArrayArgument:
     multiple: int = 1
     once: bool = False
     ordered: bool = False
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class BufferArgument:
     constant: int = 0
     once: bool = False
     ordered: bool = False
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -326,6 +326,7 @@ class _Lowering:
                 -(-own.bytes_for(array.constant) // unit) if array.constant else 0,
                 array.once,
                 array.ordered,
+                array.apart,
             )
         return self.buffers[key]
 

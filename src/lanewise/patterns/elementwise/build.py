@@ -67,7 +67,7 @@ def build_elementwise(
         body.append(
             ir.LoadRecord(name, i, tuple((leaf, v) for leaf, v in pairs(name, kind) if v in used))
         )
-    arrays += table_arrays(arguments.tables)
+    arrays += table_arrays(arguments.tables, apart=True)
     index_of = numbers(lowered, dict.fromkeys(lowered.numbered, i))
     values = tuple(index_of.get(p.name, ir.Local(p.name, p.type)) for p in f.parameters)
     body.append(ir.Apply(f, values, tuple(own(r.name) for r in f.results)))

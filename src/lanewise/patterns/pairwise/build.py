@@ -293,7 +293,7 @@ def build_pairwise(lowered: Lowered, arguments: PairwiseArguments, index: Scalar
     return ir.Kernel(
         identifier(f.name),
         PAIRWISE,
-        (target, source, *table_arrays(arguments.tables), *outputs),
+        (target, source, *table_arrays(arguments.tables, apart=True), *outputs),
         uniforms,
         (target_count, source_count, *parts),
         (parallel,),

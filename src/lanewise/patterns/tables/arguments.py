@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -79,9 +80,12 @@ def check_place(place: str, array: Any, device: str) -> None:
         )
 
 
-def table_arrays(tables: Tables) -> list[ir.ArrayArgument]:
-    """The arrays of tables, as the arguments of a kernel."""
-    return [value_array(n, kind.element, written=False) for n, kind in tables.items()]
+def table_arrays(tables: Tables, *, apart: bool = False) -> list[ir.ArrayArgument]:
+    """The arrays of tables, as the arguments of a kernel. apart: calls refuse tables that share
+    memory with what the kernel writes.
+    """
+    arrays = [value_array(n, kind.element, written=False) for n, kind in tables.items()]
+    return [replace(a, apart=apart) for a in arrays]
 
 
 def table_lengths(tables: Tables) -> dict[str, t.ValueType]:
