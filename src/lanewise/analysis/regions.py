@@ -353,7 +353,7 @@ class _Walk:
         going_on = [side for side, left in zip(sides, returned, strict=True) if left is None]
         for n in dict.fromkeys(n for x in inner for n in writes(x)):
             self.samples[n] = None
-            # on every way that goes on, or of no use outside the branch
+            # on every way that continues, or of no use outside the branch
             bound = [side[n] for side in (sides if n in env else going_on) if n in side]
             if bound and not (n in env and sides[0].get(n) == sides[1].get(n)):
                 env[n] = self.values.either(bound, here, selects=selects)
