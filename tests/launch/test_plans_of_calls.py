@@ -18,8 +18,10 @@ from lanewise.explanation.measure import Times
 from lanewise.launch import executable, shaped_arrays, support
 from lanewise.launch.executable import Executable
 from lanewise.models.devices import table_model
+from lanewise.passes.reciprocity import sizes
+from lanewise.patterns.tuning_jobs import specialisation_of
 from lanewise.planning.decisions import ASKED, LIFTED
-from lanewise.planning.plan import DECLARED, FIELDS, CompletePlan, Plan
+from lanewise.planning.plan import DECLARED, FIELDS, NEUTRAL, CompletePlan, Plan
 from lanewise.runtime import cuda_device
 from lanewise.runtime.nvrtc import Cubin, Resources
 from lanewise.support.errors import PlanError
@@ -214,3 +216,25 @@ def test_steps_of_sites_follow_from_their_own_plan(ran: list[CompletePlan]) -> N
         kernel, sites = box()
         for asked, plan in order:
             assert plan_with(kernel, sites, asked) == plan, asked
+
+
+def test_a_tuned_plan_that_more_elements_cannot_have_gives_way(
+    ran: list[CompletePlan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the same class of sizes, measured with fewer elements: the call has its default plan."""
+    kernel, some = lw.pairwise(pull), bodies()
+    calls = kernel._calls  # pyright: ignore[reportPrivateUsage]
+    given = calls.given((some, some), {})
+    default = kernel.compile(some, some).plan
+    tuned = Plan(reciprocity="ordered", targets=2, block=32, min_blocks=1).filled(NEUTRAL)
+    assert default.reciprocity == "off"
+    calls.tuned.adopt((Plan(), specialisation_of(calls.subject, given)), tuned)
+    assert kernel.compile(some, some).plan == tuned
+    kernel(some, some)
+    monkeypatch.setattr(sizes, "MOST", 10)  # pairs of tiles: 300 elements have 15
+    assert kernel.compile(some, some).plan == default
+    with pytest.raises(
+        PlanError, match="300 elements have 15 pairs of tiles of 64, and a launch on a GPU counts at most 10;"
+    ):
+        kernel(some, some, plan=tuned)
+    assert ran == [tuned]

@@ -10,6 +10,7 @@ from lanewise.ir.pattern import Work
 from lanewise.language.target import Machine
 from lanewise.planning.decisions import Decisions
 from lanewise.planning.plan import FIELDS, CompletePlan, Plan
+from lanewise.support.errors import PlanError
 
 CPU_TILE = 512  # sources that are summed in the result's precision before a float64 addition
 
@@ -20,7 +21,10 @@ def complete_plan(requested: Plan | None, machine: Machine, work: Work) -> Compl
 
 
 def decide(requested: Plan | None, machine: Machine, work: Work) -> Decisions:
-    """The same with the reasons."""
+    """The same with the reasons.
+
+    Raises `PlanError` for a plan that work of this size cannot have.
+    """
     requested = requested or Plan()
     made = Decisions.of(requested, work.pattern.default_plan(machine, work, requested))
     if machine.target.has_blocks:
@@ -31,6 +35,8 @@ def decide(requested: Plan | None, machine: Machine, work: Work) -> Decisions:
     if requested.block is not None and requested.tile is None and made.plan.tile:
         made = made.but("every thread of the block stages one source", tile=made.plan.block)
     plan = made.plan
+    if reason := work.pattern.unfit(machine, work, plan):
+        raise PlanError(reason)
     if (
         plan.accumulate == "f64"
         and plan.reciprocity == "off"

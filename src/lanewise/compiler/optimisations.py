@@ -70,11 +70,14 @@ class BuiltPrograms:
     once.
 
     They are many, and made to be compared: each is verified when it is done, and not between its
-    passes.
+    passes. unfit: why a call, by its sizes, cannot have a plan, or None.
     """
 
     reference: ir.Kernel
     kind: str
+    unfit: Callable[[CompletePlan], str | None] = field(
+        default=lambda plan: None, repr=False, compare=False
+    )
     _sound: Sound = field(default_factory=Sound, repr=False, compare=False)
     _simplified: list[ir.Kernel] = field(default_factory=list[ir.Kernel], repr=False, compare=False)
     _built: dict[CompletePlan, Program | str] = field(
@@ -91,14 +94,15 @@ class BuiltPrograms:
     def get(self, plan: CompletePlan) -> Program | str:
         """The program of a complete plan, or the text of the `PlanError` that refuses it."""
         if plan not in self._built:
-            try:
-                verify = partial(verify_kernel, sound=self._sound)
-                self._built[plan] = self._beside(plan) or program_of(
-                    self._simple, plan, self.kind, verify=verify
-                )
-            except PlanError as error:
-                self._built[plan] = str(error)
+            self._built[plan] = self.unfit(plan) or self._build(plan)
         return self._built[plan]
+
+    def _build(self, plan: CompletePlan) -> Program | str:
+        try:
+            verify = partial(verify_kernel, sound=self._sound)
+            return self._beside(plan) or program_of(self._simple, plan, self.kind, verify=verify)
+        except PlanError as error:
+            return str(error)
 
     def _beside(self, plan: CompletePlan) -> Program | None:
         """The program of a plan that differs from another one in what the compiler does besides the

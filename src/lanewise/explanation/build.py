@@ -45,7 +45,7 @@ def explain(
     only); without it they are estimated. `times` is requested measured times once: of the subject's
     own plan, which comes first, and of those that rows compare it with.
     """
-    programs = BuiltPrograms(subject.reference, subject.kind)
+    programs = BuiltPrograms(subject.reference, subject.kind, subject.unfit)
     draft = RowMaker(
         subject,
         programs,

@@ -76,6 +76,12 @@ class Subject:
         sites, machine = self.traffic.sites, self.model.machine
         return Decisions.of(asked, complete_site_plan(asked, machine, self.reference, sites))
 
+    def unfit(self, plan: CompletePlan) -> str | None:
+        """Why this launch, by its sizes, cannot have a plan, or None."""
+        if self.model is None:
+            return None
+        return self.work.pattern.unfit(self.model.machine, self.work, plan)
+
     def with_layout(self, layout: Layout) -> Subject:
         """The same with all records in another layout."""
         return replace(

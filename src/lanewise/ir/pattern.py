@@ -201,7 +201,8 @@ class Pattern:
     its accesses to arrays.
     default_plan: of a machine, the work and the caller's requests. plan_class: of a machine, the
     work and a number of targets: equal classes have equal default plans, where nothing is
-    requested; None where more than that number decides.
+    requested; None where more than that number decides. unfit: why work of this size cannot have
+    a complete plan, or None.
     grain: elements of a CPU's pieces of work, given the kernel's last count. slabs: on a CPU the
     kernels of a program run one slab of elements after the other. divide: the kernels instead of
     one whose branches stand apart, told whether arithmetic is fast_math; None for a kernel for each
@@ -224,6 +225,7 @@ class Pattern:
     host: HostCode = HostCode()
     default_plan: Callable[[Machine, Work, Plan], CompletePlan] = elementary_plan
     plan_class: Callable[[Machine, Work, int], Hashable] | None = None
+    unfit: Callable[[Machine, Work, CompletePlan], str | None] = lambda machine, work, plan: None
     grain: Callable[[int], int] = elementary_grain
     slabs: bool = False
     divide: Callable[[Kernel, Target, Checked, bool], tuple[Kernel, ...]] | None = None

@@ -354,7 +354,13 @@ class Calls:
                 self.subject, arguments, self.subject.reference(arguments), plan or ANYTHING
             ),
         )
-        return None if tuned is None else self._compile(arguments, tuned, plan)
+        if tuned is None:
+            return None
+        # a call like the one that was measured may be one of more elements
+        machine, work = machine_of(arguments.device), self.subject.work(arguments)
+        if work.pattern.unfit(machine, work, tuned):
+            return None
+        return self._compile(arguments, tuned, plan)
 
     def _compile(
         self, arguments: Arguments, chosen: Plan | None, requested: Plan | None

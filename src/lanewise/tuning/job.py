@@ -87,6 +87,10 @@ class Job:
         """The plan without tuning."""
         return complete_plan(self.requested, self.machine, self.work)
 
+    def unfit(self, plan: CompletePlan) -> str | None:
+        """Why the call, by its sizes, cannot have a plan, or None."""
+        return self.work.pattern.unfit(self.machine, self.work, plan)
+
 
 def check_tunable(name: str, device: str, counts: Mapping[str, int]) -> None:
     """Refuse what has nothing to measure."""

@@ -24,6 +24,7 @@ from lanewise.compiler.pipeline import Program
 from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.predict import predict
 from lanewise.planning.plan import DECLARED, NEUTRAL, CompletePlan, Plan
+from lanewise.support.errors import PlanError
 from lanewise.tuning.job import Job
 
 Point = Mapping[str, Any]  # one value for each axis of a family
@@ -134,7 +135,8 @@ class KernelSpace:
     """
 
     def __init__(self, job: Job, estimator: Estimator) -> None:
-        self._programs, self._estimator = BuiltPrograms(job.reference, job.kind), estimator
+        self._programs = BuiltPrograms(job.reference, job.kind, job.unfit)
+        self._estimator = estimator
         self._examined: dict[CompletePlan, Examined] = {}
         self._seen: dict[Any, CompletePlan] = {}
         # (field, value, reason): optimisations that do not apply at all
@@ -179,10 +181,13 @@ class KernelSpace:
     def _family(self, job: Job, way: Any) -> Family | None:
         """The plans of one way, or None when no plan of that way is legal."""
         shape = Plan(reciprocity=way) if way == "off" else Plan(**RECIPROCAL, reciprocity=way)
-        base = self.default
-        if way != base.reciprocity:
-            base = complete_plan(job.requested.filled(shape), job.machine, job.work)
-        if refusal := self._programs.refusal(base):
+        base, refusal = self.default, None
+        try:
+            if way != base.reciprocity:
+                base = complete_plan(job.requested.filled(shape), job.machine, job.work)
+        except PlanError as error:  # more elements than it can have
+            refusal = str(error)
+        if refusal := refusal or self._programs.refusal(base):
             self.refused.append(("reciprocity", way, reason_of(refusal)))
             return None
         axes = self._axes(job, base)

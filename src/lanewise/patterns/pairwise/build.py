@@ -11,6 +11,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from itertools import product
 
+from lanewise.compiler.lengths import with_fewer_copies
 from lanewise.frontend.function import Lowered
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
@@ -27,6 +28,7 @@ from lanewise.language.types import Scalar
 from lanewise.layouts import Layout
 from lanewise.passes.reciprocity.groups import part_counts
 from lanewise.passes.reciprocity.shape import SCRATCH_BYTES
+from lanewise.passes.reciprocity.sizes import ALWAYS, too_many
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
 from lanewise.patterns.results import accumulators, check_results, result_arrays, stores
 from lanewise.patterns.tables.arguments import Tables, numbers, table_arrays, table_lengths
@@ -146,7 +148,6 @@ def _throughput(machine: Machine, targets: int, block: int, slices: int, merged:
 # ---------------------------------------------------------------- both sides of a pair
 
 LIGHT = 32  # operations for both directions, up to which threads have registers for many targets
-MOST_TASKS = 2**31 - 2**16  # a launch counts them with 32 bits
 # Targets a thread, and the tasks on every multiprocessor from which they pay: fewer targets make
 # more tasks, and a task alone takes the longer the more targets it has (measured on an NVIDIA H200,
 # 2,048 to 524,288 elements).
@@ -168,7 +169,24 @@ def _reciprocal(machine: Machine, work: Work, requested: Plan) -> bool:
         return False
     if requested.self_term == "loops":
         return False
-    return _targets(machine, work) > 1
+    if _targets(machine, work) == 1 or work.targets <= ALWAYS:
+        return _targets(machine, work) > 1
+    plan = requested.filled(_reciprocal_plan(machine, work, requested))
+    # what becomes of it: with fewer targets a thread there are more tasks
+    plan = with_fewer_copies(plan, requested, work.length)
+    return unfit(machine, work, plan) is None
+
+
+def unfit(machine: Machine, work: Work, plan: CompletePlan) -> str | None:
+    """Why a launch cannot count the tasks of a plan, or None.
+
+    A function that has no reciprocity is refused by the pass, with better reasons.
+    """
+    mode, targets = plan.reciprocity, plan.targets
+    if not machine.target.has_blocks or mode == "off" or not work.both_ways:
+        return None
+    reason = too_many(work.targets, targets, mode)
+    return f"Plan(reciprocity={mode!r}, targets={targets}): {reason}" if reason else None
 
 
 def _tasks(work: Work) -> dict[int, int]:
@@ -188,7 +206,7 @@ def _targets(machine: Machine, work: Work) -> int:
     for targets, least in _tasks(work).items():
         tiles = -(-work.targets // (WARP * targets))
         tasks = tiles * (tiles + 1) // 2
-        if least * machine.multiprocessors <= tasks <= MOST_TASKS:
+        if tasks >= least * machine.multiprocessors:
             return targets
     return 1
 
@@ -326,5 +344,6 @@ PAIRWISE = Pattern(
     host=HostCode(reassociate=True),
     default_plan=default_plan,
     plan_class=plan_class,
+    unfit=unfit,
     grain=grain,
 )
