@@ -116,7 +116,7 @@ def test_one_agent_has_no_flockmate(lanewise: Command) -> None:
     outcome = lanewise(*RUN, "--agents", 1, "--steps", 2, "--json", "--plot", "a.png", "--size", "64x64")
     assert (outcome.code, outcome.err) == (0, "")
     assert "1 agent (sync), 2 steps" in outcome.out
-    assert "no flockmate near; 1 cells in use with 1 to 1 agents, 1 on average" in outcome.out
+    assert "no flockmate near; 1 cell in use with 1 to 1 agent, 1 on average" in outcome.out
     assert outcome.last_json["nearest_neighbour_distance"] == {"min": None, "mean": None}
 
 

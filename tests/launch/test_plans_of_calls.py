@@ -237,4 +237,4 @@ def test_a_tuned_plan_that_more_elements_cannot_have_gives_way(
         PlanError, match="300 elements have 15 pairs of tiles of 64, and a launch on a GPU counts at most 10;"
     ):
         kernel(some, some, plan=tuned)
-    assert ran == [tuned]
+    assert set(ran) == {tuned}

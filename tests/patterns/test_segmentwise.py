@@ -344,7 +344,7 @@ def wrong_arguments() -> list[tuple[tuple[Any, ...], str]]:
     other = lw.ragged(Template.array(frequency=np.ones(51)), counts=[51])
     return [
         ((template, items.data, rows, 1.0), "power: 'sft' must be lw.ragged(...) of Sft, found an array of Sft"),
-        ((template, other, rows, 1.0), "power: 'sft' must be lw.ragged(...) of Sft, found <ragged: 1 lists with 51 Template on cpu>"),
+        ((template, other, rows, 1.0), "power: 'sft' must be lw.ragged(...) of Sft, found <ragged: 1 list with 51 Template on cpu>"),
         ((items, items, rows, 1.0), "power: 'template' must be an array of Template, found RaggedArray"),
         ((template, items, rows.data, 1.0), "power: 'bins' must be lw.ragged(...) of lw.vec2, with a list for each item, found an array of float32"),
         ((template, items, lw.ragged(np.ones(51), counts=[1] * 51), 1.0), "'bins' must be lw.ragged(...) of lw.vec2, with a list for each item, found <ragged: 51 lists with 51 f64"),

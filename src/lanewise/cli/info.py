@@ -11,6 +11,7 @@ import typer
 
 from lanewise._version import __version__
 from lanewise.cli.links import gather_links, lines_of_links
+from lanewise.support.numerals import counted
 
 PACKAGES = (
     "numpy",
@@ -57,7 +58,8 @@ def info(
     for name, number in facts["versions"].items():
         print(f"  {name:18} {number or 'not installed'}")
     print(
-        f"\ncache\n  {facts['cache']['directory']}: {facts['cache']['files']} files, "
+        f"\ncache\n  {facts['cache']['directory']}: "
+        f"{counted(facts['cache']['files'], 'file', 'files')}, "
         f"{facts['cache']['bytes']:,} bytes"
     )
 
@@ -87,7 +89,7 @@ def _cpu() -> dict[str, Any]:
     free = f"{cpu.free_memory() / 2**30:.1f} GiB free"
     return {
         "name": "cpu",
-        "description": f"{cpu.title()}, {cpu.units()} threads, {free}",
+        "description": f"{cpu.title()}, {counted(cpu.units(), 'thread', 'threads')}, {free}",
         "threads": cpu.units(),
     }
 

@@ -18,6 +18,7 @@ from lanewise.sims.common.commands import whole_number
 from lanewise.sims.common.completion import completing
 from lanewise.support.attributes import near
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import counted
 
 if TYPE_CHECKING:
     from lanewise.ladders.rung import Ladder, Options, Rung
@@ -324,7 +325,11 @@ def _show(chosen: Ladder, rungs: list[Rung], machine: dict[str, Any], plot: Path
     console.print(f"figures of: {chosen.source}")
     for line in chosen.summary(rungs):
         console.print(line)
-    threads = "" if "multiprocessors" in machine else f", {machine['threads']} threads"
+    threads = (
+        ""
+        if "multiprocessors" in machine
+        else f", {counted(machine['threads'], 'thread', 'threads')}"
+    )
     console.print(f"measured on {machine['name']}{threads}, {machine['date']}")
     if plot is not None:
         console.print(f"written to {plot}")

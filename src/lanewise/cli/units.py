@@ -144,9 +144,10 @@ def _say_search(folder: Path, json_: bool) -> None:
         print(json.dumps({"product": "waves", "units": [asdict(u) for u in units]}))
         return
     done, steps = sum(u.done for u in units), sum(u.steps for u in units)
-    print(f"{counted(len(units), 'unit', 'units')} of waves begun: {done:,} of {steps:,} steps")
+    begun = counted(len(units), "unit", "units")
+    print(f"{begun} of waves begun: {done:,} of {counted(steps, 'step', 'steps')}")
     for u in units[:SHOWN]:
-        print(f"unit {u.number}: {u.done:,} of {u.steps:,} steps")
+        print(f"unit {u.number}: {u.done:,} of {counted(u.steps, 'step', 'steps')}")
 
 
 def _follow(

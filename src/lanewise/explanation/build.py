@@ -26,6 +26,7 @@ from lanewise.planning.decisions import ASKED, LIFTED, Decisions
 from lanewise.planning.plan import FIELDS, CompletePlan
 from lanewise.support.articles import an
 from lanewise.support.errors import ArgumentError
+from lanewise.support.numerals import counted
 from lanewise.tuning.job import Workload
 
 
@@ -109,7 +110,7 @@ def _machine(s: Subject) -> str:
             f"{s.device} ({s.model.name}, {s.model.arch}, {s.model.multiprocessors} "
             "multiprocessors)"
         )
-    return f"{s.device} ({s.model.multiprocessors} threads)"
+    return f"{s.device} ({counted(s.model.multiprocessors, 'thread', 'threads')})"
 
 
 def _decisions(s: Subject, measured: Times) -> Decisions:

@@ -16,6 +16,7 @@ from lanewise.language.target import target_of
 from lanewise.models.roofline import ASSUMED, SiteTraffic
 from lanewise.patterns.sitewise.flags import SECTOR
 from lanewise.patterns.sitewise.steppers import LONG_RUN
+from lanewise.support.numerals import counted
 
 
 def analyse_step(subject: Subject) -> Analysis:
@@ -40,8 +41,8 @@ def analyse_step(subject: Subject) -> Analysis:
     lines.append(("bytes", _bytes_text(traffic, each)))
     if traffic.dense:
         runs = (
-            f"in runs of at least {-(-LONG_RUN // traffic.sites):,} steps, as many sites are "
-            "passed over"
+            f"in runs of at least {counted(-(-LONG_RUN // traffic.sites), 'step', 'steps')}, as "
+            "many sites are passed over"
         )
         lines.append(
             ("loads", f"{SECTOR} bytes at a time, half of what a GPU loads by itself, {runs}")

@@ -29,6 +29,7 @@ from lanewise.ladders.rung import (
     seconds_text,
 )
 from lanewise.sims.common.devices import target_of
+from lanewise.support.numerals import counted
 
 RATE = Rate("agent_steps_per_second", "millions of agents a second", 1e6)
 NOISE = 1.03  # a rung that is slower by less is as fast
@@ -90,7 +91,7 @@ def summary(rungs: list[Rung]) -> list[str]:
         if timed:
             best = min(timed, key=timed.__getitem__)
             lines.append(
-                f"{agents:,} agents, world {world:g}: fastest is {best!r}, "
+                f"{counted(agents, 'agent', 'agents')}, world {world:g}: fastest is {best!r}, "
                 f"{seconds_text(timed[best])} a step"
                 f"{_verdict(by_search.get(AUTOMATIC), timed, best)}"
             )

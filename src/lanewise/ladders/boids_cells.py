@@ -31,6 +31,7 @@ from lanewise.ladders.rung import (
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.choice import search_world
 from lanewise.sims.boids.parameters import THESIS, THESIS_K
+from lanewise.support.numerals import counted
 
 Builder = Literal["host", "device"]
 ALONG = (6, 8, 12, 16, 20, 24, 28, 32, 40, 48)
@@ -91,7 +92,7 @@ def summary(rungs: list[Rung]) -> list[str]:
         if timed:
             best = min(timed, key=timed.__getitem__)
             lines.append(
-                f"{key[0]:,} agents, {key[1]}: fastest with {best}^3 cells, "
+                f"{counted(key[0], 'agent', 'agents')}, {key[1]}: fastest with {best}^3 cells, "
                 f"{seconds_text(timed[best])} a step"
             )
     return lines

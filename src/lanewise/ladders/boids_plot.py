@@ -15,6 +15,7 @@ from lanewise.ladders.boids_run import REST, STAGES, parts_of
 from lanewise.ladders.boids_versions import EIGHT, GPU
 from lanewise.ladders.rung import Ladder, Rung, number
 from lanewise.plot.canvas import FAINT, GRID, TEXT, dark_axes, dark_figure, save_png
+from lanewise.support.numerals import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,7 +63,8 @@ def plot_boids(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> N
         figure.add_axes((x, 0.27, w, 0.53)) for x, w in ((0.05, 0.3), (0.4, 0.2), (0.76, 0.22))
     )
     dark_axes(left, f"Agents, in a world of {world:g}", "agents", "steps a second")
-    dark_axes(middle, f"Worlds, {crowd:,} agents", "radius of the world", "steps a second")
+    flock = counted(crowd, "agent", "agents")
+    dark_axes(middle, f"Worlds, {flock}", "radius of the world", "steps a second")
     names = list(dict.fromkeys(_search(r) for r in rungs))
     for place, name in enumerate(names):
         mine, colour = [r for r in timed if _search(r) == name], COLOURS[place % len(COLOURS)]
@@ -167,7 +169,11 @@ def _parts(axes: Axes, rungs: list[Rung]) -> None:
     """How the time of a step divides into its stages, in every search of one flock."""
     parts = {_search(r): (r, p) for r in rungs if (p := parts_of(r)) is not None}
     profiled = [r for r, _ in parts.values()]
-    what = f": {profiled[0].bodies:,} agents, world {_world(profiled[0]):g}" if profiled else ""
+    what = (
+        f": {counted(profiled[0].bodies, 'agent', 'agents')}, world {_world(profiled[0]):g}"
+        if profiled
+        else ""
+    )
     dark_axes(axes, f"A step{what}", "share of its time", "")
     begin = [0.0] * len(profiled)
     for stage, colour in PARTS.items():

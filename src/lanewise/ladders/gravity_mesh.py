@@ -36,6 +36,7 @@ from lanewise.ladders.rung import (
 from lanewise.plot.canvas import FAINT, GRID, TEXT, dark_axes, dark_figure, save_png
 from lanewise.sims.common.devices import cuda_device_count, get_device, is_gpu, to_host
 from lanewise.sims.gravity import Body
+from lanewise.support.numerals import counted
 
 ONE, PART = "one device", "mesh of one part"
 TWO, VIRTUAL = "two devices", "two virtual parts"
@@ -238,7 +239,9 @@ def crossover(rungs: list[Rung], key: str | None) -> str:
     after = [n for n in faster if not slower or n > slower[-1]]
     if not after:
         return "at none of these sizes"
-    return f"from {after[0]:,} bodies on" + (f" (slower at {slower[-1]:,})" if slower else "")
+    return f"from {counted(after[0], 'body', 'bodies')} on" + (
+        f" (slower at {slower[-1]:,})" if slower else ""
+    )
 
 
 def summary(rungs: list[Rung]) -> list[str]:
@@ -256,7 +259,8 @@ def summary(rungs: list[Rung]) -> list[str]:
     ]
     if one is not None:
         lines.append(
-            f"{largest.bodies:,} bodies: {seconds_text(one.seconds)} on one device, "
+            f"{counted(largest.bodies, 'body', 'bodies')}: "
+            f"{seconds_text(one.seconds)} on one device, "
             f"{seconds_text(largest.seconds)} on {words}, {factor_text(largest.speedup)} times "
             f"(paper, 22 million bodies: 14.22 h, 7.43 h, {PAPER_FACTOR} times)"
         )

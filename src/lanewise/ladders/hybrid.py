@@ -21,6 +21,7 @@ from lanewise.ladders.rung import Rung, compared, factor_text
 from lanewise.layouts import default_layout
 from lanewise.sims.common.devices import bring, get_device, to_host
 from lanewise.sims.gravity.physics import RECORDS
+from lanewise.support.numerals import counted
 
 TENTH = 0.1  # the tutorial's share of the CPU
 NAMES = ("hybrid, 10 % on the CPU", "hybrid, both finish together")
@@ -120,6 +121,7 @@ def hybrid_line(rungs: list[Rung]) -> str | None:
     best = max(timed, key=lambda r: r.speedup or 0.0)
     share = float(best.extra["cpu_share"] or 0.0)
     return (
-        f"{best.bodies:,} bodies: the CPU next to the GPU gains {factor_text(best.speedup)} with "
-        f"{share:.1%} of the bodies; without copies at most {factor_text(1 / (1 - share))}"
+        f"{counted(best.bodies, 'body', 'bodies')}: the CPU next to the GPU gains "
+        f"{factor_text(best.speedup)} with {share:.1%} of the bodies; "
+        f"without copies at most {factor_text(1 / (1 - share))}"
     )

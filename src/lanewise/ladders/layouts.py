@@ -28,6 +28,7 @@ from lanewise.ladders.rung import (
     seconds_text,
 )
 from lanewise.sims.common.devices import target_of
+from lanewise.support.numerals import counted
 
 GPU = "GeForce 8800 GTX"
 SOURCE = (
@@ -175,7 +176,7 @@ def fastest(rungs: list[Rung]) -> Iterator[tuple[Rung, str]]:
         if timed:
             best = min(timed, key=lambda r: r.seconds or 0.0)
             time = seconds_text(best.seconds)
-            yield best, f"{bodies:,} bodies: fastest is {best.name!r} with {time}"
+            yield best, f"{counted(bodies, 'body', 'bodies')}: fastest is {best.name!r} with {time}"
 
 
 def summary(rungs: list[Rung]) -> list[str]:

@@ -45,6 +45,7 @@ from lanewise.ladders.rung import (
     number_text,
     seconds_text,
 )
+from lanewise.support.numerals import counted
 
 ALONG = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 QUICK = (0.0, 0.2, 0.6)
@@ -138,7 +139,9 @@ def summary(rungs: list[Rung]) -> list[str]:
         if split:
             best = max(split, key=split.__getitem__)
             gains = ", ".join(f"{factor_text(f)} at {share:.1%}" for share, f in split.items())
-            lines.append(f"{sites:,} sites: splitting gains {gains}; most at {best:.1%}")
+            lines.append(
+                f"{counted(sites, 'site', 'sites')}: splitting gains {gains}; most at {best:.1%}"
+            )
         own = {
             number(r, "share") or 0.0: r
             for r in rungs
@@ -147,7 +150,7 @@ def summary(rungs: list[Rung]) -> list[str]:
         if own:
             share, slowest = max(own.items(), key=lambda p: number(p[1], "steady_seconds") or 0.0)
             lines.append(
-                f"{sites:,} sites: longest until steady at {share:.1%} solid, "
+                f"{counted(sites, 'site', 'sites')}: longest until steady at {share:.1%} solid, "
                 f"{seconds_text(number(slowest, 'steady_seconds'))} in "
                 f"{digits(number(slowest, 'steady_steps') or 0)} steps"
             )

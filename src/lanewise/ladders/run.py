@@ -21,6 +21,7 @@ from lanewise.ladders.rung import Options, Rung, compared
 from lanewise.models import BuiltProgram, DeviceModel, certain_bound, device_model, predicted
 from lanewise.sims.common.devices import bring, target_of
 from lanewise.support.errors import PlanError
+from lanewise.support.numerals import counted
 
 RUNS = 3  # the median of three, as the tutorial; one of a run that is long
 LIMIT, QUICK_LIMIT = 60.0, 3.0  # seconds that one run may take: a rung above it is skipped
@@ -164,7 +165,7 @@ class Runner:
             return None
         return (
             f"a run would take about {duration(total)}, and a rung gets {duration(limit)} "
-            f"({size:,} bodies take {small * 1e3:.3g} ms)"
+            f"({counted(size, 'body', 'bodies')} take {small * 1e3:.3g} ms)"
         )
 
 

@@ -31,6 +31,7 @@ from lanewise.layouts import default_layout
 from lanewise.plot.canvas import FAINT, GRID, TEXT, dark_axes, dark_figure, save_png
 from lanewise.sims.common.devices import bring, get_device, to_host
 from lanewise.sims.gravity import Body
+from lanewise.support.numerals import counted
 
 ALL_PAIRS = "all pairs"
 ANGLES, QUICK_ANGLES = (0.8, 0.6, 0.4), (0.6,)
@@ -171,7 +172,8 @@ def summary(rungs: list[Rung]) -> list[str]:
             best = [_fastest(some) for some in (own, [r for r in good if r not in own]) if some]
             if best:
                 said = "; of other libraries ".join(best)
-                lines.append(f"{count:,} bodies, 99 % of errors below {limit:.0e}: {said}")
+                bodies = counted(count, "body", "bodies")
+                lines.append(f"{bodies}, 99 % of errors below {limit:.0e}: {said}")
     return lines
 
 
@@ -192,7 +194,8 @@ def draw(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> None:
     lines: dict[str, Any] = {}
     for place, count in enumerate(counts):
         axes = figure.add_axes((place * wide + 0.16 * wide, 0.12, 0.78 * wide, 0.7))
-        dark_axes(axes, f"{count:,} bodies", "relative error of a force", "bodies a second")
+        title = counted(count, "body", "bodies")
+        dark_axes(axes, title, "relative error of a force", "bodies a second")
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.grid(color=GRID, linewidth=0.6)

@@ -22,6 +22,7 @@ from lanewise.layouts import default_layout
 from lanewise.sims.common.devices import target_of
 from lanewise.sims.gravity.physics import RECORDS
 from lanewise.support.errors import PlanError
+from lanewise.support.numerals import counted
 
 GPUS = ("Quadro FX 5800", "Tesla C2050", "GeForce GTX 680")
 THREADS = 256
@@ -204,8 +205,8 @@ def summary(rungs: list[Rung]) -> list[str]:
             continue
         best = min(timed.values(), key=lambda r: r.seconds or 0.0)
         line = (
-            f"{bodies:,} bodies: fastest is {best.name!r} with {seconds_text(best.seconds)}, "
-            f"{rate_text(best)}"
+            f"{counted(bodies, 'body', 'bodies')}: fastest is {best.name!r} with "
+            f"{seconds_text(best.seconds)}, {rate_text(best)}"
         )
         for name in (SERIAL, ONE_THREAD):
             if name in timed and timed[name] is not best:

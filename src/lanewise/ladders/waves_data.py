@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lanewise.ladders.waves_thesis import DETECTORS, FREQUENCIES, SFTS, SPINS, STACKS
 from lanewise.sims.waves.kernels import NEAR
+from lanewise.support.numerals import counted
 
 Floats = NDArray[np.float64]
 DTERMS = 8
@@ -40,8 +41,9 @@ class Size:
 
     def __str__(self) -> str:
         return (
-            f"{self.stacks} stacks x {self.sfts} SFTs x {self.detectors} detectors x "
-            f"{self.frequencies} frequencies"
+            f"{counted(self.stacks, 'stack', 'stacks')} x {counted(self.sfts, 'SFT', 'SFTs')} x "
+            f"{counted(self.detectors, 'detector', 'detectors')} x "
+            f"{counted(self.frequencies, 'frequency', 'frequencies')}"
         )
 
 

@@ -51,6 +51,7 @@ from lanewise.runtime.memory import PlannedPieces
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError
+from lanewise.support.numerals import counted
 
 Order = Literal["curve", "sort", "1-D", "3-D"]
 Leaves = Literal["all", "around"]
@@ -230,8 +231,9 @@ class CurveGrid(Walked):
     def describe(self) -> str:
         tree = self._built.tree
         shape = (
-            f"{tree.levels[0]:,} leaves of {tree.leaf}, {tree.nodes:,} boxes in {len(tree.levels)} "
-            "levels"
+            f"{counted(tree.levels[0], 'leaf', 'leaves')} of {tree.leaf}, "
+            f"{counted(tree.nodes, 'box', 'boxes')} in "
+            f"{counted(len(tree.levels), 'level', 'levels')}"
         )
         return f"{self._search.describe()}; {shape}"
 

@@ -12,6 +12,7 @@ import numpy as np
 from lanewise.runtime.memory import module_of
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentTypeError
+from lanewise.support.numerals import counted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,4 +56,5 @@ class Ragged:
         return module_of(self.offsets).diff(self.offsets)
 
     def __repr__(self) -> str:
-        return f"<Ragged: {len(self):,} rows, {len(self.indices):,} entries>"
+        rows = counted(len(self), "row", "rows")
+        return f"<Ragged: {rows}, {counted(len(self.indices), 'entry', 'entries')}>"

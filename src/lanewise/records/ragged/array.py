@@ -184,7 +184,8 @@ class RaggedArray:
     def __repr__(self) -> str:
         kind = self.kind.name if isinstance(self.kind, Record) else self.kind
         lists = " of ".join(f"{len(o) - 1:,}" for o in self._offsets)
-        return f"<ragged: {lists} lists with {self._entries():,} {kind} on {self._device}>"
+        lists += " list" if lists == "1" else " lists"
+        return f"<ragged: {lists} with {self._entries():,} {kind} on {self._device}>"
 
     # ------------------------------------------------------------ ways out
 

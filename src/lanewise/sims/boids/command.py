@@ -14,6 +14,7 @@ from lanewise.sims.common.frame import Product, carry_out
 from lanewise.sims.common.options import GivenOptions
 from lanewise.sims.common.viewing import ViewSettings
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import counted
 
 if TYPE_CHECKING:
     from lanewise.sims.boids.run import FlockRun
@@ -83,8 +84,8 @@ def _refuse_unseen(matched: GivenOptions) -> None:
 
 
 def _say(_: FlockRun, s: dict[str, Any]) -> None:
-    agents = f"{s['agents']:,} agent{'' if s['agents'] == 1 else 's'}"
-    done = f"{s['steps']:,} step{'' if s['steps'] == 1 else 's'} to t = {s['time']:.6g}"
+    agents = counted(s["agents"], "agent", "agents")
+    done = f"{counted(s['steps'], 'step', 'steps')} to t = {s['time']:.6g}"
     print(
         f"{agents} ({s['semantics']}), {done} on {s['device']} in {s['layout']}, {s['precision']}"
     )
@@ -99,7 +100,8 @@ def _say(_: FlockRun, s: dict[str, Any]) -> None:
         f"{speed['mean']:.4g}"
     )
     full = (
-        f"{cells['cells']:,} cells in use with {cells['min']} to {cells['max']} agents, "
+        f"{counted(cells['cells'], 'cell', 'cells')} in use with {cells['min']} to "
+        f"{counted(cells['max'], 'agent', 'agents')}, "
         f"{cells['mean']:.4g} on average"
     )
     near = f"nearest flockmate {nearest['min']:.4g} away at least, {nearest['mean']:.4g} on average"

@@ -48,6 +48,7 @@ from lanewise.sims.common.timed_steps import TimedSteps, run_steps
 from lanewise.support.attributes import sealed
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import counted
 from lanewise.support.uncopied import uncopied
 from lanewise.support.whole_steps import WholeSteps
 
@@ -345,8 +346,8 @@ class Flock:
 
     def __repr__(self) -> str:
         return (
-            f"<flock of {len(self):,} agents, step {self.step:,}, time {self.time:g}, on "
-            f"{lies_on(self.boids)}>"
+            f"<flock of {counted(len(self), 'agent', 'agents')}, step {self.step:,}, "
+            f"time {self.time:g}, on {lies_on(self.boids)}>"
         )
 
     def __len__(self) -> int:

@@ -18,6 +18,7 @@ from lanewise.sims.common.devices import require_memory
 from lanewise.sims.common.seeds import check_seed
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import counted
 
 START_SPEED = 0.3  # of the largest speed
 OPENSTEER_SHARE = 0.4  # of the radius of the world: 20 of 50
@@ -128,7 +129,7 @@ def make_state(
     size = STARTS[start].share * world if radius is None else radius
     if not (math.isfinite(size) and size > 0):
         raise InputError(f"the start radius is {size:g}; wanted a finite length above zero")
-    require_memory("cpu", BYTES * count, f"a start of {count:,} agents")
+    require_memory("cpu", BYTES * count, f"a start of {counted(count, 'agent', 'agents')}")
     random = np.random.default_rng(seed)
     flat = dimension == 2
     distribution = STARTS[start]

@@ -17,6 +17,7 @@ from lanewise.sims.boids.state import State
 from lanewise.sims.common.meshes import require_divided
 from lanewise.sims.common.searches import World
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import counted
 
 PLACES: dict[str, Any] = {"start": "ball", "start_radius": None, "seed": 0}
 """The defaults of what places agents."""
@@ -39,7 +40,7 @@ def make_boids(state: State, settings: Settings, place: str | lw.Mesh) -> lw.Rec
     scalar = np.float64 if settings.precision == "f64" else np.float32
     row = -(-layout.arrange(record.leaves).nbytes(count) // max(1, count))
     row += 2 * 9 * np.dtype(scalar).itemsize
-    require_divided(place, count, row, f"a flock of {count:,} agents")
+    require_divided(place, count, row, f"a flock of {counted(count, 'agent', 'agents')}")
     with np.errstate(over="ignore"):
         fields = {n: np.asarray(getattr(state, n)).astype(scalar) for n in FIELDS}
     for name, values in fields.items():

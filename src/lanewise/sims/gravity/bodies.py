@@ -15,6 +15,7 @@ from lanewise.sims.gravity.checks import check_range
 from lanewise.sims.gravity.physics import RECORDS
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import counted
 
 
 @checked(InputError)
@@ -39,7 +40,7 @@ def make_bodies(
     count = len(particles.mass)
     nbytes = layout.arrange(record.leaves).nbytes(count)
     row = 24 + -(-nbytes // max(1, count))
-    require_divided(where, count, row, f"a simulation of {count:,} bodies")
+    require_divided(where, count, row, f"a simulation of {counted(count, 'body', 'bodies')}")
     with span(profile, "transfer", name="bodies to the device", nbytes=nbytes):
         bodies: lw.RecordArray = cls.array(
             position=particles.position,

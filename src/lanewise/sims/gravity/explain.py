@@ -34,6 +34,7 @@ from lanewise.sims.gravity.plans import wanted_force
 from lanewise.sims.gravity.simulation import Simulation
 from lanewise.sims.gravity.trees import law_over, tree_of, with_method
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import counted
 
 READ = ("position", "mass")  # of a source
 SOFTENING2 = 1e-4  # the square of a Plummer softening of 0.01
@@ -68,8 +69,8 @@ def explained(
         requested=wanted_force(precision, tree=True),
     )
     heading = (
-        f"forces by a {search.describe()} ({why}), of {bodies:,} bodies of a Plummer sphere\n"
-        f"{lw.far_field(kernel)}"
+        f"forces by a {search.describe()} ({why}), of "
+        f"{counted(bodies, 'body', 'bodies')} of a Plummer sphere\n{lw.far_field(kernel)}"
     )
     return heading, (made,)
 

@@ -36,6 +36,7 @@ from lanewise.sims.gravity.painting import (
 )
 from lanewise.sims.gravity.simulation import Simulation
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import counted
 
 
 def check_pictures(p: Pictures) -> None:
@@ -88,10 +89,12 @@ def open_film(p: Pictures, shot: Shot, title: str, *, overwrite: bool) -> Painte
 def film_title(simulation: Simulation, component: NDArray[np.uint8], shot: Shot) -> str:
     """How many bodies are seen, of which kinds, and what their colours mean."""
     seen = int(chosen(shot.show, component).sum())
-    count = f"{seen:,}" if seen == len(component) else f"{seen:,} of {len(component):,}"
+    count = counted(len(component), "body", "bodies")
+    if seen != len(component):
+        count = f"{seen:,} of {count}"
     kinds = f" ({shot.show.replace(',', ', ')})" if shot.show else ""
     colours = ", slow amber, fast blue" if shot.colour == "speed" else ""
-    return f"{count} bodies{kinds}, {shot.projection} plane{colours}"
+    return f"{count}{kinds}, {shot.projection} plane{colours}"
 
 
 # ------------------------------------------------------------ from Python

@@ -34,6 +34,7 @@ from lanewise.sims.gravity.pictures import (
 )
 from lanewise.sims.gravity.simulation import Simulation
 from lanewise.sims.gravity.trees import ForceErrors, accuracy_warning
+from lanewise.support.numerals import counted
 
 
 @dataclass(slots=True, kw_only=True)
@@ -138,7 +139,8 @@ class SimulatedBodies:
             particles, s = current_particles(self.simulation, self.labels), self.settings
             if not writes():
                 return
-            moment = f"{len(particles.mass):,} bodies ({s.ic}), t = {self.simulation.time:.4g}"
+            bodies = counted(len(particles.mass), "body", "bodies")
+            moment = f"{bodies} ({s.ic}), t = {self.simulation.time:.4g}"
             start = self.history[0]
             times = np.array([d.time for d in self.history])
             errors = np.array([d.energy_drift(start) for d in self.history])

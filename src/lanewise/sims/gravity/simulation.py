@@ -62,6 +62,7 @@ from lanewise.sims.gravity.watch import Watch
 from lanewise.support.attributes import sealed
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import counted
 from lanewise.support.uncopied import uncopied
 from lanewise.support.whole_steps import WholeSteps
 
@@ -183,7 +184,7 @@ class Simulation:
         count = len(bodies)
         # accelerations and potential; counts of steps; what they were
         row = 4 * DTYPES[self._pair].itemsize + 4 + -(-bodies.nbytes // max(1, count))
-        what = f"a simulation of {count:,} bodies, besides the bodies themselves,"
+        what = f"a simulation of {counted(count, 'body', 'bodies')}, besides the bodies themselves,"
         require_divided(mesh_of(bodies) or bodies.device, count, row, what)
         plans = wanted_plans(self._precision, plan, potential_plan, tree=tree)
         self._law = BoundGravity(bodies, softening, self._search, *plans)
@@ -459,8 +460,8 @@ class Simulation:
     def __repr__(self) -> str:
         where, how = lies_on(self._bodies), f"{self.integrator.name}, {self.precision}"
         return (
-            f"<gravity of {len(self._bodies):,} bodies, step {self.step:,}, time {self.time:g}, "
-            f"{how} on {where}>"
+            f"<gravity of {counted(len(self._bodies), 'body', 'bodies')}, step {self.step:,}, "
+            f"time {self.time:g}, {how} on {where}>"
         )
 
     @property

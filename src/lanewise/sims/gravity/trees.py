@@ -224,7 +224,9 @@ def force_errors(
     whether an accuracy is kept; the same ones in every run of so many bodies.
     """
     count, device = len(bodies), bodies.device
-    require_memory(device, 64 * count, f"the forces of {count:,} bodies in float64")
+    require_memory(
+        device, 64 * count, f"the forces of {counted(count, 'body', 'bodies')} in float64"
+    )
     places, masses = values_on_host(bodies.position), values_on_host(bodies.mass)
     if isinstance(acceleration, lw.SplitArray):
         acceleration = acceleration.numpy()

@@ -24,6 +24,7 @@ from lanewise.plot.canvas import (
 from lanewise.support.checks import checked, host_array
 from lanewise.support.errors import ArgumentError
 from lanewise.support.interrupts import interrupts_wait
+from lanewise.support.numerals import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -215,7 +216,8 @@ def _draw_bodies(
     size, alpha = point_style(len(drawn))
 
     axes = figure.add_axes(box)
-    dark_axes(axes, f"{len(places):,} bodies at {moment}", "x  [N-body units]", "y  [N-body units]")
+    title = f"{counted(len(places), 'body', 'bodies')} at {moment}"
+    dark_axes(axes, title, "x  [N-body units]", "y  [N-body units]")
     axes.set_facecolor(SKY)
     axes.scatter(
         *places[drawn].T,

@@ -15,6 +15,7 @@ from lanewise.sims.common.options import GivenOptions
 from lanewise.sims.common.viewing import ViewSettings
 from lanewise.sims.lbm.options import ORDER, Asked, End, Method, Output, Resumed
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import counted
 
 if TYPE_CHECKING:
     from lanewise.sims.lbm.cases.bodies import Obstacle
@@ -162,8 +163,8 @@ def _say(done: FlowRun, s: dict[str, Any]) -> None:
     sizes = " x ".join(f"{n:,}" for n in reversed(s["shape"]))
     method = f"{s['lattice']}, {s['collision']}, {s['storage']}, {s['streaming']}, {s['layout']}"
     print(
-        f"{s['case']} at Re {s['re']:g}: {sizes} sites, {s['steps']:,} steps to step {s['step']:,} "
-        f"on {s['device']} ({method})"
+        f"{s['case']} at Re {s['re']:g}: {sizes} sites, "
+        f"{counted(s['steps'], 'step', 'steps')} to step {s['step']:,} on {s['device']} ({method})"
     )
     share = "" if (fraction := s["bandwidth_fraction"]) is None else _share(fraction)
     print(f"{s['seconds']:.3f} s, {s['mlups']:,.1f} MLUPS{share}")

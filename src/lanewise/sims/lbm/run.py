@@ -24,6 +24,7 @@ from lanewise.sims.lbm.simulation import Simulation
 from lanewise.sims.lbm.view.movie import FlowMovie
 from lanewise.sims.lbm.watch import Stagger, Steadiness, check_interval
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import counted
 
 MOST_FRAMES = 200  # about so many of a movie without an interval
 Rows: TypeAlias = list[tuple[int, tuple[float, ...]]]
@@ -188,8 +189,9 @@ class SimulatedFlow:
         if step >= crossing:
             return ""
         return (
-            f"not settled: the stream crosses the box in about {crossing:,} steps, and this is "
-            f"step {step:,}; forces are those of the start"
+            "not settled: the stream crosses the box in about "
+            f"{counted(crossing, 'step', 'steps')}, and this is step {step:,}; forces are those "
+            "of the start"
         )
 
     @property

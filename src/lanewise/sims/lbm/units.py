@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from lanewise.sims.lbm.checks import SOUND_SPEED, check_tau, warn_mach, warn_tau
 from lanewise.support.checks import check_fields, checked, host_array, shown
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import counted
 
 Floats = NDArray[np.floating]
 
@@ -167,8 +168,8 @@ class Units:
         """All of it in a few lines."""
         return (
             f"cell {self.cell_m:.6g} m, step {self.step_s:.6g} s, "
-            f"{self.steps(self.length_m / self.velocity_m_s):,} steps for the flow to pass "
-            f"{self.sites:g} sites\n"
+            f"{counted(self.steps(self.length_m / self.velocity_m_s), 'step', 'steps')} for the "
+            f"flow to pass {self.sites:g} sites\n"
             f"nu {self.nu:.6g}, tau {self.tau:.6g}, omega {self.omega:.6g}\n"
             f"Reynolds {self.reynolds:.6g}, a site's {self.grid_reynolds:.4g}, Mach {self.mach:.4g}"
         )

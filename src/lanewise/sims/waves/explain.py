@@ -22,7 +22,7 @@ from lanewise.sims.waves.kernels import (
 from lanewise.sims.waves.prepared import DTERMS
 from lanewise.support.attributes import near
 from lanewise.support.errors import InputError
-from lanewise.support.numerals import numeral
+from lanewise.support.numerals import counted, numeral
 
 SIZES = {"sfts": 90, "detectors": 1, "stacks": 1, "dterms": 0}
 """What can be set, with what it is by default; dterms 0: that of searches, read from a table."""
@@ -55,8 +55,8 @@ def explained(
         else "their bins interpolated by polynomials"
     )
     heading = (
-        f"the F-statistic of {templates:,} templates at one place: {shape} SFTs (stacks x "
-        f"detectors x SFTs), {how}"
+        f"the F-statistic of {counted(templates, 'template', 'templates')} at one place: "
+        f"{shape} SFTs (stacks x detectors x SFTs), {how}"
     )
     # Templates are sorted by frequency, so that neighbours read the same bin or the next one.
     step = 1 / sizes["sfts"]

@@ -21,7 +21,7 @@ from lanewise.sims.waves.sft import DetectorSfts, SftSet, band_bins
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
-from lanewise.support.numerals import numeral, numerals
+from lanewise.support.numerals import counted, numeral, numerals
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -77,8 +77,8 @@ class SearchData:
 
     def __repr__(self) -> str:
         return (
-            f"SearchData({len(self)} SFTs of {numeral(self.duration)} s, "
-            f"{', '.join(self.detectors)}, {self.stacks} stacks, "
+            f"SearchData({counted(len(self), 'SFT', 'SFTs')} of {numeral(self.duration)} s, "
+            f"{', '.join(self.detectors)}, {counted(self.stacks, 'stack', 'stacks')}, "
             f"{self.data.nbytes / 2**20:.1f} MiB)"
         )
 

@@ -42,6 +42,7 @@ from lanewise.patterns.search.tree.shape import (
     tree_arrangement,
 )
 from lanewise.runtime.memory import Pieces, PlannedPieces, on
+from lanewise.support.numerals import counted
 
 # of the accuracy that a group may take, which covers all that a target sees: most errors are
 # smaller than their estimate. With it 99 % of the results of a sheet of 1e5, where errors have one
@@ -155,7 +156,8 @@ class TreeStructure(Structure):
 
     def describe(self) -> str:
         s = self.shape
-        return f"{self._described}; {s.leaves:,} leaves, {s.nodes:,} groups, {s.top + 1} levels"
+        leaves, groups = counted(s.leaves, "leaf", "leaves"), counted(s.nodes, "group", "groups")
+        return f"{self._described}; {leaves}, {groups}, {counted(s.top + 1, 'level', 'levels')}"
 
 
 def height_numbers(height: int) -> tuple[str, str]:

@@ -42,6 +42,7 @@ from lanewise.sims.boids.view.scene import (
 from lanewise.sims.boids.view.text import write_caption
 from lanewise.sims.common.films import PICTURE_SIZE, save_pixels
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import counted
 
 
 def plot_flock(
@@ -268,6 +269,6 @@ def shown_numbers(step: int, time: float, agents: int, statistics: Any) -> tuple
         f"polarisation {s.polarisation:.3f}",
         f"speed {s.speed_min:.2f} to {s.speed_max:.2f}, mean {s.speed_mean:.2f}",
         nearest,
-        f"{s.cells:,} cell{'' if s.cells == 1 else 's'} with {s.cell_min:,} to {s.cell_max:,} "
-        "agents",
+        f"{counted(s.cells, 'cell', 'cells')} with {s.cell_min:,} to "
+        f"{counted(s.cell_max, 'agent', 'agents')}",
     )

@@ -18,6 +18,7 @@ from lanewise.sims.gravity.initial.scripts import bodies_of, bodies_of_script, n
 from lanewise.support.attributes import unknown
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import counted
 
 __all__ = ["DEFAULT_BODIES", "INITIAL_CONDITIONS", "InitialCondition", "make_initial_conditions"]
 
@@ -65,5 +66,5 @@ def make_initial_conditions(
         raise InputError(unknown("initial condition", name, INITIAL_CONDITIONS))
     count = condition.checked_count(bodies)
     drawn = condition.checked_seed(seed)
-    require_memory("cpu", count * BYTES_TO_SAMPLE, f"making {count:,} bodies")
+    require_memory("cpu", count * BYTES_TO_SAMPLE, f"making {counted(count, 'body', 'bodies')}")
     return condition.function(count, drawn)

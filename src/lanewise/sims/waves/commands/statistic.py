@@ -24,7 +24,7 @@ from lanewise.sims.waves.commands.options import Input, SoughtTemplates
 from lanewise.sims.waves.lost import said
 from lanewise.sims.waves.tables import read_templates, result_columns, result_names, write_table
 from lanewise.support.errors import InputError
-from lanewise.support.numerals import numeral
+from lanewise.support.numerals import counted, numeral
 
 METHODS = ("demod", "resamp", "auto")
 HOST = ("cpu", "numpy")  # devices whose user does not mind that transforms are NumPy's
@@ -241,8 +241,8 @@ def _say(computed: _Computed, seconds: float, out: Path, to: Any) -> None:
     best, why = int(two_f.argmax()), f" ({computed.reason})" if computed.reason else ""
     print(f"{computed.data}", file=to)
     print(
-        f"{computed.method} on {computed.where}: {computed.count} templates in {seconds:.3f} "
-        f"s{why}",
+        f"{computed.method} on {computed.where}: "
+        f"{counted(computed.count, 'template', 'templates')} in {seconds:.3f} s{why}",
         file=to,
     )
     print(f"largest 2F: {two_f[best]:.4f}, template {best}; results in {out}", file=to)

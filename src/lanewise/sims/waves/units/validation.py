@@ -27,7 +27,7 @@ from lanewise.sims.waves.units.checkpoint import State
 from lanewise.sims.waves.units.job import Ready
 from lanewise.sims.waves.units.origins import NEAREST, Origin, origins
 from lanewise.support.errors import LanewiseError
-from lanewise.support.numerals import numeral, numerals
+from lanewise.support.numerals import counted, numeral, numerals
 
 RECOMPUTED = 3  # candidates of a unit: the first, the last, and one between
 # of F: so near to the threshold float32 may have a peak where float64 has none; so far mean 2F may
@@ -49,7 +49,7 @@ def validate(ready: Ready, state: State) -> None:
             state, f"it is of another search, {state.digest[:16]}; wanted {ready.digest[:16]}"
         )
     if not state.complete:
-        raise _refused(state, f"it has {state.done:,} of {unit.steps:,} steps")
+        raise _refused(state, f"it has {state.done:,} of {counted(unit.steps, 'step', 'steps')}")
     if not 1 <= len(rows) <= ready.job.most:
         raise _refused(state, f"it has {len(rows):,} candidates; wanted 1 to {ready.job.most:,}")
     for name in COLUMNS:
