@@ -218,7 +218,13 @@ def _documented(thing: Any) -> bool:
 
 
 def _value(thing: Any) -> str:
-    return f"The number {thing!r}." if isinstance(thing, float) else f"`{thing!r}`"
+    """Of a number, whose own docstring is that of every number of its type."""
+    if not isinstance(thing, float):
+        return f"`{thing!r}`"
+    return (
+        f"The number {thing!r}, a Python float. In a kernel it is a "
+        "[literal](../language.md#promotion) and takes the type of what it is combined with."
+    )
 
 
 def _members(owner: type) -> Iterator[str]:

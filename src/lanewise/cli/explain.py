@@ -54,7 +54,7 @@ OnDevice = Annotated[
         metavar="NAME",
         autocompletion=completing(DEVICES),
         help="explain for cpu or cuda, which needs no GPU (default cpu; cuda with --arch); of "
-        "gravity, boids and lbm also cpu*4 or cuda:0-3, with what parts bring each other",
+        "gravity, boids and lbm also cpu*4 or cuda:0-3, with the copies between parts",
     ),
 ]
 Bodies = Annotated[
@@ -70,15 +70,13 @@ Arch = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="GPU architecture, as sm_90 (default: the GPU here, or sm_90); several with commas, "
-        "or all, stand side by side",
+        help="GPU architecture, such as sm_90 (default: the GPU here, or sm_90); several "
+        "with commas, or all, stand side by side",
     ),
 ]
 All = Annotated[
     bool,
-    typer.Option(
-        "--all", metavar="", help="with a row for every optimisation, not only those of use here"
-    ),
+    typer.Option("--all", metavar="", help="show every optimisation, not only those of use here"),
 ]
 
 

@@ -31,7 +31,9 @@ def info(
     json_: Annotated[bool, typer.Option("--json", metavar="", help="as one line of JSON")] = False,
     devices: Annotated[
         bool,
-        typer.Option("--devices", metavar="", help="and what connects them, with measured rates"),
+        typer.Option(
+            "--devices", metavar="", help="also the links between devices, with measured rates"
+        ),
     ] = False,
 ) -> None:
     """Devices, versions, cache, and what CUDA still needs here."""

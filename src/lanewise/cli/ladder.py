@@ -96,7 +96,7 @@ Plot = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE.png",
-        help="the factors here, in the paper and by the model; of boids steps a second",
+        help="the factors here, in the paper and by the model; of boids steps per second",
     ),
 ]
 Seed = Annotated[

@@ -24,14 +24,12 @@ Method = Annotated[
         help="of gravity, and of a kernel of a file: direct or tree (default direct)",
     ),
 ]
-Accuracy = Annotated[
-    float | None, typer.Option(metavar="X", help="of a tree: the error that it aims at")
-]
+Accuracy = Annotated[float | None, typer.Option(metavar="X", help="of a tree: the error to aim at")]
 Theta = Annotated[
     float | None, typer.Option(metavar="X", help="of a tree: its opening angle (0.6)")
 ]
 Order = Annotated[int | None, typer.Option(metavar="N", help="of a tree: order of expansions (4)")]
-Leaf = Annotated[int | None, typer.Option(metavar="N", help="of a tree: bodies of a leaf (32)")]
+Leaf = Annotated[int | None, typer.Option(metavar="N", help="of a tree: bodies per leaf (32)")]
 Walk = Annotated[
     str | None,
     typer.Option(

@@ -49,8 +49,8 @@ Bodies = Annotated[
         parser=whole_number,
         callback=at_least(1),
         metavar="N",
-        help="number of elements, of sites (about), or of templates: tuned plans are for numbers "
-        "like this one",
+        help="number of elements, of sites (about), or of templates; the tuned plan is used for "
+        "similar numbers",
     ),
 ]
 Seconds = Annotated[
@@ -58,7 +58,7 @@ Seconds = Annotated[
     typer.Option(
         parser=real_number,
         metavar="X",
-        help="seconds that it may take, with compilation (default 60 on a GPU, 120 on a CPU)",
+        help="time limit in seconds, with compilation (default 60 on a GPU, 120 on a CPU)",
         show_default=False,
     ),
 ]
@@ -68,7 +68,7 @@ Case = Annotated[
         "--case",
         metavar="NAME",
         autocompletion=completing("lanewise.sims.lbm.cases.CASES"),
-        help="of lbm: the flow, as lanewise lbm run names it (default karman)",
+        help="of lbm: the flow, by its name in lanewise lbm run (default karman)",
         show_default=False,
     ),
 ]

@@ -37,13 +37,13 @@ Workers = Annotated[
     str | None,
     typer.Option(
         metavar="N",
-        help="units at a time (default 1 on a CPU, which all cores work for; one a GPU on GPUs)",
+        help="units at a time (default 1 on a CPU, which uses all cores; one per GPU on GPUs)",
         show_default=False,
     ),
 ]
 Nice = Annotated[
     int,
-    typer.Option(metavar="N", help="0 to 19: how far other programs go first", min=0, max=19),
+    typer.Option(metavar="N", help="0 to 19: how much to prefer other programs", min=0, max=19),
 ]
 
 Scheduler = Annotated[
@@ -63,29 +63,31 @@ Scheduler = Annotated[
 )
 def run(
     context: typer.Context,
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="a folder, which is made")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="a folder to create")],
     product: Annotated[str, typer.Argument(metavar="PRODUCT", help="gravity, lbm or boids")],
     scan: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUES",
-            help="an option of the product, as dt=1e-3,5e-4, seed=1..4, re=100:400:4 or "
+            help="an option of the product, such as dt=1e-3,5e-4, seed=1..4, re=100:400:4 or "
             "dt=1e-4:1e-2:3log; repeat for all combinations",
         ),
     ] = None,
     quorum: Annotated[
         str | None,
         typer.Option(
-            metavar="N", help="results of a unit that have to agree (default 1)", show_default=False
+            metavar="N",
+            help="how many results of a unit must agree (default 1)",
+            show_default=False,
         ),
     ] = None,
     workers: Workers = None,
     nice: Nice = 0,
     scheduler: Scheduler = None,
 ) -> None:
-    """Begin a scan; all other options are those of lanewise PRODUCT run, and hold for every unit.
+    """Begin a scan; all other options are those of lanewise PRODUCT run, for every unit.
 
-    Results are DIR/results.csv, with one line a unit, and the final state of each.
+    Writes DIR/results.csv, with one line per unit, and the final state of each unit.
     """
     from lanewise.sims.units import Scan, axis_of
 
@@ -107,15 +109,13 @@ def run(
 def resume(
     folder: Folder, workers: Workers = None, nice: Nice = 0, scheduler: Scheduler = None
 ) -> None:
-    """Continue with a scan: units with a result are checked, others continue from their
-    checkpoints.
-    """
+    """Continue a scan: check units with a result, run the others from their checkpoints."""
     _follow(folder, None, workers, nice, scheduler)
 
 
 @app.command(cls=Command, no_args_is_help=True)
 def status(folder: Folder, json_: Json = False) -> None:
-    """Say how far the units of a scan are, also while others compute them."""
+    """Show how far the units of a scan are, also while it runs."""
     from lanewise.sims.units import read_scan
     from lanewise.sims.units import status as states_of
     from lanewise.sims.waves.units import has_checkpoints

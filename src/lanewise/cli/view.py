@@ -32,15 +32,16 @@ def view(
         ),
     ],
     port: Annotated[
-        int, typer.Option(metavar="N", min=0, help="the first of ten ports that are tried; 0: any")
+        int,
+        typer.Option(metavar="N", min=0, help="the first of ten ports to try; 0: any free port"),
     ] = 8700,
     rate: Annotated[
-        float, typer.Option(metavar="X", min=0.1, help="frames a second of a recording")
+        float, typer.Option(metavar="X", min=0.1, help="frames per second of a recording")
     ] = 30.0,
     socket: Annotated[
         Path | None,
         typer.Option(
-            metavar="PATH", show_default=False, help="a Unix socket of this user alone, no port"
+            metavar="PATH", show_default=False, help="a Unix socket that only you can open"
         ),
     ] = None,
     scale: Annotated[
@@ -48,7 +49,7 @@ def view(
         typer.Option(
             metavar="SCALE",
             show_default=False,
-            help="of colours: linear, log or rank; a recording has its own",
+            help="scale of colours: linear, log or rank (default the recording's)",
         ),
     ] = None,
     shot: Annotated[
@@ -59,11 +60,11 @@ def view(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.png", help="of that picture", show_default="FILE-N.png"),
+        typer.Option(metavar="FILE.png", help="name of that picture", show_default="FILE-N.png"),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace a picture")] = False,
 ) -> None:
-    """Show a recording of a run, or the state that a file holds; Ctrl-C ends it."""
+    """Show a recording of a run, or the state in a file; Ctrl-C ends it."""
     from lanewise.live.recording import Recording
     from lanewise.live.replay import RecordedFeed
     from lanewise.live.scenes import ChangingScene

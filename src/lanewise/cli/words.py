@@ -41,7 +41,7 @@ Values = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="a parameter that is no record, as softening2=1e-4; repeat for more",
+        help="a parameter other than a record, such as softening2=1e-4; repeat for more",
     ),
 ]
 Shapes = Annotated[

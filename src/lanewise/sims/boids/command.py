@@ -32,7 +32,7 @@ def check(given: GivenOptions) -> None:
 
 @run_command(app, Asked, Length, Parameters, Output, Resumed, Pictures, ViewSettings, after=ORDER)
 def run(matched: GivenOptions) -> None:
-    """Run a flock and say what became of it."""
+    """Run a flock and report its order and its distances."""
     from lanewise.sims.boids import run as runner
 
     pictures = matched.make(Pictures)

@@ -75,7 +75,7 @@ class Asked:
         ),
     )
     start_radius: float | None = setting(
-        None, Option(STATE, "X", "radius of the start (default a share of the world's)")
+        None, Option(STATE, "X", "radius of the start (default a fraction of the world's)")
     )
     seed: int = setting(0, Option(STATE, "N", "of the random start (default {default})"))
     dimension: int = setting(
@@ -105,7 +105,12 @@ class Asked:
         ),
     )
     think_every: int = setting(
-        1, Option(METHOD, "N", "every agent steers anew in each N-th step only (default {default})")
+        1,
+        Option(
+            METHOD,
+            "N",
+            "every agent updates its steering in each N-th step only (default {default})",
+        ),
     )
     collide: bool = setting(
         False,
@@ -158,7 +163,7 @@ class Pictures:
         ),
     )
     cluster_radius: float | None = setting(
-        None, Option(LOOK, "X", "agents nearer than this are of one cluster (default 5)")
+        None, Option(LOOK, "X", "agents nearer than this are in one cluster (default 5)")
     )
     camera: str = setting(
         "fixed",
@@ -171,7 +176,7 @@ class Pictures:
         ),
     )
     select: int | None = setting(
-        None, Option(LOOK, "ID", "the agent that is marked, and that the camera goes with")
+        None, Option(LOOK, "ID", "the agent to mark, which the camera follows")
     )
     size: tuple[int, int] | None = setting(
         None,
@@ -183,7 +188,7 @@ class Pictures:
         ),
     )
     fps: float | None = setting(
-        None, Option(LOOK, "X", "frames a second of the movie (default 30 as MP4, 25 as GIF)")
+        None, Option(LOOK, "X", "frames per second of the movie (default 30 as MP4, 25 as GIF)")
     )
 
 

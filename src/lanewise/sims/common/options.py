@@ -81,7 +81,7 @@ PROFILE = setting(
     Option(
         OUTPUT,
         "",
-        "say where the time went; --profile FILE.json also writes a trace for Perfetto",
+        "report where the time goes; --profile FILE.json also writes a trace for Perfetto",
         ("--profile",),
     ),
 )

@@ -34,42 +34,47 @@ class ViewSettings:
         False, Option(VIEW, "", "show the run in a browser while it continues; prints the address")
     )
     view_port: int = setting(
-        8700, Option(VIEW, "N", "the first of ten ports that are tried; 0: any (default {default})",
+        8700, Option(VIEW, "N", "the first of ten ports to try; 0: any (default {default})",
                      minimum=0)
     )  # fmt: skip
-    view_wait: bool = setting(False, Option(VIEW, "", "begin when there is a viewer"))
+    view_wait: bool = setting(False, Option(VIEW, "", "begin when the first viewer connects"))
     view_rate: float = setting(
-        30.0, Option(VIEW, "X", "frames a second at most (default {default})", minimum=0.1)
+        30.0,
+        Option(VIEW, "X", "at most this many frames per second (default {default})", minimum=0.1),
     )
     view_budget: float = setting(
-        200.0, Option(VIEW, "X", "MB a second at most, of each viewer (default {default})",
+        200.0, Option(VIEW, "X", "at most this many MB per second per viewer (default {default})",
                       minimum=0.01)
     )  # fmt: skip
     view_points: int = setting(
-        1_000_000, Option(VIEW, "N", "elements at most in a frame (default 1000000)", minimum=1)
+        1_000_000,
+        Option(VIEW, "N", "at most this many elements in a frame (default 1000000)", minimum=1),
     )
     view_scale: str = setting(
-        "linear", Option(VIEW, "SCALE", "of colours: linear, log or rank (default {default})",
+        "linear", Option(VIEW, "SCALE", "scale of colours: linear, log or rank (default {default})",
                          values=("linear", "log", "rank"))
     )  # fmt: skip
     view_history: float = setting(
         512.0, Option(VIEW, "X", "MB of frames to go back in (default {default})", minimum=1)
     )
     view_history_thin: bool = setting(
-        False, Option(VIEW, "", "when that is full, leave out every other frame, not the oldest")
+        False,
+        Option(
+            VIEW, "", "when the history is full, drop every other frame instead of the oldest ones"
+        ),
     )
     view_record: Path | None = setting(
         None, Option(VIEW, "FILE.lwv", "record the frames, for `lanewise view FILE.lwv`")
     )
     view_readonly: bool = setting(False, Option(VIEW, "", "viewers cannot pause the run"))
     view_socket: Path | None = setting(
-        None, Option(VIEW, "PATH", "a Unix socket of this user alone instead of a port")
+        None, Option(VIEW, "PATH", "a Unix socket that only you can open, instead of a port")
     )
     view_host: str = setting(
-        "127.0.0.1", Option(VIEW, "ADDRESS", "where to listen (default {default})")
+        "127.0.0.1", Option(VIEW, "ADDRESS", "the address to listen at (default {default})")
     )
     view_unsafe_host: bool = setting(
-        False, Option(VIEW, "", "allow one that others reach, without encryption")
+        False, Option(VIEW, "", "allow an address that others can reach, without encryption")
     )
 
 

@@ -34,7 +34,7 @@ def check(given: GivenOptions) -> None:
 @run_command(app, Settings, Output, Asked, Pictures, ViewSettings, after=ORDER)
 @speaking_options
 def run(matched: GivenOptions) -> None:
-    """Run a simulation and say how well energy and momentum were kept."""
+    """Run a simulation and report how well it kept energy and momentum."""
     from lanewise.io.atomic import writable_target
     from lanewise.sims.gravity import runner
     from lanewise.sims.gravity.checkpoint import resumed_target

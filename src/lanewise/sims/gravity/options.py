@@ -32,7 +32,7 @@ class Settings:
         Option(
             STATE,
             "NAME|FILE",
-            f"{INITIAL_CONDITIONS}; a Gadget HDF5, Tipsy, NPZ or CSV file; or a function of yours, "
+            f"{INITIAL_CONDITIONS}; a Gadget HDF5, Tipsy, NPZ or CSV file; or your own function, "
             "script.py:function (default {default})",
             values="lanewise.sims.gravity.initial.INITIAL_CONDITIONS",
         ),
@@ -104,7 +104,7 @@ class Settings:
     accuracy: float | None = setting(
         None,
         Option(
-            METHOD, "X", "of a tree: the relative error of forces that it aims at, as 1e-3 (none)"
+            METHOD, "X", "of a tree: the relative error of forces to aim at, such as 1e-3 (none)"
         ),
     )
     theta: float | None = setting(
@@ -123,9 +123,7 @@ class Settings:
             "of a tree: order of the expansions of groups, 0 to 8 (4; with --accuracy 3 to 5)",
         ),
     )
-    leaf: int | None = setting(
-        None, Option(METHOD, "N", "of a tree: bodies of its smallest groups (32)")
-    )
+    leaf: int | None = setting(None, Option(METHOD, "N", "of a tree: bodies per leaf (32)"))
     walk: str | None = setting(
         None,
         Option(
@@ -138,8 +136,8 @@ class Settings:
     calibrate: bool = setting(
         False,
         Option(
-            METHOD, "", "with --accuracy: first measure which tree has it in the least time, and "
-            "take that"
+            METHOD, "", "with --accuracy: first measure which tree reaches it in the least time, "
+            "and use that one"
         ),
     )  # fmt: skip
     opening: float | None = None  # of a calibrated tree
@@ -169,14 +167,15 @@ class Pictures:
         Option(
             LOOK,
             "NAME",
-            "density of the bodies, or speed in the light of it (default density)",
+            "density of the bodies, or their speed with the density as brightness "
+            "(default density)",
             values="lanewise.sims.gravity.painting.COLOURS",
         ),
     )
     projection: str | None = setting(
         None,
         Option(
-            LOOK, "NAME", "the plane that is seen: xy, xz or yz (default xy)",
+            LOOK, "NAME", "the plane to show: xy, xz or yz (default xy)",
             values="lanewise.sims.gravity.painting.PROJECTIONS",
         ),
     )  # fmt: skip
@@ -188,13 +187,13 @@ class Pictures:
         ),
     )  # fmt: skip
     width: float | None = setting(
-        None, Option(LOOK, "X", "what a frame is wide, a length (default all of the first frame)")
+        None, Option(LOOK, "X", "width of a frame, a length (default all of the first frame)")
     )
     size: tuple[int, int] | None = setting(
         None, Option(LOOK, "WxH", "in pixels (default 1280x720, as GIF 800x450)", parse=parse_size)
     )
     fps: float | None = setting(
-        None, Option(LOOK, "X", "frames a second (default 30 as MP4, 25 as GIF)")
+        None, Option(LOOK, "X", "frames per second (default 30 as MP4, 25 as GIF)")
     )
 
     @property
@@ -230,7 +229,7 @@ class Output:
         Option(
             OUTPUT,
             "N",
-            "measure energies every N steps (default 0: ten times a run; with --resume as before)",
+            "measure energies every N steps (default 0: ten times in all; with --resume as before)",
             minimum=0,
         ),
     )

@@ -39,7 +39,7 @@ def check(given: GivenOptions) -> None:
 
 @run_command(app, Asked, End, Method, Output, Resumed, ViewSettings, after=ORDER)
 def run(matched: GivenOptions) -> None:
-    """Run a case and say what it found."""
+    """Run a case and report its results."""
     from lanewise.sims.lbm import runner
 
     output = matched.make(Output)

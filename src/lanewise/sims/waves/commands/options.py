@@ -30,7 +30,7 @@ EPHEMERIS = Option(
     values=("DE405", "EPV00"),
 )
 SQRT_S = Option(
-    DATA, "X,...", "assumed sqrt(S) in 1/sqrt(Hz), one a detector in the order of their names"
+    DATA, "X,...", "assumed sqrt(S) in 1/sqrt(Hz), one per detector in the order of their names"
 )
 PLOT = Option(OUTPUT, "FILE.png", "a picture of the results")
 
@@ -80,7 +80,7 @@ class Made:
         Option(
             OUTPUT,
             "FOLDER",
-            "where the files go, one a detector; made if it is not there (required)",
+            "where the files go, one per detector; created if needed (required)",
         ),
     )
     band: tuple[float, float] = setting(
@@ -98,7 +98,7 @@ class Made:
             parse=lambda text: gps(text, "--start"),
         ),
     )
-    sfts: int = setting(0, Option(DATA, "N", "SFTs of a detector, one after another (required)"))
+    sfts: int = setting(0, Option(DATA, "N", "consecutive SFTs per detector (required)"))
     detectors: str = setting(
         "H1,L1", Option(DATA, "NAMES", "with commas between (default {default})")
     )
@@ -219,7 +219,10 @@ class SearchGrid:
         None, Option(METHOD, "X", "of the coarse grid (default 1 / stack^2)")
     )
     residuals: int | None = setting(
-        None, Option(METHOD, "N", "spin-downs about each (default the stacks' number)")
+        None,
+        Option(
+            METHOD, "N", "spin-downs around each of the coarse grid (default the number of stacks)"
+        ),
     )
     threshold: float = setting(
         2.6, Option(METHOD, "X", "of F = 2F / 2, for a peak (default {default})")
@@ -298,7 +301,7 @@ class InUnits:
         Option(
             UNITS,
             "FOLDER",
-            "where units keep their checkpoints (default OUT.units, gone when the list is written)",
+            "where units keep their checkpoints (default OUT.units, deleted at the end)",
         ),
     )
     checkpoint_every: float = setting(
