@@ -164,7 +164,7 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], object], str]] = {
     "missing argument": (
         lw.ArgumentError,
         lambda: kick_drift(bodies(), dt=0.1),
-        "kick_drift misses acceleration; its parameters are body, acceleration, dt",
+        "kick_drift needs acceleration; its parameters are body, acceleration, dt",
     ),
     "unknown argument": (
         lw.ArgumentError,

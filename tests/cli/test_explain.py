@@ -187,7 +187,7 @@ ARCHITECTURES = "sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_100, sm_103, sm_12
         ("waves --precision f64", "--precision f64: waves has phases in f64 and sums in f32 on every device; leave it out"),
         ("waves --set sft=3", "waves has no value 'sft' to set; did you mean 'sfts'? it has sfts, detectors, stacks, dterms"),
         ("waves --set sfts=1.5", "--set sfts=1.5: wanted an integer from 1 to 10,000"),
-        ("wave", "nothing is known of 'wave'; did you mean 'waves'? wanted boids, gravity, lbm, waves, or a kernel of a file as in path/to/file.py:name"),
+        ("wave", "unknown kernel 'wave'; did you mean 'waves'? wanted boids, gravity, lbm, waves, or a kernel of a file as in path/to/file.py:name"),
         ("nothing.py:pull", "nothing.py: there is no such file"),
     ],
 )  # fmt: skip

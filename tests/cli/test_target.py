@@ -73,11 +73,11 @@ CHOICES = "wanted good.py:grow or good.py:pull"
     [
         (
             "foo",
-            "nothing is known of 'foo'; wanted boids, gravity, lbm, waves, or a kernel of a file as in path/to/file.py:name",
+            "unknown kernel 'foo'; wanted boids, gravity, lbm, waves, or a kernel of a file as in path/to/file.py:name",
         ),
         (
             "foo.txt:f",
-            "nothing is known of 'foo.txt:f'; wanted boids, gravity, lbm, waves, or a kernel of a file as in path/to/file.py:name",
+            "unknown kernel 'foo.txt:f'; wanted boids, gravity, lbm, waves, or a kernel of a file as in path/to/file.py:name",
         ),
         ("none.py:f", "none.py: there is no such file"),
         ("folder.py:f", "folder.py: wanted a Python file, found a folder"),

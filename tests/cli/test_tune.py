@@ -170,7 +170,7 @@ def test_a_kernel_of_a_file_as_text(lanewise: Command, file: Path) -> None:
             "gravity --device python --bodies 4",
             "gravity: the device 'python' interprets kernels and has no plans to compare; move the arrays to 'cpu' or 'cuda'",
         ),
-        ("boyds", "nothing is known of 'boyds'; did you mean 'boids'? wanted boids, gravity, lbm, waves, or a kernel of a file as in path/to/file.py:name"),
+        ("boyds", "unknown kernel 'boyds'; did you mean 'boids'? wanted boids, gravity, lbm, waves, or a kernel of a file as in path/to/file.py:name"),
         ("boids --set think_every=2", "--set think_every: structures are measured for flocks whose agents think in every step; leave it out"),
         ("boids --set k=1.5", "--set k=1.5: wanted an integer"),
         ("boids --set wurld=3", "boids has no value 'wurld' to set; did you mean 'world'? it has k, world, think_every, start_radius, seed, radius, near_radius, separation_radius, "

@@ -111,7 +111,7 @@ def test_usage_errors(lanewise: Command, options: str, word: str) -> None:
     [
         (
             "foo",
-            "nothing is known of 'foo'; wanted boids, gravity, lbm, waves, or a kernel of a file as in path/to/file.py:name",
+            "unknown kernel 'foo'; wanted boids, gravity, lbm, waves, or a kernel of a file as in path/to/file.py:name",
         ),
         ("gravity --source x", "unknown device 'x'; wanted cpu or cuda"),
         ("gravity --device x", "unknown device 'x'; wanted cpu or cuda"),
@@ -255,7 +255,7 @@ def test_a_name_that_promises_another_format_is_refused(lanewise: Command, produ
         ("gravity run --integrator leepfrog", "unknown integrator 'leepfrog'; did you mean 'leapfrog'? wanted one of"),
         ("gravity run --precision fp64", "unknown precision 'fp64'; did you mean 'f64'? wanted one of f32"),
         ("lbm run karmann", "unknown case 'karmann'; did you mean 'karman'? wanted one of cavity"),
-        ("explain gravit", "nothing is known of 'gravit'; did you mean 'gravity'? wanted boids, gravity, lbm, waves, or a kernel of a file"),
+        ("explain gravit", "unknown kernel 'gravit'; did you mean 'gravity'? wanted boids, gravity, lbm, waves, or a kernel of a file"),
         ("ladder tutoral", "unknown ladder 'tutoral'; did you mean 'tutorial'? wanted one of"),
     ],
 )  # fmt: skip

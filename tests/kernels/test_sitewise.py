@@ -119,10 +119,10 @@ def test_sites_know_only_the_kinds_that_were_made():
 WITHOUT = {n: {m: v for m, v in VALUES.items() if m != n} for n in VALUES}
 ALL = "omega, level, push, lid_velocity"
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({}, f"flow misses {ALL}; its parameters are {ALL}"),
-    (WITHOUT["omega"], f"flow misses omega; its parameters are {ALL}"),
-    (WITHOUT["push"], f"flow misses push; its parameters are {ALL}"),
-    (WITHOUT["lid_velocity"], f"flow misses lid_velocity; its parameters are {ALL}"),
+    ({}, f"flow needs {ALL}; its parameters are {ALL}"),
+    (WITHOUT["omega"], f"flow needs omega; its parameters are {ALL}"),
+    (WITHOUT["push"], f"flow needs push; its parameters are {ALL}"),
+    (WITHOUT["lid_velocity"], f"flow needs lid_velocity; its parameters are {ALL}"),
     ({**VALUES, "tau": 1}, f"flow has no parameter 'tau'; its parameters are {ALL}"),
     ({**VALUES, "omega": "fast"}, "flow: 'omega' must be an f32, or an array with one a site; found str 'fast'"),
     ({**VALUES, "omega": lw.by_step(lambda n: 1.0)}, "flow: 'omega' takes no lw.by_step, which is for kernel.bind(...); wanted an f32, or an array with one value per site that another call of the loop writes"),
@@ -161,10 +161,10 @@ def test_a_kind_that_does_not_occur_needs_no_value_and_may_have_one():
     FLOW(sites, omega=0.5)
     FLOW(sites, **VALUES)
     assert sites.step == 2
-    assert refusal(lambda: FLOW(sites)) == "flow misses omega; its parameters are omega"
+    assert refusal(lambda: FLOW(sites)) == "flow needs omega; its parameters are omega"
     assert refusal(lambda: FLOW(sites, omega=1, tau=2)) == "flow has no parameter 'tau'; its parameters are omega"
     walled = plain(edges={"y": "lid"})
-    assert refusal(lambda: FLOW(walled, omega=1)) == "flow misses lid_velocity; its parameters are omega, lid_velocity"
+    assert refusal(lambda: FLOW(walled, omega=1)) == "flow needs lid_velocity; its parameters are omega, lid_velocity"
 
 
 def test_a_value_a_site_in_any_shape_is_the_same_as_many_values():
@@ -348,7 +348,7 @@ def test_populations_of_another_shape_are_refused():
         refusal(lambda: FLOW.set_populations(sites, np.zeros((4, 5))))
         == "populations have the shape (9, 4, 5), found (4, 5)"
     )
-    assert refusal(lambda: FLOW.populations(sites)) == f"flow misses lid_velocity; its parameters are {ALL}"
+    assert refusal(lambda: FLOW.populations(sites)) == f"flow needs lid_velocity; its parameters are {ALL}"
 
 
 def test_populations_beyond_the_storage_type_are_refused_and_change_nothing():
@@ -462,11 +462,10 @@ def test_observers_that_are_refused():
     assert refusal(lambda: FLOW.observer(nothing)(sites, **LID)) == "nothing returns nothing to observe"
     assert refusal(lambda: FLOW.observer(wide)(sites, **LID)) == "wide computes in f64, and flow in f32"
     assert (
-        refusal(lambda: FLOW.observer(flux)(sites, **LID))
-        == "flux misses scale; its parameters are scale, lid_velocity"
+        refusal(lambda: FLOW.observer(flux)(sites, **LID)) == "flux needs scale; its parameters are scale, lid_velocity"
     )
     assert (
-        refusal(lambda: FLOW.observer(density)(sites)) == "density misses lid_velocity; its parameters are lid_velocity"
+        refusal(lambda: FLOW.observer(density)(sites)) == "density needs lid_velocity; its parameters are lid_velocity"
     )
     assert refusal(lambda: FLOW.observer(density)(sites, **LID, tau=1)) == (
         "density has no parameter 'tau'; its parameters are lid_velocity"
@@ -501,7 +500,7 @@ def test_a_force_needs_walls():
     known = "they are 'wall', 'lid'"
     assert refusal(lambda: FLOW.force(sites, ["walls"], **LID)) == f"'walls' is no kind of walls; {known}"
     assert refusal(lambda: FLOW.force(sites, ["wall", "source"], **LID)) == f"'source' is no kind of walls; {known}"
-    assert refusal(lambda: FLOW.force(sites, ["lid"])) == f"flow misses lid_velocity; its parameters are {ALL}"
+    assert refusal(lambda: FLOW.force(sites, ["lid"])) == f"flow needs lid_velocity; its parameters are {ALL}"
 
     @lw.sitewise(D2Q9)
     def open_box(f: lw.populations):

@@ -136,8 +136,8 @@ def test_grids_of_one_index(grid: Any) -> None:
 def test_what_is_missing_or_too_much_is_said() -> None:
     a, c = zeros(4, 4), zeros(4, 4)
     for call, message in (
-        (lambda: scale(a, c, 1.0), "scale misses grid; its parameters are a, c, by, grid"),
-        (lambda: scale(a, c, grid=(4, 4)), "scale misses by; its parameters are a, c, by, grid"),
+        (lambda: scale(a, c, 1.0), "scale needs grid; its parameters are a, c, by, grid"),
+        (lambda: scale(a, c, grid=(4, 4)), "scale needs by; its parameters are a, c, by, grid"),
         (lambda: scale(a, c, 1.0, (4, 4)), "scale takes 3 arguments (a, c, by), and grid= by keyword, found 4"),
         (lambda: scale(a, c, 1.0, grid=(4, 4), wide=3), "scale has no parameter 'wide'; its parameters are a, c, by, grid"),
         (lambda: scale(a, c, a, grid=(4, 4)), "scale: 'by' must be one f32 for all, found an array of float32 with shape (4, 4)"),

@@ -122,7 +122,7 @@ def refuse(text: str):
 
 def test_values_of_a_stencil():
     sites = heat.sites((4, 4), device="python")
-    with refuse("heat misses k; its parameters are k"):
+    with refuse("heat needs k; its parameters are k"):
         heat.run(sites, 1)
     with refuse(
         "heat: 'k' is read at neighbours: wanted an array of shape (4, 4) with one f32 a site, or what an observer sees"

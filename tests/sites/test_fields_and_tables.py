@@ -148,7 +148,7 @@ def test_an_index_that_a_field_leads_outside_is_named_before_the_step(device):
 def test_tables_of_fields_are_checked():
     both = np.eye(*SHAPE, dtype=np.uint8)
     sites = mixed.sites(SHAPE)
-    with pytest.raises(lw.ArgumentError, match="mixed misses classes; its parameters are pull, rates, classes"):
+    with pytest.raises(lw.ArgumentError, match="mixed needs classes; its parameters are pull, rates, classes"):
         mixed(sites, pull=0.5, rates=RATES)
     with pytest.raises(lw.ArgumentError, match="wet has none"):
         wet.run(wet.sites(SHAPE), 1, checks=True)

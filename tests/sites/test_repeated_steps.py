@@ -159,7 +159,7 @@ def test_an_observer_called_in_a_loop_is_bound_once(device: str, streaming: str,
     half = look(sites, scale=1.0)  # another value is another call
     assert looks[before:] == [place]
     np.testing.assert_allclose(2 * to_host(half[0]), to_host(look(sites, scale=2.0)[0]), rtol=1e-6)
-    with pytest.raises(lw.ArgumentError, match="look misses scale; its parameters are scale"):
+    with pytest.raises(lw.ArgumentError, match="look needs scale; its parameters are scale"):
         look(sites)
     with pytest.raises(lw.ArgumentError, match="has no parameter 'scales'"):
         look(sites, scale=1.0, scales=1.0)

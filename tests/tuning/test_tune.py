@@ -193,7 +193,7 @@ def test_the_interpreter_has_nothing_to_tune() -> None:
 def test_arguments_are_checked_as_in_a_call() -> None:
     cloud = points(10)
     with pytest.raises(
-        ArgumentError, match=r"^attraction misses softening2; its parameters are target, source, softening2$"
+        ArgumentError, match=r"^attraction needs softening2; its parameters are target, source, softening2$"
     ):
         attraction.tune(cloud, cloud)
     with pytest.raises(

@@ -72,7 +72,7 @@ def load_kernel(text: str) -> Explained:
             raise InputError(f"{text}: which kernel? {_choices(text, offered)}")
         products = products_that("explained")
         raise InputError(
-            f"nothing is known of {text!r}{near(text, products) or ';'} wanted "
+            f"unknown kernel {text!r}{near(text, products) or ';'} wanted "
             f"{', '.join(products)}, or a kernel of a file as in "
             "path/to/file.py:name"
         )

@@ -294,7 +294,7 @@ def _conversion(value: Number, target: t.ValueType, node: ast.AST) -> str:
         and t.scalar_of(target).is_integer
     ):
         return "// divides integers"
-    return f"convert it where you mean it: lw.{target}(...)"
+    return f"convert it explicitly: lw.{target}(...)"
 
 
 def _store(scope: Scope, name: str, value: Number, node: ast.AST) -> None:

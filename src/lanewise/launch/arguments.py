@@ -118,7 +118,7 @@ def name_arguments(
         values[name] = value
     if missing := [n for n in names if n not in values]:
         raise ArgumentError(
-            f"{kernel} misses {', '.join(missing)}; its parameters are {', '.join(names)}"
+            f"{kernel} needs {', '.join(missing)}; its parameters are {', '.join(names)}"
         )
     return {n: values[n] for n in names}
 

@@ -113,7 +113,7 @@ class Compiled(Inspectable):
     `kernel.compile(...)` makes it. Use `explain()`, `source`, `plan` and `resources`.
 
     `plan` has every decision, `source` the generated text, `layouts` the layouts of the records,
-    `search` the reason for the search structure ("" for all pairs).
+    `search` the reason for the search structure (empty for all pairs).
     """
 
     name: str

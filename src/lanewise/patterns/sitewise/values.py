@@ -211,9 +211,7 @@ def _check_names(
                 f"{kernel} has no parameter {name!r}; its parameters are {parameters or 'none'}"
             )
     if missing := [n for n in wanted if n not in arguments]:
-        raise ArgumentError(
-            f"{kernel} misses {', '.join(missing)}; its parameters are {parameters}"
-        )
+        raise ArgumentError(f"{kernel} needs {', '.join(missing)}; its parameters are {parameters}")
 
 
 def _check_observed(
