@@ -51,6 +51,13 @@ def test_no_value_shows_the_docstring_of_its_type() -> None:
     assert "`taylor-green`: " in made()["lbm.md"]
 
 
+def test_no_text_has_columns() -> None:
+    """A docstring with names in a column would be one paragraph: in help() where it was wrapped, on a page always."""
+    texts = (re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL) for text in made().values())
+    lines = [line for text in texts for line in text.splitlines() if not line.startswith("|")]
+    assert [line for line in lines if re.search(r"\S {3,}\S", line)] == []
+
+
 def test_methods_have_their_types_and_defaults() -> None:
     assert "**`tune(*arguments: Any, seconds: float | None = None, plan: " in made()["kernels.md"]
     heads = re.findall(r"^\*\*`(\w+\(.*)`\*\*$", "\n".join(made().values()), re.MULTILINE)

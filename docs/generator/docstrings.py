@@ -11,7 +11,7 @@ from typing import Any
 # a heading of a docstring: "Parameters" over a line of dashes, or "Attributes:" over indented lines
 UNDERLINED = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
 SECTION = re.compile(r"^(Args|Attributes|Raises|Returns):$", re.MULTILINE)
-ENTRY = re.compile(r"^(?:    )?([\w, *]+): ")
+ENTRY = re.compile(r"^(?:    )?([\w, *.]+): ")
 
 
 def text_of(thing: object) -> str:

@@ -25,12 +25,13 @@ HEAD = 512
 class Format:
     """One file format.
 
-    recognises  whether a file that starts with these (at most HEAD) bytes is meant to be this
-    format, damaged or not;
-                for every file at most one format may say yes, but for those that are last
-    read        raises InputError, naming the file, for whatever is wrong with it
-    write       (path, particles, overwrite); writes atomically
-    last        whether it is asked when all others have said no: CSV takes all text
+    Attributes:
+        recognises: whether a file that starts with these (at most HEAD) bytes is meant to be this
+          format, damaged or not; for every file at most one format may say yes, but for those that
+          are last
+        read: raises InputError, naming the file, for whatever is wrong with it
+        write: (path, particles, overwrite); writes atomically
+        last: whether it is asked when all others have said no: CSV takes all text
     """
 
     name: str

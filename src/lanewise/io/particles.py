@@ -28,11 +28,15 @@ class Particles:
     """n bodies in the units of their source. Build it with `Particles.of`, which checks; the
     constructor does not.
 
-    position   (n, 3) float64, length velocity   (n, 3) float64, length / time mass       (n,)
-    float64, zero or more ids        (n,)   int64, names that follow a body through files, each once
-    component  (n,)   uint8, Gadget's particle type: 0 gas, 1 halo, 2 disc, 3 bulge, 4 stars, 5
-    other time       of the state, in units of time softening  length that the source recommends for
-    all bodies, or None when it names none
+    Attributes:
+        position: (n, 3) float64, length
+        velocity: (n, 3) float64, length / time
+        mass: (n,) float64, zero or more
+        ids: (n,) int64, names that follow a body through files, each once
+        component: (n,) uint8, Gadget's particle type: 0 gas, 1 halo, 2 disc, 3 bulge, 4 stars, 5
+          other
+        time: of the state, in units of time
+        softening: length that the source recommends for all bodies, or None when it names none
     """
 
     position: NDArray[np.float64]

@@ -37,10 +37,11 @@ class Wall:
 class Open:
     """Sites at a face of the box through which fluid flows.
 
-    boundary  the name of a boundary condition (see `boundaries`)
-    face      "x-", "x+", "y-", "y+", "z-" or "z+": the face that its sites lie at
-    velocity  what it wants, one vector in sites a step; `profile` multiplies it at every site
-    density   what it wants
+    Attributes:
+        boundary: the name of a boundary condition (see `boundaries`)
+        face: "x-", "x+", "y-", "y+", "z-" or "z+": the face that its sites lie at
+        velocity: what it wants, one vector in sites per step; `profile` multiplies it at every site
+        density: what it wants
     """
 
     name: str

@@ -56,12 +56,15 @@ def from_reynolds(reynolds: float, length: float, velocity: float) -> float:
 class Units:
     """A flow in SI units and the lattice that computes it.
 
-    length_m           a length of the flow, for example a diameter, in metres velocity_m_s       a
-    velocity of it, in metres a second viscosity_m2_s     kinematic viscosity, in square metres a
-    second (water 1.0e-6, air 1.5e-5 at 20 degrees) density_kg_m3      density, in kilograms a cubic
-    metre (water 998, air 1.2) sites              how many sites resolve `length_m` lattice_velocity
-    what `velocity_m_s` is in sites a step: accuracy against the number of steps; 0.05 to 0.1 is
-    usual
+    Attributes:
+        length_m: a length of the flow, for example a diameter, in metres
+        velocity_m_s: a velocity of it, in metres per second
+        viscosity_m2_s: kinematic viscosity, in square metres per second (water 1.0e-6, air 1.5e-5
+          at 20 degrees)
+        density_kg_m3: density, in kilograms per cubic metre (water 998, air 1.2)
+        sites: how many sites resolve `length_m`
+        lattice_velocity: what `velocity_m_s` is in sites per step: accuracy against the number of
+          steps; 0.05 to 0.1 is usual
 
     Raises InputError for what is not positive and for a tau that is 1/2 to rounding. Warns
     (FlowWarning) above Mach 0.2.
@@ -200,7 +203,7 @@ class Units:
         return round(steps)
 
     def velocity_to_si(self, velocity: ArrayLike) -> Floats:
-        """Sites a step to metres a second."""
+        """Sites a step to metres per second."""
         return _scaled(velocity, self.velocity_m_s / self.lattice_velocity)
 
     def velocity_to_lattice(self, velocity: ArrayLike) -> Floats:
@@ -208,7 +211,7 @@ class Units:
         return _scaled(velocity, self.lattice_velocity / self.velocity_m_s)
 
     def acceleration_to_si(self, acceleration: ArrayLike) -> Floats:
-        """Sites a step squared (a body force a mass) to metres a second squared."""
+        """Sites a step squared (a body force a mass) to metres per second squared."""
         return _scaled(acceleration, self.cell_m / self.step_s**2)
 
     def acceleration_to_lattice(self, acceleration: ArrayLike) -> Floats:
@@ -226,7 +229,7 @@ class Units:
         return _scaled(pressure, 3 / self._pascals) + 1
 
     def density_to_si(self, density: ArrayLike) -> Floats:
-        """Lattice density to kilograms a cubic metre."""
+        """Lattice density to kilograms per cubic metre."""
         return _scaled(density, self.density_kg_m3)
 
     def density_to_lattice(self, density: ArrayLike) -> Floats:

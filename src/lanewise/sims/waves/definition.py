@@ -42,9 +42,10 @@ PART = 1 << 22  # complex numbers of a part of the work: 64 MiB
 class FStatistic:
     """2F and what it is made of, for s stacks, d detectors and n templates.
 
-    two_f            (s, n); two_f_detector: (s, d, n), each with its own antenna matrix
-    fa, fb           (s, n) complex; their common phase depends on the reference time
-    a, b, c, d       (s, n) sums of a^2, b^2, a b over SFTs, and a b - c^2
+    Attributes:
+        two_f: (s, n); two_f_detector: (s, d, n), each with its own antenna matrix
+        fa, fb: (s, n) complex; their common phase depends on the reference time
+        a, b, c, d: (s, n) sums of a^2, b^2, a b over SFTs, and a b - c^2
     """
 
     two_f: Floats

@@ -56,9 +56,9 @@ def f_statistic(
     """2F of every template and stack. dterms: bins of the kernel on each side; None for all bins
     there are (the full kernel).
 
-    device   "numpy" is the definition, in float64; "cpu", "cuda", "cuda:1", ... run kernels, whose
-    sums over bins and SFTs are float32 kernel   "interpolated" or "dirichlet", on a device: see
-    `sims/waves/kernels.py`
+        device: "numpy" is the definition, in float64; "cpu", "cuda", "cuda:1", ... run kernels,
+          whose sums over bins and SFTs are float32
+        kernel: "interpolated" or "dirichlet", on a device: see `sims/waves/kernels.py`
 
     Spins are moved to the middle of the data first: 2F does not depend on the reference time that
     they are given for. Warns (SignalLossWarning) where SFTs are too long for the frequency or the

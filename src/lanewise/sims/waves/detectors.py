@@ -30,11 +30,12 @@ Floats = NDArray[np.float64]
 class Detector:
     """An interferometer. Angles in radians, height in metres.
 
-    name         two characters, as in SFT files
-    latitude     geodetic, of the vertex
-    longitude    positive to the east
-    height       above WGS-84
-    arms         azimuth from north through east and altitude of the first arm, then of the second
+    Attributes:
+        name: two characters, as in SFT files
+        latitude: geodetic, of the vertex
+        longitude: positive to the east
+        height: above WGS-84
+        arms: azimuth from north through east and altitude of the first arm, then of the second
     """
 
     name: str

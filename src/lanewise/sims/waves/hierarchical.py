@@ -46,10 +46,13 @@ def hough_maps(
 ) -> Maps:
     """The maps of a direction (radians) and a spin-down of the coarse grid (Hz/s).
 
-    device   "numpy" is the definition, in float64; "cpu", "cuda", ... run kernels method   "demod",
-    or "resamp": F by Fourier transforms, on the host kernel   of demodulation on a device, see
-    `f_statistic` part     the first frequency's number and that after the last: the maps of these
-    are those of all
+        device: "numpy" is the definition, in float64; "cpu", "cuda", ... run kernels
+        method: "demod", or "resamp": F by Fourier transforms, on the host
+        kernel: of demodulation on a device, see `f_statistic`
+        part: the first frequency's number and that after the last: the maps of these are those of
+          all
+
+    For the search of all of them see `search_maps`.
     """
     maker = MapMaker(grids, ephemeris, method, part)
     check_points([(alpha, delta, f1dot)])
@@ -160,9 +163,10 @@ class MapSearch:
     """A search that was made ready: its data stay on the device from call to call, and so does what
     kernels are bound to.
 
-    buffers   2 on a device to compute the next maps while the host finishes the last, 1 for one
-    after the other; the results are the same part      the first frequency's number and that after
-    the last; without it all
+    Attributes:
+        buffers: 2 on a device to compute the next maps while the host finishes the last, 1 for one
+          after the other; the results are the same
+        part: the first frequency's number and that after the last; without it all
 
     For the others see `hough_maps`.
     """

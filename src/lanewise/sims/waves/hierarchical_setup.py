@@ -48,14 +48,16 @@ class Search:
     """What is searched. Frequencies in Hz and spin-downs in Hz/s at `reference` (GPS nanoseconds),
     each from a lowest value over a band.
 
-    stack        seconds that a stack lasts; most_stacks: how many at most resolution   of
-    frequencies, Hz; None for 1 / stack f1dot_step   of the coarse grid, Hz/s; None for 1 / stack^2
-    residuals    spin-downs about each one of the coarse grid, f1dot_step / residuals apart; None
-    for the number of stacks. Even numbers
-                 are those of the next odd one
-    threshold    of F = 2F / 2: above it is a peak patch        sizes of the patch in radians; None
-    for 1 / (stack freq v), v being the speed of the Earth's surface over c weighted     whether
-    stacks count by their noise and the detectors' response
+    Attributes:
+        stack: seconds that a stack lasts; most_stacks: how many at most
+        resolution: of frequencies, Hz; None for 1 / stack
+        f1dot_step: of the coarse grid, Hz/s; None for 1 / stack^2
+        residuals: spin-downs about each one of the coarse grid, f1dot_step / residuals apart; None
+          for the number of stacks. Even numbers are those of the next odd one
+        threshold: of F = 2F / 2: above it is a peak
+        patch: sizes of the patch in radians; None for 1 / (stack freq v), v being the speed of the
+          Earth's surface over c
+        weighted: whether stacks count by their noise and the detectors' response
     """
 
     freq: float
@@ -111,8 +113,11 @@ def check_cells(frequencies: float, spins: float, many: int) -> None:
 class Maps:
     """The Hough maps of one direction and one spin-down of the coarse grid.
 
-    frequencies    (f) Hz, at the middle of the observation f1dot          (r) Hz/s counts
-    (r, f, rows, columns) number counts; significance: of them; two_f: the mean 2F of the stacks
+    Attributes:
+        frequencies: (f) Hz, at the middle of the observation
+        f1dot: (r) Hz/s
+        counts: (r, f, rows, columns) number counts; significance: of them; two_f: the mean 2F of
+          the stacks
     """
 
     patch: Patch

@@ -47,9 +47,10 @@ class Patch:
     """Pixels about a direction, a square grid on the stereographic projection from the opposite
     pole.
 
-    centre         alpha and delta in radians
-    pixel          distance of pixels, radians at the centre
-    alpha, delta   (rows, columns) of the pixels; alpha within -pi to pi
+    Attributes:
+        centre: alpha and delta in radians
+        pixel: distance of pixels, radians at the centre
+        alpha, delta: (rows, columns) of the pixels; alpha within -pi to pi
     """
 
     centre: tuple[float, float]
@@ -70,8 +71,9 @@ class PatchGrid:
     """The pixels of patches of one size, in axes whose third one points away from the centre: the
     same for all directions.
 
-    pixel     distance of pixels, radians at the centre
-    vectors   (rows, columns, 3) unit vectors; the centre is (0, 0, -1)
+    Attributes:
+        pixel: distance of pixels, radians at the centre
+        vectors: (rows, columns, 3) unit vectors; the centre is (0, 0, -1)
     """
 
     pixel: float
@@ -249,10 +251,10 @@ def number_counts(
 ) -> Floats:
     """Weighted number counts, (r, count, rows, columns): n = sum_k w_k peak_k.
 
-    peaks     (s, bins) whether F is above the threshold; or values such as 2F, which are summed
-    start     the bin of `peaks` that is the first of `count` frequencies
-    offsets   (s, rows, columns) of `pixel_offsets`; drifts: (r, s) of `drift_offsets`
-    weights   (s)
+        peaks: (s, bins) whether F is above the threshold; or values such as 2F, which are summed
+        start: the bin of `peaks` that is the first of `count` frequencies
+        offsets: (s, rows, columns) of `pixel_offsets`; drifts: (r, s) of `drift_offsets`
+        weights: (s)
 
     Raises InputError where `peaks` has too few bins besides the frequencies.
     """

@@ -43,15 +43,20 @@ def search_margin(dterms: int = DTERMS, window: int = WINDOW) -> int:
 class SearchData:
     """Normalised SFTs of s stacks and d detectors; n SFTs in all.
 
-    detectors    the d names stacks       s duration     T of an SFT, seconds data
-    complex64, the normalised bins of all SFTs, one SFT after another; contiguous offset       (n +
-    1) int64: SFT i has data[offset[i] : offset[i + 1]] first_bin    (n) int64: the number of its
-    first bin, which lies at first_bin / T Hz group        (s d + 1) int64: SFTs group[j] to group[j
-    + 1] are those of stack j // d and detector j % d; groups may be empty middle       (n) int64,
-    GPS nanoseconds of the middle of each SFT weight       (n) float64 noise weights, with the mean
-    1 over each stack sinv_tsft    (s) float64: T / S_n averaged over the stack's SFTs, which makes
-    2F of amplitudes span         (s, 2) int64, GPS nanoseconds: from the first sample of a stack to
-    its last noise_bins   bins at each end of an SFT that are there for the running median alone
+    Attributes:
+        detectors: the d names
+        stacks: s
+        duration: T of an SFT, seconds
+        data: complex64, the normalised bins of all SFTs, one SFT after another; contiguous
+        offset: (n + 1) int64: SFT i has data[offset[i] : offset[i + 1]]
+        first_bin: (n) int64: the number of its first bin, which lies at first_bin / T Hz
+        group: (s d + 1) int64: SFTs group[j] to group[j + 1] are those of stack j // d and detector
+          j % d; groups may be empty
+        middle: (n) int64, GPS nanoseconds of the middle of each SFT
+        weight: (n) float64 noise weights, with the mean 1 over each stack
+        sinv_tsft: (s) float64: T / S_n averaged over the stack's SFTs, which makes 2F of amplitudes
+        span: (s, 2) int64, GPS nanoseconds: from the first sample of a stack to its last
+        noise_bins: bins at each end of an SFT that are there for the running median alone
     """
 
     detectors: tuple[str, ...]
@@ -95,14 +100,13 @@ def prepare(
 ) -> SearchData:
     """Normalise SFTs by their noise and lay them out.
 
-    cover    Hz that the templates' frequencies at the detectors lie in. Exactly these bins and
-    `search_margin` more on both sides are
-             used, so that 2F does not depend on what else is loaded: weights are means over bins.
-             None takes what is loaded
-    stacks   parts of the SFTs that are searched coherently; None for one stack of all
-    dterms   bins of the kernel on each side
-    window   bins of the running median
-    sqrt_s   assumed sqrt(S_n) in 1/sqrt(Hz) by detector, instead of the running median
+        cover: Hz that the templates' frequencies at the detectors lie in. Exactly these bins and
+          `search_margin` more on both sides are used, so that 2F does not depend on what else is
+          loaded: weights are means over bins. None takes what is loaded
+        stacks: parts of the SFTs that are searched coherently; None for one stack of all
+        dterms: bins of the kernel on each side
+        window: bins of the running median
+        sqrt_s: assumed sqrt(S_n) in 1/sqrt(Hz) by detector, instead of the running median
 
     Raises InputError where the loaded bins do not suffice.
     """
@@ -259,8 +263,9 @@ class Geometry:
     """The SFTs of a `SearchData` as seen from p directions: everything of a template but its
     frequency and spin-downs.
 
-    arrival   (p, n) times at the barycentre (or of emission), and their rates (Tdot)
-    a, b      (p, n) antenna patterns times the square roots of the weights
+    Attributes:
+        arrival: (p, n) times at the barycentre (or of emission), and their rates (Tdot)
+        a, b: (p, n) antenna patterns times the square roots of the weights
     """
 
     alpha: Floats

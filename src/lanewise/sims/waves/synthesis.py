@@ -81,10 +81,13 @@ def make_data(
 ) -> SftSet:
     """SFTs of noise and signals.
 
-    starts      GPS seconds of the SFTs' first samples, by detector; integers or floats band
-    low <= f < high, Hz sqrt_s      sqrt(S_n) of the noise in 1/sqrt(Hz) by detector, one number or
-    one an SFT; None for no noise signals     what is added; needs an ephemeris seed        of the
-    noise. An SFT's noise depends on seed, detector, start, and band, and on nothing else
+        starts: GPS seconds of the SFTs' first samples, by detector; integers or floats
+        band: low <= f < high, Hz
+        sqrt_s: sqrt(S_n) of the noise in 1/sqrt(Hz) by detector, one number or one per SFT; None
+          for no noise
+        signals: what is added; needs an ephemeris
+        seed: of the noise. An SFT's noise depends on seed, detector, start, and band, and on
+          nothing else
 
     Raises InputError for SFTs that overlap, detectors without noise where others have it, signals
     far outside of the band, and signals without ephemeris.

@@ -22,11 +22,12 @@ SPINS = ("freq", "f1dot", "f2dot", "f3dot")
 class Templates:
     """The parameters of n templates; numbers stand for all of them.
 
-    freq         (n) Hz, at the barycentre (or the source, with an orbit) at the reference time
-    alpha        (n) right ascension, radians; delta: declination
-    f1dot, ...   (n) Hz/s, Hz/s^2, Hz/s^3
-    reference    GPS nanoseconds at the barycentre, see `gps_time`
-    orbit        of the source, one for all templates
+    Attributes:
+        freq: (n) Hz, at the barycentre (or the source, with an orbit) at the reference time
+        alpha: (n) right ascension, radians; delta: declination
+        f1dot, ...: (n) Hz/s, Hz/s^2, Hz/s^3
+        reference: GPS nanoseconds at the barycentre, see `gps_time`
+        orbit: of the source, one for all templates
     """
 
     freq: Floats

@@ -21,11 +21,15 @@ DEFAULT_BODIES = 16384
 class InitialCondition:
     """A named way to place bodies.
 
-    description  one line for the user function     (bodies, seed) -> Particles in units with G = 1;
-    the same arguments give the same bodies bodies       the only number of bodies that makes sense,
-    or None for any minimum      the least number of bodies, where any goes method       settings of
-    a run that its bodies need, by name (`dt`, `integrator`, `precision`); users may choose others
-    random       whether bodies are drawn, so that a seed says which
+    Attributes:
+        description: one line for the user
+        function: (bodies, seed) -> Particles in units with G = 1; the same arguments give the same
+          bodies
+        bodies: the only number of bodies that makes sense, or None for any
+        minimum: the least number of bodies, where any goes
+        method: settings of a run that its bodies need, by name (`dt`, `integrator`, `precision`);
+          users may choose others
+        random: whether bodies are drawn, so that a seed says which
     """
 
     name: str

@@ -16,11 +16,13 @@ AXES = "xyz"
 class Face:
     """A face of the box as its sites see it.
 
-    inward    the unit vector into the box
-    unknown   the directions that enter through the face: what arrives along them is no flow's
-    grazing   those along the face, with the one at rest
-    leaving   those through the face, outwards
-    tangents  for every direction its part along the face: c without its component along `inward`
+    Attributes:
+        inward: the unit vector into the box
+        unknown: the directions that enter through the face: what arrives along them is no flow's
+        grazing: those along the face, with the one at rest
+        leaving: those through the face, outwards
+        tangents: for every direction its part along the face: c without its component along
+          `inward`
     """
 
     inward: lw.Direction

@@ -25,9 +25,11 @@ Function = Callable[..., Any]
 class Boundary:
     """A boundary condition of sites that lie at a face of the box, the last ones of the fluid.
 
-    maker       (lattice, precision, face, forced) -> a sitewise function of f and the parameters
-    parameters  "velocity" (a vector, in sites a step) and "profile" (a number that multiplies it),
-    "density", or all collides    whether the collision follows
+    Attributes:
+        maker: (lattice, precision, face, forced) -> a sitewise function of f and the parameters
+        parameters: "velocity" (a vector, in sites a step) and "profile" (a number that multiplies
+          it), "density", or all
+        collides: whether the collision follows
     """
 
     name: str

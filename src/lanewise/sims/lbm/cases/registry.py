@@ -103,18 +103,24 @@ class Probe:
 class Setup:
     """A flow, ready to be simulated.
 
-    shape           (ny, nx) or (nz, ny, nx) sites viscosity       kinematic, in lattice units;
-    `speed` and `length` are those of the Reynolds number edges, mask     as in `Simulation`;
-    `kinds` says what the numbers of the mask, and the walls of the edges, are surfaces        of
-    walls, by their numbers: these lie there instead of half-way between sites outflow_speed   at
-    which outflow edges carry things out force           a body force on every site, one component a
-    dimension
-    density, velocity, gradient   the initial state as arrays (gradient: d velocity_b / d x_a in
-    [..., a, b]), None at rest steps           how many to take when the user does not say; with
-    `steady`, at most steady          the relative change of the velocity at which the flow counts
-    as steady; 0 for flows that never are probe           what to measure on the way results
-    (the last state, what was measured) -> the case's own results picture         the field of the
-    picture: "speed" or "vorticity"; streamlines: in a box that is closed below
+    Attributes:
+        shape: (ny, nx) or (nz, ny, nx) sites
+        viscosity: kinematic, in lattice units; `speed` and `length` are those of the Reynolds
+          number
+        edges, mask: as in `Simulation`; `kinds` says what the numbers of the mask, and the walls of
+          the edges, are
+        surfaces: of walls, by their numbers: these lie there instead of half-way between sites
+        outflow_speed: at which outflow edges carry things out
+        force: a body force on every site, one component a dimension
+        density, velocity, gradient: the initial state as arrays (gradient: d velocity_b / d x_a in
+          [..., a, b]), None at rest
+        steps: how many to take when the user does not say; with `steady`, at most
+        steady: the relative change of the velocity at which the flow counts as steady; 0 for flows
+          that never are
+        probe: what to measure on the way
+        results: (the last state, what was measured) -> the case's own results
+        picture: the field of the picture: "speed" or "vorticity"; streamlines: in a box that is
+          closed below
     """
 
     lattice: str
@@ -143,11 +149,12 @@ class Setup:
 class Case:
     """A named flow.
 
-    re, size, speed  the defaults; `size_of` says what `size` counts
-    lattices         those it can run on, the default first
-    drives           the ways to drive it, the default first; empty when there is only one
-    obstacle         whether a mask or a mesh may replace its own obstacle
-    mean_speed       see `Request.speed`: which velocity that is
+    Attributes:
+        re, size, speed: the defaults; `size_of` says what `size` counts
+        lattices: those it can run on, the default first
+        drives: the ways to drive it, the default first; empty when there is only one
+        obstacle: whether a mask or a mesh may replace its own obstacle
+        mean_speed: see `Request.speed`: which velocity that is
     """
 
     name: str

@@ -24,11 +24,13 @@ LATTICES = ("D2Q9", "D3Q19", "D3Q27")
 class Operator:
     """A collision operator.
 
-    maker       (lattice, precision, forced[, eddies]) -> a sitewise function of f, omega and the
-    parameters below parameters  uniform parameters besides omega, and their defaults most
-    the largest value of its parameters; rates above 2 amplify what they should damp eddies
-    whether it can be combined with Smagorinsky's model lattices    the names of the lattices that
-    it is made for
+    Attributes:
+        maker: (lattice, precision, forced[, eddies]) -> a sitewise function of f, omega and the
+          parameters below
+        parameters: uniform parameters besides omega, and their defaults
+        most: the largest value of its parameters; rates above 2 amplify what they should damp
+        eddies: whether it can be combined with Smagorinsky's model
+        lattices: the names of the lattices that it is made for
     """
 
     name: str

@@ -30,11 +30,12 @@ QUANTITIES: tuple[Quantity, ...] = ("speed", "vorticity")
 class Slice:
     """A plane of the flow.
 
-    axes    the names of the horizontal and of the vertical axis
-    values  (vertical, horizontal): the speed, or the vorticity's component normal to the plane
-    solid   as values
-    place   where the plane lies: "z = 32", or "" in 2-D
-    normal  the axis across the plane
+    Attributes:
+        axes: the names of the horizontal and of the vertical axis
+        values: (vertical, horizontal): the speed, or the vorticity's component normal to the plane
+        solid: as values
+        place: where the plane lies: "z = 32", or "" in 2-D
+        normal: the axis across the plane
     """
 
     axes: tuple[str, str]

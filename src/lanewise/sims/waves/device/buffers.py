@@ -41,9 +41,12 @@ SORTED = 64  # bytes of a cell while the best are chosen
 class MapShape:
     """Sizes of maps that are computed together.
 
-    directions, spins     maps are directions times spin-downs frequencies, block    of a map, and
-    of these as many at a time margin                bins of F besides the frequencies chosen
-    pixels of a map, with their residual spin-downs, whose frequencies are looked at one by one
+    Attributes:
+        directions, spins: maps are directions times spin-downs
+        frequencies, block: of a map, and of these as many at a time
+        margin: bins of F besides the frequencies
+        chosen: pixels of a map, with their residual spin-downs, whose frequencies are looked at one
+          by one
     """
 
     directions: int

@@ -39,10 +39,11 @@ Blame = Callable[[SkyDirection, float], None]
 class Best:
     """The best cells of maps, (maps, cells) each, in the order of candidates.
 
-    place   in (frequency, rank, residual), flat: rank is the place of a pixel in
-            `SkyDirection.order`, so that of cells of one significance those of lower places come
-            first
-    two_f   the mean over the stacks
+    Attributes:
+        place: in (frequency, rank, residual), flat: rank is the place of a pixel in
+          `SkyDirection.order`, so that of cells of one significance those of lower places come
+          first
+        two_f: the mean over the stacks
     """
 
     place: Ints

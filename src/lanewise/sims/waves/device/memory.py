@@ -21,10 +21,11 @@ MIB = 2**20
 class Memory:
     """Bytes on a device.
 
-    data      of the bins, which grows with the loaded band
-    vectors   F of the stacks, and what it is made of
-    maps      of the parts of maps that are computed at a time
-    device    which it is
+    Attributes:
+        data: of the bins, which grows with the loaded band
+        vectors: F of the stacks, and what it is made of
+        maps: of the parts of maps that are computed at a time
+        device: which it is
     """
 
     data: int

@@ -19,9 +19,9 @@ def first_cells(
     """Places of the `most` cells that come first in each row: by falling level, cells of one level
     by rising order.
 
-    level     (rows, cells) float64; what is infinite or no number comes first
-    order     (rows, cells) int64 from 0 to below `limit`, all different within a row
-    largest   of levels that are integers from 0 on: both are then one key, a single sort
+        level: (rows, cells) float64; what is infinite or no number comes first
+        order: (rows, cells) int64 from 0 to below `limit`, all different within a row
+        largest: of levels that are integers from 0 on: both are then one key, a single sort
 
     The result is (rows, most), on the device of the arrays. On a GPU nothing waits for it: the
     number of places is known beforehand.

@@ -23,12 +23,15 @@ ROUND = 16  # bins
 class MapField:
     """What all maps of a search have in common.
 
-    farthest             of the pixels from the centre, as vectors start, frequencies   number of
-    the first frequency, and how many; frequency i is first + resolution i, Hz centre
-    Hz, that shifts of pixels are computed at reference            GPS nanoseconds of all
-    frequencies and spin-downs residuals            (r) spin-downs besides that of a map, Hz/s,
-    rising; drifts: (r, s) see `hough.drift_offsets` threshold            of F; weighted: whether
-    stacks have weights
+    Attributes:
+        farthest: of the pixels from the centre, as vectors
+        start, frequencies: number of the first frequency, and how many; frequency i is first +
+          resolution i, Hz
+        centre: Hz, that shifts of pixels are computed at
+        reference: GPS nanoseconds of all frequencies and spin-downs
+        residuals: (r) spin-downs besides that of a map, Hz/s, rising; drifts: (r, s) see
+          `hough.drift_offsets`
+        threshold: of F; weighted: whether stacks have weights
     """
 
     grid: PatchGrid
@@ -76,9 +79,12 @@ def rounded(margin: int) -> int:
 class SkyDirection:
     """A direction in radians.
 
-    order    (pixels) numbers of the pixels of its patch, as `hough.pixel_order` has them; rank: the
-    place of each pixel there axes     of the patch, one a row stacks   (s, 5) sums of a^2, b^2 and
-    a b, whether F can be computed of them, and the weight of each stack
+    Attributes:
+        order: (pixels) numbers of the pixels of its patch, as `hough.pixel_order` has them; rank:
+          the place of each pixel there
+        axes: of the patch, one per row
+        stacks: (s, 5) sums of a^2, b^2 and a b, whether F can be computed of them, and the weight
+          of each stack
     """
 
     patch: Patch
@@ -96,8 +102,9 @@ class Batch:
 
     There is memory for `room` directions.
 
-    f   (directions, spin-downs) of (s, bins) where F is known already, with a margin in bins each;
-    None to compute it by demodulation
+    Attributes:
+        f: (directions, spin-downs) of (s, bins) where F is known already, with a margin in bins
+          each; None to compute it by demodulation
     """
 
     directions: tuple[SkyDirection, ...]

@@ -125,15 +125,19 @@ def follow_up(
     the coherent statistic cannot tell them apart, or in one region, the one with the highest 2F
     stays.
 
-    directions   that the search had: with its grids they say how many templates could have been
-    chosen report       is called with each candidate that is done
+        directions: that the search had: with its grids they say how many templates could have been
+          chosen
+        report: is called with each candidate that is done
 
-    rank          place among the candidates, from 0 freq, f1dot   Hz and Hz/s at the middle of the
-    observation, as those of candidates; alpha, delta: radians twoF          coherent, of all data;
-    twoF_<detector>: of each one's; mean_twoF: over the stacks of the search, same template
-    false_alarm   the probability that noise gives as much, see `false_alarm` promoted      1 where
-    that is below 0.01 and no detector alone has more than all together, else 0 templates     how
-    many were computed, in all stages
+        rank: place among the candidates, from 0
+        freq, f1dot: Hz and Hz/s at the middle of the observation, as those of candidates; alpha,
+          delta: radians
+        twoF: coherent, of all data; twoF_<detector>: of each one's; mean_twoF: over the stacks of
+          the search, same template
+        false_alarm: the probability that noise gives as much, see `false_alarm`
+        promoted: 1 where that is below 0.01 and no detector alone has more than all together, else
+          0
+        templates: how many were computed, in all stages
 
     Raises InputError for less than one candidate, or regions of too many templates.
     """

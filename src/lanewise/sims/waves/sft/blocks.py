@@ -36,12 +36,13 @@ LARGEST_COMMENT = 1 << 24
 class Block:
     """The header of one SFT, and where it lies.
 
-    number     which SFT of the file, from 0
-    offset     bytes before it
-    order      "<" or ">": the byte order that it was written in
-    start      GPS time of its first sample, in nanoseconds
-    duration   seconds; its bins are 1 / duration Hz wide
-    window     the number in the header, in version 2 two bytes of padding
+    Attributes:
+        number: which SFT of the file, from 0
+        offset: bytes before it
+        order: "<" or ">": the byte order that it was written in
+        start: GPS time of its first sample, in nanoseconds
+        duration: seconds; its bins are 1 / duration Hz wide
+        window: the number in the header, in version 2 two bytes of padding
     """
 
     path: Path

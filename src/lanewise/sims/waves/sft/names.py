@@ -20,13 +20,14 @@ _PATTERN = re.compile(
 class SftName:
     """What the name of a file says.
 
-    detector   two characters, for example H1
-    count      SFTs in the file
-    duration   of one SFT, seconds
-    start      GPS seconds of the first sample
-    span       seconds from there to the end of the last SFT
-    label      letters and digits; in public files O<run><kind>+V<revision>+C<channel>+W<window>
-    band       of narrow-band files: the first bin and the width, each as (whole Hz, bins above it)
+    Attributes:
+        detector: two characters, for example H1
+        count: SFTs in the file
+        duration: of one SFT, seconds
+        start: GPS seconds of the first sample
+        span: seconds from there to the end of the last SFT
+        label: letters and digits; in public files O<run><kind>+V<revision>+C<channel>+W<window>
+        band: of narrow-band files: the first bin and the width, each as (whole Hz, bins above it)
     """
 
     detector: str

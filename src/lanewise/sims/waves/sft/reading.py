@@ -59,16 +59,18 @@ def load_sfts(
 ) -> SftSet:
     """Read SFTs of versions 2 and 3 in either byte order.
 
-    files      a path, a pattern such as "data/*.sft", or several of them; a file may hold one SFT
-    or many band       frequencies in Hz that are loaded: low <= f < high; None for all, which then
-    must be the same for all SFTs margin     bins more on both sides of the band; a search needs
-    `search_margin` of them skip_bad   leave out what is damaged, overlaps or does not cover the
-    band, and list it in `left_out`, instead of raising verify     check the CRC-64 of every SFT
-    that is used. A checksum is of the whole SFT: this reads the files once, in parts of
-               1 MiB. Without it only headers and the band are read. Memory is that of the band in
-               both cases
-    detectors  which ones, by their two characters; None for all
-    span       GPS seconds: SFTs that start in low <= t < high
+        files: a path, a pattern such as "data/*.sft", or several of them; a file may hold one SFT
+          or many
+        band: frequencies in Hz that are loaded: low <= f < high; None for all, which then must be
+          the same for all SFTs
+        margin: bins more on both sides of the band; a search needs `search_margin` of them
+        skip_bad: leave out what is damaged, overlaps or does not cover the band, and list it in
+          `left_out`, instead of raising
+        verify: check the CRC-64 of every SFT that is used. A checksum is of the whole SFT: this
+          reads the files once, in parts of 1 MiB. Without it only headers and the band are read.
+          Memory is that of the band in both cases
+        detectors: which ones, by their two characters; None for all
+        span: GPS seconds: SFTs that start in low <= t < high
 
     SFTs of one detector and time that hold neighbouring bands (narrow-band files) are joined.
     Raises InputError that names file and SFT: no file, not an SFT, unsupported version, truncated,

@@ -34,14 +34,15 @@ class LeftOut:
 class DetectorSfts:
     """The SFTs of one detector, ordered by time.
 
-    detector    its two characters, for example H1
-    start       (n,) int64, GPS times of the first samples in nanoseconds
-    duration    T, seconds
-    first_bin   the number of the first bin; bin j lies at j / T Hz
-    data        (n, bins) complex64, contiguous: X_k = dt sum_j x_j w_j exp(-2 pi i j k / N), 1/Hz
-    version     2 or 3, for each SFT (uint8)
-    window      the number in the header, for each SFT (uint16); in version 2 padding
-    comments    the comments with their padding
+    Attributes:
+        detector: its two characters, for example H1
+        start: (n,) int64, GPS times of the first samples in nanoseconds
+        duration: T, seconds
+        first_bin: the number of the first bin; bin j lies at j / T Hz
+        data: (n, bins) complex64, contiguous: X_k = dt sum_j x_j w_j exp(-2 pi i j k / N), 1/Hz
+        version: 2 or 3, for each SFT (uint8)
+        window: the number in the header, for each SFT (uint16); in version 2 padding
+        comments: the comments with their padding
     """
 
     detector: str

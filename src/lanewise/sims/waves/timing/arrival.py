@@ -32,9 +32,10 @@ SUN_RADIUS = 2.322  # light-seconds
 class Arrival:
     """Arrivals at the barycentre (or emissions, with an orbit added) of p sky positions at n times.
 
-    time    (p, n) int64, TDB as GPS nanoseconds, rounded down to whole ones
-    extra   (p, n) seconds to add: what an orbit adds, zero without one
-    rate    (p, n) d time / dt at the detector
+    Attributes:
+        time: (p, n) int64, TDB as GPS nanoseconds, rounded down to whole ones
+        extra: (p, n) seconds to add: what an orbit adds, zero without one
+        rate: (p, n) d time / dt at the detector
     """
 
     time: Times
@@ -208,11 +209,12 @@ def _shapiro(earth: EarthState, n: Floats) -> tuple[Floats, Floats]:
 class Orbit:
     """The orbit of a source round a companion (Kepler's), as LALPulsar parametrises it.
 
-    size            projected semi-major axis, light-seconds (a sin i)
-    period          seconds
-    periapsis       GPS nanoseconds at which it passed there, in its own time
-    eccentricity    0 to below 1
-    argument        of periapsis, radians
+    Attributes:
+        size: projected semi-major axis, light-seconds (a sin i)
+        period: seconds
+        periapsis: GPS nanoseconds at which it passed there, in its own time
+        eccentricity: 0 to below 1
+        argument: of periapsis, radians
     """
 
     size: float

@@ -59,12 +59,15 @@ IN_THE_DERIVATIVE = 5  # of the terms, the first ones: the others are below 1e-1
 class EarthState:
     """The Earth at n times.
 
-    times           (n,) GPS, int64 nanoseconds position        (n, 3) of its centre, light-seconds
-    from the barycentre; velocity: (n, 3), c from_sun        (n, 3) from the Sun's centre,
-    light-seconds; from_sun_rate: (n, 3), c mean_sidereal   (n,) Greenwich mean sidereal time,
-    radians; apparent_sidereal: with the equation of the equinoxes zeta, z, theta  (n,) angles of
-    precession since J2000, radians in_longitude    (n,) nutation, radians; in_obliquity: likewise
-    einstein        (n,) TDB - TT, seconds; einstein_rate: its derivative
+    Attributes:
+        times: (n,) GPS, int64 nanoseconds
+        position: (n, 3) of its centre, light-seconds from the barycentre; velocity: (n, 3), c
+        from_sun: (n, 3) from the Sun's centre, light-seconds; from_sun_rate: (n, 3), c
+        mean_sidereal: (n,) Greenwich mean sidereal time, radians; apparent_sidereal: with the
+          equation of the equinoxes
+        zeta, z, theta: (n,) angles of precession since J2000, radians
+        in_longitude: (n,) nutation, radians; in_obliquity: likewise
+        einstein: (n,) TDB - TT, seconds; einstein_rate: its derivative
     """
 
     times: Times

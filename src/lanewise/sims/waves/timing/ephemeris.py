@@ -50,10 +50,11 @@ class EphemerisTable:
     """Positions, velocities and accelerations in equal steps, continued from the nearest row to
     second order.
 
-    source   what it was read from, for errors
-    start    GPS seconds of the first row
-    step     seconds
-    rows     (n, 9): light-seconds, c, c a second
+    Attributes:
+        source: what it was read from, for errors
+        start: GPS seconds of the first row
+        step: seconds
+        rows: (n, 9): light-seconds, c, c a second
     """
 
     source: str

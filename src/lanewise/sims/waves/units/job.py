@@ -34,11 +34,15 @@ class Job:
     """A search of files: everything that decides its candidates, and the device, which decides no
     more than float32 sums do.
 
-    sfts        patterns of SFT files, which all workers can read sky         directions: alpha and
-    delta, radians ephemeris   by name most        length of the list of candidates skip_bad
-    whether damaged SFTs are left out method      "demod", or "resamp": F by Fourier transforms, on
-    the host device      that computes, "numpy" being the definition in float64; checkpoints go from
-    one to another
+    Attributes:
+        sfts: patterns of SFT files, which all workers can read
+        sky: directions: alpha and delta, radians
+        ephemeris: by name
+        most: length of the list of candidates
+        skip_bad: whether damaged SFTs are left out
+        method: "demod", or "resamp": F by Fourier transforms, on the host
+        device: that computes, "numpy" being the definition in float64; checkpoints go from one to
+          another
     """
 
     sfts: tuple[str, ...]

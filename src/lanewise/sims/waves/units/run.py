@@ -47,10 +47,12 @@ ATTEMPTS = 2  # at a unit whose result is refused
 class Workers:
     """Who computes. Neither: this process.
 
-    count       processes of this machine, started and ended with the search; for jobs of the device
-    "cuda" each has its own GPU scheduler   address of a Dask scheduler, whose workers have
-    lanewise and see the files and the folder of checkpoints
-    gpus        numbers of the GPUs of this machine that have a worker each, if not the first ones
+    Attributes:
+        count: processes of this machine, started and ended with the search; for jobs of the device
+          "cuda" each has its own GPU
+        scheduler: address of a Dask scheduler, whose workers have lanewise and see the files and
+          the folder of checkpoints
+        gpus: numbers of the GPUs of this machine that have a worker each, if not the first ones
     """
 
     count: int | None = None
@@ -196,9 +198,10 @@ def search_in_units(
 ) -> Found:
     """Search in work units, whose checkpoints are in `folder`, which is made.
 
-    units       how many at least; None: those of the folder, else 4 a worker, or 1 seconds     from
-    one checkpoint of a unit to the next resume      continue from the checkpoints; overwrite: begin
-    anew where there are some. Without either they are refused
+        units: how many at least; None: those of the folder, else 4 per worker, or 1
+        seconds: from one checkpoint of a unit to the next
+        resume: continue from the checkpoints; overwrite: begin anew where there are some. Without
+          either they are refused
 
     The list is the same for all numbers of units and workers, and for resumed searches, to the bit.
     Raises InputError for checkpoints of another search, which says what differs, and for a disk
