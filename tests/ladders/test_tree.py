@@ -100,7 +100,7 @@ def test_a_library_that_is_absent_or_fails_is_a_rung_with_the_reason(monkeypatch
         monkeypatch, Peer("no_such_library", exact), Peer("json", fails), Peer("ast", exact, on_gpu=True)
     )
     assert (absent.name, absent.extra["skip"]) == ("no_such_library", "absent")
-    assert absent.skipped == "no_such_library is not installed; python -m pip install no_such_library"
+    assert absent.skipped == "the package no_such_library is not installed"
     assert (failing.name, failing.extra["skip"], failing.skipped) == ("json", "failed", "OSError: no such table")
     assert Peer("json", exact, softened=False).lacking(0.05) == "json has no forces of a softening of 0.05"
     assert Peer("json", exact, unsoftened=False).lacking(0.0) == "json has no forces of a softening of 0"

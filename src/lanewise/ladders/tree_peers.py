@@ -45,7 +45,7 @@ class Peer:
     def lacking(self, softening: float) -> str:
         """Why it has no forces of such a cluster here; "" where it has."""
         if find_spec(self.package) is None:
-            return f"{self.package} is not installed; python -m pip install {self.package}"
+            return f"the package {self.package} is not installed"
         if not (self.softened if softening else self.unsoftened):
             return f"{self.package} has no forces of a softening of {softening:g}"
         return ""
