@@ -26,7 +26,6 @@ from lanewise.ladders.problem import Law, Problem, attraction
 from lanewise.ladders.run import RUNS, clock, skipped
 from lanewise.ladders.rung import NOTHING, Column, Ladder, Options, Rung, Sizes, compared, number
 from lanewise.ladders.tree_peers import PEERS, Peer
-from lanewise.language.target import CPU
 from lanewise.layouts import default_layout
 from lanewise.plot.canvas import FAINT, GRID, TEXT, dark_axes, dark_figure, save_png
 from lanewise.sims.common.devices import bring, get_device, to_host
@@ -106,7 +105,7 @@ def _beside(peer: Peer, problem: Problem, options: Options, base: Rung | None) -
         problem, words = Problem(problem.bodies, problem.seed, UNSOFTENED), ", unsoftened"
     position, mass = (x.astype(np.float64) for x in (problem.position, problem.mass))
     try:
-        threads = get_device(CPU.name).units()
+        threads = get_device("cpu").units()
         versions = list(peer.versions(position, mass, softening, threads).items())
         for name, run in versions[: 1 if options.quick else None]:
             rung = replace(blank, name=name + words)
