@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 import lanewise
-from lanewise.ladders import boids, layouts, tutorial
+from lanewise.ladders import LADDERS, boids, find_ladder, layouts, tutorial
 from lanewise.ladders.rung import Rung
 from lanewise.support.numerals import counted
 
@@ -67,3 +67,10 @@ def test_summaries_of_one(ladder: ModuleType, count: int) -> None:
     rung = Rung(name="W=9, own cells", bodies=count, seconds=1e-3, extra={"world": 9.0})
     one, many = ("agent", "agents") if ladder is boids else ("body", "bodies")
     assert ladder.summary([rung])[0].startswith(f"{counted(count, one, many)}{',' if ladder is boids else ':'} ")
+
+
+def test_titles_of_one() -> None:
+    """What every ladder counts has a word for one, as tables and pictures have it."""
+    said = {find_ladder(n, axis).so_many(1) for n, axes in LADDERS.items() for axis in (None, *axes)}
+    assert said == {"1 body", "1 agent", "1 site", "1 amplitude", "1 element of a matrix"}
+    assert boids.LADDER.so_many(1_000) == "1,000 agents"

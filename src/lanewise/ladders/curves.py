@@ -79,7 +79,7 @@ def _lines(
     for rung in rungs:
         if rung.seconds is None or (place := number(rung, axis)) is None:
             continue
-        size = "" if axis == "count" else f"{rung.bodies:,} {ladder.elements}, "
+        size = "" if axis == "count" else f"{ladder.so_many(rung.bodies)}, "
         points = lines.setdefault(f"{size}{rung.extra.get('curve')}", [])
         value = rung.seconds if panel.key is None else number(rung, panel.key)
         if value is not None:

@@ -67,7 +67,7 @@ def plot_ladder(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> 
     sizes = list(dict.fromkeys(r.bodies for r in rungs))
     here = [
         _Series(
-            f"here, {n:,} {ladder.elements}",
+            f"here, {ladder.so_many(n)}",
             HERE[i % len(HERE)],
             _numbers(rungs, n, "speedup"),
             _numbers(rungs, n, "predicted"),
@@ -113,7 +113,7 @@ def _expected(ladder: Ladder, rungs: list[Rung], sizes: list[int]) -> list[_Seri
             factors = _rates(rungs, n, key)
             if factors:
                 colour = EXPECTED[len(made) % len(EXPECTED)]
-                made.append(_Series(f"{label}, {n:,} {ladder.elements}", colour, factors))
+                made.append(_Series(f"{label}, {ladder.so_many(n)}", colour, factors))
     return made
 
 
@@ -129,7 +129,7 @@ def _papers(ladder: Ladder, rungs: list[Rung]) -> list[_Series]:
             {name for name, *_ in given}
         )
         for some in [[n] for n in sizes] if each else [sizes]:
-            label = f"{machine}, {some[0]:,} {ladder.elements}" if each else machine
+            label = f"{machine}, {ladder.so_many(some[0])}" if each else machine
             factors = {name: figure for name, n, figure in given if n in some}
             made.append(_Series(label, PAPER[len(made) % len(PAPER)], factors))
     return made

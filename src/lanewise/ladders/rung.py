@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lanewise.sims.common.devices import is_gpu
+from lanewise.support.numerals import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +148,10 @@ class Rate:
     title: str = "Rate here"
 
 
+ONE = {"bodies": "body", "elements of a matrix": "element of a matrix"}
+"""Of what ladders count, where that is not the plural without its s."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ladder:
     """A series of rungs.
@@ -182,6 +187,11 @@ class Ladder:
     parts: tuple[str, ...] = ()
     precisions: tuple[str, ...] = ("f32",)
 
+    def so_many(self, number: int) -> str:
+        """`1 body`, `1,000 bodies`."""
+        one = ONE.get(self.elements, self.elements.removesuffix("s"))
+        return counted(number, one, self.elements)
+
 
 NOTHING = "–"
 
@@ -199,7 +209,7 @@ def show(console: Console, ladder: Ladder, rungs: list[Rung]) -> None:
     """
     width = console.width
     for bodies, same in _by_bodies(rungs).items():
-        title = f"{ladder.title}: {bodies:,} {ladder.elements}"
+        title = f"{ladder.title}: {ladder.so_many(bodies)}"
         for part in _fitting(_columns(ladder, same), same, width):
             table = _table(title, part, same)
             console.width = max(
