@@ -102,8 +102,8 @@ def test_workers_that_are_killed(pattern: str, tmp_path: Path, device: str) -> N
 
 CLUSTER = """
 import sys
-from lanewise.sims.waves.units.engines import _cluster
-with _cluster(2, False) as cluster:
+from lanewise.sims.waves.units.engines import _cluster, described_workers
+with _cluster(described_workers(2, False)) as cluster:
     print(cluster.scheduler_address, flush=True)
     sys.stdin.read()
 """
