@@ -287,7 +287,7 @@ def test_kernels_of_files_over_trees(lanewise: Command, tmp_path: Path, options:
         ("grow --method tree", "is no pairwise kernel: it has no sources to sum up by a tree"),
         ("pull --leaf 3", "--leaf needs --method tree"),
         ("pull --method auto", "unknown method 'auto'; wanted one of direct, tree"),
-        ("pull --method tree --theta 3", "Tree(theta=3.0): wanted a number above 0 and at most 0.9"),
+        ("pull --method tree --theta 3", "error: --theta 3.0: wanted a number above 0 and at most 0.9"),
     ],
 )
 def test_what_no_tree_sums_up_is_refused(lanewise: Command, tmp_path: Path, options: str, message: str) -> None:
