@@ -57,10 +57,10 @@ FIGURES: dict[tuple[str, str], str] = {
     ("searches.md", "An opening is acceptable if 99 % of them"): SETTING,
     ("ladder-gravity-mesh.md", "100 % means twice as fast on two"): NAME,
     ("tuning.md", "Plans that take 1.5 times as long"): SETTING,
-    ("tuning.md", "0.5 % an axis"): SETTING,
+    ("tuning.md", "0.5 % per axis"): SETTING,
     ("tuning.md", "The best five within 4 %"): SETTING,
     ("tuning.md", "is faster by 1 %"): SETTING,
-    ("tuning.md", "One timing lasts at least 2 ms on a GPU (by events, around a graph of many launches) and 20 ms on a CPU. 30 ms of work"): SETTING,
+    ("tuning.md", "One timing lasts at least 2 ms on a GPU (by events, around a graph of many launches) and 20 ms on a CPU. A warm-up of 30 ms"): SETTING,
 }  # fmt: skip
 
 # Commands beside figures whose output is compared elsewhere: where.
