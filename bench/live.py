@@ -110,11 +110,11 @@ class Watching:
         )
 
     @classmethod
-    def of(cls, port: int, token: str) -> Watching:
+    def of(cls, port: int, token: str, rate: float = RATE) -> Watching:
         """Of a view."""
         from lanewise.live.protocol import PATH
 
-        return cls(str(Path(__file__)), "--read", f"ws://127.0.0.1:{port}{PATH}", token)
+        return cls(str(Path(__file__)), "--read", f"ws://127.0.0.1:{port}{PATH}", token, str(rate))
 
     def ask(self, what: str) -> dict[str, Any]:
         """go: read; stop: what was read since then."""
@@ -142,7 +142,7 @@ def words_heard() -> queue.SimpleQueue[str]:
     return words
 
 
-def read(address: str, token: str) -> None:
+def read(address: str, token: str, rate: str) -> None:
     """The other process."""
     from websockets.sync.client import connect
 
@@ -155,7 +155,7 @@ def read(address: str, token: str) -> None:
             connection.send(json.dumps(message))
 
         say(do="hello", token=token)
-        say(do="rate", n=int(RATE))
+        say(do="rate", n=float(rate))
         frames, nbytes = 0, 0
         while True:
             if not words.empty():

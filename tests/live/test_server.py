@@ -382,6 +382,19 @@ def test_a_pause_is_no_time_of_steps(scene: Counting, monkeypatch: pytest.Monkey
     assert feed.steps_per_second == 100 / 2
 
 
+def test_acknowledgements_are_heard_however_many_frames_come(scene: Counting) -> None:
+    viewer = Viewer(Feed(scene), print)
+    viewer.credits = 2
+
+    async def acknowledge() -> None:
+        for sequence in range(3 * viewers.MESSAGES_A_SECOND):
+            viewer.under_way[sequence] = time.monotonic(), 0
+            await viewer.take(json.dumps({"do": "ack", "sequence": sequence, "decode": 1, "draw": 1, "queue": 0}))
+            assert not viewer.under_way
+
+    asyncio.run(acknowledge())
+
+
 def test_who_leaves_is_forgotten(server: Server, scene: Counting) -> None:
     with Running(server.feed, scene):
         for _ in range(30):

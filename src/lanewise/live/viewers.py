@@ -28,7 +28,7 @@ CHUNK_BYTES = 1 << 20
 TELLS = 0.25  # seconds between two states that differ by their steps
 SILENT_SECONDS = 1.0  # with a frame under way, twice what the slowest viewer that reads needs
 RESTS = 0.5  # seconds with one frame in view after which what was left out follows
-MESSAGES_A_SECOND = 100
+MESSAGES_A_SECOND = 100  # and what acknowledges frames
 _FITTED = itertools.count(1)  # numbers of automatic ranges
 LOGGED = 5  # refusals that a viewer receives per second
 
@@ -135,10 +135,13 @@ class Viewer:
 
     def _acknowledged(self, sequence: int) -> None:
         """A credit comes back; points are as many as go there and are drawn in time."""
+        if not self.under_way:
+            return
+        second, count, refused = self._second
+        self._second = second, count - 1, refused  # there are as many as frames
         found = self.under_way.pop(sequence, None)
-        if found is None:
-            if self.under_way:  # frames of one moment have one number
-                self.under_way.pop(next(iter(self.under_way)))
+        if found is None:  # frames of one moment have one number
+            self.under_way.pop(next(iter(self.under_way)))
             return
         sent, points = found
         if not points:
