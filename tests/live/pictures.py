@@ -123,11 +123,11 @@ def take(browser: Any, shot: Shot) -> Path:
                 process.wait(10)
             process.kill()
     path = FOLDER / f"{shot.name}.png"
-    # this method keeps colours that are rare, such as those of the legend
+    # this method keeps colours that are rare, such as those of the legend; a round of means those of large areas
     small = (
         Image.open(io.BytesIO(picture))
         .convert("RGB")
-        .quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+        .quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE)
     )
     small.save(path, optimize=True)
     return path

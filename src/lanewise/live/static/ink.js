@@ -112,7 +112,7 @@ export function inked(c) {
       }
       const [x, y] = [0, 1].map((k) => (start[k] + end[k]) / 2 + 38 * away[k]);
       if (camera.flat && i === 1 && name.length > 2) upright(name, x + 8 * away[0], y);
-      else text(name, Math.max(x, 14), y, side(away));
+      else text(name, Math.max(x, 14), x < 14 ? y - 16 : y, side(away));
     }
   }
 

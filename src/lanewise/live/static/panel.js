@@ -22,13 +22,14 @@ const KEYS = [
   ["H", "this help"],
 ];
 
+const CHECK = "checkbox";
 // [key in settings, label, kind or choices, for which kinds of frames]
 const CONTROLS = {
   Colour: [
     ["field", "By", []],
     ["scale", "Scale", SCALES],
     ["map", "Map", Object.keys(MAPS)],
-    ["reversed", "Reversed", "checkbox"],
+    ["reversed", "Reversed", CHECK],
     ["low", "From", "number"],
     ["high", "To", "number"],
   ],
@@ -36,24 +37,24 @@ const CONTROLS = {
     ["size", "Size", [0.5, 16, 0.5], "points arrows"],
     ["style", "Style", ["opaque", "glow"], "points"],
     ["opacity", "Opacity", [0.02, 1, 0.02], "points"],
-    ["massive", "Larger", "checkbox", "points"],
+    ["massive", "Larger", CHECK, "points"],
     ["tails", "Tails", [0, 64, 1], "points arrows"],
-    ["boxes", "Tree", "checkbox", "boxes"],
+    ["boxes", "Tree", CHECK, "boxes"],
   ],
   Field: [
-    ["slices", "Slice", "checkbox", "slice"],
+    ["slices", "Slice", CHECK, "slice"],
     ["axis", "Across", [..."xyz"], "slice"],
     ["place", "At", [0, 1, 0.01], "slice"],
-    ["smooth", "Smooth", "checkbox", "slice"],
+    ["smooth", "Smooth", CHECK, "slice"],
     ["volume", "Volume", ["none", "walls", "maximum", "emission"], "volume"],
     ["density", "Density", [0.02, 1, 0.02], "volume"],
   ],
   View: [
-    ["turning", "Turn", "checkbox"],
-    ["fitting", "Keep fitted", "checkbox"],
+    ["turning", "Turn", CHECK],
+    ["fitting", "Keep fitted", CHECK],
     ["rate", "Frames/s", [1, 60, 1]],
-    ["axes", "Axes", "checkbox"],
-    ["stereo", "Red-cyan", "checkbox"],
+    ["axes", "Axes", CHECK],
+    ["stereo", "Red-cyan", CHECK],
     ["theme", "Theme", ["system", "light", "dark"]],
     ["times", "Picture", ["1x", "2x", "3x", "4x"]],
   ],
@@ -126,7 +127,7 @@ export class Panel {
   show(key) {
     const { input } = this.rows[key];
     const value = this.settings[key];
-    if (input.type === "checkbox") input.checked = value;
+    if (input.type === CHECK) input.checked = value;
     else if (document.activeElement !== input || input.type !== "number") input.value = value ?? "";
   }
 
