@@ -11,7 +11,7 @@ import pytest
 import lanewise as lw
 from lanewise.ladders.boids_meetings import met, own_cells, predicted_seconds
 from lanewise.ladders.boids_run import make_start
-from lanewise.ladders.boids_truth import FEW, IN_TURN, LARGE, MANY, make_truth, make_truth_in_turn
+from lanewise.ladders.boids_truth import FEW, IN_TURN, LARGE, MANY, TOLERANCE, make_truth, make_truth_in_turn
 from lanewise.ladders.boids_versions import (
     ALL,
     AROUND,
@@ -84,6 +84,16 @@ def test_other_rules_are_found(state: State, changed: dict[str, Any]) -> None:
     truth = make_truth(state, THESIS, THESIS_K, 0)
     flock = Flock(state=state, semantics="thesis", world=WORLD, search="all-pairs", **changed)
     assert truth.error(flock.run(1)) > 1e-3
+
+
+@pytest.mark.parametrize("precision", ["f32", "f64"])
+def test_agents_that_nobody_is_near_are_right(precision: Any) -> None:
+    """Nothing changes but by rounding, which is no difference."""
+    state = make_start(40, 500.0, 1)
+    truth = make_truth(state, THESIS, THESIS_K, 0)
+    flock = Flock(state=state, semantics="thesis", world=500.0, search="all-pairs", precision=precision)
+    assert truth.neighbours == 0
+    assert truth.error(flock.run(1)) < TOLERANCE
 
 
 def test_some_agents_stand_for_many() -> None:

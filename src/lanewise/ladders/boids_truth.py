@@ -22,6 +22,7 @@ from lanewise.sims.common.devices import to_host
 TOLERANCE = 1e-4  # of the largest change of a velocity
 EDGE = 1e-5  # how near to a border, relative to it, float32 may be on its other side
 CANCELS = 0.01  # urges shorter than this share of their summands have lost digits
+ROUNDINGS = 4 * float(np.finfo(np.float32).eps)  # of a velocity, as its direction and its length
 FEW, MANY, LARGE = 256, 2048, 2**18  # agents that are checked: of more than LARGE, and of fewer
 IN_TURN = 64  # of a step in which one moves after another: the first ones
 Floats = NDArray[np.float64]
@@ -39,12 +40,16 @@ class Truth:
     neighbours: int
 
     def error(self, flock: Flock) -> float:
-        """The largest difference of a flock after its first step, over the largest change."""
+        """The largest difference of a flock after its first step, over the largest change. A change
+        that float32 loses when it rounds velocities counts as the smallest one that it keeps.
+        """
         speed, forward = (
             np.asarray(to_host(x), np.float64)[self.rows] for x in (flock.speed, flock.forward)
         )
         change = forward * speed[:, None] - self.before
         largest = float(np.max(np.abs(self.change), initial=0.0))
+        kept = ROUNDINGS / TOLERANCE * float(np.max(np.abs(self.before), initial=0.0))
+        largest = max(largest, kept)
         difference = float(np.max(np.abs(change - self.change), initial=0.0))
         return difference / largest if largest else difference
 
