@@ -177,7 +177,7 @@ def test_segments_that_do_not_fit_are_refused_after_those_that_did(device: str) 
     for wrong, text in (
         ((a, items.data, rows, 1.0), "'sample' must be lw.ragged"), ((a, items, samples(device, [8])[1], 1.0), "wanted one for each"),
         ((a, items[0], rows, 1.0), "is a part of another ragged array"), ((a, items, rows, 1j), "'scale' must be an f32"),
-        ((a, items, rows), "misses scale"),
+        ((a, items, rows), "needs scale"),
     ):  # fmt: skip
         with pytest.raises(ArgumentError, match=text):
             seen(*wrong)
@@ -238,7 +238,7 @@ def test_what_does_not_fit_is_refused_after_what_did(device: str) -> None:
     gravity(a, a, 0.1)
     for wrong, text in (
         ((a, other, 0.1), "'source' must be an array of Body"), ((a, a, "x"), "'softening2' must be"),
-        ((a, a, 1e39), "do not fit"), ((a, a), "misses softening2"), ((a, a, 0.1, 2), "takes 3 arguments"),
+        ((a, a, 1e39), "do not fit"), ((a, a), "needs softening2"), ((a, a, 0.1, 2), "takes 3 arguments"),
         ((a, a, 1j), "'softening2' must be an f32"), ((a, a, (1.0,)), "'softening2' must be one f32"),
     ):  # fmt: skip
         with pytest.raises(ArgumentError, match=text):

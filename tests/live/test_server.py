@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import pairwise
@@ -93,6 +93,12 @@ class Running:
     def __exit__(self, *_: object) -> None:
         self.over = True
         self.thread.join(10)
+
+
+def run_apart(doing: Coroutine[Any, Any, Any]) -> Any:
+    """What a coroutine returns, in a thread of its own: a browser's tests leave a loop running in this one."""
+    with ThreadPoolExecutor(1) as own:
+        return own.submit(asyncio.run, doing).result(60)
 
 
 @pytest.fixture
@@ -344,7 +350,7 @@ def test_a_budget_takes_elements_first_and_then_frames(
         nonlocal now
         before = len(sent)
         while True:
-            wait = asyncio.run(viewer._send_frames())
+            wait = run_apart(viewer._send_frames())
             if len(sent) > before:
                 return
             now += wait
@@ -392,7 +398,7 @@ def test_acknowledgements_are_heard_however_many_frames_come(scene: Counting) ->
             await viewer.take(json.dumps({"do": "ack", "sequence": sequence, "decode": 1, "draw": 1, "queue": 0}))
             assert not viewer.under_way
 
-    asyncio.run(acknowledge())
+    run_apart(acknowledge())
 
 
 def test_who_leaves_is_forgotten(server: Server, scene: Counting) -> None:
@@ -605,8 +611,7 @@ def test_the_end_is_said_whenever_it_comes(scene: Counting, ends_at: int) -> Non
     viewer = Viewer(feed, send, credits=10, rate=500)
     feed.watch(1)
     feed.look(0)
-    with ThreadPoolExecutor(1) as own:  # a browser's tests leave a loop running in this thread
-        own.submit(asyncio.run, viewer.serve()).result(20)
+    run_apart(viewer.serve())
     assert json.loads([text for text in said if isinstance(text, str)][-1])["ended"]
     assert decode([frame for frame in said if not isinstance(frame, str)][-1])[0].step == scene.step
 
@@ -712,8 +717,7 @@ def test_random_messages_change_nothing_of_the_run(scene: Counting) -> None:
 
     viewer = Viewer(Feed(scene), send)
     before = dict(scene.about), scene.state()
-    with ThreadPoolExecutor(1) as own:  # a browser's tests leave a loop running in this thread
-        own.submit(asyncio.run, talk()).result()
+    run_apart(talk())
     assert (dict(scene.about), scene.state()) == before
     assert viewer.feed.asked.field in ("a", "b")
     assert all(json.loads(text)["is"] in ("error", "picked") for text in said)

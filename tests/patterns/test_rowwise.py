@@ -90,7 +90,7 @@ def test_refusals_and_reuse() -> None:
     x = table()
     with pytest.raises(ArgumentError, match="wanted tables of 5 columns"):
         both(x, table(3))
-    with pytest.raises(ArgumentError, match="misses weight"):
+    with pytest.raises(ArgumentError, match="needs weight"):
         power(x)
     assert pickle.loads(pickle.dumps(power)) is power
     assert repr(power) == "<lanewise rowwise kernel power>"

@@ -48,9 +48,9 @@ def test_the_table_names_the_axes_of_the_catalogue() -> None:
 
 def test_numbers() -> None:
     for number in (
-        f"at most {search.ENUMERABLE} plans", f"at most {search.SMALL} of them", "the eight best shapes", "less than 0.5 % an axis",
+        f"at most {search.ENUMERABLE} plans", f"at most {search.SMALL} of them", "the eight best shapes", "less than 0.5 % per axis",
         f"The best five within {100 * (race.CLOSE - 1):.0f} %", f"faster by {100 * race.WORTH:.0f} %",
-        f"{measure.ROUNDINGS} units in the last place", f"{race.SLOW} times as long", f"up to {measure.MOST_COMPILERS}",
+        f"{measure.ROUNDINGS:,} units in the last place", f"{race.SLOW} times as long", f"up to {measure.MOST_COMPILERS}",
         f"at most {measure.MOST_COPIES} copies",
     ):  # fmt: skip
         assert number in " ".join(TEXT.split()), number

@@ -193,7 +193,7 @@ def begin(
 
 
 @dataclass(slots=True, eq=False)
-class Alone:
+class OneThread:
     """What was seen of one launch: the least seconds that one thread needs after its first piece,
     and how often that was timed.
     """
@@ -224,7 +224,7 @@ def run_range(
     arguments: tuple[Any, ...],
     extent: int,
     grain: int,
-    alone: Alone | None = None,
+    alone: OneThread | None = None,
 ) -> None:
     """Run elements 0..extent on all threads, in pieces of at least `grain` elements; on one, where
     few pieces are done before others had them.
@@ -342,7 +342,7 @@ class RangeLaunch:
     kernel: RangeKernel
     extent: int
     grain: int
-    alone: Alone = field(default_factory=Alone, init=False, compare=False)
+    alone: OneThread = field(default_factory=OneThread, init=False, compare=False)
 
     def __call__(self, arguments: tuple[Any, ...]) -> None:
         run_range(self.kernel, arguments, self.extent, self.grain, self.alone)

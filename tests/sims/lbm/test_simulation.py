@@ -389,7 +389,7 @@ def test_a_density_that_nothing_holds_and_that_runs_away_is_warned_of() -> None:
 
 @pytest.mark.parametrize("make", [Simulation, Flock])
 def test_arguments_without_their_names_are_named(make: Any) -> None:
-    with pytest.raises(InputError, match=r"takes .*; found .*; wanted "):
+    with pytest.raises(InputError, match=r"takes .*; found .*; (wanted|its settings are) "):
         make((32, 32), (16, 16))
 
 
