@@ -193,19 +193,30 @@ def _differing(cupy: Any, calls: dict[str, Callable[[], Any]], written: Any) -> 
 
 
 def _times(cupy: Any, calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
+    """Medians in seconds on a GPU, the default always among those that are timed in turns."""
+    return in_turns(calls, lambda call, repeat: on_gpu(cupy, call, repeat), far=FAR)
+
+
+def on_gpu(cupy: Any, call: Callable[[], Any], repeat: int) -> float:
+    """Seconds of one of so many calls, by events."""
+    start, end = cupy.cuda.Event(), cupy.cuda.Event()
+    start.record()
+    for _ in range(repeat):
+        call()
+    end.record()
+    end.synchronize()
+    return cupy.cuda.get_elapsed_time(start, end) * 1e-3 / repeat
+
+
+def in_turns(
+    calls: dict[str, Callable[[], Any]],
+    once: Callable[[Callable[[], Any], int], float],
+    *,
+    far: float,
+) -> dict[str, float]:
     """Medians in seconds; calls in turns. What takes far more than the best one is timed once."""
-
-    def once(call: Callable[[], Any], repeat: int) -> float:
-        start, end = cupy.cuda.Event(), cupy.cuda.Event()
-        start.record()
-        for _ in range(repeat):
-            call()
-        end.record()
-        end.synchronize()
-        return cupy.cuda.get_elapsed_time(start, end) * 1e-3 / repeat
-
     first = {n: once(c, 1) for n, c in calls.items()}
-    near = [n for n in calls if n == "default" or first[n] <= FAR * min(first.values())]
+    near = [n for n in calls if n == "default" or first[n] <= far * min(first.values())]
     repeats = {n: max(1, min(100, int(LEAST / max(first[n], 1e-6)))) for n in near}
     rounds: dict[str, list[float]] = {n: [] for n in near}
     for _ in range(ROUNDS):

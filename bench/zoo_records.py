@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -26,7 +25,7 @@ import numpy as np
 
 import lanewise as lw
 from bench.harness import describe_machine
-from bench.zoo_case import shares
+from bench.zoo_case import in_turns, on_gpu, shares
 from lanewise.compiler.pipeline import build_program
 from lanewise.explanation.calls import call_subject
 from lanewise.explanation.compiled import find_model
@@ -35,7 +34,6 @@ from tests.fuzz.texts import executed
 from tests.zoo.record_truth import call_of, check, records_of
 from tests.zoo.records import RecordCase, generate
 
-ROUNDS, LEAST = 7, 2e-3  # seconds of a round at least
 FAR = 5  # times the best one: timed once
 BEFORE_THE_END = 12.0  # seconds in which what is compiled is measured, and the report is written
 LAYOUTS = (lw.AoS(), lw.SoA(), lw.AoAS(), lw.SoAoAS(), lw.AoSoA(32))
@@ -125,34 +123,21 @@ def _off(array: Any) -> Any:
 
 
 def _times(calls: dict[str, Callable[[], Any]], device: str) -> dict[str, float]:
-    """Medians in seconds; calls in turns. What takes far more than the best one is timed once."""
-
-    def once(call: Callable[[], Any], repeat: int) -> float:
-        if not device.startswith("cuda"):
-            begin = time.perf_counter()
-            for _ in range(repeat):
-                call()
-            return (time.perf_counter() - begin) / repeat
-        import cupy
-
-        start, end = cupy.cuda.Event(), cupy.cuda.Event()
-        start.record()
-        for _ in range(repeat):
-            call()
-        end.record()
-        end.synchronize()
-        return cupy.cuda.get_elapsed_time(start, end) * 1e-3 / repeat
-
+    """Medians in seconds; calls in turns."""
     for call in calls.values():
         call()
-    first = {n: once(c, 1) for n, c in calls.items()}
-    near = [n for n in calls if first[n] <= FAR * min(first.values())]
-    repeats = {n: max(1, min(100, int(LEAST / max(first[n], 1e-6)))) for n in near}
-    rounds: dict[str, list[float]] = {n: [] for n in near}
-    for _ in range(ROUNDS):
-        for n in near:
-            rounds[n].append(once(calls[n], repeats[n]))
-    return first | {n: statistics.median(r) for n, r in rounds.items()}
+    if not device.startswith("cuda"):
+        return in_turns(calls, _on_host, far=FAR)
+    import cupy
+
+    return in_turns(calls, lambda call, repeat: on_gpu(cupy, call, repeat), far=FAR)
+
+
+def _on_host(call: Callable[[], Any], repeat: int) -> float:
+    begin = time.perf_counter()
+    for _ in range(repeat):
+        call()
+    return (time.perf_counter() - begin) / repeat
 
 
 # ---------------------------------------------------------------- all of them
