@@ -75,18 +75,7 @@ def longest_of(name: str) -> list[str]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    "kind", ["RecordArray", "RaggedArray", "StaticGrid", "Bounded", "Population", "compact", "ragged"]
-)
-def test_errors_show_one_frame_of_lanewise(kind):
-    names = [n for n in CALLS if n.partition(".")[0] == kind]
-    assert names
-    assert {n: f for n in names if len(f := longest_of(n)) > 1} == {}
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_all_errors_show_one_frame_of_lanewise(tmp_path, monkeypatch):
+def test_errors_show_one_frame_of_lanewise(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = [n for n in CALLS if not n.startswith((*COMPILING, *PLAIN)) and n not in ABSENT]
     assert {n: f for n in names if len(f := longest_of(n)) > 1} == {}

@@ -22,7 +22,7 @@ from lanewise.runtime.devices import (
 from lanewise.runtime.ranks import join_program, transport
 from lanewise.runtime.transport import Alone, Transport
 from lanewise.support.checks import shown
-from lanewise.support.errors import ArgumentError
+from lanewise.support.errors import ArgumentError, brief
 
 MOST = 1024  # parts
 OF_PROCESS = " of process "
@@ -48,6 +48,7 @@ class Mesh:
     everywhere: tuple[tuple[str, ...], ...] = ()  # of every rank, where there are several
     rank: int = 0
 
+    @brief
     def __init__(self, devices: str | Iterable[str], parts: int | None = None) -> None:
         names = _listed(devices) if isinstance(devices, str) else _named(devices)
         if parts is not None:
@@ -77,6 +78,7 @@ class Mesh:
             object.__setattr__(self, name, value)
 
     @classmethod
+    @brief
     def over_ranks(
         cls, devices: str | Iterable[str] | None = None, parts: int | None = None
     ) -> Mesh:

@@ -20,7 +20,7 @@ import numpy as np
 from lanewise.language.vectors import LiteralVector
 from lanewise.support.attributes import describe, frozen
 from lanewise.support.checks import checked, shown
-from lanewise.support.errors import ArgumentError
+from lanewise.support.errors import ArgumentError, brief
 from lanewise.support.kinds import Unfit, listed
 
 Velocity = tuple[int, ...]
@@ -171,6 +171,7 @@ class Direction:
     def opposite(self) -> Direction:
         return Direction(self.lattice, self.lattice.opposite[self.index])
 
+    @brief
     def along(self, vector: Any) -> Any:
         """The scalar product of the velocity and a vector of the lattice's dimension, by sums and
         differences alone.

@@ -24,7 +24,7 @@ from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import available_memory, to_host
 from lanewise.support.attributes import frozen, settings_by_name
 from lanewise.support.checks import shown
-from lanewise.support.errors import ArgumentError, DeviceError
+from lanewise.support.errors import ArgumentError, DeviceError, brief
 from lanewise.support.numerals import counted
 
 GROUP = 65_536  # elements: pairs of two groups take a GPU milliseconds, more than a launch
@@ -98,6 +98,7 @@ class InSlices:
     device: str
     group: int
 
+    @brief
     def slices(self, targets: RecordArray, sources: RecordArray) -> Slices:
         """How a call is divided. Raises `DeviceError` where one group of each does not fit."""
         self._check(targets, sources)
@@ -126,10 +127,12 @@ class InSlices:
             first + resident * least[1], sent,
         )  # fmt: skip
 
+    @brief
     def explain(self, targets: RecordArray, sources: RecordArray) -> str:
         """How a call is divided, in a few lines."""
         return self.slices(targets, sources).describe()
 
+    @brief
     def __call__(
         self,
         targets: RecordArray,
