@@ -268,6 +268,28 @@ def test_kernels_read_and_write_what_they_use(device: str, bound: bool) -> None:
             assert copied() == {}
 
 
+@lw.pairwise
+def outweighs(target: Grain, source: Grain) -> lw.f32:
+    return lw.select(source.serial < 3, target.mass, 0.0)
+
+
+@lw.pairwise
+def outweighed(target: Grain, source: Grain) -> lw.f32:
+    return lw.select(target.serial < COUNT, source.mass, 0.0)
+
+
+def test_a_repeated_call_brings_what_either_parameter_reads(device: str) -> None:
+    """One array is given twice, and each parameter reads another field of it."""
+    grains = two(device)
+    for number in range(1, 6):
+        grains.host.mass = number
+        assert_field(outweighs(grains, grains), 3 * number)
+        assert_field(outweighed(grains, grains), COUNT * number)
+        grains.host.serial = np.arange(COUNT) + number
+        assert_field(outweighs(grains, grains), max(0, 3 - number) * number)
+        grains.host.serial = np.arange(COUNT)
+
+
 def test_searches_look_at_the_positions_of_the_newest_side(device: str) -> None:
     grains = two(device)
     for _ in range(2):

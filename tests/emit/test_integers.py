@@ -19,6 +19,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import evaluate
 from lanewise.language.types import F32, F64, I32, I64, U32, Scalar, convert, limits
 from lanewise.planning.plan import Plan
+from lanewise.runtime.memory import to_host
 from lanewise.support.errors import VerificationError
 from tests.corpus import LAYOUTS, Case
 from tests.emit.operators import define
@@ -147,6 +148,50 @@ def test_integers_wrap_on_a_gpu(kind: Scalar, place: str, layout: str) -> None:
 def cuda_program(kernel: Any, record: Any) -> Program:
     none: Any = dict
     return program(Case("integers", kernel, (record,), none, none), lw.SoA(), Plan(block=64), "cuda")
+
+
+# ---------------------------------------------------------------- shifts by numbers of the text
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_only_shifts_that_cuda_defines_are_its_own(kind: Scalar) -> None:
+    a, bits = ir.Local("a", kind), 8 * kind.size
+    for n, operator in product(range(-2, 2 * bits + 2), ("<<", ">>")):
+        shift = ir.Binary(operator, a, ir.Literal(n, kind), kind)  # pyright: ignore[reportArgumentType]
+        text = cuda_expression(shift, lambda name: name)
+        assert ("lw_shift" in text) == (not 0 <= n < bits), text
+
+
+@lw.record
+class Shifted:
+    small: lw.i32
+    large: lw.i64
+    key: lw.u32
+
+
+@lw.elementwise
+def shifted(e: Shifted) -> tuple[lw.i32, lw.i64, lw.u32]:
+    small, large, key = e.small, e.large, e.key
+    for n in range(0, 72, 4):  # written out, with numbers that a text may not shift by
+        small ^= (e.small << n) + (e.small >> n)
+        large ^= (e.large << n) + (e.large >> n)
+        key ^= (e.key << lw.u32(n)) + (e.key >> lw.u32(n))
+    return small, large, key
+
+
+@pytest.mark.parametrize("device", ["python", "cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_shifts_of_loops_that_are_written_out(device: str) -> None:
+    rows = [numbers(k) for k in KINDS]
+    columns = [np.resize(np.array(x, k.dtype), max(map(len, rows))) for x, k in zip(rows, KINDS, strict=True)]
+    fields: dict[str, Any] = dict(zip(("small", "large", "key"), columns, strict=True))
+    for column, kind, found in zip(columns, KINDS, shifted(Shifted.array(**fields, device=device)), strict=True):
+        expected = []
+        for value in column.tolist():
+            x = total = Whole(value, kind)
+            for n in range(0, 72, 4):
+                total = total.of(total.value ^ ((x << n) + (x >> n)).value)
+            expected.append(total.value)
+        assert to_host(found).tolist() == expected, kind
 
 
 # ---------------------------------------------------------------- sums

@@ -5,6 +5,7 @@ from __future__ import annotations
 # ruff: noqa: PT017  (what is refused and what is read are both right, each in its own way)
 import zlib
 from collections.abc import Callable, Iterator
+from itertools import combinations
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -343,6 +344,55 @@ def test_a_dataset_without_its_sum_is_refused(kind: str, tmp_path: Path) -> None
             refused += 1
         path.write_bytes(whole)
     assert refused >= 2
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_what_lies_under_the_name_of_another_is_refused(kind: str, tmp_path: Path) -> None:
+    """Two datasets of one type and shape that changed places, each with its sum."""
+    save, load = FILES[kind]
+    path = tmp_path / "a.h5"
+    save(path)
+    whole, good = path.read_bytes(), load(path)
+    with h5py.File(path) as file:
+        shapes = {name: (file[name].dtype.str, file[name].shape) for name in datasets(path)}  # pyright: ignore
+    tried = 0
+    for one, other in combinations(shapes, 2):
+        if shapes[one] != shapes[other]:
+            continue
+        with h5py.File(path, "r+") as file:
+            for source, target in ((one, "kept"), (other, one), ("kept", other)):
+                file.move(source, target)
+        try:
+            assert load(path) == good, (one, other)
+        except InputError as error:
+            tried += "is not what was written" in str(error)
+        path.write_bytes(whole)
+    assert tried or kind == "arrays"
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_the_same_bytes_as_other_numbers_are_refused(kind: str, tmp_path: Path) -> None:
+    """A dataset whose values were read as another type of their size, with the sum of the bytes."""
+    save, load = FILES[kind]
+    path = tmp_path / "a.h5"
+    save(path)
+    whole, good = path.read_bytes(), load(path)
+    tried = 0
+    for name in datasets(path):
+        with h5py.File(path, "r+") as file:
+            held: Any = file[name]
+            other = {"f": "i", "i": "f", "u": "i"}.get(held.dtype.kind, "") + str(held.dtype.itemsize)
+            if len(other) < 2 or not held.size or other == "f1":
+                continue
+            values, sums = np.asarray(held[()]).view(other), held.attrs["lanewise_crc32"]
+            del file[name]
+            file.create_dataset(name, data=values, chunks=True).attrs["lanewise_crc32"] = sums
+        try:
+            assert load(path) == good, name
+        except InputError as error:
+            tried += "is not what was written" in str(error)
+        path.write_bytes(whole)
+    assert tried
 
 
 @pytest.mark.parametrize("kind", FILES)

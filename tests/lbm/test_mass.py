@@ -137,6 +137,20 @@ def test_a_solid_corner_below_a_lid_keeps_the_mass() -> None:
     assert solid == pytest.approx(cavity.force_on("lid")[0], rel=0.1)
 
 
+@pytest.mark.parametrize("lattice", ["D3Q19", "D3Q27"])
+def test_a_solid_below_the_edge_where_a_lid_meets_itself_keeps_the_mass(lattice: str) -> None:
+    """A link through two faces of one moving wall passes by what stands beside both: its mirrored one meets the wall of an end."""
+    mask = np.zeros((4, 4, 6), np.int32)
+    mask[-1, 1, 1] = mask[1, -1, 3] = 1
+    mask[-1, -1, 4:] = 1
+    edges: dict[str, EDGE] = {"x": "w", "y": ("w", "lid"), "z": ("w", "lid")}
+    flow = Simulation(
+        shape=mask.shape, lattice=lattice, viscosity=0.05, precision="f64", mask=mask, edges=edges,
+        kinds={1: SimulationWall("w"), 2: SimulationWall("lid", velocity=(0.05, 0.0, 0.0))},
+    )  # fmt: skip
+    assert drift(flow, 100) < 1e-13
+
+
 STREAMINGS = ("in-place", "pull", "push")
 EVERY = [(n, c, s) for n in ("D2Q9", "D3Q19", "D3Q27") for c in OPERATORS for s in STREAMINGS]
 

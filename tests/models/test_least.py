@@ -445,6 +445,20 @@ def test_what_a_cache_may_keep_is_not_in_the_bound() -> None:
     assert memory[1] == pytest.approx(((1 << 26) * 8 - H200.last_cache_bytes) / H200.memory_peak, rel=0.01)
 
 
+def test_partial_sums_that_caches_may_keep_are_not_in_the_bound() -> None:
+    """What a plan keeps besides the arguments is read soon after it was written."""
+    (gravity,) = (s for s in SUBJECTS if s.name == "gravity")
+    program = build_program(
+        reference(gravity), lw.Plan(reciprocity="scratch", targets=1, block=64).filled(NEUTRAL), "cuda"
+    )
+    assert [len(k.scratch) for k in program.kernels] == [1, 0]
+    found = least_time(program, environment(gravity, 50_000), H200).details
+    records = build_program(reference(gravity), lw.Plan(targets=1, block=64).filled(NEUTRAL), "cuda")
+    plain = least_time(records, environment(gravity, 50_000), H200).details
+    assert 0 < found["l2"] <= plain["l2"] * len(program.kernels)
+    assert found["memory"] == 0
+
+
 # ---------------------------------------------------------------- searches, from their density
 
 

@@ -90,13 +90,16 @@ def test_refusals() -> None:
     assert str(error.value) == "bgk: 'outflow_speed' is above 0 and at most 1, in links a step; found float 2.0"
 
 
-@pytest.mark.grid(every=40)
+@pytest.mark.quick("cpu-D2Q9-pull", "cpu-D3Q19-push", "cpu-D3Q27-in-place")
 @pytest.mark.parametrize("streaming", ["pull", "push", "in-place"])
 @pytest.mark.parametrize(
     ("device", "lattice"),
-    [("python", lw.D2Q9), ("cpu", lw.D2Q9), ("cpu", lw.D3Q19), pytest.param("cuda", lw.D3Q19, marks=pytest.mark.cuda)],
-    ids=str,
-)
+    [
+        ("python", lw.D2Q9), ("cpu", lw.D2Q9), ("cpu", lw.D3Q19), ("cpu", lw.D3Q27),
+        *(pytest.param("cuda", x, marks=pytest.mark.cuda) for x in (lw.D3Q19, lw.D3Q27)),
+    ],
+    ids=lambda x: getattr(x, "name", x),
+)  # fmt: skip
 def test_walls_beside_an_outflow_send_back_what_comes_to_them(lattice: Any, device: str, streaming: str) -> None:
     """Where a link of a corner crosses the open face and a wall, the wall comes first: what left towards it comes back."""
 

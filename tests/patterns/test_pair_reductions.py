@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,33 @@ def test_first_and_last_stage(case: Case, kind: str, plan: Plan) -> None:
 def test_layouts(case: Case, layout: Any, sources: int | None) -> None:
     made = Input(case, 37, sources, seed=1)
     close(made, run_public(made, layout, "cpu"))
+
+
+@lw.pairwise
+def limits(target: Point, source: Point) -> tuple[
+    lw.Min[lw.i32], lw.Max[lw.i32], lw.ArgMin[lw.i32], lw.ArgMax[lw.i32], lw.KMin[lw.i32, 3], lw.ArgKMin[lw.i32, 3]
+]:  # fmt: skip
+    return source.kind, source.kind, source.kind, source.kind, source.kind, source.kind
+
+
+@pytest.mark.parametrize("search", [None, lw.AllPairs(radius=9), lw.DynamicGrid(radius=9), lw.Neighbors(radius=9)])
+def test_the_limits_of_integers_are_values_too(search: Any) -> None:
+    """They are what no source gives; yet a source that gives them is there."""
+    low, high = np.iinfo("i4").min, np.iinfo("i4").max
+    kernel = limits if search is None else limits.using(search)
+    position = np.random.default_rng(0).random((70, 3)).astype("f4")
+    for start, *rest in product((low, high), (low, 0, high), (low, high)):
+        for n in (1, 2, 70):
+            kinds = np.array([start, *rest] * n, "i4")[:n]
+            order = np.argsort(kinds, kind="stable")[:3]
+            sources = Point.array(position=position[:n], weight=np.ones(n, "f4"), kind=kinds)
+            found = [
+                r[0].tolist() for r in kernel(Point.array(position=position[:2], kind=[0, 0], weight=[0, 0]), sources)
+            ]
+            beyond = [high] * (3 - len(order)), [-1] * (3 - len(order))
+            assert found == [
+                kinds.min(), kinds.max(), kinds.argmin(), kinds.argmax(), [*kinds[order], *beyond[0]], [*order, *beyond[1]]
+            ]  # fmt: skip
 
 
 @pytest.mark.quick("boxes")

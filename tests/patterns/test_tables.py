@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import lanewise as lw
 from lanewise.ir import nodes as ir
 from lanewise.planning.plan import Plan
+from lanewise.runtime.memory import array_module
 from tests.patterns import tables as k
 from tests.patterns.tables import Grain
 
@@ -116,6 +117,24 @@ def test_what_is_not_a_number_gives_none():
 @lw.threadwise
 def stretched(y: lw.index, x: lw.index, t: lw.Array2[lw.f32], c: lw.Array2[lw.f32], factor: lw.f32):
     c[y, x] = lw.interpolate(t, lw.f32(y) * factor, lw.f32(x) * factor, edge="mirror")
+
+
+@lw.elementwise
+def around(x: lw.f32, t: lw.Array1[lw.f32]) -> tuple[lw.f32, lw.f32]:
+    return lw.interpolate(t, x, edge="repeat"), lw.interpolate(t, x, edge="mirror")
+
+
+@pytest.mark.parametrize("fast_math", [False, True])
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_every_turn_begins_with_the_first_value(device, fast_math):
+    """A quotient with fast mathematics may be a little less than the number of turns."""
+    for n in (3, 7, 41, 55, 61, 1000):
+        turns = array_module(device).arange(-3000, 3000).astype("f4")
+        table = array_module(device).arange(n).astype("f4")
+        repeated, _ = around(turns * n, table, plan=lw.Plan(fast_math=fast_math))
+        _, mirrored = around(turns * (2 * n), table, plan=lw.Plan(fast_math=fast_math))
+        assert not repeated.any()
+        assert not mirrored.any()
 
 
 def test_threadwise_functions_interpolate_with_proof():

@@ -20,6 +20,7 @@ from lanewise.language.types import BOOL, F32, I32
 from lanewise.launch.executable import generated_texts
 from lanewise.patterns.threadwise.build import ThreadwiseArguments, build_threadwise
 from lanewise.planning.plan import NEUTRAL, Plan
+from lanewise.runtime.memory import array_module, to_host
 from lanewise.support.errors import ArgumentError, CompileError, PlanError, VerificationError
 from tests.patterns.threadwise_kernels import counted
 
@@ -64,6 +65,32 @@ def test_extremes_of_floats_have_the_same_bits_in_any_order(
     assert results[0] == expected.tobytes()
     with np.errstate(invalid="ignore"):
         assert np.array_equal(np.min([np.float32(start), *values]), expected, equal_nan=True), "as lw.min"
+
+
+@lw.threadwise
+def extremes_apart(
+    i: lw.index, v: lw.Array1[lw.f32], w: lw.Array1[lw.f64], low: lw.Array1[lw.f32], high: lw.Array1[lw.f32],
+    wide_low: lw.Array1[lw.f64], wide_high: lw.Array1[lw.f64],
+):  # fmt: skip
+    lw.scatter_min(low, i, v[i])
+    lw.scatter_max(high, i, v[i])
+    lw.scatter_min(wide_low, i, w[i])
+    lw.scatter_max(wide_high, i, w[i])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_every_two_special_floats_have_their_smaller_and_their_larger(device: str) -> None:
+    pairs = [(a, b) for a in SPECIAL for b in SPECIAL]
+    values, starts = np.array(pairs).T.copy()
+    arrays = [values.astype("f4"), values, *(starts.astype(kind) for kind in ("f4", "f4", "f8", "f8"))]
+    given = arrays if device != "cuda" else [array_module(device).asarray(a) for a in arrays]
+    results = [r.copy() for r in arrays[2:]]
+    with lw.device(device):
+        extremes_apart(*given, grid=len(pairs))
+    for n, (start, found) in enumerate(zip(results, given[2:], strict=True)):
+        operation, value = ("min", "max")[n % 2], arrays[n // 2]
+        expected = [combined(operation, *both) for both in zip(start, value, strict=True)]
+        assert to_host(found).tobytes() == np.array(expected).tobytes(), (operation, start.dtype)
 
 
 @pytest.mark.parametrize("device", DEVICES)

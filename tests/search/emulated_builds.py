@@ -33,6 +33,8 @@ class CellKernel:
         text, blocks, threads = self._text, grid[0], cells.THREADS
         if self._name == "cells_count":
             text, arguments = _with_values(text, arguments, self._axes)
+            # the last block first, so that members come in another order than that of their indices
+            text = text.replace("blockIdx.x", "(gridDim.x - 1 - blockIdx.x)")
         if self._name == "cells_sort":
             blocks, threads = 3, cells.SORTING_THREADS
         launch(text, self._name, blocks, threads, *arguments)

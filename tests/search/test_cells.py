@@ -61,10 +61,12 @@ def test_layouts_and_periodic_worlds(dtype, axes, layout):
 
 @needs_compiler
 def test_many_cells_and_crowded_ones():
-    """Several tiles of the scan, and cells that are sorted: in shared memory, and beyond it."""
+    """Several tiles of the scan, and cells that are sorted: eight neighbours in shared memory, and one beyond it."""
     x, _ = cloud("uniform", 12_000, 3, "f4")
     x[:9000] = 0.5
-    x[9000:9100] = 0.75
+    x[9000:9400] = 0.775
+    x[9000:9400, 0] = 0.05 * (np.arange(400) % 8) + 0.025
+    x = np.random.default_rng(1).permutation(x)
     check(
         Geometry((0.0, 0.0, 0.0), (0.05, 0.05, 0.05), (20, 20, 23), periodic=False), points_of(numbered(x), "position")
     )

@@ -20,6 +20,7 @@ from lanewise.sims.waves.hough import (
     make_patch,
     number_counts,
     pixel_offsets,
+    pixel_order,
 )
 from lanewise.sims.waves.prepared import prepare, split
 from lanewise.sims.waves.sft import load_sfts
@@ -184,6 +185,17 @@ def test_patches():
     np.testing.assert_allclose(mean / np.linalg.norm(mean), sky_vectors(np.array(2.0), np.array(0.3)), atol=1e-9)
     with pytest.raises(InputError, match="the patch is 0 x 4 radians; wanted above 0 and at most pi"):
         make_patch(2.0, 0.3, (0.0, 4.0), 2160360)
+
+
+@pytest.mark.parametrize(("alpha", "delta"), [(2.0, 0.3), (0.0, 0.0), (1.0, 1.5), (5.0, -np.pi / 2)])
+def test_pixels_are_ordered_by_alpha_and_then_by_delta(alpha, delta):
+    """Those of the meridian of the centre have one alpha, or nearly."""
+    patch = make_patch(alpha, delta, (0.05, 0.06), 1_000_000)
+    rounded = replace(patch, alpha=patch.alpha.round(1), delta=patch.delta.round(3))
+    for p in (patch, rounded):
+        a, d = p.alpha.reshape(-1), p.delta.reshape(-1)
+        np.testing.assert_array_equal(pixel_order(p), np.lexsort((d, a)))
+    assert len(np.unique(rounded.alpha)) < rounded.alpha.size
 
 
 def test_significance():

@@ -81,6 +81,11 @@ def test_round_trips(u: Units, value: float) -> None:
     assert float(u.pressure_to_lattice(u.pressure_to_si(value))) == pytest.approx(value, rel=1e-12, abs=1e-12)
 
 
+@given(units(), st.integers(0, 10**9), st.floats(-0.49, 0.49))
+def test_a_time_is_the_nearest_number_of_steps(u: Units, steps: int, beside: float) -> None:
+    assert u.steps(float(u.time_to_si(steps + beside))) == steps
+
+
 @given(units())
 def test_dimensionless_numbers_are_the_same_on_the_lattice(u: Units) -> None:
     assert u.lattice_velocity * u.sites / u.nu == pytest.approx(u.reynolds)
