@@ -37,7 +37,8 @@ Workers = Annotated[
     str | None,
     typer.Option(
         metavar="N",
-        help="units at a time (default 1 on a CPU, which uses all cores; one per GPU on GPUs)",
+        help="units at a time (default 1 on a CPU, which uses all cores; one per GPU on GPUs, "
+        "which more share in turn)",
         show_default=False,
     ),
 ]
@@ -137,17 +138,24 @@ def status(folder: Folder, json_: Json = False) -> None:
 
 def _say_search(folder: Path, json_: bool) -> None:
     """The same of a search for waves, which is divided into units itself."""
-    from lanewise.sims.waves.units.progress import progress
+    from lanewise.sims.waves.units.progress import progress, waiting
 
-    units = progress(folder)
+    units, waits = progress(folder), waiting(folder)
     if json_:
-        print(json.dumps({"product": "waves", "units": [asdict(u) for u in units]}))
+        said = {
+            "product": "waves",
+            "units": [asdict(u) for u in units],
+            "waiting for a card": waits,
+        }
+        print(json.dumps(said))
         return
     done, steps = sum(u.done for u in units), sum(u.steps for u in units)
     begun = counted(len(units), "unit", "units")
     print(f"{begun} of waves begun: {done:,} of {counted(steps, 'step', 'steps')}")
     for u in units[:SHOWN]:
         print(f"unit {u.number}: {u.done:,} of {counted(u.steps, 'step', 'steps')}")
+    if waits:
+        print(f"waiting for a card: unit {', '.join(map(str, waits))}")
 
 
 def _follow(

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,9 +20,8 @@ from typer.testing import CliRunner
 from lanewise.cli.main import app
 from lanewise.sims.gravity import runner
 from lanewise.sims.units import Done, Scan, axis_of, compute, opened, read_scan, status
-from lanewise.sims.units.cards import a_card
 from lanewise.sims.units.results import UnitFiles
-from lanewise.support.errors import DeviceError, InputError
+from lanewise.support.errors import InputError
 from tests.cli.command import start_process
 
 PATIENCE = 90.0  # seconds
@@ -327,19 +325,6 @@ def test_a_case_is_an_axis(tmp_path: Path) -> None:
     done = run(scan, tmp_path / "scan")
     assert "results.vortex_x" in rows(done)[0]
     assert rows(done)[1]["results.vortex_x"] == ""
-
-
-def test_a_card_is_nobody_elses(tmp_path: Path) -> None:
-    stop = threading.Event()
-    with a_card(["0", "1"], stop, tmp_path) as one, a_card(["0", "1"], stop, tmp_path) as other:
-        assert (one, other) == ("0", "1")
-        threading.Timer(0.3, stop.set).start()
-        with a_card(["0", "1"], stop, tmp_path) as none:
-            assert none is None
-    with a_card(["0", "1"], threading.Event(), tmp_path) as again:
-        assert again == "0"
-    with pytest.raises(DeviceError, match="this machine has no GPU; wanted --device cpu"), a_card([], stop, tmp_path):
-        pass
 
 
 @pytest.mark.slow

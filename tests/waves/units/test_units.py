@@ -38,7 +38,7 @@ from lanewise.sims.waves.units import (
 from lanewise.sims.waves.units.checkpoint import path_of, start_of
 from lanewise.sims.waves.units.engines import described_workers
 from lanewise.sims.waves.units.validation import ResultError
-from lanewise.support.errors import InputError
+from lanewise.support.errors import DeviceError, InputError
 from tests.waves.units.data import SKY, a_job, a_search, make_files
 
 
@@ -405,12 +405,14 @@ def test_devices_and_workers(
     assert [(d["env"]["CUDA_VISIBLE_DEVICES"], d["resources"]) for d in described_workers(2, True)] == [
         ("3", {"GPU": 1}), ("5", {"GPU": 1})
     ]  # fmt: skip
-    with pytest.raises(InputError, match="3 workers with a GPU each are requested; there are 2: 3, 5"):
-        described_workers(3, True)
+    assert [d["env"]["CUDA_VISIBLE_DEVICES"] for d in described_workers(3, True)] == ["3", "5", "3"]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3, 5, 8")
     assert [d["env"]["CUDA_VISIBLE_DEVICES"] for d in described_workers(2, True, (0, 2))] == ["3", "8"]
-    with pytest.raises(InputError, match="3 workers with a GPU each are requested; there are 2: 3, 8"):
-        described_workers(3, True, (0, 2))
+    assert [d["env"]["CUDA_VISIBLE_DEVICES"] for d in described_workers(3, True, (0, 2))] == ["3", "8", "3"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with pytest.raises(DeviceError, match="this machine has no GPU; wanted --device cpu"):
+        described_workers(1, True)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3, 5, 8")
     monkeypatch.setattr(known_devices, "place_of", lambda _: stand_in)
     for devices, gpus in ((("cuda", "cuda:2"), (0, 2)), (("cuda:1",), (1,))):
         stand_in = SimpleNamespace(devices=devices)
@@ -432,12 +434,13 @@ def test_devices_and_workers(
     assert Workers().line(gpus) == ""
     assert Workers(gpus=(0, 2)).line(gpus) == "2 workers, a GPU each: 3, 8"
     assert Workers(count=1).line(gpus) == "1 worker, a GPU each: 3"
+    assert Workers(count=4).line(gpus) == "4 workers, in turn on the GPUs: 3, 5, 8"
     assert Workers(count=3).line(a_job(pattern, device="cpu")) == "3 workers on cpu"
     assert Workers(scheduler="tcp://host:1").line(gpus) == "workers of tcp://host:1"
     assert Workers(gpus=(0, 2)).count == 2
     assert Workers(count=1, gpus=(0, 2)).count == 1
     assert all("resources" not in d and d["nthreads"] == 1 for d in described_workers(3, False))
-    with pytest.raises(InputError, match="the device is 'cuda:1', and every worker has its own GPU"):
+    with pytest.raises(InputError, match="the device is 'cuda:1', and every worker sees one GPU"):
         search_in_units(a_job(pattern, device="cuda:1"), tmp_path / "g", workers=Workers(count=1))
     assert not (tmp_path / "g").exists()
     with pytest.raises(InputError, match="0 workers requested; wanted at least 1"):

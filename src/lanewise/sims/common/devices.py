@@ -6,6 +6,7 @@ No other module of a product imports `lanewise.runtime` for it. Devices are name
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -53,6 +54,7 @@ __all__ = [
     "other_device",
     "place_of",
     "read_only",
+    "release_memory",
     "remembered",
     "remembered_bandwidth",
     "require_memory",
@@ -84,6 +86,19 @@ def visible_cards() -> list[str]:
     if (listed := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
         return [g.strip() for g in listed.split(",") if g.strip()]
     return [str(n) for n in range(cuda_device_count())]
+
+
+def release_memory(device: str) -> int:
+    """Give a GPU's memory that no array has any more back to other processes: the pool of this one
+    would keep it. Returns the bytes that arrays still have.
+    """
+    gc.collect()  # what arrays belong to may be in cycles
+    if not is_gpu(device):
+        return 0
+    with on(device):
+        pool = array_module(device).get_default_memory_pool()
+        pool.free_all_blocks()
+        return int(pool.used_bytes())
 
 
 def check_compiled(product: str, device: str) -> None:

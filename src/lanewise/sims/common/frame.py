@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 import typer
 
 from lanewise.profiling import Profile
+from lanewise.sims.common.cards import TURN
 from lanewise.sims.common.options import GivenOptions
 from lanewise.sims.common.processes import writes
 from lanewise.sims.common.profile_report import ProfileReport
@@ -29,6 +30,7 @@ if TYPE_CHECKING:  # the command line is there without the compiler
     from lanewise.sims.common.run import Run, Simulated
 
 S = TypeVar("S", bound="Simulated")
+LEFT = 2**20  # bytes of a GPU that a process may keep which has given it back
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +79,23 @@ def carry_out(
         summary = run.finish()
         report.finish(summary)
     product.say(run, summary)
+    if TURN.is_shared:
+        _give_back(run, summary["device"])
     for path in filter(None, (own, *others)):
         print(f"written to {path}")
     if matched["json"]:
         print_json(summary)
+
+
+def _give_back(run: Run[Any], device: str) -> None:
+    """Let others have the card of a unit that is done, once nothing but this process's context is
+    there; else they have it when the process ends.
+    """
+    from lanewise.sims.common.devices import release_memory
+
+    run.let_go()
+    if release_memory(device) <= LEFT:
+        TURN.end()
 
 
 @contextmanager

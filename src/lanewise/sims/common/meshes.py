@@ -10,6 +10,7 @@ import lanewise as lw
 from lanewise.records.arrays import class_of, storage_of
 from lanewise.records.split_array import split_values
 from lanewise.records.split_rows import split_rows
+from lanewise.sims.common.cards import TURN
 from lanewise.sims.common.devices import (
     CUDA,
     array_module,
@@ -60,8 +61,10 @@ def place_of_run(device: str | lw.Mesh | None, before: str | None = None) -> str
     """Where the arrays of a run lie: where it is requested, else where they were before. Of a run
     of several processes each has what is requested; "cuda" is a GPU for each of a host, in turn.
 
-    Raises `DeviceError` for what is not there.
+    A unit's process waits for its card here: a run asks when it has read and made on the host all
+    that its arrays begin with. Raises `DeviceError` for what is not there.
     """
+    TURN.begin()
     ranks = joined()
     if ranks is None or isinstance(device, lw.Mesh):
         return place_of(device or before)

@@ -212,6 +212,11 @@ class Run(Generic[S]):
         self.state.finish(self)
         return self.state.summary(self)
 
+    def let_go(self) -> None:
+        """Forget the simulation of a run that is done: its memory is free."""
+        del self.state
+        self._outputs = ()
+
     def save(self) -> None:
         """Write the checkpoint, if it has a place. Replaces only this run's own file."""
         if (path := self.checkpoints.path) is not None:

@@ -72,11 +72,11 @@ def start(
     check_steps(asked.steps)
     check_time_step(asked.dt)
     check_pictures(output.pictures)
-    where = place_of_run(device)
     kind: lw.Layout | None = layout_by_name(layout) if layout else None
     with span(profile, "setup", name="initial conditions"):
         script = script_text(asked.ic) or ""
         particles = load_particles(asked.ic, bodies, chosen.get("seed"))
+    where = place_of_run(device)
     if softening is None:
         softening = asked.softening if particles.softening is None else particles.softening
     softening = check_softening(softening)

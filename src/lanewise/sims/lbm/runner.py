@@ -16,6 +16,7 @@ import lanewise as lw
 from lanewise.io.source import reading
 from lanewise.patterns.sitewise.fractions import CENTRAL
 from lanewise.profiling.profile import Profile, span
+from lanewise.sims.common.cards import TURN
 from lanewise.sims.common.checks import (
     COMPLETE,
     HDF5,
@@ -23,7 +24,13 @@ from lanewise.sims.common.checks import (
     check_steps,
     last_step,
 )
-from lanewise.sims.common.devices import available_memory, first_of, other_device, target_of
+from lanewise.sims.common.devices import (
+    CUDA,
+    available_memory,
+    first_of,
+    other_device,
+    target_of,
+)
 from lanewise.sims.common.meshes import available_on, place_of_run, processes_here, repeated
 from lanewise.sims.common.run import Checkpoints, Run
 from lanewise.sims.lbm.arguments import (
@@ -66,18 +73,20 @@ def start(
     if end.steps is not None:
         check_steps(end.steps)
     check_mach([request.speed], f"speed of the case, {case.speed_of},")
-    place = place_of_run(method.device)
+    # a unit that shares GPUs makes its case before it has one, whose memory the simulation checks
+    early = None if TURN.is_shared else place_of_run(method.device)
     check_room(
         case,
         request,
         precision=method.precision,
         storage=method.storage,
         streaming=method.streaming,
-        place=place,
+        place=early,
     )
     with span(profile, "setup", name="case"):
         setup = case.make(request)
     check_output(case, setup, output)
+    place = place_of_run(method.device) if early is None else early
     simulation = Simulation(
         lattice=setup.lattice,
         shape=setup.shape,
@@ -304,19 +313,20 @@ def check_room(
     precision: str | None,
     storage: str | None,
     streaming: str | None,
-    place: str | lw.Mesh,
+    place: str | lw.Mesh | None,
 ) -> None:
     """Raise `DeviceError` for a size whose populations do not fit the device, or whose beginning
-    does not fit the main memory.
+    does not fit the main memory. place: None for a GPU that is not known yet.
     """
     if request.size <= SMALL:
         return
-    where = first_of(place)
+    where = CUDA.name if place is None else first_of(place)
     lattice = LATTICES[request.lattice]
     shape = foreseen_shape(case, request)
     real, stored = chosen_numbers(precision, storage, where)
     form = chosen_streaming(streaming, where)
-    check_memory(shape, lattice, stored, form, available_on(place))
+    if place is not None:
+        check_memory(shape, lattice, stored, form, available_on(place))
     kept = (
         0
         if not target_of(where).host_memory

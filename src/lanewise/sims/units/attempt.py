@@ -33,18 +33,20 @@ class UnitFailed(Exception):
 @frozen
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Under which processes of units run: threads of a CPU, less priority, a GPU."""
+    """Under which processes of units run: threads of a CPU, less priority, and GPUs, of which each
+    takes one for as long as it needs it.
+    """
 
     threads: int
     nice: int = 0
-    card: str | None = None
+    cards: tuple[str, ...] = ()
 
     def environment(self) -> dict[str, str]:
         """Of a process."""
         values = {**os.environ, "PYTHONUNBUFFERED": "1"}
         values.setdefault("LANEWISE_THREADS", str(self.threads))
-        if self.card is not None:
-            values["CUDA_VISIBLE_DEVICES"] = self.card
+        if len(self.cards) == 1:
+            values["CUDA_VISIBLE_DEVICES"] = self.cards[0]
         return values
 
 
@@ -77,7 +79,9 @@ def _process(
 ) -> tuple[int, str]:
     """The exit code of a process, and what it said; its end is waited for."""
     place = Path(scan.folder)
-    command = [sys.executable, "-m", CHILD, str(conditions.nice), *_command(scan, unit, files)]
+    cards = ",".join(conditions.cards)
+    under = [str(conditions.nice), cards, str(files.waits.resolve())]
+    command = [sys.executable, "-m", CHILD, *under, *_command(scan, unit, files)]
     pieces: list[str] = []
     with (
         files.log.open("w", encoding="utf-8") as log,

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from lanewise.io.atomic import taken_back, writable_folder
 from lanewise.io.claims import claimed
+from lanewise.sims.common.cards import check_cards
 from lanewise.sims.common.devices import CUDA, visible_cards
 from lanewise.sims.units.attempt import Conditions, UnitFailed, run_unit
-from lanewise.sims.units.cards import a_card
 from lanewise.sims.units.remote import Cluster, cluster_at
 from lanewise.sims.units.results import UnitFiles, UnitResult, read_result, write_table
 from lanewise.sims.units.scan import (
@@ -91,13 +91,14 @@ def compute(
     on_gpus = scan.device == CUDA.name
     if scheduler is not None:
         with cluster_at(scheduler, folder, workers, on_gpus=on_gpus) as cluster:
-            work = _Work(scan, folder, Conditions(1, nice), None, say, cluster)
+            work = _Work(scan, folder, Conditions(1, nice), say, cluster)
             return _all_units(work, cluster.places)
-    cards = visible_cards() if on_gpus else []
+    cards = tuple(visible_cards()) if on_gpus else ()
+    if on_gpus:
+        check_cards(cards)
     count = workers or len(cards) or 1
     share = max(1, (os.cpu_count() or 1) // count)
-    work = _Work(scan, folder, Conditions(share, nice), cards if on_gpus else None, say)
-    return _all_units(work, count)
+    return _all_units(_Work(scan, folder, Conditions(share, nice, cards), say), count)
 
 
 def _all_units(work: _Work, count: int) -> Done:
@@ -119,12 +120,11 @@ def _all_units(work: _Work, count: int) -> Done:
 
 @dataclass(slots=True)
 class _Work:
-    """What the threads share. cards: None for units that run on a CPU."""
+    """What the threads share."""
 
     scan: Scan
     folder: Path
     conditions: Conditions
-    cards: list[str] | None
     say: Say
     cluster: Cluster | None = None
     stop: threading.Event = field(default_factory=threading.Event)
@@ -173,13 +173,7 @@ class _Work:
     def _computed(self, unit: ScanUnit, files: UnitFiles) -> UnitResult | None:
         if self.cluster is not None:
             return self.cluster.run(self.scan, unit, files, self.conditions.nice, self.stop)
-        if self.cards is None:
-            return run_unit(self.scan, unit, files, self.conditions, self.stop)
-        with a_card(self.cards, self.stop) as card:
-            if card is None:
-                return None
-            c = Conditions(self.conditions.threads, self.conditions.nice, card)
-            return run_unit(self.scan, unit, files, c, self.stop)
+        return run_unit(self.scan, unit, files, self.conditions, self.stop)
 
     def _shown(self, unit: ScanUnit, files: UnitFiles) -> str:
         values = [f"{a.name} {v}" for a, v in zip(self.scan.axes, unit.values, strict=True)]

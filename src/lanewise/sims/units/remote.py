@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lanewise.sims.common.cards import check_cards
 from lanewise.sims.common.cluster import DEATHS, GPU, connected_to
-from lanewise.sims.common.devices import CUDA
+from lanewise.sims.common.devices import CUDA, visible_cards
 from lanewise.sims.units.attempt import LOOK, Conditions, UnitFailed, run_unit
 from lanewise.sims.units.results import UnitFiles, UnitResult
 from lanewise.sims.units.scan import SCAN, Scan, ScanUnit
@@ -133,11 +134,16 @@ def _wait_for_a_worker(client: Any, scheduler: str) -> None:
 def run_remotely(
     scan: Scan, unit: ScanUnit, files: UnitFiles, nice: int, going: str
 ) -> UnitResult | None:
-    """On a worker: its threads share the cores of its machine, and its GPU is the one it has."""
+    """On a worker: its threads share the cores of its machine, and its units the GPUs that it
+    sees, with all others there.
+    """
     from distributed import get_worker
 
     if _is_gone(going):
         return None
+    cards: tuple[str, ...] = ()
+    if scan.device == CUDA.name:
+        check_cards(cards := tuple(visible_cards()))
     share = max(1, (os.cpu_count() or 1) // get_worker().state.nthreads)
     stop, done = threading.Event(), threading.Event()
 
@@ -150,7 +156,7 @@ def run_remotely(
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
-        return run_unit(scan, unit, files, Conditions(share, nice), stop)
+        return run_unit(scan, unit, files, Conditions(share, nice, cards), stop)
     finally:
         done.set()
         watcher.join()

@@ -48,6 +48,13 @@ class UnitFiles:
     def log(self) -> Path:
         return self._named("log")
 
+    @property
+    def waits(self) -> Path:
+        """What its process has claimed while it waits for a card; the file itself is never
+        there.
+        """
+        return self._named("card")
+
 
 @frozen
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lanewise.io.claims import holder_of
+from lanewise.sims.common.cards import WAITING, waits
 from lanewise.sims.units.products import step_of
 from lanewise.sims.units.results import UnitFiles, read_result
 from lanewise.sims.units.scan import Scan, ScanUnit
@@ -16,9 +17,9 @@ from lanewise.support.errors import InputError
 @frozen
 @dataclass(frozen=True, slots=True)
 class UnitState:
-    """state: "done", "running", "begun" (a checkpoint that no process continues), "waiting" or
-    "damaged". step: that of the last checkpoint. note: what is wrong, or who computes it. copies:
-    results that are there.
+    """state: "done", "running", "waiting for a card" (its process does), "begun" (a checkpoint that
+    no process continues), "waiting" or "damaged". step: that of the last checkpoint. note: what is
+    wrong, or who computes it. copies: results that are there.
     """
 
     unit: ScanUnit
@@ -44,7 +45,8 @@ def _state(scan: Scan, folder: Path, unit: ScanUnit) -> UnitState:
         if result is None:
             step = step_of(scan.product, files.state)
             if (holder := holder_of(files.state)) is not None:
-                return UnitState(unit, "running", step, str(holder), done)
+                state = WAITING if waits(files.waits) else "running"
+                return UnitState(unit, state, step, str(holder), done)
             return UnitState(unit, "waiting" if step is None else "begun", step, "", done)
         done += 1
     step = step_of(scan.product, UnitFiles(folder, unit.number).state)

@@ -58,7 +58,8 @@ def workers_of(
             )
         if devices.count(name) > 1:
             raise InputError(
-                f"--device {device} has {name} twice, and every worker has its own GPU"
+                f"--device {device} has {name} twice; wanted it once, and --workers for more "
+                "workers than GPUs, which share them in turn"
             )
     return known.CUDA.name, workers, tuple(map(known.cuda_number, devices))
 

@@ -54,6 +54,11 @@ def path_of(folder: Path, unit: Unit) -> Path:
     return folder / f"unit-{unit.number:06d}.json"
 
 
+def mark_of(folder: Path, number: int) -> Path:
+    """What a worker has claimed while it waits for a card for this unit; it is never there."""
+    return folder / f"unit-{number:06d}.card"
+
+
 @staged("checkpoint", name="units")
 def write_state(folder: Path, state: State) -> None:
     """Replace the unit's checkpoint; on a full disk the last one stays as it is, and InputError

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lanewise.profiling import stage
+from lanewise.sims.common.cards import check_cards
 from lanewise.sims.common.cluster import DEATHS, GPU, check_installed, client_of, quiet
 from lanewise.sims.common.devices import visible_cards
 from lanewise.sims.waves.device.memory import Memory
@@ -19,7 +20,7 @@ from lanewise.sims.waves.units.checkpoint import State
 from lanewise.sims.waves.units.job import Ready
 from lanewise.sims.waves.units.partition import Unit
 from lanewise.sims.waves.units.work import Searches, process, process_remotely
-from lanewise.support.errors import DeviceError, InputError
+from lanewise.support.errors import DeviceError
 
 Report = Callable[[int, Candidates], None]  # steps that are done, and what they have found
 Announce = Callable[[Memory], None] | None
@@ -155,15 +156,12 @@ def described_workers(
 
 
 def cards_of(workers: int, chosen: tuple[int, ...] = ()) -> list[str]:
-    """The GPU of each worker, as CUDA_VISIBLE_DEVICES names it. chosen: see `described_workers`.
+    """The GPU of each worker, as CUDA_VISIBLE_DEVICES names it: where there are fewer, some share
+    one in turn. chosen: see `described_workers`.
 
-    Raises `InputError` where there are fewer GPUs.
+    Raises `DeviceError` where there is no GPU.
     """
     gpus = visible_cards()
     gpus = [gpus[n] for n in chosen if n < len(gpus)] if chosen else gpus
-    if workers > len(gpus):
-        raise InputError(
-            f"{workers} workers with a GPU each are requested; there are {len(gpus)}: "
-            f"{', '.join(gpus) or 'none'}"
-        )
-    return gpus[:workers]
+    check_cards(gpus)
+    return [gpus[n % len(gpus)] for n in range(workers)]

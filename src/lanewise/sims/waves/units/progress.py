@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from lanewise.io.documents import damaged, read_document
-from lanewise.sims.waves.units.checkpoint import UNIT
+from lanewise.sims.common.cards import waits
+from lanewise.sims.waves.units.checkpoint import UNIT, mark_of
 from lanewise.support.attributes import frozen
+
+_MARK = re.compile(r"\.unit-(\d+)\.card\.lock")
 
 
 @frozen
@@ -18,6 +22,12 @@ class UnitProgress:
     number: int
     done: int
     steps: int
+
+
+def waiting(folder: Path) -> list[int]:
+    """The units whose workers wait for a card."""
+    found = [int(n[1]) for p in folder.iterdir() if (n := _MARK.fullmatch(p.name))]
+    return sorted(n for n in found if waits(mark_of(folder, n)))
 
 
 def progress(folder: Path) -> list[UnitProgress]:

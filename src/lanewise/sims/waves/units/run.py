@@ -49,7 +49,7 @@ class Workers:
 
     Attributes:
         count: processes of this machine, started and ended with the search; for jobs of the device
-          "cuda" each has its own GPU
+          "cuda" each has a GPU, its own or, if there are fewer, in turn with others
         scheduler: address of a Dask scheduler, whose workers have lanewise and see the files and
           the folder of checkpoints
         gpus: numbers of the GPUs of this machine that have a worker each, if not the first ones
@@ -77,8 +77,8 @@ class Workers:
         return self.count is not None or self.scheduler is not None
 
     def line(self, job: Job) -> str:
-        """Who computes a job, in words; "" where that is this process. Raises `InputError` for
-        workers without a GPU each.
+        """Who computes a job, in words; "" where that is this process. Raises `DeviceError` for
+        workers without a GPU.
         """
         if self.scheduler is not None:
             return f"workers of {self.scheduler}"
@@ -87,14 +87,15 @@ class Workers:
         many = counted(self.count, "worker", "workers")
         if not job.on_gpu:
             return f"{many} on {job.device}"
-        cards = cards_of(self.count, self.gpus)
-        return f"{many}, a GPU each: {', '.join(cards)}"
+        cards = list(dict.fromkeys(cards_of(self.count, self.gpus)))
+        how = "a GPU each" if len(cards) == self.count else "in turn on the GPUs"
+        return f"{many}, {how}: {', '.join(cards)}"
 
     def check(self, job: Job) -> None:
         """Refuse a GPU by its number for workers."""
         if self.asked and job.on_gpu and ":" in job.device:
             raise InputError(
-                f"the device is {job.device!r}, and every worker has its own GPU, which is "
+                f"the device is {job.device!r}, and every worker sees one GPU, which is "
                 "'cuda' to it; wanted 'cuda', and "
                 "CUDA_VISIBLE_DEVICES to choose among GPUs"
             )
@@ -222,8 +223,8 @@ def forget(folder: Path, units: tuple[Unit, ...]) -> None:
     """Remove the checkpoints of a search, with what kills have left of them, and the folder if
     nothing else is in it.
     """
-    halves = folder.glob(".unit-*.json.*.tmp")
-    for path in (*(path_of(folder, u) for u in units), folder / SEARCH, *halves):
+    left = (*folder.glob(".unit-*.json.*.tmp"), *folder.glob(".unit-*.card.lock"))
+    for path in (*(path_of(folder, u) for u in units), folder / SEARCH, *left):
         path.unlink(missing_ok=True)
     with suppress(OSError):
         folder.rmdir()

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
 
+from lanewise.sims.common.cards import a_card, is_wanted
+from lanewise.sims.common.devices import cuda_number, release_memory, visible_cards
 from lanewise.sims.waves.device.memory import Memory
 from lanewise.sims.waves.hierarchical import Candidates, MapSearch, merged
 from lanewise.sims.waves.lost import SignalLossWarning
-from lanewise.sims.waves.units.checkpoint import State, read_state, write_state
+from lanewise.sims.waves.units.checkpoint import State, mark_of, read_state, write_state
 from lanewise.sims.waves.units.job import Job, Ready, differences
 from lanewise.sims.waves.units.partition import Part, Unit
 from lanewise.support.errors import InputError
@@ -38,6 +41,10 @@ class Searches:
             )
             self._last = ready, part, search
         return self._last[2]
+
+    def clear(self) -> None:
+        """Forget it: its memory is free."""
+        self._last = None
 
 
 def steps(
@@ -72,27 +79,54 @@ def process(
     report: Callable[[int, Candidates], None] = lambda steps, rows: None,
     announce: Callable[[Memory], None] | None = None,
     searches: Searches | None = None,
+    turn: AbstractContextManager[object] | None = None,
 ) -> State:
     """The unit's complete state, which is in its checkpoint as well.
 
     seconds: from one checkpoint to the next. report: called with steps that are done and
     their candidates, those of the checkpoint first; announce: of memory.
-    searches: those of the units before.
+    searches: those of the units before. turn: within which the device is used.
     """
     state = read_state(folder, unit, ready.digest)
     report(state.done, state.candidates)
-    written = time.monotonic()
+    if state.complete:
+        return state
     try:
-        for rows in steps(ready, unit, state.sky, state.spin, searches or Searches(), announce):
-            state = _after(state, merged([state.candidates, rows], ready.job.most))
-            report(1, rows)
-            if state.complete or time.monotonic() - written >= seconds:
-                write_state(folder, state)
-                written = time.monotonic()
+        with turn or nullcontext():
+            written = time.monotonic()
+            for rows in steps(ready, unit, state.sky, state.spin, searches or Searches(), announce):
+                state = _after(state, merged([state.candidates, rows], ready.job.most))
+                report(1, rows)
+                if not state.complete and time.monotonic() - written >= seconds:
+                    write_state(folder, state)
+                    written = time.monotonic()
     except KeyboardInterrupt:  # what is done is kept
         write_state(folder, state)
         raise
+    write_state(folder, state)
     return state
+
+
+@contextmanager
+def _on_a_card(job: Job, mark: Path, searches: Searches) -> Generator[None]:
+    """Within the block this worker has its GPU, which others have in turn. What it keeps there from
+    unit to unit goes when another one wants it, or has it: nothing but its context stays then.
+    """
+
+    def let_go() -> None:
+        searches.clear()
+        release_memory(job.device)
+
+    if not job.on_gpu:
+        yield
+        return
+    own = visible_cards()[cuda_number(job.device) :][:1]
+    with a_card(own, mark, busy=let_go) as card:
+        try:
+            yield
+        finally:
+            if is_wanted(card):
+                let_go()
 
 
 def _after(state: State, rows: Candidates) -> State:
@@ -130,4 +164,5 @@ def process_remotely(
             f"{folder}: the worker does not see this folder; wanted one on a file system that all "
             "workers share"
         )
-    return process(ready, unit, Path(folder), seconds, searches=_searches)
+    turn = _on_a_card(job, mark_of(Path(folder), unit.number), _searches)
+    return process(ready, unit, Path(folder), seconds, searches=_searches, turn=turn)
