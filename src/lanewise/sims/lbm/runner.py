@@ -332,7 +332,8 @@ def check_room(
         if not target_of(where).host_memory
         else lattice.size * (1 if form == "in-place" else 2) * _size(stored)
     )
-    begins = initial_bytes(case, request, _size(real)) * processes_here(place)
+    sharing = 1 if place is None else processes_here(place)
+    begins = initial_bytes(case, request, _size(real)) * sharing
     needed = math.prod(shape) * (kept + begins)
     if needed > (available := available_memory("cpu")):
         raise DeviceError(
