@@ -1,6 +1,6 @@
 """How good default plans are on naive array kernels that nobody chose: the zoo of tests/zoo on a GPU.
 
-    python -m bench.zoo [--first 1] [--count 60] [--step 2] [--size full] [--seconds 190] [--processes 15]
+    python -m bench.zoo [--first 1] [--count 60] [--step 2] [--seeds ...] [--size full] [--seconds 190] [--processes 15]
 Each kernel runs with its default plan, with those plans of other families that the model thinks best, and
 with a thread for each point. Processes build and compile plans side by side, and take turns at the GPU;
 results are checked against the function itself in float64. Plans are timed in turns, medians of 7.
@@ -61,7 +61,8 @@ def _rows(asked: argparse.Namespace, until: float) -> Iterator[dict[str, Any]]:
     """Of every seed, in the order in which they are done; until the time is up."""
     context = get_context("spawn")
     pool = ProcessPoolExecutor(asked.processes, context, _begin, (context.Lock(),))
-    seeds = range(asked.first, asked.first + asked.step * asked.count, asked.step)
+    every = range(asked.first, asked.first + asked.step * asked.count, asked.step)
+    seeds = asked.seeds or every
     work = {pool.submit(_row, seed, asked, until): seed for seed in seeds}
     left: set[Future[Any]] = set(work)
     end = until + BEFORE_THE_END - 2
@@ -161,6 +162,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--step", type=int, default=2)
+    parser.add_argument("--seeds", type=int, nargs="+", help="these, instead of --first and others")
     parser.add_argument("--size", choices=("small", "wave", "full"), default="full")
     parser.add_argument("--seconds", type=float, default=190, help="of the whole run at most")
     parser.add_argument(

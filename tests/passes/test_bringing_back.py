@@ -81,6 +81,43 @@ def test_blocks_in_the_inside_bring_nothing_back(seed: int, back: str) -> None:
             np.testing.assert_array_equal(run(program.kernels, names.kernel, arrays, shape)[1], wanted)
 
 
+BOX = """@lw.threadwise
+def kernel(z: lw.index, y: lw.index, x: lw.index, a: lw.Array3[lw.f32], c: lw.Array3[lw.f32]):
+    s = 0.0
+    for w in range(-1, 2):
+        for v in range(-1, 2):
+            for u in range(-1, 2):
+                {named}
+                s += a[{read}]
+    c[z, y, x] = s
+"""
+TURNED = [f"({i} + {m} + a.shape[{d}]) % a.shape[{d}]" for d, (i, m) in enumerate(("zw", "yv", "xu"))]
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_blocks_at_edges_find_a_place_once(named: bool) -> None:
+    """A thread's box of 27 has nine of them, whatever has a name, and no division where one turn brings them back."""
+    assigned = "; ".join(f"{n} = {e}" for n, e in zip("ijk", TURNED, strict=True))
+    box = BOX.format(named=assigned, read="i, j, k") if named else BOX.format(named="pass", read=", ".join(TURNED))
+    with executed(box, f"box_{named}.py") as names:
+        a = np.random.default_rng(1).normal(size=(5, 9, 35)).astype(np.float32)
+        arrays = [a, np.zeros_like(a)]
+        naive = reference(names.kernel, arrays, a.shape)
+        rolls = (np.roll(a.astype(np.float64), (w - 1, v - 1, u - 1), (0, 1, 2)) for w, v, u in np.ndindex(3, 3, 3))
+        wanted = sum(rolls, start=np.zeros(a.shape))
+        for plan, places in (
+            (Plan(block=32, across=16, rows=2, targets=2, layers=2), 9),  # a loop over the points of a thread
+            (Plan(block=32, across=16, rows=2), 3 + 2 * 3 + 3),
+        ):
+            program = build_program(naive, plan.filled(NEUTRAL), "cuda")
+            others = divided(program.kernels[0]).otherwise
+            back = [s for s in statements(others) if isinstance(s, ir.Assign) and isinstance(s.value, ir.Select)]
+            assert len([s for s in back if returned((s,))]) == places
+            assert len([e for e in returned(others) if isinstance(e, ir.Binary) and isinstance(e.right, ir.Local)]) == places
+            found = run(program.kernels, names.kernel, arrays, a.shape)[1]
+            np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
 @lw.threadwise
 def repeated(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], t: lw.Array1[lw.f32], c: lw.Array2[lw.f32]):
     c[y, x] = a[y, x] * t[x % t.shape[0]]
@@ -150,7 +187,7 @@ def turned_often(y: lw.index, x: lw.index, c: lw.Array2[lw.i32], d: lw.Array2[lw
     e[y, x] = r
 
 
-@pytest.mark.parametrize("n", [7, -7, 10**9, -(10**9), 2**31 - 1, -(2**31)])
+@pytest.mark.parametrize("n", [7, -7, 0, 1, 2, 39, 40, 10**9, -(10**9), 2**31 - 1, -(2**31)])
 def test_lengths_may_be_of_any_size(n: int) -> None:
     """What wraps before it is divided, wraps."""
     arrays = [np.zeros((5, 40), np.int32) for _ in range(3)]

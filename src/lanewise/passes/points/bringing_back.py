@@ -3,7 +3,13 @@ the space nothing brings them back.
 
     load a[clamp(y - 1, 0, h - 1), (x + 1) % w]: u
 ->  in blocks with 0 <= $y.first - 1 and ... and $x.first + 128 < w: load a[y - 1, x + 1]: u
-So what neighbours read is known there, and is read once, in wide accesses.
+So what neighbours read is known there, and is read once, in wide accesses. In the others a
+remainder is computed once, and divides where one turn more or less does not bring it back:
+
+    load a[y, (x + 1 + w) % w]: u
+->  $back.0.near = x + 1 < 0 ? ... : w <= x + 1 ? x + 1 - w : x + 1
+    $back.0 = 0 <= $back.0.near and $back.0.near < w ? $back.0.near : (x + 1 + w) % w
+    load a[y, $back.0]: u
 """
 
 from __future__ import annotations
@@ -15,12 +21,14 @@ from lanewise.analysis.affine import nest
 from lanewise.analysis.index_sums import IndexSum, index_sum, single_definitions
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
+from lanewise.ir.names import own
 from lanewise.ir.traverse import expressions, flat_map, rewrite, statements, subexpressions
 from lanewise.passes.points.guards import LARGE, STEEPEST
 from lanewise.passes.points.shape import Shape, first_of
 
 LOWEST = 16  # the largest constant that is taken for the lower edge of something
 Terms = frozenset[tuple[ir.Expression, int]]
+_Key = tuple[ir.Expression, int, Terms]  # of a remainder: by what, and the sum
 
 
 def inside(kernel: ir.Kernel) -> ir.Kernel:
@@ -49,7 +57,9 @@ def divided(
         tests.small(returned.whole)
         for low, high in returned.apart:
             tests.least(low, high)
-    return tests.conditions(loops[0].extent), plain, flat_map(body, edges.seldom)
+    others = flat_map(body, edges.nearly)
+    named = (s for block in edges.named.values() for s in block)
+    return tests.conditions(loops[0].extent), plain, (*named, *others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +84,16 @@ class _BroughtBack:
         self.shared = {p.name for p in parameters if p.type == self.kind}
         self.definitions = single_definitions(body)
         self.met: dict[ir.Expression, _PlainIndex] = {}
+        self.named: dict[_Key, tuple[ir.Assign, ir.Assign]] = {}  # remainders
         self.turning = {self._turning(e) for e in _remainders(body) if self._is_beyond(e)}
 
     def change(self, s: ir.Statement) -> ir.Block:
         """A statement without them."""
         return self._rewritten(s, self._plain)
 
-    def seldom(self, s: ir.Statement) -> ir.Block:
-        """A statement whose remainders are computed beyond an edge alone."""
-        return self._rewritten(s, self._selected)
+    def nearly(self, s: ir.Statement) -> ir.Block:
+        """A statement that reads remainders by the names that `named` gives them."""
+        return self._rewritten(s, self._named)
 
     def _rewritten(
         self, s: ir.Statement, new: Callable[[ir.Expression], ir.Expression]
@@ -105,20 +116,16 @@ class _BroughtBack:
         self.met[e] = found
         return found.plain
 
-    def _selected(self, e: ir.Expression) -> ir.Expression:
+    def _named(self, e: ir.Expression) -> ir.Expression:
         if not isinstance(e, ir.Binary) or (found := self.met.get(e)) is None:
             return e
         if found.whole.terms.get(e.right, 0) not in (0, 1):
             return e  # of several turns no test tells whether they have wrapped
-        place = found.plain
-        if not (isinstance(e.left, ir.Binary) and e.left.bounded):
-            place = rewrite(place, _wrapping)
-        tests = (
-            ir.Compare("<=", ir.Literal(0, self.kind), place),
-            ir.Compare("<", place, e.right),
-            ir.Compare("<=", place, e.left),  # which has wrapped otherwise
-        )
-        return ir.Select(build.all_of(*tests), place, e, self.kind)
+        key = e.right, found.whole.constant, found.whole.key()
+        if key not in self.named:
+            self.named[key] = _near(own(f"back.{len(self.named)}"), e, found)
+        _, last = self.named[key]
+        return ir.Local(last.name, self.kind)
 
     def _returned(self, e: ir.Expression) -> _PlainIndex | None:
         if e.type != self.kind:
@@ -194,6 +201,25 @@ class _BroughtBack:
         small = abs(total.constant) + sum(map(abs, total.terms.values())) < LARGE // 4
         flat = all(abs(total.coefficient(name)) < STEEPEST for name in self.names)
         return total if known and small and flat else None
+
+
+def _near(name: str, e: ir.Binary, found: _PlainIndex) -> tuple[ir.Assign, ir.Assign]:
+    """A remainder under a name: no division finds it where it is at most one turn away."""
+    kind, by, zero = e.type, e.right, ir.Literal(0, e.type)
+    place, left = (rewrite(x, _wrapping) for x in (found.plain, found.whole.expression(kind)))
+    near = ir.Local(f"{name}.near", kind)
+    more, less = (ir.Binary(operator, place, by, kind) for operator in ("+", "-"))
+    high = ir.Select(ir.Compare("<=", by, place), less, place, kind)
+    tests = (
+        ir.Compare("<=", zero, near),
+        ir.Compare("<", near, by),
+        ir.Compare("<=", place, left),  # which has wrapped otherwise
+    )
+    far = ir.Binary("%", left, by, kind)
+    return (
+        ir.Assign(near.name, ir.Select(ir.Compare("<", place, zero), more, high, kind)),
+        ir.Assign(name, ir.Select(build.all_of(*tests), near, far, kind)),
+    )
 
 
 def _wrapping(e: ir.Expression) -> ir.Expression:

@@ -118,7 +118,7 @@ def points_of_a_block(
     single = early and masked is None and not before
     inner, point, early = body, body, early and not (masked is not None and wrapping.wraps(kernel))
     if masked is not None and wrapping.wraps(kernel):
-        inner, around, body = wrapping.divided(kernel, shape)
+        inner, around, point = wrapping.divided(kernel, shape)
     elif masked is None:
         around, inner, point = bringing_back.divided(kernel, shape)
     conditions, plain = guards.decided(
@@ -131,7 +131,7 @@ def points_of_a_block(
     others = (
         one_by_one.apply(point, loops, shape)
         if single and conditions and one_by_one.legal(point, shape)
-        else _copies(loops, body, shape, tested, masked, layered=layered, before=before)
+        else _copies(loops, point, shape, tested, masked, layered=layered, before=before)
     )
     if moved is not None:
         tests, loaded = moved
