@@ -113,7 +113,10 @@ def test_blocks_at_edges_find_a_place_once(named: bool) -> None:
             others = divided(program.kernels[0]).otherwise
             back = [s for s in statements(others) if isinstance(s, ir.Assign) and isinstance(s.value, ir.Select)]
             assert len([s for s in back if returned((s,))]) == places
-            assert len([e for e in returned(others) if isinstance(e, ir.Binary) and isinstance(e.right, ir.Local)]) == places
+            assert (
+                len([e for e in returned(others) if isinstance(e, ir.Binary) and isinstance(e.right, ir.Local)])
+                == places
+            )
             found = run(program.kernels, names.kernel, arrays, a.shape)[1]
             np.testing.assert_allclose(found, wanted, atol=1e-5)
 
