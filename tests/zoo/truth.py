@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -11,6 +12,15 @@ import numpy as np
 from tests.zoo.generate import Array, Case
 
 TOLERANCE = 8 * float(np.finfo(np.float32).eps)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one point of a grid writes: the places and their values."""
+
+    point: tuple[int, ...]
+    places: tuple[Array, ...]
+    values: Array
 
 
 def check(
@@ -26,9 +36,16 @@ def check(
 
     Raises `AssertionError` where one is wrong.
     """
+    return compare(case, answers(case, python, given, grid, points=points), given, found)
+
+
+def answers(
+    case: Case, python: Callable[..., Any], given: dict[str, Array], grid: tuple[int, ...], *, points: int
+) -> list[Answer]:
+    """What some points of the grid write; the function runs once for each."""
     rng = Random(case.seed)
-    worst = 0.0
-    exact = {n: a.astype(np.float64) for n, a in given.items()}
+    exact = {n: a.astype(np.float64) if a.dtype.kind == "f" else a for n, a in given.items()}
+    told: list[Answer] = []
     for _ in range(points):
         point = tuple(rng.choice((0, n - 1, rng.randrange(n))) for n in grid)
         exact[case.written][...] = np.nan
@@ -36,11 +53,24 @@ def check(
         wanted = exact[case.written]
         places = np.nonzero(~np.isnan(wanted))
         assert len(places[0]), "the point writes nothing"
-        values = wanted[places]
+        told.append(Answer(point, places, wanted[places]))
+    return told
+
+
+def compare(case: Case, told: list[Answer], given: dict[str, Array], found: Array) -> float:
+    """The largest error beside what points write, in parts of what rounding may make.
+
+    Raises `AssertionError` where one is wrong.
+    """
+    worst = 0.0
+    for answer in told:
+        values, places = answer.values, answer.places
         # of the terms of a sum some cancel: what rounds is as large as they are
         scale = np.maximum(np.abs(values), 1.0) * np.sqrt(_terms(given))
         errors = np.abs(found[places].astype(np.float64) - values) / (TOLERANCE * scale)
-        assert np.all(errors <= 1), f"seed {case.seed}, {point}: {found[places][:4]} for {values[:4]}\n{case.text}"
+        assert np.all(errors <= 1), (
+            f"seed {case.seed}, {answer.point}: {found[places][:4]} for {values[:4]}\n{case.text}"
+        )
         worst = max(worst, float(errors.max()))
     return worst
 
