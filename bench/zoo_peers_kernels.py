@@ -445,7 +445,7 @@ def _rows(points: int) -> tuple[dict[str, tuple[int, ...]], tuple[int, ...]]:
 
 
 def _of_pairs(points: int) -> tuple[dict[str, tuple[int, ...]], tuple[int, ...]]:
-    n = round(32 * points**0.5)
+    n = round(16 * points**0.5)
     return {"a": (n, 3), "b": (n, 3), "w": (n,), "r": (n,)}, (n,)
 
 

@@ -122,8 +122,12 @@ def _compiled(problem: Problem, device: str, turn: Turn) -> Callable[[Host, Grid
 
     if device != "cpu":
         _try_alone(turn)
-    text: Text = partial(problem.compiled or problem.torch, torch)
-    compiled = torch.compile(lambda *arrays: text(*arrays), dynamic=False)
+    text: Text = problem.compiled or problem.torch
+
+    def run(*arrays: Any) -> Any:
+        return text(torch, *arrays)
+
+    compiled = torch.compile(run, dynamic=False)
 
     def of(host: Host, grid: Grid) -> Ready:
         del grid
