@@ -17,6 +17,7 @@ from lanewise.launch.tasks import Primitive, reading, writing
 from lanewise.patterns.search.base import ORDER, POSITIONS
 from lanewise.patterns.search.builders.counting import sort_by_cell
 from lanewise.patterns.search.builders.geometry import Geometry
+from lanewise.patterns.search.builders.pace import Pace
 from lanewise.patterns.search.grid_expressions import STARTS
 from lanewise.patterns.search.points import Points
 from lanewise.runtime.cpu import own_kernel, run_priced
@@ -94,13 +95,14 @@ def host_cells(geometry: Geometry, sources: Points) -> CellBuilder:
     walked = {"starts": 4 * (geometry.total + 1), "order": 4 * n}
     host = PlannedPieces("cpu", {**walked, "cells": 4 * n}, what)
     numbers = own_kernel(_numbers_text(sources.dimension), "cell_numbers")
-    values = axis_values(geometry, sources)
+    values, pace = axis_values(geometry, sources), Pace(NUMBERED * n)
 
     def fill(points: Points = sources) -> None:
         columns = [host_column(c) for c in points.columns()]
         starts, order, cells = (host[name].view(np.int32) for name in ("starts", "order", "cells"))
-        run_priced(numbers, (*columns, cells, *values), n, NUMBERED)
-        sort_by_cell(cells, starts, order)
+        with pace():
+            run_priced(numbers, (*columns, cells, *values), n, NUMBERED)
+            sort_by_cell(cells, starts, order)
 
     touched, read = (*reading(POSITIONS), *writing(STARTS, ORDER)), ((POSITIONS, sources.lying_in),)
     if target_of(sources.device).host_memory:
