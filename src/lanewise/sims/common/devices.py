@@ -93,7 +93,7 @@ def release_memory(device: str) -> int:
     would keep it. Returns the bytes that arrays still have.
     """
     gc.collect()  # what arrays belong to may be in cycles
-    if not is_gpu(device):
+    if target_of(device).host_memory:
         return 0
     with on(device):
         pool = array_module(device).get_default_memory_pool()
