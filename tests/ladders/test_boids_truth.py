@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.ladders.boids_meetings import met, own_cells, predicted_seconds
 from lanewise.ladders.boids_run import make_start
-from lanewise.ladders.boids_truth import FEW, IN_TURN, LARGE, MANY, TOLERANCE, make_truth, make_truth_in_turn
+from lanewise.ladders.boids_truth import FEW, IN_TURN, LARGE, MANY, ROUNDINGS, TOLERANCE, make_truth, make_truth_in_turn
 from lanewise.ladders.boids_versions import (
     ALL,
     AROUND,
@@ -94,6 +97,34 @@ def test_agents_that_nobody_is_near_are_right(precision: Any) -> None:
     flock = Flock(state=state, semantics="thesis", world=500.0, search="all-pairs", precision=precision)
     assert truth.neighbours == 0
     assert truth.error(flock.run(1)) < TOLERANCE
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    agents=st.integers(9, 120),
+    world=st.floats(0.7, 3.5).map(lambda x: 10**x),
+    seed=st.integers(0, 99),
+    precision=st.sampled_from(["f32", "f64"]),
+    in_turn=st.booleans(),
+)
+def test_flocks_of_any_density_are_right(agents: int, world: float, seed: int, precision: Any, in_turn: bool) -> None:
+    """Rounding of a step is no difference, however little the step changes; three times what is allowed is one."""
+    state = make_start(agents, world, seed)
+    if in_turn:
+        truth, semantics = make_truth_in_turn(state, make_parameters("seq"), world), "seq"
+    else:
+        truth, semantics = make_truth(state, THESIS, THESIS_K, 0), "thesis"
+    assume(len(truth.rows))
+    flock = Flock(state=state, semantics=semantics, world=world, search="all-pairs", precision=precision).run(1)
+    assert truth.error(flock) < TOLERANCE
+    speed, forward = np.array(flock.speed, np.float64), np.array(flock.forward, np.float64)
+    largest = max(float(np.abs(truth.change).max()), ROUNDINGS / TOLERANCE * float(np.abs(truth.before).max()))
+    row = int(truth.rows[0])
+    velocity = forward[row] * speed[row] + [3 * TOLERANCE * largest, 0, 0]
+    speed[row] = np.linalg.norm(velocity)
+    forward[row] = velocity / speed[row]
+    wrong: Any = SimpleNamespace(speed=speed, forward=forward)
+    assert truth.error(wrong) > TOLERANCE
 
 
 def test_some_agents_stand_for_many() -> None:

@@ -61,8 +61,8 @@ class _Tried:
 
 
 @dataclass(slots=True)
-class Pace:
-    """Of the builds of one structure: `with pace():` around all that its threads do.
+class BuildThreads:
+    """Of the builds of one structure: `with threads():` around all that its threads do.
 
     longest: the nanoseconds that its longest pass takes one thread. More threads than it pays for
     are not tried, and none where it pays for no more than `FEWEST`.
