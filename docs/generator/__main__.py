@@ -1,6 +1,6 @@
-"""Write the pages of docs/reference from the code, the tables of measurements under the pages that
-are written by hand, and the figures of the README and of bench/results/summary.md; or say which of
-them are out of date.
+"""Write the pages of docs/reference from the code; the tables of measurements under the pages that
+are written by hand, and the cells of their tables of ladders; and the figures of the README and of
+bench/results/summary.md. Or say which of them are out of date.
 
     python -m docs.generator [--check]
 
@@ -13,7 +13,16 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from docs.generator import commands, examples, figures, measurements, names, plan_fields, settings
+from docs.generator import (
+    commands,
+    examples,
+    figures,
+    ladder_tables,
+    measurements,
+    names,
+    plan_fields,
+    settings,
+)
 
 FOLDER = Path(__file__).resolve().parent.parent / "reference"
 
@@ -54,7 +63,8 @@ def stale(made: dict[str, str]) -> Iterator[str]:
 
 def inserted() -> Iterator[tuple[Path, str]]:
     """Pages outside of the folder that have generated parts, with their text as it should be."""
-    yield from measurements.inserted()
+    for path, text in measurements.inserted():
+        yield path, ladder_tables.with_cells(path.name, text)
     yield from figures.inserted()
 
 
