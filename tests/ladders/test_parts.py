@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bench.ladder_pictures import draw, rung_of
 from lanewise.ladders.boids import LADDER
 from lanewise.ladders.boids_run import REST, STAGES, parts_of
 from lanewise.ladders.compiler import LADDER as COMPILER
@@ -17,15 +18,18 @@ from lanewise.ladders.rung import NOTHING, Rung, factor_text, seconds_text
 
 ROOT = Path(__file__).parents[2]
 RESULT = ROOT / "bench" / "results" / "ladders" / "boids.json"
-NAMES = {f.name for f in fields(Rung)} - {"extra"}
 
 
 def rungs(path: Path = RESULT) -> list[Rung]:
     found: list[dict[str, Any]] = json.loads(path.read_text())["rungs"]
-    return [
-        Rung(**{k: v for k, v in r.items() if k in NAMES}, extra={k: v for k, v in r.items() if k not in NAMES})
-        for r in found
-    ]
+    return [rung_of(r) for r in found]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(p.stem for p in RESULT.parent.glob("*.png") if p.with_suffix(".json").exists()))
+def test_pictures_are_drawn_again_from_results(name: str, tmp_path: Path) -> None:
+    draw(RESULT.with_name(f"{name}.json"), tmp_path / "a.png")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_parts_add_up_to_the_whole() -> None:
