@@ -26,7 +26,7 @@ def test_a_run_is_cycles_between_single_steps(monkeypatch: pytest.MonkeyPatch, s
     schedules: list[Any] = []
     # however busy the machine: in one piece
     monkeypatch.setattr(whole_steps, "PIECE_SECONDS", 1e9)
-    monkeypatch.setattr(Runner, "run", lambda _, schedule: schedules.append(list(schedule)))
+    monkeypatch.setattr(Runner, "run", lambda _, schedule, under_way: schedules.append(list(schedule)))
     sites = full(streaming=streaming)
     FLOW.set_populations(sites, whole())
     stepper = FLOW.stepper(sites, **VALUES)

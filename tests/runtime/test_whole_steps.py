@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from lanewise.runtime import cuda, cuda_graphs
 from lanewise.support import whole_steps
 from lanewise.support.errors import StateError
-from lanewise.support.whole_steps import LONG_GRAPH, WholeSteps, deferred_interruption
+from lanewise.support.whole_steps import LONG_GRAPH, WholeSteps, claim_under_way, deferred_interruption
 from tests.runtime.stepper import make_stepper
 
 
@@ -34,6 +35,9 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
         self.now, self.seconds = 0.0, seconds
         monkeypatch.setattr(whole_steps.time, "perf_counter", lambda: self.now)
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
 
 
 def pieces(monkeypatch: pytest.MonkeyPatch, seconds: float, step: int, steps: int) -> list[int]:
@@ -112,11 +116,141 @@ class Queue:
         monkeypatch.setattr(cuda_graphs, "Graph", Graph)
         monkeypatch.setattr(cuda, "synchronize", lambda device: None)
         monkeypatch.setattr(cuda_graphs, "wait_for_graphs", self.wait)
+        monkeypatch.setattr(cuda_graphs, "put_graphs_behind", lambda device: None)  # as all is in one queue
+        monkeypatch.setattr(cuda_graphs, "put_behind_graphs", self.passed)
 
     def wait(self, device: str) -> None:
         for work in self.given:
             work()
         self.given.clear()
+
+    def passed(self, device: str) -> Event:
+        return Event(self)
+
+
+class Event:
+    """Behind what a GPU had been given."""
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue, self._done = queue, False
+        queue.given.append(self._passed)
+
+    def _passed(self) -> None:
+        self._done = True
+
+    def synchronize(self) -> None:
+        while not self._done:
+            self._queue.given.pop(0)()
+
+
+class Seen:
+    """A watcher that launches a look at what is there then."""
+
+    seconds = 0.06
+
+    def __init__(self, queue: Queue, count: Callable[[], int], pause: int = 10**9) -> None:
+        self.queue, self.count, self.pause = queue, count, pause
+        self.found, self.idle, self.pauses, self.then = list[tuple[int, int]](), 0, 0, lambda step: None
+
+    def due(self, step: int) -> int | None:
+        return None
+
+    def look(self, step: int, asked: Callable[[], bool]) -> None:
+        self.idle += not self.queue.given
+        self.queue.given.append(lambda: self.found.append((step, self.count())))
+        if step > self.pause:
+            whole_steps.time.sleep(1)
+            self.pauses, self.pause = self.pauses + 1, self.pause + 1000
+        self.then(step)
+
+    def rest(self, step: int) -> None:
+        assert self.count() == step
+
+
+class Device:
+    """Steps of a millisecond of a GPU that are watched."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, pause: int = 10**9) -> None:
+        self.queue, self.clock, self.counted, self.done = Queue(monkeypatch), Clock(monkeypatch, 1e-3), 0, 0
+        self.stepper: Any = make_stepper("cuda", [self.step])
+        self.seen, self.whole = Seen(self.queue, lambda: self.done, pause), WholeSteps("it", "go")
+        self.pieces, self.examine = list[int](), lambda first, last: None
+        monkeypatch.setattr(whole_steps.time, "sleep", self.clock.wait)
+
+    def step(self) -> None:
+        self.done += 1
+        self.clock.now += 1e-3
+
+    def run(self, count: int) -> None:
+        under_way = claim_under_way()
+        assert under_way is not None
+        assert claim_under_way() is None, "one has it"
+        self.stepper.program.run([(None, count)], under_way)
+        under_way.examine(self.examine, self.counted, self.counted + count)
+        self.counted += count
+        self.pieces.append(count)
+
+    def take(self, steps: int) -> None:
+        with self.whole.watched(self.seen):
+            self.whole.take(self.counted, steps, self.run)
+
+
+def test_a_gpu_that_is_watched_always_has_steps_to_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = Device(monkeypatch)
+    device.take(5000)
+    assert device.done == device.counted == 5000
+    assert all(step == done for step, done in device.seen.found), "looks find whole steps"
+    assert device.seen.idle == 0
+    middle = device.pieces[8:-1]
+    assert set(middle) == {32}, "half of the time between two looks, in graphs: two of them are under way"
+    assert len(device.seen.found) == len(device.pieces) - 1, "the last look is under way"
+    assert device.clock.now == pytest.approx(5), "nothing was waited for besides"
+
+
+def test_a_gpu_that_nobody_watches_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, found = Device(monkeypatch), list[object]()
+    device.seen.seconds = whole_steps.PIECE_SECONDS
+
+    def run(count: int) -> None:
+        found.append(claim_under_way())
+        device.stepper.run(count)
+
+    with device.whole.watched(device.seen):
+        device.whole.take(0, 1000, run)
+    assert set(found) == {None}, "it does what it does without a watcher"
+
+
+def test_a_pause_is_no_time_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = Device(monkeypatch, pause=1000)
+    device.take(5000)
+    assert device.seen.pauses == 4
+    assert set(device.pieces[8:-1]) == {32}
+
+
+@pytest.mark.parametrize("by", ["a step that no search can use", "ctrl-c", "the look"])
+def test_what_is_under_way_is_waited_for_whatever_ends_it(monkeypatch: pytest.MonkeyPatch, by: str) -> None:
+    device = Device(monkeypatch)
+    asked = list[tuple[int, int]]()
+
+    def examine(first: int, last: int) -> None:
+        asked.append((first, last))
+        if by == "a step that no search can use" and first <= 2000 < last:
+            raise ValueError
+
+    def then(step: int) -> None:
+        if step > 2000 and by == "ctrl-c":
+            press()
+        if step > 2000 and by == "the look":
+            raise ValueError
+
+    device.examine, device.seen.then = examine, then
+    with pytest.raises(KeyboardInterrupt if by == "ctrl-c" else ValueError):
+        device.take(10_000)
+    assert device.done == device.counted == sum(device.pieces)
+    assert device.done < 2000 + 1100, "a second and a piece"
+    ends = [0, *(last for _, last in asked)]
+    assert asked == list(pairwise(ends)), "every step is examined once"
+    assert device.whole.broken == (by == "a step that no search can use")
 
 
 @pytest.mark.parametrize("at", [1, 2, 3, 4])

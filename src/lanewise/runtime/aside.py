@@ -90,10 +90,10 @@ class Aside:
             made.free = False
             try:
                 if not self._on_host:
-                    self._follow_graphs()
+                    cuda_graphs.put_behind_graphs(self._device)
                 fill(made.memory[:nbytes])
                 if not self._on_host:
-                    made.taken = self._followed_by_graphs()
+                    made.taken = cuda_graphs.put_graphs_behind(self._device)
             except BaseException:
                 made.free = True
                 raise
@@ -107,17 +107,6 @@ class Aside:
             return None
         with get_device(self._device).use():
             return cuda.passed()
-
-    def _follow_graphs(self) -> None:
-        with cuda_graphs.graph_stream(self._device):
-            graphs = cuda.passed()
-        cuda.wait_for(graphs)
-
-    def _followed_by_graphs(self) -> Any:
-        taken = cuda.passed()
-        with cuda_graphs.graph_stream(self._device):
-            cuda.wait_for(taken)
-        return taken
 
     def _snapshot(self, nbytes: int) -> Snapshot:
         """Memory whose copy is no longer needed: of two, as long as no more are wanted."""

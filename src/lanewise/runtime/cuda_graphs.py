@@ -127,6 +127,28 @@ def copy_to_graphs(device: str, to: int, source: int, nbytes: int) -> None:
         )
 
 
+def put_behind_graphs(device: str) -> Any:
+    """Let what comes on the current stream be behind all graphs of a device that have been
+    launched; an event after these.
+    """
+    with cuda.use(device):
+        with graph_stream(device):
+            done = cuda.passed()
+        cuda.wait_for(done)
+        return done
+
+
+def put_graphs_behind(device: str) -> Any:
+    """Let graphs that are launched from now on be behind what the current stream has to do; an
+    event after that.
+    """
+    with cuda.use(device):
+        done = cuda.passed()
+        with graph_stream(device):
+            cuda.wait_for(done)
+        return done
+
+
 def wait_for_graphs(device: str) -> None:
     """Wait until all launched graphs of a device are done."""
     graph_stream(device).synchronize()

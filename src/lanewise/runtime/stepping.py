@@ -36,6 +36,7 @@ from lanewise.runtime.programs import (
     names_of,
     repeat,
 )
+from lanewise.support.whole_steps import StepsUnderWay
 
 
 def _nothing() -> None:
@@ -103,7 +104,7 @@ class _GraphProgram:
         for key, size, _ in _as_graphs(self._parts, schedule):
             self._graph(key, size)
 
-    def run(self, schedule: Schedule) -> None:
+    def run(self, schedule: Schedule, under_way: StepsUnderWay | None = None) -> None:
         self._checks.run(schedule)
         # All are captured before the first is launched: the device would be done with it long
         # before the next one is there.
@@ -111,11 +112,18 @@ class _GraphProgram:
             (self._graph(key, size), count)
             for key, size, count in _as_graphs(self._parts, schedule)
         ]
-        cuda.synchronize(self._device)  # earlier work on other streams comes first
+        # earlier work on other streams comes first
+        if under_way is None:
+            cuda.synchronize(self._device)
+        else:
+            cuda_graphs.put_graphs_behind(self._device)
         for graph, count in graphs:
             for _ in range(count):
                 graph.launch()
-        cuda_graphs.wait_for_graphs(self._device)
+        if under_way is None:
+            cuda_graphs.wait_for_graphs(self._device)
+        else:
+            under_way.leave(cuda_graphs.put_behind_graphs(self._device).synchronize)
 
     def _graph(self, key: Hashable, size: int) -> _PartGraph:
         if (key, size) not in self._graphs:
@@ -151,6 +159,12 @@ class GraphRunner(ScheduleRunner, Protocol):
     """What runs parts as graphs, which can be captured before."""
 
     def prepare(self, schedule: Schedule) -> None: ...
+
+    def run(self, schedule: Schedule, under_way: StepsUnderWay | None = None) -> None:
+        """Run it, and wait for the result. under_way: where it may be left there instead, if none
+        of its launches is the host's.
+        """
+        ...
 
 
 def make_graphs(device: str, parts: Parts, profile: Profile | None = None) -> GraphRunner:
@@ -316,7 +330,8 @@ class ProfiledGraphProgram:
         for key, size, _ in _as_graphs(self._parts, schedule):
             self._part(key).capture(size)
 
-    def run(self, schedule: Schedule) -> None:
+    def run(self, schedule: Schedule, under_way: StepsUnderWay | None = None) -> None:
+        del under_way  # samples are read between runs
         self._checks.run(schedule)
         todo = [(self._part(key), size, n) for key, size, n in _as_graphs(self._parts, schedule)]
         if not todo:

@@ -10,6 +10,7 @@ import _signal  # pyright: ignore[reportMissingImports]
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
@@ -27,10 +28,85 @@ LONG_GRAPH = 32
 FEWEST_ALIGNED = LONG_GRAPH * 3 // 4  # steps that may become as many as a graph has
 # how long steps run between two looks at Ctrl-C; on a GPU what is launched by then is finished
 PIECE_SECONDS = 0.2
+LEFT_SECONDS = 1.0  # of steps that follow each other on a device before the host waits for all
+LONG_LOOK = 0.02  # seconds after which a device may have been without work
+_THREAD = threading.local()
+
+
+class StepsUnderWay:
+    """Steps that a device still takes while the host looks at those before, and launches more: two
+    pieces at most, so that it is never without work.
+
+    Whatever is put on the current stream meanwhile comes behind them, and before those that are
+    launched next: it finds a whole step.
+    """
+
+    __slots__ = ("_began", "_examined", "_waits", "loose")
+
+    def __init__(self) -> None:
+        self._waits = deque[Callable[[], object]]()
+        self._examined: dict[Callable[[int, int], None], tuple[int, int]] = {}
+        # when the last piece began, at the latest, and its steps
+        self._began: tuple[float, int] | None = None
+        self.loose = False  # whether any was left under way
+
+    def leave(self, wait: Callable[[], object]) -> None:
+        """Leave a piece under way, for whose end `wait` waits, when the one before is done."""
+        self.loose = True
+        self._waits.append(wait)
+        while len(self._waits) > 1:
+            self._waits.popleft()()
+
+    def examine(self, look: Callable[[int, int], None], first: int, last: int) -> None:
+        """`look`, which may raise, when these steps are done, and those before."""
+        self._examined[look] = self._examined.get(look, (first, last))[0], last
+
+    def pace(self, begin: float, count: int, before: float) -> float:
+        """Seconds a step, when a piece of so many has been left that was launched at `begin`;
+        `before`: what was known of them.
+
+        Where the host was late, it sees two pieces end at once: steps take no less than half of
+        what they took.
+        """
+        now, began = time.perf_counter(), self._began
+        self._began = (begin if began is None else now), count
+        return before if began is None else max((now - began[0]) / began[1], before / 2)
+
+    def lose_pace(self) -> None:
+        """The device was without work."""
+        self._began = None
+
+    def wait(self) -> None:
+        """For all of them."""
+        while self._waits:
+            self._waits.popleft()()
+        self.lose_pace()
+
+    def finish(self) -> None:
+        """Wait for all of them, and examine them."""
+        self.wait()
+        examined, self._examined = self._examined, {}
+        for look, (first, last) in examined.items():
+            look(first, last)
+
+
+def claim_under_way() -> StepsUnderWay | None:
+    """With what steps that are about to run may be left under way, for the first that asks in this
+    thread; None where somebody waits for them.
+    """
+    found, _THREAD.under_way = _under_way(), None
+    return found
+
+
+def _under_way() -> StepsUnderWay | None:
+    return getattr(_THREAD, "under_way", None)
 
 
 class Watcher(Protocol):
-    """Looks at a state between whole steps; it may wait there, and changes nothing."""
+    """Looks at a state between whole steps; it may wait there, and changes nothing.
+
+    On a GPU the steps may be under way when it looks: what it launches comes behind them.
+    """
 
     @property
     def seconds(self) -> float:
@@ -124,7 +200,7 @@ class WholeSteps:
 
     def take(self, step: int, steps: int, run: Callable[[int], None]) -> None:
         """`steps` steps after step `step`; `run(n)` takes n of them, waits for them, and counts
-        them.
+        them; while they are watched it may leave them under way (`claim_under_way`).
 
         After Ctrl-C the steps that were begun are finished and counted, then KeyboardInterrupt is
         raised (or the handler of a host program called). Pressed twice it raises at once, and then,
@@ -133,35 +209,76 @@ class WholeSteps:
         self.check()
         end = step + steps
         with deferred_interruption() as interruption:
-            while step < end:
-                # a run that ends has no viewers to wait for, nor to stop for at every step
-                watchers = () if interruption.waits else self._watchers
-                count = self._piece(step, end, watchers)
-                begin = time.perf_counter()
-                self.begin(step, count)
-                try:
-                    run(count)
-                finally:
-                    self.stop()
-                self.mended()
-                self._pace = (time.perf_counter() - begin) / count
-                step += count
-                for watcher in watchers:
-                    watcher.look(step, lambda: interruption.waits)
-                if interruption.asked:
-                    interruption.deliver()
+            if _under_way() is not None:  # somebody around it has cut them
+                self._run(step, steps, run)
+                step = end
+            under_way = StepsUnderWay() if self._watchers else None
+            try:
+                done, since = step, time.perf_counter()
+                while step < end:
+                    step = self._take_piece(step, end, run, under_way, interruption)
+                    asked, now = interruption.asked, time.perf_counter()
+                    if under_way is None or not under_way.loose:
+                        done = step
+                    elif asked or step == end or now - since > LEFT_SECONDS:
+                        self._run(done, step - done, lambda _, u=under_way: u.finish())
+                        done, since = step, now
+                    if asked:
+                        interruption.deliver()
+            finally:
+                if under_way is not None:
+                    under_way.wait()
             for watcher in self._watchers:
                 watcher.rest(step)
         if interruption.asked:  # between the last look and here
             interruption.deliver()
 
-    def _piece(self, step: int, end: int, watchers: tuple[Watcher, ...]) -> int:
+    def _take_piece(
+        self,
+        step: int,
+        end: int,
+        run: Callable[[int], None],
+        under_way: StepsUnderWay | None,
+        interruption: Interruption,
+    ) -> int:
+        """Some of the steps, and a look at them; where they end."""
+        # a run that ends has no viewers to wait for, nor to stop for at every step
+        watchers = () if interruption.waits else self._watchers
+        seconds = min((PIECE_SECONDS, *(watcher.seconds for watcher in watchers)))
+        loose = under_way is not None and under_way.loose
+        count = self._piece(step, end, watchers, seconds / 2 if loose else seconds)
+        begin = time.perf_counter()
+        # where nobody looks sooner than Ctrl-C is looked for, there is nothing to be gained
+        _THREAD.under_way = under_way if loose or seconds < PIECE_SECONDS else None
+        try:
+            self._run(step, count, run)
+        finally:
+            _THREAD.under_way = None
+        now = time.perf_counter()
+        if under_way is not None and under_way.loose:
+            self._pace = under_way.pace(begin, count, self._pace)
+        else:
+            self._pace = (now - begin) / count
+        step += count
+        for watcher in watchers:
+            watcher.look(step, lambda: interruption.waits)
+        if under_way is not None and time.perf_counter() - now > LONG_LOOK:
+            under_way.lose_pace()
+        return step
+
+    def _run(self, step: int, count: int, run: Callable[[int], object]) -> None:
+        self.begin(step, count)
+        try:
+            run(count)
+        finally:
+            self.stop()
+        self.mended()
+
+    def _piece(self, step: int, end: int, watchers: tuple[Watcher, ...], seconds: float) -> int:
         """Steps for some time; many of them end where graphs and the cycles of kernels do, at the
         nearest such step: a graph of many is launched as fast as one of a single step.
         """
-        seconds = PIECE_SECONDS
         for watcher in watchers:
-            seconds = min(seconds, watcher.seconds)
             if (due := watcher.due(step)) is not None:
                 end = min(end, due)
         count = min(end - step, round(seconds / self._pace) if self._pace else 1)

@@ -12,11 +12,11 @@ from lanewise.launch.arguments import describe
 from lanewise.launch.joined import Bound
 from lanewise.launch.steps.rhythm import Key, Rhythm
 from lanewise.launch.steps.runner import Runner
-from lanewise.launch.steps.task import AHEAD, Clock, Task, Timed
+from lanewise.launch.steps.task import AHEAD, Clock, Task, Timed, has_graphs
 from lanewise.profiling.profile import Profile
 from lanewise.runtime.memory import on
 from lanewise.support.errors import ArgumentError
-from lanewise.support.whole_steps import LONG_GRAPH, WholeSteps
+from lanewise.support.whole_steps import LONG_GRAPH, WholeSteps, claim_under_way
 
 MOST_STEPS = 10**12  # far more than anybody waits for
 Counted = Callable[[int], object]
@@ -45,6 +45,7 @@ class StepLoop:
         "_checks",
         "_clock",
         "_device",
+        "_loose",
         "_made",
         "_name",
         "_runner",
@@ -69,6 +70,9 @@ class StepLoop:
         self._runner = Runner(device, rhythm, self._clock, profile)
         self._checks = tuple(dict.fromkeys(check for t in rhythm.tasks for check in t.checks))
         self._around = tuple(around for t in rhythm.tasks for around in t.around)
+        # graphs hold all of a step, and the host has no part in it
+        alone = any(t.alone or t.counted or t.divided is not None for t in rhythm.tasks)
+        self._loose = has_graphs(device) and not (alone or rhythm.looks_ahead)
         self.step, self.within = 0, False
         # where the steps begin and end that were made last, and their schedule
         self._made: tuple[int, int, list[tuple[Key, int]]] = (0, 0, [])
@@ -151,8 +155,11 @@ class StepLoop:
         return min(steps, AHEAD), None
 
     def _piece(self, steps: int) -> None:
-        """Take these steps, wait for them, and count them."""
+        """Take these steps, wait for them or leave them under way, and count them."""
         begin, end, rhythm = self.step, self.step + steps, self.rhythm
+        under_way = claim_under_way()
+        if not self._loose:
+            under_way = None
         self._clock.begin(begin)
         advanced = [(s, rhythm.count(s, begin, end)) for s in rhythm.stepped]
         for state, count in advanced:
@@ -163,7 +170,7 @@ class StepLoop:
             first, last, made = self._made
             same = first == begin and last == end
             self._made = (0, 0, [])
-            self._runner.run(made if same else rhythm.schedule(begin, end))
+            self._runner.run(made if same else rhythm.schedule(begin, end), under_way)
         except Exception as error:
             if rhythm.counted:
                 error.add_note(f"raised in step {self._clock.step} of {self._name}")
@@ -173,7 +180,10 @@ class StepLoop:
             for state, _ in advanced:
                 state.whole.stop()
         for flag in rhythm.flags:
-            flag.examine(begin, end)
+            if under_way is None:
+                flag.examine(begin, end)
+            else:
+                under_way.examine(flag.examine, begin, end)
         for state, count in advanced:
             state.step, state.fresh = state.step + count, state.fresh and not count
             if state.whole is not self._whole:

@@ -15,7 +15,7 @@ from lanewise.launch.steps.task import Clock, has_graphs
 from lanewise.profiling.profile import Profile
 from lanewise.runtime.programs import NamedLaunch, ProgramPart, ScheduleRunner
 from lanewise.runtime.stepping import GraphRunner, make_graphs, make_program
-from lanewise.support.whole_steps import LONG_GRAPH
+from lanewise.support.whole_steps import LONG_GRAPH, StepsUnderWay
 
 
 class Runner:
@@ -42,8 +42,10 @@ class Runner:
         if self._graphs is not None:
             self._graphs.prepare([entry for entry in schedule if not self._alone(entry)])
 
-    def run(self, schedule: Sequence[tuple[Key, int]]) -> None:
-        """Run it, and wait for the result."""
+    def run(
+        self, schedule: Sequence[tuple[Key, int]], under_way: StepsUnderWay | None = None
+    ) -> None:
+        """Run it, and wait for the result. under_way: see `GraphRunner.run`."""
         self.make(schedule)
         if self._graphs is None:
             self._single.run(schedule)
@@ -53,7 +55,7 @@ class Runner:
             if alone:
                 self._single.run(entries)
             else:
-                self._graphs.run([e for e in entries if self._parts[e[0]].calls])
+                self._graphs.run([e for e in entries if self._parts[e[0]].calls], under_way)
                 self._clock.done += sum(len(kinds) * times for (kinds, _), times in entries)
 
     def _alone(self, entry: tuple[Key, int]) -> bool:
