@@ -168,9 +168,10 @@ class Seen:
 
 
 class Device:
-    """Steps of a millisecond of a GPU that are watched."""
+    """Steps of a GPU that are watched."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, pause: int = 10**9) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, pause: int = 10**9, seconds: float = 1e-3) -> None:
+        self.seconds = seconds
         self.queue, self.clock, self.counted, self.done = Queue(monkeypatch), Clock(monkeypatch, 1e-3), 0, 0
         self.stepper: Any = make_stepper("cuda", [self.step])
         self.seen, self.whole = Seen(self.queue, lambda: self.done, pause), WholeSteps("it", "go")
@@ -179,7 +180,7 @@ class Device:
 
     def step(self) -> None:
         self.done += 1
-        self.clock.now += 1e-3
+        self.clock.now += self.seconds
 
     def run(self, count: int) -> None:
         under_way = claim_under_way()
@@ -205,6 +206,15 @@ def test_a_gpu_that_is_watched_always_has_steps_to_take(monkeypatch: pytest.Monk
     assert set(middle) == {32}, "half of the time between two looks, in graphs: two of them are under way"
     assert len(device.seen.found) == len(device.pieces) - 1, "the last look is under way"
     assert device.clock.now == pytest.approx(5), "nothing was waited for besides"
+
+
+def test_long_steps_are_looked_at_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of them are under way, though they take as long as a look is wanted after."""
+    device = Device(monkeypatch, seconds=0.04)
+    device.take(100)
+    assert set(device.pieces) == {1}
+    assert device.seen.idle == 0
+    assert device.clock.now == pytest.approx(4), "nothing was waited for besides"
 
 
 def test_a_gpu_that_nobody_watches_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

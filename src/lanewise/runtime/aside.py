@@ -1,7 +1,8 @@
 """Work on a device next to what runs there, with a copy of a state, and its results on the host.
 
 What continues with the state waits for the copy alone, on the device, and not for what is made of
-it. On a GPU the work has its own stream. The host waits for it in the thread that does it.
+it. On a GPU the work has its own stream, and goes before what is left of a kernel that runs there.
+The host waits for it in the thread that does it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from lanewise.runtime.memory import Need, address, allocate, require_together
 
 AT_ONCE = 2  # copies of a state that are worked with, as a rule
 FIRST = 1e-3  # seconds in which the thread that continues with the state has launched its work
+BETWEEN = 1e-3  # seconds between two questions whether a copy is there
 
 
 class Snapshot:
@@ -131,10 +133,12 @@ class Aside:
                     yield
                     return
                 time.sleep(FIRST)
+                # which may be a step of a large state later: the driver waits with all of a core
+                while not cuda.has_passed(taken):
+                    time.sleep(BETWEEN)
                 if self._stream is None:
-                    self._stream = cuda.cupy().cuda.Stream(non_blocking=True)
+                    self._stream = cuda.preferred_stream()
                 with self._stream:
-                    cuda.wait_for(taken)
                     try:
                         yield
                     finally:

@@ -49,6 +49,7 @@ if hasattr(os, "register_at_fork"):
 
 _THREAD = threading.local()
 _HERE = nullcontext()
+NOT_READY = 600  # `cudaErrorNotReady`: there is work that is not done
 
 
 def use(device: str) -> Any:
@@ -134,6 +135,21 @@ def passed() -> Any:
 def wait_for(event: Any) -> None:
     """Let the current stream wait for an event of any device."""
     _wait(cupy().cuda.get_current_stream(), event)
+
+
+def has_passed(event: Any) -> bool:
+    """Whether what an event is behind is done, or has failed, which the next call says."""
+    return event is None or cupy().cuda.runtime.eventQuery(event.ptr) != NOT_READY
+
+
+def preferred_stream() -> Any:
+    """A stream of the current device, whose kernels get the first multiprocessors that become free,
+    before the blocks that are left of kernels on streams without priority.
+
+    Other streams and graphs have none. Lower numbers are preferred (CUDA Runtime API,
+    "cudaStreamCreateWithPriority").
+    """
+    return cupy().cuda.Stream(non_blocking=True, priority=-1)
 
 
 def receive(to: Any, source: Any) -> None:

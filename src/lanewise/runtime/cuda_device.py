@@ -23,7 +23,6 @@ from lanewise.runtime.timing import Stopwatch, Work
 from lanewise.support.errors import DeviceError
 
 _DRIVER_FILE = Path("/proc/driver/nvidia/version")
-NOT_READY = 600  # `cudaErrorNotReady`: a stream has work that is not done
 LARGE = 1 << 28  # bytes, which a kernel needs 0.1 ms or more to write
 MAX_L2_FETCH_GRANULARITY = 5  # `cudaLimit`
 ATTRIBUTES = {
@@ -155,7 +154,7 @@ class Cuda:
     def is_busy(self) -> bool:
         module = cuda.cupy().cuda
         with self.use():
-            return module.runtime.streamQuery(module.get_current_stream().ptr) == NOT_READY
+            return module.runtime.streamQuery(module.get_current_stream().ptr) == cuda.NOT_READY
 
     def replay(self, work: Work) -> Work:
         return cuda_graphs.Replay(self.name, work).launch
