@@ -230,6 +230,18 @@ def test_a_gpu_that_nobody_watches_is_waited_for(monkeypatch: pytest.MonkeyPatch
     assert set(found) == {None}, "it does what it does without a watcher"
 
 
+def test_steps_within_steps_are_looked_at_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, outer, found = Device(monkeypatch), WholeSteps("all", "go"), list[tuple[int, int]]()
+    seen = Seen(device.queue, lambda: device.done)
+    seen.then = lambda step: found.append((step, device.done))
+    with outer.watched(seen):
+        outer.take(0, 1000, device.take)
+    assert device.done == 1000
+    assert len(device.seen.found) > 1000 / 100
+    assert len(found) > 1000 / 100
+    assert all(step == done for step, done in found), "who cuts steps that are cut once more waits for them"
+
+
 def test_a_pause_is_no_time_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     device = Device(monkeypatch, pause=1000)
     device.take(5000)

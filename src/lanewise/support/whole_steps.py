@@ -92,7 +92,7 @@ class StepsUnderWay:
 
 def claim_under_way() -> StepsUnderWay | None:
     """With what steps that are about to run may be left under way, for the first that asks in this
-    thread; None where somebody waits for them.
+    thread; None where the caller waits for them.
     """
     found, _THREAD.under_way = _under_way(), None
     return found
@@ -209,7 +209,7 @@ class WholeSteps:
         self.check()
         end = step + steps
         with deferred_interruption() as interruption:
-            if _under_way() is not None:  # somebody around it has cut them
+            if _under_way() is not None and not self._watchers:  # the caller has cut them
                 self._run(step, steps, run)
                 step = end
             under_way = StepsUnderWay() if self._watchers else None
@@ -248,7 +248,7 @@ class WholeSteps:
         loose = under_way is not None and under_way.loose
         count = self._piece(step, end, watchers, seconds / 2 if loose else seconds)
         begin = time.perf_counter()
-        # where nobody looks sooner than Ctrl-C is looked for, there is nothing to be gained
+        # a look that comes no sooner than that for Ctrl-C may leave the device without work
         _THREAD.under_way = under_way if loose or seconds < PIECE_SECONDS else None
         try:
             self._run(step, count, run)
