@@ -24,8 +24,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import connection, get_context
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,17 @@ FAR = 10  # times the best one: timed once
 LONG = 5  # times as many launches as in the zoo, whose events leave out the wait at the end
 TIES = 1e-3  # of the elements may differ where equal values have several indices
 POINTS = 3  # whose float64 results are known
+PACKAGES = (
+    "torch",
+    "triton",
+    "cupy-cuda13x",
+    "jax",
+    "pykeops",
+    "numba",
+    "numba-cuda",
+    "warp-lang",
+    "taichi",
+)
 BEFORE_THE_END = 14.0  # seconds in which what is compiled is measured, and the report is written
 
 
@@ -250,7 +262,8 @@ def main() -> int:
         return 0
     until = time.time() + asked.seconds - 4
     out = Path(os.environ.get("OUT") or Path(__file__).parent / "results")
-    about = {"machine": describe_machine(), "size": asked.size, "device": asked.device}
+    machine = describe_machine() | {"peers": _versions()}
+    about = {"machine": machine, "size": asked.size, "device": asked.device}
     rows: list[dict[str, Any]] = []
     with (out / "zoo_peers.jsonl").open("w", encoding="utf-8") as file:
         print(json.dumps(about), file=file, flush=True)
@@ -328,6 +341,14 @@ def _work(
     say.send(row)
     say.close()
     os._exit(0)  # what libraries do at the end of a process is not waited for
+
+
+def _versions() -> str:
+    found: list[str] = []
+    for package in PACKAGES:
+        with suppress(PackageNotFoundError):
+            found.append(f"{package} {version(package)}")
+    return ", ".join(found)
 
 
 def peers_of(device: str) -> list[str]:
