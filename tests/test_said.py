@@ -57,7 +57,7 @@ def field_table() -> str:
     for o in OPTIMISATIONS:
         if o.field != "layout":
             gpu = _tried(o, "cuda", "elementwise", "items", "sites", "points")
-            cpu = _tried(o, "cpu", "elementwise_cpu", "items_cpu", "points_cpu")
+            cpu = _tried(o, "cpu", "elementwise_cpu", "items_cpu", "points_cpu", "in_order")
             neutral = repr(getattr(NEUTRAL, o.field)).replace("'", '"')
             other = "" if o.literature == o.name else o.literature
             rows.append(f"| `{o.field}` | {o.name} | {other} | `{neutral}` | {gpu} | {cpu} |")

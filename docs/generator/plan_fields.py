@@ -16,6 +16,7 @@ KINDS = {
     "lists": ("items", "items_cpu"),
     "sites": ("sites", ""),
     "points": ("points", "points_cpu"),
+    "scatters in order": ("", "in_order"),
 }
 
 

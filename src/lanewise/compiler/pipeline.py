@@ -32,6 +32,7 @@ from lanewise.compiler.stages import (
 )
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import with_distinct_functions
+from lanewise.ir.traverse import adds_in_order
 from lanewise.ir.verify import Sound, verify_kernel
 from lanewise.language.target import TARGETS, Target
 from lanewise.passes import (
@@ -42,6 +43,7 @@ from lanewise.passes import (
     normal_form,
     register_cap,
     scalar_replacement,
+    sums_in_parts,
     uniform_parameters,
 )
 from lanewise.planning.plan import CompletePlan
@@ -173,6 +175,13 @@ def _groups(
 
 def _finish(kernels: Kernels, plan: CompletePlan, target: Target, checked: Checked) -> Kernels:
     """What every kernel gets when its loops have their shape."""
+    if plan.parts != 1 and not target.has_blocks:
+        kernels = tuple(
+            checked(sums_in_parts.NAME, sums_in_parts.apply(k, plan.parts))
+            if adds_in_order(k.body)
+            else k
+            for k in kernels
+        )
     if plan.registers:
         kernels = tuple(
             checked("register cap", register_cap.apply(k, plan.registers)) for k in kernels

@@ -16,6 +16,7 @@ from lanewise.analysis.self_term import Proof
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked
 from lanewise.ir.shared import shared_bytes
+from lanewise.ir.traverse import statements
 from lanewise.language.target import Target
 from lanewise.passes import (
     accumulation,
@@ -33,6 +34,7 @@ from lanewise.passes import (
     side_by_side,
     slicing,
     splitting,
+    sums_in_parts,
     thread_mapping,
     thread_merging,
     tiling,
@@ -305,12 +307,22 @@ def check_device(kernel: ir.Kernel, plan: CompletePlan, target: Target) -> None:
             kernel,
             "a CPU has no blocks to fill: its cores take cells of any segment",
         )
-    for name in ("slices", "parts"):
-        if getattr(plan, name) != 1 and not (name == "slices" and kernel.pattern.over_points):
+    has = {"slices": kernel.pattern.over_points, "parts": kernel.pattern.in_order}
+    for name, own in has.items():
+        if getattr(plan, name) != 1 and not own:
+            also = (
+                ", but for floats that are added in order, lw.scatter_add(..., exact=False)"
+                if name == "parts" and _scatters(kernel)
+                else ""
+            )
             raise PlanError(
                 f"Plan({name}={getattr(plan, name)}): only a GPU divides the sources of one "
-                f"target; on a CPU {name} is 1"
+                f"target; on a CPU {name} is 1{also}"
             )
+
+
+def _scatters(kernel: ir.Kernel) -> bool:
+    return any(isinstance(s, ir.ScatterElement) for s in statements(kernel.body))
 
 
 def check_pattern(kernel: ir.Kernel, plan: CompletePlan, target: Target) -> None:
@@ -345,7 +357,7 @@ def check_pattern(kernel: ir.Kernel, plan: CompletePlan, target: Target) -> None
         ),
         "tile": ("tiling", tiling.legal(kernel, plan.tile)),
         "slices": ("slicing", slicing.legal(kernel, plan.slices, plan.tile)),
-        "parts": ("splitting of sources", splitting.legal(kernel, plan.parts)),
+        "parts": (sums_in_parts.NAME, _no_parts(kernel, plan.parts, target)),
         "unroll": ("unrolling", unrolling.legal(kernel, plan.unroll)),
         "reciprocity": ("reciprocity", reciprocity.legal(kernel, 1)),
         "prefetch": ("prefetching", prefetching.legal(kernel, _prefetch(plan))),
@@ -353,6 +365,8 @@ def check_pattern(kernel: ir.Kernel, plan: CompletePlan, target: Target) -> None
     own = ("slices", "unroll") if kernel.pattern.over_items else ()
     if kernel.pattern.over_points:
         own = POINTS if target.has_blocks else HOST_POINTS
+    if kernel.pattern.in_order and not target.has_blocks:
+        own = (*own, "parts")
     for name, (title, reason) in refusals.items():
         if name in own:
             continue
@@ -365,6 +379,13 @@ def check_pattern(kernel: ir.Kernel, plan: CompletePlan, target: Target) -> None
         reason = _no_merging(kernel, plan.targets, target)
         if reason is not None:
             raise refuse("thread merging", kernel, reason)
+
+
+def _no_parts(kernel: ir.Kernel, parts: int, target: Target) -> str | None:
+    """Why a kernel without pairs has no parts, or None."""
+    if target.has_blocks and _scatters(kernel):
+        return "a GPU adds floats exactly, in any order: no parts have their own sums"
+    return splitting.legal(kernel, parts)
 
 
 def _no_merging(kernel: ir.Kernel, targets: int, target: Target) -> str | None:

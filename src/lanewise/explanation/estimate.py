@@ -207,9 +207,11 @@ def _step_bound(subject: Subject) -> Bottleneck:
 
 
 def formula(field: str, estimates: Estimates, before: CompletePlan, after: CompletePlan) -> str:
-    """What a paper's formula says of going from one plan to the other; nothing where there is
-    none.
+    """What going from one plan to the other costs, or a paper's formula says of it; nothing where
+    there is none.
     """
+    if field == "parts" and (sums := estimates.subject.work.sums) is not None and after.parts > 1:
+        return f"copies of {sums.nbytes:,} bytes, about one a thread, {after.parts - 1} at most"
     if estimates.subject.model is None:
         return ""
     if field == "unroll" and estimates.subject.reference.pattern.over_pairs:

@@ -37,6 +37,17 @@ def summed_arrays(
     return {n for n in added if n in arrays and arrays[n].element.is_float}
 
 
+def adds_in_order(source: Source, arrays: Mapping[str, ArrayType]) -> bool:
+    """Whether a function adds floats to elements one after the other, on a CPU."""
+    return any(
+        s.operation == "add"
+        and not s.exact
+        and s.array in arrays
+        and arrays[s.array].element.is_float
+        for s in _scatters(source)
+    )
+
+
 def is_exact(call: ast.Call) -> bool:
     """Whether a scatter does not say `exact=False`."""
     return not any(

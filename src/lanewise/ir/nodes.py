@@ -232,7 +232,8 @@ class Kernel:
     lengths, also uniforms.
 
     `series`: it is launched many times, the outermost series first; kernels with the same series
-    take turns (`ir/series.py`).
+    take turns (`ir/series.py`). `parts` of its elements have their own sums of floats that are
+    added in order.
     """
 
     name: str
@@ -247,6 +248,7 @@ class Kernel:
     series: tuple[Series, ...] = ()
     identical: bool = False  # the targets and the sources of pairs are one array
     reductions: tuple[Accumulator, ...] = ()  # of pairs: what the values of all sources become
+    parts: int = 1
     location: Location = field(default=NOWHERE, compare=False, repr=False)
 
     def array(self, name: str) -> ArrayArgument:

@@ -72,6 +72,25 @@ class Rounds:
         return replace(self, count=self.of(environment))
 
 
+@dataclass(frozen=True, slots=True)
+class SumsInOrder:
+    """The arrays to whose elements a kernel of a CPU adds floats one after the other.
+
+    additions: statements that add, for each element of the kernel. of: how many elements these
+    arrays have, and how many bytes, by the counts of a call. elements, nbytes: `of` a call.
+    """
+
+    additions: int
+    of: Callable[[Mapping[str, Any]], tuple[int, int]]
+    elements: int = 0
+    nbytes: int = 0
+
+    def at(self, environment: Mapping[str, Any]) -> SumsInOrder:
+        """Of a call."""
+        elements, nbytes = self.of(environment)
+        return replace(self, elements=elements, nbytes=nbytes)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Suggestions:
     """Plans that suit the accesses of a kernel, those with the largest blocks first, and whether
@@ -122,7 +141,8 @@ class Work:
     suggested: plans that suit the accesses of a kernel; together: how many elements a thread of a
     GPU had better compute where there are very many; length: operations and statements of the
     kernel before anything is copied, 0 where they were not counted; points: how many points of the
-    index space of its normal form there are for each element, where not one.
+    index space of its normal form there are for each element, where not one; sums: those that are
+    added in order, where there are such.
     """
 
     pattern: Pattern
@@ -146,6 +166,7 @@ class Work:
     together: int = 1
     length: int = 0
     points: Callable[[Mapping[str, Any]], int] | None = None
+    sums: SumsInOrder | None = None
 
     def at(self, environment: Mapping[str, Any], targets: int) -> Work:
         """Of a call over that many elements, by its counts and uniforms."""
@@ -154,6 +175,7 @@ class Work:
             targets=targets if self.points is None else targets * self.points(environment),
             rounds=None if self.rounds is None else self.rounds.at(environment),
             suggested=None if self.suggested is None else self.suggested.at(environment),
+            sums=None if self.sums is None else self.sums.at(environment),
         )
 
 
@@ -196,6 +218,7 @@ class Pattern:
     each of the sources. over_items: each element sums a function over its own list.
     over_points: each element is a point of an index space, and reads arrays where it likes.
     in_boxes: elements lie in a box, and a thread of a GPU may have several of them along each axis.
+    in_order: on a CPU it adds floats to elements of arrays one after the other.
     one_record: each element has its own record, which is used once.
     inlined: the user's function is not called but is the body of the loops, with its variables and
     its accesses to arrays.
@@ -220,6 +243,7 @@ class Pattern:
     over_items: bool = False
     over_points: bool = False
     in_boxes: bool = False
+    in_order: bool = False
     one_record: bool = False
     inlined: bool = False
     host: HostCode = HostCode()

@@ -218,6 +218,8 @@ def print_kernel(kernel: ir.Kernel, *, with_functions: bool = True) -> str:
     for x in kernel.series:
         ends = f"{print_expression(x.start)}, {print_expression(x.stop)}, {x.step}"
         lines.append(f"  launched for {x.first} in range({ends}): {x.rounds} rounds")
+    if kernel.parts > 1:
+        lines.append(f"  {kernel.parts} parts with their own sums")
     if g := kernel.grid:
         parts = f", {g.parts} parts" if g.parts > 1 else ""
         cap = f" of {g.registers} registers" if g.registers else ""

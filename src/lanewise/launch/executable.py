@@ -30,7 +30,7 @@ from lanewise.launch.forms import (
     device_form,
     host_form,
 )
-from lanewise.launch.scattering import ScatterLaunch
+from lanewise.launch.scattering import PartedLaunch, ScatterLaunch
 from lanewise.launch.slabs import SlabLaunch, slab_piece
 from lanewise.launch.task_list import Arrays, TaskList, views_of_memory
 from lanewise.launch.tasks import Sequence, program_sequence, reference_sequence
@@ -166,7 +166,9 @@ class Executable:
         if not self._on_cpu or self._ready:
             return
         for piece in pieces:
-            assert isinstance(piece.run, cpu.RangeLaunch | ScatterLaunch | SlabLaunch)
+            assert isinstance(
+                piece.run, cpu.RangeLaunch | ScatterLaunch | PartedLaunch | SlabLaunch
+            )
             piece.run.prepare()
         # of slabs, those kernels take part whose lists hold something: others the next time
         self._ready.extend(() if self._slabs else (True,))

@@ -19,10 +19,10 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import whole_of
 from lanewise.ir.interpreter import ArrayMemory, Interpreter
 from lanewise.ir.names import WORK, identifier
-from lanewise.ir.traverse import adds_in_order, reads, rewrite
+from lanewise.ir.traverse import reads, rewrite
 from lanewise.language.types import I32, I64
 from lanewise.launch.own_memory import OwnMemory
-from lanewise.launch.scattering import ScatterLaunch, own_copies
+from lanewise.launch.scattering import PartedLaunch, ScatterLaunch, own_copies, summed_in_order
 from lanewise.launch.tasks import Buffer, Launch, Sequence
 from lanewise.layouts import Arrangement
 from lanewise.passes.uniform_parameters import UNIFORMS
@@ -174,6 +174,9 @@ class InterpreterForm:
 class HostForm:
     """A kernel for a CPU: it runs over `extent` elements, of which other threads take pieces that
     are worth it.
+
+    copies: what each thread has for itself. summed: arguments to which floats are added in order,
+    each in so many `parts`.
     """
 
     name: str
@@ -183,6 +186,8 @@ class HostForm:
     extent: Extent
     grain: Callable[[Environment, int], int]
     copies: tuple[OwnCopy, ...] = ()
+    parts: int = 1
+    summed: tuple[int, ...] = ()
 
     def piece(self, environment: Environment, shapes: Mapping[str, Shape]) -> Piece:
         """A launch with these counts.
@@ -194,11 +199,13 @@ class HostForm:
         unknown = scalars.fill(arguments, environment)
         extent = self.extent(environment)
         grain = self.grain(environment, extent)
-        run = (
-            ScatterLaunch(self.function, extent, grain, self.copies)
-            if self.copies
-            else cpu.RangeLaunch(self.function, extent, grain)
-        )
+        run: PartedLaunch | ScatterLaunch | cpu.RangeLaunch
+        if self.summed and self.parts > 1:
+            run = PartedLaunch(self.function, extent, self.parts, self.summed, self.copies)
+        elif self.copies:
+            run = ScatterLaunch(self.function, extent, grain, self.copies)
+        else:
+            run = cpu.RangeLaunch(self.function, extent, grain)
         arrays = tuple([(g.array, g.places(shapes), g.where) for g in self.groups])
         return Piece(run, tuple(arguments), arrays, unknown, (), scalars.uniforms, self.name)
 
@@ -209,11 +216,10 @@ def host_form(launch: Launch, function: cpu.RangeKernel) -> HostForm:
     taken = tuple(b for b in kernel.buffers if b.space == "global")
     pattern, counts = kernel.pattern, kernel.counts
     first, last = (counts[0].name, counts[-1].name) if counts else (WORK, WORK)
-
-    in_order = adds_in_order(kernel.body)
+    summed = summed_in_order(kernel, taken)
 
     def grain(environment: Environment, extent: int) -> int:
-        if in_order:
+        if summed:
             return max(1, extent)
         least = pattern.grain(int(environment[WORK if WORK in environment else last]))
         if pattern.over_items:  # a turn of the loop may have several cells
@@ -223,7 +229,9 @@ def host_form(launch: Launch, function: cpu.RangeKernel) -> HostForm:
     scalars = Scalars.of(kernel, len(taken), host=True)
     groups, extent = groups_of(kernel, taken), extent_of(launch.extent)
     copies = own_copies(kernel, taken)
-    return HostForm(kernel.name, function, groups, scalars, extent, grain, copies)
+    return HostForm(
+        kernel.name, function, groups, scalars, extent, grain, copies, kernel.parts, summed
+    )
 
 
 # ------------------------------------------------------------ on a GPU

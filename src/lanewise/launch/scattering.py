@@ -11,8 +11,9 @@ from typing import Any
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
-from lanewise.ir.traverse import statements
+from lanewise.ir.traverse import adds_in_order, statements
 from lanewise.primitives.own_copies import OwnCopy, run_with_copies
+from lanewise.primitives.sums_in_parts import run_in_parts
 from lanewise.runtime import compile_workers, cpu
 
 
@@ -25,6 +26,12 @@ def own_copies(kernel: ir.Kernel, taken: tuple[ir.BufferArgument, ...]) -> tuple
         if s.operation == "sum" or not kind.is_float:
             found[at] = OwnCopy(at, s.operation, kind)
     return tuple(found.values())
+
+
+def summed_in_order(kernel: ir.Kernel, taken: tuple[ir.BufferArgument, ...]) -> tuple[int, ...]:
+    """The arguments to which a kernel adds floats one after the other."""
+    names = {s.buffer for s in _scatters(kernel) if adds_in_order((s,))}
+    return tuple(n for n, b in enumerate(taken) if b.name in names)
 
 
 def _scatters(kernel: ir.Kernel) -> Iterator[ir.Scatter]:
@@ -56,4 +63,29 @@ class ScatterLaunch:
         if self.extent <= self.grain:
             kernel = cpu.function_of(self.kernel, arguments)
             return partial(kernel, *arguments, 0, self.extent)
+        return partial(self, arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class PartedLaunch:
+    """A kernel that adds floats in order, in parts that have their own sums: see
+    `primitives/sums_in_parts.py`.
+    """
+
+    kernel: cpu.RangeKernel
+    extent: int
+    parts: int
+    summed: tuple[int, ...]
+    copies: tuple[OwnCopy, ...]
+
+    def __call__(self, arguments: tuple[Any, ...]) -> None:
+        run_in_parts(self.kernel, arguments, self.extent, self.parts, self.summed, self.copies)
+
+    def prepare(self) -> None:
+        """Compile the kernel."""
+        cpu.prepare(self.kernel)
+
+    def flat(self, arguments: tuple[Any, ...]) -> Callable[[], None]:
+        """The run with these arguments as one function."""
+        compile_workers.need((self.kernel,))
         return partial(self, arguments)

@@ -8,6 +8,7 @@ from collections import Counter
 
 from lanewise.analysis.regions import UNKNOWN_COUNT, KernelWork, Region
 from lanewise.ir.names import WORK
+from lanewise.ir.traverse import adds_in_order
 from lanewise.models.devices import UNTOLD, DeviceModel
 from lanewise.models.gpu_time import KernelTime
 from lanewise.models.roofline import bound_of, footprint
@@ -43,6 +44,8 @@ def cpu_kernel_time(
     """
     seconds = cpu_units(work, device, vector_bits)
     pieces = -(-work.blocks // _grain(work, counts))
+    if adds_in_order(work.kernel.body):
+        pieces = work.kernel.parts
     cores = max(1, min(device.multiprocessors, pieces))
     keys = {key for r in work.regions if r.executions for key in r.sectors}
     seconds["memory"] = _memory_seconds(

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from lanewise.compiler.work import describe_work
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
+from lanewise.frontend.scattered import adds_in_order
 from lanewise.frontend.source import Surroundings
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Pattern, Work
@@ -311,6 +312,8 @@ class KernelFunction:
         plain = pattern.suggest is None and (
             pattern.describe is None or not is_gpu(arguments.device)
         )
+        if adds_in_order(self.signature.source, self.signature.arrays):
+            plain = plain and is_gpu(arguments.device)
         if not pattern.over_pairs and plain:
             items = (
                 [*self.skeleton.counts(self.name, arguments).values()][-1]

@@ -31,6 +31,8 @@ class HasElements(Protocol):
     @property
     def in_boxes(self) -> bool: ...
     @property
+    def in_order(self) -> bool: ...
+    @property
     def merging(self) -> object: ...
 
 
@@ -44,7 +46,8 @@ class Optimisation:
     the compiler. cuda, cpu: values worth trying for pairwise kernels of that kind of device, the
     neutral one first; elementwise: the same for elementwise kernels and reductions on a GPU (on a
     CPU: `elementwise_cpu`); items, items_cpu: for sums over lists; sites: for sites of a lattice on
-    a GPU, points, points_cpu: for points of an index space, where these differ. One value means
+    a GPU, points, points_cpu: for points of an index space, where these differ; in_order: for
+    kernels of a CPU that add floats to elements one after the other. One value means
     that there is nothing to try. boxes: elements in a box can have it on a GPU, and
     lanes: targets of pairs in SIMD lanes on a CPU, though no other value is worth trying there.
     rank: in tuning, what matters most has the lowest; apart: whether it applies does not depend on
@@ -69,6 +72,7 @@ class Optimisation:
     sites: tuple[Any, ...] = ()
     points: tuple[Any, ...] = ()
     points_cpu: tuple[Any, ...] = ()
+    in_order: tuple[Any, ...] = ()
     boxes: bool = False
     lanes: bool = False
     rank: int = 0
@@ -84,6 +88,8 @@ class Optimisation:
         use there.
         """
         blocks = target_of(kind).has_blocks
+        if pattern.in_order and not blocks and self.in_order:
+            return self.in_order
         if pattern.over_pairs:
             return self.cuda if blocks else self.cpu
         if pattern.over_items:

@@ -61,7 +61,9 @@ class Plan(Generic[Open]):
     16, 32 or 64; functions and quotients that several of these loops compute are kept for up to
     `tile` rounds.
     parts: blocks along the second axis of the grid that divide the sources; a second kernel adds
-    their sums in order (CUDA).
+    their sums in order (CUDA). On a CPU, of a kernel that adds floats to elements in order
+    (`lw.scatter_add(..., exact=False)`): parts of the threads or elements that have their own sums,
+    which are added in order.
     unroll: how many times the innermost source loop is written out; 0 means fully (CUDA; on a CPU
     LLVM decides, but for rounds of a loop around the points of a tile, of which so many go
     together).
@@ -160,14 +162,11 @@ class Plan(Generic[Open]):
     )
     parts: int | Open = decision(
         "splitting of sources",
-        lambda v, blocks: (
-            f"{v} blocks divide the sources of a target; a second kernel adds their sums in order"
-            if v > 1
-            else "one block meets all sources of its targets"
-        ),
+        words.parts,
         literature="split-k",
         cuda=(1, 2, 4, 8, 16, 32, 64),
         points=(1, 2, 4, 8, 16, 64, 256, 1024),
+        in_order=(1, 2, 4, 8, 16, 32),
         limits=(0, 65_535),
         neutral=1,
         place=13,

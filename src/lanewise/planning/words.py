@@ -27,6 +27,23 @@ def tile(value: int, blocks: bool) -> str:
     )
 
 
+def parts(value: int, blocks: bool) -> str:
+    """Who divides the sources; on a CPU what floats are added to in order."""
+    if blocks:
+        return (
+            f"{value} blocks divide the sources of a target; a second kernel adds their sums in "
+            "order"
+            if value > 1
+            else "one block meets all sources of its targets"
+        )
+    if value == 1:
+        return "one thread adds all floats, one after the other"
+    return (
+        f"{value} parts have their own sums, which threads make side by side and which are added "
+        "in order"
+    )
+
+
 def unroll(value: int, blocks: bool) -> str:
     """How often the inner loop is written out."""
     return {0: "the inner loop is written out completely", 1: "the inner loop is as written"}.get(

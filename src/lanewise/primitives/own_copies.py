@@ -77,7 +77,7 @@ def run_with_copies(
     kernel, done = cpu.function_of(kernel, arguments), 0
     if extent > grain:
         done, seconds = cpu.begin(kernel, arguments, extent, grain)
-        threads = _worth(seconds, sum(c.nbytes(arguments[c.position]) for c in copies))
+        threads = threads_worth(seconds, copies, arguments)
         # asked last: how many there are takes microseconds to say
         if threads > 1 and (threads := min(threads, cpu_threads())) > 1:
             spans = cpu.spans(extent - done, threads, grain)
@@ -86,10 +86,11 @@ def run_with_copies(
     kernel(*arguments, done, extent)
 
 
-def _worth(seconds: float, nbytes: int) -> int:
+def threads_worth(seconds: float, copies: Sequence[OwnCopy], arguments: tuple[Any, ...]) -> int:
     """How many threads end work first that takes one of them so long: each one more takes its
-    share, and has memory of so many bytes that is made and combined.
+    share, and has copies that are made and combined.
     """
+    nbytes = sum(c.nbytes(arguments[c.position]) for c in copies)
     room = 1 + ROOM // max(1, nbytes)
     return min(room, isqrt(int(seconds / (cpu.HANDING_OVER + COPYING * nbytes))))
 
@@ -109,14 +110,26 @@ def _share(
     def work(first: int) -> None:
         own = arguments
         if first:
-            made = {c.position: c.made(arguments[c.position]) for c in copies}
-            own = tuple([made.get(n, a) for n, a in enumerate(arguments)])
+            own = copied(arguments, copies)
             others.append(own)
         for share in (*shares[first:], *shares[:first]):
             for begin, end in share:
                 kernel(*own, done + begin, done + end)
 
     cpu.at_once([partial(work, n) for n in range(len(shares))])
+    combine(arguments, others, copies)
+
+
+def copied(arguments: tuple[Any, ...], copies: Sequence[OwnCopy]) -> tuple[Any, ...]:
+    """The arguments of another thread."""
+    made = {c.position: c.made(arguments[c.position]) for c in copies}
+    return tuple([made.get(n, a) for n, a in enumerate(arguments)])
+
+
+def combine(
+    arguments: tuple[Any, ...], others: Sequence[tuple[Any, ...]], copies: Sequence[OwnCopy]
+) -> None:
+    """Add what the other threads have."""
     for own in others:
         for c in copies:
             c.combine(arguments[c.position], own[c.position])

@@ -122,7 +122,7 @@ if hasattr(os, "register_at_fork"):
 ROW = 256  # elements: LLVM takes no more of them in a round, of any type
 
 
-def _rows(elements: int) -> int:
+def whole_rows(elements: int) -> int:
     """About so many: whole rows, where there are some. Ranges are cut at rows, as the estimate
     behind `lw.rsqrt` is another one in narrow registers, which the elements after the last vector
     of a range are computed in: which ones these are depends on no number of threads and on no
@@ -139,7 +139,7 @@ def spans(extent: int, threads: int, grain: int) -> list[list[tuple[int, int]]]:
     has read of its neighbours is read once. Who is done takes what is left of the others' spans, so
     that all threads end together even when one core is slower.
     """
-    grain = _rows(grain)
+    grain = whole_rows(grain)
     units = -(-extent // grain)
     threads = max(1, min(threads, units))
     edges = [min(extent, units * t // threads * grain) for t in range(threads + 1)]
@@ -147,7 +147,7 @@ def spans(extent: int, threads: int, grain: int) -> list[list[tuple[int, int]]]:
     for begin, end in pairwise(edges):
         pieces: list[tuple[int, int]] = []
         while begin < end:
-            size = max(grain, _rows((end - begin) // 2))
+            size = max(grain, whole_rows((end - begin) // 2))
             pieces.append((begin, min(begin + size, end)))
             begin += size
         made.append(pieces)
@@ -184,8 +184,8 @@ def begin(
     kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grain: int
 ) -> tuple[int, float]:
     """Run the first elements, a piece at most. How many, and the seconds that the others take."""
-    grain = _rows(grain)
-    first, start = max(ROW if grain >= ROW else 1, _rows(grain // 16)), perf_counter()
+    grain = whole_rows(grain)
+    first, start = max(ROW if grain >= ROW else 1, whole_rows(grain // 16)), perf_counter()
     kernel(*arguments, 0, first)
     spent = perf_counter() - start
     if spent < READABLE and first < grain:

@@ -14,21 +14,23 @@ from lanewise.frontend.function import Lowered
 from lanewise.ir import nodes as ir
 from lanewise.ir.folds import neutral
 from lanewise.ir.names import length_of, own
-from lanewise.ir.pattern import Checked, HostCode, Pattern
-from lanewise.ir.traverse import flat_map, statements
+from lanewise.ir.pattern import Checked, HostCode, Pattern, Work, elementary_plan
+from lanewise.ir.traverse import adds_in_order, flat_map, statements
 from lanewise.ir.values import value_array
-from lanewise.language.target import Target
+from lanewise.language.target import Machine, Target
 from lanewise.language.types import I32, Scalar
 from lanewise.passes import independent_loops
 from lanewise.passes.base import refuse
 from lanewise.patterns.elements import NARROW
 from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
 from lanewise.patterns.own_values import with_own_values
+from lanewise.patterns.sums_in_order import described, parts_of, unfit
 from lanewise.patterns.tables.arguments import numbers
 from lanewise.patterns.tables.indices import with_bounded_indices
 from lanewise.patterns.tables.races import refuse_races
 from lanewise.patterns.tables.returns import without_returns
 from lanewise.patterns.words import with_exact_sums
+from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.support.errors import CompileError
 
 ELEMENT = own("i")
@@ -48,6 +50,16 @@ SCATTERING = Pattern(
     divide=_divide,
     whole=independent_loops.legal,
 )
+
+
+def _plan_in_order(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
+    return replace(elementary_plan(machine, work, requested), parts=parts_of(machine, work))
+
+
+IN_ORDER = replace(
+    SCATTERING, in_order=True, default_plan=_plan_in_order, describe=described, unfit=unfit
+)
+"""Of those that add floats one after the other on a CPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +141,7 @@ def build_scattering(
         )
     return replace(
         plain,
-        pattern=SCATTERING,
+        pattern=IN_ORDER if adds_in_order(body) else SCATTERING,
         arrays=tuple(arrays),
         counts=tuple(counts),
         body=(replace(loop, body=tuple(inside)),),

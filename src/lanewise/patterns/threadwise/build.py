@@ -15,7 +15,7 @@ from typing import Any
 from lanewise.frontend.function import Lowered, Signature, lower_function
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import identifier
-from lanewise.ir.traverse import statements
+from lanewise.ir.traverse import adds_in_order, statements
 from lanewise.ir.values import value_array
 from lanewise.language import types as t
 from lanewise.language.types import Scalar
@@ -27,7 +27,7 @@ from lanewise.patterns.results import total_type
 from lanewise.patterns.tables.indices import with_bounded_indices
 from lanewise.patterns.tables.names import extent_of, length_of
 from lanewise.patterns.tables.returns import without_returns
-from lanewise.patterns.threadwise.pattern import THREADWISE
+from lanewise.patterns.threadwise.pattern import IN_ORDER, THREADWISE
 from lanewise.patterns.threadwise.totals import RESULT, summed, with_value
 from lanewise.patterns.words import exactly_summed, with_exact_sums
 
@@ -133,7 +133,7 @@ def build_threadwise(function: ir.Function, arguments: ThreadwiseArguments) -> i
             body = (ir.Parallel(i, ir.Local(extent_of(i), index), body),)
     return ir.Kernel(
         identifier(function.name),
-        THREADWISE,
+        IN_ORDER if adds_in_order(body) else THREADWISE,
         tuple(arrays),
         uniforms,
         tuple(counts),

@@ -5,19 +5,21 @@ on the threads of a CPU.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from lanewise.ir import nodes as ir
-from lanewise.ir.pattern import Checked, HostCode, Pattern
-from lanewise.language.target import Target
+from lanewise.ir.pattern import Checked, HostCode, Pattern, Work
+from lanewise.language.target import Machine, Target
 from lanewise.passes import independent_loops
 from lanewise.passes.points import mapping, sides
+from lanewise.patterns.sums_in_order import described, parts_of, unfit
 from lanewise.patterns.threadwise.host import on_cpu
 from lanewise.patterns.threadwise.merged import is_naive, merged
 from lanewise.patterns.threadwise.panelled import panelled
 from lanewise.patterns.threadwise.plans import default_plan, suggested
 from lanewise.patterns.threadwise.shared import is_shared, shared
 from lanewise.patterns.threadwise.work import describe
-from lanewise.planning.plan import CompletePlan
+from lanewise.planning.plan import CompletePlan, Plan
 
 GRAIN = 4_096  # turns of inner loops worth handing to another thread of a CPU
 
@@ -53,6 +55,14 @@ def divide(
     return tuple(checked(sides.NAME, k) for k in sides.apply(kernel, fast_math=fast_math))
 
 
+def _plan_in_order(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
+    return replace(default_plan(machine, work, requested), parts=parts_of(machine, work))
+
+
+def _described(reference: ir.Kernel, work: Work) -> Work:
+    return described(reference, describe(reference, work))
+
+
 THREADWISE = Pattern(
     "threadwise",
     over_points=True,
@@ -67,3 +77,8 @@ THREADWISE = Pattern(
     describe=describe,
     no_sums="its sums are variables of the function: declare them as lw.f64",
 )
+
+IN_ORDER = replace(
+    THREADWISE, in_order=True, default_plan=_plan_in_order, describe=_described, unfit=unfit
+)
+"""Of kernels that add floats to elements one after the other on a CPU."""

@@ -1,0 +1,163 @@
+"""Sums of floats in order on several threads: parts of a launch have their own sums, which are added
+in the order of the parts.
+
+How many parts there are and where they begin is fixed before the launch; how many threads run them,
+and when each is done, changes no bits. The first part adds to the memory of the call, all others to
+copies, which begin as -0.0: an element that a part does not reach keeps its bits, and one that it
+reaches once gets that value. A copy whose part has been added is used again, so that there are about
+as many of them as threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from lanewise.primitives.own_copies import OwnCopy, combine, copied, threads_worth
+from lanewise.runtime import compile_workers, cpu
+from lanewise.runtime.devices import cpu_threads
+from lanewise.runtime.memory import allocate
+
+
+def edges(extent: int, parts: int) -> list[tuple[int, int]]:
+    """Where parts of 0..extent begin and end: those that have elements, equally long but for whole
+    rows.
+    """
+    places = [cpu.whole_rows(extent * n // parts) for n in range(parts)]
+    return [(a, b) for a, b in pairwise((*places, extent)) if a < b]
+
+
+def clear(arrays: Sequence[Any]) -> None:
+    """Make arrays ready for the sums of a part."""
+    for array in arrays:
+        array.fill(-0.0)
+
+
+class _Sums:
+    """The sums of all parts, added in order to the arrays of a call."""
+
+    __slots__ = ("_arrays", "_free", "_is_adding", "_lock", "_next", "_waiting")
+
+    def __init__(self, arrays: Sequence[Any]) -> None:
+        self._arrays = arrays
+        self._next, self._is_adding, self._lock = 0, False, Lock()
+        self._waiting: dict[
+            int, Sequence[Any]
+        ] = {}  # copies of parts that an earlier one is before
+        self._free: list[Sequence[Any]] = []  # copies that were added
+
+    def copies(self) -> Sequence[Any]:
+        """Memory of a part."""
+        return [allocate("cpu", a.nbytes, "a part's own sums").view(a.dtype) for a in self._arrays]
+
+    def add(self, own: Sequence[Any]) -> None:
+        """Add the sums of the next part."""
+        for array, copy in zip(self._arrays, own, strict=True):
+            np.add(array, copy, out=array)
+
+    def of(self, part: int) -> Sequence[Any]:
+        """What a part adds to."""
+        if not part:
+            return self._arrays
+        with self._lock:
+            own = self._free.pop() if self._free else None
+        own = own or self.copies()
+        clear(own)
+        return own
+
+    def done(self, part: int, own: Sequence[Any]) -> None:
+        """Add what a part has and what waits for it; by another thread, where that one is adding
+        just now.
+        """
+        with self._lock:
+            self._waiting[part] = own
+            if self._is_adding:
+                return
+            self._is_adding = True
+        while True:
+            with self._lock:
+                ready = self._waiting.pop(self._next, None)
+                if ready is None:
+                    self._is_adding = False
+                    return
+                self._next += 1
+            if ready is not self._arrays:
+                self.add(ready)
+                with self._lock:
+                    self._free.append(ready)
+
+
+def run_in_parts(
+    kernel: cpu.RangeKernel,
+    arguments: tuple[Any, ...],
+    extent: int,
+    parts: int,
+    summed: Sequence[int],
+    copies: Sequence[OwnCopy],
+) -> None:
+    """Run elements 0..extent in so many parts. summed: positions of the arrays to which floats are
+    added in order. copies: what each thread has for itself besides.
+    """
+    compile_workers.need((kernel,))
+    kernel = cpu.function_of(kernel, arguments)
+    (begin, end), *others = edges(extent, parts) or [(0, 0)]
+    if not others:
+        kernel(*arguments, begin, end)
+        return
+    done, seconds = cpu.begin(kernel, arguments, extent, end)
+    threads = threads_worth(seconds, copies, arguments)
+    # asked last: how many there are takes microseconds to say
+    if threads > 1 and (threads := min(threads, cpu_threads(), len(others) + 1)) > 1:
+        _share([(done, end), *others], threads, kernel, arguments, summed, copies)
+        return
+    kernel(*arguments, done, end)
+    sums = _Sums([arguments[n] for n in summed])
+    own = sums.copies()
+    given = _with(arguments, summed, own)
+    for first, last in others:
+        clear(own)
+        kernel(*given, first, last)
+        sums.add(own)
+
+
+def _share(
+    spans: Sequence[tuple[int, int]],
+    threads: int,
+    kernel: cpu.RangeKernel,
+    arguments: tuple[Any, ...],
+    summed: Sequence[int],
+    copies: Sequence[OwnCopy],
+) -> None:
+    """Run parts on so many threads, each of which takes the next one."""
+    # `next` of a list's iterator is atomic
+    todo = iter([*enumerate(spans)])
+    sums = _Sums([arguments[n] for n in summed])
+    owners: list[tuple[Any, ...]] = []
+
+    def work(number: int) -> None:
+        own = arguments
+        if number:
+            own = copied(arguments, copies)
+            owners.append(own)
+        for part, (first, last) in todo:
+            to = sums.of(part)
+            kernel(*_with(own, summed, to), first, last)
+            sums.done(part, to)
+
+    cpu.at_once([partial(work, n) for n in range(threads)])
+    combine(arguments, owners, copies)
+
+
+def _with(
+    arguments: tuple[Any, ...], positions: Sequence[int], arrays: Sequence[Any]
+) -> tuple[Any, ...]:
+    """Arguments with other arrays at some positions."""
+    given = list(arguments)
+    for position, array in zip(positions, arrays, strict=True):
+        given[position] = array
+    return tuple(given)
