@@ -27,6 +27,7 @@ from lanewise.launch.tasks import Buffer, Launch, Sequence
 from lanewise.layouts import Arrangement
 from lanewise.passes.uniform_parameters import UNIFORMS
 from lanewise.primitives.own_copies import OwnCopy
+from lanewise.primitives.sums_in_parts import edges
 from lanewise.runtime import cpu
 from lanewise.runtime.device import Device, LoadedKernel
 from lanewise.runtime.prepared import Arguments, Piece, Places
@@ -200,8 +201,9 @@ class HostForm:
         extent = self.extent(environment)
         grain = self.grain(environment, extent)
         run: PartedLaunch | ScatterLaunch | cpu.RangeLaunch
-        if self.summed and self.parts > 1:
-            run = PartedLaunch(self.function, extent, self.parts, self.summed, self.copies)
+        spans = edges(extent, self.parts) if self.summed and self.parts > 1 else ()
+        if len(spans) > 1:
+            run = PartedLaunch(self.function, spans, self.summed, self.copies)
         elif self.copies:
             run = ScatterLaunch(self.function, extent, grain, self.copies)
         else:

@@ -69,17 +69,16 @@ class ScatterLaunch:
 @dataclass(frozen=True, slots=True)
 class PartedLaunch:
     """A kernel that adds floats in order, in parts that have their own sums: see
-    `primitives/sums_in_parts.py`.
+    `primitives/sums_in_parts.py`. There are two parts or more.
     """
 
     kernel: cpu.RangeKernel
-    extent: int
-    parts: int
+    spans: tuple[tuple[int, int], ...]
     summed: tuple[int, ...]
     copies: tuple[OwnCopy, ...]
 
     def __call__(self, arguments: tuple[Any, ...]) -> None:
-        run_in_parts(self.kernel, arguments, self.extent, self.parts, self.summed, self.copies)
+        run_in_parts(self.kernel, arguments, self.spans, self.summed, self.copies)
 
     def prepare(self) -> None:
         """Compile the kernel."""

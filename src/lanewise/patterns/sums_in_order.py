@@ -21,7 +21,7 @@ from lanewise.planning.plan import CompletePlan
 
 MOST = 16  # parts
 SHARE = 4  # times as many additions as the parts have elements together
-PART = 65_536  # additions: some 40 microseconds of one thread
+PART = 131_072  # additions: some 70 microseconds of one thread
 KEPT = 1 << 26  # bytes of all parts, which caches hold
 ROOM = 1 << 30  # and of those that are requested
 

@@ -24,12 +24,12 @@ from lanewise.runtime.devices import cpu_threads
 from lanewise.runtime.memory import allocate
 
 
-def edges(extent: int, parts: int) -> list[tuple[int, int]]:
+def edges(extent: int, parts: int) -> tuple[tuple[int, int], ...]:
     """Where parts of 0..extent begin and end: those that have elements, equally long but for whole
     rows.
     """
     places = [cpu.whole_rows(extent * n // parts) for n in range(parts)]
-    return [(a, b) for a, b in pairwise((*places, extent)) if a < b]
+    return tuple((a, b) for a, b in pairwise((*places, extent)) if a < b)
 
 
 def clear(arrays: Sequence[Any]) -> None:
@@ -95,31 +95,27 @@ class _Sums:
 def run_in_parts(
     kernel: cpu.RangeKernel,
     arguments: tuple[Any, ...],
-    extent: int,
-    parts: int,
+    spans: Sequence[tuple[int, int]],
     summed: Sequence[int],
     copies: Sequence[OwnCopy],
 ) -> None:
-    """Run elements 0..extent in so many parts. summed: positions of the arrays to which floats are
-    added in order. copies: what each thread has for itself besides.
+    """Run the parts of a launch. spans: their elements. summed: positions of the arrays to which
+    floats are added in order. copies: what each thread has for itself besides.
     """
     compile_workers.need((kernel,))
-    kernel = cpu.function_of(kernel, arguments)
-    (begin, end), *others = edges(extent, parts) or [(0, 0)]
-    if not others:
-        kernel(*arguments, begin, end)
-        return
-    done, seconds = cpu.begin(kernel, arguments, extent, end)
-    threads = threads_worth(seconds, copies, arguments)
-    # asked last: how many there are takes microseconds to say
-    if threads > 1 and (threads := min(threads, cpu_threads(), len(others) + 1)) > 1:
-        _share([(done, end), *others], threads, kernel, arguments, summed, copies)
+    kernel, done, (_, end) = cpu.function_of(kernel, arguments), 0, spans[0]
+    threads = min(cpu_threads(), len(spans))
+    if threads > 1:
+        done, seconds = cpu.begin(kernel, arguments, spans[-1][1], end)
+        threads = min(threads, threads_worth(seconds, copies, arguments))
+    if threads > 1:
+        _share([(done, end), *spans[1:]], threads, kernel, arguments, summed, copies)
         return
     kernel(*arguments, done, end)
     sums = _Sums([arguments[n] for n in summed])
     own = sums.copies()
     given = _with(arguments, summed, own)
-    for first, last in others:
+    for first, last in spans[1:]:
         clear(own)
         kernel(*given, first, last)
         sums.add(own)
