@@ -1,5 +1,5 @@
 """What default plans make of kernels of a CPU that add floats to elements one after the other:
-parts with their own sums, where these are few beside what is added.
+parts with their own sums, where these are few compared with the additions.
 
 A part has a copy of the arrays, which is cleared before it and added behind it. An element of a
 copy takes about half as long as an addition. So the copies of all parts may have a quarter as many

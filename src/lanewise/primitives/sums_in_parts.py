@@ -5,7 +5,8 @@ How many parts there are and where they begin is fixed before the launch; how ma
 and when each is done, changes no bits. The first part adds to the memory of the call, all others to
 copies, which begin as -0.0: an element that a part does not reach keeps its bits, and one that it
 reaches once gets that value. A copy whose part has been added is used again, so that there are about
-as many of them as threads.
+as many of them as threads; some stay for the next call, because the system takes longer to give and
+take back memory of several threads than a part takes to add.
 """
 
 from __future__ import annotations
@@ -32,6 +33,21 @@ def edges(extent: int, parts: int) -> tuple[tuple[int, int], ...]:
     return tuple((a, b) for a, b in pairwise((*places, extent)) if a < b)
 
 
+KEPT = 1 << 24  # bytes that stay for the next call
+_SPARE: list[Any] = []  # memory of copies that no call has; `pop` and `append` are atomic
+
+
+def _memory(nbytes: int) -> Any:
+    """Memory of a copy, of any contents."""
+    try:
+        memory = _SPARE.pop()
+    except IndexError:
+        memory = None
+    if memory is None or memory.nbytes != nbytes:
+        memory = allocate("cpu", nbytes, "a part's own sums")
+    return memory
+
+
 def clear(arrays: Sequence[Any]) -> None:
     """Make arrays ready for the sums of a part."""
     for array in arrays:
@@ -53,7 +69,14 @@ class _Sums:
 
     def copies(self) -> Sequence[Any]:
         """Memory of a part."""
-        return [allocate("cpu", a.nbytes, "a part's own sums").view(a.dtype) for a in self._arrays]
+        return [_memory(a.nbytes).view(a.dtype) for a in self._arrays]
+
+    def end(self, *more: Sequence[Any]) -> None:
+        """Keep some of the copies for the next call."""
+        for own in (*self._free, *more):
+            for copy in own:
+                if sum(m.nbytes for m in _SPARE) + copy.nbytes <= KEPT:
+                    _SPARE.append(copy.view(np.uint8))
 
     def add(self, own: Sequence[Any]) -> None:
         """Add the sums of the next part."""
@@ -119,6 +142,7 @@ def run_in_parts(
         clear(own)
         kernel(*given, first, last)
         sums.add(own)
+    sums.end(own)
 
 
 def _share(
@@ -146,6 +170,7 @@ def _share(
             sums.done(part, to)
 
     cpu.at_once([partial(work, n) for n in range(threads)])
+    sums.end()
     combine(arguments, owners, copies)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 
 from lanewise.language import types as t
-from tests.fuzz.patterns.written import Pattern, array, layout, record, spelled, traits, value
+from tests.fuzz.patterns.written import Pattern, array, layout, record, scatter, spelled, traits, value
 from tests.fuzz.programs import FLOATS, NAMES, NUMBERS, Atom, Block, Writer, indented
 
 EXPECTED = """
@@ -86,7 +86,8 @@ def write(rng: Random) -> str:
     w.budget = rng.choice((20, 40, 70))
     lines = w.block(b, rng.randint(2, 6), results)
     for name, (kind, operation) in scattered.items():
-        lines.append(f"lw.scatter_{operation}({name}, {w.leaf(b, t.I32)} % 5, {w.expression(b, kind, 2)})")
+        at = f"{w.leaf(b, t.I32)} % 5"
+        lines.append(scatter(rng, w, name, at, kind, operation, w.expression(b, kind, 2)))
     w.budget = max(w.budget, 10 * len(results))
     lines += w.returning(b, results) if results else []
     typed = ["e: R"] if records else []

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 
 from lanewise.language import types as t
-from tests.fuzz.patterns.written import Pattern, array, traits, value
+from tests.fuzz.patterns.written import Pattern, array, scatter, traits, value
 from tests.fuzz.programs import NAMES, NUMBERS, Atom, Block, Writer, indented
 
 EXPECTED = """
@@ -114,7 +114,7 @@ def write(rng: Random) -> str:
     place = ", ".join(indices)
     for name, kind, operation in scattered:
         at = _index(rng, places, "5")
-        lines.append(f"lw.scatter_{operation}({name}, {at}, {w.expression(body, kind, 2)})")
+        lines.append(scatter(rng, w, name, at, kind, operation, w.expression(body, kind, 2)))
     if own:
         kind = main
         lines += [

@@ -8,7 +8,7 @@ from random import Random
 
 from lanewise.language import types as t
 from tests.fuzz.patterns import prelude
-from tests.fuzz.programs import NAMES, Traits
+from tests.fuzz.programs import NAMES, Traits, Writer
 
 DTYPES = {t.F32: "f4", t.F64: "f8", t.I32: "i4", t.I64: "i8", t.U32: "u4", t.BOOL: "?"}
 
@@ -45,6 +45,13 @@ def array(rng: Random, kind: t.ValueType, shape: str) -> str:
         shape = f"(*{shape}, {kind.length})"
     wild = f", {rng.choice((0.1, 0.4))}" if not scalar.is_float and scalar != t.BOOL and rng.random() < 0.4 else ""
     return f"drawn({seed(rng)}, {DTYPES[scalar]!r}, {shape}{wild})"
+
+
+def scatter(rng: Random, w: Writer, name: str, at: str, kind: t.Scalar, operation: str, number: str) -> str:
+    """A scatter; half of the sums of floats in order, of numbers that do not round."""
+    if operation == "add" and kind.is_float and rng.random() < 0.5:
+        return f"lw.scatter_add({name}, {at}, {w.tamed(kind, number)}, exact=False)"
+    return f"lw.scatter_{operation}({name}, {at}, {number})"
 
 
 def value(rng: Random, kind: t.ValueType) -> str:
