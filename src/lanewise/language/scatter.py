@@ -113,7 +113,7 @@ def scatter_add(array: Any, index: Any, value: Any, *, exact: bool = True) -> No
 
     index: an integer, or a tuple of them for an array of two or three dimensions. value: takes
     the type of the elements. exact: a literal; False, for floats alone, adds them one after the
-    other on a CPU, two to three times as fast, on one thread, in an order that the plan fixes; each
+    other on a CPU, two to three times as fast, in an order that the plan fixes (`parts`); each
     sum is rounded. A GPU adds exactly all the same. The function must not touch the array in
     another way. Outside of kernels it adds one number to an element of an array of NumPy, and
     rounds.
