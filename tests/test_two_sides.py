@@ -422,6 +422,24 @@ def test_what_is_written_to_an_array_that_was_handed_out_is_never_missed(device:
         assert copied() == {}
 
 
+@pytest.mark.parametrize("what", ["field", "part of a field", "memory"])
+def test_what_is_handed_out_while_the_host_has_all_of_it_makes_it_late(what: str, device: str) -> None:
+    grains = two(device)
+    for number in range(1, 4):
+        grains.numpy()  # nothing is late on the host
+        lent = {"field": lambda: grains.serial, "part of a field": lambda: grains[3:].serial}.get(
+            what, lambda: grains.data
+        )()
+        if what == "memory":
+            lent[...] = 0
+        else:
+            lent[...] = number
+        del lent
+        expected = np.arange(COUNT) if what == "part of a field" else np.zeros(COUNT)
+        expected[3 if what == "part of a field" else 0 :] = 0 if what == "memory" else number
+        assert_field(grains.host.serial, expected)
+
+
 @pytest.mark.parametrize("how", ["memoryview", "interface", "dlpack"])
 def test_other_libraries_keep_a_field_open(how: str) -> None:
     grains = two()

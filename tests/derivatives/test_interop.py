@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.interop.tensors import gradients, inputs_of
 from lanewise.support.installation import install
 from tests import corpus_kernels as corpus
 from tests.corpus import CASES
@@ -33,6 +35,39 @@ def bent(x: lw.dvec3, angle: lw.f64) -> lw.f64:
 def data(n: int, seed: int) -> tuple[Any, Any]:
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n, 3)), rng.uniform(0.5, 1.5, n)
+
+
+# ---------------------------------------------------------------- what libraries have in common
+
+
+def is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray)
+
+
+@pytest.mark.parametrize("twins", [True, False])
+@pytest.mark.parametrize("needed", list(product([True, False], repeat=2)))
+def test_each_tensor_has_the_derivative_by_itself(needed: tuple[bool, bool], twins: bool) -> None:
+    """Arrays of NumPy as the tensors of a library: one mapping given twice is one array, whose pairs count for both sides."""
+    (x, m), (y, k) = data(7, 1), data(5, 2)
+    if twins:
+        bodies = {"position": x, "mass": m}
+        given = (bodies, bodies, 1.3)
+        y, k, needs = x, m, list(needed)
+    else:
+        given = ({"position": x, "mass": m}, {"position": y, "mass": k}, 1.3)
+        needs = [needed[0], False, needed[0], needed[1]]
+    inputs, tensors = inputs_of(coupling, given, {}, is_array)
+    assert len(tensors) == len(needs)
+    weights = np.random.default_rng(3).normal(size=len(x))
+    found = gradients(inputs, inputs.arguments(tensors, "cpu"), needs, [weights, None])
+    d = y[None] - x[:, None]
+    pull = 1.3 * np.exp(-(d**2).sum(-1)) * weights[:, None]
+    of_targets, of_sources = 2 * ((pull * k)[:, :, None] * d).sum(1), -2 * ((pull * k)[:, :, None] * d).sum(0)
+    wanted = [of_targets + of_sources, pull.sum(0)] if twins else [of_targets, None, of_sources, pull.sum(0)]
+    for asked, derivative, expected in zip(needs, found, wanted, strict=True):
+        assert (derivative is None) == (not asked or expected is None)
+        if derivative is not None:
+            np.testing.assert_allclose(derivative, expected, rtol=1e-9, atol=1e-12)
 
 
 # ---------------------------------------------------------------- PyTorch

@@ -136,6 +136,16 @@ def test_what_was_taken_away_is_not_removed_from_its_new_owner(tmp_path: Path) -
     assert json.loads(lock_of(tmp_path / "a").read_text())["host"] == "elsewhere"
 
 
+def test_a_living_claim_that_came_in_between_is_put_back(tmp_path: Path) -> None:
+    """Two processes find a claim of the dead; what the slower one takes away is the claim of the faster one."""
+    lock, dead, living = lock_of(tmp_path / "a"), replace(ME, process=2**22 + 1), ME
+    leave(lock, living)
+    assert not claims._take_away(lock, dead)  # pyright: ignore[reportPrivateUsage]
+    assert json.loads(lock.read_text())["process"] == living.process
+    assert claims._take_away(lock, living)  # pyright: ignore[reportPrivateUsage]
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_forked_process_gives_nothing_back(tmp_path: Path) -> None:
     with claimed([tmp_path / "a"]):
         if (child := os.fork()) == 0:

@@ -115,6 +115,52 @@ def test_products_keep_their_tiles() -> None:
     assert not any(a.once for a in kernel.arrays)
 
 
+# ------------------------------------------------------------ wide accesses, wherever they begin
+
+
+@pytest.mark.parametrize("right", range(6))
+def test_a_window_that_begins_anywhere_is_read_as_widely_as_it_can(right: int) -> None:
+    """Only elements at a multiple of their number can be read at once."""
+
+    @lw.threadwise
+    def windows(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], w: lw.Array1[lw.f32], c: lw.Array2[lw.f32]):
+        s = 0.0
+        for k in range(4):
+            s += a[y + 1, x + (right + k)] * w[k]
+        c[y, x] = s
+
+    a, weights = np.arange(800, dtype=np.float32).reshape(20, 40), np.array([1, 2, 4, 8], np.float32)
+    shapes = {"a": (20, 40), "w": (4,), "c": (16, 32)}
+    environment = windows.compile(a, weights, np.zeros((16, 32), np.float32), grid=(16, 32)).environment
+    kernels = stages(wide(windows, shapes, (16, 32)), SQUARES)
+    tiles = kernels["shared-memory tiles"]
+    loads = [s for s in statements(tiles.body) if isinstance(s, ir.LoadElement) and s.array == "a"]
+    assert {len(s.names) for s in loads} == {next(n for n in (4, 2, 1) if right % n == 0)}
+    for stage in ("shared-memory tiles", "wide accesses"):
+        changed = {"a": a.copy(), "w": weights.copy(), "c": np.full((16, 32), np.nan, np.float32)}
+        run_stage(kernels[stage], changed, environment)
+        wanted = sum(a[1:17, right + k : right + k + 32] * weights[k] for k in range(4))
+        np.testing.assert_array_equal(changed["c"], wanted)
+
+
+@pytest.mark.parametrize("slices", [4, 8])
+@pytest.mark.parametrize("right", range(6))
+def test_rows_that_are_summed_from_anywhere(right: int, slices: int) -> None:
+    @lw.threadwise
+    def sums(y: lw.index, a: lw.Array2[lw.f32], c: lw.Array1[lw.f32]):
+        s = 0.0
+        for k in range(a.shape[1] - 8):
+            s += a[y, k + right]
+        c[y] = s
+
+    a = np.arange(216, dtype=np.float32).reshape(3, 72)
+    environment = sums.compile(a, np.zeros(3, np.float32), grid=3).environment
+    *_, kernel = stages(wide(sums, {"a": (3, 72), "c": (3,)}, (3,)), Plan(slices=slices, block=32)).values()
+    changed = {"a": a.copy(), "c": np.full(3, np.nan, np.float32)}
+    run_stage(kernel, changed, environment)
+    np.testing.assert_array_equal(changed["c"], a[:, right : right + 64].sum(1))
+
+
 # ------------------------------------------------------------ elements that are touched once
 
 

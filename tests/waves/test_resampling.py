@@ -10,7 +10,7 @@ import pytest
 
 from lanewise.sims.waves.demodulation import f_statistic
 from lanewise.sims.waves.gps import SECOND
-from lanewise.sims.waves.prepared import prepare, search_margin
+from lanewise.sims.waves.prepared import geometry, prepare, search_margin
 from lanewise.sims.waves.resampling import Band, choose_method, f_statistic_band, interpolated
 from lanewise.sims.waves.sft import load_sfts
 from lanewise.sims.waves.synthesis import Signal, make_data
@@ -41,6 +41,34 @@ def test_templates_of_the_truth(case, which):
         for f, a, d, f1, f2 in rows
     ]
     np.testing.assert_allclose(found, t["twoF_ResampGeneric"][which], rtol=0, atol=1.4e-3)
+
+
+def test_both_ends_of_the_data_are_as_far_from_the_frequencies_that_are_taken():
+    pytest.importorskip("erfa")
+    ephemeris, starts = Ephemeris.load("EPV00"), {"H1": 1238166018 + 1800 * np.arange(2)}
+    sfts = make_data(starts, (99.6, 100.6), sqrt_s={"H1": 1e-23}, ephemeris=ephemeris)
+    data = prepare(sfts, (100.0, 100.2), sqrt_s={"H1": 1e-23})
+
+    def is_taken(bin_):
+        try:
+            f_statistic_band(data, Band(bin_ / 1800, STEP, 1, 1.0, 0.3, REFERENCE), ephemeris)
+        except InputError as error:
+            assert "cover a wider band" in str(error)
+            return False
+        return True
+
+    def last(taken, refused):
+        assert is_taken(taken)
+        assert not is_taken(refused)
+        while abs(taken - refused) > 1:
+            middle = (taken + refused) // 2
+            taken, refused = (middle, refused) if is_taken(middle) else (taken, middle)
+        return taken
+
+    lowest, highest = last(180_180, 180_000 - 120), last(180_180, 180_360 + 120)
+    shift = 180_180 * (1 - 1 / geometry(data, ephemeris, 1.0, 0.3, None).arrival.rate.mean())
+    assert lowest + shift == pytest.approx(180_000, abs=2.5)
+    assert highest + shift == pytest.approx(180_360, abs=2.5)
 
 
 def simulated(orbit=None, gaps=True):

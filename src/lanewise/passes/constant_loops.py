@@ -99,8 +99,6 @@ class _Writer:
             new, rounds = self.block(copy)  # bounds of inner loops are numbers now
             body += new
             count += rounds
-        if s.variable in left and values:
-            body.append(ir.Assign(s.variable, ir.Literal(values[-1], s.start.type), s.location))
         return tuple(body), count
 
 

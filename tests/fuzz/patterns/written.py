@@ -43,7 +43,7 @@ def array(rng: Random, kind: t.ValueType, shape: str) -> str:
     scalar = t.scalar_of(kind)
     if isinstance(kind, t.Vector):
         shape = f"(*{shape}, {kind.length})"
-    wild = f", {rng.choice((0.1, 0.4))}" if not scalar.is_float and scalar != t.BOOL and rng.random() < 0.4 else ""
+    wild = f", {rng.choice((0.1, 0.4, 1.0))}" if not scalar.is_float and scalar != t.BOOL and rng.random() < 0.4 else ""
     return f"drawn({seed(rng)}, {DTYPES[scalar]!r}, {shape}{wild})"
 
 

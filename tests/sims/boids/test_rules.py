@@ -63,6 +63,31 @@ def test_one_step_with_any_numbers(semantics: str, seed: int, data: st.DataObjec
     assert difference(flock.run(1, dt).state, wanted) < 1e-9
 
 
+@pytest.mark.parametrize("search", ["all-pairs", "static-grid", "dynamic-grid"])
+@pytest.mark.parametrize("precision", ["f32", "f64"])
+def test_who_is_exactly_at_the_edge_of_an_angle_or_a_radius(precision: str, search: str) -> None:
+    """At the angle nobody is seen, at the radius of a behaviour somebody is, as in OpenSteer; at the radius of the flock nobody."""
+    forward, up, offsets = np.zeros((5, 3)), np.zeros((5, 3)), np.zeros((5, 3))
+    forward[:, 2] = up[:, 1] = 1.0
+    offsets[1:] = [[4, 0, 0], [0, 0, 4], [0, 4, 3], [0, 0, 6]]  # at right angles; ahead at 4; ahead at 5; ahead at 6
+    state = replace(
+        random_state(5), position=offsets, forward=forward, up=up, speed=np.ones(5), acceleration=np.zeros((5, 3))
+    )
+    angle = {"separation_cosine": 0.0, "alignment_cosine": 0.0, "cohesion_cosine": 0.0}
+    reach = {
+        "radius": 6.0,
+        "separation_radius": 4.0,
+        "cohesion_radius": 5.0,
+        "alignment_radius": 5.0,
+        "near_radius": 0.5,
+    }
+    flock = Flock(state=state, precision=precision, search=search, **angle, **reach)
+    flock.advance(1)
+    separation, _, cohesion = (np.asarray(u)[0] for u in flock.urges)
+    np.testing.assert_allclose(separation, [0, 0, -0.25], atol=1e-6)
+    np.testing.assert_allclose(cohesion, [0, 4, 7], atol=1e-6)
+
+
 def test_periodic_flockmates_are_seen_across_the_faces() -> None:
     state, world = random_state(40, 1, radius=10.0), 10.0
     flock = Flock(state=state, precision="f64", world=world, boundary="periodic", search="all-pairs", k=5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import os
 import signal
@@ -19,8 +20,9 @@ from typer.testing import CliRunner
 
 from lanewise.cli.main import app
 from lanewise.sims.gravity import runner
-from lanewise.sims.units import Done, Scan, axis_of, compute, opened, read_scan, status
-from lanewise.sims.units.results import UnitFiles
+from lanewise.sims.units import Done, Scan, axis_of, compute, coordinator, opened, read_scan, status
+from lanewise.sims.units.results import UnitFiles, UnitResult
+from lanewise.sims.units.scan import ScanUnit
 from lanewise.support.errors import InputError
 from tests.cli.command import start_process
 
@@ -180,6 +182,29 @@ def test_damaged_files_are_computed_again(tmp_path: Path) -> None:
     assert "unit 1 is computed again: " in said[0]
     assert "its SHA-256 is not that of its result" in said[0]
     assert any("its checksum is not that of its content" in text for text in said)
+
+
+@pytest.mark.parametrize("quorum", [1, 2, 3])
+def test_the_result_of_a_unit_is_the_first_that_so_many_copies_have(quorum: int, tmp_path: Path) -> None:
+    """Of any results of the copies, in any order."""
+    scan = small(quorum=quorum)
+
+    class Copies(coordinator._Work):  # pyright: ignore[reportPrivateUsage]
+        states: str = ""
+
+        def _copy(self, unit: ScanUnit, files: UnitFiles) -> UnitResult:
+            return UnitResult({}, self.states[files.copy - 1])
+
+    for states in map("".join, itertools.product("abc", repeat=quorum + 2)):
+        work = Copies(scan, tmp_path, coordinator.Conditions(1, 0), None, silent)
+        work.states = states
+        work.of(scan.units[0])
+        copies = range(1, quorum + (coordinator.SPARE if quorum > 1 else 0) + 1)
+        agreed = [s for n in copies for s in "abc" if states[:n].count(s) == quorum]
+        if agreed:
+            assert work.found[1][1].state == agreed[0], states
+        else:
+            assert work.failed[1][1].startswith(f"no {quorum} of its "), states
 
 
 @pytest.mark.slow
