@@ -196,7 +196,7 @@ def test_the_result_of_a_unit_is_the_first_that_so_many_copies_have(quorum: int,
             return UnitResult({}, self.states[files.copy - 1])
 
     for states in map("".join, itertools.product("abc", repeat=quorum + 2)):
-        work = Copies(scan, tmp_path, coordinator.Conditions(1, 0), None, silent)
+        work = Copies(scan, tmp_path, coordinator.Conditions(1, 0), silent)
         work.states = states
         work.of(scan.units[0])
         copies = range(1, quorum + (coordinator.SPARE if quorum > 1 else 0) + 1)
