@@ -24,7 +24,6 @@ from lanewise.patterns.threadwise.host_plans import suggested_on_host
 from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.support.errors import PlanError
 from tests.emit.comments import comments, entry
-from tests.emit.whole import truncated
 from tests.lines import part_of_memory
 from tests.patterns.reductions import softmax, total
 from tests.patterns.test_threadwise import arguments, check, copies
@@ -174,30 +173,6 @@ def test_operations_are_those_of_the_interpreter() -> None:
         results.append((c, d))
     np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-6)
     np.testing.assert_array_equal(results[0][1], results[1][1])
-
-
-@lw.threadwise
-def converted(
-    i: lw.index, a: lw.Array1[lw.f32], b: lw.Array1[lw.f64], c: lw.Array2[lw.i32], d: lw.Array2[lw.u32], e: lw.Array2[lw.i64]
-):  # fmt: skip
-    c[0, i], c[1, i] = lw.i32(a[i]), lw.i32(b[i])
-    d[0, i], d[1, i] = lw.u32(a[i]), lw.u32(b[i])
-    e[0, i], e[1, i] = lw.i64(a[i]), lw.i64(b[i])
-
-
-def test_floats_become_the_nearest_integer_of_a_type_in_lanes_too() -> None:
-    edges = [0.0, 0.5, 2.0**31, 2.0**31 - 1, 2.0**31 + 4096, 3e9, 2.0**32, 2.0**32 - 256, 2.0**63, 1e30, np.inf]
-    b = np.array([*edges, *(-x for x in edges), np.nan, *range(-9, 10)] * 2)
-    a, results = b.astype("f4"), []
-    for plan, device in ((Plan(across=8), "cpu"), (Plan(across=0), "cpu"), (None, "python")):
-        found = [np.zeros((2, len(b)), kind) for kind in ("i4", "u4", "i8")]
-        with lw.device(device):
-            converted(a, b, *found, grid=len(b), plan=plan)
-        results.append(found)
-    for found in results:
-        for kind, values in zip((np.iinfo("i4"), np.iinfo("u4"), np.iinfo("i8")), found, strict=True):
-            for floats, row in zip((a, b), values, strict=True):
-                assert row.tolist() == [truncated(float(x), kind.min, kind.max) for x in floats]
 
 
 # ------------------------------------------------------------ plans
