@@ -173,6 +173,16 @@ def test_no_unit_asks_for_a_gpu_before_its_turn(
     assert order[:2] == ["turn", "GPU"]
 
 
+def test_a_script_that_makes_bodies_has_a_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may use one for that."""
+    (tmp_path / "ic.py").write_text("def bodies():\n    raise ValueError('it runs')\n")
+    order: list[str] = []
+    monkeypatch.setattr(Turn, "begin", lambda self: order.append("turn"))
+    said = CliRunner().invoke(app, ["gravity", "run", "--ic", f"{tmp_path / 'ic.py'}:bodies", "--steps", "1"])
+    assert "it runs" in f"{said.exception}{said.output}"
+    assert order == ["turn"]
+
+
 @pytest.fixture
 def started() -> Iterator[list[subprocess.Popen[str]]]:
     processes: list[subprocess.Popen[str]] = []

@@ -13,6 +13,7 @@ from lanewise.io.formats import read_particles
 from lanewise.io.particles import Particles
 from lanewise.layouts import layout_by_name
 from lanewise.profiling.profile import Profile, span
+from lanewise.sims.common.cards import TURN
 from lanewise.sims.common.checks import check_known, check_steps, check_time_step, last_step
 from lanewise.sims.common.devices import same_kind
 from lanewise.sims.common.meshes import check_parts, place_of_run, repeated, spelled
@@ -73,6 +74,8 @@ def start(
     check_time_step(asked.dt)
     check_pictures(output.pictures)
     kind: lw.Layout | None = layout_by_name(layout) if layout else None
+    if names_script(asked.ic):
+        TURN.begin()  # its own code may use a GPU
     with span(profile, "setup", name="initial conditions"):
         script = script_text(asked.ic) or ""
         particles = load_particles(asked.ic, bodies, chosen.get("seed"))
