@@ -15,9 +15,6 @@ from lanewise.loops.every import Every, whole
 from lanewise.loops.functions import asked_by, function_task
 from lanewise.loops.orders import with_orders
 from lanewise.loops.searches import BUILD, Structures
-from lanewise.patterns.sitewise.calls import SiteCall
-from lanewise.patterns.sitewise.lattice_kernel import LatticeKernel
-from lanewise.patterns.sitewise.steppers import SiteStepper
 from lanewise.profiling.staged_call import Staged
 from lanewise.runtime.programs import NamedLaunch
 from lanewise.support.checks import shown
@@ -137,43 +134,54 @@ class _Reader:
                 raise _copied(
                     place, call.compiled.name, call.copied, call.compiled.executable.device
                 )
-            case SiteStepper() if call.copied:
-                raise _copied(place, call.name, call.copied, str(call.task.device))
-            case SiteStepper():
-                call.check_observed()
-                return call.task
-            case SiteCall() | LatticeKernel():
-                raise ArgumentError(
-                    f"{place} is {shown(call)}, which counts no steps; wanted a stepper: "
-                    "flow.stepper(sites, ...)"
-                )
-            case Compiled() | Bindable():
-                raise ArgumentError(
-                    f"{place} is {shown(call)}, which is not bound to arrays; wanted a bound call: "
-                    "kernel.bind(...)"
-                )
-            case Loop():
-                raise ArgumentError(
-                    f"{place} is a separate loop, {shown(call)}; wanted its calls in this list"
-                )
-            case list() | tuple():
-                raise ArgumentError(
-                    f"{place} is a list; with cycle=m there are m lists, one for each step of a "
-                    "cycle"
-                )
-            case _ if callable(call):
-                if name := asked_by(call):
-                    raise ArgumentError(
-                        f"{place} is {shown(call)}, which takes {name!r}, and a loop calls its "
-                        "functions without arguments; wanted a function without, which can read "
-                        "loop.step"
-                    )
-                return function_task(call)
             case _:
+                return _other(place, call)
+
+
+def _other(place: str, call: Any) -> Task:
+    """What is no call of a kernel over elements, pairs or threads."""
+    # forty modules, which loops without sites do without
+    from lanewise.patterns.sitewise.calls import SiteCall
+    from lanewise.patterns.sitewise.lattice_kernel import LatticeKernel
+    from lanewise.patterns.sitewise.steppers import SiteStepper
+
+    match call:
+        case SiteStepper() if call.copied:
+            raise _copied(place, call.name, call.copied, str(call.task.device))
+        case SiteStepper():
+            call.check_observed()
+            return call.task
+        case SiteCall() | LatticeKernel():
+            raise ArgumentError(
+                f"{place} is {shown(call)}, which counts no steps; wanted a stepper: "
+                "flow.stepper(sites, ...)"
+            )
+        case Compiled() | Bindable():
+            raise ArgumentError(
+                f"{place} is {shown(call)}, which is not bound to arrays; wanted a bound call: "
+                "kernel.bind(...)"
+            )
+        case Loop():
+            raise ArgumentError(
+                f"{place} is a separate loop, {shown(call)}; wanted its calls in this list"
+            )
+        case list() | tuple():
+            raise ArgumentError(
+                f"{place} is a list; with cycle=m there are m lists, one for each step of a cycle"
+            )
+        case _ if callable(call):
+            if name := asked_by(call):
                 raise ArgumentError(
-                    f"{place} is {shown(call)}; wanted a bound call (kernel.bind(...)), a stepper "
-                    "of sites, lw.every(k, ...) or a function without arguments"
+                    f"{place} is {shown(call)}, which takes {name!r}, and a loop calls its "
+                    "functions without arguments; wanted a function without, which can read "
+                    "loop.step"
                 )
+            return function_task(call)
+        case _:
+            raise ArgumentError(
+                f"{place} is {shown(call)}; wanted a bound call (kernel.bind(...)), a stepper "
+                "of sites, lw.every(k, ...) or a function without arguments"
+            )
 
 
 def _staged(task: Task, stage: str) -> Task:
