@@ -150,7 +150,7 @@ def test_memory_that_a_view_lacks_is_said_before_it_is_taken(what: str, monkeypa
         field = np.zeros((700, 1000), np.float32)
         scene = FieldScene(field.shape, "cpu", {"heat": lambda: field}, {}, lambda: (1, 1.0))
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=5_000_000))
-    total = 2 * 2_800_000 + (1_200_000 if what == "cloud" else 700_000)
+    total = 2 * 2_800_000 + (2 * 1_200_000 if what == "cloud" else 700_000)
     with pytest.raises(
         DeviceError, match=f"a view needs {total:,} bytes on 'cpu', and 5,000,000 are available: 2,800,000"
     ):

@@ -389,21 +389,24 @@ def test_rows_are_made_on_gpus_too() -> None:
     pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
     from lanewise.compiler.pipeline import build_program
     from lanewise.launch.executable import generated_texts
-    from lanewise.live.quantise import bound_groups, find_ranks, quantise_headings, quantise_points, take_logarithms
+    from lanewise.live import quantise
     from lanewise.planning.plan import NEUTRAL, Plan
     from lanewise.runtime.nvrtc import compile_cubin
     from lanewise.sims.lbm.live import lengths
 
     column, rows, place = np.zeros(64, np.float32), np.zeros((64, 3), np.uint32), np.zeros(64, np.int32)
+    words = [np.zeros(64, np.uint32) for _ in range(3)]
     block = np.zeros((4, 64), np.float32)
     uniforms = (lw.vec3(0.0), lw.vec3(1.0), 0.0, 1.0)
     for kernel, arguments, grid in (
-        (quantise_points, (place, *[column] * 4, rows, *uniforms), 64),
-        (quantise_headings, (place, *[column] * 3, rows), 64),
-        (bound_columns, (block, block[:, :8].copy(), block[:, :8].copy()), (4, 8)),
-        (bound_groups, (block, place, place[:3].copy(), block[:, :8].copy(), block[:, :8].copy()), (1, 8)),
-        (find_ranks, (column, column.copy()), 64),
-        (take_logarithms, (column, 1.0), 64),
+        (quantise.quantise_points, (*[column] * 4, *words[:2], *uniforms), 64),
+        (quantise.quantise_headings, (*[column] * 3, words[2]), 64),
+        (quantise.bring_points, (place, *words[:2], rows[:, :2].copy()), 64),
+        (quantise.bring_arrows, (place, *words, rows), 64),
+        (quantise.bound_columns, (block, block[:, :8].copy(), block[:, :8].copy()), (4, 8)),
+        (quantise.bound_groups, (block, place, place[:3].copy(), block[:, :8].copy(), block[:, :8].copy()), (1, 8)),
+        (quantise.find_ranks, (column, column.copy()), 64),
+        (quantise.take_logarithms, (column, 1.0), 64),
         (lengths, (np.zeros((64, 2), np.float32), column), 64),
     ):
         calls = kernel._calls

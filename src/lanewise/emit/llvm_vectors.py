@@ -17,7 +17,7 @@ from lanewise.emit.llvm_instructions import (
 )
 from lanewise.emit.llvm_pieces import EVEN, NONTEMPORAL, pieces_of
 from lanewise.language.target import LINE
-from lanewise.language.types import BOOL, I32, I64, U32, Scalar
+from lanewise.language.types import BOOL, I32, I64, U32, Scalar, limits
 from lanewise.runtime.llvm_lines import FunctionLines
 from lanewise.runtime.mathematics.library import FUNCTIONS, declaration
 
@@ -169,16 +169,34 @@ class Vectors:
             wider = target.size > source.size
             return give(f"{'fpext' if wider else 'fptrunc'} {left} {value} to {right}")
         if source.is_float:
-            letter = "u" if target.kind == "u" else "s"
-            name = f"@llvm.fpto{letter}i.sat.{self.letter(target)}.{self.letter(source)}"
-            self.code.needs.add(f"declare {right} {name}({left})")
-            return give(f"call {right} {name}({left} {value})")
+            return self._nearest_whole(value, source, target)
         unsigned = source.kind in "bu"
         if target.is_float:
             return give(f"{'uitofp' if unsigned else 'sitofp'} {left} {value} to {right}")
         if source.size > target.size and source != BOOL:
             return give(f"trunc {left} {value} to {right}")
         return give(f"{'zext' if unsigned else 'sext'} {left} {value} to {right}")
+
+    def _nearest_whole(self, value: str, source: Scalar, target: Scalar) -> str:
+        """Floats cut to integers as `llvm.fptosi.sat` does, of which LLVM 22 makes a conversion for
+        each lane: those that fit are converted together, and the others chosen.
+        """
+        low, high = limits(target)
+        least = self.spread(literal(float(low), source), source)
+        beyond = self.spread(literal(float(high + 1), source), source)
+        zero = self.spread(literal(0.0, source), source)
+        far = self.compare(">=", source, value, beyond)
+        near = self.compare(">=", source, value, least)
+        safe = self.choose(far, source, zero, self.choose(near, source, value, zero))
+        letter = "u" if target.kind == "u" else "s"
+        left, right = self.kind(source), self.kind(target)
+        cut = self.code.give(f"fpto{letter}i {left} {safe} to {right}")
+        most = self.spread(literal(high, target), target)
+        cut = self.choose(far, target, most, cut)
+        if not low:
+            return cut
+        below = self.compare("<", source, value, least)
+        return self.choose(below, target, self.spread(literal(low, target), target), cut)
 
     # ------------------------------------------------------------ between lanes
 

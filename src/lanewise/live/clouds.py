@@ -18,7 +18,14 @@ from lanewise.live.boxes import FrameBox, sending_order, whole_shares, without_o
 from lanewise.live.frame import Frame, FrameHeader, encode
 from lanewise.live.groups import KIND, NestedGroups
 from lanewise.live.protocol import FLAGS
-from lanewise.live.quantise import MOST, bound_columns, quantise_headings, quantise_points
+from lanewise.live.quantise import (
+    MOST,
+    bound_columns,
+    bring_arrows,
+    bring_points,
+    quantise_headings,
+    quantise_points,
+)
 from lanewise.live.scales import SeenRange, ValueSpan, scale_column
 from lanewise.live.scenes import Asked, FrameOrLater, LaterFrames, tell
 from lanewise.patterns.elementwise.kernel import Elementwise, elementwise
@@ -83,6 +90,7 @@ class CloudScene:
         self._order = self._seen = np.empty(0, np.int32)  # all rows in order, and those last sent
         self._fine = np.empty(0, np.bool_)  # which rows those are; of one element: all
         self._here: Any = None  # on the device, the place of each row; below 0: it is not sent
+        self._words: Any = None  # on the device, what rows are made of, as elements lie
         self._number = 0  # of the order: another one where other elements are sent
         self._orders: dict[int, Any] = {}  # the last ones, by number: frames of them are picked in
 
@@ -121,7 +129,8 @@ class CloudScene:
         size = 4 * math.prod(shape)
         nbytes = size + 4 * count * len(kept)
         if self._required < nbytes:
-            self._aside.require(nbytes, 4 * self._width * min(count, asked.points))
+            row = 4 * self._width
+            self._aside.require(nbytes, row * min(count, asked.points), row * count)
             self._required = nbytes
 
         def parts(there: Any) -> tuple[Any, dict[str, Any]]:
@@ -265,15 +274,23 @@ class CloudScene:
         # of values that differ by less than that many steps of float32, all are the lowest
         per_value = min(MOST / (high - low), MOST_SCALE) if high > low else 0.0
 
+        if self._words is None or self._words.shape[1] != count:
+            self._words = None
+            self._words = array_module(self._array.device).empty((self._width, count), np.uint32)
+        words: Any = self._words
+
         def fill(there: Any) -> None:
             rows = there.view(np.uint32).reshape(shape)
             quantise_points(
-                place, *columns[:4], rows, grid=count, origin=header.origin,
+                *columns[:4], *words[:2], grid=count, origin=header.origin,
                 per_length=tuple(MOST / e for e in header.extent), low=low,
                 per_value=per_value,
             )  # fmt: skip
             if self._width > 2:
-                quantise_headings(place, *columns[4:], rows, grid=count)
+                quantise_headings(*columns[4:], words[2], grid=count)
+                bring_arrows(place, *words, rows, grid=count)
+            else:
+                bring_points(place, *words, rows, grid=count)
 
         return self._aside.brought(encode(header), 4 * header.count * self._width, fill)
 

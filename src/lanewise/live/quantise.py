@@ -1,8 +1,8 @@
 """Kernels that make rows of frames where the data are: positions, values and headings as u16, two
-of which are a u32 of a row.
+of which are a word, a u32 of a row.
 
-They read elements as these lie and write rows where they are sent: element i is row `place[i]`,
-and none where that is below 0 or above the rows there are.
+Words are made of elements as these lie, in SIMD lanes on a CPU, and then brought to where rows are
+sent.
 """
 
 from lanewise.language.array_types import Array1, Array2, index
@@ -15,18 +15,18 @@ MOST = 65535.0
 @threadwise
 def quantise_points(
     i: index,
-    place: Array1[i32],
     x: Array1[f32],
     y: Array1[f32],
     z: Array1[f32],
     value: Array1[f32],
-    rows: Array2[u32],
+    first: Array1[u32],
+    second: Array1[u32],
     origin: vec3,
     per_length: vec3,
     low: f32,
     per_value: f32,
 ):
-    """The first columns of a row: x, y, z in the box, and the value in the range.
+    """The first words of a row: x, y, z in the box, and the value in the range.
 
     per_length, per_value: 65535 over the edges of the box and over the range. What lies outside is
     brought to the faces.
@@ -35,22 +35,13 @@ def quantise_points(
     py = i32(clamp((y[i] - origin.y) * per_length.y + 0.5, 0.0, 65535.0))
     pz = i32(clamp((z[i] - origin.z) * per_length.z + 0.5, 0.0, 65535.0))
     pv = i32(clamp((value[i] - low) * per_value + 0.5, 0.0, 65535.0))
-    k = place[i]
-    if k >= 0 and k < rows.shape[0]:
-        rows[k, 0] = u32(px) | (u32(py) << u32(16))
-        rows[k, 1] = u32(pz) | (u32(pv) << u32(16))
+    first[i] = u32(px) | (u32(py) << u32(16))
+    second[i] = u32(pz) | (u32(pv) << u32(16))
 
 
 @threadwise
-def quantise_headings(
-    i: index,
-    place: Array1[i32],
-    x: Array1[f32],
-    y: Array1[f32],
-    z: Array1[f32],
-    rows: Array2[u32],
-):
-    """The last column of a row: a heading of any length on an octahedron that is unfolded to a
+def quantise_headings(i: index, x: Array1[f32], y: Array1[f32], z: Array1[f32], third: Array1[u32]):
+    """The last word of a row: a heading of any length on an octahedron that is unfolded to a
     square (Meyer et al. 2010).
     """
     size = abs(x[i]) + abs(y[i]) + abs(z[i])
@@ -69,9 +60,35 @@ def quantise_headings(
             v = folded_v
     pu = u32(clamp((u * 0.5 + 0.5) * 65535.0 + 0.5, 0.0, 65535.0))
     pv = u32(clamp((v * 0.5 + 0.5) * 65535.0 + 0.5, 0.0, 65535.0))
+    third[i] = pu | (pv << u32(16))
+
+
+@threadwise
+def bring_points(
+    i: index, place: Array1[i32], first: Array1[u32], second: Array1[u32], rows: Array2[u32]
+):
+    """Row `place[i]` is of element i; none where that is below 0 or above the rows there are."""
     k = place[i]
     if k >= 0 and k < rows.shape[0]:
-        rows[k, 2] = pu | (pv << u32(16))
+        rows[k, 0] = first[i]
+        rows[k, 1] = second[i]
+
+
+@threadwise
+def bring_arrows(
+    i: index,
+    place: Array1[i32],
+    first: Array1[u32],
+    second: Array1[u32],
+    third: Array1[u32],
+    rows: Array2[u32],
+):
+    """The same of three words."""
+    k = place[i]
+    if k >= 0 and k < rows.shape[0]:
+        rows[k, 0] = first[i]
+        rows[k, 1] = second[i]
+        rows[k, 2] = third[i]
 
 
 @threadwise

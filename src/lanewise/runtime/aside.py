@@ -72,11 +72,14 @@ class Aside:
         self._way: _Way | None = None
         self._stream: Any = None
 
-    def require(self, snapshot: int, brought: int) -> None:
-        """Refuse, before any of it is allocated, memory for snapshots and results of these sizes
-        that does not fit. Raises `DeviceError` with all figures.
+    def require(self, snapshot: int, brought: int, between: int = 0) -> None:
+        """Refuse, before any of it is allocated, memory for snapshots and results of these sizes,
+        and for what the work makes between them, that does not fit. Raises `DeviceError` with all
+        figures.
         """
         needs = [Need(self._device, snapshot, "a copy of the state")] * AT_ONCE
+        if between:
+            needs.append(Need(self._device, between, "what comes between them"))
         if not self._on_host:
             needs.append(Need(self._device, brought, "what is made of it"))
         needs.append(Need(CPU.name, brought * (1 if self._on_host else 2), "what is made of it"))
