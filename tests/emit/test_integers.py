@@ -325,6 +325,8 @@ def test_floats_become_the_nearest_integer_of_a_type_in_lanes_too() -> None:
         with lw.device(device):
             converted(a, b, *found, grid=len(b), plan=plan)
         results.append(found)
+    lanes = converted.compile(a, b, *results[0], grid=len(b), plan=Plan(across=8)).source
+    assert ".sat." not in lanes, "LLVM would convert each lane apart"
     for found in results:
         for kind, values in zip((np.iinfo("i4"), np.iinfo("u4"), np.iinfo("i8")), found, strict=True):
             for floats, row in zip((a, b), values, strict=True):
