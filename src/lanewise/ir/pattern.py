@@ -96,21 +96,28 @@ class Suggestions:
     """Plans that suit the accesses of a kernel, those with the largest blocks first, and whether
     one is legal, which takes a while.
 
-    suited: those that suit the counts of a call, where that matters.
+    suited: those that suit the counts of a call, where that matters. choose: the plan for such a
+    call in place of the one that accesses suggest, where there is a surely better one. environment:
+    the counts and uniforms of the call, once they are known.
     """
 
     plans: tuple[Plan, ...]
     is_legal: Callable[[Plan], bool]
     suited: Callable[[tuple[Plan, ...], Mapping[str, Any]], tuple[Plan, ...]] | None = None
+    choose: Callable[[CompletePlan, Mapping[str, Any]], CompletePlan] | None = None
+    environment: Mapping[str, Any] | None = None
     tried: dict[Plan, bool] = field(default_factory=dict[Plan, bool])  # what is_legal said
 
     def at(self, environment: Mapping[str, Any]) -> Suggestions:
         """For a call."""
-        return (
-            self
-            if self.suited is None
-            else replace(self, plans=self.suited(self.plans, environment))
-        )
+        plans = self.plans if self.suited is None else self.suited(self.plans, environment)
+        return replace(self, plans=plans, environment=environment)
+
+    def chosen(self, plan: CompletePlan) -> CompletePlan:
+        """The plan, or a better one for the call."""
+        if self.choose is None or self.environment is None:
+            return plan
+        return self.choose(plan, self.environment)
 
     def first(self, fits: Callable[[Plan], bool]) -> Plan | None:
         """The first legal one that fits."""

@@ -33,6 +33,7 @@ from lanewise.passes.points.staging import SMALLEST_COPY
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
 from lanewise.patterns.threadwise.host_plans import host_plan, suggested_on_host
 from lanewise.patterns.threadwise.merged import FIELDS, merged
+from lanewise.patterns.threadwise.priced import chooser
 from lanewise.patterns.threadwise.round_code import is_much_code, slots_of, slots_of_a_round
 from lanewise.patterns.threadwise.shared import sharing_plan
 from lanewise.planning.limits import MOST_LENGTH
@@ -150,8 +151,10 @@ def default_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
     """
     if not machine.target.has_blocks:
         return host_plan(machine, work, requested)
+    free = all(getattr(requested, name) is None for name in (*SHAPING, "slices", "parts"))
     if (together := sharing_plan(machine, work, requested)) is not None:
-        return together.filled(NEUTRAL)
+        shared = together.filled(NEUTRAL)
+        return work.suggested.chosen(shared) if free and work.suggested else shared
     if work.rounds is not None and work.rounds.panels:
         return _panelled(machine, work, requested)
     plain = Plan(block=BLOCK).filled(NEUTRAL)
@@ -159,7 +162,8 @@ def default_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
     divided = any(getattr(requested, name) not in (None, 1) for name in ("slices", "parts"))
     if shaped or divided:
         return plain
-    return _largest(machine, work, work.targets // WAVES) or plain
+    suggested = _largest(machine, work, work.targets // WAVES) or plain
+    return work.suggested.chosen(suggested) if work.suggested else suggested
 
 
 def _panelled(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
@@ -221,8 +225,8 @@ def suggested(kernel: ir.Kernel, target: Target) -> Suggestions:
         return Suggestions((), lambda plan: False)  # threads go their own ways
     if uneven := [x for a in all_accesses for x in a.loops if not x.shared]:
         if any(_ends_apart(x, indices[-1]) for x in uneven):
-            return Suggestions((), lambda plan: False)
-        return Suggestions(UNEVEN, lambda plan: _is_legal(kernel, plan))
+            return Suggestions((), lambda plan: False, choose=chooser(kernel))
+        return Suggestions(UNEVEN, lambda plan: _is_legal(kernel, plan), choose=chooser(kernel))
     sizes = [a.leaves[0].type.size for a in kernel.arrays]
     family = _family(all_accesses, indices)
     if family in (PRODUCTS, BATCHES) and _is_chosen(body):
@@ -252,7 +256,7 @@ def suggested(kernel: ir.Kernel, target: Target) -> Suggestions:
         edged=_narrower(EDGED_BOX if len(indices) == 3 else EDGED, size) if edged else None,
         fuller=0.0 if family is not BATCHES else FULLER_LONG if slots > 1 else FULLER,
     )
-    return Suggestions(plans, lambda plan: _is_legal(kernel, plan), suited)
+    return Suggestions(plans, lambda plan: _is_legal(kernel, plan), suited, chooser(kernel))
 
 
 def _is_laborious(body: ir.Block, loads: int) -> bool:

@@ -1,0 +1,117 @@
+"""No default plan of a kernel that nobody chose is far behind a plain one by the model, and equal calls get equal plans."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lanewise as lw
+from lanewise.compiler.pipeline import build_program
+from lanewise.explanation.calls import call_subject
+from lanewise.models.devices import table_model
+from lanewise.models.predict import predict
+from lanewise.patterns.threadwise import priced
+from lanewise.planning.plan import NEUTRAL, CompletePlan
+from lanewise.support.errors import PlanError
+from tests.fuzz.texts import executed
+from tests.zoo.generate import generate
+
+TRIANGLE = """@lw.threadwise
+def kernel(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32], r: lw.Array2[lw.f32]):
+    s = 1e30
+    for k in range(y + 1):
+        s = lw.min(s, {a} + {b})
+    r[y, x] = s
+"""
+
+
+def subject_of(kernel: Any, given: dict[str, Any], grid: tuple[int, ...]) -> Any:
+    return call_subject(kernel, (), {**given, "grid": grid}, "cuda", table_model())[0]
+
+
+def seconds(subject: Any, plan: CompletePlan) -> float:
+    try:
+        program = build_program(subject.reference, plan, "cuda", between=False)
+    except PlanError:
+        return np.inf
+    return predict(program, subject.environment, subject.model, in_graph=True).seconds
+
+
+def check(subject: Any) -> None:
+    default = seconds(subject, subject.plan)
+    for other in priced.OTHERS:  # 1.2: sizes are rounded to powers of two for the choice
+        least = seconds(subject, other.filled(NEUTRAL))
+        assert default <= 1.2 * max(priced.SURE * least, least + priced.WORTH), (subject.plan, other)
+
+
+@pytest.mark.parametrize(
+    "seed", [pytest.param(s, marks=() if s in (417, 569, 592) else pytest.mark.slow) for s in range(401, 601)]
+)
+def test_no_default_is_far_behind_a_plain_plan(seed: int) -> None:
+    case = generate(seed)
+    with executed(case.text, f"zoo_{seed}.py") as names:
+        given, grid = case.arguments("full")
+        subject = subject_of(names.kernel, given, grid)
+        if subject.work.length * subject.plan.targets * subject.plan.rows * subject.plan.layers <= priced.MOST:
+            check(subject)
+
+
+@pytest.mark.parametrize("n", [100, 1000, 4096])
+@pytest.mark.parametrize("a", ["a[y, k]", "a[k, y]"])
+@pytest.mark.parametrize("b", ["b[x, k]", "b[k, x]"])
+def test_triangles_are_read_as_they_lie(a: str, b: str, n: int) -> None:
+    """Rows of both along the loop: threads share a point's. Neighbours that read rows of their own are no 8 x 32 points."""
+    with executed(TRIANGLE.format(a=a, b=b), "triangle.py") as names:
+        arrays = {m: np.zeros((n, n), np.float32) for m in "abr"}
+        subject = subject_of(names.kernel, arrays, (n, n))
+        check(subject)
+        if n == 4096:
+            assert (subject.plan.slices > 1) == (a == "a[y, k]" and b == "b[x, k]")
+            assert subject.plan.across == 0
+
+
+def test_calls_of_nearly_one_size_get_one_plan() -> None:
+    """Whichever comes first; and what was priced once is not priced again."""
+    with executed(TRIANGLE.format(a="a[y, k]", b="b[x, k]"), "triangle.py") as names:
+        for sizes in ((3000, 3001, 3100), (3100, 3001, 3000)):
+            plans = {
+                n: subject_of(names.kernel, {m: np.zeros((n, n), np.float32) for m in "abr"}, (n, n)).plan
+                for n in sizes
+            }
+            assert len(set(plans.values())) == 1
+
+
+def test_what_takes_long_to_build_is_not_priced(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[CompletePlan] = []
+    monkeypatch.setattr(priced, "_seconds", lambda kernel, plan, sizes: asked.append(plan) or 1.0)
+    for most, many in ((priced.MOST, True), (1, False)):
+        monkeypatch.setattr(priced, "MOST", most)
+        with executed(TRIANGLE.format(a="a[y, k]", b="b[k, x]"), f"triangle_{most}.py") as names:
+            asked.clear()
+            subject_of(names.kernel, {m: np.zeros((512, 512), np.float32) for m in "abr"}, (512, 512))
+            assert bool(asked) == many
+            assert len(asked) == len(set(asked))
+
+
+def test_sizes_are_rounded_to_powers_of_two() -> None:
+    found = {n: priced._rounded(n) for n in (0, 1, 3, 64, 65, 1000, 1500, -1000, 0.5)}
+    assert found == {0: 0, 1: 1, 3: 3, 64: 64, 65: 64, 1000: 1024, 1500: 2048, -1000: -1024, 0.5: 1.0}
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("a", ["a[y, k]", "a[k, y]"])
+@pytest.mark.parametrize("b", ["b[x, k]", "b[k, x]"])
+def test_triangles_on_a_gpu(a: str, b: str) -> None:
+    n = 300
+    rng = np.random.default_rng(1)
+    one, two = (rng.normal(size=(n, n)).astype(np.float32) for _ in range(2))
+    with executed(TRIANGLE.format(a=a, b=b), "triangle.py") as names, lw.device("cuda"):
+        import cupy as cp
+
+        r = cp.zeros((n, n), np.float32)
+        names.kernel(cp.asarray(one), cp.asarray(two), r, grid=(n, n))
+        left, right = (one if a == "a[y, k]" else one.T), (two.T if b == "b[x, k]" else two)
+        wanted = [np.min(left[y, : y + 1, None] + right[: y + 1], axis=0) for y in range(n)]
+        np.testing.assert_array_equal(r.get(), np.array(wanted))
