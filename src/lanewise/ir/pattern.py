@@ -97,7 +97,7 @@ class Suggestions:
     one is legal, which takes a while.
 
     suited: those that suit the counts of a call, where that matters. choose: the plan for such a
-    call in place of the one that accesses suggest, where there is a surely better one. environment:
+    call instead of the one that accesses suggest, where there is a surely better one. environment:
     the counts and uniforms of the call, once they are known.
     """
 
