@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.records import moves
 from lanewise.records.arrays import RecordArray
-from lanewise.records.binding import places_of
+from lanewise.records.binding import places_of, storage_of
 from lanewise.support.errors import ArgumentError
 
 LAYOUTS = (lw.AoS(), lw.SoA(), lw.AoAS(), lw.AoAS(8), lw.SoAoAS(), lw.AoSoA(1), lw.AoSoA(4), lw.AoSoA(8))
@@ -349,3 +350,13 @@ def test_layout_of_a_view() -> None:
     assert array[2:9].layout == array[::2].copy().layout == lw.SoA()
     assert array.copy().nbytes == array.nbytes
     assert array[:5].numpy()["mass"].tolist() == array.mass[:5].tolist()
+
+
+def test_what_is_assigned_lies_in_other_memory_than_what_changes() -> None:
+    """Threads of a GPU would overwrite what others still have to read."""
+    array = Grain.zeros(9)
+    for part in (array, array[1:], array[::2]):
+        source = moves.apart(storage_of(part), storage_of(array))
+        assert not moves.share_memory(source.places, storage_of(array).places)
+    other = storage_of(Grain.zeros(4))
+    assert moves.apart(other, storage_of(array)) is other

@@ -80,6 +80,11 @@ def overflowing(target: Body, source: Body) -> lw.f32:
 
 
 @lw.pairwise
+def fused(target: Body, source: Body) -> lw.f32:
+    return lw.fma(source.mass - target.mass, lw.exp(target.mass), 0.0)
+
+
+@lw.pairwise
 def dividing(target: Body, source: Body) -> lw.f32:
     return (source.mass - target.mass) / (target.mass + source.mass)
 
@@ -101,6 +106,7 @@ def offset(target: Body, source: Body, e: lw.f32) -> lw.f32:
         (contracted, "result is target.mass * target.mass - target.mass * target.mass"),
         (two_routines, "result is exp(target.mass) - exp(target.mass)"),
         (overflowing, "result is 0.0 * exp(target.mass), and exp(target.mass) may be infinite"),
+        (fused, "result is fma(0.0, exp(target.mass), 0.0), and exp(target.mass) may be infinite"),
         (dividing, "result is 0.0 / (target.mass + target.mass), and target.mass + target.mass may be zero"),
         (by_zero, "result.x is nan, and it divides by zero"),
         (offset, "result is e"),

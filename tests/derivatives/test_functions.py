@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -163,6 +164,29 @@ def test_kinks(name: str, arguments: tuple[float, ...], wanted: tuple[float, ...
     maker = Maker(f, "gradient", asked, Cotangents((None,)), None)
     for g in (maker.reverse(), maker.forward()):
         assert tuple(value(g, dict(zip("xyz", arguments, strict=False)))) == wanted
+
+
+@lw.function
+def modular(x, y):
+    return x % y + 2.0 * (x // y)
+
+
+@lw.elementwise
+def remainder(x: lw.f64, y: lw.f64) -> lw.f64:
+    return modular(x, y)
+
+
+@pytest.mark.parametrize("mode", ["reverse", "forward"])
+def test_a_remainder_by_its_dividend_and_its_divisor(mode: str) -> None:
+    f, g, leaves, _ = made(remainder, (True, False), mode)
+    assert leaves == ["x", "y"]
+    for x, y in product((-7.3, -0.4, 0.4, 7.3), (-1.9, -0.6, 0.6, 1.9)):
+        (name,) = {p.name for p in g.parameters} - {"x", "y"}
+        arguments = {"x": x, "y": y, name: 1.7}
+        found = value(g, arguments)
+        wanted = [central(lambda a: 1.7 * value(f, a)[0], arguments, leaf) for leaf in leaves]
+        assert found == pytest.approx(wanted, rel=1e-7, abs=1e-8), (x, y)
+        assert found == pytest.approx([1.7, -1.7 * np.floor(x / y)])
 
 
 # ---------------------------------------------------------------- branches

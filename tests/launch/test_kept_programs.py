@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import pickle
 import subprocess
@@ -206,6 +207,13 @@ def test_patterns_of_other_makers_are_not_kept(built: list[str]) -> None:
     built.clear()
     foreign = Pattern("pairwise", over_pairs=True, shape=shape)
     assert kept_programs.entry_name(replace(kernel, pattern=foreign), NEUTRAL, "cpu") is None
+    ours = replace(foreign, shape=build_program)
+    assert kept_programs.entry_name(replace(kernel, pattern=ours), NEUTRAL, "cpu") is not None
+    closed = functools.wraps(build_program)(
+        lambda *given: built
+    )  # says that it is lanewise's, and holds what may change
+    ours = replace(foreign, shape=closed)
+    assert kept_programs.entry_name(replace(kernel, pattern=ours), NEUTRAL, "cpu") is None
     plain, other = (Pattern("mine", host=HostCode(inline=i)) for i in (False, True))
     names = [kept_programs.entry_name(replace(kernel, pattern=p), NEUTRAL, "cpu") for p in (plain, other)]
     assert names[0] != names[1]

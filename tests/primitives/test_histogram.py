@@ -78,6 +78,17 @@ def test_numbers_outside_are_not_counted(run: Run, values: list[int], bins: int)
     np.testing.assert_array_equal(run(given_values, bins), expected(given_values, bins))
 
 
+@pytest.mark.parametrize("bins", [1, 9, 40_000, 2_000_000])
+def test_nothing_beside_the_bins_is_written(bins: int) -> None:
+    """Values next to the limits, and bins in the middle of other memory."""
+    memory = np.full(bins + 64, -7)
+    values = np.random.default_rng(4).choice(np.array([-2, -1, 0, bins - 1, bins, bins + 1, bins + 7]), 20_000)
+    lw.histogram(values, bins=bins, out=memory[32:-32])
+    np.testing.assert_array_equal(memory[32:-32], expected(values, bins))
+    assert (memory[:32] == -7).all()
+    assert (memory[-32:] == -7).all()
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("bins", [3, 40_000, 2_000_000])
 def test_parts_are_added(bins: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,6 +102,15 @@ def test_rectangles():
     assert distances(within, grid).max() <= 0.75 * 0.05
 
 
+@pytest.mark.parametrize(
+    "region",
+    [None, Rectangle(-0.2, 0.4, -0.3, 0.1), Rectangle(6.0, 6.9, 0.0, 0.1), Cap(0.1, 0.0, 0.3), Cap(6.2, 0.4, 0.3)],
+)
+def test_right_ascensions_are_within_a_turn(region):
+    for grid in (uniform_sky(0.1, 0.1, region), isotropic_sky(0.1, region)):
+        assert ((grid[:, 0] >= 0) & (grid[:, 0] < 2 * math.pi)).all()
+
+
 def test_the_option(tmp_path):
     (tmp_path / "sky.txt").write_text("# alpha delta\n1.0 0.5\n2.0, -0.5\n", encoding="utf-8")
     assert directions(["0.3,-0.2", str(tmp_path / "sky.txt")]) == [(0.3, -0.2), (1.0, 0.5), (2.0, -0.5)]

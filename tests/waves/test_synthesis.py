@@ -36,30 +36,34 @@ def signal(**more) -> Signal:
 
 @pytest.mark.parametrize(
     ("more", "band"),
-    [({}, (99.95, 100.05)), ({"freq": 900.003, "f1dot": -1e-8, "f2dot": 1e-15, "cosi": -1.0}, (899.98, 900.09)),
+    [({}, (99.95, 100.05)), ({"f2dot": 2e-13, "f3dot": -4e-18}, (99.95, 100.05)), ({"freq": 900.003, "f1dot": -1e-8, "f2dot": 1e-15, "cosi": -1.0}, (899.98, 900.09)),
      ({"orbit": Orbit(1.4, 68000.0, 1238100000 * SECOND, 0.2, 1.0)}, (100.005, 100.03)), ({}, (100.2, 100.25))],
-    ids=["plain", "high", "orbit", "beside the band"],
+    ids=["plain", "derivatives", "high", "orbit", "beside the band"],
 )  # fmt: skip
 def test_signals_against_dense_samples(more, band):
     ephemeris, s = model(), signal(**more)
-    start, rate = 1238171418, 16
-    (found,) = make_data({"V1": [start]}, band, signals=[s], ephemeris=ephemeris)
+    rate = 16
+    (found,) = make_data({"V1": [1238171418, 1238171418 + 86400]}, band, signals=[s], ephemeris=ephemeris)
     k = found.first_bin + np.arange(found.bins)
     t = (np.arange(1800 * rate) + 0.5) / rate
+    for start, spectrum in zip((1238171418, 1238171418 + 86400), found.data, strict=True):
+        np.testing.assert_allclose(spectrum, dense(s, start, t, k, ephemeris), rtol=0, atol=2e-6 * 450 * s.h0)
+
+
+def dense(s, start, t, k, ephemeris):
+    """The bins of a signal by a sum over samples."""
     earth = earth_state(ephemeris, start * SECOND + np.round(t * 1e9).astype(np.int64))
     arrival = barycentre(earth, detector("V1"), s.alpha, s.delta)
     arrival = arrival if s.orbit is None else emission(arrival, s.orbit)
     since = arrival.since(s.reference)[0]
-    phase = np.mod(s.freq * since + s.f1dot * since**2 / 2 + s.f2dot * since**3 / 6, 1.0)
+    phase = np.mod(s.freq * since + s.f1dot * since**2 / 2 + s.f2dot * since**3 / 6 + s.f3dot * since**4 / 24, 1.0)
     a, b = (x[0] for x in antenna_patterns(earth, detector("V1"), s.alpha, s.delta))
     plus = (a * np.cos(2 * s.psi) + b * np.sin(2 * s.psi)) * s.h0 * (1 + s.cosi**2) / 2
     cross = (b * np.cos(2 * s.psi) - a * np.sin(2 * s.psi)) * s.h0 * s.cosi
     # The positive frequency alone, moved to zero so that 16 Hz are dense.
     moved = np.exp(1j * s.phi0) * (plus - 1j * cross) / 2 * np.exp(2j * np.pi * (phase - np.mod(s.freq * t, 1.0)))
     kernel = np.exp(-2j * np.pi * np.outer(k / 1800 - s.freq, t))
-    expected = kernel @ moved / rate
-    largest = 450 * s.h0  # about that of the bin with the signal
-    np.testing.assert_allclose(found.data[0], expected, rtol=0, atol=2e-6 * largest)
+    return kernel @ moved * (t[1] - t[0])
 
 
 @needs_truth

@@ -88,6 +88,27 @@ def test_who_is_exactly_at_the_edge_of_an_angle_or_a_radius(precision: str, sear
     np.testing.assert_allclose(cohesion, [0, 4, 7], atol=1e-6)
 
 
+@pytest.mark.parametrize("precision", ["f32", "f64"])
+def test_a_periodic_box_takes_in_at_its_other_side_who_leaves_it_and_nobody_else(precision: str) -> None:
+    world, count = 20.0, 200
+    state = random_state(count, 3)
+    axis, sign = np.arange(count) % 3, np.where(np.arange(count) % 2, 1.0, -1.0)
+    place, forward = np.zeros((count, 3)), np.zeros((count, 3))
+    place[np.arange(count), axis] = sign * (world - np.linspace(0.001, 0.2, count))
+    forward[np.arange(count), axis] = sign
+    place[:, :] += np.where(forward == 0, np.linspace(-15, 15, count)[:, None], 0)
+    up = np.roll(forward, 1, axis=1)
+    speed = np.full(count, 6.0)
+    given = replace(state, position=place, forward=forward, up=up, speed=speed, acceleration=np.zeros((count, 3)))
+    constants = {"separation_weight": 0.0, "alignment_weight": 0.0, "cohesion_weight": 0.0}
+    flock = Flock(state=given, world=world, boundary="periodic", precision=precision, search="all-pairs", **constants)
+    after = flock.run(1, 1 / 60).state.position
+    moved = place + forward * 0.1
+    wanted = np.where(moved >= world, moved - 2 * world, np.where(moved < -world, moved + 2 * world, moved))
+    assert 0 < (moved != wanted).any(axis=1).sum() < count
+    np.testing.assert_allclose(after, wanted, rtol=0, atol=1e-5)
+
+
 def test_periodic_flockmates_are_seen_across_the_faces() -> None:
     state, world = random_state(40, 1, radius=10.0), 10.0
     flock = Flock(state=state, precision="f64", world=world, boundary="periodic", search="all-pairs", k=5)

@@ -13,7 +13,7 @@ import pytest
 import lanewise as lw
 from lanewise.launch import tuned_plans as store
 from lanewise.runtime.memory import to_host
-from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions, runner
+from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions, runner, trees
 from lanewise.sims.gravity.checkpoint import check_order
 from lanewise.sims.gravity.options import Output, Settings
 from lanewise.sims.gravity.trees import CROSSING, ForceErrors, accuracy_warning, tree_of, with_method
@@ -27,6 +27,22 @@ def simulation(precision: str = "f32", tree: lw.Tree | None = None, **more: Any)
     particles = make_initial_conditions("plummer", COUNT, 3)
     softening = more.pop("softening", 0.02)
     return Simulation(make_bodies(particles, precision=precision), softening=softening, search=tree, **more)
+
+
+def test_a_tree_is_calibrated_with_the_softening_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels take its square."""
+    taken: list[float] = []
+
+    class Law:
+        def tune(self, *bodies: Any, softening2: float) -> Any:
+            taken.append(softening2)
+            raise lw.ArgumentError("looked at")
+
+    monkeypatch.setattr(trees, "law_over", lambda *_: Law())
+    asked = Settings(method="tree", accuracy=1e-3, softening=0.25)
+    with pytest.raises(lw.InputError, match="looked at"):
+        trees.calibrated(asked, asked, simulation().bodies)
+    assert taken == [0.0625]
 
 
 @pytest.mark.quick("f32-0.02")

@@ -383,7 +383,7 @@ def _say(asked: _Asked, outcome: Found, followed: Rows | None, seconds: float, t
     print(f"{grids.data}", file=to)
     print(f"{job.method} on {job.device}: {what} in {seconds:.3f} s", file=to)
     print(
-        f"most significant: {best['significance'][0]:.3f} at {best['freq'][0]:.6f} Hz (GPS "
+        f"most significant: {best['significance'][0]:z.3f} at {best['freq'][0]:.6f} Hz (GPS "
         f"{middle_time(grids):.0f}); list in {asked.out}",
         file=to,
     )
