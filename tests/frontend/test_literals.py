@@ -147,6 +147,22 @@ def test_a_variable_that_only_literals_set_stays_weak() -> None:
     assert got[5].tolist() == [5, 0]
 
 
+def test_such_a_variable_keeps_its_sign_where_that_decides() -> None:
+    kernel = module("""
+        @lw.elementwise
+        def kernel(u: lw.u32) -> tuple[lw.i64, lw.i64, lw.i64, lw.i64, lw.bool]:
+            below = -8
+            below = below - 1
+            return below >> u, below // u, below % u, lw.max(u, below), u > below
+    """).kernel
+    got = agree(kernel, python=False, u=np.array([1, 4, 2**31], np.uint32))
+    assert got[0].tolist() == [-5, -1, -1]
+    assert got[1].tolist() == [-9, -3, -1]
+    assert got[2].tolist() == [0, 3, 2**31 - 9]
+    assert got[3].tolist() == [1, 4, 2**31]
+    assert got[4].tolist() == [True, True, True]
+
+
 def test_many_open_variables() -> None:
     lines = [f"a{k} = 0" for k in range(120)] + [f"a{k} += d" for k in range(120)]
     kernel = module(

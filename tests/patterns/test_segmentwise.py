@@ -288,7 +288,10 @@ def test_in_ordinary_python() -> None:
     assert (len(row), row[1], len(lw.window(row, 1, 2))) == (3, 1.0, 2)
     assert np.isnan(row[3])
     assert np.isnan(row[-1])
-    assert np.isnan(lw.window(row, 2, 2)[0])
+    for first in range(-2, 4):
+        near = lw.window(row, first, 2)
+        expected = [first, first + 1] if 0 <= first <= 1 else [np.nan, np.nan]
+        np.testing.assert_array_equal([near[0], near[1]], expected)
 
 
 def test_explains_itself() -> None:

@@ -9,7 +9,7 @@ from lanewise.sims import waves
 from lanewise.sims.waves.hierarchical import CANDIDATE
 from lanewise.sims.waves.hierarchical_setup import Grids
 from lanewise.sims.waves.refinement import follow_up, lattice, phase_metric, regrouped, some_stacks
-from lanewise.sims.waves.refinement.follow_up import false_alarm, pixel_size
+from lanewise.sims.waves.refinement.follow_up import _Point, false_alarm, pixel_size  # pyright: ignore[reportPrivateUsage]
 from lanewise.sims.waves.refinement.metric import tangents
 from lanewise.support.errors import InputError
 
@@ -99,6 +99,20 @@ def test_the_metric_says_what_is_lost(ephemeris: waves.Ephemeris, stacks: int) -
     assert (0.08 if stacks == 1 else 0.03) < np.median(lost) < 0.11
     assert (lost[:4] < 0.1).all()
     assert (lost < 0.25).all()
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.001, 3.0, 6.282])
+@pytest.mark.parametrize("delta", [0.0, 1.2, -np.pi / 2])
+def test_offsets_of_a_point_lead_there_and_back(alpha: float, delta: float) -> None:
+    """Right ascensions stay within a turn."""
+    here, offsets = (
+        _Point(100.0, -1e-9, alpha, delta),
+        np.random.default_rng(1).normal(size=(50, 4)) * [1e-4, 1e-10, 0.01, 0.01],
+    )
+    moved = here.moved(offsets)
+    assert ((moved[2] >= 0) & (moved[2] < 2 * np.pi)).all()
+    back = [here.offset(_Point(*(float(x) for x in there))) for there in zip(*moved, strict=True)]
+    np.testing.assert_allclose(back, offsets, rtol=1e-6, atol=1e-12)
 
 
 def test_a_lattice_covers_its_region() -> None:

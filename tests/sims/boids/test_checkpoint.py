@@ -101,6 +101,21 @@ def test_a_run_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
     assert summary["polarisation_initial"] == whole.finish()["polarisation_initial"]
 
 
+@pytest.mark.parametrize("steps", [[0, 4, 3], [0, 4, 4], [0, 4, 9]], ids=["back", "twice", "still to come"])
+def test_frames_that_cannot_be_those_of_the_run_are_refused(steps: list[int], tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    chosen = {"agents": 20, "world": 20.0, "search": "all-pairs"}
+    runner.start(chosen, steps=8, output=Output(path, every=4)).execute()
+    Flock.resume(path)
+    file: Any
+    with h5py.File(path, "r+") as file:
+        assert file["trajectory/step"][()].tolist() == [0, 4, 8]
+        file["trajectory/step"][...] = steps
+        renew_sums(file)
+    with pytest.raises(InputError, match="damaged checkpoint: its frames are not of growing steps up to 8"):
+        Flock.resume(path)
+
+
 def test_checkpoints_by_the_way_change_nothing(tmp_path: Path) -> None:
     runs = [
         runner.start(
