@@ -3,7 +3,7 @@
     python -m bench.host_builders --device cuda --agents 262144
 
 The world is that of the thesis's comparison (J. Breitbart 2008, figure 7.3). Numbers of threads are
-measured in turns: those that a build may take, of which it takes as many as are fastest.
+measured in turns.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from lanewise.sims.boids import Flock
 from lanewise.sims.boids.parameters import THESIS_K
 
 WORLD, STEPS, ROUNDS = 200.0, 10, 5
-TRIED = 24  # steps after which a structure has chosen its threads, on 64 cores
 
 
 def main() -> None:
@@ -46,8 +45,6 @@ def main() -> None:
         structure = flock.structure
         assert structure is not None
         run, build = partial(flock.run, STEPS), partial(_build, structure.tasks())
-        for t in threads:  # its first builds try smaller numbers
-            _on(t, partial(flock.run, TRIED))
         steps = interleave({str(t): partial(_on, t, run) for t in threads}, ROUNDS)
         builds = interleave({str(t): partial(_on, t, build) for t in threads}, 4 * ROUNDS)
         for t in map(str, threads):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.patterns.search.builders import around, build_threads, counting, dividing, merging
+from lanewise.patterns.search.builders import around, counting, dividing, merging
 from lanewise.patterns.search.builders.ordering import (
     Parts,
     Recursive,
@@ -191,77 +191,3 @@ def test_a_grid_is_the_same_for_any_number_of_threads(monkeypatch: pytest.Monkey
             task.run()
         made.append(structure.order.tobytes())
     assert made[0] == made[1] == made[2]
-
-
-@given(data=st.data(), threads=st.integers(3, 128))
-@settings(max_examples=60, deadline=None)
-def test_builds_take_as_many_threads_as_their_first_ones_were_fastest_with(data: st.DataObject, threads: int) -> None:
-    """Whatever a machine needs for each number, and however much all builds but one of each are disturbed: afterwards no number
-    that was tried is faster by more than the gain that more threads have to bring, and none of fewer threads as fast.
-    """
-    tried = [threads >> n for n in range(8) if threads >> n >= build_threads.FEWEST]
-    seconds = {n: data.draw(st.floats(1e-3, 1e-1)) for n in tried}
-    calm = {n: data.draw(st.integers(0, build_threads.ROUNDS - 1)) for n in tried}
-    late = data.draw(st.floats(0, 1))
-    own, taken, now = build_threads.BuildThreads(1e15), list[int](), [0.0]
-    with pytest.MonkeyPatch.context() as patch:
-        of_threads(patch, threads)
-        patch.setattr(build_threads, "perf_counter", lambda: now[0])
-        for build in range(1 + build_threads.ROUNDS * len(tried) + 5):
-            with own():
-                taken.append(cpu._threads())  # pyright: ignore[reportPrivateUsage]
-                disturbed = build == 0 or (build - 1) // len(tried) != calm[taken[-1]]
-                now[0] += seconds[taken[-1]] + late * disturbed
-    trials, rest = taken[1:-5], set(taken[-5:])
-    assert [trials.count(n) for n in tried] == [build_threads.ROUNDS] * len(tried)
-    (chosen,) = rest
-    slack = 1 + 1e-9  # the clock adds up
-    assert seconds[chosen] <= build_threads.GAIN * slack * min(seconds.values())
-    assert all(slack * took > build_threads.GAIN * min(seconds.values()) for n, took in seconds.items() if n < chosen)
-
-
-@pytest.mark.parametrize(("longest", "threads"), [(1e5, 64), (1e15, 2), (1e15, 1), (4e5, 64)])
-def test_builds_that_are_short_are_not_timed(longest: float, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    of_threads(monkeypatch, threads)
-    monkeypatch.setattr(build_threads, "perf_counter", lambda: pytest.fail("it is timed"))
-    with build_threads.BuildThreads(longest)():
-        assert cpu._threads() == threads  # pyright: ignore[reportPrivateUsage]
-
-
-def test_an_error_leaves_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    of_threads(monkeypatch, 16)
-    own = build_threads.BuildThreads(1e15)
-    with pytest.raises(ValueError, match="lost"), own():
-        raise ValueError("lost")
-    assert cpu._threads() == 16  # pyright: ignore[reportPrivateUsage]
-
-
-@pytest.mark.usefixtures("small_pieces")
-@pytest.mark.parametrize(
-    "search",
-    [
-        *(lw.DynamicGrid(radius=0.2, leaf=9, order=order, leaves="around") for order in ORDERS),
-        lw.StaticGrid(radius=0.1, cells=12, world=lw.Bounded((0, 0, 0), (1, 1, 1))),
-    ],
-    ids=[*ORDERS, "static"],
-)
-def test_every_build_is_the_same_whatever_its_threads(search: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    x, _ = cloud("uniform", 900, 3, "f4", seed=7)
-    of_threads(monkeypatch, 7)
-    structure = search.make(points_of_values(x, "cpu"))
-    taken: list[int] = []
-    limited = build_threads.at_most
-
-    def at_most(threads: int) -> Any:
-        taken.append(threads)
-        return limited(threads)
-
-    monkeypatch.setattr(build_threads, "at_most", at_most)
-    made: set[tuple[bytes, ...]] = set()
-    for _ in range(1 + 2 * build_threads.ROUNDS + 2):
-        for task in structure.tasks():
-            task.run()
-        read = structure.arrays
-        made.add((structure.order.tobytes(), *(np.asarray(read[n].data).tobytes() for n in sorted(read))))
-    assert {7, 3} <= set(taken)
-    assert len(made) == 1

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 import os
 import re
-import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import pairwise
@@ -271,7 +269,7 @@ def run_shares(kernel: RangeKernel, arguments: tuple[Any, ...], shares: int) -> 
     none is timed alone first, as it would take as long as all of them.
     """
     compile_workers.need((kernel,))
-    threads = min(shares, _threads())
+    threads = min(shares, cpu_threads())
     _share(threads, function_of(kernel, arguments), arguments, (0, shares), 1)
 
 
@@ -282,29 +280,7 @@ def threads_worth(nanoseconds: float) -> int:
     Each one that is woken waits for Python's lock around each of its pieces: the builders of
     searches on 16 cores lose about 45 us to each.
     """
-    return max(1, min(_threads(), isqrt(int(nanoseconds / (HANDING_OVER * 1e9)))))
-
-
-_LIMITS = threading.local()
-
-
-@contextmanager
-def at_most(threads: int) -> Generator[None]:
-    """Within the block, passes that this thread begins are divided for so many threads at most,
-    where they are priced or come in shares.
-    """
-    before = getattr(_LIMITS, "threads", None)
-    _LIMITS.threads = threads
-    try:
-        yield
-    finally:
-        _LIMITS.threads = before
-
-
-def _threads() -> int:
-    """How many threads a pass may be divided for."""
-    limit: int | None = getattr(_LIMITS, "threads", None)
-    return cpu_threads() if limit is None else min(limit, cpu_threads())
+    return max(1, min(cpu_threads(), isqrt(int(nanoseconds / (HANDING_OVER * 1e9)))))
 
 
 def _share(

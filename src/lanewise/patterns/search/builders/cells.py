@@ -15,7 +15,6 @@ from lanewise.language.target import target_of
 from lanewise.language.types import COMPONENTS
 from lanewise.launch.tasks import Primitive, reading, writing
 from lanewise.patterns.search.base import ORDER, POSITIONS
-from lanewise.patterns.search.builders.build_threads import BuildThreads
 from lanewise.patterns.search.builders.counting import sort_by_cell
 from lanewise.patterns.search.builders.geometry import Geometry
 from lanewise.patterns.search.grid_expressions import STARTS
@@ -95,14 +94,13 @@ def host_cells(geometry: Geometry, sources: Points) -> CellBuilder:
     walked = {"starts": 4 * (geometry.total + 1), "order": 4 * n}
     host = PlannedPieces("cpu", {**walked, "cells": 4 * n}, what)
     numbers = own_kernel(_numbers_text(sources.dimension), "cell_numbers")
-    values, threads = axis_values(geometry, sources), BuildThreads(NUMBERED * n)
+    values = axis_values(geometry, sources)
 
     def fill(points: Points = sources) -> None:
         columns = [host_column(c) for c in points.columns()]
         starts, order, cells = (host[name].view(np.int32) for name in ("starts", "order", "cells"))
-        with threads():
-            run_priced(numbers, (*columns, cells, *values), n, NUMBERED)
-            sort_by_cell(cells, starts, order)
+        run_priced(numbers, (*columns, cells, *values), n, NUMBERED)
+        sort_by_cell(cells, starts, order)
 
     touched, read = (*reading(POSITIONS), *writing(STARTS, ORDER)), ((POSITIONS, sources.lying_in),)
     if target_of(sources.device).host_memory:

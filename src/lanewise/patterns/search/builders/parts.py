@@ -20,9 +20,6 @@ from lanewise.launch.tasks import Primitive, reading, writing
 from lanewise.layouts import AoS, Arrangement
 from lanewise.patterns.search.base import ORDER, POSITIONS
 from lanewise.patterns.search.builders.around import list_leaves
-from lanewise.patterns.search.builders.build_threads import BuildThreads
-from lanewise.patterns.search.builders.dividing import ENDED
-from lanewise.patterns.search.builders.merging import SORTED
 from lanewise.patterns.search.builders.ordering import (
     LIST,
     Recursive,
@@ -84,7 +81,6 @@ class HostParts:
     ) -> None:
         self._points, self._world, self._leaf, self._radius = points, world, leaf, radius
         self._order: Recursive = order
-        self._threads = BuildThreads((SORTED if order == "sort" else ENDED) * points.count)
         n, device, precision = points.count, points.device, points.precision
         self.arrangement = node_arrangement(points.dimension, precision)
         self.lists_length = min(n, 4 * n // leaf + LIST)
@@ -117,11 +113,6 @@ class HostParts:
     def build(self, points: Points | None = None) -> None:
         """Divide the present positions, of these elements or of those that it was made for."""
         places, margins = places_of(points or self._points, self._world)
-        with self._threads():
-            self._build(places, margins)
-
-    def _build(self, places: NDArray[Any], margins: NDArray[Any]) -> None:
-        """Divide these positions."""
         parts = make_parts(places, self._order, self._leaf, self._box(places))
         self.places.host.view(np.int32)[:] = parts.order
         self.starts.host.view(np.int32)[: parts.leaves + 1] = parts.starts
