@@ -1,17 +1,18 @@
-"""Sums of floats in order on several threads: parts of a launch have their own sums, which are added
-in the order of the parts.
+"""Sums of floats in order on several threads: parts of a launch have their own sums, which are
+added in the order of the parts.
 
 How many parts there are and where they begin is fixed before the launch; how many threads run them,
 and when each is done, changes no bits. The first part adds to the memory of the call, all others to
 copies, which begin as -0.0: an element that a part does not reach keeps its bits, and one that it
-reaches once gets that value. A copy whose part has been added is used again, so that there are about
-as many of them as threads; some stay for the next call, because the system takes longer to give and
-take back memory of several threads than a part takes to add.
+reaches once gets that value. A copy whose part has been added is used again, so that there are
+about as many of them as threads. Some stay for the next call, because the system takes longer to
+allocate and free memory of several threads than a part takes to add.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from threading import Lock
@@ -24,6 +25,9 @@ from lanewise.runtime import compile_workers, cpu
 from lanewise.runtime.devices import cpu_threads
 from lanewise.runtime.memory import allocate
 
+KEPT = 1 << 24  # bytes that stay for the next call
+_SPARE: list[Any] = []  # memory of copies that no call has; `pop` and `append` are atomic
+
 
 def edges(extent: int, parts: int) -> tuple[tuple[int, int], ...]:
     """Where parts of 0..extent begin and end: those that have elements, equally long but for whole
@@ -33,22 +37,16 @@ def edges(extent: int, parts: int) -> tuple[tuple[int, int], ...]:
     return tuple((a, b) for a, b in pairwise((*places, extent)) if a < b)
 
 
-KEPT = 1 << 24  # bytes that stay for the next call
-_SPARE: list[Any] = []  # memory of copies that no call has; `pop` and `append` are atomic
-
-
 def _memory(nbytes: int) -> Any:
     """Memory of a copy, of any contents."""
-    try:
+    with suppress(IndexError):
         memory = _SPARE.pop()
-    except IndexError:
-        memory = None
-    if memory is None or memory.nbytes != nbytes:
-        memory = allocate("cpu", nbytes, "a part's own sums")
-    return memory
+        if memory.nbytes == nbytes:
+            return memory
+    return allocate("cpu", nbytes, "a part's own sums")
 
 
-def clear(arrays: Sequence[Any]) -> None:
+def _clear(arrays: Sequence[Any]) -> None:
     """Make arrays ready for the sums of a part."""
     for array in arrays:
         array.fill(-0.0)
@@ -62,10 +60,9 @@ class _Sums:
     def __init__(self, arrays: Sequence[Any]) -> None:
         self._arrays = arrays
         self._next, self._is_adding, self._lock = 0, False, Lock()
-        self._waiting: dict[
-            int, Sequence[Any]
-        ] = {}  # copies of parts that an earlier one is before
-        self._free: list[Sequence[Any]] = []  # copies that were added
+        # copies of parts that are done before an earlier part, and those that were added
+        self._waiting = dict[int, Sequence[Any]]()
+        self._free = list[Sequence[Any]]()
 
     def copies(self) -> Sequence[Any]:
         """Memory of a part."""
@@ -90,7 +87,7 @@ class _Sums:
         with self._lock:
             own = self._free.pop() if self._free else None
         own = own or self.copies()
-        clear(own)
+        _clear(own)
         return own
 
     def done(self, part: int, own: Sequence[Any]) -> None:
@@ -139,7 +136,7 @@ def run_in_parts(
     own = sums.copies()
     given = _with(arguments, summed, own)
     for first, last in spans[1:]:
-        clear(own)
+        _clear(own)
         kernel(*given, first, last)
         sums.add(own)
     sums.end(own)
