@@ -65,7 +65,10 @@ BEFORE_THE_END = 14.0  # seconds in which what is compiled is measured, and the 
 
 
 class Turn:
-    """What processes hold while they use the device; given back when one dies. May be taken twice."""
+    """What processes hold while they use the device; given back when one dies.
+
+    One that has it may take it again.
+    """
 
     def __init__(self, path: Path) -> None:
         self.file = os.open(path, os.O_RDWR | os.O_CREAT)
@@ -143,12 +146,12 @@ class Measured:
         if self.problem.ours:
             with self.turn:
                 kernel, given = self.problem.ours(host, self.device)
-            return Ready(kernel.bind(*given), _nothing)
+            return Ready(kernel.bind(*given))
         with self.turn:
             arrays = on_host(host) if self.device == "cpu" else _copied(host)
         call = kernel.bind(**arrays, grid=grid)
         written = arrays[self.problem.case.written]
-        return Ready(call, _nothing, written)
+        return Ready(call, written=written)
 
     def _begun(self, name: str, host: dict[str, Array], grid: tuple[int, ...]) -> Ready:
         """A peer's call, compiled."""
@@ -214,10 +217,6 @@ class Measured:
             import cupy
 
             cupy.cuda.runtime.deviceSynchronize()
-
-
-def _nothing(result: Any) -> None:
-    del result
 
 
 def _copied(host: dict[str, Array]) -> dict[str, Any]:
@@ -381,11 +380,15 @@ def report(rows: list[dict[str, Any]], about: dict[str, Any]) -> Iterator[str]:
         if best and OURS not in r["why"]:
             ratios.append((ms[OURS] / peers[best], r["what"], best))
             ratio = f"{ratios[-1][0]:.2f}"
-        yield f"| {r['kernel']} | {r['what']} | {' | '.join(cells)} | {r['bound_ms']:.4g} | {ratio} |"
+        row = (r["kernel"], r["what"], *cells, f"{r['bound_ms']:.4g}", ratio)
+        yield f"| {' | '.join(row)} |"
     if ratios:
         first = sum(ratio <= 1 for ratio, _, _ in ratios)
         median = float(np.median([ratio for ratio, _, _ in ratios]))
-        yield f"\nlanewise is first in {first} of {len(ratios)}; in the median it takes {median:.2f} of the time of the best peer.\n"
+        yield (
+            f"\nlanewise is first in {first} of {len(ratios)}; in the median it takes {median:.2f} of"
+            " the time of the best peer.\n"
+        )
     for ratio, what, best in sorted(ratios, reverse=True):
         if ratio > 1:
             yield f"- not first: {what}: {ratio:.2f} of the time of {best}"

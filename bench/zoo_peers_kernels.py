@@ -23,7 +23,7 @@ Text = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A kernel and its natural texts. A result is what the kernel writes, or a tuple of its columns.
+    """A kernel and its natural texts, whose result is what it writes, or a tuple of its columns.
 
     Attributes:
         what: what it computes.

@@ -32,12 +32,13 @@ class Ready:
 
     Attributes:
         call: launches it.
-        wait: of its result, until that is there; the device is waited for besides.
+        wait: of its result, until that is there, where the library has to; the device is waited for
+        besides.
         written: what it writes, where it has no result.
     """
 
     call: Callable[[], Any]
-    wait: Callable[[Any], Any]
+    wait: Callable[[Any], Any] = lambda result: None
     written: Any = None
 
     def __call__(self) -> Any:
@@ -84,13 +85,9 @@ def on_host(host: Host) -> Host:
     return {n: a.copy() for n, a in host.items()}
 
 
-def _nothing(result: Any) -> None:
-    del result
-
-
 def _numpy(problem: Problem, device: str, turn: Turn) -> Callable[[Host, Grid], Ready]:
     del device, turn
-    return lambda host, grid: Ready(partial(problem.numpy, np, *problem.read(host)), _nothing)
+    return lambda host, grid: Ready(partial(problem.numpy, np, *problem.read(host)))
 
 
 # ---------------------------------------------------------------- libraries of arrays
@@ -112,7 +109,7 @@ def _torch(problem: Problem, device: str, turn: Turn) -> Callable[[Host, Grid], 
     def of(host: Host, grid: Grid) -> Ready:
         del grid
         torch, tensors = _tensors(problem, host, device)
-        return Ready(partial(problem.torch, torch, *tensors), _nothing)
+        return Ready(partial(problem.torch, torch, *tensors))
 
     return of
 
@@ -131,13 +128,13 @@ def _compiled(problem: Problem, device: str, turn: Turn) -> Callable[[Host, Grid
 
     def of(host: Host, grid: Grid) -> Ready:
         del grid
-        return Ready(partial(compiled, *_tensors(problem, host, device)[1]), _nothing)
+        return Ready(partial(compiled, *_tensors(problem, host, device)[1]))
 
     return of
 
 
 def _try_alone(turn: Turn) -> None:
-    """What torch.compile tries has the device for itself; what it compiles before does not need it."""
+    """What torch.compile tries has the device for itself; compiling needs none."""
     from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
     tried: Any = CachingAutotuner.benchmark_all_configs
@@ -162,7 +159,7 @@ def _cupy(problem: Problem, device: str, turn: Turn) -> Callable[[Host, Grid], R
 
     def of(host: Host, grid: Grid) -> Ready:
         del grid
-        return Ready(partial(text, *map(cupy.asarray, problem.read(host))), _nothing)
+        return Ready(partial(text, *map(cupy.asarray, problem.read(host))))
 
     return of
 
@@ -198,7 +195,7 @@ def _keops(problem: Problem, device: str, turn: Turn) -> Callable[[Host, Grid], 
     def of(host: Host, grid: Grid) -> Ready:
         del grid
         _, tensors = _tensors(problem, host, device)
-        return Ready(partial(text, LazyTensor, *tensors), _nothing)
+        return Ready(partial(text, LazyTensor, *tensors))
 
     return of
 
@@ -218,7 +215,7 @@ def _numba(problem: Problem, device: str, turn: Turn) -> Callable[[Host, Grid], 
         blocks = tuple(-(-n // t) for n, t in zip(reversed(grid), threads, strict=True))
         launch = kernel[blocks, threads]
         call = partial(launch, *arrays.values(), *grid)
-        return Ready(call, _nothing, _Copied(arrays[problem.case.written]))
+        return Ready(call, written=_Copied(arrays[problem.case.written]))
 
     return of
 

@@ -1,4 +1,4 @@
-"""Kernels of the zoo as Numba, Warp and Taichi spell them: a thread for each point, loops as written."""
+"""Kernels of the zoo as Numba, Warp and Taichi spell them: a thread per point, loops as written."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ class Spelling:
     """A language of kernels in Python.
 
     Attributes:
-        head: the lines before the body, of indices and arrays with their types; the last one ends in
-        the indentation of the body.
+        head: the lines before the body, of indices and arrays with their types; the last one ends
+        in the indentation of the body.
         names: of functions.
         number: what makes a 32-bit float of a value, where a constant is none by itself.
         variables: whether a variable that begins as a constant has to say that it varies.
-        leave: the statement that ends a point.
+        leave: what makes the statement that ends a point.
     """
 
     head: Callable[[list[str], dict[str, str]], str]
     names: dict[str, str]
     number: str = ""
     variables: bool = False
-    leave: str = "return"
+    leave: Callable[[], ast.stmt] = ast.Return
 
 
 def _numba(indices: list[str], arrays: dict[str, str]) -> str:
@@ -75,7 +75,7 @@ WARP = Spelling(
     variables=True,
 )
 TAICHI = Spelling(
-    _taichi, {**PLAIN, "exp": "ti.exp", "log": "ti.log", "f32": "ti.f32"}, leave="continue"
+    _taichi, {**PLAIN, "exp": "ti.exp", "log": "ti.log", "f32": "ti.f32"}, leave=ast.Continue
 )
 
 
@@ -121,11 +121,7 @@ class _Spelled(ast.NodeTransformer):
         return node
 
     def visit_Return(self, node: ast.Return) -> ast.stmt:
-        return (
-            ast.parse(self.spelling.leave).body[0]
-            if self.spelling.leave == "return"
-            else ast.Continue()
-        )
+        return self.spelling.leave()
 
     def _number(self, node: ast.expr) -> ast.expr:
         return _expression(f"{self.spelling.number}({ast.unparse(node)})")

@@ -47,7 +47,7 @@ def is_array(value: Any) -> bool:
 @pytest.mark.parametrize("twins", [True, False])
 @pytest.mark.parametrize("needed", list(product([True, False], repeat=2)))
 def test_each_tensor_has_the_derivative_by_itself(needed: tuple[bool, bool], twins: bool) -> None:
-    """Arrays of NumPy as the tensors of a library: one mapping given twice is one array, whose pairs count for both sides."""
+    """Arrays of NumPy as tensors: one mapping given twice is one array, whose pairs count for both sides."""
     (x, m), (y, k) = data(7, 1), data(5, 2)
     if twins:
         bodies = {"position": x, "mass": m}

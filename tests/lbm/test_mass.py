@@ -139,7 +139,7 @@ def test_a_solid_corner_below_a_lid_keeps_the_mass() -> None:
 
 @pytest.mark.parametrize("lattice", ["D3Q19", "D3Q27"])
 def test_a_solid_below_the_edge_where_a_lid_meets_itself_keeps_the_mass(lattice: str) -> None:
-    """A link through two faces of one moving wall passes by what stands beside both: its mirrored one meets the wall of an end."""
+    """A link through two faces of one moving wall passes by what stands beside both: mirrored it meets an end's wall."""
     mask = np.zeros((4, 4, 6), np.int32)
     mask[-1, 1, 1] = mask[1, -1, 3] = 1
     mask[-1, -1, 4:] = 1

@@ -1,4 +1,4 @@
-"""No default plan of a kernel that nobody chose is far behind a plain one by the model, and equal calls get equal plans."""
+"""No default plan of a kernel that nobody chose is far behind a plain one by the model; equal calls get equal plans."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_no_default_is_far_behind_a_plain_plan(seed: int) -> None:
 @pytest.mark.parametrize("a", ["a[y, k]", "a[k, y]"])
 @pytest.mark.parametrize("b", ["b[x, k]", "b[k, x]"])
 def test_triangles_are_read_as_they_lie(a: str, b: str, n: int) -> None:
-    """Rows of both along the loop: threads share a point's. Neighbours that read rows of their own are no 8 x 32 points."""
+    """Rows of both along the loop: threads share a point's. Neighbours with rows of their own are no 8 x 32 points."""
     with executed(TRIANGLE.format(a=a, b=b), "triangle.py") as names:
         arrays = {m: np.zeros((n, n), np.float32) for m in "abr"}
         subject = subject_of(names.kernel, arrays, (n, n))

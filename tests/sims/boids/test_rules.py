@@ -66,7 +66,7 @@ def test_one_step_with_any_numbers(semantics: str, seed: int, data: st.DataObjec
 @pytest.mark.parametrize("search", ["all-pairs", "static-grid", "dynamic-grid"])
 @pytest.mark.parametrize("precision", ["f32", "f64"])
 def test_who_is_exactly_at_the_edge_of_an_angle_or_a_radius(precision: str, search: str) -> None:
-    """At the angle nobody is seen, at the radius of a behaviour somebody is, as in OpenSteer; at the radius of the flock nobody."""
+    """None is seen at the angle, nor at the radius of the flock; at that of a behaviour one is, as in OpenSteer."""
     forward, up, offsets = np.zeros((5, 3)), np.zeros((5, 3)), np.zeros((5, 3))
     forward[:, 2] = up[:, 1] = 1.0
     offsets[1:] = [[4, 0, 0], [0, 0, 4], [0, 4, 3], [0, 0, 6]]  # at right angles; ahead at 4; ahead at 5; ahead at 6

@@ -2,8 +2,8 @@
 
     python -m tests.sims.units.stand_in units run DIR gravity ...
 
-CARDS has their names, EVENTS is the file. HOOK is what a unit does while it has a card: "overlap" waits until another unit
-has read what it begins with, "kill" ends the first process with a signal.
+CARDS has their names, EVENTS is the file. HOOK is what a unit does while it has a card: "overlap" waits until another
+unit has read what it begins with, "kill" ends the first process with a signal.
 """
 
 from __future__ import annotations

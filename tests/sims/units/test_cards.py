@@ -1,4 +1,4 @@
-"""Cards are taken for the part of a unit that needs one: in turn, by nobody else meanwhile, and no byte depends on it."""
+"""A card is taken for the part of a unit that needs it: in turn, by nobody else meanwhile; no byte depends on it."""
 
 from __future__ import annotations
 
@@ -237,8 +237,8 @@ def check_turns(seen: list[tuple[str, str]]) -> None:
 def test_units_take_turns(
     cards: str, workers: int, tmp_path: Path, started: list[subprocess.Popen[str]], wanted: dict[str, bytes]
 ) -> None:
-    """With two workers a unit has the card until another one has read what it begins with: no time is measured, and without
-    that the test does not end.
+    """With two workers a unit has the card until another one has read what it begins with: no time is measured, and
+    without that the test does not end.
     """
     folder = tmp_path / "scan"
     env = environment(tmp_path, cards, "overlap 4" if workers == 2 and cards == "a" else "")

@@ -186,7 +186,7 @@ def test_damaged_files_are_computed_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("quorum", [1, 2, 3])
 def test_the_result_of_a_unit_is_the_first_that_so_many_copies_have(quorum: int, tmp_path: Path) -> None:
-    """Of any results of the copies, in any order."""
+    """Of any results of the copies, in any order; other names for them are no other results."""
     scan = small(quorum=quorum)
 
     class Copies(coordinator._Work):  # pyright: ignore[reportPrivateUsage]
@@ -196,6 +196,8 @@ def test_the_result_of_a_unit_is_the_first_that_so_many_copies_have(quorum: int,
             return UnitResult({}, self.states[files.copy - 1])
 
     for states in map("".join, itertools.product("abc", repeat=quorum + 2)):
+        if not "abc".startswith("".join(dict.fromkeys(states))):
+            continue
         work = Copies(scan, tmp_path, coordinator.Conditions(1, 0), silent)
         work.states = states
         work.of(scan.units[0])
