@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import pickle
+import pkgutil
 import subprocess
 import sys
 import zlib
@@ -17,6 +19,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise import patterns
 from lanewise.compiler.pipeline import Program, build_program
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import HostCode, Pattern
@@ -209,14 +212,21 @@ def test_patterns_of_other_makers_are_not_kept(built: list[str]) -> None:
     assert kept_programs.entry_name(replace(kernel, pattern=foreign), NEUTRAL, "cpu") is None
     ours = replace(foreign, shape=build_program)
     assert kept_programs.entry_name(replace(kernel, pattern=ours), NEUTRAL, "cpu") is not None
-    closed = functools.wraps(build_program)(
-        lambda *given: built
-    )  # says that it is lanewise's, and holds what may change
+    # says that it is lanewise's, and holds what may change
+    closed = functools.wraps(build_program)(lambda *given: built)
     ours = replace(foreign, shape=closed)
     assert kept_programs.entry_name(replace(kernel, pattern=ours), NEUTRAL, "cpu") is None
     plain, other = (Pattern("mine", host=HostCode(inline=i)) for i in (False, True))
     names = [kept_programs.entry_name(replace(kernel, pattern=p), NEUTRAL, "cpu") for p in (plain, other)]
     assert names[0] != names[1]
+
+
+def test_programs_of_all_of_the_patterns_are_kept() -> None:
+    """None of them holds a function that was made within another one."""
+    modules = pkgutil.walk_packages(patterns.__path__, f"{patterns.__name__}.")
+    held = [v for m in modules for v in vars(importlib.import_module(m.name)).values() if isinstance(v, Pattern)]
+    assert {p.name for p in held} >= {"elementwise", "pairwise", "search", "segmentwise", "sitewise", "threadwise"}
+    assert [p for p in held if kept_programs._known(p) is None] == []  # pyright: ignore[reportPrivateUsage]
 
 
 def test_plans_that_do_not_fit_are_refused_each_time(built: list[str]) -> None:

@@ -211,7 +211,7 @@ def formula(field: str, estimates: Estimates, before: CompletePlan, after: Compl
     there is none.
     """
     if field == "parts" and (sums := estimates.subject.work.sums) is not None and after.parts > 1:
-        return f"copies of {sums.nbytes:,} bytes, about one a thread, {after.parts - 1} at most"
+        return f"copies of {sums.nbytes:,} bytes, about one per thread, at most {after.parts - 1}"
     if estimates.subject.model is None:
         return ""
     if field == "unroll" and estimates.subject.reference.pattern.over_pairs:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 from lanewise.ir import nodes as ir
@@ -44,9 +45,7 @@ def _sizes(
     def of(environment: Mapping[str, Any]) -> tuple[int, int]:
         elements = nbytes = 0
         for shape, size in shapes:
-            count = 1
-            for n in shape:
-                count *= int(environment[n]) if isinstance(n, str) else n
+            count = prod(int(environment[n]) if isinstance(n, str) else n for n in shape)
             elements, nbytes = elements + count, nbytes + count * size
         return elements, nbytes
 

@@ -151,9 +151,9 @@ def default_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
     """
     if not machine.target.has_blocks:
         return host_plan(machine, work, requested)
-    free = all(getattr(requested, name) is None for name in (*SHAPING, "slices", "parts"))
     if (together := sharing_plan(machine, work, requested)) is not None:
         shared = together.filled(NEUTRAL)
+        free = all(getattr(requested, name) is None for name in (*SHAPING, "slices", "parts"))
         return work.suggested.chosen(shared) if free and work.suggested else shared
     if work.rounds is not None and work.rounds.panels:
         return _panelled(machine, work, requested)
