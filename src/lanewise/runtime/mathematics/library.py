@@ -202,4 +202,5 @@ def _rare(name: str, rare: Rare, code: Code, kind: Kind, names: tuple[str, ...])
     listed = ", ".join(f"{t} {n}" for n in names)
     head = f"define internal {{ {t} }} @lw.{name}.{code.letter(kind)}({listed})"
     text = f"{head} noinline cold {_ATTRIBUTES} {{\n{code.body.text()}\n}}\n"
-    return (*sorted(code.body.needs), text)
+    more = reduction(code.count, kind) if code.calls else ()
+    return (*sorted(code.body.needs), *more, text)

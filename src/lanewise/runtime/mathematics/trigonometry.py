@@ -1,16 +1,21 @@
 """Sine, cosine and tangent: x = q pi/2 + r, and polynomials of r.
 
-Arguments up to a switch are reduced by three parts of pi/2, larger ones by the digits of 2 / pi
-that they reach (Payne and Hanek), in a function that registers enter where a lane has one.
+Most arguments are reduced by two parts of pi/2. Registers enter another function where a lane has
+one of which almost nothing is left, which takes three parts and what their differences lose, or one
+above a switch, which takes the digits of 2 / pi that it reaches (Payne and Hanek).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from lanewise.runtime.mathematics.coefficients import COS, SIN, TAN
 from lanewise.runtime.mathematics.formats import F32, format_of, nearest_whole
 from lanewise.runtime.mathematics.registers import Register, fma, horner, select, size
+
+# of an argument that is left at least, where two parts of pi/2 are enough
+_LEFT = {"float": 2.0**-20, "double": 2.0**-45}
 
 
 @dataclass(frozen=True)
@@ -83,21 +88,48 @@ def _turned(a: ReducedAngle, quarter: Register) -> Register:
     return (value.bits ^ sign).as_float
 
 
+def _nearly_reduced(x: Register) -> tuple[ReducedAngle, Register]:
+    """An argument of no large size, reduced by two parts of pi/2, and where that is not enough: the
+    third part counts, and differences round, where the first one leaves almost nothing.
+    """
+    form = format_of(x)
+    q = nearest_whole(x, form["TWOPI"])
+    n = q.number
+    a = fma(n, -form["P0"], x)  # exact
+    r = fma(n, -form["P1"], a)
+    c = fma(n, -form["P1"], a - r)
+    far = (size(x) > _most(x)) | (size(a) < size(x) * _LEFT[x.kind])
+    return ReducedAngle(r, c, q.bits), far
+
+
+def _of_angles(
+    name: str, x: Register, of: Callable[[Register, ReducedAngle], Register]
+) -> Register:
+    """A function of x and its angle."""
+    angle, far = _nearly_reduced(x)
+
+    def rare(y: Register) -> Register:
+        return of(y, argument(y))
+
+    return x.code.where_any(far, f"{name}_unusual", x, (of(x, angle),), (x.kind,), rare)[0]
+
+
 def sin(x: Register) -> Register:
     """The sine of x."""
-    a = argument(x)
-    return select(x.equals(0.0), x, _turned(a, a.quarter))
+    return _of_angles("sin", x, lambda x, a: select(x.equals(0.0), x, _turned(a, a.quarter)))
 
 
 def cos(x: Register) -> Register:
     """The cosine of x."""
-    a = argument(x)
-    return _turned(a, a.quarter + 1)
+    return _of_angles("cos", x, lambda x, a: _turned(a, a.quarter + 1))
 
 
 def tan(x: Register) -> Register:
     """The tangent of x."""
-    a = argument(x)
-    t, odd = _tangent(a), _odd(a.quarter)
-    quotient = select(odd, -1.0, t) / select(odd, t, 1.0)
-    return select(x.equals(0.0), x, quotient)
+
+    def of(x: Register, a: ReducedAngle) -> Register:
+        t, odd = _tangent(a), _odd(a.quarter)
+        quotient = select(odd, -1.0, t) / select(odd, t, 1.0)
+        return select(x.equals(0.0), x, quotient)
+
+    return _of_angles("tan", x, of)
