@@ -16,7 +16,7 @@ from lanewise.analysis.self_term import Proof
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked
 from lanewise.ir.shared import shared_bytes
-from lanewise.ir.traverse import statements
+from lanewise.ir.traverse import scatters
 from lanewise.language.target import Target
 from lanewise.passes import (
     accumulation,
@@ -312,17 +312,13 @@ def check_device(kernel: ir.Kernel, plan: CompletePlan, target: Target) -> None:
         if getattr(plan, name) != 1 and not own:
             also = (
                 ", but for floats that are added in order, lw.scatter_add(..., exact=False)"
-                if name == "parts" and _scatters(kernel)
+                if name == "parts" and scatters(kernel.body)
                 else ""
             )
             raise PlanError(
                 f"Plan({name}={getattr(plan, name)}): only a GPU divides the sources of one "
                 f"target; on a CPU {name} is 1{also}"
             )
-
-
-def _scatters(kernel: ir.Kernel) -> bool:
-    return any(isinstance(s, ir.ScatterElement) for s in statements(kernel.body))
 
 
 def check_pattern(kernel: ir.Kernel, plan: CompletePlan, target: Target) -> None:
@@ -383,7 +379,7 @@ def check_pattern(kernel: ir.Kernel, plan: CompletePlan, target: Target) -> None
 
 def _no_parts(kernel: ir.Kernel, parts: int, target: Target) -> str | None:
     """Why a kernel without pairs has no parts, or None."""
-    if target.has_blocks and _scatters(kernel):
+    if target.has_blocks and scatters(kernel.body):
         return "a GPU adds floats exactly, in any order: no parts have their own sums"
     return splitting.legal(kernel, parts)
 

@@ -256,6 +256,11 @@ def rewrite_block(block: ir.Block, change: Callable[[ir.Expression], ir.Expressi
     return go(block)
 
 
+def scatters(block: ir.Block) -> bool:
+    """Whether any element is combined with a value, whatever other threads do."""
+    return any(isinstance(s, ir.Scatter | ir.ScatterElement) for s in statements(block))
+
+
 def adds_in_order(block: ir.Block) -> bool:
     """Whether floats are added to elements of arrays one after the other, which one thread does."""
     return any(

@@ -18,7 +18,7 @@ from dataclasses import replace
 from lanewise.analysis.affine import nest_of
 from lanewise.analysis.reductions import Shareable, alike, indices_in, shareable
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import statements
+from lanewise.ir.traverse import scatters, statements
 from lanewise.passes import kept_values
 from lanewise.passes.base import refuse
 from lanewise.passes.shared_loops import Sharing, rows_of, shareable_loops
@@ -31,7 +31,7 @@ def legal(kernel: ir.Kernel) -> str | None:
     if kernel.grid is not None:
         return "its points are already mapped to threads"
     indices, body = nest_of(kernel)
-    if any(isinstance(s, ir.ScatterElement) for s in statements(body)):
+    if scatters(body):
         return "it scatters: several threads that share a point would do so several times"
     loops = shareable_loops(kernel)
     if not loops:

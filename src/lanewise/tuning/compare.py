@@ -24,7 +24,7 @@ import numpy as np
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
-from lanewise.ir.traverse import blocks, flat_map, reads, statements
+from lanewise.ir.traverse import blocks, flat_map, reads, scatters, statements
 
 HostArray = np.ndarray[Any, Any]
 # units in the last place of the terms of an element: sums in another order differ by less
@@ -58,7 +58,7 @@ def terms(reference: ir.Kernel, environment: Mapping[str, Any]) -> int:
     ]
     longest = max([1, *whole])
     bodies = [reference.body, *(f.body for f in functions(reference.body))]
-    if any(isinstance(s, ir.Scatter | ir.ScatterElement) for b in bodies for s in statements(b)):
+    if any(map(scatters, bodies)):
         return longest
     return prod(_rounds(b, environment, longest) for b in bodies)
 

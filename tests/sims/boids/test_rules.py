@@ -63,6 +63,7 @@ def test_one_step_with_any_numbers(semantics: str, seed: int, data: st.DataObjec
     assert difference(flock.run(1, dt).state, wanted) < 1e-9
 
 
+@pytest.mark.quick("f32-dynamic-grid", "f64-all-pairs", "f32-static-grid")
 @pytest.mark.parametrize("search", ["all-pairs", "static-grid", "dynamic-grid"])
 @pytest.mark.parametrize("precision", ["f32", "f64"])
 def test_who_is_exactly_at_the_edge_of_an_angle_or_a_radius(precision: str, search: str) -> None:

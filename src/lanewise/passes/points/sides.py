@@ -16,7 +16,15 @@ from dataclasses import dataclass, replace
 from lanewise.analysis.affine import nest, nest_of
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
-from lanewise.ir.traverse import expressions, loads, statements, stores, writes, written_in
+from lanewise.ir.traverse import (
+    expressions,
+    loads,
+    scatters,
+    statements,
+    stores,
+    writes,
+    written_in,
+)
 from lanewise.passes import dead_code
 from lanewise.passes.base import refuse
 from lanewise.passes.outputs import inexact, sliced
@@ -69,7 +77,7 @@ def _find(kernel: ir.Kernel) -> _Divided | str:
     points, body = nest(kernel)
     if any(isinstance(p.extent, ir.Literal) for p in points):
         return "its points are summed: both kernels would have to add to one result"
-    if any(isinstance(s, ir.ScatterElement) for s in statements(body)):
+    if scatters(body):
         return "its threads scatter, and each array is joined once"
     places = [n for n, s in enumerate(body) if isinstance(s, ir.If)]
     if not places:

@@ -14,6 +14,7 @@ from lanewise.compiler.default_plans import complete_plan
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, LANES, WORK, partial_of
+from lanewise.ir.traverse import scatters
 from lanewise.language.target import target_of
 from lanewise.language.types import Scalar
 from lanewise.launch.arguments import Arguments, bind_value_array, make_output
@@ -42,7 +43,7 @@ from lanewise.patterns.elementwise.scattered import (
     scattered_lengths,
     wide_lengths,
 )
-from lanewise.patterns.elementwise.scattering import build_scattering, scatters
+from lanewise.patterns.elementwise.scattering import build_scattering
 from lanewise.patterns.elementwise.totals import NO_EXTREME, max_, min_, sum_
 from lanewise.patterns.kernels import AbstractKernel
 from lanewise.patterns.results import result_arrays
@@ -82,7 +83,8 @@ def _specialised(signature: Signature, arguments: Arguments) -> ElementwiseArgum
 def _build(
     lowered: Lowered, signature: Signature, arguments: Arguments, index: Scalar
 ) -> ir.Kernel:
-    if not scatters(lowered.function):  # the tests of a function that does are one that does not
+    # the function that tests the indices of one that scatters does not
+    if not scatters(lowered.function.body):
         return build_elementwise(lowered, _specialised(signature, arguments), index)
     uniforms = {n: value_type(signature.parameters[n]) for n in arguments.uniforms}
     plain = replace(_specialised(signature, arguments), uniforms=uniforms, tables={})

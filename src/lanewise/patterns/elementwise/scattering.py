@@ -77,11 +77,6 @@ class ScatteredArrays:
     narrow: bool
 
 
-def scatters(function: ir.Function) -> bool:
-    """Whether a function scatters; the tests of one that does do not."""
-    return any(isinstance(s, ir.ScatterElement) for s in statements(function.body))
-
-
 def element_body(function: ir.Function) -> ir.Block:
     """The statements for one element, with its results in variables.
 
