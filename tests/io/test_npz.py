@@ -49,6 +49,21 @@ def test_refused(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
         read_npz(path)
 
 
+@pytest.mark.parametrize("more", [-8, 8])
+def test_members_of_more_or_fewer_values_than_they_promise_are_refused(more: int, tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", **GOOD)
+    with zipfile.ZipFile(tmp_path / "a.npz") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["mass.npy"] = members["mass.npy"][:more] if more < 0 else members["mass.npy"] + bytes(more)
+    with zipfile.ZipFile(tmp_path / "b.npz", "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with pytest.raises(
+        InputError, match=r"b\.npz: mass is \(3,\) of float64, which is .* bytes, and the archive holds"
+    ):
+        read_npz(tmp_path / "b.npz")
+
+
 def test_zip_of_something_else(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
     with zipfile.ZipFile(path, "w") as archive:

@@ -30,6 +30,18 @@ def test_statistics_against_numpy() -> None:
     assert found.cell_min >= 1
 
 
+@pytest.mark.parametrize("precision", ["f32", "f64"])
+def test_who_has_nobody_near_counts_for_no_distance(precision: str) -> None:
+    """In a periodic world nobody looks farther than the radius; across a face two are near."""
+    at = np.zeros((5, 3))
+    at[:, 0] = [-19, 19, -5, -8, 7]  # 2 apart across the face, 3 apart, and one alone
+    state = replace(random_state(5, 1), position=at)
+    found = Flock(state=state, precision=precision, world=20, boundary="periodic", radius=9.0).statistics()
+    assert (found.nearest_min, found.nearest_mean) == pytest.approx((2, 2.5))
+    alone = Flock(state=replace(random_state(2, 1), position=at[3:]), world=20, boundary="periodic").statistics()
+    assert np.isnan([alone.nearest_min, alone.nearest_mean]).all()
+
+
 def test_cells_count_every_agent_once() -> None:
     position = np.random.default_rng(0).normal(size=(1000, 3)) * 10
     populations = cell_populations(position, 3.0)

@@ -111,6 +111,11 @@ def test_a_site_takes_the_mean_of_its_pixels(tmp_path: Path) -> None:
     # Two by two pixels a site: 3/4, 1/4 and 3/4 black.
     assert image_mask(path, (1, 3)).astype(int).tolist() == [[1, 0, 1]]
     assert image_mask(path, (1, 3), threshold=0.2).astype(int).tolist() == [[1, 1, 1]]
+    # Exactly as solid as the threshold is solid.
+    path = picture(tmp_path / "b.png", [[0, 255, 0, 0, 255, 255], [0, 255, 0, 255, 255, 0]])
+    assert image_mask(path, (1, 3)).astype(int).tolist() == [[1, 1, 0]]
+    assert image_mask(path, (1, 3), threshold=0.25).astype(int).tolist() == [[1, 1, 1]]
+    assert image_mask(path, (1, 3), threshold=0.75).astype(int).tolist() == [[0, 1, 0]]
 
 
 def test_three_axes_draw_the_picture_out_along_z(tmp_path: Path) -> None:
