@@ -3,7 +3,8 @@ and without a viewer of another process that takes 30 frames a second, in turns.
 
     python -m bench.live_rebound [--count 100000] [--rounds 7] [--seconds 1.0]
 
-REBOUND (bench/peers.txt) answers each request of its page with the whole simulation, in float64,
+REBOUND takes its steps on one core of the machine, and its viewer has the others; so lanewise is
+measured on one thread, too. REBOUND (bench/peers.txt) answers each request of its page with the whole simulation, in float64,
 packed while the simulation waits; here a frame has positions of 16 bits and a colour. Both steps
 are checked: the particles are where time times velocity puts them. Writes
 bench/results/live_rebound.{md,json}, or into the folder that the variable OUT names.
@@ -18,7 +19,7 @@ import statistics
 import time
 import urllib.request
 from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,9 +30,11 @@ import numpy as np
 import lanewise as lw
 from bench.harness import describe_machine, write_rows
 from bench.live import RATE, Watching, words_heard
+from lanewise.ladders.run import one_thread
 
 DT = 1e-5
 AT_ONCE = 20  # steps of one call of REBOUND, which answers between them
+ALL, ONE, PEER = "lanewise", "lanewise, one thread", "REBOUND"
 HERE = Path(__file__).resolve().parent
 
 
@@ -53,6 +56,7 @@ class Row:
 
     step: Callable[[], int]  # the number of steps that it took
     watched: Callable[[], Any]
+    within: Callable[[], AbstractContextManager[None]]
     seconds: list[float] = field(default_factory=list[float])
     frames: list[float] = field(default_factory=list[float])
     nbytes: float = 0.0
@@ -140,6 +144,11 @@ def poll(port: int) -> None:
 
 def window(row: Row, viewer: Any, seconds: float) -> None:
     """Steps for so long; with a viewer, if there is one."""
+    with row.within():
+        _window(row, viewer, seconds)
+
+
+def _window(row: Row, viewer: Any, seconds: float) -> None:
     if viewer is not None:
         viewer.ask("go")
         until = time.perf_counter() + 0.3
@@ -169,11 +178,16 @@ def main() -> None:
         return
     with ExitStack() as stack:
         programs = {
-            "lanewise": stack.enter_context(ours(given.count)),
-            "REBOUND": stack.enter_context(rebound(given.count, given.port)),
+            ALL: stack.enter_context(ours(given.count)),
+            ONE: stack.enter_context(ours(given.count)),
+            PEER: stack.enter_context(rebound(given.count, given.port)),
         }
         viewers = {name: watched() for name, (_, watched) in programs.items()}
-        rows = {(n, v): Row(*programs[n]) for n in programs for v in (False, True)}
+        rows = {
+            (n, v): Row(*programs[n], one_thread if n == ONE else nullcontext)
+            for n in programs
+            for v in (False, True)
+        }
         for _ in range(given.rounds):
             for (name, seen), row in rows.items():
                 window(row, viewers[name] if seen else None, given.seconds)
@@ -190,7 +204,7 @@ def written(given: argparse.Namespace, rows: dict[tuple[str, bool], Row]) -> Non
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     found = list[dict[str, Any]]()
-    for name in ("lanewise", "REBOUND"):
+    for name in (ALL, ONE, PEER):
         plain, seen = rows[name, False], rows[name, True]
         before, after = statistics.median(plain.seconds), statistics.median(seen.seconds)
         kept = statistics.median(a / b for a, b in zip(plain.seconds, seen.seconds, strict=True))
