@@ -28,18 +28,24 @@ from lanewise.runtime.mathematics.registers import (
     within,
 )
 
+_FAR = 1100.0  # an exponent of 2 that is far beyond float64
+
 
 def pow_(x: Register, y: Register) -> Register:
     """X to the power of y, with the special values of C, where another function is called."""
-    power_of = _short if format_of(x) is F32 else _long
-    unusual = is_unusual(x) | ~(size(y) < math.inf)
-    usual = power_of(x, y, special=False)
+    if format_of(x) is F32:
+        usual, far = _short(x, y, special=False), ~(size(y) < math.inf)
+    else:
+        usual, w = _long(x, y)
+        far = ~(size(w) < _FAR)
+    unusual = is_unusual(x) | far
     return x.code.where_any(unusual, "pow_unusual", (x, y), (usual,), (x.kind,), _of_any)[0]
 
 
 def _of_any(x: Register, y: Register) -> Register:
-    power_of = _short if format_of(x) is F32 else _long
-    return _special(x, y, power_of(size(x), y, special=True))
+    a = size(x)
+    made = _short(a, y, special=True) if format_of(x) is F32 else _long_of_any(a, y)
+    return _special(x, y, made)
 
 
 def _special(x: Register, y: Register, result: Register) -> Register:
@@ -108,19 +114,28 @@ def _logarithm(parts: Normalised) -> tuple[Register, Register]:
     return quick_sum(total, lost + low)
 
 
-def _long(a: Register, y: Register, *, special: bool) -> Register:
-    """special: whether a may be 0, subnormal or infinite, and y infinite."""
-    high, low = _logarithm(split(a, subnormal=special))
+def _long(a: Register, y: Register) -> tuple[Register, Register]:
+    """The power of ordinary numbers, and its exponent, beyond 1100 of which it is none."""
+    high, low = _logarithm(split(a, subnormal=False))
+    w = high * y
+    return _two_to(w, fma(low, y, fma(high, y, -w))), w
+
+
+def _long_of_any(a: Register, y: Register) -> Register:
+    """The same where a may be 0, subnormal or infinite, and y of any size."""
+    high, low = _logarithm(split(a, subnormal=True))
     bound = within(y, -(2.0**70), 2.0**70)
     w = high * bound
     rest = fma(low, bound, fma(high, bound, -w))
-    if special:
-        w = _ends(a, w, y)
-        w = select(w.is_nan, 0.0, w)
-        rest = select(rest.is_nan, 0.0, rest)
+    w = _ends(a, w, y)
+    w = select(w.is_nan, 0.0, w)
+    rest = select(rest.is_nan, 0.0, rest)
     # far beyond the format it is anything
-    rest = within(rest, -1.0, 1.0)
-    w = within(w, -1100.0, 1100.0)
+    return _two_to(within(w, -_FAR, _FAR), within(rest, -1.0, 1.0))
+
+
+def _two_to(w: Register, rest: Register) -> Register:
+    """2 to the power of a sum of two."""
     n = nearest_whole(w, 1.0)
     exact = w - n.number
     r = exact + rest
