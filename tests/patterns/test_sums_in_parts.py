@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from itertools import pairwise
 from typing import Any
 
@@ -113,6 +114,21 @@ def test_elements_that_a_part_does_not_reach_keep_their_bits() -> None:
         wanted = begun.copy()
         wanted[6] = 0.0
         assert sums.tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_sums_without_a_number_say_no_more_than_kernels(threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Infinities of both signs in different parts, and sums beyond the type, whatever NumPy would do about them."""
+    monkeypatch.setenv("LANEWISE_THREADS", threads)
+    monkeypatch.setattr(cpu, "HANDING_OVER", 1e-12)
+    v = np.array([np.inf, 3e38, 1e-45, -np.inf, 3e38, 1e-45], np.float32)
+    place = np.array([0, 1, 2, 0, 1, 2], np.int32)
+    for parts in (1, 2, 6):
+        sums = np.zeros(3, np.float32)
+        with warnings.catch_warnings(), np.errstate(all="raise"):
+            warnings.simplefilter("error")  # threads have NumPy's settings of their own
+            added(place, v, sums, grid=6, plan=lw.Plan(parts=parts))
+        np.testing.assert_array_equal(sums, np.array([np.nan, np.inf, 3e-45], np.float32))
 
 
 @lw.threadwise

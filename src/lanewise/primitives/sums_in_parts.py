@@ -76,9 +76,10 @@ class _Sums:
                     _SPARE.append(copy.view(np.uint8))
 
     def add(self, own: Sequence[Any]) -> None:
-        """Add the sums of the next part."""
-        for array, copy in zip(self._arrays, own, strict=True):
-            np.add(array, copy, out=array)
+        """Add the sums of the next part. As kernels do, it says nothing of infinities and NaN."""
+        with np.errstate(all="ignore"):
+            for array, copy in zip(self._arrays, own, strict=True):
+                np.add(array, copy, out=array)
 
     def of(self, part: int) -> Sequence[Any]:
         """What a part adds to."""
