@@ -140,10 +140,10 @@ def test_turned_batches_have_fewer_points_of_a_thread() -> None:
 
 
 def test_rounds_that_end_elsewhere_for_each_row_have_points_of_one_row() -> None:
-    """A triangular product, in blocks of one row; where each point of a row ends elsewhere, it has a thread."""
+    """A triangular product, in tiles; where each point of a row ends elsewhere, it has a thread."""
     triangular = PRODUCT.replace("range(a.shape[1])", "range(y + 1)").format(term="s += a[y, k] * b[k, x]")
     plan = default(triangular, 4, (2048, 2048))
-    assert (plan.rows, plan.targets, plan.across) == (1, 4, 0)
+    assert (plan.rows, plan.targets, plan.tile) == (8, 8, 8)
     assert default(triangular.replace("y + 1", "x + 1"), 4, (2048, 2048)).targets == 1
 
 

@@ -48,13 +48,15 @@ class TileLoops:
         """
         kind = loop.start.type
         rounds = build.subtract(loop.stop, loop.start)
+        is_whole = is_multiple(rounds, self.tile, starts_of_panels(self.kernel, self.tile), {})
+        if not is_whole and not self._is_count(rounds):
+            rounds = build.maximum(rounds, 0)  # a tile before the first would count as its last one
         tiles = ir.Local(_tiles(loop), kind)
         count = ir.Assign(tiles.name, build.divide(rounds, self.tile))
         half = ir.Local(HALF, kind) if self.prefetch != "none" else None
         compute = self._rounds(loop, body, pieces, ir.Literal(self.tile, kind), half)
-        tail = self._last(loop, body, pieces, build.ceil_divide(rounds, self.tile))
-        if is_multiple(rounds, self.tile, starts_of_panels(self.kernel, self.tile), {}):
-            tail = ()
+        every = build.ceil_divide(rounds, self.tile)
+        tail = () if is_whole else self._last(loop, body, pieces, every)
         guarded = [not (self.inside and p.box.always) for p in pieces]
         if half is None:
             stage = tuple(
@@ -68,6 +70,16 @@ class TileLoops:
         if self.copies:
             return (count, *self._ring(loop, pieces, guarded, compute), ir.Barrier(), *tail)
         return (count, *self._by_registers(loop, pieces, guarded, compute), *tail)
+
+    def _is_count(self, rounds: ir.Expression) -> bool:
+        """Whether a number of rounds is surely none below zero."""
+        match rounds:
+            case ir.Literal():
+                return rounds.value >= 0
+            case ir.Local():
+                return any(p.name == rounds.name for p in self.kernel.counts)
+            case _:
+                return False
 
     def _begin(self, loop: ir.For) -> ir.Block:
         """Where the rounds of the tile at hand begin."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked
+from lanewise.passes import even_loops
 from lanewise.passes.points import joining, merging, sharing, staging, unrolling
 from lanewise.passes.points.shape import shape_of
 from lanewise.planning.plan import NEUTRAL, CompletePlan
@@ -34,6 +35,8 @@ def merged(kernel: ir.Kernel, plan: CompletePlan, checked: Checked) -> ir.Kernel
     loops, _ = merging.nest(kernel)
     indices = tuple(loop.variable for loop in loops)
     shape = shape_of(plan, len(loops))
+    if plan.tile:  # threads of a block fill it in rounds that they share
+        kernel = even_loops.apply(kernel, shape)
     kernel = checked(
         "thread merging",
         merging.apply(kernel, shape, plan.order, plan.min_blocks, early=not plan.tile),

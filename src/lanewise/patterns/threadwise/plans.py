@@ -25,7 +25,7 @@ from lanewise.ir.pattern import BLOCK, Suggestions, Work
 from lanewise.ir.shared import shared_bytes
 from lanewise.ir.traverse import reads, statements, writes
 from lanewise.language.target import Machine, Target
-from lanewise.passes import layout_lowering, panels
+from lanewise.passes import even_loops, layout_lowering, panels
 from lanewise.passes.points import bringing_back, slow_edges, unrolling
 from lanewise.passes.points.boxes import WIDEST
 from lanewise.passes.points.shape import shape_of
@@ -226,7 +226,10 @@ def suggested(kernel: ir.Kernel, target: Target) -> Suggestions:
     if uneven := [x for a in all_accesses for x in a.loops if not x.shared]:
         if any(_ends_apart(x, indices[-1]) for x in uneven):
             return Suggestions((), lambda plan: False, choose=chooser(kernel))
-        return Suggestions(UNEVEN, lambda plan: _is_legal(kernel, plan), choose=chooser(kernel))
+        even = even_loops.apply(kernel)
+        tiles = suggested(even, target).plans if even is not kernel else ()
+        plans = (*(p for p in tiles if p.tile), *UNEVEN)
+        return Suggestions(plans, lambda plan: _is_legal(kernel, plan), choose=chooser(kernel))
     sizes = [a.leaves[0].type.size for a in kernel.arrays]
     family = _family(all_accesses, indices)
     if family in (PRODUCTS, BATCHES) and _is_chosen(body):
