@@ -16,6 +16,7 @@ FIGURES: dict[tuple[str, str], str] = {
     ("gravity.md", "the command line warns of above 1e-3"): SETTING,
     ("gravity.md", "without it 97 % of the bodies of the first frame"): SETTING,
     ("gravity.md", "theta is then 0.7 and the order 3 (4 from 1e-3 down, 5 for less than 3e-4)"): SETTING,
+    ("threadwise-plans.md", "and saves at least 10 µs"): SETTING,
     ("passes.md", "an occupancy below 100 %, two major branches"): SETTING,
     ("lbm.md", "above 2 % of the largest speed a warning"): SETTING,
     ("lbm.md", "by more than 1e-9 in float64, 1e-4 in float32, or 1 % in float16"): SETTING,
