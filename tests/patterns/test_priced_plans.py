@@ -88,7 +88,7 @@ def test_what_takes_long_to_build_is_not_priced(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(priced, "MOST", most)
         with executed(TRIANGLE.format(a="a[y, k]", b="b[k, x]"), f"triangle_{most}.py") as names:
             asked.clear()
-            subject_of(names.kernel, {m: np.zeros((512, 512), np.float32) for m in "abr"}, (512, 512))
+            subject_of(names.kernel, {m: np.zeros((2048, 2048), np.float32) for m in "abr"}, (2048, 2048))
             assert bool(asked) == many
             assert len(asked) == len(set(asked))
 

@@ -259,7 +259,7 @@ def suggested(kernel: ir.Kernel, target: Target) -> Suggestions:
         edged=_narrower(EDGED_BOX if len(indices) == 3 else EDGED, size) if edged else None,
         fuller=0.0 if family is not BATCHES else FULLER_LONG if slots > 1 else FULLER,
     )
-    return Suggestions(plans, lambda plan: _is_legal(kernel, plan), suited, chooser(kernel))
+    return Suggestions(plans, lambda plan: _is_legal(kernel, plan), suited)
 
 
 def _is_laborious(body: ir.Block, loads: int) -> bool:

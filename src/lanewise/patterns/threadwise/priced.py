@@ -1,4 +1,5 @@
-"""Plans that take much less time by the model than the one that accesses suggest.
+"""Plans of kernels whose loops end where their point says, that take much less time by the model
+than the one that accesses suggest.
 
 A rule of thumb is nearly right for what it was made for, and may be far off elsewhere. The model
 knows any kernel, and is wrong by half as much again at times: it decides where it sees more than
