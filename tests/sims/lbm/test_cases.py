@@ -286,3 +286,10 @@ def test_probes_measure_energies_and_coefficients() -> None:
     scale = 0.1**2 * np.pi * 64 / 4 / 2
     assert values == (2.0, -1.0, 0.5, *(pytest.approx(f / scale) for f in (2.0, -1.0, 0.5)))
     assert setup.probe.names == ("force_x", "force_y", "force_z", "drag", "lift", "side_force")
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_settings_are_kept_as_they_are_given_back(case: Case) -> None:
+    """A whole number becomes a float of the same file, whether a run was cut or not: 100 and 100.0 are other bytes."""
+    for request in (case.request(), case.request(re=30, speed=1)):
+        assert (type(request.re), type(request.speed)) == (float, float)

@@ -199,9 +199,9 @@ class Case:
                 f"{_with_obstacle()}"
             )
         chosen = Request(
-            self.re if re is None else re,
+            float(self.re if re is None else re),  # as a checkpoint gives it back, to the byte
             self.size if size is None else size,
-            self.speed if speed is None else speed,
+            float(self.speed if speed is None else speed),
             chosen_lattice,
             drive or (self.drives[0] if self.drives else ""),
             obstacle,
