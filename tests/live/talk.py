@@ -12,6 +12,10 @@ from lanewise.live.protocol import PATH
 from lanewise.live.server import Server
 
 
+def refuse(name: str) -> None:
+    raise AssertionError(f"{name} is no JSON: a browser rejects it")
+
+
 class Talk:
     """A connection that is in. Threads of the test's own read it, without a loop."""
 
@@ -25,7 +29,7 @@ class Talk:
     def message(self, timeout: float = 20) -> dict[str, Any] | tuple[FrameHeader, memoryview]:
         data = self.connection.recv(timeout)
         if isinstance(data, str):
-            self.texts.append(json.loads(data))
+            self.texts.append(json.loads(data, parse_constant=refuse))
             return self.texts[-1]
         return decode(data)
 

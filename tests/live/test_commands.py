@@ -95,7 +95,7 @@ def test_the_history_of_a_run_may_be_thinned(lanewise: Command) -> None:  # noqa
     assert done.code == 0, done.err
 
 
-def test_ten_taken_ports_are_said() -> None:
+def test_ten_taken_ports_are_said(lanewise: Command) -> None:  # noqa: F811
     with ExitStack() as taken:
         first = 42_000
         for port in range(first, first + 10):
@@ -106,6 +106,10 @@ def test_ten_taken_ports_are_said() -> None:
                 one.listen()
         with pytest.raises(InputError, match="no port from 42000 to 42009 is free for a view"):
             lw.view(np.zeros((3, 4), np.float32), port=first, quiet=True)
+        view = ("--view", "--view-port", str(first), "--view-record", "run.lwv")
+        refused = lanewise(*RUNS["gravity"], *view)
+        assert (refused.code, "no port from 42000" in refused.err) == (2, True)
+        assert not Path("run.lwv").exists()
 
 
 def test_without_a_browser_its_tests_are_skipped_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,7 +147,23 @@ def test_a_recording_replaces_nothing_unasked(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="exists already; give --overwrite"):
         Recorder(path, {})
     assert path.read_text() == "mine"
-    Recorder(path, {}, overwrite=True).close()
+
+
+@pytest.mark.parametrize("old", [None, b"", b"mine" * 100])
+def test_a_recording_without_frames_is_none(tmp_path: Path, old: bytes | None) -> None:
+    """What it would have replaced stays until there is one."""
+    path = tmp_path / "run.lwv"
+    if old is not None:
+        path.write_bytes(old)
+    Recorder(path, {}, overwrite=old is not None).close()
+    assert (path.read_bytes() if path.exists() else None) == old
+    recorder = Recorder(path, Counting().about, overwrite=old is not None)
+    feed = Feed(Counting(), record=recorder.add)
+    feed.make()
+    feed.make()
+    recorder.close()
+    assert len(read_recording(path).looks) == 2
+    assert read_recording(path).whole
 
 
 def test_recordings_play_pause_and_go_back(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -16,8 +18,10 @@ from lanewise.live.clouds import CloudScene, shown_by_default
 from lanewise.live.feed import RESTS_SECONDS, Feed
 from lanewise.live.fields import FieldScene
 from lanewise.live.frame import decode
+from lanewise.live.protocol import GONE, PATH
 from lanewise.live.recording import read_recording
 from lanewise.live.scenes import Asked, LaterFrames, finished
+from lanewise.live.server import Server, Serving
 from lanewise.runtime.aside import Aside
 from lanewise.sims import gravity
 from lanewise.sims.boids import Flock
@@ -26,7 +30,7 @@ from lanewise.sims.common.viewing import served
 from lanewise.sims.lbm import Simulation
 from lanewise.support.errors import InputError
 from tests.live.sparks import Spark, sparks
-from tests.live.talk import talking
+from tests.live.talk import Talk, talking
 from tests.live.test_server import Counting
 
 pytest.importorskip("websockets")
@@ -46,6 +50,60 @@ def test_records_of_an_own_loop() -> None:
         assert len(body) == 480
         assert view._feed.asked.field == "heat"
     assert not view._server._thread.is_alive()
+
+
+@lw.record
+class Core:
+    charge: lw.f64
+    spins: lw.ivec3
+
+
+@lw.record
+class Carrier:
+    position: lw.vec3
+    core: Core
+    bound: lw.u32
+    force: lw.vec3
+
+
+def carriers() -> Any:
+    array = Carrier.array(position=np.eye(3), bound=[1, 2, 2**32 - 1])
+    array.core.charge = [math.nan, 0.5, -math.inf]
+    array.core.spins = np.arange(9).reshape(3, 3)
+    array.force = [[0, math.inf, 1], [1, 2, 3], [-0.0, math.nan, 1e38]]
+    return array
+
+
+def test_a_picked_element_has_all_its_fields_whatever_they_are() -> None:
+    """What colours nothing may be not finite."""
+    array = carriers()
+    with lw.view(array, colour="bound", port=0, quiet=True) as view, talking(view._server) as talk:
+        header, _ = talk.frame()
+        seen = dict[int, Any]()
+        for place in range(3):
+            talk.say("pick", row=place, order=header.order)
+            end = time.monotonic() + 20
+            while not view._feed._picks and time.monotonic() < end:
+                pass
+            view.update(place)
+            fields = talk.text("picked", row=place)["fields"]
+            seen[fields.pop("row")] = fields
+    assert seen[0] == {
+        "position": [1, 0, 0], "core.charge": "nan", "core.spins": [0, 1, 2], "bound": 1, "force": [0, "inf", 1],
+    }  # fmt: skip
+    assert (seen[1]["core.charge"], seen[1]["force"]) == (0.5, [1, 2, 3])
+    assert (seen[2]["core.charge"], seen[2]["force"][:2], seen[2]["bound"]) == ("-inf", [0, "nan"], 2**32 - 1)
+
+
+def test_a_pick_that_fails_ends_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = list[str]()
+    with lw.view(sparks(), port=0, quiet=True) as view:
+        monkeypatch.setattr(view._feed, "say", said.append)
+        monkeypatch.setattr(CloudScene, "picked", lambda *_: 1 // 0)
+        for step in range(2):
+            view._feed.pick(0, said.append)
+            view.update(step)
+    assert said == ["view: no fields of an element: integer division or modulo by zero"]
 
 
 class Slow(Counting):
@@ -228,6 +286,107 @@ class Other:
 def test_what_cannot_be_shown_is_refused(what: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(lw.LanewiseError, match=message):
         lw.view(what, **{"port": 0, **options})
+
+
+def fails() -> Any:
+    raise ZeroDivisionError("mine")
+
+
+def is_interrupted(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("old", [None, "mine"], ids=["new", "replaced"])
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"fields": {"t": fails}}, ZeroDivisionError),
+        ({"fields": {"t": lambda: None}}, InputError),
+        ({"host": "a" * 80}, InputError),
+        ({"wait": True}, KeyboardInterrupt),
+    ],
+    ids=["field", "shape", "host", "interrupt"],
+)
+def test_a_view_that_does_not_begin_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    options: dict[str, Any],
+    error: type[BaseException],
+    old: str | None,
+) -> None:
+    """No server that holds its port and nobody can close, and no file that a second attempt would be refused for."""
+    path, plate, begun = tmp_path / "t.lwv", heat.sites((8, 8)), list[Server]()
+    if old is not None:
+        path.write_text(old)
+    serving = Serving(port=0, host=options.get("host", "127.0.0.1"), unsafe=True)
+    monkeypatch.setattr("lanewise.live.view.Serving", lambda **_: serving)
+    monkeypatch.setattr("lanewise.live.view.Server", lambda *given: begun.append(Server(*given)) or begun[-1])
+    monkeypatch.setattr(Feed, "wait_for_viewer", is_interrupted)
+    given = {"fields": {"t": lambda: heat.field(plate, "t")}, "wait": False, **options}
+    given.pop("host", None)
+    with pytest.raises(error):
+        lw.view(plate, record=path, overwrite=old is not None, quiet=True, **given)
+    assert [server._thread.is_alive() for server in begun] == [False]
+    if error is KeyboardInterrupt:  # it had a frame
+        assert read_recording(path).whole
+    else:
+        assert (path.read_text() if path.exists() else None) == old
+    heat.run(plate, 1, rate=0.1)
+
+
+@pytest.mark.parametrize(
+    ("field", "found"),
+    [
+        (lambda: None, "None"),
+        (lambda: np.zeros((8, 9)).tolist(), "[[0.0"),
+        (lambda: np.zeros((9, 8)), "<array of float64 with shape (9, 8)>"),
+        (lambda: np.zeros((8, 9), complex), "<array of complex128 with shape (8, 9)>"),
+        (lambda: np.zeros((8, 9, 2)), "<array of float64 with shape (8, 9, 2)>"),
+        (lambda: 3.0, "3.0"),
+    ],
+)
+def test_fields_of_sites_have_a_number_at_each_site(field: Any, found: str) -> None:
+    with pytest.raises(InputError, match="wanted an array of real numbers of NumPy or CuPy with shape") as refused:
+        lw.view(heat.sites((8, 9)), fields={"t": field}, port=0, quiet=True)
+    assert f"the field t is {found}" in str(refused.value)
+
+
+FORGOTTEN = """
+import sys
+import lanewise as lw
+from tests.live.sparks import sparks
+view = lw.view(sparks(), port=0, quiet=True, record=sys.argv[1], rate=1000)
+print(view._server.port, view._server.token, flush=True)
+sys.stdin.readline()
+for step in range(5):
+    view.update(step)
+if sys.argv[2] == "fails":
+    raise ZeroDivisionError
+"""
+
+
+@pytest.mark.parametrize("how", ["ends", pytest.param("fails", marks=pytest.mark.slow)])
+def test_a_view_that_nobody_closes_ends_with_its_program(tmp_path: Path, how: str) -> None:
+    from websockets.exceptions import ConnectionClosed
+    from websockets.sync.client import connect
+
+    command = [sys.executable, "-c", FORGOTTEN, str(path := tmp_path / "run.lwv"), how]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             text=True, cwd=Path(__file__).parents[2])  # fmt: skip
+    assert child.stdout is not None
+    port, token = child.stdout.readline().split()
+    with connect(f"ws://127.0.0.1:{port}{PATH}") as connection:
+        talk = Talk(connection)
+        talk.say("hello", token=token)
+        talk.text("welcome")
+        _, complaints = child.communicate("go on\n", timeout=60)
+        assert talk.text("state", ended=True)
+        with pytest.raises(ConnectionClosed) as closed:
+            talk.message()
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == GONE
+    assert ("ZeroDivisionError" in complaints) if how == "fails" else complaints == ""
+    assert read_recording(path).whole
 
 
 def test_the_address_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -280,7 +280,10 @@ class Feed:
     def _answer(self) -> None:
         while self._picks:
             place, order, answer = self._picks.popleft()
-            answer({} if self.ended else self.scene.picked(place, order))
+            try:
+                answer({} if self.ended else self.scene.picked(place, order))
+            except Exception as error:  # a click ends no run
+                self._say_once(f"view: no fields of an element: {error}")
 
     # ------------------------------------------------------------ the server's thread
 

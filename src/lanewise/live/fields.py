@@ -17,6 +17,8 @@ from lanewise.live.scales import SeenRange, ValueSpan, scaled
 from lanewise.live.scenes import Asked, FrameOrLater, LaterFrames, tell
 from lanewise.runtime.aside import Aside, Snapshot
 from lanewise.runtime.memory import array_module, on, to_host
+from lanewise.support.checks import shown
+from lanewise.support.errors import InputError
 
 VOLUME_BYTES = 4_000_000
 STEPS = 254  # of values, which are 1 to 255: 0 is solid
@@ -51,7 +53,7 @@ class FieldScene:
         moment: Callable[[], tuple[int, float]],
         solid: NDArray[np.bool_] | None = None,
     ) -> None:
-        self._deep = (1,) * (3 - len(shape)) + tuple(shape)
+        self._shape, self._deep = tuple(shape), (1,) * (3 - len(shape)) + tuple(shape)
         self._device, self._fields, self._moment = device, fields, moment
         self._solid = None if solid is None else solid.reshape(self._deep)
         self._factor = _factor(self._deep)
@@ -92,13 +94,22 @@ class FieldScene:
                 arrays = source.read()
                 behind, field = self._aside.kept(), lambda: source.make(*arrays)
             else:
-                behind, field = self._copied(source())
+                behind, field = self._copied(self._checked(asked.field, source()))
 
         def later() -> list[Frame]:
             with self._aside.working(behind):
                 return self._made(field().reshape(self._deep), moment, asked)
 
         return [LaterFrames(later, partial(self._aside.drop, behind))]
+
+    def _checked(self, name: str, field: Any) -> Any:
+        """A field as its function gives it."""
+        if not is_array_of_reals(field) or field.shape != self._shape:
+            raise InputError(
+                f"the field {name} is {shown(field)}; wanted an array of real numbers of NumPy or "
+                f"CuPy with shape {self._shape}"
+            )
+        return field
 
     def _copied(self, field: Any) -> tuple[Snapshot, Read]:
         """A copy of a field that may change."""
@@ -172,6 +183,13 @@ class FieldScene:
             **counts,
         )  # fmt: skip
         return encode(header, np.ascontiguousarray(values).reshape(-1).data)
+
+
+def is_array_of_reals(what: Any) -> bool:
+    """Whether it is an array of NumPy or CuPy that a view has values of."""
+    kind = getattr(getattr(what, "dtype", None), "kind", "")
+    known = type(what).__module__.partition(".")[0] in ("numpy", "cupy")
+    return known and bool(kind) and kind in "fiub"
 
 
 def _factor(deep: tuple[int, ...]) -> int:

@@ -1,8 +1,11 @@
-"""What viewers may say, checked: all else is answered with the reason and changes nothing."""
+"""What viewers may say, checked: all else is answered with the reason and changes nothing; and how
+they are told something.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -86,3 +89,22 @@ def read_message(data: str | bytes) -> dict[str, Any]:
             return message
     forms = " or ".join(", ".join(form) or "nothing" for form in SCHEMA[do])
     raise InputError(f"{do} with other values than it takes; wanted {forms}, within their limits")
+
+
+def written(message: Mapping[str, Any]) -> str:
+    """A message to viewers. Numbers that are not finite are texts: JSON has none, and browsers
+    reject what Python writes instead.
+    """
+    return json.dumps(_finite(message), allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    match value:
+        case float() if not math.isfinite(value):
+            return str(value)
+        case Mapping():
+            return {name: _finite(v) for name, v in value.items()}
+        case list() | tuple():
+            return [_finite(v) for v in value]
+        case _:
+            return value

@@ -37,35 +37,51 @@ SUFFIX = ".lwv"  # by which `lanewise view` knows recordings
 
 
 class Recorder:
-    """Writes a recording during a run; what is written is there, whatever ends the run."""
+    """Writes a recording during a run; what is written is there, whatever ends the run.
+
+    What is replaced stays until there is a frame, and without any nothing is left behind: a run
+    that was refused is started again under the same name.
+    """
 
     def __init__(self, path: Path, about: Mapping[str, Any], *, overwrite: bool = False) -> None:
         if path.suffix.lower() != SUFFIX:
             raise InputError(f"{path}: wanted a recording's name to end in {SUFFIX}")
         target = writable_target(path, overwrite)
-        self._path, self._places = path, list[int]()
+        self._path, self._target, self._new = path, target, not target.exists()
+        self._about, self._places = json.dumps(dict(about)).encode(), list[int]()
         try:
-            self._file: BinaryIO = target.open("wb" if overwrite else "xb")
-            self._file.write(_HEAD.pack(MAGIC, VERSION))
+            self._file: BinaryIO = target.open("ab" if overwrite else "xb")
         except OSError as error:
             raise unwritable(path, target.parent, error) from error
-        self._put(ABOUT, 0, json.dumps(dict(about)).encode())
 
     def add(self, frames: FrameSet) -> None:
         """The frames of one look."""
+        if not self._places:
+            self._begin()
         for frame in frames.frames:
             self._places.append(self._file.tell())
             self._put(FRAME, frames.sequence, frame)
         self._file.flush()
 
     def close(self) -> None:
-        """Write the index."""
+        """Write the index; remove a file that has no frames."""
         if self._file.closed:
+            return
+        if not self._places:
+            self._file.close()
+            if self._new:
+                self._target.unlink(missing_ok=True)
             return
         self._put(INDEX, 0, struct.pack(f"<{len(self._places)}Q", *self._places))
         with self._file:
             self._file.flush()
             os.fsync(self._file.fileno())
+
+    def _begin(self) -> None:
+        self._file.seek(0)
+        self._file.truncate()
+        self._file.write(_HEAD.pack(MAGIC, VERSION))
+        self._put(ABOUT, 0, self._about)
 
     def _put(self, kind: int, sequence: int, data: Frame) -> None:
         crc = zlib.crc32(data, zlib.crc32(struct.pack("<3I", kind, sequence, len(data))))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from lanewise.live.frame import Frame, FrameHeader, encode
+from lanewise.live.messages import written
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,5 +108,5 @@ def tell(values: Mapping[str, Any]) -> list[Frame]:
     """A frame of statistics; none where there is nothing to be said."""
     if not values:
         return []
-    text = json.dumps(dict(values)).encode()
+    text = written(values).encode()
     return [encode(FrameHeader(kind="statistics", count=len(text)), text)]

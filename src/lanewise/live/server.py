@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import getpass
 import ipaddress
-import json
 import os
 import secrets
 import socket
@@ -28,7 +27,7 @@ from urllib.parse import urlsplit
 
 from lanewise.live.feed import Feed
 from lanewise.live.frame import Frame
-from lanewise.live.messages import FASTEST, LONGEST, SLOWEST, read_message
+from lanewise.live.messages import FASTEST, LONGEST, SLOWEST, read_message, written
 from lanewise.live.page import page_files
 from lanewise.live.protocol import GONE, PATH
 from lanewise.live.replay import RecordedFeed
@@ -135,7 +134,7 @@ class Server:
         """What a viewer gets at first."""
         rate = max(SLOWEST, min(viewer.rate, FASTEST))
         about = {**self.feed.scene.about, "readonly": self.serving.readonly, "rate": rate}
-        return json.dumps({"is": "welcome", **about, **self.feed.state})
+        return written({"is": "welcome", **about, **self.feed.state})
 
     @property
     def lines(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import math
 import sys
 from collections.abc import Callable, Mapping
@@ -16,7 +17,7 @@ import numpy as np
 from lanewise.frontend.helpers import HelperFunction, function
 from lanewise.live.clouds import CloudScene, Shown, shown_by_default
 from lanewise.live.feed import Feed
-from lanewise.live.fields import FieldScene
+from lanewise.live.fields import FieldScene, is_array_of_reals
 from lanewise.live.protocol import SCALES
 from lanewise.live.recording import Recorder
 from lanewise.live.scenes import Asked, Scene, finished
@@ -72,15 +73,20 @@ class LiveView:
         recorder = None if record is None else Recorder(record, scene.about, overwrite=overwrite)
         self._feed = Feed(scene, rate=rate, scale=scale, record=recorder and recorder.add)
         self._server = Server(self._feed, serving)
-        if recorder is not None:
-            self._stack.callback(recorder.close)
-            self._stack.callback(self._feed.flush)  # before: frames may be on their way still
-        self._server.start()
-        self._stack.callback(self._server.stop)
-        self._feed.make()  # compiles, and a viewer who opens the address sees something at once
-        self._feed.flush()
-        if isinstance(what, Viewable | Sites):
-            self._stack.enter_context(what.whole.watched(self._feed))
+        with ExitStack() as refused:
+            refused.push(self)
+            atexit.register(self._leave)
+            self._stack.callback(atexit.unregister, self._leave)
+            if recorder is not None:
+                self._stack.callback(recorder.close)
+                self._stack.callback(self._feed.flush)  # before: frames may be on their way still
+            self._server.start()
+            self._stack.callback(self._server.stop)
+            self._feed.make()  # compiles, and a viewer who opens the address sees something at once
+            self._feed.flush()
+            if isinstance(what, Viewable | Sites):
+                self._stack.enter_context(what.whole.watched(self._feed))
+            refused.pop_all()
 
     def __reduce__(self) -> NoReturn:
         uncopied("a view", "show the same again with another lw.view(...)")
@@ -174,7 +180,7 @@ class LiveView:
         return make_widget(self._server, height)
 
     def close(self) -> None:
-        """Serve no more. Viewers keep the last frame."""
+        """Serve no more. Viewers keep the last frame. A view that is open ends with its program."""
         if not self._feed.ended:
             self._feed.end()
         self._stack.close()
@@ -195,7 +201,13 @@ class LiveView:
         if kind is None:
             self.close()
             return
-        self._feed.ended = True  # what it would show may be of no step
+        self._leave()
+
+    def _leave(self) -> None:
+        """Close without another frame: what it would show may be of no step, and threads that make
+        frames have ended where the program has.
+        """
+        self._feed.ended = True
         self._stack.close()
 
     def __repr__(self) -> str:
@@ -206,9 +218,7 @@ class LiveView:
 
 def _dimensions(what: Any) -> int:
     """Of an array of real numbers; 0 for all else."""
-    kind = getattr(getattr(what, "dtype", None), "kind", "")
-    known = type(what).__module__.partition(".")[0] in ("numpy", "cupy")
-    return int(np.ndim(what)) if known and kind in "fiub" and np.size(what) else 0
+    return int(np.ndim(what)) if is_array_of_reals(what) and np.size(what) else 0
 
 
 def _refuse(shown: Mapping[str, Any], why: str) -> None:
@@ -313,8 +323,11 @@ def view(
         overwrite,
         scale,
     )
-    if not quiet:
-        print(made._server.lines, file=sys.stderr, flush=True)  # pyright: ignore[reportPrivateUsage]
-    if wait:
-        made._feed.wait_for_viewer()  # pyright: ignore[reportPrivateUsage]
+    with ExitStack() as interrupted:
+        interrupted.push(made)
+        if not quiet:
+            print(made._server.lines, file=sys.stderr, flush=True)  # pyright: ignore[reportPrivateUsage]
+        if wait:
+            made._feed.wait_for_viewer()  # pyright: ignore[reportPrivateUsage]
+        interrupted.pop_all()
     return made

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,7 @@ from typing import Any
 from lanewise.live.boxes import shares, whole_shares
 from lanewise.live.feed import Feed, FrameSet
 from lanewise.live.frame import CLOUDS, Frame, FrameHeader, decode, encode
-from lanewise.live.messages import COMMANDS, read_message
+from lanewise.live.messages import COMMANDS, read_message, written
 from lanewise.live.protocol import FLAGS
 from lanewise.live.replay import RecordedFeed
 from lanewise.support.errors import InputError
@@ -79,7 +78,7 @@ class Viewer:
             self._told = (None, None, 0.0)  # the page shows what was refused
             self._second = now, count + 1, refused + 1
             if refused < LOGGED:
-                await self.send(json.dumps({"is": "error", "text": str(error)}))
+                await self.send(written({"is": "error", "text": str(error)}))
         self.woken.set()
 
     def _do(self, message: dict[str, Any]) -> None:
@@ -128,7 +127,7 @@ class Viewer:
 
         def answer(fields: dict[str, Any]) -> None:  # from the run's thread
             step = self.feed.scene.moment[0]
-            text = json.dumps({"is": "picked", "row": row, "fields": fields, "step": step})
+            text = written({"is": "picked", "row": row, "fields": fields, "step": step})
             loop.call_soon_threadsafe(lambda: asyncio.ensure_future(self.send(text)))
 
         self.feed.pick(row, answer, order)
@@ -195,7 +194,7 @@ class Viewer:
         if soon or (plain, moving) == self._told[:2]:
             return
         self._told = plain, moving, time.monotonic()
-        await self.send(json.dumps({"is": "state", **state}))
+        await self.send(written({"is": "state", **state}))
 
     async def _send_frames(self) -> float:
         """Send the moment that is due, or what an earlier one left out; how long to wait then."""
