@@ -1,5 +1,5 @@
-"""What viewers may say, checked: all else is answered with the reason and changes nothing; and how
-they are told something.
+"""What viewers may say, checked: all else is answered with the reason and changes nothing; and the
+text of messages to them.
 """
 
 from __future__ import annotations
