@@ -388,6 +388,42 @@ def test_nothing_overflows_and_all_is_reached_by_keys(opened: Opened, size: tupl
         assert len([r for r in reached if not r.startswith(("BODY", "CANVAS", "FORM"))]) == all_of_them
 
 
+# where coloured ink is, and the words above it; what lies over it there; where the scale bar ends at the most
+LEGEND = """() => {
+    const { canvas } = document.getElementById("ink").getContext("2d"), { width, height } = canvas;
+    const { data } = document.getElementById("ink").getContext("2d").getImageData(0, 0, width, height);
+    const [xs, ys] = [[], []];
+    for (let k = 0; k < width * height; k++) {
+        const [r, g, b, a] = data.subarray(4 * k, 4 * k + 4);
+        if (a === 255 && Math.max(r, g, b) - Math.min(r, g, b) > 60) {
+            xs.push(k % width);
+            ys.push(Math.floor(k / width));
+        }
+    }
+    const ends = (of) => [of.reduce((a, b) => Math.min(a, b)), of.reduce((a, b) => Math.max(a, b))];
+    const [[left, right], [top, bottom]] = [ends(xs), ends(ys)];
+    document.getElementById("statistics").textContent = "many words of what the run is doing ".repeat(3);
+    const over = [...document.querySelectorAll("header, #link, #open, #panel, #transport")].filter((e) => {
+        const box = e.getBoundingClientRect();
+        return e.checkVisibility() && box.left < right && box.right > left && box.top < bottom + 14 && box.bottom > top - 34;
+    });
+    return { wide: right - left, over: over.map((e) => e.id || e.localName),
+        bar: bottom > height / 2 && left < 88 + 150 };
+}"""
+
+
+def test_nothing_lies_over_the_legend(opened: Opened) -> None:
+    with crossed() as run:
+        page = opened(first(run).url)
+        for width in (340, 400, 479, 481, 559, 561, 700, 758, 761, 800, 831, 840, 1000, 1280):
+            page.set_viewport_size({"width": width, "height": 450})
+            until(page, "lanewise.camera.width === document.getElementById('scene').clientWidth")
+            page.wait_for_timeout(60)
+            seen = page.evaluate(LEGEND)
+            assert (seen["over"], seen["bar"]) == ([], False), width
+            assert seen["wide"] > 150, width
+
+
 @pytest.mark.slow
 def test_a_hidden_tab_wants_no_frames(opened: Opened) -> None:
     hide = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true}); document.dispatchEvent(new Event('visibilitychange'))"

@@ -123,7 +123,8 @@ class CloudScene:
         """One frame, of points or of arrows, made of a copy of what it needs; boxes, if asked."""
         count = len(self._array)
         if not count:
-            return [encode(FrameHeader(kind=self._kind, step=self.moment[0]))]
+            step, time = self.moment
+            return [encode(FrameHeader(kind=self._kind, step=step, time=time))]
         look, kept = self._look(asked.field), self._kept(asked)
         shape = 7 if self._shown.heading else 4, count
         size = 4 * math.prod(shape)

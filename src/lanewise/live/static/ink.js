@@ -29,7 +29,7 @@ export function inked(c) {
     if (view.axes && !camera.flat) triad(camera, 40, bottom - 42);
     if (!view.named) bar(camera, view, camera.flat ? 16 : 88, bottom);
     if (view.legend) {
-      const narrow = camera.width < 560;
+      const narrow = camera.width < 480; // no room beside the scale bar
       const low = view.curve ? 60 : bottom - 4;
       legend(view, camera.width - 16 - LEGEND, narrow ? 100 : low);
     }
