@@ -159,7 +159,7 @@ def test_only_shifts_that_cuda_defines_are_its_own(kind: Scalar) -> None:
     for n, operator in product(range(-2, 2 * bits + 2), ("<<", ">>")):
         shift = ir.Binary(operator, a, ir.Literal(n, kind), kind)  # pyright: ignore[reportArgumentType]
         text = cuda_expression(shift, lambda name: name)
-        assert ("lw_shift" in text) == (not 0 <= n < bits), text
+        assert ("lw_shift" in text) == (not 0 <= n < bits or (operator, kind) == (">>", I64)), text
 
 
 @lw.record
@@ -192,6 +192,46 @@ def test_shifts_of_loops_that_are_written_out(device: str) -> None:
                 total = total.of(total.value ^ ((x << n) + (x >> n)).value)
             expected.append(total.value)
         assert to_host(found).tolist() == expected, kind
+
+
+@lw.record
+class Turned:
+    x: lw.i64
+
+
+@lw.elementwise
+def turned(e: Turned) -> tuple[lw.i64, lw.i64, lw.i64, lw.i64, lw.i64, lw.i64]:
+    x = e.x
+    plus, minus = lw.i64(0), lw.i64(0)
+    for n in range(1, 64):  # written out: what one number of a text is shifted by to the left and the rest to the right
+        plus = 3 * plus + ((x << n) + (x >> (64 - n)))
+        minus = 3 * minus + ((x << n) - (x >> (64 - n)))
+    doubled = 2 * x + (x >> 63)
+    products = (x * 4294967296 - x // 4294967296) ^ (x // 16777216 - x * 1099511627776)
+    halves = ((x << 32) + (x >> 32)) ^ 7 * ((x >> 32) - (x << 32))
+    ends = ((x << 63) - (x >> 1)) ^ 5 * ((x >> 56) - (x << 8))
+    return plus, minus, doubled, products, halves, ends
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_a_sum_of_two_shifts_is_not_a_rotation(device: str) -> None:
+    """An assembler of CUDA made one of them, of signed numbers and of differences too."""
+    x = np.array([*numbers(I64), 2**40 + 3, -(2**40) - 3, 0x123456789ABCDEF], np.int64)
+    with np.errstate(over="ignore"):
+        plus, minus = np.zeros_like(x), np.zeros_like(x)
+        for n in range(1, 64):
+            plus, minus = 3 * plus + ((x << n) + (x >> (64 - n))), 3 * minus + ((x << n) - (x >> (64 - n)))
+        products = (x * 2**32 - x // 2**32) ^ (x // 2**24 - x * 2**40)
+        halves = ((x << 32) + (x >> 32)) ^ 7 * ((x >> 32) - (x << 32))
+        ends = ((x << 63) - (x >> 1)) ^ 5 * ((x >> 56) - (x << 8))
+        expected = plus, minus, 2 * x + (x >> 63), products, halves, ends
+    for name, found, wanted in zip(
+        "plus minus doubled products halves ends".split(),
+        turned(Turned.array(x=x, device=device)),
+        expected,
+        strict=True,
+    ):
+        np.testing.assert_array_equal(to_host(found), wanted, name)
 
 
 # ---------------------------------------------------------------- sums
@@ -390,6 +430,11 @@ TEXTS = {
     "lw.abs(a - b)": "lw_abs(({t})(({u})a - ({u})b))",
     "(a + 1) * 2 > a": "({t})((({u})a + 1{s}) * 2{s}) > a",
 }
+LONG_TEXTS = {  # 64 bits are shifted by halves (lw_shift_right says why)
+    "a >> 3": "lw_shift_right(a, 3LL)",
+    "a // 8": "lw_shift_right(a, 3LL)",
+    "(a + 1) // 8": "lw_shift_right(({t})(({u})a + 1{s}), 3LL)",
+}
 
 
 @pytest.mark.parametrize("kind", [I32, I64], ids=str)
@@ -401,7 +446,8 @@ def test_cuda_texts_have_no_signed_arithmetic(kind: Scalar, text: str) -> None:
     returned = f.lowered.function.body[-1]
     assert isinstance(returned, ir.Return)
     words = {"t": "int", "u": "unsigned int", "s": "u", "l": ""} if kind == I32 else {"t": "long long", "u": "unsigned long long", "s": "ULL", "l": "LL"}  # fmt: skip
-    assert cuda_expression(returned.values[0], str) == TEXTS[text].format(**words)
+    expected = {**TEXTS, **LONG_TEXTS} if kind == I64 else TEXTS
+    assert cuda_expression(returned.values[0], str) == expected[text].format(**words)
 
 
 def test_ptx_keeps_what_signed_arithmetic_would_lose() -> None:

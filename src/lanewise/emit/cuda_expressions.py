@@ -176,7 +176,8 @@ def _binary(x: ir.Binary, names: Callable[[str], str], level: int) -> str:
         return _whole_division(x, names, level)
     if _wraps(x):
         return _wrap(f"({TYPES[x.type]})({_modular(x, names)})", _UNARY, level)
-    if x.operator in ("<<", ">>") and not x.bounded and not _in_range(x):
+    by_halves = (x.operator, x.type) == (">>", I64)  # lw_shift_right says why
+    if x.operator in ("<<", ">>") and not x.bounded and (by_halves or not _in_range(x)):
         name = "lw_shift_left" if x.operator == "<<" else "lw_shift_right"
         return f"{name}({cuda_expression(x.left, names)}, {cuda_expression(x.right, names)})"
     own = _BINDING[x.operator]
@@ -193,6 +194,8 @@ def _whole_division(x: ir.Binary, names: Callable[[str], str], level: int) -> st
     # shift and mask round as Python does, for negative numbers too
     if power > 0 and not power & (power - 1):
         symbol, operand = (">>", power.bit_length() - 1) if x.operator == "//" else ("&", power - 1)
+        if (symbol, x.type) == (">>", I64) and not x.bounded:
+            return f"lw_shift_right({cuda_expression(x.left, names)}, {operand}LL)"
         return _wrap(
             f"{cuda_expression(x.left, names, _UNARY)} {symbol} {operand}", _BINDING[symbol], level
         )

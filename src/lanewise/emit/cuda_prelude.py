@@ -257,9 +257,16 @@ __device__ __forceinline__ long long lw_shift_left(long long x, long long n)
     "lw_shift_right": """// Copies of the sign are left after as many places as there are bits; a negative number of places counts as more.
 __device__ __forceinline__ unsigned int lw_shift_right(unsigned int x, unsigned int n) { return n < 32u ? x >> n : 0u; }
 __device__ __forceinline__ int lw_shift_right(int x, int n) { return x >> ((unsigned int)n < 32u ? n : 31); }
+// Of 64 bits by halves: the assemblers of CUDA 12.9 and 13.0 make one rotation of (x << n) + (x >> 64 - n), and of their
+// difference, also where x is signed.
 __device__ __forceinline__ long long lw_shift_right(long long x, long long n)
 {
-    return x >> ((unsigned long long)n < 64ULL ? n : 63LL);
+    const double halves = __longlong_as_double(x);
+    const int high = __double2hiint(halves), low = __double2loint(halves);
+    const int places = (unsigned long long)n < 64ULL ? (int)n : 63;
+    const int above = places < 32 ? high >> places : high >> 31;
+    const int below = places < 32 ? (int)__funnelshift_r((unsigned int)low, (unsigned int)high, places) : high >> (places - 32);
+    return __double_as_longlong(__hiloint2double(above, below));
 }
 """,
     "lw_any_floor_divide": """__device__ __forceinline__ int lw_any_floor_divide(int a, int b)  // rounds towards minus infinity; wraps
