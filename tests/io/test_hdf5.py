@@ -16,15 +16,14 @@ import pytest
 from lanewise.io import hdf5
 from lanewise.io.hdf5 import (
     add_dataset,
+    add_rows,
     chunk_of,
-    grow_dataset,
     open_hdf5,
     read_text,
     set_attributes,
     text_of,
     write_hdf5,
 )
-from lanewise.io.sums import append_rows
 from lanewise.support.errors import InputError
 
 LONG = "".join(f"{k}é" for k in range(9000))
@@ -39,9 +38,8 @@ def fill(file: Any) -> None:
     add_dataset(group, "values", VALUES)
     add_dataset(group, "packed", VALUES, compression="gzip")
     add_dataset(file, "nothing", np.empty((0, 3)))
-    grown = grow_dataset(file, "grown", (3,), np.float64, chunks=(7, 3))
-    append_rows(grown, VALUES[:111])
-    append_rows(grown, VALUES[111:])
+    pieces = (VALUES[:111], VALUES[111:])
+    add_rows(file, "grown", VALUES.shape, np.float64, pieces, maxshape=(None, 3), chunks=(7, 3))
 
 
 def content(path: Path) -> dict[str, Any]:
@@ -91,13 +89,22 @@ def test_no_flipped_bit_is_read_as_other_content(tmp_path: Path) -> None:
     assert all(text.startswith(f"{path}: ") and "\n" not in text for text in refused)
 
 
-def test_a_copy_of_another_file_is_added_to(tmp_path: Path) -> None:
-    write_hdf5(tmp_path / "a.h5", fill)
-    write_hdf5(tmp_path / "b.h5", lambda file: add_dataset(file, "more", VALUES), base=tmp_path / "a.h5")
-    more = content(tmp_path / "b.h5")
-    assert more.pop("more")[2] == VALUES.tobytes()
-    assert more.pop("more@lanewise_crc32")
-    assert more == content(tmp_path / "a.h5")
+@pytest.mark.parametrize("maxshape", [(20, 40_000), (None, 40_000)])
+def test_bytes_do_not_tell_the_pieces(maxshape: Any, tmp_path: Path) -> None:
+    """Of several chunks a dataset, and several pieces a chunk."""
+    values = np.random.default_rng(2).random((20, 40_000))
+    written: set[bytes] = set()
+    for number, cuts in enumerate(((), (1,), (7, 8, 19), range(1, 20))):
+        pieces = np.split(values, list(cuts))
+
+        def fill(file: Any, pieces: Any = pieces) -> None:
+            for name in "ab":
+                add_rows(file, name, values.shape, np.float64, pieces, maxshape=maxshape)
+
+        write_hdf5(tmp_path / f"{number}.h5", fill)
+        written.add((tmp_path / f"{number}.h5").read_bytes())
+        assert content(tmp_path / f"{number}.h5")["b"][2] == values.tobytes()
+    assert len(written) == 1
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,9 @@ for one, notice most damage; what Fletcher sums cannot see is noticed by the CRC
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from io import RawIOBase
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -151,26 +149,21 @@ def write_hdf5(
     fill: Callable[[Any], None],
     *,
     overwrite: bool = False,
-    base: Path | None = None,
 ) -> None:
-    """Call `fill` with a new h5py.File, empty or a copy of `base`, and put it at `path` in one step
-    (see `atomic_path`).
+    """Call `fill` with a new, empty h5py.File, and put it at `path` in one step (see
+    `atomic_path`).
     """
-    with atomic_path(path, overwrite) as temporary:
-        if base is not None:
-            shutil.copyfile(base, temporary)
-        with temporary.open("r+b", buffering=0) as raw:
-            sink = _Sink(raw)
-            try:
-                mode = "w" if base is None else "r+"
-                with imported("h5py").File(sink, mode, libver=VERSION) as file:
-                    fill(file)
-                    promise(file)
-            except Exception:
-                if sink.error is None:
-                    raise
-            if sink.error is not None:
-                raise sink.error
+    with atomic_path(path, overwrite) as temporary, temporary.open("r+b", buffering=0) as raw:
+        sink = _Sink(raw)
+        try:
+            with imported("h5py").File(sink, "w", libver=VERSION) as file:
+                fill(file)
+                promise(file)
+        except Exception:
+            if sink.error is None:
+                raise
+        if sink.error is not None:
+            raise sink.error
 
 
 def set_attributes(target: Any, values: Mapping[str, Any]) -> None:
@@ -209,13 +202,6 @@ def add_rows(
     """`add_dataset` for values that come in pieces, one after the other along the first axis."""
     dataset = _created(group, name, shape, dtype, **options)
     put_rows(dataset, pieces)
-    return dataset
-
-
-def grow_dataset(group: Any, name: str, row: tuple[int, ...], dtype: Any, **options: Any) -> Any:
-    """A dataset of no rows of this shape, for `sums.append_rows`."""
-    dataset = _created(group, name, (0, *row), dtype, maxshape=(None, *row), **options)
-    put_sum(dataset, np.empty((0, *row), dtype))
     return dataset
 
 

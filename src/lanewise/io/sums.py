@@ -10,7 +10,7 @@ the file. The attribute `lanewise_sums` of a file says that every dataset has th
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Any
 
 import numpy as np
@@ -63,18 +63,6 @@ def put_rows(dataset: Any, pieces: Iterable[NDArray[Any]]) -> None:
     _keep(dataset, crc)
 
 
-def append_rows(dataset: Any, values: NDArray[Any]) -> None:
-    """Make a dataset longer by these rows; its sum continues from that of the earlier ones, which
-    are not read.
-    """
-    before = len(dataset)
-    crc = int(dataset.attrs[SUM][0]) if before else 0
-    rows = np.asarray(values, dataset.dtype)
-    dataset.resize(before + len(rows), axis=0)
-    dataset[before:] = rows
-    _keep(dataset, crc_of(rows, crc))
-
-
 def _keep(dataset: Any, crc: int) -> None:
     dataset.attrs[SUM] = np.array([crc, _of_place(dataset, crc)], np.uint32)
 
@@ -123,14 +111,26 @@ def read_array(dataset: Any) -> NDArray[Any]:
 
 def check_sum(dataset: Any) -> None:
     """Read a dataset some rows at a time, and keep nothing of it; raises as `read_array`."""
+    for _ in checked_rows(dataset):
+        pass
+
+
+def checked_rows(dataset: Any) -> Generator[NDArray[Any]]:
+    """The values of a dataset some rows at a time; raises as `read_array`, after the last ones
+    where they are not what was written.
+    """
     name = check_stored(dataset)
     crc = 0
     if dataset.shape and dataset.size:
         rows = max(1, PIECE * dataset.shape[0] // (dataset.dtype.itemsize * dataset.size))
         for first in range(0, len(dataset), rows):
-            crc = crc_of(dataset[first : first + rows], crc)
+            piece = dataset[first : first + rows]
+            crc = crc_of(piece, crc)
+            yield piece
     elif dataset.size:
-        crc = crc_of(np.asarray(dataset[()]))
+        piece = np.asarray(dataset[()])
+        crc = crc_of(piece)
+        yield piece
     if promised(dataset.file):
         _compare(dataset, name, crc)
 

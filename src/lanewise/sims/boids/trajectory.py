@@ -10,13 +10,16 @@
 | state/speed, id | (n,) | |
 
 Every parameter of the run is an attribute of the file. Frames are kept in memory until the file is
-written: whole, in one step, as a copy of what it was with the new frames behind.
+written: anew each time, with those of the earlier file first. So its bytes do not tell how often
+that was, and a run that was cut leaves the file of one that was not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lanewise as lw
-from lanewise.io.hdf5 import add_dataset, grow_dataset, open_hdf5, set_attributes, write_hdf5
-from lanewise.io.sums import PIECE, append_rows, promised, put_sum
+from lanewise.io.hdf5 import add_dataset, add_rows, open_hdf5, set_attributes, write_hdf5
+from lanewise.io.sums import checked_rows
 from lanewise.profiling.profile import span
 from lanewise.sims.boids.settings import as_parameters
 from lanewise.sims.boids.state import State
@@ -38,6 +41,9 @@ if TYPE_CHECKING:
 
 FORMAT = "lanewise flock 1"
 """The attribute `format`, by which the file is recognised."""
+
+FRAMES = ("trajectory", "history")
+"""Groups whose datasets have a row for every frame."""
 
 STATE = ("position", "forward", "up", "acceleration", "speed")
 MOST_WAITING = 1 << 28  # bytes of frames in memory before the file is written
@@ -111,45 +117,20 @@ class Trajectory:
         """
 
         def fill(file: Any) -> None:
-            if renewed is not None:
-                with open_hdf5(renewed) as earlier:
-                    _copy_frames(earlier, file)
-            _fill(file, flock, state, self.waiting, parameters)
+            _fill(file, flock, state, parameters)
+            with nullcontext() if self.base is None else open_hdf5(self.base) as earlier:
+                _add_frames(file, earlier, self.waiting)
             extra(file)
 
         mesh = mesh_of(flock.boids)
         if writes_files(mesh):
-            renewed = self.base if self.base is not None and not _has_sums(self.base) else None
-            write_hdf5(path, fill, overwrite=overwrite, base=None if renewed else self.base)
+            write_hdf5(path, fill, overwrite=overwrite)
         written(mesh)
         self.base = path
         self.waiting.clear()
 
 
-def _has_sums(path: Path) -> bool:
-    """Whether a file is of the version that writes sums: others are copied into one that has
-    them.
-    """
-    with open_hdf5(path) as file:
-        return promised(file)
-
-
-def _copy_frames(earlier: Any, file: Any) -> None:
-    """All frames, some at a time."""
-    for name in (f"{g}/{n}" for g in ("trajectory", "history") if g in earlier for n in earlier[g]):
-        data = earlier[name]
-        rows = max(1, PIECE // max(1, data.dtype.itemsize * int(np.prod(data.shape[1:]))))
-        for first in range(0, len(data), rows):
-            _append(file, name, data[first : first + rows])
-
-
-def _fill(
-    file: Any,
-    flock: Flock,
-    state: State,
-    frames: list[Frame],
-    parameters: Mapping[str, Any],
-) -> None:
+def _fill(file: Any, flock: Flock, state: State, parameters: Mapping[str, Any]) -> None:
     shown = {
         **as_parameters(flock.settings),
         "agents": len(flock),
@@ -161,30 +142,34 @@ def _fill(
         file, {**dict(attributes(shown)), "format": FORMAT, "lanewise_version": lw.__version__}
     )
     for name in STATE:
-        _replace(file, f"state/{name}", getattr(state, name))
-    _replace(file, "state/id", state.ids)
-    if not frames:
-        return
+        add_dataset(file, f"state/{name}", getattr(state, name))
+    add_dataset(file, "state/id", state.ids)
+
+
+def _add_frames(file: Any, earlier: Any, frames: list[Frame]) -> None:
+    """Those of an earlier file, if there is one, and those that wait."""
+    before = {
+        f"{group}/{name}": rows
+        for group in FRAMES
+        for name, rows in ((earlier or {}).get(group) or {}).items()
+    }
+    waiting = _columns(frames) if frames else {}
+    for name in sorted(before.keys() | waiting.keys()):
+        parts = [part[name] for part in (before, waiting) if name in part]
+        row = parts[0].shape[1:]
+        pieces = chain(
+            checked_rows(before[name]) if name in before else (),
+            [waiting[name]] if name in waiting else (),
+        )
+        shape = (sum(map(len, parts)), *row)
+        add_rows(file, name, shape, parts[0].dtype, pieces, maxshape=(None, *row))
+
+
+def _columns(frames: list[Frame]) -> dict[str, NDArray[Any]]:
     columns: dict[str, list[Any]] = {
         f"trajectory/{name}": [getattr(f, name) for f in frames]
         for name in ("step", "time", "position", "forward", "speed")
     }
     rows = [f.statistics.as_dict() for f in frames]
     columns |= {f"history/{name}": [row[name] for row in rows] for name in rows[0]}
-    for name, values in columns.items():
-        _append(file, name, np.array(values))
-
-
-def _replace(file: Any, name: str, values: NDArray[Any]) -> None:
-    if name in file:
-        file[name][...] = values
-        put_sum(file[name], values)
-    else:
-        add_dataset(file, name, values)
-
-
-def _append(file: Any, name: str, values: NDArray[Any]) -> None:
-    if name not in file:
-        chunk = (1, *values.shape[1:]) if values.ndim > 1 else (1024,)
-        grow_dataset(file, name, values.shape[1:], values.dtype, chunks=chunk)
-    append_rows(file[name], values)
+    return {name: np.array(values) for name, values in columns.items()}
