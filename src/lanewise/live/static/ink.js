@@ -31,7 +31,7 @@ export function inked(c) {
     if (view.legend) {
       const narrow = camera.width < 480; // no room beside the scale bar
       const low = view.curve ? 60 : bottom - 4;
-      legend(view, camera.width - 16 - LEGEND, narrow ? 100 : low);
+      legend(view, camera.width - 16 - LEGEND, narrow ? 116 : low);
     }
     if (view.curve) curve(view.curve, 64, camera.height - 34, camera.width - 88);
     if (view.followed) ring(camera, view.followed);
