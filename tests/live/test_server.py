@@ -470,9 +470,40 @@ def test_a_socket_is_its_users_alone(scene: Counting, tmp_path: Path) -> None:
     server.stop()
     assert not path.exists()
     path.write_text("mine")
-    with pytest.raises(InputError, match=r"view\.sock exists and is no socket"):
+    with pytest.raises(InputError, match=r"view\.sock exists and is no socket; wanted a new path"):
         Server(Feed(scene), Serving(path=path)).start()
     assert path.read_text() == "mine"
+
+
+@pytest.mark.parametrize(("given", "port"), [({}, 8700), ({"port": 9000}, 9000), ({"port": 0}, 8700)], ids=str)
+def test_behind_a_socket_the_port_is_that_of_a_tunnel(scene: Counting, tmp_path: Path, given: Any, port: int) -> None:
+    server = Server(Feed(scene), Serving(path=tmp_path / "view.sock", **given))
+    assert server.url == f"http://127.0.0.1:{port}/#t={server.token}"
+    assert f"ssh -L {port}:{tmp_path}/view.sock " in server.lines
+
+
+@pytest.mark.parametrize(
+    ("given", "where", "wanted"),
+    [
+        ({"host": "300.1.1.1"}, "300.1.1.1", "an address of this machine, or a name of it"),
+        ({"host": "192.0.2.1"}, "192.0.2.1", "an address of this machine, or a name of it"),
+        ({"host": "a" * 80}, "a" * 80, "an address of this machine, or a name of it"),
+        (
+            {"path": Path("none/view.sock")},
+            "none/view.sock",
+            "a new path of at most 100 bytes, in a folder that exists",
+        ),
+        ({"path": Path("a" * 200)}, "a" * 200, "a new path of at most 100 bytes, in a folder that exists"),
+    ],
+    ids=["no address", "another machine's", "no name", "no folder", "long"],
+)
+def test_where_nothing_can_be_served_is_said(scene: Counting, given: dict[str, Any], where: str, wanted: str) -> None:
+    """It is not a matter of ports."""
+    with pytest.raises(InputError) as refused:
+        Server(Feed(scene), Serving(unsafe=True, **given)).start()
+    said = str(refused.value)
+    assert said.startswith(f"a view cannot be served at {where}: ")
+    assert said.endswith(f"; wanted {wanted}")
 
 
 def test_other_hosts_need_a_word_more() -> None:

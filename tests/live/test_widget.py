@@ -30,6 +30,15 @@ def test_the_page_is_one_document() -> None:
     assert script == joined()[0]
 
 
+@pytest.mark.parametrize("height", [0, -5, 1.5, True, "x"])
+def test_heights_that_are_none_are_refused(height: Any) -> None:
+    with (
+        lw.view(sparks(), port=0, quiet=True) as view,
+        pytest.raises(lw.LanewiseError, match=r"the height is .*; wanted pixels, an integer from 1 on"),
+    ):
+        view.widget(height)
+
+
 def test_frames_come_through_the_comm(monkeypatch: pytest.MonkeyPatch) -> None:
     said: queue.Queue[tuple[dict[str, Any], Any]] = queue.Queue()
     array = sparks()

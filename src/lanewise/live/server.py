@@ -7,6 +7,7 @@ token, and no page of another site gets past Host and Origin.
 from __future__ import annotations
 
 import asyncio
+import errno
 import getpass
 import ipaddress
 import os
@@ -37,7 +38,7 @@ from lanewise.support.installation import install
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 EVERYWHERE = ("0.0.0.0", "::")  # all addresses of this machine
-PORTS = 10  # that are tried
+DEFAULT_PORT, PORTS = 8700, 10  # the first one, and how many are tried
 VIEWERS = 8
 WRONG, CLOSED_SECONDS = 3, 10.0  # tokens of a peer, and how long it is not heard then
 HELLO_SECONDS = 5.0
@@ -58,10 +59,11 @@ class Serving:
     """Where and how a view is served.
 
     port: the first of ten that are tried; 0: any. host: other than loopback only where `unsafe`.
-    path: of a Unix socket instead. budget: bytes a second of a viewer.
+    path: of a Unix socket instead; the port is then that of a tunnel to it. budget: bytes a second
+    of a viewer.
     """
 
-    port: int = 8700
+    port: int = DEFAULT_PORT
     host: str = "127.0.0.1"
     unsafe: bool = False
     path: Path | None = None
@@ -123,7 +125,12 @@ class Server:
     @property
     def url(self) -> str:
         """The address with the token."""
-        return f"http://{self._named}:{self.port or 8700}/#t={self.token}"
+        return f"http://{self._named}:{self._port_there}/#t={self.token}"
+
+    @property
+    def _port_there(self) -> int:
+        """Where the viewer is: behind a socket that of a tunnel."""
+        return self.port or self.serving.port or DEFAULT_PORT
 
     @property
     def _named(self) -> str:
@@ -142,7 +149,7 @@ class Server:
         there = f"{getpass.getuser()}@{socket.gethostname()}"
         path = self.serving.path
         to = path.resolve() if path else f"127.0.0.1:{self.port}"
-        tunnel = f"ssh -L {self.port or 8700}:{to} {there}"
+        tunnel = f"ssh -L {self._port_there}:{to} {there}"
         said = f"view: {self.url}   (from your machine: {tunnel})"
         return f"{said}\n{self.note}" if self.note else said
 
@@ -154,7 +161,12 @@ class Server:
         except Exception as error:  # a name of a host that is none raises ValueError
             if self._ready.is_set() and not isinstance(error, OSError):
                 raise
-            self._failed = self._failed or f"a view cannot be served: {error}"
+            path, host = self.serving.path, self.serving.host
+            where, wanted = host, "an address of this machine, or a name of it"
+            if path is not None:
+                where, wanted = path, "a new path of at most 100 bytes, in a folder that exists"
+            said = f"a view cannot be served at {where}: {error}; wanted {wanted}"
+            self._failed = self._failed or said
         finally:
             self._ready.set()
 
@@ -196,6 +208,8 @@ class Server:
             try:
                 server = await serve(self._viewer, self.serving.host, port, **options)
             except OSError as error:
+                if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+                    raise  # no port of this host would do
                 if port == tried[-1]:
                     self._failed = (
                         f"no port from {first} to {tried[-1]} is free for a view ({error}); wanted "

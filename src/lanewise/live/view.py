@@ -35,6 +35,7 @@ from lanewise.support.whole_steps import WholeSteps
 Fields: TypeAlias = Mapping[str, Callable[[], Any]]
 DIMENSIONS = (2, 3)  # of arrays
 SLOWEST = 0.001  # frames a second
+MOST_STEP = 2**53  # which the page can tell from the next one
 
 
 @runtime_checkable
@@ -156,12 +157,15 @@ class LiveView:
 
         step: its number; None: the next one.
 
-        Raises `InputError` after `close`, and for a step that is no integer from 0 on.
+        Raises `InputError` after `close`, and for a step that is no such integer.
         """
         self._check_open()
         given: Any = step
-        if given is not None and (not isinstance(given, Integral) or given is True or given < 0):
-            raise InputError(f"the step is {shown(step)}; wanted an integer from 0 on")
+        whole = isinstance(given, Integral) and given is not True
+        if given is not None and not (whole and 0 <= given <= MOST_STEP):
+            raise InputError(
+                f"the step is {shown(step)}; wanted an integer from 0 to {MOST_STEP:,}"
+            )
         if not math.isfinite(time):
             raise InputError(f"the time is {shown(time)}; wanted a finite number")
         self._step = self._step + 1 if step is None else int(step)
@@ -170,14 +174,17 @@ class LiveView:
 
     def widget(self, height: int = 480) -> Any:
         """The page as a widget, in a notebook: no port is needed. Raises `InputError` where
-        anywidget is not installed.
+        anywidget is not installed, and for a height that is none.
 
         height: in pixels. While a cell runs, what the page says is heard at its end.
         """
         from lanewise.live.widget import make_widget
 
         self._check_open()
-        return make_widget(self._server, height)
+        pixels: Any = height
+        if not isinstance(pixels, Integral) or pixels is True or pixels < 1:
+            raise InputError(f"the height is {shown(height)}; wanted pixels, an integer from 1 on")
+        return make_widget(self._server, int(height))
 
     def close(self) -> None:
         """Serve no more. Viewers keep the last frame. A view that is open ends with its program."""

@@ -29,9 +29,8 @@ export function inked(c) {
     if (view.axes && !camera.flat) triad(camera, 40, bottom - 42);
     if (!view.named) bar(camera, view, camera.flat ? 16 : 88, bottom);
     if (view.legend) {
-      const narrow = camera.width < 480; // no room beside the scale bar
       const low = view.curve ? 60 : bottom - 4;
-      legend(view, camera.width - 16 - LEGEND, narrow ? 116 : low);
+      legend(view, camera.width - 16 - LEGEND, camera.width < 480 ? 116 : low);
     }
     if (view.curve) curve(view.curve, 64, camera.height - 34, camera.width - 88);
     if (view.followed) ring(camera, view.followed);

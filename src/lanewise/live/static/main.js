@@ -152,7 +152,7 @@ function say() {
   }
   const cloud = scene.cloud();
   const part = cloud?.count < cloud?.total ? `${grouped(cloud.count)} of ` : "";
-  const shown = cloud && `${part}${grouped(cloud.total)} point${cloud.total === 1 ? "" : "s"}`;
+  const shown = cloud && `${part}${grouped(cloud.total)} point${cloud.total - 1 ? "s" : ""}`;
   const still = run.paused || alone();
   const told = Object.entries(run.statistics ?? {}).map(([name, x]) =>
     x && !(still && name === "steps/s") && `${name} ${digits(x)}`);
