@@ -491,7 +491,7 @@ def test_what_is_there_is_seen_before_any_update(what: Any) -> None:
         ({"step": "x"}, "the step is 'x'; wanted an integer"),
         ({"step": -3}, "the step is -3; wanted"),
         ({"step": 1.5}, "the step is 1.5; wanted"),
-        ({"step": 2**60}, r"the step is 1152921504606846976; wanted an integer from 0 to 9,007,199,254,740,992"),
+        ({"step": 2**60}, r"the step is 1152921504606846976; wanted an integer from 0 to 9,007,199,254,740,991"),
         ({"step": 6, "time": math.nan}, "the time is nan; wanted a finite number"),
     ],
 )

@@ -35,7 +35,7 @@ from lanewise.support.whole_steps import WholeSteps
 Fields: TypeAlias = Mapping[str, Callable[[], Any]]
 DIMENSIONS = (2, 3)  # of arrays
 SLOWEST = 0.001  # frames a second
-MOST_STEP = 2**53  # which the page can tell from the next one
+STEPS = range(2**53)  # which the page can tell from each other
 
 
 @runtime_checkable
@@ -161,8 +161,9 @@ class LiveView:
         """
         self._check_open()
         given: Any = step
-        whole = isinstance(given, Integral) and given is not True
-        if given is not None and not (whole and 0 <= given <= MOST_STEP):
+        if given is not None and not (
+            isinstance(given, Integral) and given is not True and int(given) in STEPS
+        ):
             raise InputError(
                 f"the step is {shown(step)}; wanted an integer from 0 to {MOST_STEP:,}"
             )
