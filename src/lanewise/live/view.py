@@ -165,7 +165,7 @@ class LiveView:
             isinstance(given, Integral) and given is not True and int(given) in STEPS
         ):
             raise InputError(
-                f"the step is {shown(step)}; wanted an integer from 0 to {MOST_STEP:,}"
+                f"the step is {shown(step)}; wanted an integer from 0 to {STEPS[-1]:,}"
             )
         if not math.isfinite(time):
             raise InputError(f"the time is {shown(time)}; wanted a finite number")
