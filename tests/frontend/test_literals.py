@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import lanewise as lw
+from lanewise.language import types as t
 from tests.frontend.ways import agree
 from tests.written import module
 
@@ -207,3 +209,19 @@ def test_constants_of_the_module() -> None:
     assert got[1].tolist() == [0.25, 0.25]
     assert got[2].tolist() == [[0, 0, -9.75]] * 2
     assert got[3][0] == pytest.approx(4 / 9 + 1 / 36, abs=1e-15)
+
+
+@pytest.mark.parametrize("scalar", [k for k in (*t.SCALARS, *t.STORED) if not k.is_float], ids=str)
+def test_literals_shift_by_fewer_bits_than_the_shift_is_computed_in(scalar: t.Scalar) -> None:
+    """Of booleans and of numbers of 8 and 16 bits, which are i32 there, by up to 31."""
+    kind = t.I32 if scalar in (t.BOOL, *t.STORED) else scalar
+    bits, x = 8 * kind.size, np.ones(3, scalar.dtype)
+    text = "@lw.elementwise\ndef kernel(x: lw.{}) -> lw.{}:\n    return x {} {}\n"
+    for sign, wanted in (("<<", t.convert(1 << bits - 1, kind)), (">>", 0)):
+        kernel = module(text.format(scalar, kind, sign, bits - 1)).kernel
+        for device in ("python", "cpu"):
+            with lw.device(device):
+                np.testing.assert_array_equal(kernel(x), wanted, device)
+        for places in (bits, -1):
+            with pytest.raises(lw.CompileError, match=f"{kind} has {bits} bits"):
+                module(text.format(scalar, kind, sign, places)).kernel(x)

@@ -103,10 +103,13 @@ def _check_literals(scope: Scope, symbol: str, left: Number, right: Number, node
                 wanted="another divisor",
                 hint="infinity is math.inf" if symbol == "/" else "",
             )
-        bits = MAX_BITS if x is not None else 8 * left.scalar.size
-        if symbol in {"<<", ">>"} and isinstance(y, int) and not 0 <= y < bits:
+        if symbol not in {"<<", ">>"} or not isinstance(y, int):
+            continue
+        kind = _computed_in(scope, symbol, left, right, node)
+        bits = MAX_BITS if x is not None else 8 * kind.size
+        if not 0 <= y < bits:
             if x is None:
-                message, found = f"{left.scalar} has {bits} bits", f"a shift by {y}"
+                message, found = f"{kind} has {bits} bits", f"a shift by {y}"
             else:
                 message, found = "this shift of a literal is out of range", f"{x} {symbol} {y}"
             raise scope.error(message, node, found=found, wanted=f"a shift by 0 to {bits - 1}")
