@@ -28,7 +28,7 @@ from tests.cli.command import start_process
 
 PATIENCE = 90.0  # seconds
 SCANS = {
-    "gravity": (("--bodies", "300", "--steps", "800", "--checkpoint-seconds", "0.05", "--diagnostics-every", "50"), "seed=1,2"),
+    "gravity": (("--bodies", "300", "--steps", "6000", "--checkpoint-seconds", "0.05", "--diagnostics-every", "50"), "seed=1,2"),
     "lbm": (("cavity", "--size", "48", "--steps", "4000", "--checkpoint-every", "200"), "re=50,100"),
     "boids": (("--agents", "600", "--steps", "900", "--checkpoint-every", "50"), "max-speed=7,9"),
     "steady": (("channel", "--size", "24", "--until-steady", "--checkpoint-every", "100"), "re=5,10"),
@@ -135,14 +135,15 @@ def test_a_process_of_a_unit_that_is_killed_is_started_again(
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.slow
+@pytest.mark.parametrize("name", SCANS)
 def test_an_interrupted_scan_goes_on(
-    tmp_path: Path, undisturbed: Callable[[str], dict[str, bytes]], started: list[subprocess.Popen[str]]
+    name: str, tmp_path: Path, undisturbed: Callable[[str], dict[str, bytes]], started: list[subprocess.Popen[str]]
 ) -> None:
     before = signal.signal(
         signal.SIGINT, signal.default_int_handler
     )  # where tests run in the background, it is ignored
-    scan, folder = scan_of("gravity"), tmp_path / "scan"
-    process = start_process(tmp_path, "units", "run", folder, "gravity", *scan.options, "--scan", SCANS["gravity"][1])
+    scan, folder = scan_of(name), tmp_path / "scan"
+    process = start_process(tmp_path, "units", "run", folder, scan.product, *scan.options, "--scan", SCANS[name][1])
     signal.signal(signal.SIGINT, before)
     started.append(process)
     wait_until(UnitFiles(folder, 1).state.exists)
@@ -152,7 +153,7 @@ def test_an_interrupted_scan_goes_on(
     assert f"interrupted; continue with: lanewise units resume {folder}" in said
     assert [s.state for s in status(read_scan(folder), folder)] == ["begun", "waiting"]
     run(None, folder)
-    assert files(folder) == undisturbed("gravity")
+    assert files(folder) == undisturbed(name)
 
 
 @pytest.mark.slow
