@@ -17,6 +17,7 @@ from lanewise.live.frame import decode
 from lanewise.live.recording import read_recording
 from lanewise.live.replay import RecordedFeed
 from lanewise.live.scenes import finished
+from lanewise.live.server import Server
 from lanewise.support.errors import InputError
 from tests.cli.command import Command
 from tests.cli.conftest import lanewise  # noqa: F401  (a fixture)
@@ -48,6 +49,21 @@ def test_runs_are_recorded_and_shown_again(lanewise: Command, name: str) -> None
     assert isinstance(shown, Feed)
     frames = finished(shown.scene.frames(shown.asked))
     assert decode(frames[0])[0].kind == KINDS[name]
+
+
+def test_a_state_in_a_file_has_nothing_to_pause(lanewise: Command, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    options = ("--out", "run.h5", "--view", "--view-port", "0", "--view-record", "run.lwv")
+    assert lanewise(*RUNS["gravity"], *options, "--quiet").code == 0
+    readonly = list[bool]()
+
+    class Begun(Server):
+        def start(self) -> None:
+            readonly.append(self.serving.readonly)
+            raise InputError("it has begun")
+
+    monkeypatch.setattr("lanewise.live.server.Server", Begun)
+    assert [lanewise("view", file).err.strip() for file in ("run.h5", "run.lwv")] == ["error: it has begun"] * 2
+    assert readonly == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -352,20 +352,26 @@ def test_fields_of_sites_have_a_number_at_each_site(field: Any, found: str) -> N
 
 
 FORGOTTEN = """
-import sys
+import os, sys, warnings
 import lanewise as lw
 from tests.live.sparks import sparks
 view = lw.view(sparks(), port=0, quiet=True, record=sys.argv[1], rate=1000)
 print(view._server.port, view._server.token, flush=True)
 sys.stdin.readline()
+warnings.simplefilter("ignore")  # of forks beside threads
 for step in range(5):
     view.update(step)
+    if step == 2 and sys.argv[2] == "forks":
+        if not os.fork():
+            sys.exit()
+        os.wait()
 if sys.argv[2] == "fails":
     raise ZeroDivisionError
 """
 
 
-@pytest.mark.parametrize("how", ["ends", pytest.param("fails", marks=pytest.mark.slow)])
+@pytest.mark.slow_cases("fails", "forks")
+@pytest.mark.parametrize("how", ["ends", "fails", "forks"])
 def test_a_view_that_nobody_closes_ends_with_its_program(tmp_path: Path, how: str) -> None:
     from websockets.exceptions import ConnectionClosed
     from websockets.sync.client import connect
@@ -386,7 +392,9 @@ def test_a_view_that_nobody_closes_ends_with_its_program(tmp_path: Path, how: st
         assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == GONE
     assert ("ZeroDivisionError" in complaints) if how == "fails" else complaints == ""
-    assert read_recording(path).whole
+    found = read_recording(path)
+    assert found.whole
+    assert list(found.damaged()) == []
 
 
 def test_the_address_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

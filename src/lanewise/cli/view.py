@@ -78,7 +78,8 @@ def view(
         return
     if out is not None or overwrite:
         raise InputError("--out and --overwrite are of a picture: they need --shot N")
-    server = Server(shown, Serving(port=port, path=socket))
+    still = not isinstance(shown, RecordedFeed)  # there is nothing to pause
+    server = Server(shown, Serving(port=port, path=socket, readonly=still))
     server.start()
     over = threading.Event()
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import math
+import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -69,7 +70,7 @@ class LiveView:
     ) -> None:
         """shown, fields: what `view` was told of records, arrays and sites."""
         self._step, self._time = 0, 0.0
-        self._stack = ExitStack()
+        self._stack, self._process = ExitStack(), os.getpid()
         scene = self._scene_of(what, shown, fields)
         recorder = None if record is None else Recorder(record, scene.about, overwrite=overwrite)
         self._feed = Feed(scene, rate=rate, scale=scale, record=recorder and recorder.add)
@@ -213,8 +214,10 @@ class LiveView:
 
     def _leave(self) -> None:
         """Close without another frame: what it would show may be of no step, and threads that make
-        frames have ended where the program has.
+        frames have ended where the program has. A fork of the process has no view to close.
         """
+        if os.getpid() != self._process:
+            return
         self._feed.ended = True
         self._stack.close()
 
