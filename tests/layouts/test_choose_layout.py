@@ -23,6 +23,7 @@ from lanewise.layouts import Layout, default_layout, draw, layout_by_name, prove
 from lanewise.layouts.traffic import gathered, streamed
 from lanewise.models.devices import table_model
 from tests.corpus_kernels import Body, DBody, gravity, gravity_f64, kick_drift
+from tests.emit.operators import define
 
 LEAVES: tuple[Leaf, ...] = Body.__record__.leaves
 ALL = tuple(leaf.name for leaf in LEAVES)
@@ -298,6 +299,35 @@ def test_without_a_gpu_the_table_is_named(h200: None) -> None:
 
 def test_scalars_are_no_components() -> None:
     assert "other(item): streamed, reads x y\n" in str(lw.choose_layout(Other, [other]))
+
+
+@lw.pairwise
+def summed(target: Other, source: Other) -> lw.f32:
+    return source.x
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_kernels_that_take_no_time_of_their_own(device: str) -> None:
+    """By the model: a sum of what every target reads."""
+    for count in (1, 100, 1_000_000):
+        choice = lw.choose_layout(Other, [summed], device=device, count=count, current=lw.AoS())
+        assert choice.gain >= 0
+        assert choice.as_dict()["candidates"][0]["relative"] == 1
+        assert choice.verdict in str(choice)
+
+
+def test_a_function_that_is_called_in_many_ways_counts_once() -> None:
+    """A helper that calls another one twice, 40 times over, comes to 2^40 calls."""
+    names: dict[str, Any] = {"lw": lw}
+    f = define("def f0(x: lw.f32) -> lw.f32:\n    return x * x + 1", "f0", **names)
+    names["f0"] = lw.function(f)
+    for n in range(1, 41):
+        text = f"def f{n}(x: lw.f32) -> lw.f32:\n    return f{n - 1}(x) + f{n - 1}(x + 1)"
+        names[f"f{n}"] = lw.function(define(text, f"f{n}", **names))
+    kernel = lw.elementwise(
+        define("def kernel(e: Other) -> lw.f32:\n    return f40(e.x)", "kernel", **names, Other=Other)
+    )
+    assert lw.choose_layout(Other, [kernel]).accesses[0].operations > 2**40
 
 
 def test_text(golden, h200: None) -> None:

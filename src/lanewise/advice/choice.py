@@ -4,6 +4,7 @@ cost.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +93,14 @@ class LayoutChoice:
     @property
     def gain(self) -> float:
         """The predicted time of the current layout over that of the best one, less one."""
-        return self.before.seconds / self.best.seconds - 1
+        return self.relative(self.before) - 1
+
+    def relative(self, candidate: Candidate) -> float:
+        """The predicted time of a candidate over that of the best one: 1 where no layout takes any
+        time of its own.
+        """
+        best = self.best.seconds
+        return candidate.seconds / best if best else math.inf if candidate.seconds else 1.0
 
     @property
     def worth_changing(self) -> bool:
@@ -151,7 +159,7 @@ class LayoutChoice:
                 {
                     "layout": str(c.layout),
                     "seconds": c.seconds,
-                    "relative": c.seconds / self.best.seconds,
+                    "relative": self.relative(c),
                     "bytes_per_element": c.nbytes,
                     "instructions_per_element": c.instructions,
                     "memory": c.memory,
@@ -210,7 +218,7 @@ def _row(c: Candidate, choice: LayoutChoice) -> tuple[str, ...]:
     limits = ", ".join(dict.fromkeys(c.limiters))
     return (
         f"{c.layout}{note}",
-        f"{c.seconds / choice.best.seconds:.3f}",
+        f"{choice.relative(c):.3f}",
         f"{c.nbytes:.1f}",
         f"{c.instructions:g}",
         f"{c.memory / 1e6:,.1f} MB",

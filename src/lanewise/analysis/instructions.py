@@ -148,12 +148,21 @@ def node_cost(
     return dict(operation_cost(node.operation, node.type, operands, fast_math=fast_math))
 
 
-def count_operations(function: ir.Function) -> Counter[str]:
-    """Operations as the text has them: `+`, `*`, `rsqrt`, ... Loops count once."""
+def count_operations(
+    function: ir.Function, known: dict[int, Counter[str]] | None = None
+) -> Counter[str]:
+    """Operations as the text has them: `+`, `*`, `rsqrt`, ... Loops count once.
+
+    known: those of functions that were met, by identity: functions that call one another twice come
+    to 2^n calls.
+    """
+    known = {} if known is None else known
+    if (found := known.get(id(function))) is not None:
+        return found
     counts: Counter[str] = Counter()
     for s in statements(function.body):
         if isinstance(s, ir.Apply):
-            counts += count_operations(s.function)
+            counts += count_operations(s.function, known)
         for e in expressions(s):
             for x in subexpressions(e):
                 match x:
@@ -165,4 +174,5 @@ def count_operations(function: ir.Function) -> Counter[str]:
                         counts["select"] += 1
                     case _:
                         pass
+    known[id(function)] = counts
     return counts
