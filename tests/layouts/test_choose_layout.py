@@ -307,7 +307,7 @@ def summed(target: Other, source: Other) -> lw.f32:
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_kernels_that_take_no_time_of_their_own(device: str) -> None:
+def test_kernels_whose_records_take_no_time(device: str) -> None:
     """By the model: a sum of what every target reads."""
     for count in (1, 100, 1_000_000):
         choice = lw.choose_layout(Other, [summed], device=device, count=count, current=lw.AoS())

@@ -97,7 +97,7 @@ class LayoutChoice:
 
     def relative(self, candidate: Candidate) -> float:
         """The predicted time of a candidate over that of the best one: 1 where no layout takes any
-        time of its own.
+        time.
         """
         best = self.best.seconds
         return candidate.seconds / best if best else math.inf if candidate.seconds else 1.0
