@@ -13,8 +13,10 @@ import pytest
 import lanewise as lw
 from lanewise.emit.cuda import emit_cuda
 from lanewise.language import types as t
+from lanewise.language.interpolation import EDGES
 from lanewise.launch.executable import switches_of
 from lanewise.planning.plan import Plan
+from lanewise.runtime.memory import to_host
 from lanewise.runtime.nvrtc import compile_cubin
 from tests.corpus import LAYOUTS, Case
 from tests.harness import Input, assert_close, expected, program, run_kernels, run_public, stages
@@ -367,3 +369,39 @@ def test_a_cpu_without_conversions_of_float16_says_so():
     done = subprocess.run([sys.executable, "-c", dedent(text)], capture_output=True, text=True, check=True)
     reason = "this CPU (nehalem) has no instructions that convert float16 (F16C); keep such fields and arrays as f32"
     assert done.stdout.splitlines() == [f"square: {reason}", f"blur: {reason}"]
+
+
+# ------------------------------------------------------------------ tables
+
+
+@lw.elementwise
+def between(x: lw.f16, wide: lw.f32, t: lw.Array1[lw.f32]) -> tuple[lw.f32, lw.f32, lw.f32, lw.f32, lw.bool]:
+    clamp, repeat = lw.interpolate(t, x, edge="clamp"), lw.interpolate(t, x, edge="repeat")
+    mirror, zero = lw.interpolate(t, x, edge="mirror"), lw.interpolate(t, x, edge="zero")
+    same = clamp == lw.interpolate(t, wide, edge="clamp") and repeat == lw.interpolate(t, wide, edge="repeat")
+    same = same and mirror == lw.interpolate(t, wide, edge="mirror") and zero == lw.interpolate(t, wide, edge="zero")
+    return clamp, repeat, mirror, zero, same
+
+
+@pytest.mark.parametrize("device", ["python", "cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_coordinates_of_16_bits_are_computed_in_32(device: str) -> None:
+    """Lengths of tables, and twice these, that no float of 16 bits is."""
+    x = np.arange(0, 65536, 61).astype("u2").view("f2")
+    for n in (1, 3, 2049, 70_001):
+        t = np.random.default_rng(n).normal(size=n).astype("f4")
+        with lw.device(device):
+            *found, same = between(x, x.astype("f4"), t)
+        assert (to_host(same) | ~np.isfinite(x)).all()
+        for f, edge in zip(found, EDGES, strict=True):
+            np.testing.assert_allclose(to_host(f), lw.interpolate(t, x.astype("f4"), edge=edge), 1e-5, 1e-5)
+
+
+@pytest.mark.parametrize("edge", EDGES)
+def test_interpolation_in_python_computes_in_32_bits(edge: Any) -> None:
+    x = np.arange(0, 65536, 61).astype("u2").view("f2")
+    for n in (1, 3, 2049, 70_001):
+        t = np.random.default_rng(n).normal(size=n).astype("f4")
+        found, right = (lw.interpolate(t, v, edge=edge) for v in (x, x.astype("f4")))
+        np.testing.assert_array_equal(found, right, strict=True)
+    few = np.arange(2049).astype("f2")
+    np.testing.assert_array_equal(lw.interpolate(few, 2045.5), np.float32(2045.5), strict=True)

@@ -15,7 +15,7 @@ from lanewise.frontend.values import ElementsReference, Number, Value
 from lanewise.ir import nodes as ir
 from lanewise.language import types as t
 from lanewise.language.interpolation import EDGES, Edge
-from lanewise.language.types import BOOL, F32, F64, I64, Scalar
+from lanewise.language.types import BOOL, F32, F64, I64, Scalar, computed
 from lanewise.support.errors import Location
 
 
@@ -88,9 +88,8 @@ def _coordinate(scope: Scope, value: Value, table: ElementsReference, node: ast.
             if isinstance(value, Number) and value.scalar.is_integer
             else "",
         )
-    return scope.bind_number(
-        scope.settle(value, table.type.element if value.weak else value.scalar)
-    )
+    kind = table.type.element if value.weak else computed(value.scalar)
+    return scope.bind_number(scope.settle(value, kind))
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ def interpolate(table: Any, *coordinates: Any, edge: Edge = "clamp") -> Any:
     In a kernel the table is a parameter, `t: lw.Array2[lw.f32]`, and edge a literal. In ordinary
     Python coordinates may be arrays. Raises `ArgumentError` for what does not fit.
     """
-    values = host_array("lw.interpolate: the table", table)
+    values = _computed(host_array("lw.interpolate: the table", table))
     if values.dtype.kind != "f" or not 1 <= values.ndim <= RANK or not values.size:
         raise ArgumentError(
             f"lw.interpolate takes a table of floats with one to {RANK} dimensions, found "
@@ -67,11 +67,13 @@ def _floats(x: Any, kind: np.dtype[Any]) -> Any:
     array = host_array("lw.interpolate: the coordinates", x)
     if array.dtype.kind not in "fiu" or (array.dtype.kind != "f" and not isinstance(x, int)):
         raise ArgumentError(f"lw.interpolate takes coordinates that are floats, found {shown(x)}")
-    return (
-        array.astype(kind)
-        if isinstance(x, (int, float)) and not isinstance(x, np.generic)
-        else array
-    )
+    weak = isinstance(x, (int, float)) and not isinstance(x, np.generic)
+    return array.astype(kind) if weak else _computed(array)
+
+
+def _computed(array: Any) -> Any:
+    """Floats of 16 bits are float32 wherever something is computed with them."""
+    return array.astype(np.float32) if array.dtype == np.float16 else array
 
 
 Ends = tuple[Any, Any, Any, Any, Any]
