@@ -46,6 +46,7 @@ class Traits:
     central: bool = False
     exact: bool = False
     constant: float = 0.0  # share of the results that are numbers, whatever was computed
+    stored: float = 0.0  # share of numbers of 8 and 16 bits where memory may hold these
 
     @property
     def pairwise(self) -> bool:
@@ -100,7 +101,9 @@ class Block:
         )  # fmt: skip
 
     def readable(self) -> dict[str, t.ValueType]:
-        return {**self.fixed, **self.variables, **self.fields}
+        """Names, and with which types they are read: those of 8 and 16 bits are i32 and f32 then."""
+        kinds = {**self.fixed, **self.variables, **self.fields}
+        return {n: t.computed(k) if isinstance(k, t.Scalar) else k for n, k in kinds.items()}
 
 
 class Writer:
@@ -126,6 +129,10 @@ class Writer:
 
     def type(self) -> t.ValueType:
         return self.rng.choice(VECTORS) if self.traits.vectors and self.chance(0.2) else self.scalar()
+
+    def small(self) -> t.Scalar | None:
+        """A type of 8 or 16 bits, for some of what lies in memory."""
+        return self.rng.choice(t.STORED) if self.chance(self.traits.stored) else None
 
     # ------------------------------------------------------------ literals
 
@@ -199,7 +206,9 @@ class Writer:
         return text if name in b.fixed else self.tamed((b.variables | b.fields)[name], text)
 
     def expression(self, b: Block, kind: t.ValueType, depth: int = 3) -> str:
-        """An expression of exactly this type."""
+        """An expression of exactly this type; numbers of 8 and 16 bits are converted by name."""
+        if kind in t.STORED:
+            return f"{NAMES[kind]}({self.expression(b, t.computed(kind), depth)})"
         self.budget -= 1
         if depth <= 0 or self.budget < 0 or self.chance(0.12):
             return self.leaf(b, kind)
@@ -429,7 +438,7 @@ class Writer:
                 return [f"{name} = {value}"]
             case 4 | 5 if changed := {**b.variables, **b.fields}:
                 name, kind = rng.choice(list(changed.items()))
-                if kind == t.BOOL or self.chance(0.4):
+                if kind in (t.BOOL, *t.STORED) or self.chance(0.4):
                     return [f"{name} = {e(b, kind)}"]
                 floats = kind != t.BOOL and t.scalar_of(kind).is_float
                 signs = (

@@ -40,8 +40,8 @@ def table_atoms(rng: Random, w: Writer, tables: dict[str, tuple[t.Scalar, int]],
 
         return text
 
-    atoms = [Atom(k, read(n, d)) for n, (k, d) in tables.items()]
-    return atoms + [Atom(k, between(n, k, d)) for n, (k, d) in tables.items() if k.is_float]
+    atoms = [Atom(t.computed(k), read(n, d)) for n, (k, d) in tables.items()]
+    return atoms + [Atom(k, between(n, k, d)) for n, (k, d) in tables.items() if k in FLOATS]
 
 
 def drawn_atoms(rng: Random, w: Writer) -> list[Atom]:
@@ -58,17 +58,18 @@ def write(rng: Random) -> str:
     """One program."""
     w = Writer(rng, traits(rng, pattern="elementwise"))
     records, lengths = rng.random() < 0.6, rng.randint(1, 4)
-    fields = {f"f{n}": w.type() for n in range(rng.randint(1, 5))} if records else {}
-    arrays = {f"q{n}": w.type() for n in range(rng.randint(0 if records else 1, 3))}
+    fields = {f"f{n}": w.small() or w.type() for n in range(rng.randint(1, 5))} if records else {}
+    arrays = {f"q{n}": w.small() or w.type() for n in range(rng.randint(0 if records else 1, 3))}
     uniforms = {f"p{n}": w.type() for n in range(rng.choice((0, 1, 2)))}
     tables = {
-        f"t{n}": (rng.choice((*NUMBERS, *FLOATS)), rng.choice((1, 1, 2, 3))) for n in range(rng.choice((0, 1, 2)))
+        f"t{n}": (w.small() or rng.choice((*NUMBERS, *FLOATS)), rng.choice((1, 1, 2, 3)))
+        for n in range(rng.choice((0, 1, 2)))
     }
     scattered = {
         f"d{n}": (rng.choice(NUMBERS), rng.choice(("add", "min", "max"))) for n in range(rng.choice((0, 0, 0, 1, 2)))
     }
     helpers = [line for _ in range(rng.choice((0, 1, 2))) for line in w.helper()]
-    results = tuple(w.type() for _ in range(rng.randint(0 if records or scattered else 1, 3)))
+    results = tuple(w.small() or w.type() for _ in range(rng.randint(0 if records or scattered else 1, 3)))
     shape = (
         rng.choice(("(1,)", "(5,)", "(19,)"))
         if records or rng.random() < 0.5
@@ -113,7 +114,9 @@ def write(rng: Random) -> str:
         f"shape, whole = {shape}, {whole}", "", "", "def arguments(device):", *indented([f"return [{', '.join(given)}], dict({', '.join(named)})"]),
     ]  # fmt: skip
     vectors = any(isinstance(k, t.Vector) for k in (arrays | uniforms).values())
-    python = w.traits.plain and not indexed and not vectors and not drawn
+    kinds = (*fields.values(), *arrays.values(), *results, *(k for k, _ in tables.values()))
+    small = any(k in t.STORED for k in kinds)  # which wrap in Python
+    python = w.traits.plain and not indexed and not vectors and not drawn and not small
     return "\n".join(text).lstrip("\n") + "\n" + (EXPECTED if python else "")
 
 

@@ -68,7 +68,7 @@ def write(rng: Random) -> str:
     tables = [Table("t", t.I32, ("n",))]
     for name in ("a", "b", "v", "q")[: rng.randint(1, 4)]:
         dimensions = 1 if name in "vq" else rng.choice((1, 2, 2, 3) if rank == 3 else (1, 2, 2))
-        kind = t.BOOL if name == "q" else main if rng.random() < 0.7 else rng.choice(NUMBERS)
+        kind = t.BOOL if name == "q" else w.small() or (main if rng.random() < 0.7 else rng.choice(NUMBERS))
         tables.append(
             Table(name, kind, tuple(rng.choice(("m", "n") if rank < 3 else ("l", "m", "n")) for _ in range(dimensions)))
         )
@@ -85,9 +85,9 @@ def write(rng: Random) -> str:
         return text
 
     helpers = [line for _ in range(rng.choice((0, 0, 1, 1, 2, 3))) for line in w.helper()]
-    atoms = [Atom(x.kind, atom(x)) for x in tables]
+    atoms = [Atom(t.computed(x.kind), atom(x)) for x in tables]
     atoms.append(Atom(t.I32, lambda b: f"lw.i32({rng.choice(list(b.places))})"))
-    outs = [(f"c{n}", rng.choice((main, main, *NUMBERS, t.BOOL))) for n in range(rng.randint(1, 2))]
+    outs = [(f"c{n}", w.small() or rng.choice((main, main, *NUMBERS, t.BOOL))) for n in range(rng.randint(1, 2))]
     scattered = [
         (f"d{n}", rng.choice(NUMBERS), rng.choice(("add", "add", "min", "max")))
         for n in range(rng.choice((0, 0, 1, 2)))
@@ -102,7 +102,7 @@ def write(rng: Random) -> str:
     w.budget = rng.choice((20, 40, 70))
     lines: list[str] = []
     results = (rng.choice(NUMBERS),) if total else ()
-    for kind in dict.fromkeys([main, *(k for _, k in outs)]):
+    for kind in dict.fromkeys([main, *(t.computed(k) for _, k in outs)]):
         name = w.new("s")
         lines.append(f"{name} = {w.expression(body, kind, 2)}")
         body.variables[name] = kind
@@ -127,7 +127,7 @@ def write(rng: Random) -> str:
         for name, kind in outs:
             constant = rng.random() < 0.1
             stored = w.literal(kind) if constant else w.expression(body, kind, 2)
-            sign = "=" if kind == t.BOOL else rng.choice(("=", "=", "+="))
+            sign = "=" if kind in (t.BOOL, *t.STORED) else rng.choice(("=", "=", "+="))
             lines.append(f"{name}[{place}] {sign} {stored}")
     return _text(
         rng,
@@ -142,7 +142,7 @@ def write(rng: Random) -> str:
         uniforms,
         main if own else None,
         results,
-        w.traits.plain,
+        w.traits.plain and not any(k in t.STORED for k in (*(x.kind for x in tables), *(k for _, k in outs))),
     )
 
 
@@ -218,7 +218,7 @@ def _window(
         }
         places.append(forms[edge])
     e = f"{table.name}[{', '.join(places)}]"
-    e = e if table.kind == kind else f"{NAMES[kind]}({e})"
+    e = e if t.computed(table.kind) == kind else f"{NAMES[kind]}({e})"
     e = w.tamed(kind, e) if kind.is_float else e
     lines = [rng.choice((f"{s} += {e}", f"{s} -= {e}", f"{s} = lw.max({s}, {e})", f"{s} += {e} * {w.literal(kind)}"))]
     for loop in reversed(loops):

@@ -10,7 +10,7 @@ from lanewise.language import types as t
 from tests.fuzz.patterns import prelude
 from tests.fuzz.programs import NAMES, Traits, Writer
 
-DTYPES = {t.F32: "f4", t.F64: "f8", t.I32: "i4", t.I64: "i8", t.U32: "u4", t.BOOL: "?"}
+DTYPES = {k: k.dtype.str[1:] if k != t.BOOL else "?" for k in (*t.SCALARS, *t.STORED)}
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ def whole(text: str) -> str:
 def traits(rng: Random, *, plain: float = 0.6, vectors: float = 0.4, pattern: str = "") -> Traits:
     """Exact programs of one pattern."""
     return Traits(
-        pattern, plain=rng.random() < plain, library=rng.random() < 0.25, vectors=rng.random() < vectors, exact=True, constant=0.1,
+        pattern, plain=rng.random() < plain, library=rng.random() < 0.25, vectors=rng.random() < vectors, exact=True, constant=0.1, stored=rng.choice((0.0, 0.0, 0.3)),
     )  # fmt: skip
 
 
