@@ -203,19 +203,26 @@ class OneThread:
 
     @property
     def is_known(self) -> bool:
-        """Whether it is known to be too short for a second thread."""
-        return self.samples >= SAMPLES and not pays(self.seconds)
+        """Whether it is known if a second thread pays."""
+        return self.samples >= SAMPLES
 
     def add(self, seconds: float) -> None:
         """Note a run whose first piece was timed."""
         self.seconds = min(self.seconds, seconds)
         self.samples += 1
 
-    def run(self, kernel: RangeKernel, arguments: tuple[Any, ...], extent: int) -> None:
-        """Run all elements; where that takes long after all, the next runs are timed again."""
-        start = perf_counter()
-        kernel(*arguments, 0, extent)
-        if pays(perf_counter() - start):
+    def run(
+        self, kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grain: int
+    ) -> None:
+        """Run all elements, on all threads where that pays: of two pieces none is run alone first.
+        Where it takes long after all, or is short, the next runs are timed again.
+        """
+        start, shared = perf_counter(), pays(self.seconds)
+        if shared:
+            _share(cpu_threads(), kernel, arguments, (0, extent), grain)
+        else:
+            kernel(*arguments, 0, extent)
+        if pays(perf_counter() - start) != shared:
             self.seconds, self.samples = math.inf, 0
 
 
@@ -239,7 +246,7 @@ def run_range(
     done = 0
     if extent < SURE * grain:
         if alone is not None and alone.is_known:
-            alone.run(kernel, arguments, extent)
+            alone.run(kernel, arguments, extent, grain)
             return
         done, seconds = begin(kernel, arguments, extent, grain)
         if alone is not None:
