@@ -211,9 +211,7 @@ class OneThread:
         self.seconds = min(self.seconds, seconds)
         self.samples += 1
 
-    def run(
-        self, kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grain: int
-    ) -> None:
+    def run(self, kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grain: int) -> None:
         """Run all elements, on all threads where that pays: of two pieces none is run alone first.
         Where it takes long after all, or is short, the next runs are timed again.
         """
