@@ -405,3 +405,28 @@ def test_interpolation_in_python_computes_in_32_bits(edge: Any) -> None:
         np.testing.assert_array_equal(found, right, strict=True)
     few = np.arange(2049).astype("f2")
     np.testing.assert_array_equal(lw.interpolate(few, 2045.5), np.float32(2045.5), strict=True)
+
+
+# ------------------------------------------------------------------ helpers
+
+
+@lw.function
+def thrice(a, b):
+    a += b
+    a += b
+    return a
+
+
+@lw.elementwise
+def tripled(p: Pixel) -> tuple[lw.i32, lw.i32, lw.i32, lw.i32, lw.f32]:
+    heights, weights = thrice(p.height, p.height), thrice(p.weight, p.weight)
+    return thrice(p.red, p.red), thrice(p.shift, p.shift), thrice(p.level, p.level), heights, weights
+
+
+@pytest.mark.parametrize("device", ["python", "cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_parameters_of_helpers_are_variables_too(device: str) -> None:
+    given = fields(np.random.default_rng(2), 100)
+    found = tripled(Pixel.array(**given, device=device))
+    for name, f in zip(("red", "shift", "level", "height", "weight"), found, strict=True):
+        wide = given[name].astype("f4" if name == "weight" else "i4")
+        np.testing.assert_array_equal(to_host(f), wide + wide + wide, strict=True)

@@ -141,7 +141,8 @@ class Helpers:
 def _argument(caller: Scope, signature: Signature, name: str, value: Value, node: ast.AST) -> Value:
     """Coerce an argument to the helper's annotation.
 
-    Without one a Python number stays weak, unless the helper assigns to it.
+    Without one a Python number stays weak, unless the helper assigns to it, and what has 8 or 16
+    bits is as wide as in every other variable.
     """
     declared = signature.parameters.get(name)
     if name in signature.fields:
@@ -189,7 +190,9 @@ def _argument(caller: Scope, signature: Signature, name: str, value: Value, node
         for n in ast.walk(signature.source.tree)
         if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
     }
-    return value if value.known and name not in assigned else settle(value, value.scalar)
+    if value.known and name not in assigned:
+        return value
+    return settle(value, t.computed(value.scalar))
 
 
 def _populations(
