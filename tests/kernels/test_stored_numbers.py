@@ -16,7 +16,7 @@ from lanewise.language import types as t
 from lanewise.language.interpolation import EDGES
 from lanewise.launch.executable import switches_of
 from lanewise.planning.plan import Plan
-from lanewise.runtime.memory import to_host
+from lanewise.runtime.memory import bring, to_host
 from lanewise.runtime.nvrtc import compile_cubin
 from tests.corpus import LAYOUTS, Case
 from tests.harness import Input, assert_close, expected, program, run_kernels, run_public, stages
@@ -390,7 +390,7 @@ def test_coordinates_of_16_bits_are_computed_in_32(device: str) -> None:
     for n in (1, 3, 2049, 70_001):
         t = np.random.default_rng(n).normal(size=n).astype("f4")
         with lw.device(device):
-            *found, same = between(x, x.astype("f4"), t)
+            *found, same = between(*(bring(a, device) for a in (x, x.astype("f4"), t)))
         assert (to_host(same) | ~np.isfinite(x)).all()
         for f, edge in zip(found, EDGES, strict=True):
             np.testing.assert_allclose(to_host(f), lw.interpolate(t, x.astype("f4"), edge=edge), 1e-5, 1e-5)

@@ -60,7 +60,8 @@ def check_solid(rungs: Rungs) -> None:
     [
         ("waves_quick", "waves", None, {}, check_waves),
         ("tutorial_f64", "tutorial", None, {"bodies": (2048,), "precision": "f64"}, check_tutorial),
-        ("layouts_bodies", "layouts", "bodies", {"bodies": (40_000,)}, check_bodies),
+        # few bodies: one thread of a busy machine is left out where it would take too long
+        ("layouts_bodies", "layouts", "bodies", {"bodies": (8192,)}, check_bodies),
         ("boids_cells", "boids", "cells", {}, check_cells),
         ("lbm_solid", "lbm", "solid", {}, check_solid),
     ],
