@@ -107,18 +107,19 @@ def test_a_launch_that_was_short_is_timed_again_once_it_is_long(shared, monkeypa
 @pytest.mark.parametrize("pieces", [2, 3, 5, 40])
 @pytest.mark.parametrize("grain", [1, 7, 300])
 def test_no_piece_of_a_launch_that_is_known_to_be_long_runs_alone_first(pieces, grain, shared, monkeypatch):
-    """The first of two pieces is half of the work. One that is short by now is timed again."""
+    """The first of two pieces is half of the work. Now and then it is timed again, and may be short by then: however
+    long handing over takes, which many cores make longer than the work.
+    """
     clock, extent, alone = Clock(1e-3 / grain), pieces * grain, []
     monkeypatch.setattr(cpu, "perf_counter", clock)
     monkeypatch.setattr(cpu, "begin", lambda *given, begin=cpu.begin: alone.append(given[2]) or begin(*given))
     launch = cpu.RangeLaunch(clock.kernel, extent, grain)
-    for n in range(1, cpu.SAMPLES + 4):
+    for n in range(1, cpu.SAMPLES + cpu.TIMED_AGAIN + 1):
         launch(())
         assert (clock.counts(extent) == n).all()
     assert len(alone) == cpu.SAMPLES
-    assert len(shared) >= 3
+    assert len(shared) >= cpu.TIMED_AGAIN
     clock.each *= 1e-6
-    launch(())  # which tells that it is short
     asked = len(shared)
     for _ in range(cpu.SAMPLES + 3):
         launch(())

@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -280,10 +281,14 @@ class Feed:
     def _answer(self) -> None:
         while self._picks:
             place, order, answer = self._picks.popleft()
+            found: dict[str, Any] = {}
             try:
-                answer({} if self.ended else self.scene.picked(place, order))
+                if not self.ended:
+                    found = self.scene.picked(place, order)
             except Exception as error:  # a click ends no run
                 self._say_once(f"view: no fields of an element: {error}")
+            with suppress(RuntimeError):  # the server has ended by now
+                answer(found)
 
     # ------------------------------------------------------------ the server's thread
 

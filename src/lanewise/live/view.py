@@ -189,7 +189,11 @@ class LiveView:
         return make_widget(self._server, int(height))
 
     def close(self) -> None:
-        """Serve no more. Viewers keep the last frame. A view that is open ends with its program."""
+        """Serve no more. Viewers keep the last frame. A view that is open ends with its program;
+        a fork of that has no view to close.
+        """
+        if os.getpid() != self._process:
+            return
         if not self._feed.ended:
             self._feed.end()
         self._stack.close()
@@ -214,7 +218,7 @@ class LiveView:
 
     def _leave(self) -> None:
         """Close without another frame: what it would show may be of no step, and threads that make
-        frames have ended where the program has. A fork of the process has no view to close.
+        frames have ended where the program has.
         """
         if os.getpid() != self._process:
             return

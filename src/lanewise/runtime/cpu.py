@@ -169,6 +169,7 @@ HANDING_OVER = 50e-6  # seconds that it takes to hand work over to other threads
 SURE = 256  # pieces that are worth handing over, whatever they compute
 READABLE = 2e-6  # seconds that a clock tells apart
 SAMPLES = 3  # runs whose first slab is timed: the first ones find nothing in the caches
+TIMED_AGAIN = 64  # runs on all threads until a launch is timed again: it may be short by then
 
 
 def pays(seconds: float) -> bool:
@@ -195,11 +196,12 @@ def begin(
 @dataclass(slots=True, eq=False)
 class OneThread:
     """What was seen of one launch: the least seconds that one thread needs after its first piece,
-    and how often that was timed.
+    how often that was timed, and how often all threads ran it since.
     """
 
     seconds: float = math.inf
     samples: int = 0
+    shared: int = 0
 
     @property
     def is_known(self) -> bool:
@@ -212,16 +214,21 @@ class OneThread:
         self.samples += 1
 
     def run(self, kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grain: int) -> None:
-        """Run all elements, on all threads where that pays: of two pieces none is run alone first.
-        Where it takes long after all, or is short, the next runs are timed again.
+        """Run all elements, on all threads where that pays: no piece runs first and alone, which
+        of two pieces is half of the work.
+
+        The time of all threads does not tell whether one would do, so a launch leaves them periodically.
         """
-        start, shared = perf_counter(), pays(self.seconds)
-        if shared:
+        if pays(self.seconds):
             _share(cpu_threads(), kernel, arguments, (0, extent), grain)
+            self.shared += 1
+            is_to_be_timed = self.shared >= TIMED_AGAIN
         else:
+            start = perf_counter()
             kernel(*arguments, 0, extent)
-        if pays(perf_counter() - start) != shared:
-            self.seconds, self.samples = math.inf, 0
+            is_to_be_timed = pays(perf_counter() - start)
+        if is_to_be_timed:
+            self.seconds, self.samples, self.shared = math.inf, 0, 0
 
 
 def run_range(
