@@ -217,7 +217,8 @@ class OneThread:
         """Run all elements, on all threads where that pays: no piece runs first and alone, which
         of two pieces is half of the work.
 
-        The time of all threads does not tell whether one would do, so a launch leaves them periodically.
+        The time of all threads does not tell whether one would do, so a launch leaves them
+        periodically.
         """
         if pays(self.seconds):
             _share(cpu_threads(), kernel, arguments, (0, extent), grain)
