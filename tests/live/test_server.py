@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import gzip
 import http.client
@@ -504,6 +505,21 @@ def test_where_nothing_can_be_served_is_said(scene: Counting, given: dict[str, A
     said = str(refused.value)
     assert said.startswith(f"a view cannot be served at {where}: ")
     assert said.endswith(f"; wanted {wanted}")
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.EMFILE, "Too many open files"), RuntimeError("something else")], ids=str
+)
+def test_what_is_no_matter_of_the_place_is_said_as_it_is(
+    scene: Counting, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(self: Server) -> None:
+        raise error
+
+    monkeypatch.setattr(Server, "_serve", fails)
+    with pytest.raises(InputError) as refused:
+        Server(Feed(scene), Serving(port=0)).start()
+    assert str(refused.value) == f"a view cannot be served at 127.0.0.1: {error}"
 
 
 def test_other_hosts_need_a_word_more() -> None:

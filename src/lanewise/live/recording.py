@@ -78,9 +78,12 @@ class Recorder:
             os.fsync(self._file.fileno())
 
     def _begin(self) -> None:
-        self._file.seek(0)
-        self._file.truncate()
-        self._file.write(_HEAD.pack(MAGIC, VERSION))
+        try:
+            self._file.seek(0)
+            self._file.truncate()
+            self._file.write(_HEAD.pack(MAGIC, VERSION))
+        except OSError as error:
+            raise unwritable(self._path, self._path.resolve().parent, error) from error
         self._put(ABOUT, 0, self._about)
 
     def _put(self, kind: int, sequence: int, data: Frame) -> None:

@@ -46,6 +46,7 @@ END_SECONDS = 0.5
 ACCEPTED_SECONDS = 0.01  # until what was accepted is a connection
 WATCH_SECONDS = 0.25  # between two looks at whether viewers still read
 PIECE = 1 << 19  # bytes of a message that are sent at once
+EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS)  # no matter of the address
 WRONG_TOKEN, TOO_MANY = 4401, 4429
 POLICY = (
     "default-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; style-src 'self'; "
@@ -100,6 +101,7 @@ class Server:
         """Listen. Raises `InputError` where no port is free, or the extra is not installed."""
         if find_spec("websockets") is None:
             raise InputError(f"a view needs the package websockets: {install('view')}") from None
+        page_files()  # so that the first viewer does not wait for it
         self._thread.start()
         self._ready.wait()
         if self._failed:
@@ -165,7 +167,12 @@ class Server:
             where, wanted = host, "an address of this machine, or a name of it"
             if path is not None:
                 where, wanted = path, "a new path of at most 100 bytes, in a folder that exists"
-            said = f"a view cannot be served at {where}: {error}; wanted {wanted}"
+            said = f"a view cannot be served at {where}: {error or type(error).__name__}"
+            of_the_place = (
+                isinstance(error, OSError | ValueError)
+                and getattr(error, "errno", 0) not in EXHAUSTED
+            )
+            said += f"; wanted {wanted}" * of_the_place
             self._failed = self._failed or said
         finally:
             self._ready.set()
@@ -174,7 +181,6 @@ class Server:
         from websockets.asyncio.server import serve, unix_serve
 
         self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
-        page_files()  # so that the first viewer does not wait for it
         options: dict[str, Any] = {
             "process_request": self._request, "max_size": LONGEST, "compression": None,
             "ping_interval": 20, "ping_timeout": 20, "open_timeout": HELLO_SECONDS,
