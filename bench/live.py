@@ -94,6 +94,7 @@ def flow(size: int, device: str) -> Subject:
 ROWS: dict[str, tuple[Callable[[int, str], Subject], int]] = {
     "gravity 1e5": (gravity, 100_000),
     "gravity 1e6": (gravity, 1_000_000),
+    "gravity 1e7": (gravity, 10_000_000),
     "flock 2^17": (flock, 1 << 17),
     "flock 2^20": (flock, 1 << 20),
     "flow 512^2": (flow, 512),
