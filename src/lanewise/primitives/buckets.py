@@ -38,22 +38,28 @@ HOST_LEAST, HOST_BUCKETS = 32, 512
 TILE, SHARE = 2**16, 256  # values of a tile, and values of a bucket in it at least
 ROUND, ROUNDS = 2**20, 2**23  # values of a round, at least and at most
 MOST = 2**31  # elements
+# Both loops over a tile have their trip count in a variable, so that LLVM unrolls them: it does not
+# compute one from the minimum at which a tile ends.
 HOST_SPLIT = """def bucket_split_kernel(places, {values}elements, shift, buckets, starts, within, {kept}first, stop, tile, begin, end):
     rest = (uint64(1) << uint64(shift)) - uint64(1)
     own = empty(buckets, int64)
     for t in range(begin, end):
         own[:] = 0
         low, high = first + t * tile, min(first + (t + 1) * tile, stop)
-        for i in range(low, high):
+        i, left = low, high - low
+        while left > 0:
             p = uint64(int64(places[uint64(i)]))
             if p < uint64(elements):
                 own[p >> uint64(shift)] += 1
+            i += 1
+            left -= 1
         here = t * tile
         for b in range(buckets):
             starts[t, b] = here
             own[b], here = here, here + own[b]
         starts[t, buckets] = here
-        for i in range(low, high):
+        for n in range(high - low):
+            i = low + n
             p = uint64(int64(places[uint64(i)]))
             if p < uint64(elements):
                 to = p >> uint64(shift)

@@ -69,12 +69,16 @@ def histogram(values: Any, *, bins: int, out: Any = None) -> Any:
 
 PART = 16_384  # values at least
 OWN = (OwnCopy(1, "add", I64),)
+# Rounds are counted down: LLVM then reads at a pointer that moves, without an index register.
 HOST_TEXT = """def histogram_kernel(values, counts, begin, end):
     bins = uint64(len(counts))
-    for i in range(begin, end):
+    i, left = begin, end - begin
+    while left > 0:
         v = uint64(int64(values[uint64(i)]))
         if v < bins:
             counts[v] += 1
+        i += 1
+        left -= 1
 """
 
 
