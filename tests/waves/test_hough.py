@@ -192,9 +192,10 @@ def test_pixels_are_ordered_by_alpha_and_then_by_delta(alpha, delta):
     """Those of the meridian of the centre have one alpha, or nearly."""
     patch = make_patch(alpha, delta, (0.05, 0.06), 1_000_000)
     rounded = replace(patch, alpha=patch.alpha.round(1), delta=patch.delta.round(3))
-    for p in (patch, rounded):
+    both = (patch, rounded)
+    for p, order in zip(both, pixel_order(both), strict=True):
         a, d = p.alpha.reshape(-1), p.delta.reshape(-1)
-        np.testing.assert_array_equal(pixel_order(p), np.lexsort((d, a)))
+        np.testing.assert_array_equal(order, np.lexsort((d, a)))
     assert len(np.unique(rounded.alpha)) < rounded.alpha.size
 
 

@@ -39,7 +39,7 @@ MOST_BINS = 1e12  # a bin's number: float64 tells its thousandth part from the n
 THREADS = 3  # that prepare directions for a device
 
 
-TOGETHER = 12  # directions that one of them prepares at a time: fewer steps of Python for each
+TOGETHER = 48  # directions that one of them prepares at a time: fewer steps of Python for each
 
 
 @frozen

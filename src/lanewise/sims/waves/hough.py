@@ -138,19 +138,20 @@ def make_patch(
     return PatchGrid.of(size, frequency_bin, pixel_factor).at(alpha, delta)
 
 
-def pixel_order(patch: Patch) -> Ints:
-    """Numbers of the pixels (flat), sorted by alpha and then by delta: the order of candidates of
-    one frequency and significance.
+def pixel_order(patches: Sequence[Patch]) -> Ints:
+    """(patches, pixels): numbers of the pixels (flat) of patches of one size, sorted by alpha and
+    then by delta: the order of candidates of one frequency and significance.
     """
-    alpha, delta = patch.alpha.reshape(-1), patch.delta.reshape(-1)
-    order = alpha.argsort()
-    ordered = alpha[order]
-    equal = ordered[1:] == ordered[:-1]
+    alpha = np.stack([p.alpha.reshape(-1) for p in patches])
+    order = alpha.argsort(axis=1)
+    ordered = np.take_along_axis(alpha, order, axis=1)
+    equal = ordered[:, 1:] == ordered[:, :-1]
     # few, such as the meridian of the centre: sorting all by two keys takes five times as long
-    if equal.any():
-        tied = np.flatnonzero(np.concatenate([[False], equal]) | np.concatenate([equal, [False]]))
-        some = order[tied]
-        order[tied] = some[np.lexsort((delta[some], alpha[some]))]
+    for n in np.flatnonzero(equal.any(axis=1)):
+        delta, ties = patches[n].delta.reshape(-1), equal[n]
+        tied = np.flatnonzero(np.concatenate([[False], ties]) | np.concatenate([ties, [False]]))
+        some = order[n, tied]
+        order[n, tied] = some[np.lexsort((delta[some], alpha[n, some]))]
     return order.astype(np.int64, copy=False)
 
 

@@ -131,16 +131,21 @@ class MapMaker:
             else np.ones((len(points), data.stacks))
         )
         stacks = np.stack([*matrices, usable, weights], axis=-1)
+        patches = field.grid.patches(points)
+        order = pixel_order(patches)
+        rank = np.empty(order.shape, np.int32)
+        np.put_along_axis(rank, order, np.arange(order.shape[1], dtype=np.int32)[None], axis=1)
         return [
-            self._prepared(patch, stacks[i]) for i, patch in enumerate(field.grid.patches(points))
+            SkyDirection(
+                patch,
+                order[i],
+                rank[i],
+                patch_axes(*patch.centre),
+                stacks[i],
+                Significance.of(stacks[i, :, -1], field.threshold),
+            )
+            for i, patch in enumerate(patches)
         ]
-
-    def _prepared(self, patch: Patch, stacks: Floats) -> SkyDirection:
-        order = pixel_order(patch)
-        rank = np.empty(len(order), np.int32)
-        rank[order] = np.arange(len(order), dtype=np.int32)
-        significance = Significance.of(stacks[:, -1], self.field.threshold)
-        return SkyDirection(patch, order, rank, patch_axes(*patch.centre), stacks, significance)
 
     @staged("Hough", name="shifts of pixels")
     def offsets(self, patch: Patch, f1dot: float) -> NDArray[np.int64]:

@@ -22,6 +22,8 @@ from lanewise.sims.waves.units.job import Job, Ready, differences
 from lanewise.sims.waves.units.partition import Part, Unit
 from lanewise.support.errors import InputError
 
+ROWS = 8192  # of lists that are merged at a time: one by one, half of the host's time is spent there
+
 
 class Searches:
     """The search of one part of a band, for units that have it in common: its data stay on the
@@ -91,18 +93,24 @@ def process(
     report(state.done, state.candidates)
     if state.complete:
         return state
+    # One name for both: an interrupt finds each step in one of them.
+    kept: tuple[State, list[Candidates]] = state, []
     try:
         with turn or nullcontext():
             written = time.monotonic()
             for rows in steps(ready, unit, state.sky, state.spin, searches or Searches(), announce):
-                state = _after(state, merged([state.candidates, rows], ready.job.most))
+                kept[1].append(rows)
                 report(1, rows)
-                if not state.complete and time.monotonic() - written >= seconds:
-                    write_state(folder, state)
+                if time.monotonic() - written >= seconds:
+                    kept = _merged(ready, *kept), []
+                    write_state(folder, kept[0])
                     written = time.monotonic()
+                elif len(kept[1]) * ready.job.most >= ROWS:
+                    kept = _merged(ready, *kept), []
     except KeyboardInterrupt:  # what is done is kept
-        write_state(folder, state)
+        write_state(folder, _merged(ready, *kept))
         raise
+    state = _merged(ready, *kept)
     write_state(folder, state)
     return state
 
@@ -129,12 +137,13 @@ def _on_a_card(job: Job, mark: Path, searches: Searches) -> Generator[None]:
                 let_go()
 
 
-def _after(state: State, rows: Candidates) -> State:
-    """The state one step later."""
-    unit, sky, spin = state.unit, state.sky, state.spin + 1
-    if spin == unit.spins[1]:
-        sky, spin = sky + 1, unit.spins[0]
-    return State(unit, state.digest, sky, spin, rows)
+def _merged(ready: Ready, state: State, lists: list[Candidates]) -> State:
+    """The state after the steps that found these lists."""
+    unit = state.unit
+    spins = unit.spins[1] - unit.spins[0]
+    sky, spin = divmod(state.done + len(lists), spins)
+    rows = merged([state.candidates, *lists], ready.job.most)
+    return State(unit, state.digest, unit.sky[0] + sky, unit.spins[0] + spin, rows)
 
 
 @lru_cache(maxsize=1)
