@@ -147,7 +147,7 @@ def pixel_order(patches: Sequence[Patch]) -> Ints:
     ordered = np.take_along_axis(alpha, order, axis=1)
     equal = ordered[:, 1:] == ordered[:, :-1]
     # few, such as the meridian of the centre: sorting all by two keys takes five times as long
-    for n in np.flatnonzero(equal.any(axis=1)):
+    for n in np.flatnonzero(equal.any(axis=1)).tolist():
         delta, ties = patches[n].delta.reshape(-1), equal[n]
         tied = np.flatnonzero(np.concatenate([[False], ties]) | np.concatenate([ties, [False]]))
         some = order[n, tied]

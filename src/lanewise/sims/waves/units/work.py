@@ -22,7 +22,7 @@ from lanewise.sims.waves.units.job import Job, Ready, differences
 from lanewise.sims.waves.units.partition import Part, Unit
 from lanewise.support.errors import InputError
 
-ROWS = 8192  # of lists that are merged at a time: one by one, half of the host's time is spent there
+ROWS = 8192  # of lists that are merged at a time: one by one they cost as much as directions
 
 
 class Searches:
