@@ -101,7 +101,8 @@ def process(
             for rows in steps(ready, unit, state.sky, state.spin, searches or Searches(), announce):
                 kept[1].append(rows)
                 report(1, rows)
-                if time.monotonic() - written >= seconds:
+                due = time.monotonic() - written >= seconds
+                if due and kept[0].done + len(kept[1]) < unit.steps:  # the end is written below
                     kept = _merged(ready, *kept), []
                     write_state(folder, kept[0])
                     written = time.monotonic()
